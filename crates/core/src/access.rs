@@ -1,0 +1,150 @@
+//! Defines what a host reports about memory: pages, tiers, samples and counters.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::{Bytes, Nanos};
+
+/// A page of the run: a dense index in address order, of the run's one [`PageSize`].
+///
+/// Hosts remap addresses once; policies and trackers index flat arrays with it. 32 bits of 4 KiB pages reach 16 TiB.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+#[repr(transparent)]
+pub struct PageId(pub u32);
+
+impl PageId {
+    /// The index as `usize`.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
+/// The granularity at which a run tracks and moves memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize, Default)]
+#[serde(rename_all = "kebab-case")]
+pub enum PageSize {
+    /// 4 KiB.
+    #[default]
+    Base,
+    /// 2 MiB.
+    Huge,
+}
+
+impl PageSize {
+    /// The size as a power of two: 12 or 21.
+    pub const fn shift(self) -> u32 {
+        match self {
+            Self::Base => 12,
+            Self::Huge => 21,
+        }
+    }
+
+    /// The size in bytes.
+    pub const fn bytes(self) -> Bytes {
+        Bytes(1 << self.shift())
+    }
+}
+
+impl fmt::Display for PageSize {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::Base => "base",
+            Self::Huge => "huge",
+        })
+    }
+}
+
+/// A memory tier; 0 is the fastest.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+#[repr(transparent)]
+pub struct TierId(pub u8);
+
+impl TierId {
+    /// The fastest tier.
+    pub const FAST: Self = Self(0);
+
+    /// The index as `usize`.
+    pub fn index(self) -> usize {
+        self.0 as usize
+    }
+
+    /// The next slower tier; whether there is one, the host knows.
+    #[must_use]
+    pub fn slower(self) -> Self {
+        Self(self.0 + 1)
+    }
+}
+
+/// What an access does.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Operation {
+    /// Reads memory.
+    Load,
+    /// Writes memory.
+    Store,
+}
+
+
+/// One sampled access that missed the last-level cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sample {
+    /// When it happened.
+    pub time: Nanos,
+    /// The page it touched.
+    pub page: PageId,
+    /// How many accesses it stands for: the sampling period in force.
+    pub weight: u32,
+    /// Its latency in nanoseconds; 0 where the source does not tell.
+    pub latency: u32,
+    /// The tier that served it.
+    pub tier: TierId,
+    /// Load or store.
+    pub operation: Operation,
+}
+
+/// What a host hands to a policy at once.
+#[derive(Debug, Clone, Default)]
+pub struct SampleBatch {
+    /// The samples, in the order they were taken.
+    pub samples: Vec<Sample>,
+    /// Samples lost since the batch before, because a buffer was full.
+    pub lost: u64,
+    /// Counters since the start of the run.
+    pub counters: Counters,
+}
+
+/// What a PMU counts for one tier, since the start of the run.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct TierCounters {
+    /// Loads that missed the last-level cache and were served here.
+    pub load_misses: u64,
+    /// Stores that missed the last-level cache and were served here.
+    pub store_misses: u64,
+    /// Time that retirement stood still for a miss served here, summed over threads.
+    pub stall: Nanos,
+    /// Queue occupancy: in-flight requests integrated over time, in request-nanoseconds (PACT's T1).
+    pub occupancy: u64,
+    /// Time with at least one request in flight, summed over threads, in nanoseconds (PACT's T2).
+    pub busy: u64,
+    /// Bytes read from the tier, migrations included.
+    pub bytes_read: Bytes,
+    /// Bytes written to the tier, migrations included.
+    pub bytes_written: Bytes,
+}
+
+/// Counters of every tier, fastest first; empty where the host has none.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Counters {
+    /// One entry a tier.
+    pub tiers: Vec<TierCounters>,
+}
+
+impl Counters {
+    /// Load misses served by the fast tier and by all tiers.
+    pub fn load_hits(&self) -> (u64, u64) {
+        let fast = self.tiers.first().map_or(0, |tier| tier.load_misses);
+        (fast, self.tiers.iter().map(|tier| tier.load_misses).sum())
+    }
+}

@@ -1,0 +1,125 @@
+//! Defines a set-associative cache with LRU replacement inside each set, as a last-level cache filters accesses.
+//!
+//! The set operation is a plain function on a slice of tags, so that the recorder's plugin can guard sets with its own
+//! locks while the simulator owns them.
+
+use serde::{Deserialize, Serialize};
+
+use crate::Bytes;
+
+/// Bytes of a cache line, as a power of two.
+pub const LINE_SHIFT: u32 = 6;
+
+/// The shape of a cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Geometry {
+    /// The number of sets; a power of two.
+    pub sets: u32,
+    /// Lines a set holds; at least 1.
+    pub ways: u32,
+}
+
+impl Geometry {
+    /// The geometry of a cache of about `size` bytes with `ways` ways: sets rounded to a power of two.
+    ///
+    /// `None` where the size holds not even one set or needs more than 2^31 sets.
+    pub fn new(size: Bytes, ways: u32) -> Option<Self> {
+        let lines = size.0 >> LINE_SHIFT;
+        let sets = lines.checked_div(u64::from(ways))?;
+        let sets = 1u64 << sets.checked_ilog2()?;
+        Some(Self { sets: u32::try_from(sets).ok()?, ways })
+    }
+
+    /// The size in bytes.
+    pub fn size(self) -> Bytes {
+        Bytes(u64::from(self.sets) * u64::from(self.ways) << LINE_SHIFT)
+    }
+
+    /// The set that a line belongs to. Upper address bits are folded in, as real last-level caches hash.
+    #[inline]
+    pub fn set_of(self, line: u64) -> usize {
+        let folded = line ^ (line >> 13) ^ (line >> 27);
+        (folded & u64::from(self.sets - 1)) as usize
+    }
+}
+
+/// Looks `line` up in one set, most recent first, and moves it to the front. Returns whether it was there; a line that
+/// was not replaces the least recent one. Tags are `line + 1`; 0 is an empty way.
+#[inline]
+pub fn touch(set: &mut [u64], line: u64) -> bool {
+    let tag = line + 1;
+    if set[0] == tag {
+        return true;
+    }
+    let (position, hit) = match set.iter().position(|&way| way == tag) {
+        Some(position) => (position, true),
+        None => (set.len() - 1, false),
+    };
+    set.copy_within(0..position, 1);
+    set[0] = tag;
+    hit
+}
+
+/// A cache that one thread owns.
+#[derive(Debug, Clone)]
+pub struct Cache {
+    geometry: Geometry,
+    tags: Vec<u64>,
+}
+
+impl Cache {
+    /// An empty cache.
+    pub fn new(geometry: Geometry) -> Self {
+        Self { geometry, tags: vec![0; geometry.sets as usize * geometry.ways as usize] }
+    }
+
+    /// Touches a line (address >> 6) and returns whether it hit.
+    #[inline]
+    pub fn touch(&mut self, line: u64) -> bool {
+        let ways = self.geometry.ways as usize;
+        let start = self.geometry.set_of(line) * ways;
+        touch(&mut self.tags[start..start + ways], line)
+    }
+
+    /// The cache's shape.
+    pub fn geometry(&self) -> Geometry {
+        self.geometry
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_least_recent_line_of_a_full_set_leaves() {
+        let mut set = [0; 2];
+        assert!(!touch(&mut set, 1));
+        assert!(!touch(&mut set, 2));
+        assert!(touch(&mut set, 1));
+        assert!(!touch(&mut set, 3), "3 replaces 2");
+        assert!(touch(&mut set, 1));
+        assert!(!touch(&mut set, 2));
+    }
+
+    #[test]
+    fn a_working_set_that_fits_hits_on_the_second_pass_and_one_twice_as_large_does_not() {
+        let geometry = Geometry::new(Bytes(64 << 10), 16).expect("a valid geometry");
+        assert_eq!(geometry.size(), Bytes(64 << 10));
+        let lines = geometry.size().0 >> LINE_SHIFT;
+        let hits = |count: u64| {
+            let mut cache = Cache::new(geometry);
+            (0..count).for_each(|line| assert!(!cache.touch(line)));
+            (0..count).filter(|&line| cache.touch(line)).count() as u64
+        };
+        assert_eq!(hits(lines), lines);
+        assert_eq!(hits(lines * 2), 0);
+    }
+
+    #[test]
+    fn absurd_geometries_are_refused() {
+        assert_eq!(Geometry::new(Bytes(0), 16), None);
+        assert_eq!(Geometry::new(Bytes(1 << 20), 0), None);
+        assert_eq!(Geometry::new(Bytes(u64::MAX), 1), None);
+    }
+}

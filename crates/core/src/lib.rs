@@ -1,0 +1,23 @@
+//! Isotherm's vocabulary, the [`Host`] and [`Policy`] traits, and the one engine loop that joins them.
+//!
+//! A *policy* decides which pages belong in the fast tier. A *host* is the machine under it: a simulator, a virtual
+//! machine or a live process. Both meet only here, so the same policy source runs on every host. Nothing in this
+//! crate performs I/O, reads a clock or starts a thread.
+
+mod access;
+pub mod cache;
+mod engine;
+mod host;
+pub mod parameters;
+mod plan;
+mod policy;
+mod signals;
+mod units;
+
+pub use access::{Counters, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId};
+pub use engine::{EngineError, EngineStatistics, run};
+pub use host::{Host, View};
+pub use plan::{Move, MoveStatus, Outcome, Plan, Reclaim, Work};
+pub use policy::{Allocation, Gauge, Policy};
+pub use signals::{Sampling, SamplingRate, SamplingScope, Signal, Signals};
+pub use units::{Bytes, Cycles, Nanos, Pages, ParseUnitError, parse_count, parse_number, parse_share};

@@ -1,0 +1,105 @@
+//! Defines what a policy asks for ([`Plan`]) and what became of it ([`Outcome`]).
+
+use crate::{Nanos, PageId, Pages, Sampling, TierId};
+
+/// One page to move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Move {
+    /// The page.
+    pub page: PageId,
+    /// Where it should go.
+    pub to: TierId,
+}
+
+/// A request to the host's own LRU: make room on a tier.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Reclaim {
+    /// The tier to take pages from; they go to the next slower one.
+    pub from: TierId,
+    /// How many.
+    pub pages: Pages,
+}
+
+/// What the policy's own computation cost, in units that the host turns into time.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Work {
+    /// Random cache lines of metadata touched.
+    pub touches: u64,
+    /// Simple operations on values at hand (a comparison, an increment of a local).
+    pub operations: u64,
+    /// Bytes of metadata swept sequentially, as ageing does.
+    pub swept: u64,
+}
+
+impl Work {
+    /// Takes what has accumulated and starts anew.
+    #[must_use]
+    pub fn take(&mut self) -> Self {
+        std::mem::take(self)
+    }
+}
+
+/// What a policy wants done. Reused from step to step.
+#[derive(Debug, Clone, Default)]
+pub struct Plan {
+    /// Pages to move, carried out in this order.
+    pub moves: Vec<Move>,
+    /// Room to make by the host's LRU, before the moves.
+    pub reclaim: Vec<Reclaim>,
+    /// A new sampling request, where it changes.
+    pub sampling: Option<Sampling>,
+    /// What deciding cost.
+    pub work: Work,
+    /// How long the policy's thread sleeps afterwards (a throttle).
+    pub sleep: Nanos,
+}
+
+impl Plan {
+    /// Empties the plan and keeps its memory.
+    pub fn clear(&mut self) {
+        self.moves.clear();
+        self.reclaim.clear();
+        self.sampling = None;
+        self.work = Work::default();
+        self.sleep = Nanos(0);
+    }
+
+    /// Whether anything is to be moved or reclaimed.
+    pub fn moves_pages(&self) -> bool {
+        !self.moves.is_empty() || !self.reclaim.is_empty()
+    }
+}
+
+/// What became of a move, with the kernel's error where there was one (`move_pages(2)`).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum MoveStatus {
+    /// The page is where it was asked to be, moved by this call.
+    Moved,
+    /// It was there already.
+    AlreadyThere,
+    /// ENOMEM: the target tier has no room.
+    NoRoom,
+    /// EBUSY: pinned or under I/O.
+    Busy,
+    /// ENOENT or EFAULT: not mapped any more.
+    Gone,
+    /// EPERM or EACCES.
+    Denied,
+}
+
+/// What became of a plan. Reused from step to step.
+#[derive(Debug, Clone, Default)]
+pub struct Outcome {
+    /// One status for each of the plan's moves, in order.
+    pub moves: Vec<MoveStatus>,
+    /// Pages that each reclaim request freed, in order.
+    pub reclaimed: Vec<Pages>,
+}
+
+impl Outcome {
+    /// Empties the outcome and keeps its memory.
+    pub fn clear(&mut self) {
+        self.moves.clear();
+        self.reclaimed.clear();
+    }
+}

@@ -1,0 +1,58 @@
+//! Defines the interface of a tiering policy.
+
+use crate::{Bytes, Nanos, Outcome, Plan, SampleBatch, Sampling, Signals, View};
+
+/// Where new pages go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Allocation {
+    /// The fastest tier with room above its watermark: Linux' default.
+    #[default]
+    FastFirst,
+    /// The slowest tier with room.
+    SlowFirst,
+}
+
+/// A number that a policy shows over time, such as its hot threshold.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Gauge {
+    /// A kebab-case name.
+    pub name: &'static str,
+    /// Its value now.
+    pub value: f64,
+}
+
+/// A tiering policy: it sees samples and says which pages should move.
+///
+/// A policy performs no I/O and has no clock, no thread and no randomness but the seeded generator it was built with.
+/// The engine calls `observe`, `step` and, if the plan moved pages, `settle`, in that order, for each batch.
+pub trait Policy: Send {
+    /// What it needs; a host that lacks one refuses to start.
+    fn signals(&self) -> Signals;
+
+    /// The sampling it starts with.
+    fn sampling(&self) -> Sampling;
+
+    /// Where new pages should go.
+    fn allocation(&self) -> Allocation {
+        Allocation::FastFirst
+    }
+
+    /// Takes a batch of samples in. `batch.samples` may be empty: then only time has passed.
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View);
+
+    /// Says what to do now. `plan` arrives empty.
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan);
+
+    /// Learns what became of `plan`.
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
+        let _ = (plan, outcome, view);
+    }
+
+    /// The memory that its data structures occupy.
+    fn metadata(&self) -> Bytes;
+
+    /// Numbers worth showing over time.
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        let _ = gauges;
+    }
+}

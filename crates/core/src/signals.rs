@@ -1,0 +1,107 @@
+//! Defines what a policy may ask a host to observe, and how densely.
+
+use std::fmt;
+
+/// One thing that a host may be able to observe or do.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+#[repr(u8)]
+pub enum Signal {
+    /// Samples of loads, with page and serving tier.
+    LoadSamples,
+    /// Samples of stores.
+    StoreSamples,
+    /// Samples that carry a latency.
+    SampleLatency,
+    /// Counts of misses served by each tier.
+    TierHits,
+    /// Counts of stall time, queue occupancy and busy time of each tier.
+    TierStalls,
+    /// Reclaim by the host's own LRU.
+    KernelReclaim,
+}
+
+impl Signal {
+    /// Every signal.
+    pub const ALL: [Self; 6] = [
+        Self::LoadSamples,
+        Self::StoreSamples,
+        Self::SampleLatency,
+        Self::TierHits,
+        Self::TierStalls,
+        Self::KernelReclaim,
+    ];
+}
+
+impl fmt::Display for Signal {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(match self {
+            Self::LoadSamples => "samples of loads",
+            Self::StoreSamples => "samples of stores",
+            Self::SampleLatency => "samples with latency",
+            Self::TierHits => "hit counters of each tier",
+            Self::TierStalls => "stall and occupancy counters of each tier",
+            Self::KernelReclaim => "reclaim by the kernel's LRU",
+        })
+    }
+}
+
+/// A set of signals.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Signals(u32);
+
+impl Signals {
+    /// The empty set: a policy that only places new pages.
+    pub const NONE: Self = Self(0);
+
+    /// This set with `signal` in it.
+    #[must_use]
+    pub const fn with(self, signal: Signal) -> Self {
+        Self(self.0 | 1 << signal as u32)
+    }
+
+    /// Whether `signal` is in the set.
+    pub const fn has(self, signal: Signal) -> bool {
+        self.0 & (1 << signal as u32) != 0
+    }
+
+    /// What of this set `offered` lacks.
+    pub fn missing(self, offered: Self) -> impl Iterator<Item = Signal> {
+        Signal::ALL.into_iter().filter(move |&signal| self.has(signal) && !offered.has(signal))
+    }
+}
+
+/// How densely accesses are sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SamplingRate {
+    /// No samples; counters go on.
+    Off,
+    /// Every n-th access of each thread.
+    Period(u64),
+    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the period.
+    Frequency(u64),
+}
+
+/// Whether the tiers are sampled by one event or by one event each.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum SamplingScope {
+    /// One event counts misses of every tier: a tier's samples are in proportion to its accesses.
+    AllTiers,
+    /// One event a tier, each at the rate asked for, as with `MEM_LOAD_L3_MISS_RETIRED.{LOCAL,REMOTE}_DRAM`: in
+    /// frequency mode a rarely used tier is sampled more densely.
+    EachTier,
+}
+
+/// A request for samples.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Sampling {
+    /// How densely.
+    pub rate: SamplingRate,
+    /// One event or one for each tier.
+    pub scope: SamplingScope,
+    /// Whether stores are sampled beside loads.
+    pub stores: bool,
+    /// Deliver after this many samples, whatever the time.
+    pub batch: usize,
+    /// Deliver after this much time, whatever the samples.
+    pub tick: crate::Nanos,
+}

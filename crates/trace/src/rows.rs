@@ -1,0 +1,92 @@
+//! Defines the row of a trace, in columns.
+
+/// A batch of accesses that missed the last-level cache, column by column; all vectors have one length.
+///
+/// Rows stand in the global order in which they happened, as far as the source knows it.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Rows {
+    /// The process, numbered from 0 in order of appearance. Its address space changes with `exec`: then the number does.
+    pub process: Vec<u32>,
+    /// The thread, numbered from 0 over all processes.
+    pub thread: Vec<u32>,
+    /// Instructions that the thread executed since its row before, this one's included.
+    pub instructions: Vec<u32>,
+    /// The cache line: virtual address >> 6.
+    pub line: Vec<u64>,
+    /// 0 for a load, 1 for a store.
+    pub store: Vec<u8>,
+    /// The distance, in this thread's misses, to the miss whose value this row's address depends on; 0 for none within
+    /// the recorder's window, at most 255.
+    pub dependence: Vec<u8>,
+}
+
+/// One row.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Row {
+    /// See [`Rows::process`].
+    pub process: u32,
+    /// See [`Rows::thread`].
+    pub thread: u32,
+    /// See [`Rows::instructions`].
+    pub instructions: u32,
+    /// See [`Rows::line`].
+    pub line: u64,
+    /// Whether it is a store.
+    pub store: bool,
+    /// See [`Rows::dependence`].
+    pub dependence: u8,
+}
+
+impl Rows {
+    /// The number of rows.
+    pub fn len(&self) -> usize {
+        self.line.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.line.is_empty()
+    }
+
+    /// Appends a row.
+    #[inline]
+    pub fn push(&mut self, row: Row) {
+        self.process.push(row.process);
+        self.thread.push(row.thread);
+        self.instructions.push(row.instructions);
+        self.line.push(row.line);
+        self.store.push(u8::from(row.store));
+        self.dependence.push(row.dependence);
+    }
+
+    /// The row at `index`.
+    ///
+    /// # Panics
+    /// If there are not that many.
+    #[inline]
+    pub fn get(&self, index: usize) -> Row {
+        Row {
+            process: self.process[index],
+            thread: self.thread[index],
+            instructions: self.instructions[index],
+            line: self.line[index],
+            store: self.store[index] != 0,
+            dependence: self.dependence[index],
+        }
+    }
+
+    /// The rows in order.
+    pub fn iter(&self) -> impl Iterator<Item = Row> + '_ {
+        (0..self.len()).map(|index| self.get(index))
+    }
+
+    /// Removes every row and keeps the memory.
+    pub fn clear(&mut self) {
+        self.process.clear();
+        self.thread.clear();
+        self.instructions.clear();
+        self.line.clear();
+        self.store.clear();
+        self.dependence.clear();
+    }
+}

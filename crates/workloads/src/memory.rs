@@ -1,0 +1,55 @@
+//! Defines the memory that an instrumented algorithm runs on.
+
+/// Names the value that a load brought in, so that a later access can say that its address depends on it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Token(pub u64);
+
+impl Token {
+    /// An address that depends on no load: known from the start or computed from a counter.
+    pub const NONE: Self = Self(0);
+}
+
+/// Memory that an algorithm allocates from and touches; its implementations record, count or really access it.
+///
+/// The algorithm keeps its real data in ordinary Rust values and reports each access that the original program would
+/// make to its own memory.
+pub trait Memory {
+    /// Reserves `bytes` at a new address (page-aligned from one page upward, otherwise 16-byte-aligned), in the calling
+    /// context `context`: the name of the allocation site, as a context-based allocator would see it.
+    fn allocate(&mut self, bytes: u64, context: &'static str) -> u64;
+
+    /// The accesses that follow are made by this thread.
+    fn thread(&mut self, thread: u16);
+
+    /// `instructions` were executed that touch nothing worth reporting.
+    fn compute(&mut self, instructions: u32);
+
+    /// Reads from `address`, which depends on the value named by `after`. Returns the name of the value read.
+    fn load(&mut self, address: u64, after: Token) -> Token;
+
+    /// Writes to `address`, which depends on the value named by `after`.
+    fn store(&mut self, address: u64, after: Token);
+
+    /// Reads `bytes` from `address` on, a line at a time, in ascending order.
+    fn load_range(&mut self, address: u64, bytes: u64, after: Token) {
+        let mut line = address & !63;
+        while line < address + bytes {
+            self.load(line.max(address), after);
+            line += 64;
+        }
+    }
+
+    /// Writes `bytes` from `address` on, a line at a time, in ascending order.
+    fn store_range(&mut self, address: u64, bytes: u64, after: Token) {
+        let mut line = address & !63;
+        while line < address + bytes {
+            self.store(line.max(address), after);
+            line += 64;
+        }
+    }
+
+    /// Whether the run has seen enough: a long-running workload should return soon.
+    fn finished(&self) -> bool {
+        false
+    }
+}
