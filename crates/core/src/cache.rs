@@ -32,7 +32,7 @@ impl Geometry {
 
     /// The size in bytes.
     pub fn size(self) -> Bytes {
-        Bytes(u64::from(self.sets) * u64::from(self.ways) << LINE_SHIFT)
+        Bytes((u64::from(self.sets) * u64::from(self.ways)) << LINE_SHIFT)
     }
 
     /// The set that a line belongs to. Upper address bits are folded in, as real last-level caches hash.

@@ -1,1 +1,25 @@
-//! sim
+//! The simulator: a modelled machine on which the engine runs over recorded or generated accesses.
+//!
+//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once; [`simulate`] replays them under every
+//! policy and bound, on the machine that a [`Profile`] describes, and fills a [`Report`].
+
+mod bounds;
+mod host;
+mod machine;
+mod placement;
+mod profile;
+mod result;
+mod sampler;
+mod simulate;
+mod stream;
+mod summary;
+mod thread_model;
+mod tiers;
+
+pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
+pub use result::{
+    Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report, RunResult,
+};
+pub use simulate::{Experiment, FastSize, INTERVALS, Input, SimulateError, simulate};
+pub use stream::{Access, Stream, StreamBuilder, StreamError};
+pub use summary::NamedRange;

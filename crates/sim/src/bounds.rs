@@ -1,0 +1,226 @@
+//! The limits that every policy's result is shown against.
+//!
+//! * `oracle`: before each interval, the pages with most accesses in it are placed in the fast tier, for free.
+//!   Where misses come in bursts, a policy that follows them can beat it.
+//! * `belady`: MIN with bypass. On each access the fast tier may take the page in or let it pass; it keeps those used
+//!   soonest again. A page's first access is a hit, because a fresh page can be allocated in the fast tier. No placement
+//!   that brings a page in at one of its accesses can hit more often.
+
+use std::collections::BinaryHeap;
+
+use isotherm_core::{Allocation, Pages};
+
+use crate::placement::{Locator, PageTable};
+use crate::stream::{Access, Stream};
+
+/// The pages of each of the oracle's intervals, most accessed first.
+pub(crate) struct IntervalRanks {
+    /// Accesses in an interval.
+    length: usize,
+    intervals: Vec<Vec<u32>>,
+}
+
+impl IntervalRanks {
+    /// Ranks the stream's pages in intervals of `length` accesses.
+    pub(crate) fn new(stream: &Stream, length: usize) -> Self {
+        let mut counts = vec![0u32; stream.pages.len()];
+        let rank = |accesses: &[Access]| {
+            let mut touched = Vec::new();
+            for access in accesses {
+                let count = &mut counts[access.page as usize];
+                if *count == 0 {
+                    touched.push(access.page);
+                }
+                *count += 1;
+            }
+            touched.sort_unstable_by_key(|&page| (std::cmp::Reverse(counts[page as usize]), page));
+            touched.iter().for_each(|&page| counts[page as usize] = 0);
+            touched
+        };
+        Self { length, intervals: stream.accesses.chunks(length).map(rank).collect() }
+    }
+
+    /// The oracle's hits in each piece of `resolution` accesses, with a fast tier of `fast` pages. `resolution` divides
+    /// the interval's length.
+    pub(crate) fn hits(&self, stream: &Stream, fast: Pages, resolution: usize) -> Vec<u64> {
+        let mut is_fast = vec![false; stream.pages.len()];
+        let mut hits = Vec::new();
+        for (accesses, ranked) in stream.accesses.chunks(self.length).zip(&self.intervals) {
+            let best = &ranked[..ranked.len().min(fast.0 as usize)];
+            best.iter().for_each(|&page| is_fast[page as usize] = true);
+            for piece in accesses.chunks(resolution) {
+                hits.push(piece.iter().filter(|access| is_fast[access.page as usize]).count() as u64);
+            }
+            best.iter().for_each(|&page| is_fast[page as usize] = false);
+        }
+        hits
+    }
+}
+
+/// A page table that is rearranged for free at the start of each of the oracle's intervals.
+pub(crate) struct OraclePlacement<'a> {
+    ranks: &'a IntervalRanks,
+    fast: usize,
+    placed: &'a [u32],
+    table: PageTable,
+}
+
+impl<'a> OraclePlacement<'a> {
+    /// Places pages of a stream with `pages` pages in two tiers, `fast` of them in the first.
+    pub(crate) fn new(ranks: &'a IntervalRanks, pages: usize, fast: Pages) -> Self {
+        let table = PageTable::new(pages, vec![fast.0, pages as u64], 0.0, Allocation::SlowFirst);
+        Self { ranks, fast: fast.0 as usize, placed: &[], table }
+    }
+}
+
+impl Locator for OraclePlacement<'_> {
+    #[inline]
+    fn serve(&mut self, index: usize, page: u32) -> u8 {
+        self.table.serve(index, page)
+    }
+
+    fn interval(&mut self, first_access: usize) {
+        if !first_access.is_multiple_of(self.ranks.length) {
+            return;
+        }
+        self.placed.iter().for_each(|&page| self.table.place(page, 1));
+        let ranked = &self.ranks.intervals[first_access / self.ranks.length];
+        self.placed = &ranked[..ranked.len().min(self.fast)];
+        self.placed.iter().for_each(|&page| self.table.place(page, 0));
+    }
+}
+
+/// Which accesses MIN with bypass hits: one bit each.
+pub(crate) struct Belady {
+    hits: Vec<u64>,
+    /// Their number.
+    pub(crate) total: u64,
+}
+
+impl Belady {
+    /// Replays MIN with a fast tier of `fast` pages. `next_uses` is [`next_uses`] of the stream.
+    pub(crate) fn new(stream: &Stream, next_uses: &[u32], fast: Pages) -> Self {
+        let mut hits = vec![0u64; stream.accesses.len().div_ceil(64)];
+        let mut total = 0;
+        // The next use of each page while it is in the fast tier; 0 otherwise, since 0 is nobody's next use.
+        let mut resident = vec![0u32; stream.pages.len()];
+        let mut seen = vec![false; stream.pages.len()];
+        let mut latest: BinaryHeap<(u32, u32)> = BinaryHeap::new();
+        let mut count = 0;
+        for (index, (access, &next)) in stream.accesses.iter().zip(next_uses).enumerate() {
+            let page = access.page as usize;
+            let was_resident = resident[page] != 0;
+            let fresh = !std::mem::replace(&mut seen[page], true);
+            if fast.0 > 0 && (was_resident || fresh) {
+                hits[index / 64] |= 1 << (index % 64);
+                total += 1;
+            }
+            if next == NEVER {
+                count -= u64::from(was_resident);
+                resident[page] = 0;
+                continue;
+            }
+            resident[page] = next;
+            count += u64::from(!was_resident);
+            latest.push((next, access.page));
+            if count > fast.0 {
+                evict_latest(&mut latest, &mut resident);
+                count -= 1;
+            }
+            if latest.len() > 2 * resident.len() + 1024 {
+                latest.retain(|&(next, page)| resident[page as usize] == next);
+            }
+        }
+        Self { hits, total }
+    }
+}
+
+/// Removes the page used last again; entries of pages that were used meanwhile are stale and dropped.
+fn evict_latest(latest: &mut BinaryHeap<(u32, u32)>, resident: &mut [u32]) {
+    while let Some((next, page)) = latest.pop() {
+        if resident[page as usize] == next {
+            resident[page as usize] = 0;
+            return;
+        }
+    }
+}
+
+impl Locator for &Belady {
+    #[inline]
+    fn serve(&mut self, index: usize, _page: u32) -> u8 {
+        u8::from(self.hits[index / 64] & 1 << (index % 64) == 0)
+    }
+}
+
+/// The next use of a page that is not used again.
+const NEVER: u32 = u32::MAX;
+
+/// For each access, the index of the next access to the same page.
+pub(crate) fn next_uses(stream: &Stream) -> Vec<u32> {
+    let mut next = vec![NEVER; stream.pages.len()];
+    let mut uses = vec![NEVER; stream.accesses.len()];
+    for (index, access) in stream.accesses.iter().enumerate().rev() {
+        uses[index] = std::mem::replace(&mut next[access.page as usize], index as u32);
+    }
+    uses
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    fn stream(pages: &[u32]) -> Stream {
+        let access = |&page| Access { page, instructions: 1, thread: 0, dependence: 0, store: 0 };
+        Stream {
+            accesses: pages.iter().map(access).collect(),
+            pages: (0..8).map(|page| (0, page << 12)).collect(),
+            threads: 1,
+            ..Stream::default()
+        }
+    }
+
+    fn belady(pages: &[u32], fast: u64) -> u64 {
+        let stream = stream(pages);
+        Belady::new(&stream, &next_uses(&stream), Pages(fast)).total
+    }
+
+    /// The most hits that any choice of pages to keep, made access by access, can reach.
+    fn exhaustive(pages: &[u32], kept: u8, seen: u8, fast: u32) -> u64 {
+        let Some((&page, rest)) = pages.split_first() else { return 0 };
+        let bit = 1 << page;
+        let hit = u64::from(fast > 0 && (kept & bit != 0 || seen & bit == 0));
+        let candidates = kept | bit;
+        let best = (0..=255u8)
+            .filter(|&choice| choice & !candidates == 0 && choice.count_ones() <= fast)
+            .map(|choice| exhaustive(rest, choice, seen | bit, fast))
+            .max();
+        hit + best.unwrap_or(0)
+    }
+
+    #[test]
+    fn a_loop_larger_than_the_tier_hits_as_often_as_a_fixed_part_of_it() {
+        let pages: Vec<u32> = (0..400).map(|index| index % 4).collect();
+        // Two of four pages stay: every other access hits, and the first accesses of the rest.
+        assert_eq!(belady(&pages, 2), 202);
+        assert_eq!(belady(&pages, 4), 400);
+        assert_eq!(belady(&pages, 0), 0);
+    }
+
+    #[test]
+    fn the_oracle_takes_the_top_of_each_interval() {
+        let stream = stream(&[0, 0, 1, 2, 1, 1, 2, 0]);
+        let ranks = IntervalRanks::new(&stream, 4);
+        assert_eq!(ranks.hits(&stream, Pages(1), 4), [2, 2]);
+        assert_eq!(ranks.hits(&stream, Pages(2), 4), [3, 3]);
+        assert_eq!(ranks.hits(&stream, Pages(1), 2), [2, 0, 2, 0]);
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn belady_equals_exhaustive_search(pages in prop::collection::vec(0u32..4, 1..8), fast in 0u32..4) {
+            prop_assert_eq!(belady(&pages, u64::from(fast)), exhaustive(&pages, 0, 0, fast));
+        }
+    }
+}

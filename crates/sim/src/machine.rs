@@ -1,0 +1,278 @@
+//! The simulated machine: replays accesses in blocks, each on its thread's pipeline and its page's tier.
+//!
+//! Threads have clocks of their own. The stream's order is the order in which things happened, so clocks that drift
+//! further apart than a few blocks are pulled together: a thread that was absent waited. Bandwidth and cores are
+//! [`Server`]s that delay every thread when they are late.
+
+use isotherm_core::{Counters, Nanos, Operation, PageId, Sample, TierId};
+
+use crate::placement::Locator;
+use crate::sampler::Sampler;
+use crate::stream::{Access, Stream};
+use crate::thread_model::{CoreTiming, MAX_TIERS, ThreadModel};
+use crate::tiers::{Server, Tier};
+use crate::{Charges, Profile};
+
+/// Accesses between two looks at bandwidth, clocks and the policy.
+const BLOCK: usize = 1024;
+/// Blocks by which threads' clocks may drift apart.
+const SLACK_BLOCKS: u64 = 16;
+
+/// One program thread.
+struct Thread {
+    model: ThreadModel,
+    /// Accesses until each event's next sample.
+    countdown: [u64; MAX_TIERS],
+    /// The last block in which it ran, counted from 1.
+    block: u64,
+    /// Its clock when that block began.
+    began: u64,
+}
+
+/// What a machine counts in one interval.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct IntervalCount {
+    pub(crate) end: Nanos,
+    pub(crate) accesses: u64,
+    pub(crate) hits: u64,
+}
+
+/// The machine, generic over how pages are found.
+pub(crate) struct Machine<'a, L> {
+    pub(crate) locator: L,
+    pub(crate) sampler: Sampler,
+    pub(crate) charges: Charges,
+    pub(crate) intervals: Vec<IntervalCount>,
+    stream: &'a Stream,
+    timing: CoreTiming,
+    cores: u64,
+    sample_cost: u64,
+    threads: Vec<Thread>,
+    /// Threads that ran in the block under way.
+    active: Vec<u16>,
+    tiers: Vec<Tier>,
+    cpu: Server,
+    next: usize,
+    block: u64,
+    now: u64,
+    slack: u64,
+    interval_length: usize,
+    hits_before: u64,
+}
+
+impl<'a, L: Locator> Machine<'a, L> {
+    /// A machine at rest before the first access. Intervals are `interval_length` accesses long.
+    pub(crate) fn new(stream: &'a Stream, profile: &Profile, locator: L, interval_length: usize, seed: u64) -> Self {
+        let timing = CoreTiming::new(&profile.core);
+        let thread =
+            || Thread { model: ThreadModel::new(timing), countdown: [u64::MAX; MAX_TIERS], block: 0, began: 0 };
+        Self {
+            locator,
+            sampler: Sampler::new(profile.costs.ring_samples, seed),
+            charges: Charges::default(),
+            intervals: Vec::new(),
+            stream,
+            timing,
+            cores: u64::from(profile.core.cores.max(1)),
+            sample_cost: profile.costs.sample.0 * 1000,
+            threads: (0..stream.threads).map(|_| thread()).collect(),
+            active: Vec::new(),
+            tiers: profile.tiers.iter().map(Tier::new).collect(),
+            cpu: Server::default(),
+            next: 0,
+            block: 0,
+            now: 0,
+            slack: 0,
+            interval_length: interval_length.max(1),
+            hits_before: 0,
+        }
+    }
+
+    /// The modelled time in picoseconds.
+    pub(crate) fn now_ps(&self) -> u64 {
+        self.now
+    }
+
+    /// The modelled time.
+    pub(crate) fn now(&self) -> Nanos {
+        Nanos(self.now / 1000)
+    }
+
+    /// About how long a block takes, in picoseconds.
+    pub(crate) fn block_time(&self) -> u64 {
+        self.slack / SLACK_BLOCKS
+    }
+
+    pub(crate) fn ended(&self) -> bool {
+        self.next == self.stream.accesses.len()
+    }
+
+    pub(crate) fn tier(&mut self, tier: TierId) -> &mut Tier {
+        &mut self.tiers[tier.index()]
+    }
+
+    /// What the PMU has counted so far.
+    pub(crate) fn counters(&self, counters: &mut Counters) {
+        counters.tiers.clear();
+        counters.tiers.extend(self.tiers.iter().map(Tier::snapshot));
+    }
+
+    /// Replays one block. Returns false when no accesses are left.
+    pub(crate) fn run_block(&mut self) -> bool {
+        if self.ended() {
+            return false;
+        }
+        if self.next.is_multiple_of(self.interval_length) {
+            self.locator.interval(self.next);
+        }
+        let interval_end = (self.next / self.interval_length + 1) * self.interval_length;
+        let end = (self.next + BLOCK).min(interval_end).min(self.stream.accesses.len());
+        self.block += 1;
+        let before = self.event_counts();
+        let stream = self.stream;
+        for (index, access) in (self.next..end).zip(&stream.accesses[self.next..end]) {
+            self.replay(index, access);
+        }
+        self.next = end;
+        self.end_block(before);
+        if end == interval_end || self.ended() {
+            self.end_interval();
+        }
+        true
+    }
+
+    #[inline]
+    fn replay(&mut self, index: usize, access: &Access) {
+        let tier = usize::from(self.locator.serve(index, access.page));
+        let thread = &mut self.threads[usize::from(access.thread)];
+        if thread.block != self.block {
+            thread.block = self.block;
+            let behind = self.now.saturating_sub(self.slack + thread.model.clock());
+            thread.model.pause(behind);
+            thread.began = thread.model.clock();
+            self.active.push(access.thread);
+        }
+        let store = access.store != 0;
+        let state = &mut self.tiers[tier];
+        let timing = thread.model.access(
+            self.timing,
+            access.instructions,
+            access.dependence,
+            store,
+            tier,
+            state.latency,
+        );
+        state.count(store, timing.stall, timing.busy);
+        let event = self.sampler.event(tier);
+        thread.countdown[event] -= u64::from(!store || self.sampler.request().stores);
+        if thread.countdown[event] == 0 {
+            self.take_sample(access, tier, event);
+        }
+    }
+
+    #[cold]
+    fn take_sample(&mut self, access: &Access, tier: usize, event: usize) {
+        let thread = &mut self.threads[usize::from(access.thread)];
+        let time = Nanos(thread.model.clock() / 1000);
+        thread.model.pause(self.sample_cost);
+        thread.countdown[event] = self.sampler.countdown(event);
+        self.charges.sampling += Nanos(self.sample_cost / 1000);
+        self.sampler.record(Sample {
+            time,
+            page: PageId(access.page),
+            weight: u32::try_from(self.sampler.period(event)).unwrap_or(u32::MAX),
+            latency: (self.tiers[tier].latency / 1000) as u32,
+            tier: TierId(tier as u8),
+            operation: if access.store == 0 { Operation::Load } else { Operation::Store },
+        });
+    }
+
+    /// Accesses that each tier's sampling event has counted.
+    fn event_counts(&self) -> [u64; MAX_TIERS] {
+        let stores = u64::from(self.sampler.request().stores);
+        let mut counts = [0; MAX_TIERS];
+        for (count, tier) in counts.iter_mut().zip(&self.tiers) {
+            *count = tier.counters.load_misses + stores * tier.counters.store_misses;
+        }
+        counts
+    }
+
+    /// Brings clocks, bandwidth, cores and sampling up to date.
+    fn end_block(&mut self, before: [u64; MAX_TIERS]) {
+        let began = self.now;
+        let mut worked = 0;
+        for &thread in &self.active {
+            let thread = &self.threads[usize::from(thread)];
+            worked += thread.model.clock() - thread.began;
+            self.now = self.now.max(thread.model.clock());
+        }
+        let active = self.active.len() as u64;
+        let elapsed = worked / active.min(self.cores);
+        self.slack = (self.slack * 7 + elapsed * SLACK_BLOCKS) / 8;
+        let since = began.saturating_sub(self.slack);
+        self.tiers.iter_mut().for_each(|tier| tier.settle(since, elapsed));
+        self.cpu.serve(worked / self.cores, since);
+        self.wait_for_servers();
+        let after = self.event_counts();
+        let counts = std::array::from_fn(|tier| after[tier] - before[tier]);
+        self.sampler.block(&counts, elapsed as f64 / 1000.0, active as usize);
+        self.active.clear();
+    }
+
+    /// Delays the active threads until bandwidth and cores have kept up.
+    fn wait_for_servers(&mut self) {
+        let late = self.tiers.iter().map(|tier| tier.late(self.now)).fold(self.cpu.late(self.now), u64::max);
+        if late > 0 {
+            self.pause_active(late);
+            self.now += late;
+        }
+    }
+
+    fn pause_active(&mut self, duration: u64) {
+        for &thread in &self.active {
+            self.threads[usize::from(thread)].model.pause(duration);
+        }
+    }
+
+    fn end_interval(&mut self) {
+        let fast = &self.tiers[0].counters;
+        let hits = fast.load_misses + fast.store_misses;
+        let accesses = (self.next - 1) % self.interval_length + 1;
+        let end = self.now();
+        self.intervals.push(IntervalCount { end, accesses: accesses as u64, hits: hits - self.hits_before });
+        self.hits_before = hits;
+    }
+
+    /// Starts new countdowns after the sampling request changed.
+    pub(crate) fn restart_events(&mut self) {
+        for thread in &mut self.threads {
+            for (event, countdown) in thread.countdown.iter_mut().enumerate() {
+                *countdown = if self.sampler.is_on() { self.sampler.countdown(event).max(1) } else { u64::MAX };
+            }
+        }
+    }
+
+    /// Threads the program has run in the last block or, between blocks, ever.
+    pub(crate) fn thread_count(&self) -> usize {
+        self.threads.iter().filter(|thread| thread.block + SLACK_BLOCKS >= self.block && thread.block > 0).count()
+    }
+
+    /// Interrupts every running thread for `duration` picoseconds each.
+    pub(crate) fn interrupt(&mut self, duration: u64) {
+        let mut interrupted = 0;
+        for thread in &mut self.threads {
+            if thread.block + SLACK_BLOCKS >= self.block && thread.block > 0 {
+                thread.model.pause(duration);
+                interrupted += 1;
+            }
+        }
+        self.charges.shootdowns += Nanos(duration * interrupted / 1000);
+        self.occupy_core(duration * interrupted);
+    }
+
+    /// Takes `duration` picoseconds of one core for what is not program instructions.
+    pub(crate) fn occupy_core(&mut self, duration: u64) {
+        let since = self.now.saturating_sub(self.slack);
+        self.cpu.serve(duration / self.cores, since);
+    }
+}

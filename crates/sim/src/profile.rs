@@ -1,0 +1,225 @@
+//! Defines the machine profile: cores, tiers and costs, each number with its source.
+
+use std::collections::BTreeMap;
+
+use isotherm_core::{Bytes, Nanos};
+
+use crate::{MachineNumber, MachineSummary};
+
+mod builtin;
+mod error;
+mod fields;
+mod file;
+mod quantity;
+#[cfg(test)]
+mod tests;
+
+pub use error::ProfileError;
+use fields::{FIELDS, Field};
+
+/// What stands as the source of a number that [`Profile::set`] has changed.
+const SET_BY_USER: &str = "set by the user";
+/// Tiers that a profile may have.
+const MAX_TIERS: usize = 16;
+
+/// A machine, as the model sees it. Read from `machines/NAME.toml`.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Profile {
+    /// Kebab-case name.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// The processor.
+    pub core: CoreProfile,
+    /// The last-level cache that filters a workload's accesses.
+    pub llc_size: Bytes,
+    /// Its ways.
+    pub llc_ways: u32,
+    /// The tiers, fastest first; at least one.
+    pub tiers: Vec<TierProfile>,
+    /// What tiering costs.
+    pub costs: Costs,
+    /// What [`CoreProfile::instruction_ps`] is derived from.
+    pub clock: CoreClock,
+    /// Where each number comes from, by its path, such as `tier.1.latency`.
+    pub sources: BTreeMap<String, String>,
+}
+
+/// How fast a core runs where no miss stalls it.
+#[derive(Debug, Clone, Copy, Default, PartialEq)]
+pub struct CoreClock {
+    /// In hertz.
+    pub frequency: u64,
+    /// Instructions that retire in a cycle.
+    pub instructions_per_cycle: f64,
+}
+
+impl CoreClock {
+    /// Time of one instruction in picoseconds, at least 1; 0 for a clock that stands still.
+    fn instruction_ps(self) -> u64 {
+        let rate = self.frequency as f64 * self.instructions_per_cycle;
+        if rate > 0.0 { ((1e12 / rate).round() as u64).max(1) } else { 0 }
+    }
+}
+
+/// The processor of a profile.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct CoreProfile {
+    /// Cores that the program and the tiering thread share.
+    pub cores: u32,
+    /// Time of one instruction where no miss stalls, in picoseconds (1000 / (GHz x instructions per cycle)).
+    pub instruction_ps: u64,
+    /// Instructions in the reorder buffer.
+    pub reorder_window: u32,
+    /// Outstanding misses a core can have (line fill buffers).
+    pub miss_registers: u32,
+    /// Stores that may wait for memory after retirement.
+    pub store_buffer: u32,
+}
+
+/// A memory tier of a profile.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct TierProfile {
+    /// What it is: `DRAM`, `CXL`.
+    pub name: String,
+    /// Idle load-to-use latency.
+    pub latency: Nanos,
+    /// Latency at full utilisation over the idle latency; at least 1.
+    pub loaded_latency_factor: f64,
+    /// Peak read bandwidth in bytes per second.
+    pub read_bandwidth: u64,
+    /// Peak write bandwidth in bytes per second.
+    pub write_bandwidth: u64,
+    /// The size of a tier between the fastest and the slowest; the fastest's is asked for with each run and the
+    /// slowest takes what is left. `None`: as large as the fastest.
+    pub capacity: Option<Bytes>,
+}
+
+/// What tiering costs on a machine.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct Costs {
+    /// Program thread: the interrupt that takes one PMU sample.
+    pub sample: Nanos,
+    /// Samples that the ring buffers hold before they lose any.
+    pub ring_samples: u64,
+    /// Tiering thread: reading and decoding one sample from the ring.
+    pub drain_sample: Nanos,
+    /// Tiering thread: one `move_pages` call, whatever its pages.
+    pub move_call: Nanos,
+    /// Tiering thread: unmapping, remapping and locking one page of either size, without its copy.
+    pub move_page: Nanos,
+    /// Bytes per second of one core copying a page, if the tiers are not slower.
+    pub copy_bandwidth: u64,
+    /// Each program thread: one TLB shootdown.
+    pub shootdown: Nanos,
+    /// Pages that share one shootdown (the kernel's migration batch).
+    pub shootdown_batch: u32,
+    /// Tiering thread: one entry of a page-table scan (pagemap).
+    pub scan_page: Nanos,
+    /// Tiering thread: one page looked at by the kernel's reclaim.
+    pub reclaim_page: Nanos,
+    /// Tiering thread: a metadata cache line that hits the last-level cache. One that misses costs the fast tier's latency.
+    pub cached_touch: Nanos,
+    /// Tiering thread: one simple operation.
+    pub operation: Nanos,
+    /// Share of a tier's pages kept free for the kernel (the `min` watermark): programs cannot allocate it.
+    pub reserve: f64,
+}
+
+impl Profile {
+    /// Reads a profile from the text of a TOML file, in the form that `docs/machines.md` describes.
+    ///
+    /// `file` names the text in errors; its stem becomes the profile's name.
+    ///
+    /// # Errors
+    /// One line that names the file, the field and what was expected: text that is no TOML, an unknown or missing field, a
+    /// value of the wrong unit or out of range, a number without a source, tiers that do not stand fastest first.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
+        file::read(text, file)
+    }
+
+    /// One of the profiles that come with Isotherm.
+    ///
+    /// # Errors
+    /// If there is none of that name; the error lists those there are.
+    pub fn builtin(name: &str) -> Result<Self, ProfileError> {
+        builtin::load(name)
+    }
+
+    /// The names that [`Self::builtin`] knows.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        builtin::names()
+    }
+
+    /// Sets one number from text, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last one.
+    ///
+    /// # Errors
+    /// If no number has that path, or the value is not valid for it.
+    pub fn set(&mut self, path: &str, value: &str) -> Result<(), ProfileError> {
+        let (field, tier) = Field::find(path, self.tiers.len()).ok_or_else(|| self.unknown(path))?;
+        let amount = field
+            .quantity
+            .parse(value)
+            .ok_or_else(|| ProfileError::invalid(&self.name, path, value, field))?;
+        self.assign(field, tier, amount, SET_BY_USER.into());
+        Ok(())
+    }
+
+    /// Checks what no single number shows: there is a tier, and tiers stand fastest first.
+    ///
+    /// # Errors
+    /// One line that names the first tier out of order.
+    pub fn check(&self) -> Result<(), ProfileError> {
+        self.check_order(&self.name)
+    }
+
+    /// Every number in force with its unit and source, in the order of the documentation.
+    pub fn summary(&self) -> MachineSummary {
+        let number = |(field, tier): (&Field, usize)| {
+            let value = field.quantity.format((field.get)(self, tier)?);
+            let path = field.path(tier);
+            let source = self.sources.get(&path).cloned().unwrap_or_else(|| "not given".into());
+            Some(MachineNumber { path, value, source })
+        };
+        let mut numbers: Vec<_> = self.positions().filter_map(number).collect();
+        numbers.push(MachineNumber {
+            path: "core.instruction".into(),
+            value: format!("{}ps", self.core.instruction_ps),
+            source: "derived: 1 / (core.frequency x core.instructions_per_cycle)".into(),
+        });
+        MachineSummary { name: self.name.clone(), title: self.title.clone(), numbers }
+    }
+
+    /// Every field of this profile; those of tiers once for each.
+    fn positions(&self) -> impl Iterator<Item = (&'static Field, usize)> + '_ {
+        FIELDS.iter().flat_map(|field| {
+            (0..if field.of_tier() { self.tiers.len() } else { 1 }).map(move |tier| (field, tier))
+        })
+    }
+
+    fn assign(&mut self, field: &Field, tier: usize, amount: f64, source: String) {
+        (field.set)(self, tier, amount);
+        self.core.instruction_ps = self.clock.instruction_ps();
+        self.sources.insert(field.path(tier), source);
+    }
+
+    fn unknown(&self, path: &str) -> ProfileError {
+        let known = self.positions().map(|(field, tier)| field.path(tier)).collect::<Vec<_>>().join(", ");
+        ProfileError::unknown(&self.name, path, "the machine", known)
+    }
+
+    fn check_order(&self, file: &str) -> Result<(), ProfileError> {
+        if self.tiers.is_empty() {
+            return Err(ProfileError::missing(file, "tier", "at least one [[tier]]"));
+        }
+        match self.tiers.windows(2).position(|pair| pair[0].latency > pair[1].latency) {
+            None => Ok(()),
+            Some(tier) => Err(ProfileError::Order {
+                file: error::one_line(file),
+                tier: tier + 1,
+                latency: self.tiers[tier + 1].latency,
+                before: self.tiers[tier].latency,
+            }),
+        }
+    }
+}

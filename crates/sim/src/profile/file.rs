@@ -1,0 +1,138 @@
+//! Defines how a profile is read from TOML: walked along the table of fields, so that every error knows its path.
+
+use toml::{Table, Value};
+
+use super::error::one_line;
+use super::fields::Field;
+use super::{MAX_TIERS, Profile, ProfileError, TierProfile};
+
+const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
+
+/// Reads a whole file and checks it.
+pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
+    let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
+    let reader = Reader { file };
+    reader.no_others(&table, "", &["title", "core", "llc", "tier", "costs"])?;
+    let mut profile = Profile {
+        name: stem(file),
+        title: reader.text(&table, "title", "one line that says what machine it is")?,
+        ..Profile::default()
+    };
+    for section in ["core", "llc", "costs"] {
+        let numbers = reader.table(&table, section)?;
+        reader.section(&mut profile, numbers, section, 0)?;
+    }
+    for (index, tier) in reader.tiers(&table)?.iter().enumerate() {
+        let path = format!("tier.{index}");
+        let tier = tier.as_table().ok_or_else(|| reader.unexpected(&path, tier, "a [[tier]]"))?;
+        let name = reader.text(tier, &format!("{path}.name"), "what the tier is, such as \"DRAM\"")?;
+        profile.tiers.push(TierProfile { name, ..TierProfile::default() });
+        reader.section(&mut profile, tier, "tier", index)?;
+    }
+    profile.check_order(file)?;
+    Ok(profile)
+}
+
+/// `machines/pact.toml` becomes `pact`.
+fn stem(file: &str) -> String {
+    let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
+    one_line(name.strip_suffix(".toml").unwrap_or(name))
+}
+
+fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
+    let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+    let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
+    ProfileError::Syntax { file: one_line(file), line, message: one_line(error.message()) }
+}
+
+struct Reader<'a> {
+    file: &'a str,
+}
+
+impl Reader<'_> {
+    /// Reads every number of a section, which must hold them all and no others.
+    fn section(
+        &self,
+        profile: &mut Profile,
+        table: &Table,
+        section: &str,
+        tier: usize,
+    ) -> Result<(), ProfileError> {
+        let mut known: Vec<_> = Field::of(section).map(|field| field.name).collect();
+        let path = if section == "tier" { format!("tier.{tier}.") } else { format!("{section}.") };
+        if section == "tier" {
+            known.insert(0, "name");
+        }
+        self.no_others(table, &path, &known)?;
+        for field in Field::of(section).filter(|field| !field.optional || table.contains_key(field.name)) {
+            let (amount, source) = self.number(table, field, &field.path(tier))?;
+            profile.assign(field, tier, amount, source);
+        }
+        Ok(())
+    }
+
+    /// Reads one `{ value, source }`.
+    fn number(&self, table: &Table, field: &Field, path: &str) -> Result<(f64, String), ProfileError> {
+        let entry = table.get(field.name).ok_or_else(|| self.missing(path, &field.quantity.expected()))?;
+        let entry = entry.as_table().ok_or_else(|| self.unexpected(path, entry, ENTRY))?;
+        self.no_others(entry, &format!("{path}."), &["value", "source"])?;
+        let value = entry
+            .get("value")
+            .ok_or_else(|| self.missing(&format!("{path}.value"), &field.quantity.expected()))?;
+        let text = plain(value);
+        let amount = field
+            .quantity
+            .parse(&text)
+            .ok_or_else(|| ProfileError::invalid(self.file, path, &text, field))?;
+        Ok((amount, self.text(entry, &format!("{path}.source"), "where the number comes from")?))
+    }
+
+    /// Reads a string of one line that is not empty; the key is the path's last part.
+    fn text(&self, table: &Table, path: &str, expected: &str) -> Result<String, ProfileError> {
+        let key = path.rsplit('.').next().unwrap_or(path);
+        let value = table.get(key).ok_or_else(|| self.missing(path, expected))?;
+        match value.as_str().map(str::trim) {
+            Some(text) if !text.is_empty() && one_line(text) == text => Ok(text.into()),
+            _ => Err(self.unexpected(path, value, expected)),
+        }
+    }
+
+    fn table<'t>(&self, table: &'t Table, key: &str) -> Result<&'t Table, ProfileError> {
+        let value = table.get(key).ok_or_else(|| self.missing(key, &format!("a section [{key}]")))?;
+        value.as_table().ok_or_else(|| self.unexpected(key, value, &format!("a section [{key}]")))
+    }
+
+    fn tiers<'t>(&self, table: &'t Table) -> Result<&'t [Value], ProfileError> {
+        let expected = "at least one [[tier]]";
+        let value = table.get("tier").ok_or_else(|| self.missing("tier", expected))?;
+        let tiers = value.as_array().ok_or_else(|| self.unexpected("tier", value, expected))?;
+        if (1..=MAX_TIERS).contains(&tiers.len()) {
+            return Ok(tiers);
+        }
+        Err(ProfileError::unexpected(
+            self.file,
+            "tier",
+            &tiers.len().to_string(),
+            format!("a number of tiers from 1 to {MAX_TIERS}"),
+        ))
+    }
+
+    fn no_others(&self, table: &Table, path: &str, known: &[&str]) -> Result<(), ProfileError> {
+        let Some(other) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
+        let section = if path.is_empty() { "a profile" } else { path.trim_end_matches('.') };
+        Err(ProfileError::unknown(self.file, &format!("{path}{other}"), section, known.join(", ")))
+    }
+
+    fn missing(&self, path: &str, expected: &str) -> ProfileError {
+        ProfileError::missing(self.file, path, expected)
+    }
+
+    fn unexpected(&self, path: &str, value: &Value, expected: &str) -> ProfileError {
+        ProfileError::unexpected(self.file, path, &plain(value), expected)
+    }
+}
+
+/// A value as the user wrote it, a string without its quotes.
+fn plain(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), Into::into)
+}

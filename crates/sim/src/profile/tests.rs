@@ -1,0 +1,345 @@
+use proptest::prelude::*;
+
+use super::fields::FIELDS;
+use super::*;
+
+const PACT: &str = include_str!("../../../../machines/pact.toml");
+const DOCS: &str = include_str!("../../../../docs/machines.md");
+
+fn error_of(text: &str) -> String {
+    let error = Profile::parse(text, "machines/mine.toml").expect_err(text).to_string();
+    assert!(!error.contains('\n') && error.starts_with("machines/mine.toml: "), "{error}");
+    error
+}
+
+/// PACT's file with one piece of text exchanged, which must be there.
+fn pact_with(from: &str, to: &str) -> String {
+    assert!(PACT.contains(from), "{from}");
+    PACT.replacen(from, to, 1)
+}
+
+#[test]
+fn every_builtin_is_valid_and_gives_each_number_a_source() {
+    for name in Profile::builtin_names() {
+        let profile = Profile::builtin(name).expect(name);
+        assert_eq!(profile.name, name);
+        assert_eq!(profile.tiers.len(), 2, "{name}");
+        let summary = profile.summary();
+        let required = profile.positions().filter(|(field, _)| !field.optional).count();
+        assert_eq!(summary.numbers.len(), required + 1, "{name}");
+        assert_eq!(profile.sources.len(), required, "{name}");
+        for number in &summary.numbers {
+            assert!(number.source.len() >= 8 && !number.value.is_empty(), "{name}: {number:?}");
+        }
+    }
+}
+
+#[test]
+fn the_directory_holds_the_builtins_and_nothing_else() {
+    let directory = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines");
+    let entries = std::fs::read_dir(directory).expect("machines/ is there");
+    let name_of = |entry: std::io::Result<std::fs::DirEntry>| {
+        entry.expect("readable").file_name().to_string_lossy().into_owned()
+    };
+    let mut files: Vec<_> = entries.map(name_of).collect();
+    files.sort();
+    let names: Vec<_> = Profile::builtin_names().map(|name| format!("{name}.toml")).collect();
+    assert_eq!(files, names);
+}
+
+#[test]
+fn numbers_that_papers_print_are_in_force() {
+    let pact = Profile::builtin("pact").expect("builtin");
+    assert_eq!((pact.tiers[0].latency, pact.tiers[1].latency), (Nanos(90), Nanos(190)));
+    assert_eq!((pact.tiers[0].read_bandwidth, pact.core.cores), (52_000_000_000, 10));
+    let hybridtier = Profile::builtin("hybridtier").expect("builtin");
+    assert_eq!(
+        (hybridtier.tiers[1].latency, hybridtier.tiers[1].read_bandwidth),
+        (Nanos(124), 34_000_000_000)
+    );
+    let neomem = Profile::builtin("neomem").expect("builtin");
+    assert_eq!((neomem.tiers[0].latency, neomem.tiers[1].latency), (Nanos(119), Nanos(430)));
+    assert_eq!(
+        (neomem.llc_size, neomem.core.cores, neomem.costs.shootdown_batch),
+        (Bytes(60 << 20), 32, 512)
+    );
+    assert_eq!(Profile::builtin("jenga").expect("builtin").tiers[1].latency, Nanos(300));
+}
+
+#[test]
+fn an_instruction_takes_the_inverse_of_clock_times_width() {
+    let pact = Profile::builtin("pact").expect("builtin");
+    assert_eq!(pact.core.instruction_ps, 227, "1000 / (2.2 x 2)");
+    let last = pact.summary().numbers.pop().expect("numbers");
+    assert_eq!((last.path.as_str(), last.value.as_str()), ("core.instruction", "227ps"));
+}
+
+#[test]
+fn an_unknown_machine_is_answered_with_those_there_are() {
+    let error = Profile::builtin("cray-1").expect_err("no such machine").to_string();
+    let expected = "no machine 'cray-1'; there are freqtier-cxl1, freqtier-cxl2, hybridtier, jenga, neomem, pact, \
+                    or give the path of a TOML file";
+    assert_eq!(error, expected);
+}
+
+#[test]
+fn mistakes_are_one_line_with_file_field_and_what_was_expected() {
+    let check = |from, to, expected: &str| {
+        let error = error_of(&pact_with(from, to));
+        assert_eq!(error, format!("machines/mine.toml: {expected}"));
+    };
+    check(
+        "cores =",
+        "corez =",
+        "unknown field core.corez; core has cores, frequency, instructions_per_cycle, reorder_window, miss_registers, store_buffer",
+    );
+    check("[llc]", "[cache]", "unknown field cache; a profile has title, core, llc, tier, costs");
+    check("\"90ns\"", "\"90\"", "tier.0.latency: '90' is not a duration from 1ns to 1s");
+    check("\"90ns\"", "\"0ns\"", "tier.0.latency: '0ns' is not a duration from 1ns to 1s");
+    check("\"90ns\"", "\"1.5ns\"", "tier.0.latency: '1.5ns' is not a duration from 1ns to 1s");
+    check("\"90ns\"", "\"2 parsecs\"", "tier.0.latency: '2 parsecs' is not a duration from 1ns to 1s");
+    check(
+        "\"52GB/s\"",
+        "\"52GiB/s\"",
+        "tier.0.read_bandwidth: '52GiB/s' is not a bandwidth from 1MB/s to 1000TB/s",
+    );
+    check(
+        "factor = { value = \"2\"",
+        "factor = { value = \"0.9\"",
+        "tier.0.loaded_latency_factor: '0.9' is not a number from 1 to 1000",
+    );
+    check(
+        "\"190ns\"",
+        "\"80ns\"",
+        "tier.1.latency: 80ns is below the 90ns of the tier before; tiers stand fastest first",
+    );
+    check("value = \"10\", ", "", "core.cores.value is missing; expected a whole number from 1 to 4096");
+    check(
+        "\"PACT section 5.1: 10 cores a socket\"",
+        "\" \"",
+        "core.cores.source: ' ' is not where the number comes from",
+    );
+    check(
+        ", source = \"PACT section 5.1: 10 cores a socket\"",
+        "",
+        "core.cores.source is missing; expected where the number comes from",
+    );
+    check(
+        "sample = {",
+        "sample = 7 #",
+        "costs.sample: '7' is not a table such as { value = \"90ns\", source = \"where it comes from\" }",
+    );
+    check("name = \"CXL\"", "", "tier.1.name is missing; expected what the tier is, such as \"DRAM\"");
+    check("value = \"10\"", "colour = 1", "unknown field core.cores.colour; core.cores has value, source");
+    check(
+        "title = \"",
+        "title = \"two\\nlines\" #",
+        "title: 'two\\nlines' is not one line that says what machine it is",
+    );
+    check("title = \"", "title = 4 #", "title: '4' is not one line that says what machine it is");
+}
+
+#[test]
+fn every_number_and_every_section_is_required() {
+    for field in FIELDS.iter().filter(|field| !field.optional) {
+        let name = format!("\n{} = ", field.name);
+        let error = error_of(&pact_with(&name, &format!("\n# {} = ", field.name)));
+        assert!(error.contains(&format!("{} is missing; expected", field.path(0))), "{error}");
+    }
+    assert!(error_of("title = 'x'").contains("core is missing; expected a section [core]"));
+    let without_tiers = PACT.split("[[tier]]").next().expect("a head").to_owned()
+        + &PACT[PACT.find("[costs]").expect("costs")..];
+    assert!(error_of(&without_tiers).contains("tier is missing; expected at least one [[tier]]"));
+    let error = error_of(&format!("tier = []\n{without_tiers}"));
+    assert!(error.contains("tier: '0' is not a number of tiers from 1 to 16"), "{error}");
+}
+
+#[test]
+fn text_that_is_no_toml_names_its_line() {
+    assert!(error_of("title = 'x'\n[core\n").starts_with("machines/mine.toml: line 2: "));
+}
+
+#[test]
+fn numbers_may_stand_without_quotes_where_they_have_no_unit() {
+    let profile = Profile::parse(&pact_with("\"10\"", "12"), "mine.toml").expect("a plain count");
+    assert_eq!((profile.core.cores, profile.name.as_str()), (12, "mine"));
+}
+
+#[test]
+fn one_tier_and_five_tiers_are_machines_too() {
+    let (head, rest) = PACT.split_at(PACT.find("[[tier]]").expect("tiers"));
+    let (tiers, costs) = rest.split_at(rest.find("[costs]").expect("costs"));
+    let slow = &tiers[tiers.rfind("[[tier]]").expect("a second tier")..];
+    for copies in [0, 1, 4, 15] {
+        let text = format!("{head}{}{}{costs}", tiers.replace(slow, ""), slow.repeat(copies));
+        assert_eq!(Profile::parse(&text, "mine.toml").expect("valid").tiers.len(), copies + 1);
+    }
+}
+
+#[test]
+fn a_capacity_may_be_given() {
+    let capacity = "name = \"CXL\"\ncapacity = { value = \"64GiB\", source = \"dmidecode\" }";
+    let mut profile = Profile::parse(&pact_with("name = \"CXL\"", capacity), "mine.toml").expect("valid");
+    assert_eq!((profile.tiers[0].capacity, profile.tiers[1].capacity), (None, Some(Bytes(64 << 30))));
+    profile.set("tier.0.capacity", "8GiB").expect("in range");
+    let shown = profile.summary().numbers.into_iter().filter(|number| number.path.ends_with("capacity"));
+    let shown: Vec<_> = shown.map(|number| (number.path, number.value)).collect();
+    assert_eq!(
+        shown,
+        [("tier.0.capacity".into(), "8GiB".into()), ("tier.1.capacity".into(), "64GiB".to_string())]
+    );
+}
+
+#[test]
+fn setting_a_number_changes_it_and_says_so() {
+    let mut profile = Profile::builtin("pact").expect("builtin");
+    profile.set("tier.1.latency", "200ns").expect("valid");
+    profile.set("core.frequency", "4.4GHz").expect("valid");
+    profile.set("costs.sample", "0ns").expect("costs may be switched off");
+    profile.check().expect("still ordered");
+    assert_eq!((profile.tiers[1].latency, profile.core.instruction_ps), (Nanos(200), 114));
+    let numbers = profile.summary().numbers;
+    let set: Vec<_> = numbers.iter().filter(|number| number.source == "set by the user").collect();
+    let shown: Vec<_> = set.iter().map(|number| (number.path.as_str(), number.value.as_str())).collect();
+    assert_eq!(shown, [("core.frequency", "4.4GHz"), ("tier.1.latency", "200ns"), ("costs.sample", "0ns")]);
+}
+
+#[test]
+fn units_are_read_as_they_are_written() {
+    let mut profile = Profile::builtin("pact").expect("builtin");
+    let mut read = |path: &str, text: &str| {
+        profile.set(path, text).expect(text);
+        let (field, tier) = Field::find(path, 2).expect(path);
+        (field.get)(&profile, tier).expect("just set")
+    };
+    for (text, nanos) in [("7ns", 7.0), ("1.1us", 1100.0), ("2ms", 2e6), ("1 s", 1e9), ("1_500ns", 1500.0)] {
+        assert_eq!(read("costs.sample", text), nanos, "{text}");
+    }
+    for (text, bytes) in
+        [("65536B", 65536.0), ("8KiB", 8192.0), ("1.5MiB", 1_572_864.0), ("1GiB", 1_073_741_824.0)]
+    {
+        assert_eq!(read("llc.size", text), bytes, "{text}");
+    }
+    for (text, rate) in
+        [("5000000B/s", 5e6), ("5000kB/s", 5e6), ("5MB/s", 5e6), ("19.2GB/s", 19.2e9), ("1TB/s", 1e12)]
+    {
+        assert_eq!(read("tier.1.read_bandwidth", text), rate, "{text}");
+    }
+    assert_eq!((read("core.frequency", "800MHz"), read("core.frequency", "2.4GHz")), (8e8, 2.4e9));
+    assert_eq!((read("costs.reserve", "12.5%"), read("core.instructions_per_cycle", "0.5")), (0.125, 0.5));
+    for text in
+        ["", "ns", ".ns", "1e3ns", "-1ns", "+1ns", "nan", "inf", "1..2ns", "1ns ns", "1NS", "\u{0661}ns"]
+    {
+        assert!(profile.set("costs.sample", text).is_err(), "{text}");
+    }
+}
+
+#[test]
+fn each_field_is_a_place_of_its_own() {
+    let before = Profile::builtin("pact").expect("builtin");
+    for (index, field) in FIELDS.iter().enumerate() {
+        let mut profile = before.clone();
+        let changed = field.quantity.range().1;
+        profile.assign(field, 0, changed, "a test".into());
+        for (other_index, other) in FIELDS.iter().enumerate() {
+            let expected = if other_index == index { Some(changed) } else { (other.get)(&before, 0) };
+            assert_eq!(
+                (other.get)(&profile, 0),
+                expected,
+                "{} after setting {}",
+                other.path(0),
+                field.path(0)
+            );
+        }
+    }
+}
+
+#[test]
+fn setting_what_does_not_exist_or_does_not_fit_changes_nothing() {
+    let mut profile = Profile::builtin("pact").expect("builtin");
+    for path in
+        ["tier.2.latency", "tier.latency", "tier.-1.latency", "core", "", "core.instruction", "llc.colour"]
+    {
+        let error = profile.set(path, "1ns").expect_err(path).to_string();
+        assert!(
+            error.starts_with(&format!("pact: unknown field {path}; the machine has core.cores, ")),
+            "{error}"
+        );
+        assert!(error.contains("tier.1.latency") && !error.contains("tier.2.name"), "{error}");
+    }
+    let error = profile.set("tier.1.latency", "fast").expect_err("no duration").to_string();
+    assert_eq!(error, "pact: tier.1.latency: 'fast' is not a duration from 1ns to 1s");
+    assert_eq!(profile, Profile::builtin("pact").expect("builtin"));
+}
+
+#[test]
+fn order_is_checked_after_the_last_setting() {
+    let mut profile = Profile::builtin("pact").expect("builtin");
+    profile.set("tier.0.latency", "300ns").expect("in range");
+    let error = profile.check().expect_err("slower than the second tier").to_string();
+    assert_eq!(
+        error,
+        "pact: tier.1.latency: 190ns is below the 300ns of the tier before; tiers stand fastest first"
+    );
+    profile.set("tier.1.latency", "400ns").expect("in range");
+    profile.check().expect("ordered again");
+}
+
+#[test]
+fn the_documentation_has_a_row_for_every_field_and_machine() {
+    for field in FIELDS {
+        let tier = if field.of_tier() { "tier.N" } else { field.section };
+        let row = format!("| `{tier}.{}` | {} | {} |", field.name, field.quantity.expected(), field.help);
+        assert!(DOCS.contains(&row), "docs/machines.md lacks this row:\n{row}");
+    }
+    for name in Profile::builtin_names() {
+        let profile = Profile::builtin(name).expect(name);
+        let tier = |index: usize| {
+            let tier = &profile.tiers[index];
+            format!("{} {}, {} GB/s", tier.name, tier.latency, tier.read_bandwidth as f64 / 1e9)
+        };
+        let cores = format!("{} x {} GHz", profile.core.cores, profile.clock.frequency as f64 / 1e9);
+        let row = format!("| `{name}` | {cores} | {} | {} |", tier(0), tier(1));
+        assert!(DOCS.contains(&row), "docs/machines.md lacks this row:\n{row}");
+    }
+}
+
+proptest! {
+    #[test]
+    fn garbage_is_an_error_of_one_line(text in "\\PC{0,200}", file in "\\PC{0,20}") {
+        if let Err(error) = Profile::parse(&text, &file) {
+            prop_assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn a_mutated_profile_is_read_or_refused_in_one_line(
+        at in 0..PACT.len(),
+        length in 0..40_usize,
+        insert in prop_oneof!["\\PC{0,12}", "[\\[\\]{}=\"\n.0-9a-z]{0,12}", Just("9".repeat(400))],
+    ) {
+        let keep = |index: usize| (0..=index.min(PACT.len())).rev().find(|&i| PACT.is_char_boundary(i)).unwrap_or(0);
+        let text = format!("{}{insert}{}", &PACT[..keep(at)], &PACT[keep(at + length)..]);
+        match Profile::parse(&text, "mine.toml") {
+            Err(error) => prop_assert!(!error.to_string().contains('\n'), "{error}"),
+            Ok(profile) => {
+                profile.check().expect("a profile that was read is in order");
+                prop_assert!(profile.core.instruction_ps > 0);
+            }
+        }
+    }
+
+    #[test]
+    fn what_the_summary_shows_sets_the_same_number(field in 0..FIELDS.len(), share in 0.0..1.0_f64) {
+        let field = &FIELDS[field];
+        let (low, high) = field.quantity.range();
+        let amount = low + (high - low) * share.powi(8);
+        let mut profile = Profile::builtin("pact").expect("builtin");
+        profile.assign(field, 0, amount, "a test".into());
+        let stored = (field.get)(&profile, 0).expect("just set");
+        let text = field.quantity.format(stored);
+        profile.set(&field.path(0), &text).expect("its own text");
+        let again = (field.get)(&profile, 0).expect("just set");
+        prop_assert!((again - stored).abs() <= 1e-9 * stored.abs().max(1.0), "{text}: {stored} became {again}");
+    }
+}

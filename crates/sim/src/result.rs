@@ -1,0 +1,227 @@
+//! Defines what a simulation reports: plain data, from which tables, JSON and HTML are made.
+
+use std::collections::BTreeMap;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{Bytes, Nanos, PageSize};
+use serde::Serialize;
+
+/// Every run over one input on one machine, and what all of them share.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Isotherm's version.
+    pub version: String,
+    /// What was replayed.
+    pub input: InputSummary,
+    /// The machine profile, every number with its source.
+    pub machine: MachineSummary,
+    /// One entry a policy and fast-tier size, in the order asked for.
+    pub runs: Vec<RunResult>,
+}
+
+/// The replayed accesses.
+#[derive(Debug, Clone, Serialize)]
+pub struct InputSummary {
+    /// The workload's name or the trace's path.
+    pub name: String,
+    /// `"workload"` or `"trace"`.
+    pub kind: &'static str,
+    /// The workload's parameters; none for a trace.
+    pub parameters: Option<Parameters>,
+    /// Where the input comes from, as key and value: command, recorder, cache model.
+    pub provenance: BTreeMap<String, String>,
+    /// The random generator's seed.
+    pub seed: u64,
+    /// By what factor time constants and sample counts of policies were divided.
+    pub scale: f64,
+    /// Accesses that missed the last-level cache.
+    pub accesses: u64,
+    /// Instructions executed.
+    pub instructions: u64,
+    /// Threads.
+    pub threads: usize,
+    /// Bytes of the pages touched.
+    pub footprint_bytes: Bytes,
+    /// Accesses by time and address.
+    pub heatmap: Heatmap,
+    /// The cumulative share of accesses over pages, hottest first: points `(share of pages, share of accesses)`.
+    pub page_cdf: Vec<(f64, f64)>,
+    /// The share of misses of each allocation site or mapping, largest first, where known.
+    pub regions: Vec<Region>,
+}
+
+/// What one allocation site takes.
+#[derive(Debug, Clone, Serialize)]
+pub struct Region {
+    /// The allocation site.
+    pub name: String,
+    /// Bytes allocated.
+    pub bytes: Bytes,
+    /// Misses.
+    pub accesses: u64,
+}
+
+/// Accesses counted on a grid.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Heatmap {
+    /// Columns of equally many accesses each.
+    pub columns: usize,
+    /// Rows of equally many pages each, in address order; unmapped gaps are left out.
+    pub rows: usize,
+    /// Accesses that a column spans.
+    pub accesses_per_column: u64,
+    /// Pages that a row spans.
+    pub pages_per_row: f64,
+    /// The first address of each row.
+    pub addresses: Vec<u64>,
+    /// Accesses in each cell, row by row.
+    pub counts: Vec<u32>,
+}
+
+/// The machine in short, for the head of a table, and in full.
+#[derive(Debug, Clone, Serialize)]
+pub struct MachineSummary {
+    /// Its kebab-case name.
+    pub name: String,
+    /// One line.
+    pub title: String,
+    /// Every number in force: path, value, unit and source.
+    pub numbers: Vec<MachineNumber>,
+}
+
+/// One number of a machine profile.
+#[derive(Debug, Clone, Serialize)]
+pub struct MachineNumber {
+    /// Where it stands, such as `tier.1.latency`.
+    pub path: String,
+    /// Its value with unit.
+    pub value: String,
+    /// Where it comes from.
+    pub source: String,
+}
+
+/// Moves that failed, by the kernel's error.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct FailedMoves {
+    /// ENOMEM: no room on the target.
+    pub no_room: u64,
+    /// EBUSY.
+    pub busy: u64,
+    /// ENOENT, EFAULT.
+    pub gone: u64,
+    /// EPERM, EACCES.
+    pub denied: u64,
+}
+
+/// What tiering cost, mechanism by mechanism.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Charges {
+    /// Program threads: interrupts that take samples, summed over threads.
+    pub sampling: Nanos,
+    /// Program threads: TLB shootdowns, summed over threads.
+    pub shootdowns: Nanos,
+    /// Tiering thread: reading samples from the ring.
+    pub draining: Nanos,
+    /// Tiering thread: tracker and policy.
+    pub tracking: Nanos,
+    /// Tiering thread: page-table scans.
+    pub scanning: Nanos,
+    /// Tiering thread: moving pages.
+    pub moving: Nanos,
+    /// Tiering thread: reclaim.
+    pub reclaiming: Nanos,
+}
+
+/// One policy at one size of the fast tier.
+#[derive(Debug, Clone, Serialize)]
+pub struct RunResult {
+    /// The policy's or bound's name.
+    pub policy: String,
+    /// Its parameters in force.
+    pub parameters: Parameters,
+    /// The workload's name, if the input is one.
+    pub workload: Option<String>,
+    /// The trace's path, if the input is one.
+    pub trace: Option<String>,
+    /// The machine profile's name.
+    pub machine: String,
+    /// The random generator's seed.
+    pub seed: u64,
+    /// See [`InputSummary::scale`].
+    pub scale: f64,
+    /// Isotherm's version.
+    pub version: String,
+    /// The page size of the run.
+    pub page_size: PageSize,
+    /// Bytes of the pages touched.
+    pub footprint_bytes: Bytes,
+    /// Size of the fast tier.
+    pub fast_bytes: Bytes,
+    /// How the size was asked for: `1:8`, `25%`, `64M`.
+    pub fast: String,
+    /// Accesses replayed.
+    pub accesses: u64,
+    /// Share of accesses that the fast tier served.
+    pub hit_ratio: f64,
+    /// The same over the last quarter of the run.
+    pub steady_hit_ratio: f64,
+    /// The interval oracle's hit ratio: the best placement of each interval.
+    pub oracle_hit_ratio: f64,
+    /// The same over the last quarter of the run.
+    pub oracle_steady_hit_ratio: f64,
+    /// The hit ratio of MIN with bypass.
+    pub belady_hit_ratio: f64,
+    /// Whether the policy beats the interval oracle, as it may where misses come in bursts.
+    pub beats_oracle: bool,
+    /// Modelled time over that of all-fast.
+    pub slowdown: f64,
+    /// Modelled time.
+    pub modelled_ns: Nanos,
+    /// Time that retirement stood still for misses of each tier, summed over threads.
+    pub stall_ns: Vec<Nanos>,
+    /// Bytes of page copies and program together, read and written, for each tier.
+    pub tier_bytes: Vec<Bytes>,
+    /// Pages moved to a faster tier.
+    pub promotions: u64,
+    /// Pages moved to a slower tier, by the policy or by reclaim.
+    pub demotions: u64,
+    /// Moves that failed.
+    pub failed_moves: FailedMoves,
+    /// Bytes copied between tiers.
+    pub bytes_moved: Bytes,
+    /// Samples that reached the policy.
+    pub samples: u64,
+    /// Samples lost because the ring was full.
+    pub samples_lost: u64,
+    /// The policy's own memory.
+    pub metadata_bytes: Bytes,
+    /// CPU time of the tiering thread.
+    pub tiering_cpu_ns: Nanos,
+    /// What tiering cost by mechanism.
+    pub charges: Charges,
+    /// Time that the simulation took, in seconds. The only field that differs between two equal runs.
+    pub wall_s: f64,
+    /// The run over time.
+    pub timeline: Vec<Interval>,
+}
+
+/// One interval of a run: a fixed number of accesses.
+#[derive(Debug, Clone, Default, Serialize)]
+pub struct Interval {
+    /// Modelled time at its end.
+    pub end_ns: Nanos,
+    /// Accesses in it.
+    pub accesses: u64,
+    /// Of those, served by the fast tier.
+    pub hits: u64,
+    /// Hits of the interval oracle in it.
+    pub oracle_hits: u64,
+    /// Pages promoted in it.
+    pub promotions: u64,
+    /// Pages demoted in it.
+    pub demotions: u64,
+    /// Samples that reached the policy in it.
+    pub samples: u64,
+    /// Gauges of the policy at its end, such as `hot-threshold`.
+    pub gauges: BTreeMap<&'static str, f64>,
+}

@@ -1,0 +1,180 @@
+//! Defines the simulated PMU sampling: one event per thread and tier, in period or frequency mode, and the ring.
+
+use std::collections::VecDeque;
+
+use isotherm_core::{Sample, Sampling, SamplingRate, SamplingScope};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::thread_model::MAX_TIERS;
+
+/// How much of the old estimate an event's rate keeps from block to block: perf, too, adapts over several ticks.
+const RATE_MEMORY: f64 = 0.75;
+
+/// The sampling state of the whole machine; the countdowns themselves are the threads'.
+#[derive(Debug)]
+pub(crate) struct Sampler {
+    request: Sampling,
+    /// The period in force for each event; 0 while off.
+    periods: [u64; MAX_TIERS],
+    /// Accesses a nanosecond that each event sees.
+    rates: [f64; MAX_TIERS],
+    ring: VecDeque<Sample>,
+    ring_limit: usize,
+    lost: u64,
+    random: Xoshiro256PlusPlus,
+}
+
+impl Sampler {
+    pub(crate) fn new(ring_limit: u64, seed: u64) -> Self {
+        let off = Sampling {
+            rate: SamplingRate::Off,
+            scope: SamplingScope::AllTiers,
+            stores: false,
+            batch: usize::MAX,
+            tick: isotherm_core::Nanos(u64::MAX),
+        };
+        Self {
+            request: off,
+            periods: [0; MAX_TIERS],
+            rates: [0.0; MAX_TIERS],
+            ring: VecDeque::new(),
+            ring_limit: usize::try_from(ring_limit).unwrap_or(usize::MAX),
+            lost: 0,
+            random: Xoshiro256PlusPlus::seed_from_u64(seed),
+        }
+    }
+
+    pub(crate) fn request(&self) -> Sampling {
+        self.request
+    }
+
+    /// Changes the request. perf starts an event in frequency mode at a period of 1 and adapts; so does this, but it
+    /// keeps what it knows of the rate.
+    pub(crate) fn set(&mut self, request: Sampling, threads: usize) {
+        self.request = request;
+        self.adapt(threads);
+    }
+
+    pub(crate) fn is_on(&self) -> bool {
+        self.request.rate != SamplingRate::Off
+    }
+
+    /// The event that counts accesses of `tier`.
+    #[inline]
+    pub(crate) fn event(&self, tier: usize) -> usize {
+        if self.request.scope == SamplingScope::EachTier { tier } else { 0 }
+    }
+
+    /// Learns how many accesses each tier served in a block of `nanoseconds`, and adapts the periods.
+    pub(crate) fn block(&mut self, accesses: &[u64; MAX_TIERS], nanoseconds: f64, threads: usize) {
+        if !self.is_on() || nanoseconds <= 0.0 {
+            return;
+        }
+        let mut events = [0; MAX_TIERS];
+        accesses.iter().enumerate().for_each(|(tier, &count)| events[self.event(tier)] += count);
+        for (rate, count) in self.rates.iter_mut().zip(events) {
+            *rate = *rate * RATE_MEMORY + count as f64 / nanoseconds * (1.0 - RATE_MEMORY);
+        }
+        self.adapt(threads);
+    }
+
+    fn adapt(&mut self, threads: usize) {
+        for (period, rate) in self.periods.iter_mut().zip(self.rates) {
+            *period = match self.request.rate {
+                SamplingRate::Off => 0,
+                SamplingRate::Period(period) => period.max(1),
+                SamplingRate::Frequency(hertz) => {
+                    let wanted = (hertz.max(1) * threads.max(1) as u64) as f64 / 1e9;
+                    (rate / wanted).clamp(1.0, 1e9) as u64
+                }
+            };
+        }
+    }
+
+    /// The period in force for an event.
+    pub(crate) fn period(&self, event: usize) -> u64 {
+        self.periods[event]
+    }
+
+    /// How many accesses until the event's next sample: the period, dithered by an eighth so that it cannot lock onto
+    /// a program's own rhythm (perf's adaptation and skid do the same).
+    pub(crate) fn countdown(&mut self, event: usize) -> u64 {
+        let period = self.periods[event];
+        let dither = period / 8;
+        if dither == 0 { period } else { self.random.random_range(period - dither..=period + dither) }
+    }
+
+    /// Puts a sample into the ring, or loses it.
+    pub(crate) fn record(&mut self, sample: Sample) {
+        if self.ring.len() < self.ring_limit {
+            self.ring.push_back(sample);
+        } else {
+            self.lost += 1;
+        }
+    }
+
+    pub(crate) fn waiting(&self) -> usize {
+        self.ring.len()
+    }
+
+    /// Moves up to `limit` samples to `samples` and returns how many were lost since the last time.
+    pub(crate) fn drain(&mut self, limit: usize, samples: &mut Vec<Sample>) -> u64 {
+        let count = limit.min(self.ring.len());
+        samples.extend(self.ring.drain(..count));
+        std::mem::take(&mut self.lost)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isotherm_core::{Nanos, Operation, PageId, TierId};
+
+    fn request(rate: SamplingRate, scope: SamplingScope) -> Sampling {
+        Sampling { rate, scope, stores: false, batch: 100, tick: Nanos::SECOND }
+    }
+
+    #[test]
+    fn frequency_mode_finds_the_period_of_each_event() {
+        let mut sampler = Sampler::new(10, 1);
+        sampler.set(request(SamplingRate::Frequency(100_000), SamplingScope::EachTier), 2);
+        // 10 accesses/us of tier 0, 1/us of tier 1, two threads: 0.2 samples/us wanted of each.
+        (0..50).for_each(|_| sampler.block(&[1000, 100, 0, 0], 100_000.0, 2));
+        assert_eq!(sampler.period(0), 49, "10 a microsecond / 0.2, rounded down");
+        assert_eq!(sampler.period(1), 4);
+    }
+
+    #[test]
+    fn one_event_for_all_tiers_sees_their_sum() {
+        let mut sampler = Sampler::new(10, 1);
+        sampler.set(request(SamplingRate::Frequency(100_000), SamplingScope::AllTiers), 1);
+        (0..50).for_each(|_| sampler.block(&[900, 100, 0, 0], 100_000.0, 1));
+        assert_eq!((sampler.event(1), sampler.period(0)), (0, 99));
+    }
+
+    #[test]
+    fn a_full_ring_loses_and_counts() {
+        let mut sampler = Sampler::new(2, 1);
+        let sample = Sample {
+            time: Nanos(0),
+            page: PageId(0),
+            weight: 1,
+            latency: 0,
+            tier: TierId::FAST,
+            operation: Operation::Load,
+        };
+        (0..5).for_each(|_| sampler.record(sample));
+        let mut samples = Vec::new();
+        assert_eq!((sampler.drain(9, &mut samples), samples.len()), (3, 2));
+        assert_eq!(sampler.drain(9, &mut samples), 0);
+    }
+
+    #[test]
+    fn the_dithered_period_keeps_its_mean() {
+        let mut sampler = Sampler::new(2, 1);
+        sampler.set(request(SamplingRate::Period(64), SamplingScope::AllTiers), 1);
+        let mean = (0..20_000).map(|_| sampler.countdown(0)).sum::<u64>() as f64 / 20_000.0;
+        assert!((mean - 64.0).abs() < 0.2, "{mean}");
+    }
+}

@@ -1,0 +1,390 @@
+//! Runs policies and bounds over one input, each at each size of the fast tier, and reports what came of them.
+
+use std::collections::BTreeMap;
+use std::time::Instant;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{Allocation, Bytes, EngineError, Nanos, Pages, Policy, parse_share};
+use isotherm_policies::{Bound, BuildError, Entry, Kind, Setup};
+use rayon::prelude::*;
+
+use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
+use crate::host::SimHost;
+use crate::machine::{IntervalCount, Machine};
+use crate::placement::{Locator, PageTable};
+use crate::result::{InputSummary, Interval, Report, RunResult};
+use crate::stream::Stream;
+use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
+use crate::{MachineSummary, Profile};
+
+/// Intervals that a run's timeline is divided into, of equally many accesses.
+pub const INTERVALS: usize = 100;
+/// The oracle's horizon: so many accesses a page on average, rounded up to whole intervals of the timeline. In a shorter
+/// one it would fetch pages for a single access each, which nobody who moves pages can.
+const ORACLE_ACCESSES_PER_PAGE: usize = 10;
+
+/// The size of the fast tier, as a user asks for it.
+#[derive(Debug, Clone, PartialEq)]
+pub struct FastSize {
+    text: String,
+    size: Size,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq)]
+enum Size {
+    Share(f64),
+    Bytes(Bytes),
+}
+
+/// Why a simulation could not run.
+#[derive(Debug, thiserror::Error)]
+pub enum SimulateError {
+    /// The text is no size.
+    #[error("--fast: '{0}' is not a size (64M), a fast:slow ratio (1:8) or a percentage of the footprint (25%)")]
+    InvalidSize(String),
+    /// No page would be fast.
+    #[error("--fast {0}: leaves no fast page of a footprint of {1}")]
+    NoFastPage(String, Bytes),
+    /// Nothing would be slow.
+    #[error("--fast {0}: larger than the footprint of {1}, so there is nothing to tier")]
+    LargerThanFootprint(String, Bytes),
+    /// The machine has one tier only.
+    #[error("machine {0}: needs at least two tiers")]
+    OneTier(String),
+    /// The machine has more tiers than the model.
+    #[error("machine {0}: at most 4 tiers are modelled")]
+    ManyTiers(String),
+    /// The policy cannot be built for this size.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The policy asks for what the simulator lacks.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+impl FastSize {
+    /// Reads `1:8` (fast to slow), `25%` of the footprint, or `64M`.
+    pub fn parse(text: &str) -> Result<Self, SimulateError> {
+        let size = match (parse_share(text), text.parse()) {
+            (Some(share), _) => Size::Share(share),
+            (None, Ok(bytes)) => Size::Bytes(bytes),
+            (None, Err(_)) => return Err(SimulateError::InvalidSize(text.into())),
+        };
+        Ok(Self { text: text.into(), size })
+    }
+
+    /// The pages of the fast tier for a stream.
+    pub fn pages(&self, stream: &Stream) -> Result<Pages, SimulateError> {
+        let total = stream.pages.len() as u64;
+        let pages = match self.size {
+            Size::Share(share) => (share * total as f64).round() as u64,
+            Size::Bytes(bytes) => bytes.0 >> stream.page_size.shift(),
+        };
+        if pages == 0 {
+            return Err(SimulateError::NoFastPage(self.text.clone(), stream.footprint()));
+        }
+        if pages > total {
+            return Err(SimulateError::LargerThanFootprint(self.text.clone(), stream.footprint()));
+        }
+        Ok(Pages(pages))
+    }
+}
+
+/// What is replayed, and what is known of it.
+#[derive(Debug)]
+pub struct Input {
+    /// The workload's name or the trace's path.
+    pub name: String,
+    /// Whether it is a workload rather than a trace.
+    pub workload: bool,
+    /// The workload's parameters.
+    pub parameters: Option<Parameters>,
+    /// Where it comes from, as key and value.
+    pub provenance: BTreeMap<String, String>,
+    /// The accesses.
+    pub stream: Stream,
+    /// Named ranges of addresses, where known.
+    pub ranges: Vec<NamedRange>,
+}
+
+/// What to run.
+#[derive(Debug)]
+pub struct Experiment<'a> {
+    /// Policies and bounds with their parameters, unscaled.
+    pub policies: Vec<(&'static Entry, Parameters)>,
+    /// Sizes of the fast tier.
+    pub sizes: Vec<FastSize>,
+    /// The machine.
+    pub profile: &'a Profile,
+    /// The machine for the report.
+    pub machine: MachineSummary,
+    /// The random generator's seed.
+    pub seed: u64,
+    /// By what to divide scaled parameters; at least 1.
+    pub scale: f64,
+    /// Isotherm's version.
+    pub version: &'a str,
+}
+
+/// What all runs over one stream share.
+struct Shared<'a> {
+    input: &'a Input,
+    experiment: &'a Experiment<'a>,
+    interval_length: usize,
+    ranks: IntervalRanks,
+    next_uses: Vec<u32>,
+    all_fast: Nanos,
+}
+
+/// What all runs at one size share.
+struct Sized<'a> {
+    size: &'a FastSize,
+    fast: Pages,
+    oracle_hits: Vec<u64>,
+    belady: Belady,
+}
+
+/// Replays the input under every policy at every size. `done` is called after each run, from any thread.
+pub fn simulate(input: &Input, experiment: &Experiment<'_>, done: &(dyn Fn() + Sync)) -> Result<Report, SimulateError> {
+    let tiers = experiment.profile.tiers.len();
+    match tiers {
+        0 | 1 => return Err(SimulateError::OneTier(experiment.profile.name.clone())),
+        2..=crate::thread_model::MAX_TIERS => {}
+        _ => return Err(SimulateError::ManyTiers(experiment.profile.name.clone())),
+    }
+    let stream = &input.stream;
+    let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
+    let interval_length = stream.accesses.len().div_ceil(INTERVALS).max(1);
+    let mut shared = Shared {
+        input,
+        experiment,
+        interval_length,
+        ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length)),
+        next_uses: next_uses(stream),
+        all_fast: Nanos(1),
+    };
+    shared.all_fast = shared.run_bound(shared.fixed(true)).end;
+    let sized = |(size, &fast)| Sized {
+        size,
+        fast,
+        oracle_hits: shared.ranks.hits(stream, fast, interval_length),
+        belady: Belady::new(stream, &shared.next_uses, fast),
+    };
+    let sized: Vec<Sized<'_>> = experiment.sizes.par_iter().zip(&fast).map(sized).collect();
+    let jobs: Vec<_> =
+        sized.iter().flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy))).collect();
+    let run = |(sized, (entry, parameters)): &(&Sized<'_>, &(&'static Entry, Parameters))| {
+        let result = shared.run(sized, entry, parameters);
+        done();
+        result
+    };
+    let runs = jobs.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
+    Ok(Report { version: experiment.version.into(), input: shared.summary(), machine: experiment.machine.clone(), runs })
+}
+
+/// The length of the oracle's intervals: whole intervals of the timeline.
+fn oracle_length(stream: &Stream, interval_length: usize) -> usize {
+    let wanted = (ORACLE_ACCESSES_PER_PAGE * stream.pages.len()).min(stream.accesses.len());
+    wanted.div_ceil(interval_length).max(1) * interval_length
+}
+
+/// The machine after a run, in numbers.
+struct Finished {
+    end: Nanos,
+    intervals: Vec<IntervalCount>,
+    stall: Vec<Nanos>,
+    bytes: Vec<Bytes>,
+    charges: crate::Charges,
+}
+
+impl Finished {
+    fn of<L: Locator>(machine: &Machine<'_, L>) -> Self {
+        let mut counters = isotherm_core::Counters::default();
+        machine.counters(&mut counters);
+        Self {
+            end: machine.now(),
+            intervals: machine.intervals.clone(),
+            stall: counters.tiers.iter().map(|tier| tier.stall).collect(),
+            bytes: counters.tiers.iter().map(|tier| tier.bytes_read + tier.bytes_written).collect(),
+            charges: machine.charges,
+        }
+    }
+}
+
+/// Hits and accesses of some intervals.
+fn hit_ratio(intervals: &[IntervalCount], hits: impl Fn(usize) -> u64, from: usize) -> f64 {
+    let accesses: u64 = intervals[from..].iter().map(|interval| interval.accesses).sum();
+    (from..intervals.len()).map(hits).sum::<u64>() as f64 / accesses.max(1) as f64
+}
+
+impl Shared<'_> {
+    fn machine<L: Locator>(&self, locator: L) -> Machine<'_, L> {
+        let seed = self.experiment.seed;
+        Machine::new(&self.input.stream, self.experiment.profile, locator, self.interval_length, seed)
+    }
+
+    /// The sizes of the tiers: the fast one as asked, the last as large as needed, those between as the profile says.
+    fn capacities(&self, fast: u64) -> Vec<u64> {
+        let pages = self.input.stream.pages.len() as u64;
+        let shift = self.input.stream.page_size.shift();
+        let tiers = &self.experiment.profile.tiers;
+        let between = tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(fast, |size| size.0 >> shift));
+        std::iter::once(fast).chain(between).chain([pages]).collect()
+    }
+
+    /// A page table that holds everything in the first or in the last tier.
+    fn fixed(&self, fast: bool) -> PageTable {
+        let pages = self.input.stream.pages.len();
+        let tiers = self.experiment.profile.tiers.len();
+        let mut capacity = vec![0; tiers];
+        capacity[if fast { 0 } else { tiers - 1 }] = pages as u64 + 1;
+        PageTable::new(pages, capacity, 0.0, Allocation::FastFirst)
+    }
+
+    fn run_bound<L: Locator>(&self, locator: L) -> Finished {
+        let mut machine = self.machine(locator);
+        while machine.run_block() {}
+        Finished::of(&machine)
+    }
+
+    fn run(&self, sized: &Sized<'_>, entry: &Entry, parameters: &Parameters) -> Result<RunResult, SimulateError> {
+        let start = Instant::now();
+        let mut parameters = parameters.clone();
+        parameters.scale(self.experiment.scale);
+        let mut result = match entry.kind {
+            Kind::Policy(build) => self.run_policy(sized, entry, build(&parameters, &self.setup(sized))?)?,
+            Kind::Bound(bound) => {
+                let finished = match bound {
+                    Bound::AllFast => self.run_bound(self.fixed(true)),
+                    Bound::AllSlow => self.run_bound(self.fixed(false)),
+                    Bound::Oracle => {
+                        let pages = self.input.stream.pages.len();
+                        self.run_bound(OraclePlacement::new(&self.ranks, pages, sized.fast))
+                    }
+                    Bound::Belady => self.run_bound(&sized.belady),
+                };
+                self.result(sized, entry, &finished)
+            }
+        };
+        result.parameters = parameters;
+        result.wall_s = start.elapsed().as_secs_f64();
+        Ok(result)
+    }
+
+    fn setup(&self, sized: &Sized<'_>) -> Setup {
+        Setup {
+            pages: self.input.stream.pages.len(),
+            fast: sized.fast,
+            page_size: self.input.stream.page_size,
+            tiers: self.experiment.profile.tiers.len(),
+            seed: self.experiment.seed,
+        }
+    }
+
+    fn run_policy(
+        &self,
+        sized: &Sized<'_>,
+        entry: &Entry,
+        mut policy: Box<dyn Policy>,
+    ) -> Result<RunResult, SimulateError> {
+        let stream = &self.input.stream;
+        let reserve = self.experiment.profile.costs.reserve;
+        let table = PageTable::new(stream.pages.len(), self.capacities(sized.fast.0), reserve, policy.allocation());
+        let mut host = SimHost::new(self.machine(table), self.experiment.profile, stream.page_size);
+        let statistics = isotherm_core::run(&mut host, policy.as_mut(), |host, policy| {
+            host.note_gauges(|gauges| policy.gauges(gauges));
+        })?;
+        let mut result = self.result(sized, entry, &Finished::of(&host.machine));
+        result.promotions = host.migrations.promotions;
+        result.demotions = host.migrations.demotions;
+        result.failed_moves = host.migrations.failed;
+        result.bytes_moved = host.migrations.bytes;
+        result.samples = statistics.samples;
+        result.samples_lost = statistics.lost;
+        result.metadata_bytes = policy.metadata();
+        result.tiering_cpu_ns = host.tiering_cpu;
+        let mut before = (0, 0, 0);
+        for (interval, noted) in result.timeline.iter_mut().zip(&host.history) {
+            interval.promotions = noted.promotions - before.0;
+            interval.demotions = noted.demotions - before.1;
+            interval.samples = noted.samples - before.2;
+            interval.gauges = noted.gauges.iter().map(|gauge| (gauge.name, gauge.value)).collect();
+            before = (noted.promotions, noted.demotions, noted.samples);
+        }
+        Ok(result)
+    }
+
+    /// The result of a run that moved nothing; a policy's own numbers are filled in by its caller.
+    fn result(&self, sized: &Sized<'_>, entry: &Entry, finished: &Finished) -> RunResult {
+        let input = self.input;
+        let intervals = &finished.intervals;
+        let hits = |index: usize| intervals[index].hits;
+        let oracle_hits = |index: usize| sized.oracle_hits[index];
+        let steady = intervals.len() * 3 / 4;
+        let interval = |(count, &oracle_hits): (&IntervalCount, &u64)| Interval {
+            end_ns: count.end,
+            accesses: count.accesses,
+            hits: count.hits,
+            oracle_hits,
+            ..Interval::default()
+        };
+        let accesses = input.stream.accesses.len() as u64;
+        RunResult {
+            policy: entry.name.into(),
+            parameters: Parameters::new(entry.name, entry.specs),
+            workload: input.workload.then(|| input.name.clone()),
+            trace: (!input.workload).then(|| input.name.clone()),
+            machine: self.experiment.profile.name.clone(),
+            seed: self.experiment.seed,
+            scale: self.experiment.scale,
+            version: self.experiment.version.into(),
+            page_size: input.stream.page_size,
+            footprint_bytes: input.stream.footprint(),
+            fast_bytes: Bytes(sized.fast.0 << input.stream.page_size.shift()),
+            fast: sized.size.text.clone(),
+            accesses,
+            hit_ratio: hit_ratio(intervals, hits, 0),
+            steady_hit_ratio: hit_ratio(intervals, hits, steady),
+            oracle_hit_ratio: hit_ratio(intervals, oracle_hits, 0),
+            oracle_steady_hit_ratio: hit_ratio(intervals, oracle_hits, steady),
+            belady_hit_ratio: sized.belady.total as f64 / accesses as f64,
+            beats_oracle: matches!(entry.kind, Kind::Policy(_))
+                && hit_ratio(intervals, hits, 0) > hit_ratio(intervals, oracle_hits, 0),
+            slowdown: finished.end.0 as f64 / self.all_fast.0.max(1) as f64,
+            modelled_ns: finished.end,
+            stall_ns: finished.stall.clone(),
+            tier_bytes: finished.bytes.clone(),
+            promotions: 0,
+            demotions: 0,
+            failed_moves: crate::FailedMoves::default(),
+            bytes_moved: Bytes(0),
+            samples: 0,
+            samples_lost: 0,
+            metadata_bytes: Bytes(0),
+            tiering_cpu_ns: Nanos(0),
+            charges: finished.charges,
+            wall_s: 0.0,
+            timeline: intervals.iter().zip(&sized.oracle_hits).map(interval).collect(),
+        }
+    }
+
+    fn summary(&self) -> InputSummary {
+        let stream = &self.input.stream;
+        let counts = page_counts(stream);
+        InputSummary {
+            name: self.input.name.clone(),
+            kind: if self.input.workload { "workload" } else { "trace" },
+            parameters: self.input.parameters.clone(),
+            provenance: self.input.provenance.clone(),
+            seed: self.experiment.seed,
+            scale: self.experiment.scale,
+            accesses: stream.accesses.len() as u64,
+            instructions: stream.instructions(),
+            threads: stream.threads,
+            footprint_bytes: stream.footprint(),
+            heatmap: heatmap(stream),
+            page_cdf: page_cdf(&counts),
+            regions: regions(stream, &counts, &self.input.ranges),
+        }
+    }
+}

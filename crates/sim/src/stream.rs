@@ -1,0 +1,201 @@
+//! Defines the accesses that a run replays: dense pages in address order, held in memory once for every policy.
+
+use std::collections::HashMap;
+
+use isotherm_core::{Bytes, PageSize};
+use isotherm_trace::Rows;
+
+/// One access that missed the last-level cache: 12 bytes, because a replay is bound by reading them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[repr(C)]
+pub struct Access {
+    /// Dense page.
+    pub page: u32,
+    /// Instructions of the thread since its access before.
+    pub instructions: u32,
+    /// Dense thread.
+    pub thread: u16,
+    /// Distance in the thread's accesses to the one that this address depends on; 0 for none.
+    pub dependence: u8,
+    /// 1 for a store.
+    pub store: u8,
+}
+
+/// The accesses of a program or workload.
+#[derive(Debug, Clone, Default)]
+pub struct Stream {
+    /// In global order.
+    pub accesses: Vec<Access>,
+    /// The address space and first address of each page, ascending: `(process, address)`.
+    pub pages: Vec<(u32, u64)>,
+    /// Threads that appear.
+    pub threads: usize,
+    /// The granularity of `pages`.
+    pub page_size: PageSize,
+}
+
+/// An input that the simulator cannot hold.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum StreamError {
+    /// No rows.
+    #[error("{0}: the trace holds no accesses")]
+    Empty(String),
+    /// More threads than a dense thread number can name.
+    #[error("{0}: more than 65,536 threads")]
+    Threads(String),
+    /// More pages than a dense page number can name.
+    #[error("{0}: more than 2^32 pages")]
+    Pages(String),
+}
+
+impl Stream {
+    /// Bytes of the pages touched.
+    pub fn footprint(&self) -> Bytes {
+        Bytes((self.pages.len() as u64) << self.page_size.shift())
+    }
+
+    /// Instructions of all threads.
+    pub fn instructions(&self) -> u64 {
+        self.accesses.iter().map(|access| u64::from(access.instructions)).sum()
+    }
+}
+
+/// Builds a [`Stream`] from rows.
+#[derive(Debug, Default)]
+pub struct StreamBuilder {
+    accesses: Vec<Access>,
+    /// Page key to its number in order of first appearance.
+    numbers: HashMap<u64, u32>,
+    /// The key of each number.
+    keys: Vec<u64>,
+    /// Thread number of the rows to dense thread.
+    threads: HashMap<u32, u16>,
+    page_size: PageSize,
+    too_many_threads: bool,
+}
+
+/// Process in the upper 20 bits, page number in the lower 44: enough for 56-bit addresses.
+const PROCESS_SHIFT: u32 = 44;
+
+impl StreamBuilder {
+    /// Starts an empty stream of pages of one size.
+    pub fn new(page_size: PageSize) -> Self {
+        Self { page_size, ..Self::default() }
+    }
+
+    /// The number of accesses so far.
+    pub fn len(&self) -> usize {
+        self.accesses.len()
+    }
+
+    /// Whether there are none.
+    pub fn is_empty(&self) -> bool {
+        self.accesses.is_empty()
+    }
+
+    /// Appends rows.
+    pub fn append(&mut self, rows: &Rows) {
+        self.accesses.reserve(rows.len());
+        let line_to_page = self.page_size.shift() - 6;
+        // Misses come in bursts on one page, so the last look-up often serves the next row.
+        let (mut last_key, mut last_number) = (u64::MAX, 0);
+        let (mut last_thread, mut thread) = (u32::MAX, 0);
+        for index in 0..rows.len() {
+            let page = (rows.line[index] >> line_to_page) & ((1 << PROCESS_SHIFT) - 1);
+            let key = u64::from(rows.process[index]) << PROCESS_SHIFT | page;
+            if key != last_key {
+                (last_key, last_number) = (key, self.number(key));
+            }
+            if rows.thread[index] != last_thread {
+                last_thread = rows.thread[index];
+                thread = self.thread(last_thread);
+            }
+            self.accesses.push(Access {
+                page: last_number,
+                instructions: rows.instructions[index],
+                thread,
+                dependence: rows.dependence[index],
+                store: rows.store[index],
+            });
+        }
+    }
+
+    fn number(&mut self, key: u64) -> u32 {
+        let next = self.keys.len() as u32;
+        let number = *self.numbers.entry(key).or_insert(next);
+        if number == next {
+            self.keys.push(key);
+        }
+        number
+    }
+
+    fn thread(&mut self, name: u32) -> u16 {
+        let next = self.threads.len();
+        self.too_many_threads |= next > usize::from(u16::MAX);
+        *self.threads.entry(name).or_insert(next as u16)
+    }
+
+    /// Renumbers the pages in address order and hands the stream out. `name` is the input's, for errors.
+    pub fn finish(mut self, name: &str) -> Result<Stream, StreamError> {
+        if self.accesses.is_empty() {
+            return Err(StreamError::Empty(name.into()));
+        }
+        if self.too_many_threads {
+            return Err(StreamError::Threads(name.into()));
+        }
+        if self.keys.len() >= u32::MAX as usize {
+            return Err(StreamError::Pages(name.into()));
+        }
+        let mut order: Vec<u32> = (0..self.keys.len() as u32).collect();
+        order.sort_unstable_by_key(|&number| self.keys[number as usize]);
+        let mut dense = vec![0; order.len()];
+        order.iter().enumerate().for_each(|(index, &number)| dense[number as usize] = index as u32);
+        self.accesses.iter_mut().for_each(|access| access.page = dense[access.page as usize]);
+        let shift = self.page_size.shift();
+        let address = |key: u64| ((key >> PROCESS_SHIFT) as u32, (key & ((1 << PROCESS_SHIFT) - 1)) << shift);
+        Ok(Stream {
+            pages: order.iter().map(|&number| address(self.keys[number as usize])).collect(),
+            accesses: self.accesses,
+            threads: self.threads.len(),
+            page_size: self.page_size,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isotherm_trace::Row;
+
+    fn rows(lines: &[(u32, u64)]) -> Rows {
+        let mut rows = Rows::default();
+        for &(process, line) in lines {
+            rows.push(Row { process, thread: process, instructions: 1, line, store: false, dependence: 0 });
+        }
+        rows
+    }
+
+    #[test]
+    fn pages_are_dense_in_address_order_and_apart_for_each_process() {
+        let mut builder = StreamBuilder::new(PageSize::Base);
+        builder.append(&rows(&[(0, 0x300), (0, 0x100), (1, 0x100), (0, 0x13f)]));
+        let stream = builder.finish("test").expect("four rows");
+        assert_eq!(stream.pages, [(0, 0x4000), (0, 0xc000), (1, 0x4000)]);
+        let pages: Vec<u32> = stream.accesses.iter().map(|access| access.page).collect();
+        assert_eq!(pages, [1, 0, 2, 0]);
+        assert_eq!(stream.footprint(), Bytes(3 * 4096));
+        assert_eq!(stream.threads, 2);
+    }
+
+    #[test]
+    fn huge_pages_gather_what_lies_within_two_mebibytes() {
+        let mut builder = StreamBuilder::new(PageSize::Huge);
+        builder.append(&rows(&[(0, 0), (0, 0x7fff), (0, 0x8000)]));
+        assert_eq!(builder.finish("test").expect("three rows").pages, [(0, 0), (0, 2 << 20)]);
+    }
+
+    #[test]
+    fn an_empty_trace_is_refused() {
+        assert_eq!(StreamBuilder::new(PageSize::Base).finish("x.trace").unwrap_err(), StreamError::Empty("x.trace".into()));
+    }
+}

@@ -1,0 +1,174 @@
+//! Defines the memory tiers of the machine at work: counters, utilisation and loaded latency.
+
+use isotherm_core::{Bytes, TierCounters};
+
+use crate::TierProfile;
+
+/// Bytes of a cache line.
+pub(crate) const LINE: u64 = 64;
+/// Picoseconds in a second.
+const SECOND_PS: u128 = 1_000_000_000_000;
+
+/// A resource that serves work at a fixed rate: a leaky bucket over time.
+///
+/// Threads' clocks drift apart within a few blocks, so a block may ask for more than its own time offers without being
+/// late; only what does not fit `slack` earlier delays the program. Over a run, time is never less than work.
+#[derive(Debug, Clone, Copy, Default)]
+pub(crate) struct Server {
+    free_at: u64,
+}
+
+impl Server {
+    /// Adds `busy` picoseconds of work that may have begun at `since`.
+    pub(crate) fn serve(&mut self, busy: u64, since: u64) {
+        self.free_at = self.free_at.max(since) + busy;
+    }
+
+    /// By how much the work is late at `now`.
+    pub(crate) fn late(self, now: u64) -> u64 {
+        self.free_at.saturating_sub(now)
+    }
+}
+
+/// One tier.
+#[derive(Debug, Clone)]
+pub(crate) struct Tier {
+    /// Picoseconds of one access under the present load.
+    pub(crate) latency: u64,
+    pub(crate) counters: TierCounters,
+    /// Stall, occupancy and busy time in picoseconds: the counters hold them rounded.
+    pub(crate) stall_ps: u64,
+    pub(crate) occupancy_ps: u64,
+    pub(crate) busy_ps: u64,
+    idle_latency: u64,
+    loaded_latency_factor: f64,
+    read_bandwidth: u64,
+    write_bandwidth: u64,
+    reads: Server,
+    writes: Server,
+    utilisation: f64,
+    /// Bytes already handed to the servers.
+    served: (u64, u64),
+}
+
+impl Tier {
+    pub(crate) fn new(profile: &TierProfile) -> Self {
+        Self {
+            latency: profile.latency.0 * 1000,
+            counters: TierCounters::default(),
+            stall_ps: 0,
+            occupancy_ps: 0,
+            busy_ps: 0,
+            idle_latency: profile.latency.0 * 1000,
+            loaded_latency_factor: profile.loaded_latency_factor,
+            read_bandwidth: profile.read_bandwidth,
+            write_bandwidth: profile.write_bandwidth,
+            reads: Server::default(),
+            writes: Server::default(),
+            utilisation: 0.0,
+            served: (0, 0),
+        }
+    }
+
+    /// Counts one access. A store reads its line for ownership and writes it back some time later.
+    #[inline]
+    pub(crate) fn count(&mut self, store: bool, stall: u64, busy: u64) {
+        self.counters.load_misses += u64::from(!store);
+        self.counters.store_misses += u64::from(store);
+        self.counters.bytes_read.0 += LINE;
+        self.counters.bytes_written.0 += u64::from(store) * LINE;
+        self.stall_ps += stall;
+        self.occupancy_ps += self.latency;
+        self.busy_ps += busy;
+    }
+
+    /// Ends a block: hands the bytes since the last one to the bandwidth servers and adapts the latency.
+    ///
+    /// `since` is when the work may have begun, `elapsed` how long the block took in program time; both picoseconds.
+    pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
+        let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
+        let read = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
+        let written = transfer_time(bytes.1 - self.served.1, self.write_bandwidth);
+        self.served = bytes;
+        self.reads.serve(read, since);
+        self.writes.serve(written, since);
+        if elapsed > 0 {
+            let load = (read.max(written) as f64 / elapsed as f64).min(1.0);
+            self.utilisation += (load - self.utilisation) * UTILISATION_GAIN;
+            let rise = (self.loaded_latency_factor - 1.0) * self.utilisation.powi(LOADED_LATENCY_POWER);
+            self.latency = (self.idle_latency as f64 * (1.0 + rise)) as u64;
+        }
+    }
+
+    /// By how much the tier's transfers are late at `now`, in picoseconds.
+    pub(crate) fn late(&self, now: u64) -> u64 {
+        self.reads.late(now).max(self.writes.late(now))
+    }
+
+    /// The counters, with times in nanoseconds.
+    pub(crate) fn snapshot(&self) -> TierCounters {
+        TierCounters {
+            stall: isotherm_core::Nanos(self.stall_ps / 1000),
+            occupancy: self.occupancy_ps / 1000,
+            busy: self.busy_ps / 1000,
+            ..self.counters
+        }
+    }
+
+    /// Counts a page copied from or to this tier.
+    pub(crate) fn copy(&mut self, size: Bytes, written: bool) {
+        if written {
+            self.counters.bytes_written += size;
+        } else {
+            self.counters.bytes_read += size;
+        }
+    }
+}
+
+/// How fast the utilisation follows the load, per block.
+const UTILISATION_GAIN: f64 = 0.1;
+/// Measured loaded-latency curves are flat up to about half the bandwidth and steep near its end; the cube is.
+const LOADED_LATENCY_POWER: i32 = 3;
+
+/// Picoseconds to move `bytes` at `bandwidth` bytes per second.
+pub(crate) fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
+    (u128::from(bytes) * SECOND_PS / u128::from(bandwidth.max(1))) as u64
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use isotherm_core::Nanos;
+
+    fn tier() -> Tier {
+        Tier::new(&TierProfile {
+            name: "test".into(),
+            latency: Nanos(100),
+            loaded_latency_factor: 3.0,
+            read_bandwidth: 64_000_000_000,
+            write_bandwidth: 32_000_000_000,
+            capacity: None,
+        })
+    }
+
+    #[test]
+    fn transfers_are_late_by_what_exceeds_the_bandwidth() {
+        let mut tier = tier();
+        (0..1000).for_each(|_| tier.count(false, 0, 0));
+        tier.settle(0, 1_000_000);
+        assert_eq!(tier.late(1_000_000), 0, "1000 lines take 1 us at 64 GB/s");
+        assert_eq!(tier.late(400_000), 600_000);
+    }
+
+    #[test]
+    fn latency_rises_to_its_factor_under_full_load_and_falls_back() {
+        let mut tier = tier();
+        for _ in 0..200 {
+            (0..1000).for_each(|_| tier.count(false, 0, 0));
+            tier.settle(0, 1_000_000);
+        }
+        assert!((tier.latency as f64 / 300_000.0 - 1.0).abs() < 0.01, "{}", tier.latency);
+        (0..200).for_each(|_| tier.settle(0, 1_000_000));
+        assert!(tier.latency < 101_000, "{}", tier.latency);
+    }
+}
