@@ -1,1 +1,37 @@
-fn main() {}
+//! The `isotherm` command: its verbs, and nothing else.
+
+mod args;
+mod commands;
+mod failure;
+mod input;
+mod progress;
+mod settings;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+
+use crate::args::{Cli, Verb};
+use crate::failure::Failure;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    let result = match cli.verb {
+        Verb::Record(args) => commands::record::run(args),
+        Verb::Simulate(args) => commands::simulate::run(&args),
+        Verb::Policies(args) => commands::policies::run(&args),
+        Verb::Machines(args) => commands::machines::run(&args),
+        Verb::Workloads(args) => commands::workloads::run(&args),
+        Verb::Trace(args) => commands::trace::run(&args.verb),
+        Verb::Completions(args) => commands::generate::completions(&args),
+        Verb::Man(args) => commands::generate::man(&args),
+    };
+    match result {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(Failure::Exit(code)) => ExitCode::from(code),
+        Err(failure) => {
+            eprintln!("isotherm: {failure}");
+            ExitCode::from(failure.code())
+        }
+    }
+}

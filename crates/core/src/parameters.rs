@@ -146,6 +146,24 @@ impl Spec {
     }
 }
 
+/// By how much a run is smaller than the one that parameters were made for.
+///
+/// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as the
+/// footprint does. How long they take to come depends on the sampling rate too, which grows with the threads: times
+/// shrink by `footprint` x threads / the paper's threads. So every window holds as many samples a page as in the paper.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct Scale {
+    /// Divides counts of samples and sizes.
+    pub footprint: f64,
+    /// Divides durations.
+    pub time: f64,
+}
+
+impl Scale {
+    /// As in the paper.
+    pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
+}
+
 /// The parameters of one policy or workload, with their values.
 #[derive(Debug, Clone)]
 pub struct Parameters {
@@ -190,20 +208,17 @@ impl Parameters {
         Ok(())
     }
 
-    /// Divides every `scaled` parameter that the user did not set by `factor`, down to its lower bound.
-    ///
-    /// A run whose footprint is `factor` times smaller than the paper's has as many times fewer pages for the same
-    /// sampling rate: times and sample counts that stand for the whole footprint shrink with it.
-    pub fn scale(&mut self, factor: f64) {
+    /// Divides every `scaled` parameter that the user did not set, down to its lower bound.
+    pub fn scale(&mut self, scale: Scale) {
         for ((value, spec), set) in self.values.iter_mut().zip(self.specs).zip(&self.set) {
             if !spec.scaled || *set {
                 continue;
             }
-            let shrink = |value: u64, low: u64| ((value as f64 / factor).round() as u64).max(low);
+            let shrink = |value: u64, low: u64, by: f64| ((value as f64 / by).round() as u64).max(low);
             *value = match (*value, spec.kind) {
-                (Value::Count(value), Kind::Count(low, _)) => Value::Count(shrink(value, low)),
-                (Value::Duration(value), Kind::Duration(low, _)) => Value::Duration(Nanos(shrink(value.0, low.0))),
-                (Value::Size(value), Kind::Size(low, _)) => Value::Size(Bytes(shrink(value.0, low.0))),
+                (Value::Count(value), Kind::Count(low, _)) => Value::Count(shrink(value, low, scale.footprint)),
+                (Value::Duration(value), Kind::Duration(low, _)) => Value::Duration(Nanos(shrink(value.0, low.0, scale.time))),
+                (Value::Size(value), Kind::Size(low, _)) => Value::Size(Bytes(shrink(value.0, low.0, scale.footprint))),
                 (value, _) => value,
             };
         }
@@ -338,10 +353,13 @@ mod tests {
     fn scaling_divides_what_stands_for_the_footprint_and_leaves_what_the_user_set() {
         let mut parameters = Parameters::new("test", SPECS);
         parameters.set("window", "10s").expect("in range");
-        parameters.scale(1000.0);
+        parameters.scale(Scale { footprint: 1000.0, time: 10.0 });
         assert_eq!(parameters.count("batch"), 100);
         assert_eq!(parameters.duration("window"), Nanos(10_000_000_000));
-        parameters.scale(1000.0);
+        parameters.scale(Scale { footprint: 1000.0, time: 10.0 });
         assert_eq!(parameters.count("batch"), 64, "never below the range");
+        let mut untouched = Parameters::new("test", SPECS);
+        untouched.scale(Scale { footprint: 1000.0, time: 10.0 });
+        assert_eq!(untouched.duration("window"), Nanos(6_000_000_000), "times have a factor of their own");
     }
 }

@@ -32,8 +32,10 @@ pub struct InputSummary {
     pub provenance: BTreeMap<String, String>,
     /// The random generator's seed.
     pub seed: u64,
-    /// By what factor time constants and sample counts of policies were divided.
+    /// By what factor sample counts of policies were divided: the paper's footprint over this one's.
     pub scale: f64,
+    /// By what factor their time constants were divided: `scale` x threads / the paper's threads.
+    pub time_scale: f64,
     /// Accesses that missed the last-level cache.
     pub accesses: u64,
     /// Instructions executed.
@@ -149,6 +151,8 @@ pub struct RunResult {
     pub seed: u64,
     /// See [`InputSummary::scale`].
     pub scale: f64,
+    /// See [`InputSummary::time_scale`].
+    pub time_scale: f64,
     /// Isotherm's version.
     pub version: String,
     /// The page size of the run.

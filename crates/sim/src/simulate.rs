@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Instant;
 
-use isotherm_core::parameters::Parameters;
+use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Allocation, Bytes, EngineError, Nanos, Pages, Policy, parse_share};
 use isotherm_policies::{Bound, BuildError, Entry, Kind, Setup};
 use rayon::prelude::*;
@@ -120,8 +120,8 @@ pub struct Experiment<'a> {
     pub machine: MachineSummary,
     /// The random generator's seed.
     pub seed: u64,
-    /// By what to divide scaled parameters; at least 1.
-    pub scale: f64,
+    /// By what to divide scaled parameters.
+    pub scale: Scale,
     /// Isotherm's version.
     pub version: &'a str,
 }
@@ -336,7 +336,8 @@ impl Shared<'_> {
             trace: (!input.workload).then(|| input.name.clone()),
             machine: self.experiment.profile.name.clone(),
             seed: self.experiment.seed,
-            scale: self.experiment.scale,
+            scale: self.experiment.scale.footprint,
+            time_scale: self.experiment.scale.time,
             version: self.experiment.version.into(),
             page_size: input.stream.page_size,
             footprint_bytes: input.stream.footprint(),
@@ -377,7 +378,8 @@ impl Shared<'_> {
             parameters: self.input.parameters.clone(),
             provenance: self.input.provenance.clone(),
             seed: self.experiment.seed,
-            scale: self.experiment.scale,
+            scale: self.experiment.scale.footprint,
+            time_scale: self.experiment.scale.time,
             accesses: stream.accesses.len() as u64,
             instructions: stream.instructions(),
             threads: stream.threads,

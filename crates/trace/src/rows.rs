@@ -1,5 +1,7 @@
 //! Defines the row of a trace, in columns.
 
+use std::ops::Range;
+
 /// A batch of accesses that missed the last-level cache, column by column; all vectors have one length.
 ///
 /// Rows stand in the global order in which they happened, as far as the source knows it.
@@ -59,6 +61,19 @@ impl Rows {
         self.dependence.push(row.dependence);
     }
 
+    /// Appends the rows `range` of `other`.
+    ///
+    /// # Panics
+    /// If a column of `other` is shorter.
+    pub fn extend_from(&mut self, other: &Self, range: Range<usize>) {
+        self.process.extend_from_slice(&other.process[range.clone()]);
+        self.thread.extend_from_slice(&other.thread[range.clone()]);
+        self.instructions.extend_from_slice(&other.instructions[range.clone()]);
+        self.line.extend_from_slice(&other.line[range.clone()]);
+        self.store.extend_from_slice(&other.store[range.clone()]);
+        self.dependence.extend_from_slice(&other.dependence[range]);
+    }
+
     /// The row at `index`.
     ///
     /// # Panics
@@ -80,13 +95,18 @@ impl Rows {
         (0..self.len()).map(|index| self.get(index))
     }
 
+    /// Keeps the first `length` rows.
+    pub fn truncate(&mut self, length: usize) {
+        self.process.truncate(length);
+        self.thread.truncate(length);
+        self.instructions.truncate(length);
+        self.line.truncate(length);
+        self.store.truncate(length);
+        self.dependence.truncate(length);
+    }
+
     /// Removes every row and keeps the memory.
     pub fn clear(&mut self) {
-        self.process.clear();
-        self.thread.clear();
-        self.instructions.clear();
-        self.line.clear();
-        self.store.clear();
-        self.dependence.clear();
+        self.truncate(0);
     }
 }

@@ -1,1 +1,21 @@
-//! See ../Cargo.toml.
+//! Hotness trackers: counting Bloom filters and exact tables behind one trait, and what goes with them.
+
+mod coalescer;
+mod counters;
+mod dense;
+mod filter;
+mod hash;
+mod histogram;
+mod placement;
+mod shape;
+mod table;
+mod tracker;
+
+pub use coalescer::Coalescer;
+pub use counters::Counters;
+pub use dense::{Count, DenseTable};
+pub use histogram::CountHistogram;
+pub use placement::Layout;
+pub use shape::{BLOCK_BYTES, FilterShape, ShapeError};
+pub use table::HashTable;
+pub use tracker::{Change, Tracker};

@@ -1,5 +1,25 @@
 //! The papers' applications: the real algorithm over a [`Memory`], seeded and scalable.
+//!
+//! A [`Workload`] of the registry builds a [`Program`]; the program runs on any [`Memory`]. The [`MissRecorder`] is the
+//! memory that keeps what misses the last-level cache, in the trace's format. Same parameters and seed, same rows.
 
+mod address_space;
+mod alias;
+mod cachelib;
+mod counting;
+mod dataflow;
+mod gups;
+mod masim;
 mod memory;
+mod miss_recorder;
+mod permutation;
+mod profile;
+mod random;
+mod registry;
 
+pub use address_space::{AddressSpace, Allocation};
+pub use counting::CountingMemory;
 pub use memory::{Memory, Token};
+pub use miss_recorder::{Limits, MissRecorder};
+pub use profile::PageProfile;
+pub use registry::{ALL, Program, Workload, WorkloadError, find};

@@ -1,6 +1,8 @@
 //! Defines the memory that an instrumented algorithm runs on.
 
 /// Names the value that a load brought in, so that a later access can say that its address depends on it.
+///
+/// A token means something only to the thread that got it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Token(pub u64);
 
@@ -30,13 +32,16 @@ pub trait Memory {
     /// Writes to `address`, which depends on the value named by `after`.
     fn store(&mut self, address: u64, after: Token);
 
-    /// Reads `bytes` from `address` on, a line at a time, in ascending order.
-    fn load_range(&mut self, address: u64, bytes: u64, after: Token) {
+    /// Reads `bytes` from `address` on, a line at a time, in ascending order. Returns the name of the last line's value:
+    /// with it the whole object has arrived.
+    fn load_range(&mut self, address: u64, bytes: u64, after: Token) -> Token {
+        let mut last = after;
         let mut line = address & !63;
         while line < address + bytes {
-            self.load(line.max(address), after);
+            last = self.load(line.max(address), after);
             line += 64;
         }
+        last
     }
 
     /// Writes `bytes` from `address` on, a line at a time, in ascending order.

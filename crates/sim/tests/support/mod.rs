@@ -5,6 +5,7 @@
 use std::collections::BTreeMap;
 
 use isotherm_core::PageSize;
+use isotherm_core::parameters::Scale;
 use isotherm_policies::find;
 use isotherm_sim::{Access, Experiment, FastSize, Input, Profile, Report, Stream, simulate};
 
@@ -76,7 +77,7 @@ pub fn run(input: &Input, profile: &Profile, policies: &[&str], fast: &[&str], s
         machine: profile.summary(),
         profile,
         seed: 1,
-        scale,
+        scale: Scale { footprint: scale, time: scale },
         version: "test",
     };
     simulate(input, &experiment, &|| ()).expect("a valid experiment")

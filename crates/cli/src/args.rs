@@ -1,0 +1,230 @@
+//! Defines the command line.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Parser, Subcommand, ValueEnum};
+use clap_complete::Shell;
+use isotherm_core::{Bytes, Nanos, PageSize};
+
+/// Isotherm: memory tiering for Linux. Record a program, replay it under any tiering policy, see what it would gain.
+#[derive(Debug, Parser)]
+#[command(name = "isotherm", version, about, long_about = None, max_term_width = 100)]
+pub(crate) struct Cli {
+    #[command(subcommand)]
+    pub(crate) verb: Verb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Verb {
+    /// Record the memory accesses of an unmodified program that miss the last-level cache
+    Record(RecordArgs),
+    /// Replay a trace or a workload under tiering policies on a modelled machine
+    Simulate(SimulateArgs),
+    /// List the policies, or explain one with its parameters
+    Policies(NameArgs),
+    /// List the machine profiles, or show one with the source of each number
+    Machines(NameArgs),
+    /// List the workloads, explain one, or export its misses as a trace
+    Workloads(WorkloadsArgs),
+    /// Look into a trace, or convert other tools' output to one
+    Trace(TraceArgs),
+    /// Print a completion script for a shell
+    Completions(CompletionsArgs),
+    /// Write man pages, one for each verb
+    Man(ManArgs),
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct RecordArgs {
+    /// Where the trace goes: a directory that does not exist yet
+    #[arg(short, long, value_name = "NAME.trace")]
+    pub(crate) output: PathBuf,
+    /// Size of the last-level cache whose misses are recorded (bytes; K, M, G)
+    #[arg(long, value_name = "SIZE", default_value = "2M")]
+    pub(crate) cache: Bytes,
+    /// Ways of that cache
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) ways: u32,
+    /// Do not follow which miss an address depends on: twice as fast, but the model then takes all misses as independent
+    #[arg(long)]
+    pub(crate) no_dependence: bool,
+    /// Switch address space randomisation off, so that two recordings can be compared
+    #[arg(long)]
+    pub(crate) no_aslr: bool,
+    /// Stop recording at this size of the trace (bytes; K, M, G)
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) max_size: Option<Bytes>,
+    /// Stop recording after this time (ms, s, min, h)
+    #[arg(long, value_name = "TIME")]
+    pub(crate) max_time: Option<Nanos>,
+    /// Print nothing but the program's own output
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+/// The size of the pages that a run tracks and moves.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum PageSizeArg {
+    /// 4 KiB
+    Base,
+    /// 2 MiB
+    Huge,
+}
+
+impl From<PageSizeArg> for PageSize {
+    fn from(size: PageSizeArg) -> Self {
+        match size {
+            PageSizeArg::Base => Self::Base,
+            PageSizeArg::Huge => Self::Huge,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    /// The trace to replay: a directory written by `record`, or a Parquet file
+    #[arg(value_name = "TRACE", conflicts_with = "workload", required_unless_present = "workload")]
+    pub(crate) trace: Option<PathBuf>,
+    /// The workload to run instead of a trace
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) workload: Option<String>,
+    /// Policies and bounds, separated by commas, or `all`
+    #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes (K, M, G)
+    #[arg(short, long, value_name = "LIST", default_value = "1:8", value_delimiter = ',')]
+    pub(crate) fast: Vec<String>,
+    /// The machine: a profile's name or a TOML file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = "freqtier-cxl1")]
+    pub(crate) machine: String,
+    /// The size of pages
+    #[arg(long, value_name = "SIZE", value_enum, default_value_t = PageSizeArg::Base)]
+    pub(crate) page_size: PageSizeArg,
+    /// Change a parameter: POLICY.KEY=VALUE, WORKLOAD.KEY=VALUE or machine.KEY=VALUE; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// By how much smaller the run is than the policies' papers: their sample counts and times are divided by it.
+    /// `auto` takes the paper's footprint over the run's, and for times the share of its threads too
+    #[arg(long, value_name = "N|auto", default_value = "auto")]
+    pub(crate) scale: String,
+    /// Replay at most this many accesses (k, M, G)
+    #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
+    pub(crate) max_accesses: Option<u64>,
+    /// Print one JSON object instead of a table
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write a report as one HTML file
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Print no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct NameArgs {
+    /// What to explain; without it, all are listed
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct WorkloadsArgs {
+    /// What to explain; without it, all are listed
+    pub(crate) name: Option<String>,
+    /// Run the workload and write its misses as a trace: a directory that does not exist yet
+    #[arg(long, value_name = "NAME.trace", requires = "name")]
+    pub(crate) export: Option<PathBuf>,
+    /// Change a parameter: WORKLOAD.KEY=VALUE; may be repeated
+    #[arg(long, value_name = "KEY=VALUE", requires = "name")]
+    pub(crate) set: Vec<String>,
+    /// The seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// Stop after this many misses (k, M, G)
+    #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
+    pub(crate) max_accesses: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct TraceArgs {
+    #[command(subcommand)]
+    pub(crate) verb: TraceVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum TraceVerb {
+    /// Say what a trace holds and where it comes from
+    Info {
+        /// The trace
+        trace: PathBuf,
+        /// Print JSON
+        #[arg(long)]
+        json: bool,
+    },
+    /// Print the first rows as tab-separated text
+    Head {
+        /// The trace
+        trace: PathBuf,
+        /// How many rows
+        #[arg(short = 'n', long, default_value_t = 10)]
+        rows: u64,
+    },
+    /// Convert the output of another tool, or a trace, to a trace
+    Convert(ConvertArgs),
+}
+
+/// What `trace convert` reads.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum Format {
+    /// Text of `perf script` with addresses, from `perf mem record` or `perf record -d`
+    Perf,
+    /// Output of `valgrind --tool=lackey --trace-mem=yes`
+    Lackey,
+    /// Text of DAMON access records
+    Damon,
+    /// A trace, to gather its parts anew
+    Trace,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ConvertArgs {
+    /// What the input is
+    #[arg(long, value_enum)]
+    pub(crate) from: Format,
+    /// The input; `-` is standard input
+    pub(crate) input: PathBuf,
+    /// Where the trace goes: a directory that does not exist yet
+    #[arg(short, long, value_name = "NAME.trace")]
+    pub(crate) output: PathBuf,
+    /// Lackey: size of the cache that filters the accesses (bytes; K, M, G)
+    #[arg(long, value_name = "SIZE", default_value = "2M")]
+    pub(crate) cache: Bytes,
+    /// Lackey: ways of that cache
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
+    pub(crate) ways: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompletionsArgs {
+    /// The shell
+    pub(crate) shell: Shell,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ManArgs {
+    /// The folder that the pages go to; made if missing
+    pub(crate) folder: PathBuf,
+}

@@ -1,0 +1,23 @@
+//! `isotherm completions` and `isotherm man`: what is derived from the command line's definition.
+
+use std::fs;
+
+use clap::CommandFactory;
+
+use crate::args::{Cli, CompletionsArgs, ManArgs};
+use crate::commands::print;
+use crate::failure::Failure;
+
+/// Prints a completion script.
+pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
+    let mut script = Vec::new();
+    clap_complete::generate(args.shell, &mut Cli::command(), "isotherm", &mut script);
+    print(&String::from_utf8_lossy(&script))
+}
+
+/// Writes a man page for the command and for each verb.
+pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", args.folder.display()));
+    fs::create_dir_all(&args.folder).map_err(failed)?;
+    clap_mangen::generate_to(Cli::command(), &args.folder).map_err(failed)
+}

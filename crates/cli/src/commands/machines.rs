@@ -1,0 +1,54 @@
+//! `isotherm machines [NAME]`.
+
+use std::path::Path;
+
+use isotherm_sim::Profile;
+
+use crate::args::NameArgs;
+use crate::commands::{listing, print};
+use crate::failure::Failure;
+
+/// Runs the verb.
+pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
+    match &args.name {
+        Some(name) => explain(&load_profile(name)?, args.json),
+        None => list(args.json),
+    }
+}
+
+/// A profile by its name, or from a TOML file where the name ends so or has a folder in it.
+pub(crate) fn load_profile(name: &str) -> Result<Profile, Failure> {
+    let path = Path::new(name);
+    if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
+        return Profile::builtin(name).map_err(Failure::usage);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    Profile::parse(&text, name).map_err(Failure::usage)
+}
+
+fn list(as_json: bool) -> Result<(), Failure> {
+    let profiles = Profile::builtin_names().map(Profile::builtin).collect::<Result<Vec<_>, _>>();
+    let profiles = profiles.map_err(Failure::failed)?;
+    if as_json {
+        let all: Vec<_> = profiles.iter().map(Profile::summary).collect();
+        return print(&format!("{:#}\n", serde_json::json!(all)));
+    }
+    let mut table = listing(&["machine", "tiers", "what it is"]);
+    for profile in &profiles {
+        let tiers = profile.tiers.iter().map(|tier| format!("{} {}", tier.name, tier.latency));
+        table.add_row([profile.name.as_str(), &tiers.collect::<Vec<_>>().join(", "), &profile.title]);
+    }
+    print(&format!("{table}\n"))
+}
+
+fn explain(profile: &Profile, as_json: bool) -> Result<(), Failure> {
+    let summary = profile.summary();
+    if as_json {
+        return print(&format!("{:#}\n", serde_json::json!(summary)));
+    }
+    let mut table = listing(&["number", "value", "source"]);
+    for number in &summary.numbers {
+        table.add_row([&number.path, &number.value, &number.source]);
+    }
+    print(&format!("{}: {}\n\n{table}\n", summary.name, summary.title))
+}

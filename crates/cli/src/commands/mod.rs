@@ -1,0 +1,46 @@
+//! The verbs, one module each.
+
+pub(crate) mod generate;
+pub(crate) mod machines;
+pub(crate) mod policies;
+pub(crate) mod record;
+pub(crate) mod simulate;
+pub(crate) mod trace;
+pub(crate) mod workloads;
+
+use std::io::Write;
+
+use comfy_table::Table;
+use comfy_table::presets::NOTHING;
+use isotherm_core::parameters::{Spec, Value};
+
+use crate::failure::Failure;
+
+/// Prints to standard output; a closed pipe (`| head`) ends quietly.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// A table without lines, as listings use it.
+pub(crate) fn listing(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_header(header);
+    table
+}
+
+/// A table of parameters with their values.
+pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Value)>) -> String {
+    let mut table = listing(&["parameter", "default", "valid", "source", "meaning"]);
+    for (spec, value) in parameters {
+        let value = if spec.unit.is_empty() { value.to_string() } else { format!("{value} {}", spec.unit) };
+        let scaled = if spec.scaled { " Divided by the run's scale." } else { "" };
+        table.add_row([spec.name, &value, &spec.expected(), spec.source, &format!("{}{scaled}", spec.help)]);
+    }
+    format!("{table}\n")
+}

@@ -1,0 +1,49 @@
+//! `isotherm policies [NAME]`.
+
+use isotherm_policies::{ALL, Entry, find};
+
+use crate::args::NameArgs;
+use crate::commands::{listing, parameter_table, print};
+use crate::failure::Failure;
+
+/// Runs the verb.
+pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
+    match &args.name {
+        Some(name) => explain(find(name).map_err(Failure::usage)?, args.json),
+        None => list(args.json),
+    }
+}
+
+fn json(entry: &Entry) -> serde_json::Value {
+    serde_json::json!({
+        "name": entry.name,
+        "title": entry.title,
+        "paper": entry.paper,
+        "maturity": entry.maturity,
+        "help": entry.help,
+        "parameters": entry.parameters(),
+    })
+}
+
+fn list(as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return print(&format!("{:#}\n", serde_json::Value::from_iter(ALL.iter().map(json))));
+    }
+    let mut table = listing(&["policy", "maturity", "what it does"]);
+    for entry in ALL {
+        table.add_row([entry.name, entry.maturity, entry.help]);
+    }
+    print(&format!("{table}\n"))
+}
+
+fn explain(entry: &Entry, as_json: bool) -> Result<(), Failure> {
+    if as_json {
+        return print(&format!("{:#}\n", json(entry)));
+    }
+    let parameters = entry.parameters();
+    let table = match entry.specs {
+        [] => "no parameters\n".to_owned(),
+        _ => parameter_table(parameters.iter()),
+    };
+    print(&format!("{} ({})\n{}\n{}\n\n{table}", entry.title, entry.maturity, entry.paper, entry.help))
+}

@@ -1,0 +1,111 @@
+//! `isotherm simulate`: replays a trace or a workload under policies.
+
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_policies::Entry;
+use isotherm_sim::{Experiment, FastSize, Profile, simulate};
+
+use crate::args::SimulateArgs;
+use crate::commands::machines::load_profile;
+use crate::failure::Failure;
+use crate::input::{self, Loaded};
+use crate::settings::{self, Setting};
+use crate::{commands, progress};
+
+/// Runs the verb.
+pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
+    let mut settings = settings::parse(&args.set)?;
+    let policies = select_policies(&args.policy, &mut settings)?;
+    let sizes = args.fast.iter().map(|text| FastSize::parse(text)).collect::<Result<Vec<_>, _>>();
+    let sizes = sizes.map_err(Failure::usage)?;
+    let mut profile = load_profile(&args.machine)?;
+    set_machine(&mut profile, &mut settings)?;
+    let loaded = load(args, &mut settings)?;
+    let scale = parse_scale(&args.scale, loaded.scale)?;
+    let bar = progress::bar((policies.len() * sizes.len()) as u64, "simulating", args.quiet);
+    let experiment = Experiment {
+        policies,
+        sizes,
+        machine: profile.summary(),
+        profile: &profile,
+        seed: args.seed,
+        scale,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let report = simulate(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
+    bar.finish_and_clear();
+    if let Some(path) = &args.report {
+        let html = isotherm_report::html(&report);
+        std::fs::write(path, html).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    }
+    if args.json {
+        return commands::print(&format!("{}\n", isotherm_report::json(&report)));
+    }
+    commands::print(&isotherm_report::table(&report))?;
+    if let (Some(path), false) = (&args.report, args.quiet) {
+        eprintln!("report: {}", path.display());
+    }
+    Ok(())
+}
+
+/// The policies of the run, each with its settings.
+fn select_policies(
+    names: &[String],
+    settings: &mut Vec<Setting<'_>>,
+) -> Result<Vec<(&'static Entry, Parameters)>, Failure> {
+    let mut selected: Vec<&'static Entry> = Vec::new();
+    for name in names {
+        let found: Vec<&'static Entry> = match name.trim() {
+            "all" => isotherm_policies::ALL.iter().collect(),
+            name => vec![isotherm_policies::find(name).map_err(Failure::usage)?],
+        };
+        for entry in found {
+            if !selected.iter().any(|other| other.name == entry.name) {
+                selected.push(entry);
+            }
+        }
+    }
+    let with_settings = |entry: &'static Entry| {
+        let mut parameters = entry.parameters();
+        settings::apply(settings, &mut parameters)?;
+        Ok((entry, parameters))
+    };
+    selected.into_iter().map(with_settings).collect()
+}
+
+fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>) -> Result<(), Failure> {
+    let name = profile.name.clone();
+    let ours = |setting: &Setting<'_>| setting.group == "machine" || setting.group == name;
+    for setting in settings.iter().filter(|setting| ours(setting)) {
+        profile.set(setting.key, setting.value).map_err(Failure::usage)?;
+    }
+    settings.retain(|setting| !ours(setting));
+    profile.check().map_err(Failure::usage)
+}
+
+fn load(args: &SimulateArgs, settings: &mut Vec<Setting<'_>>) -> Result<Loaded, Failure> {
+    let page_size = args.page_size.into();
+    let limit = args.max_accesses.unwrap_or(u64::MAX);
+    match (&args.workload, &args.trace) {
+        (Some(name), _) => {
+            let workload = isotherm_workloads::find(name).map_err(Failure::usage)?;
+            let mut parameters = workload.parameters();
+            settings::apply(settings, &mut parameters)?;
+            settings::finish(settings)?;
+            input::load_workload(workload, parameters, page_size, args.seed, limit, args.quiet)
+        }
+        (None, Some(path)) => {
+            settings::finish(settings)?;
+            input::load_trace(path, page_size, limit, args.quiet)
+        }
+        (None, None) => Err(Failure::usage("simulate: expected a trace or --workload NAME")),
+    }
+}
+
+fn parse_scale(text: &str, automatic: Scale) -> Result<Scale, Failure> {
+    if text == "auto" {
+        return Ok(automatic);
+    }
+    let factor = isotherm_core::parse_number(text).ok().filter(|factor| (1.0..=1e9).contains(factor));
+    let scale = factor.map(|factor| Scale { footprint: factor, time: factor });
+    scale.ok_or_else(|| Failure::Usage(format!("--scale {text}: expected auto or a number from 1 to 1e9")))
+}

@@ -1,0 +1,87 @@
+//! `isotherm trace convert`: makes a trace of other tools' output.
+
+use std::fs::File;
+use std::io::{BufRead, BufReader};
+
+use isotherm_core::cache::Geometry;
+use isotherm_trace::import::{DamonOptions, ImportError, ImportSummary, PerfOptions, damon, lackey, perf};
+use isotherm_trace::{Provenance, Rows, TraceError, TraceReader, TraceWriter};
+
+use crate::args::{ConvertArgs, Format};
+use crate::failure::Failure;
+
+/// Runs the verb. Where the input turns out bad, what was converted so far stays readable.
+pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
+    let summary = match args.from {
+        Format::Trace => copy(args)?,
+        _ => import(args)?,
+    };
+    eprintln!("{}: {} rows, {} bytes in {} parts", args.output.display(), summary.rows, summary.bytes, summary.parts);
+    Ok(())
+}
+
+fn copy(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
+    let mut reader = TraceReader::open(&args.input).map_err(Failure::usage)?;
+    let mut writer = TraceWriter::create(&args.output, reader.provenance().clone()).map_err(Failure::usage)?;
+    let mut rows = Rows::default();
+    while reader.next(&mut rows).map_err(Failure::usage)? {
+        writer.append(&rows).map_err(Failure::failed)?;
+    }
+    writer.finish().map_err(Failure::failed)
+}
+
+fn import(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
+    let name = args.input.display().to_string();
+    let input = open(args)?;
+    let mut provenance = Provenance::new(format!("isotherm trace convert {name}"));
+    let geometry = Geometry::new(args.cache, args.ways)
+        .ok_or_else(|| Failure::Usage(format!("--cache {}: expected at least one set of {} ways", args.cache, args.ways)))?;
+    provenance.recorder = match args.from {
+        Format::Lackey => "valgrind lackey",
+        Format::Damon => "DAMON",
+        Format::Perf | Format::Trace => "perf",
+    }
+    .into();
+    provenance.cache = matches!(args.from, Format::Lackey).then_some(geometry);
+    let mut writer = TraceWriter::create(&args.output, provenance).map_err(Failure::usage)?;
+    let mut written = Ok(());
+    let result = read(args.from, input, geometry, &mut |rows| {
+        if written.is_ok() {
+            written = writer.append(rows);
+        }
+    });
+    written.map_err(Failure::failed)?;
+    if let Ok(summary) = &result {
+        let provenance = writer.provenance_mut();
+        provenance.processes.clone_from(&summary.processes);
+        provenance.accesses = summary.accesses;
+    }
+    let finished = finish(writer)?;
+    result.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    Ok(finished)
+}
+
+fn finish(writer: TraceWriter) -> Result<isotherm_trace::TraceSummary, Failure> {
+    writer.finish().map_err(|error: TraceError| Failure::failed(error))
+}
+
+fn open(args: &ConvertArgs) -> Result<Box<dyn BufRead>, Failure> {
+    if args.input.as_os_str() == "-" {
+        return Ok(Box::new(BufReader::new(std::io::stdin())));
+    }
+    let file = File::open(&args.input).map_err(|error| Failure::usage(format!("{}: {error}", args.input.display())))?;
+    Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
+}
+
+fn read(
+    format: Format,
+    input: Box<dyn BufRead>,
+    geometry: Geometry,
+    sink: &mut dyn FnMut(&Rows),
+) -> Result<ImportSummary, ImportError> {
+    match format {
+        Format::Lackey => lackey(input, geometry, sink),
+        Format::Damon => damon(input, &DamonOptions::default(), sink),
+        Format::Perf | Format::Trace => perf(input, &PerfOptions::default(), sink),
+    }
+}

@@ -1,0 +1,89 @@
+//! `isotherm workloads [NAME] [--export NAME.trace]`.
+
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_trace::{Provenance, TraceWriter};
+use isotherm_workloads::{ALL, Workload, find};
+
+use crate::args::WorkloadsArgs;
+use crate::commands::{listing, parameter_table, print};
+use crate::failure::Failure;
+use crate::{input, settings};
+
+/// Runs the verb.
+pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
+    let Some(name) = &args.name else { return list(args) };
+    let workload = find(name).map_err(Failure::usage)?;
+    let mut parameters = workload.parameters();
+    let mut settings = settings::parse(&args.set)?;
+    settings::apply(&mut settings, &mut parameters)?;
+    settings::finish(&settings)?;
+    match &args.export {
+        Some(path) => export(workload, &parameters, path, args),
+        None => explain(workload, &parameters, args),
+    }
+}
+
+fn json(workload: &Workload, parameters: &Parameters, seed: u64) -> Result<serde_json::Value, Failure> {
+    let footprint = workload.build(parameters, seed).map_err(Failure::usage)?.footprint();
+    Ok(serde_json::json!({
+        "name": workload.name,
+        "title": workload.title,
+        "source": workload.source,
+        "objects": workload.objects,
+        "hot_set": workload.hot_set,
+        "footprint_bytes": footprint,
+        "reference_footprint_bytes": workload.reference_footprint,
+        "parameters": parameters,
+    }))
+}
+
+fn list(args: &WorkloadsArgs) -> Result<(), Failure> {
+    if args.json {
+        let all = ALL.iter().map(|workload| json(workload, &workload.parameters(), args.seed));
+        return print(&format!("{:#}\n", serde_json::Value::from(all.collect::<Result<Vec<_>, _>>()?)));
+    }
+    let mut table = listing(&["workload", "footprint", "objects", "hot set", "what it does"]);
+    for workload in ALL {
+        let program = workload.build(&workload.parameters(), args.seed).map_err(Failure::usage)?;
+        let footprint = program.footprint().to_string();
+        table.add_row([workload.name, &footprint, workload.objects, workload.hot_set, workload.title]);
+    }
+    print(&format!("{table}\n"))
+}
+
+fn explain(workload: &Workload, parameters: &Parameters, args: &WorkloadsArgs) -> Result<(), Failure> {
+    if args.json {
+        return print(&format!("{:#}\n", json(workload, parameters, args.seed)?));
+    }
+    let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
+    let head = format!(
+        "{}: {}\nsource: {}\nobjects: {}\nhot set: {}\nfootprint: {footprint}\n",
+        workload.name, workload.title, workload.source, workload.objects, workload.hot_set
+    );
+    print(&format!("{head}\n{}", parameter_table(parameters.iter())))
+}
+
+fn export(workload: &Workload, parameters: &Parameters, path: &Path, args: &WorkloadsArgs) -> Result<(), Failure> {
+    let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
+    let values: Vec<String> = parameters.iter().map(|(spec, value)| format!("{}={value}", spec.name)).collect();
+    let mut provenance = Provenance::new(format!("isotherm workloads {} --export", workload.name));
+    provenance.recorder = "instrumented workload".into();
+    provenance.cache = Some(workload.cache(footprint));
+    provenance.dependence = true;
+    provenance.processes = vec![workload.name.into()];
+    provenance.workload = Some(format!("{} seed={} {}", workload.name, args.seed, values.join(" ")));
+    let mut writer = TraceWriter::create(path, provenance).map_err(Failure::usage)?;
+    let mut written = Ok(());
+    let limit = args.max_accesses.unwrap_or(u64::MAX);
+    input::run_workload(workload, parameters, args.seed, limit, |rows| {
+        written = writer.append(rows);
+        if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
+    })?;
+    written.map_err(Failure::failed)?;
+    let summary = writer.finish().map_err(Failure::failed)?;
+    eprintln!("{}: {} rows, {} bytes in {} parts", path.display(), summary.rows, summary.bytes, summary.parts);
+    Ok(())
+}

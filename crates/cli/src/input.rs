@@ -1,0 +1,122 @@
+//! Loads what a simulation replays: a trace or a workload.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::path::Path;
+
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::{Bytes, PageSize};
+use isotherm_sim::{Input, NamedRange, StreamBuilder};
+use isotherm_trace::{Provenance, Rows, TraceReader};
+use isotherm_workloads::{Limits, MissRecorder, Workload};
+
+use crate::failure::Failure;
+use crate::progress;
+
+/// Bytes of FreqTier's CacheLib workload (Table I): what the papers' time constants are made for.
+const REFERENCE_FOOTPRINT: Bytes = Bytes(267_000_000_000);
+/// Its threads (section VI-C).
+const REFERENCE_THREADS: f64 = 16.0;
+
+/// An input and by how much it is smaller than its paper's.
+pub(crate) struct Loaded {
+    pub(crate) input: Input,
+    /// By how much it is smaller than its paper's.
+    pub(crate) scale: Scale,
+}
+
+impl Loaded {
+    fn new(input: Input, reference: Bytes) -> Self {
+        let footprint = (reference.0 as f64 / input.stream.footprint().0 as f64).max(1.0).round();
+        let time = (footprint * input.stream.threads as f64 / REFERENCE_THREADS).max(1.0).round();
+        Self { input, scale: Scale { footprint, time } }
+    }
+}
+
+/// Reads a trace, at most `limit` rows of it.
+pub(crate) fn load_trace(path: &Path, page_size: PageSize, limit: u64, quiet: bool) -> Result<Loaded, Failure> {
+    let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
+    let bar = progress::bar(reader.rows().min(limit), "reading", quiet);
+    let mut builder = StreamBuilder::new(page_size);
+    let mut rows = Rows::default();
+    while (builder.len() as u64) < limit && reader.next(&mut rows).map_err(Failure::usage)? {
+        rows.truncate(usize::try_from(limit - builder.len() as u64).unwrap_or(usize::MAX));
+        builder.append(&rows);
+        bar.set_position(builder.len() as u64);
+    }
+    bar.finish_and_clear();
+    let name = path.display().to_string();
+    let stream = builder.finish(&name).map_err(Failure::usage)?;
+    let provenance = describe(reader.provenance());
+    let input = Input { name, workload: false, parameters: None, provenance, stream, ranges: Vec::new() };
+    Ok(Loaded::new(input, REFERENCE_FOOTPRINT))
+}
+
+/// A trace's provenance as keys and values, without what is empty.
+pub(crate) fn describe(provenance: &Provenance) -> BTreeMap<String, String> {
+    let cache = provenance.cache.map(|cache| format!("{} in {} ways", cache.size(), cache.ways));
+    let count = |value: u64| if value > 0 { value.to_string() } else { String::new() };
+    [
+        ("command", provenance.command.clone()),
+        ("recorder", provenance.recorder.clone()),
+        ("machine", provenance.machine.clone()),
+        ("cache", cache.unwrap_or_default()),
+        ("dependences", if provenance.dependence { "recorded" } else { "not recorded" }.into()),
+        ("accesses before the cache", count(provenance.accesses)),
+        ("rows lost", count(provenance.lost)),
+        ("programs untraced", count(provenance.untraced)),
+        ("workload", provenance.workload.clone().unwrap_or_default()),
+        ("note", provenance.note.clone()),
+        ("isotherm", provenance.version.clone()),
+    ]
+    .into_iter()
+    .filter(|(_, value)| !value.is_empty())
+    .map(|(key, value)| (key.to_owned(), value))
+    .collect()
+}
+
+/// Runs a workload and hands its misses to `sink` in chunks; returns who allocated what.
+pub(crate) fn run_workload(
+    workload: &Workload,
+    parameters: &Parameters,
+    seed: u64,
+    limit: u64,
+    sink: impl FnMut(&mut Rows) -> ControlFlow<()>,
+) -> Result<Vec<NamedRange>, Failure> {
+    let program = workload.build(parameters, seed).map_err(Failure::usage)?;
+    let cache = workload.cache(program.footprint());
+    let mut recorder = MissRecorder::new(cache, Limits { misses: limit, accesses: u64::MAX }, sink);
+    program.run(&mut recorder);
+    let space = recorder.finish();
+    let named = |allocation: &isotherm_workloads::Allocation| NamedRange {
+        name: allocation.context.into(),
+        address: allocation.start,
+        bytes: Bytes(allocation.bytes),
+    };
+    Ok(space.allocations().iter().map(named).collect())
+}
+
+/// Generates a workload's misses, at most `limit` of them.
+pub(crate) fn load_workload(
+    workload: &Workload,
+    parameters: Parameters,
+    page_size: PageSize,
+    seed: u64,
+    limit: u64,
+    quiet: bool,
+) -> Result<Loaded, Failure> {
+    let bar = progress::line(quiet);
+    let mut builder = StreamBuilder::new(page_size);
+    let ranges = run_workload(workload, &parameters, seed, limit, |rows| {
+        builder.append(rows);
+        bar.set_message(format!("{}: {} M misses", workload.name, builder.len() / 1_000_000));
+        bar.tick();
+        ControlFlow::Continue(())
+    })?;
+    bar.finish_and_clear();
+    let stream = builder.finish(workload.name).map_err(Failure::usage)?;
+    let provenance = BTreeMap::from([("source".to_owned(), workload.source.to_owned())]);
+    let name = workload.name.to_owned();
+    let input = Input { name, workload: true, parameters: Some(parameters), provenance, stream, ranges };
+    Ok(Loaded::new(input, workload.reference_footprint.unwrap_or(REFERENCE_FOOTPRINT)))
+}

@@ -1,0 +1,184 @@
+//! Dynamic tiering intensity (FreqTier, section V-B 2, Fig. 6): how densely to sample, and when to stop.
+//!
+//! ```text
+//!              unstable: one level up
+//!            ┌───────────────────────┐
+//!            ▼                       │
+//!   high (100 kHz) ──▶ middle (10 kHz) ──▶ low (1 kHz)        each window that is stable: one level down
+//!      ▲      │                 │             │
+//!      │      │ no promotion in a window, or  │ stable
+//!      │      │ a demotion scan without a cold page
+//!      │      ▼                 ▼             ▼
+//!      └─────────────────── monitoring                        hit ratio changed: back to the highest level
+//! ```
+//!
+//! Hit ratios come from counters, not from samples, so they cost nothing. Two of them are compared as the paper does,
+//! within a fixed tolerance; but where so few loads were counted that chance alone exceeds the tolerance (three
+//! standard deviations; only in runs far smaller than the paper's), the wider margin holds.
+
+use isotherm_core::Nanos;
+
+/// How densely is sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Level {
+    High,
+    Middle,
+    Low,
+}
+
+impl Level {
+    fn up(self) -> Self {
+        match self {
+            Self::High | Self::Middle => Self::High,
+            Self::Low => Self::Middle,
+        }
+    }
+
+    /// `None` below the lowest.
+    fn down(self) -> Option<Self> {
+        match self {
+            Self::High => Some(Self::Middle),
+            Self::Middle => Some(Self::Low),
+            Self::Low => None,
+        }
+    }
+}
+
+/// What FreqTier is doing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum State {
+    /// Sampling and moving pages.
+    Promoting(Level),
+    /// Only watching the hit ratio.
+    Monitoring,
+}
+
+/// A hit ratio and the loads that it was measured over.
+#[derive(Debug, Clone, Copy, PartialEq)]
+struct HitRatio {
+    value: f64,
+    loads: u64,
+}
+
+impl HitRatio {
+    fn differs(self, other: Self, tolerance: f64) -> bool {
+        let variance = |ratio: Self| ratio.value * (1.0 - ratio.value) / ratio.loads as f64;
+        let chance = 3.0 * (variance(self) + variance(other)).sqrt();
+        (self.value - other.value).abs() > tolerance.max(chance)
+    }
+}
+
+/// The state machine. Time, counters and promotions are told to it.
+#[derive(Debug, Clone)]
+pub(super) struct Intensity {
+    window: Nanos,
+    monitor_interval: Nanos,
+    tolerance: f64,
+    state: State,
+    /// Load misses served by the fast tier and by all, up to now.
+    now: (u64, u64),
+    /// The same and the time when the current window or interval began; `None` before the first.
+    began: Option<(Nanos, (u64, u64))>,
+    /// The hit ratio to compare with.
+    reference: Option<HitRatio>,
+    /// Pages promoted in the current window.
+    promoted: u64,
+}
+
+impl Intensity {
+    /// Starts at the highest level. `tolerance` is a share of all loads.
+    pub(super) fn new(window: Nanos, monitor_interval: Nanos, tolerance: f64) -> Self {
+        Self {
+            window,
+            monitor_interval,
+            tolerance,
+            state: State::Promoting(Level::High),
+            now: (0, 0),
+            began: None,
+            reference: None,
+            promoted: 0,
+        }
+    }
+
+    pub(super) fn state(&self) -> State {
+        self.state
+    }
+
+    /// Learns the counters: load misses of the fast tier and of all, since the start.
+    pub(super) fn count(&mut self, load_hits: (u64, u64)) {
+        self.now = load_hits;
+    }
+
+    /// Learns that pages were promoted.
+    pub(super) fn promoted(&mut self, pages: u64) {
+        self.promoted += pages;
+    }
+
+    /// Learns that a whole demotion scan found no cold page: the fast tier is full of hot ones.
+    pub(super) fn found_nothing_cold(&mut self, now: Nanos) -> State {
+        // Hits still rose in this window: monitoring takes its own reference from its first interval.
+        self.reference = None;
+        self.begin(now, State::Monitoring);
+        self.state
+    }
+
+    /// Closes the current window or interval if it has passed. Returns whether it did, hence whether the state may
+    /// have changed.
+    pub(super) fn advance(&mut self, now: Nanos) -> bool {
+        let Some((began, _)) = self.began else {
+            self.begin(now, self.state);
+            return false;
+        };
+        let length = if self.state == State::Monitoring { self.monitor_interval } else { self.window };
+        if now - began < length {
+            return false;
+        }
+        let next = match (self.state, self.measure()) {
+            (State::Promoting(level), measured) => self.judge_window(level, measured),
+            (State::Monitoring, measured) => self.judge_interval(measured),
+        };
+        self.begin(now, next);
+        true
+    }
+
+    fn begin(&mut self, now: Nanos, state: State) {
+        self.state = state;
+        self.began = Some((now, self.now));
+        self.promoted = 0;
+    }
+
+    /// The hit ratio since the window began; `None` without loads.
+    fn measure(&self) -> Option<HitRatio> {
+        let (fast, all) = self.began.map_or((0, 0), |(_, then)| then);
+        let loads = self.now.1.saturating_sub(all);
+        let hits = self.now.0.saturating_sub(fast);
+        (loads > 0).then(|| HitRatio { value: hits as f64 / loads as f64, loads })
+    }
+
+    fn judge_window(&mut self, level: Level, measured: Option<HitRatio>) -> State {
+        let before = self.reference;
+        self.reference = measured.or(before);
+        if self.promoted == 0 {
+            return State::Monitoring; // Promotion plateau.
+        }
+        match before.zip(measured) {
+            None => State::Promoting(level),
+            Some((before, now)) if now.differs(before, self.tolerance) => State::Promoting(level.up()),
+            Some(_) => level.down().map_or(State::Monitoring, State::Promoting),
+        }
+    }
+
+    /// The reference stays the one that monitoring began with, so that a slow slide is noticed as well.
+    fn judge_interval(&mut self, measured: Option<HitRatio>) -> State {
+        match (self.reference, measured) {
+            (Some(before), Some(now)) if now.differs(before, self.tolerance) => {
+                self.reference = None;
+                State::Promoting(Level::High)
+            }
+            (reference, measured) => {
+                self.reference = reference.or(measured);
+                State::Monitoring
+            }
+        }
+    }
+}

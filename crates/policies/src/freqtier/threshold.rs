@@ -1,0 +1,133 @@
+//! The dynamic hot threshold (FreqTier, section V-C a): the size of the hot set follows the size of the fast tier.
+//!
+//! The paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do not fill it.
+//! Both come to the smallest threshold whose pages fit, read off a histogram of counts after each batch.
+//!
+//! # Ties
+//! Counts are small integers. Where many pages share the count just below that threshold, the pages above it may fill
+//! only part of the tier, and those with it would overflow it; stepping up and down between the two, as the paper's
+//! rule does, moves the tied pages to and fro. Here a fixed hash of the page decides which of the tied pages are hot,
+//! as many as fit: the hot set fills the tier, and a page stays on its side while the distribution stays.
+
+use isotherm_core::PageId;
+use isotherm_trackers::{Change, CountHistogram};
+
+use super::settings::Settings;
+
+/// The tie hash's range.
+const WHOLE: u64 = 1 << 32;
+/// Bins of a histogram that may be read for each sample: bounds what adjusting costs with 16-bit counters.
+const BINS_PER_SAMPLE: u64 = 16;
+
+/// Decides which counts are hot.
+#[derive(Debug, Clone)]
+pub(super) struct HotThreshold {
+    histogram: CountHistogram,
+    /// Pages that the hot set may have.
+    room: u64,
+    split_ties: bool,
+    seed: u64,
+    /// Counts from here on are hot; between 1 and one above the largest count.
+    threshold: u32,
+    /// Of the pages one below it, those are hot whose hash is below this; at most [`WHOLE`].
+    tied: u64,
+    /// Samples until the distribution counts as known.
+    warmup: u64,
+    /// Samples since the threshold was last derived.
+    pending: u64,
+}
+
+impl HotThreshold {
+    /// A threshold for counts up to `maximum`.
+    pub(super) fn new(settings: &Settings, maximum: u32) -> Self {
+        Self {
+            histogram: CountHistogram::new(maximum),
+            room: settings.room,
+            split_ties: settings.split_ties,
+            seed: settings.seed,
+            threshold: settings.initial_threshold.min(maximum),
+            tied: 0,
+            warmup: settings.warmup,
+            pending: 0,
+        }
+    }
+
+    /// Whether a page with this count is hot.
+    #[inline]
+    pub(super) fn is_hot(&self, page: PageId, count: u32) -> bool {
+        count >= self.threshold
+            || (self.tied > 0 && count + 1 == self.threshold && scatter(page, self.seed) < self.tied)
+    }
+
+    /// Takes in what a batch of `samples` samples changed, and follows. Returns the operations that it took.
+    pub(super) fn follow(&mut self, changes: &[Change], samples: u64) -> u64 {
+        self.histogram.record_all(changes);
+        self.warmup = self.warmup.saturating_sub(samples);
+        self.pending += samples;
+        let bins = self.histogram.bins().len() as u64;
+        if !self.knows_distribution() || self.pending * BINS_PER_SAMPLE < bins {
+            return changes.len() as u64;
+        }
+        self.derive();
+        changes.len() as u64 + bins
+    }
+
+    /// Follows an ageing of the filter: counts halve, and so does what is hot.
+    pub(super) fn age(&mut self) {
+        self.histogram.age();
+        if self.knows_distribution() {
+            self.derive();
+        }
+    }
+
+    /// Whether the threshold follows the distribution already.
+    pub(super) fn knows_distribution(&self) -> bool {
+        self.warmup == 0
+    }
+
+    /// The threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 % of those with 4 are.
+    pub(super) fn value(&self) -> f64 {
+        f64::from(self.threshold) - self.tied as f64 / WHOLE as f64
+    }
+
+    /// The smallest count that is certainly hot.
+    pub(super) fn certain(&self) -> u32 {
+        self.threshold
+    }
+
+    /// The number of hot pages, tied ones included.
+    pub(super) fn hot_pages(&self) -> u64 {
+        let below = self.histogram.bins().get(self.threshold as usize - 1).copied().unwrap_or(0);
+        self.histogram.at_least(self.threshold) + ((u128::from(below) * u128::from(self.tied)) >> 32) as u64
+    }
+
+    /// The memory of the histogram.
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(self.histogram.bins())
+    }
+
+    fn derive(&mut self) {
+        self.pending = 0;
+        self.threshold = self.histogram.threshold_for(self.room);
+        self.tied = 0;
+        if !self.split_ties {
+            self.threshold = self.threshold.min(self.histogram.maximum());
+            return;
+        }
+        let tied_pages = self.histogram.bins()[self.threshold as usize - 1];
+        if self.threshold > 1 && tied_pages > 0 {
+            let room = self.room - self.histogram.at_least(self.threshold);
+            self.tied = (u128::from(room) * u128::from(WHOLE) / u128::from(tied_pages)) as u64;
+        }
+    }
+}
+
+/// A page's place among the tied ones, from 0 to below [`WHOLE`]: the same for a whole run. (The mixing steps are
+/// those of SplitMix64.)
+#[inline]
+fn scatter(page: PageId, seed: u64) -> u64 {
+    let mut bits = u64::from(page.0).wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    bits = (bits ^ (bits >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    bits = (bits ^ (bits >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);
+    (bits ^ (bits >> 31)) >> 32
+}

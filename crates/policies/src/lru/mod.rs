@@ -1,0 +1,235 @@
+//! Exact LRU over sampled accesses: the textbook baseline of recency.
+//!
+//! The list holds the most recently sampled pages, at most as many as the fast tier should hold. A sampled slow page is
+//! promoted; what thereby falls off the list's end is demoted. Fast pages that were never sampled are older than every
+//! sampled one: they are looked for in the page table when room is needed, and only while there are some.
+//!
+//! **Deviations from the textbook**: an operating system sees no single access, so samples stand for them; pages move
+//! once a batch; a share of the tier stays free, as no host gives its last page away.
+
+mod order;
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{
+    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
+    SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+};
+
+use crate::round::Round;
+use crate::{BuildError, Setup};
+use order::Order;
+
+/// Pages read from the page table at once.
+const SCAN: usize = 1024;
+/// Bytes of a buffered sample (FreqTier, section VII-E 2).
+const SAMPLE_BYTES: u64 = 16;
+
+/// What can be set.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "sampling_frequency",
+        kind: Kind::Count(1, 100_000_000),
+        default: "100k",
+        unit: "Hz per thread",
+        source: "ours: FreqTier's highest level (section V-B 2), so that both see as much",
+        help: "Samples a second of each thread, if no period is set.",
+        scaled: false,
+    },
+    Spec {
+        name: "sampling_period",
+        kind: Kind::Count(0, 1_000_000_000),
+        default: "0",
+        unit: "accesses",
+        source: "ours: off",
+        help: "Samples every n-th access of each thread instead; 1 makes it LRU over all accesses, 0 is off.",
+        scaled: false,
+    },
+    Spec {
+        name: "batch",
+        kind: Kind::Count(64, 10_000_000),
+        default: "100k",
+        unit: "samples",
+        source: "ours: FreqTier's (section IV-C)",
+        help: "Samples after which pages are moved.",
+        scaled: true,
+    },
+    Spec {
+        name: "free_reserve",
+        kind: Kind::Number(0.0, 0.9),
+        default: "2%",
+        unit: "of the fast tier",
+        source: "ours: above the kernel's minimum watermark, below which no move succeeds",
+        help: "Share of the fast tier that is kept free.",
+        scaled: false,
+    },
+];
+
+/// Exact LRU over sampled accesses. See the module.
+#[derive(Debug)]
+pub struct Lru {
+    rate: SamplingRate,
+    batch: usize,
+    reserve: f64,
+    order: Order,
+    /// Slow pages that this batch sampled; they are in `order` too.
+    wanted: Vec<PageId>,
+    /// Where the search for fast pages outside the list goes on.
+    cursor: PageId,
+    /// Used pages that a whole search did not find: the host's own reserve.
+    phantom: u64,
+    found: Vec<(PageId, TierId)>,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Lru::new(parameters, setup)))
+}
+
+impl Lru {
+    /// An LRU with an empty list.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let rate = match parameters.count("sampling_period") {
+            0 => SamplingRate::Frequency(parameters.count("sampling_frequency")),
+            period => SamplingRate::Period(period),
+        };
+        Self {
+            rate,
+            batch: parameters.count("batch") as usize,
+            reserve: parameters.number("free_reserve"),
+            order: Order::new(setup.pages),
+            wanted: Vec::new(),
+            cursor: PageId(0),
+            phantom: 0,
+            found: Vec::with_capacity(SCAN),
+            work: Work::default(),
+        }
+    }
+
+    /// The pages that must leave the fast tier for the wanted ones to fit.
+    fn overflow(&self, view: &dyn View) -> u64 {
+        let capacity = view.capacity(TierId::FAST);
+        let kept = (capacity.0 as f64 * self.reserve).ceil() as u64;
+        let used = capacity - view.free(TierId::FAST);
+        (used.0 + self.wanted.len() as u64).saturating_sub(capacity.0.saturating_sub(kept))
+    }
+
+    /// Enters fast pages that were never sampled at the list's end, until there are `needed` or no more.
+    fn adopt(&mut self, needed: u64, view: &mut dyn View) {
+        let used = view.capacity(TierId::FAST) - view.free(TierId::FAST);
+        let listed = (self.order.len() - self.wanted.len()) as u64;
+        let mut missing = used.0.saturating_sub(listed);
+        if missing <= self.phantom {
+            return;
+        }
+        let (mut round, mut adopted) = (Round::from(self.cursor), 0);
+        while adopted < needed && missing > 0 && !round.is_complete() {
+            let before = self.order.len();
+            let next = self.adopt_chunk(round.cursor(), view);
+            round.proceed(next);
+            let new = (self.order.len() - before) as u64;
+            adopted += new;
+            missing = missing.saturating_sub(new);
+        }
+        self.cursor = round.cursor();
+        if round.is_complete() {
+            self.phantom = missing;
+        }
+    }
+
+    fn adopt_chunk(&mut self, cursor: PageId, view: &mut dyn View) -> Option<PageId> {
+        self.found.clear();
+        let next = view.walk(cursor, SCAN, &mut self.found);
+        self.work.touches += self.found.len() as u64;
+        for &(page, tier) in self.found.iter().rev() {
+            if tier == TierId::FAST && !self.order.contains(page) {
+                self.order.push_oldest(page);
+            }
+        }
+        next
+    }
+
+    /// Takes `count` pages off the list's end and plans to demote those that are in the fast tier.
+    fn evict(&mut self, count: u64, view: &dyn View, plan: &mut Plan) {
+        for _ in 0..count {
+            let Some(page) = self.order.pop_oldest() else { return };
+            if view.tier_of(page) == Some(TierId::FAST) {
+                plan.moves.push(Move { page, to: TierId::FAST.slower() });
+            }
+            self.work.touches += 3;
+        }
+    }
+}
+
+impl Policy for Lru {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples)
+    }
+
+    fn sampling(&self) -> Sampling {
+        Sampling {
+            rate: self.rate,
+            scope: SamplingScope::AllTiers,
+            stores: false,
+            batch: self.batch,
+            tick: Nanos::SECOND,
+        }
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        self.order.reserve(view.pages());
+        for sample in &batch.samples {
+            let page = sample.page;
+            let Some(tier) = view.tier_of(page) else { continue };
+            if tier != TierId::FAST && !self.order.contains(page) {
+                self.wanted.push(page);
+            }
+            self.order.touch(page);
+        }
+        // The page's own links, those of its old neighbours and those of the former head.
+        self.work.touches += 4 * batch.samples.len() as u64;
+    }
+
+    fn step(&mut self, _now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if view.tiers() > 1 && !self.wanted.is_empty() {
+            let overflow = self.overflow(view);
+            if overflow > 0 {
+                self.adopt(overflow, view);
+                self.evict(overflow, view, plan);
+            }
+            let listed = self.wanted.iter().filter(|&&page| self.order.contains(page));
+            plan.moves.extend(listed.map(|&page| Move { page, to: TierId::FAST }));
+        }
+        self.wanted.clear();
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        for (step, status) in plan.moves.iter().zip(&outcome.moves) {
+            let stays = !matches!(status, MoveStatus::Moved | MoveStatus::AlreadyThere | MoveStatus::Gone);
+            match (step.to == TierId::FAST, stays) {
+                // A victim that cannot leave now is in use: it counts as just accessed.
+                (false, true) => self.order.touch(step.page),
+                // A slow page may be wanted again once it is sampled again.
+                (true, true) => self.order.remove(step.page),
+                _ if *status == MoveStatus::Gone => self.order.remove(step.page),
+                _ => {}
+            }
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let buffers = size_of_val(&self.found[..]) + self.wanted.capacity() * size_of::<PageId>();
+        Bytes((self.order.bytes() + buffers) as u64 + self.batch as u64 * SAMPLE_BYTES)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.push(Gauge { name: "listed-pages", value: self.order.len() as f64 });
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,148 @@
+//! Defines the small machine that the policies' tests run on: tiers with capacities and a page table, no time.
+
+use isotherm_core::{
+    Counters, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Policy, Sample,
+    SampleBatch, TierCounters, TierId, View,
+};
+
+/// Pages in tiers, and the walks that were made over them.
+#[derive(Debug, Clone)]
+pub(crate) struct TestView {
+    capacity: Vec<Pages>,
+    place: Vec<Option<TierId>>,
+    pub(crate) page_size: PageSize,
+    /// Pages of the fast tier that a move may not take: the kernel's reserve.
+    pub(crate) reserve: u64,
+    /// A page that every move finds busy.
+    pub(crate) pinned: Option<PageId>,
+    /// The cursor of each walk.
+    pub(crate) walks: Vec<PageId>,
+}
+
+impl TestView {
+    /// `mapped` pages, allocated in order from the fastest tier with room.
+    pub(crate) fn new(capacity: &[Pages], mapped: usize) -> Self {
+        let mut view = Self {
+            capacity: capacity.to_vec(),
+            place: Vec::new(),
+            page_size: PageSize::Base,
+            reserve: 0,
+            pinned: None,
+            walks: Vec::new(),
+        };
+        (0..mapped).for_each(|_| view.allocate());
+        view
+    }
+
+    /// Maps one more page, at the end of the address space.
+    pub(crate) fn allocate(&mut self) {
+        let tier = (0..self.capacity.len() as u8).map(TierId).find(|&tier| self.free(tier).0 > 0);
+        self.place.push(Some(tier.expect("room for another page")));
+    }
+
+    /// Unmaps a page.
+    pub(crate) fn unmap(&mut self, page: u32) {
+        self.place[page as usize] = None;
+    }
+
+    /// Puts a page where a test wants it.
+    pub(crate) fn put(&mut self, page: u32, tier: TierId) {
+        self.place[page as usize] = Some(tier);
+    }
+
+    /// The pages of a tier, in order.
+    pub(crate) fn pages_in(&self, tier: TierId) -> Vec<u32> {
+        (0..self.place.len() as u32).filter(|&page| self.place[page as usize] == Some(tier)).collect()
+    }
+
+    /// Carries a plan's moves out as `move_pages` would.
+    pub(crate) fn carry_out(&mut self, plan: &Plan) -> Outcome {
+        let moves = plan.moves.iter().map(|step| self.move_page(step.page, step.to)).collect();
+        Outcome { moves, reclaimed: Vec::new() }
+    }
+
+    fn move_page(&mut self, page: PageId, to: TierId) -> MoveStatus {
+        let reserve = if to == TierId::FAST { self.reserve } else { 0 };
+        match self.tier_of(page) {
+            None => MoveStatus::Gone,
+            Some(tier) if tier == to => MoveStatus::AlreadyThere,
+            Some(_) if self.pinned == Some(page) => MoveStatus::Busy,
+            Some(_) if self.free(to).0 <= reserve => MoveStatus::NoRoom,
+            Some(_) => {
+                self.put(page.0, to);
+                MoveStatus::Moved
+            }
+        }
+    }
+}
+
+impl View for TestView {
+    fn tiers(&self) -> usize {
+        self.capacity.len()
+    }
+
+    fn page_size(&self) -> PageSize {
+        self.page_size
+    }
+
+    fn capacity(&self, tier: TierId) -> Pages {
+        self.capacity[tier.index()]
+    }
+
+    fn free(&self, tier: TierId) -> Pages {
+        let used = self.place.iter().filter(|&&place| place == Some(tier)).count();
+        self.capacity(tier) - Pages(used as u64)
+    }
+
+    fn pages(&self) -> usize {
+        self.place.len()
+    }
+
+    fn tier_of(&self, page: PageId) -> Option<TierId> {
+        self.place.get(page.index()).copied().flatten()
+    }
+
+    fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
+        self.walks.push(cursor);
+        let mapped = |(index, tier): (usize, &Option<TierId>)| tier.map(|tier| (PageId(index as u32), tier));
+        let rest = self.place.iter().enumerate().skip(cursor.index());
+        found.extend(rest.filter_map(mapped).take(limit));
+        let next = found.last().map_or(self.place.len(), |last| last.0.index() + 1);
+        (next < self.place.len()).then_some(PageId(next as u32))
+    }
+}
+
+/// A batch of one sample for each of `pages`, from where they are now, with counters at `(fast, all)` load misses.
+pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) -> SampleBatch {
+    let sample = |&page: &u32| Sample {
+        time: Nanos(0),
+        page: PageId(page),
+        weight: 1,
+        latency: 0,
+        tier: view.tier_of(PageId(page)).unwrap_or(TierId::FAST),
+        operation: Operation::Load,
+    };
+    let count = |load_misses| TierCounters { load_misses, ..TierCounters::default() };
+    SampleBatch {
+        samples: pages.iter().map(sample).collect(),
+        lost: 0,
+        counters: Counters { tiers: vec![count(fast), count(all - fast)] },
+    }
+}
+
+/// One turn of the engine over `batch` at `now`; returns the plan and what became of it.
+pub(crate) fn turn(
+    policy: &mut dyn Policy,
+    view: &mut TestView,
+    batch: &SampleBatch,
+    now: Nanos,
+) -> (Plan, Outcome) {
+    let mut plan = Plan::default();
+    policy.observe(batch, view);
+    policy.step(now, view, &mut plan);
+    let outcome = view.carry_out(&plan);
+    if plan.moves_pages() {
+        policy.settle(&plan, &outcome, view);
+    }
+    (plan, outcome)
+}

@@ -1,0 +1,65 @@
+"use strict";
+// What every picture uses: colours of the page's style, number formats, and the mark that it has drawn.
+
+function colour(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function colours(name) {
+  return colour(name)
+    .split(",")
+    .map((one) => one.trim());
+}
+
+const compact = new Intl.NumberFormat("en", { notation: "compact", maximumSignificantDigits: 3 });
+const plain = new Intl.NumberFormat("en", { maximumFractionDigits: 4 });
+
+function percent(ratio, digits = 1) {
+  return ratio === null ? "-" : `${(ratio * 100).toFixed(digits)} %`;
+}
+
+function bytes(value) {
+  const units = ["B", "KiB", "MiB", "GiB", "TiB"];
+  let unit = 0;
+  while (value >= 1024 && unit + 1 < units.length) {
+    value /= 1024;
+    unit += 1;
+  }
+  return `${value < 100 && value % 1 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
+}
+
+// Marks a figure as drawn, but only once something is on its canvas: an empty picture must not pass for a drawn one.
+function markDrawn(figure, points) {
+  const canvas = figure.querySelector("canvas");
+  if (figure.dataset.drawn === "true" || !canvas.width || !canvas.height) return;
+  const pixels = canvas.getContext("2d").getImageData(0, 0, canvas.width, canvas.height).data;
+  let inked = 0;
+  for (let alpha = 3; alpha < pixels.length; alpha += 4) inked += pixels[alpha] > 0;
+  if (inked === 0) return;
+  figure.dataset.points = points;
+  figure.dataset.inked = inked;
+  figure.dataset.drawn = "true";
+}
+
+// Says in place of a picture why there is none.
+function markEmpty(figure, why) {
+  const place = figure.querySelector(".empty") || document.createElement("p");
+  place.className = "empty";
+  place.textContent = why;
+  figure.append(place);
+  figure.querySelector(".plot").hidden = true;
+  figure.dataset.drawn = "empty";
+}
+
+// Makes place for a picture, where one before may have been empty.
+function clearFigure(figure) {
+  figure.querySelector(".empty")?.remove();
+  figure.querySelector(".plot").hidden = false;
+  delete figure.dataset.drawn;
+}
+
+function showError(error) {
+  const place = document.getElementById("errors");
+  place.hidden = false;
+  place.textContent += `This page failed to draw: ${error && error.message ? error.message : error}. `;
+}

@@ -1,0 +1,91 @@
+//! Defines how numbers are written for people.
+
+/// A ratio as a percentage: `83.1 %`, or `-` where it is not known.
+pub(crate) fn percent(ratio: f64) -> String {
+    if ratio.is_finite() { format!("{:.1} %", ratio * 100.0) } else { "-".into() }
+}
+
+/// A factor such as a slowdown: `1.21`, or `-` where it is not known.
+pub(crate) fn factor(value: f64) -> String {
+    if value.is_finite() { format!("{value:.2}") } else { "-".into() }
+}
+
+/// A count with a decimal suffix and three digits: `950`, `12.3k`, `4.56M`.
+pub(crate) fn count(value: u64) -> String {
+    const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
+    let number = value as f64;
+    // From 999.5 of a step on, three digits would read 1000: that is the next step.
+    let step = STEPS.iter().find(|(size, _)| number >= size * 0.9995 && value >= 1000);
+    step.map_or_else(
+        || value.to_string(),
+        |(size, suffix)| format!("{}{suffix}", three_digits(number / size)),
+    )
+}
+
+fn three_digits(number: f64) -> String {
+    let decimals = if number < 9.995 { 2 } else { usize::from(number < 99.95) };
+    format!("{number:.decimals$}")
+}
+
+/// A share of memory in words: `1/9` where that is near, else `37.5 %`.
+pub(crate) fn share(part: u64, whole: u64) -> String {
+    if part == 0 || whole == 0 {
+        return percent(0.0);
+    }
+    let inverse = whole as f64 / part as f64;
+    let near = (inverse - inverse.round()).abs() <= inverse * 0.01;
+    if near && (2.0..=1000.0).contains(&inverse.round()) {
+        format!("1/{:.0}", inverse.round())
+    } else {
+        percent(part as f64 / whole as f64)
+    }
+}
+
+/// Words joined as in a sentence: `a`, `a and b`, `a, b and c`.
+pub(crate) fn list(words: &[String]) -> String {
+    match words {
+        [] => String::new(),
+        [only] => only.clone(),
+        [first @ .., last] => format!("{} and {last}", first.join(", ")),
+    }
+}
+
+/// The text, cut to `limit` characters with a mark that says so.
+pub(crate) fn shortened(text: &str, limit: usize) -> String {
+    match text.char_indices().nth(limit) {
+        Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),
+        None => text.into(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn counts_keep_three_digits_and_move_to_the_next_suffix_in_time() {
+        let written = [0, 999, 1_000, 12_345, 999_499, 999_950, 4_560_000, u64::MAX].map(count);
+        assert_eq!(written, ["0", "999", "1.00k", "12.3k", "999k", "1.00M", "4.56M", "18446744T"]);
+    }
+
+    #[test]
+    fn shares_are_fractions_only_where_they_are_near_one() {
+        assert_eq!(share(1, 9), "1/9");
+        assert_eq!(share(111, 1000), "1/9");
+        assert_eq!(share(3, 8), "37.5 %");
+        assert_eq!(share(0, 8), "0.0 %");
+        assert_eq!(share(8, 8), "100.0 %");
+    }
+
+    #[test]
+    fn what_is_not_known_is_a_dash() {
+        assert_eq!(percent(f64::NAN), "-");
+        assert_eq!(factor(f64::INFINITY), "-");
+    }
+
+    #[test]
+    fn long_texts_are_cut_between_characters() {
+        assert_eq!(shortened("äöü", 3), "äöü");
+        assert_eq!(shortened("äöü", 2), "äö… (3 characters)");
+    }
+}

@@ -1,0 +1,118 @@
+//! Defines how long series and large grids become small enough for a page: neighbours are merged, nothing is left out.
+
+use isotherm_core::Nanos;
+use isotherm_sim::{Heatmap, Interval};
+
+/// How many neighbours must become one for `length` items to be at most `limit`.
+pub(super) fn merge_factor(length: usize, limit: usize) -> usize {
+    length.div_ceil(limit.max(1)).max(1)
+}
+
+/// At most `limit` intervals: counts are added, times and gauges are those at the end.
+pub(super) fn intervals(timeline: &[Interval], limit: usize) -> Vec<Interval> {
+    timeline.chunks(merge_factor(timeline.len(), limit)).map(merged).collect()
+}
+
+fn merged(intervals: &[Interval]) -> Interval {
+    let sum = |part: fn(&Interval) -> u64| intervals.iter().map(part).sum();
+    let last = intervals.last();
+    Interval {
+        end_ns: last.map_or(Nanos(0), |interval| interval.end_ns),
+        accesses: sum(|interval| interval.accesses),
+        hits: sum(|interval| interval.hits),
+        oracle_hits: sum(|interval| interval.oracle_hits),
+        promotions: sum(|interval| interval.promotions),
+        demotions: sum(|interval| interval.demotions),
+        samples: sum(|interval| interval.samples),
+        gauges: last.map(|interval| interval.gauges.clone()).unwrap_or_default(),
+    }
+}
+
+/// A heatmap whose cells are wide enough for a page; counts are sums and therefore wider.
+pub(super) struct Grid {
+    pub(super) columns: usize,
+    pub(super) rows: usize,
+    pub(super) accesses_per_column: u64,
+    pub(super) pages_per_row: f64,
+    pub(super) addresses: Vec<u64>,
+    pub(super) counts: Vec<u64>,
+}
+
+/// At most `columns` by `rows` cells.
+pub(super) fn grid(map: &Heatmap, columns: usize, rows: usize) -> Grid {
+    let (wide, high) = (merge_factor(map.columns, columns), merge_factor(map.rows, rows));
+    let (columns, rows) = (map.columns.div_ceil(wide), map.rows.div_ceil(high));
+    let mut counts = vec![0; columns * rows];
+    for (index, &cell) in map.counts.iter().take(map.columns * map.rows).enumerate() {
+        let (row, column) = (index / map.columns / high, index % map.columns / wide);
+        counts[row * columns + column] += u64::from(cell);
+    }
+    Grid {
+        columns,
+        rows,
+        accesses_per_column: map.accesses_per_column * wide as u64,
+        pages_per_row: map.pages_per_row * high as f64,
+        addresses: map.addresses.iter().step_by(high).copied().collect(),
+        counts,
+    }
+}
+
+/// The points of a curve that differ visibly from the one before, on a linear as well as on a logarithmic axis.
+pub(super) fn curve(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
+    const HEIGHT: f64 = 0.004;
+    const RATIO: f64 = 1.1;
+    let mut kept: Vec<(f64, f64)> = Vec::new();
+    for (index, &(x, y)) in points.iter().enumerate() {
+        let visible = kept.last().is_none_or(|&(from, low)| (y - low).abs() >= HEIGHT || x >= from * RATIO);
+        if visible || index + 1 == points.len() {
+            kept.push((x, y));
+        }
+    }
+    kept
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    proptest! {
+        #[test]
+        fn merging_intervals_keeps_sums_and_the_limit(
+            hits in prop::collection::vec(0u64..1000, 0..200),
+            limit in 1usize..50,
+        ) {
+            let timeline: Vec<_> = hits.iter().map(|&hits| Interval { accesses: 1000, hits, ..Interval::default() }).collect();
+            let merged = intervals(&timeline, limit);
+            prop_assert!(merged.len() <= limit);
+            prop_assert_eq!(merged.iter().map(|interval| interval.hits).sum::<u64>(), hits.iter().sum::<u64>());
+            prop_assert_eq!(merged.iter().map(|interval| interval.accesses).sum::<u64>(), 1000 * hits.len() as u64);
+        }
+
+        #[test]
+        fn merging_cells_keeps_every_access(columns in 1usize..40, rows in 1usize..40, limit in 1usize..20) {
+            let map = Heatmap {
+                columns,
+                rows,
+                accesses_per_column: 10,
+                pages_per_row: 2.0,
+                addresses: (0..rows as u64).map(|row| row << 13).collect(),
+                counts: (0..(columns * rows) as u32).collect(),
+            };
+            let grid = grid(&map, limit, limit);
+            prop_assert!(grid.columns <= limit && grid.rows <= limit);
+            prop_assert_eq!(grid.addresses.len(), grid.rows);
+            let all: u64 = map.counts.iter().map(|&count| u64::from(count)).sum();
+            prop_assert_eq!(grid.counts.iter().sum::<u64>(), all);
+        }
+    }
+
+    #[test]
+    fn curves_keep_their_ends_and_a_bounded_number_of_points() {
+        let points: Vec<_> =
+            (0..=1_000_000).map(|index| f64::from(index) / 1e6).map(|x| (x, x.sqrt())).collect();
+        let kept = curve(&points);
+        assert_eq!((kept.first(), kept.last()), (points.first(), points.last()));
+        assert!((100..500).contains(&kept.len()), "{}", kept.len());
+    }
+}

@@ -1,0 +1,137 @@
+//! Defines the table that people read on a terminal.
+
+use std::fmt::Write;
+
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use isotherm_core::Bytes;
+use isotherm_sim::{Report, RunResult};
+
+use crate::facts;
+use crate::format::{count, factor, percent};
+
+const HEADER: [&str; 13] = [
+    "policy",
+    "fast tier",
+    "hits",
+    "steady",
+    "oracle",
+    "belady",
+    "slowdown",
+    "promoted",
+    "demoted",
+    "moved",
+    "samples",
+    "metadata",
+    "tiering CPU",
+];
+
+/// One line between header and runs, nothing else.
+const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
+
+/// Notes wrap at this width; the table itself is about 140 columns wide.
+const WIDTH: usize = 120;
+
+/// The report as text: what was run, a row a run, and notes. It has no colours, so `NO_COLOR` needs no care, and the
+/// same width everywhere, so that it can be redirected and compared.
+pub fn table(report: &Report) -> String {
+    let mut text = head(report);
+    if report.runs.is_empty() {
+        text.push_str("no run\n");
+        return text;
+    }
+    let mut table = Table::new();
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    text.push('\n');
+    table.set_header(HEADER);
+    for run in &report.runs {
+        table.add_row(row(run));
+    }
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 1));
+        if index >= 2 {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    for line in table.to_string().lines() {
+        // Writing to a string does not fail.
+        let _ = writeln!(text, "{}", line.trim_end());
+    }
+    text.push('\n');
+    for note in facts::answer(report).into_iter().chain(facts::notes(report)) {
+        text.push_str(&wrapped(&note));
+    }
+    text
+}
+
+fn head(report: &Report) -> String {
+    let input = &report.input;
+    let threads = if input.threads == 1 { "1 thread".into() } else { format!("{} threads", input.threads) };
+    let lines = [
+        ("input", format!("{} {}", input.kind, input.name)),
+        (
+            "accesses",
+            format!(
+                "{} missed the last-level cache, {} instructions, {threads}",
+                count(input.accesses),
+                count(input.instructions)
+            ),
+        ),
+        ("footprint", input.footprint_bytes.to_string()),
+        ("machine", format!("{}: {}", report.machine.name, report.machine.title)),
+        ("scale, seed", format!("{} (times {}), {}", input.scale, input.time_scale, input.seed)),
+    ];
+    lines.iter().fold(String::new(), |mut text, (name, value)| {
+        let _ = writeln!(text, "{name:<12} {value}");
+        text
+    })
+}
+
+fn row(run: &RunResult) -> [String; 13] {
+    let mark = if run.beats_oracle && run.policy != "belady" { "*" } else { "" };
+    let lost =
+        if run.samples_lost > 0 { format!(" ({} lost)", count(run.samples_lost)) } else { String::new() };
+    [
+        run.policy.clone(),
+        fast_tier(&run.fast, run.fast_bytes),
+        format!("{mark}{}", percent(run.hit_ratio)),
+        percent(run.steady_hit_ratio),
+        percent(run.oracle_hit_ratio),
+        percent(run.belady_hit_ratio),
+        factor(run.slowdown),
+        count(run.promotions),
+        count(run.demotions),
+        quantity(run.bytes_moved.0, run.bytes_moved),
+        format!("{}{lost}", count(run.samples)),
+        quantity(run.metadata_bytes.0, run.metadata_bytes),
+        quantity(run.tiering_cpu_ns.0, run.tiering_cpu_ns),
+    ]
+}
+
+/// The quantity with its unit; a bare 0 for none, which is easier to pass over.
+fn quantity(value: u64, shown: impl ToString) -> String {
+    if value == 0 { "0".into() } else { shown.to_string() }
+}
+
+/// How the size was asked for and what it came to; once where both read alike.
+fn fast_tier(asked: &str, bytes: Bytes) -> String {
+    let size = bytes.to_string();
+    if asked == size { size } else { format!("{asked} ({size})") }
+}
+
+/// The note in lines of at most [`WIDTH`] columns, the first with a dash before it.
+fn wrapped(note: &str) -> String {
+    let mut lines = String::from("-");
+    let mut width = 1;
+    for word in note.split_whitespace() {
+        let length = word.chars().count();
+        if width + 1 + length > WIDTH {
+            lines.push_str("\n ");
+            width = 1;
+        }
+        lines.push(' ');
+        lines.push_str(word);
+        width += 1 + length;
+    }
+    lines.push('\n');
+    lines
+}

@@ -1,0 +1,143 @@
+//! Loads the page in headless Chromium and checks that every picture is on its canvas.
+//!
+//! Needs Debian's `chromium`, which `make setup` installs; `ISOTHERM_CHROMIUM` names another one.
+
+mod support;
+
+use std::collections::BTreeMap;
+use std::process::Command;
+
+use isotherm_report::html;
+use isotherm_sim::{Heatmap, Report};
+
+/// What the browser made of a page: its document after the scripts have run.
+fn loaded(report: &Report, dark: bool) -> String {
+    let folder = tempfile::tempdir().expect("a temporary folder");
+    let page = folder.path().join("report.html");
+    std::fs::write(&page, html(report)).expect("the page can be written");
+    let browser = std::env::var("ISOTHERM_CHROMIUM").unwrap_or_else(|_| "chromium".into());
+    let quiet = [
+        "--headless",
+        "--no-sandbox",
+        "--disable-gpu",
+        "--disable-quic",
+        "--no-first-run",
+        "--disable-sync",
+        "--disable-background-networking",
+        "--disable-component-update",
+        "--window-size=1200,900",
+    ];
+    let output = Command::new(&browser)
+        .args(quiet)
+        .arg(format!("--blink-settings=preferredColorScheme={}", u8::from(!dark)))
+        .arg(format!("--user-data-dir={}", folder.path().join("profile").display()))
+        .args(["--virtual-time-budget=5000", "--dump-dom"])
+        .arg(format!("file://{}", page.display()))
+        .output()
+        .unwrap_or_else(|error| {
+            panic!("{browser} cannot be started ({error}): run `make setup`, it installs Chromium")
+        });
+    let document = String::from_utf8_lossy(&output.stdout).into_owned();
+    assert!(
+        document.contains("</html>"),
+        "{browser} gave no page: {}",
+        String::from_utf8_lossy(&output.stderr)
+    );
+    document
+}
+
+/// The value of an attribute in a start tag.
+fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
+    tag.split_once(&format!(" {name}=\""))?.1.split('"').next()
+}
+
+/// Every picture by name: whether it has drawn, and how many points.
+fn pictures(document: &str) -> BTreeMap<String, (String, usize)> {
+    let tags = document.split("<figure ").skip(1).filter_map(|rest| rest.split('>').next());
+    let picture = |tag: &str| {
+        let tag = format!(" {tag}");
+        let drawn = attribute(&tag, "data-drawn").unwrap_or("false").to_owned();
+        let points = attribute(&tag, "data-points").and_then(|points| points.parse().ok()).unwrap_or(0);
+        (attribute(&tag, "id").unwrap_or("?").to_owned(), (drawn, points))
+    };
+    tags.map(picture).collect()
+}
+
+/// What the page says went wrong; empty for nothing.
+fn errors(document: &str) -> &str {
+    let (_, rest) = document.split_once("<p id=\"errors\"").expect("the place for errors");
+    rest.split_once('>').and_then(|(_, text)| text.split('<').next()).expect("its text")
+}
+
+fn assert_all_drawn(document: &str) -> BTreeMap<String, (String, usize)> {
+    assert_eq!(errors(document), "");
+    let pictures = pictures(document);
+    for (name, (drawn, points)) in &pictures {
+        assert_eq!((drawn.as_str(), *points > 1), ("true", true), "{name}: {points} points");
+    }
+    pictures
+}
+
+#[test]
+fn every_picture_draws_in_light_and_in_dark() {
+    for dark in [false, true] {
+        let pictures = assert_all_drawn(&loaded(&support::report(), dark));
+        let names: Vec<_> = pictures.keys().map(String::as_str).collect();
+        let expected = [
+            "cdf",
+            "gauge-hot-threshold",
+            "gauge-sampling-level",
+            "heatmap",
+            "hits",
+            "hits-over-time",
+            "migrations",
+            "regions",
+            "slowdown",
+        ];
+        assert_eq!(names, expected);
+        assert_eq!(pictures["heatmap"].1, 128 * 64);
+        assert_eq!(pictures["hits-over-time"].1, 100 * 4, "three policies and the oracle");
+    }
+}
+
+#[test]
+fn one_size_is_drawn_as_bars() {
+    let mut report = support::report();
+    report.runs.retain(|run| run.fast == "1:8");
+    let pictures = assert_all_drawn(&loaded(&report, false));
+    assert_eq!(pictures["hits"].1, 7, "a bar a policy and bound");
+}
+
+#[test]
+fn a_huge_report_still_draws() {
+    assert_all_drawn(&loaded(&support::sized(2_000, 4_096, 2_048, 20), false));
+}
+
+#[test]
+fn what_is_missing_is_said_and_is_no_error() {
+    let mut report = support::report();
+    report.runs.iter_mut().for_each(|run| run.timeline.clear());
+    report.input.heatmap = Heatmap::default();
+    report.input.page_cdf.clear();
+    report.input.regions.clear();
+    let document = loaded(&report, false);
+    assert_eq!(errors(&document), "");
+    let pictures = pictures(&document);
+    for name in ["hits-over-time", "migrations", "heatmap", "cdf", "regions"] {
+        assert_eq!(pictures[name].0, "empty", "{name}");
+    }
+    assert_eq!(pictures["hits"].0, "true");
+}
+
+#[test]
+fn hostile_text_runs_nothing() {
+    let mut report = support::report();
+    let hostile =
+        "</script><script>document.title='taken'</script><img src=x onerror=\"document.title='taken'\">";
+    report.input.name = hostile.into();
+    report.input.regions[0].name = hostile.into();
+    report.input.provenance.insert("command".into(), hostile.into());
+    let document = loaded(&report, false);
+    assert_all_drawn(&document);
+    assert!(!document.contains("<title>taken"), "a script from the data ran");
+}

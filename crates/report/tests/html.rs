@@ -1,0 +1,77 @@
+//! Holds the page to its size, and text from outside to its place.
+
+mod support;
+
+use std::iter::repeat_with;
+
+use isotherm_report::{MAX_HTML_BYTES, html};
+use isotherm_sim::{MachineNumber, Region};
+
+#[test]
+fn a_huge_report_makes_a_page_within_the_limit() {
+    let mut report = support::sized(2_000, 4_096, 2_048, 20);
+    let quotes = "\"".repeat(20_000);
+    let number = || MachineNumber { path: quotes.clone(), value: quotes.clone(), source: quotes.clone() };
+    report.machine.numbers = repeat_with(number).take(1_000).collect();
+    report.machine.title = quotes.clone();
+    report.input.name = quotes.clone();
+    report.input.provenance = (0..1_000).map(|key| (format!("{key}{quotes}"), quotes.clone())).collect();
+    let region = |accesses| Region { name: quotes.clone(), bytes: report.input.footprint_bytes, accesses };
+    report.input.regions = (0..1_000).map(region).collect();
+    for run in &mut report.runs {
+        run.trace = Some(quotes.clone());
+    }
+    let size = html(&report).len();
+    assert!(size <= MAX_HTML_BYTES, "{size} bytes");
+}
+
+#[test]
+fn the_page_needs_no_other_file_and_no_network() {
+    let page = html(&support::report());
+    for reference in ["<link", "<img", "src=", "@import", "url("] {
+        let own = page.replace(library(&page), "");
+        assert!(!own.contains(reference), "{reference}");
+    }
+    assert!(page.len() < 500_000, "a usual page is small: {} bytes", page.len());
+}
+
+/// The charting library's script, which is not ours to judge by words.
+fn library(page: &str) -> &str {
+    let start = page.find("<script>").expect("the library's script");
+    let end = page[start..].find("</script>").expect("its end");
+    &page[start..start + end]
+}
+
+#[test]
+fn text_from_outside_stays_text() {
+    let mut report = support::report();
+    let hostile = "x'\"></script><script>alert(1)</script><!--{{data}}";
+    report.input.name = hostile.into();
+    report.input.provenance.insert("command".into(), hostile.into());
+    report.input.regions[0].name = hostile.into();
+    report.machine.title = hostile.into();
+    let page = html(&report);
+    assert!(!page.contains("<script>alert"), "a script element came through");
+    assert_eq!(page.matches("<script").count(), 3);
+    assert!(page.contains("x&#39;&quot;&gt;&lt;/script&gt;"), "the name is shown");
+    assert!(
+        page.contains(r#"x'\"\u003e"#) || page.contains(r#"x'\">\u003c/script>"#),
+        "the region's name is in the data"
+    );
+}
+
+#[test]
+fn the_answer_stands_on_top() {
+    let page = html(&support::report());
+    let answer = "With 1/9 of the memory fast, freqtier serves 81.2&nbsp;% of misses from the fast tier \
+                  (first-touch 39.3&nbsp;%, best possible 90.7&nbsp;%), and the program runs 1.25 times as long as with all \
+                  memory fast.";
+    assert!(page.contains(answer));
+}
+
+#[test]
+fn a_report_without_runs_is_a_page_too() {
+    let mut report = support::report();
+    report.runs.clear();
+    assert!(html(&report).contains("Nothing was run."));
+}

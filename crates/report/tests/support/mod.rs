@@ -1,0 +1,275 @@
+//! Defines a made-up report of realistic shape for tests and for looking at the page: seven policies, three sizes, a
+//! skewed and moving hot set. Deterministic. Its numbers are no result of anything.
+
+use std::collections::BTreeMap;
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{Bytes, Nanos, PageSize};
+use isotherm_sim::{
+    Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report,
+    RunResult,
+};
+
+const FREQTIER: &[Spec] = &[
+    Spec {
+        name: "batch",
+        kind: Kind::Count(64, 10_000_000),
+        default: "100k",
+        unit: "samples",
+        source: "FreqTier section V-A",
+        help: "Samples taken in before a decision.",
+        scaled: true,
+    },
+    Spec {
+        name: "window",
+        kind: Kind::Duration(Nanos(1), Nanos(u64::MAX)),
+        default: "60s",
+        unit: "",
+        source: "FreqTier section V-C",
+        help: "Time over which the hit ratio must be stable.",
+        scaled: true,
+    },
+    Spec {
+        name: "counter_bits",
+        kind: Kind::Choice(&["4", "8"]),
+        default: "4",
+        unit: "bits",
+        source: "FreqTier section V-B",
+        help: "Width of a counter.",
+        scaled: false,
+    },
+];
+
+const GUPS: &[Spec] = &[Spec {
+    name: "hot_share",
+    kind: Kind::Number(0.0, 1.0),
+    default: "0.1",
+    unit: "",
+    source: "ours: a tenth is what the papers use",
+    help: "Share of the pages that are hot.",
+    scaled: false,
+}];
+
+/// Name, hit ratio at the middle size as a share of the oracle's, and slowdown of the tiering itself.
+const POLICIES: [(&str, f64, f64); 7] = [
+    ("first-touch", 0.45, 0.0),
+    ("all-fast", 1.0, 0.0),
+    ("all-slow", 0.0, 0.0),
+    ("lru", 0.78, 0.05),
+    ("freqtier", 0.93, 0.02),
+    ("oracle", 1.0, 0.0),
+    ("belady", 1.0, 0.0),
+];
+
+const SIZES: [(&str, u64); 3] = [("1:4", 5), ("1:8", 9), ("1:16", 17)];
+
+const FOOTPRINT: u64 = 2160 << 20;
+const ACCESSES: u64 = 60_000_000;
+
+/// A generator good enough for wiggles (xorshift).
+struct Noise(u64);
+
+impl Noise {
+    fn next(&mut self) -> f64 {
+        self.0 ^= self.0 << 13;
+        self.0 ^= self.0 >> 7;
+        self.0 ^= self.0 << 17;
+        (self.0 >> 11) as f64 / (1u64 << 53) as f64
+    }
+}
+
+/// Seven policies at three sizes with 100 intervals each.
+#[allow(unreachable_pub, reason = "shared by tests and the preview")]
+pub fn report() -> Report {
+    sized(100, 128, 64, 1)
+}
+
+/// The same with a given number of intervals and heatmap cells, and every run repeated.
+#[allow(unreachable_pub, reason = "shared by tests and the preview")]
+pub fn sized(intervals: usize, columns: usize, rows: usize, repeat: usize) -> Report {
+    let runs =
+        SIZES.iter().flat_map(|size| POLICIES.iter().map(move |policy| run(*policy, *size, intervals)));
+    let runs: Vec<_> = runs.collect();
+    let runs = std::iter::repeat_n(runs, repeat).flatten().collect();
+    Report { version: "0.1.0".into(), input: input(columns, rows), machine: machine(), runs }
+}
+
+fn input(columns: usize, rows: usize) -> InputSummary {
+    let provenance = [
+        (
+            "command",
+            "sqlite3 :memory: \"create table t(a); insert into t select value from generate_series(1, 9e6)\"",
+        ),
+        ("recorder", "qemu-user 7.2 with the Isotherm plugin 0.1.0"),
+        ("cache model", "2M, 16 ways, LRU"),
+    ];
+    InputSummary {
+        name: "gups".into(),
+        kind: "workload",
+        parameters: Some(Parameters::new("gups", GUPS)),
+        provenance: provenance.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect(),
+        seed: 42,
+        scale: 100.0,
+        time_scale: 25.0,
+        accesses: ACCESSES,
+        instructions: 11 * ACCESSES,
+        threads: 4,
+        footprint_bytes: Bytes(FOOTPRINT),
+        heatmap: heatmap(columns, rows),
+        page_cdf: (0..=200)
+            .map(|point| f64::from(point) / 200.0)
+            .map(|pages| (pages * pages, pages.powf(0.4)))
+            .collect(),
+        regions: regions(),
+    }
+}
+
+/// A hot band that moves at half time, a stream that sweeps over everything, and a cold rest with some gaps.
+fn heatmap(columns: usize, rows: usize) -> Heatmap {
+    let mut noise = Noise(7);
+    let mut counts = Vec::with_capacity(columns * rows);
+    for row in 0..rows {
+        for column in 0..columns {
+            let (x, y) = (column as f64 / columns as f64, row as f64 / rows as f64);
+            let middle = if x < 0.5 { 0.3 } else { 0.62 };
+            let hot = 40_000.0 * (-((y - middle) / 0.05).powi(2)).exp();
+            let stream = if (y - (x * 4.0).fract()).abs() < 0.02 { 1_500.0 } else { 0.0 };
+            let cold = if noise.next() < 0.3 { 20.0 * noise.next() } else { 0.0 };
+            counts.push((hot * (0.5 + noise.next()) + stream + cold) as u32);
+        }
+    }
+    let bytes_per_row = FOOTPRINT / rows as u64;
+    let addresses = (0..rows as u64).map(|row| {
+        let base = if row * 5 < 4 * rows as u64 { 0x5555_5540_0000 } else { 0x7fff_f000_0000 };
+        base + row * bytes_per_row
+    });
+    Heatmap {
+        columns,
+        rows,
+        accesses_per_column: ACCESSES.div_ceil(columns as u64),
+        pages_per_row: (FOOTPRINT >> 12) as f64 / rows as f64,
+        addresses: addresses.collect(),
+        counts,
+    }
+}
+
+fn regions() -> Vec<Region> {
+    let region =
+        |name: &str, bytes: u64, accesses| Region { name: name.into(), bytes: Bytes(bytes << 20), accesses };
+    vec![
+        region("table", 1900, 41_000_000),
+        region("index", 120, 12_000_000),
+        region("log", 100, 6_400_000),
+        region("[stack]", 1, 600_000),
+    ]
+}
+
+fn machine() -> MachineSummary {
+    let number = |path: &str, value: &str, source: &str| MachineNumber {
+        path: path.into(),
+        value: value.into(),
+        source: source.into(),
+    };
+    MachineSummary {
+        name: "freqtier-cxl1".into(),
+        title: "two sockets, the slow tier a CXL device behind an FPGA".into(),
+        numbers: vec![
+            number("tier.0.latency", "100ns", "FreqTier section VI"),
+            number("tier.1.latency", "220ns", "FreqTier section VI"),
+            number("tier.1.read_bandwidth", "20GB/s", "FreqTier section VI"),
+        ],
+    }
+}
+
+fn run(
+    (policy, of_oracle, cost): (&str, f64, f64),
+    (fast, inverse): (&str, u64),
+    intervals: usize,
+) -> RunResult {
+    let size_effect = (17.0 - inverse as f64) / 12.0;
+    let (oracle, belady) = (0.78 + 0.14 * size_effect, 0.82 + 0.13 * size_effect);
+    let hit_ratio = match policy {
+        "belady" => belady,
+        "all-fast" => 1.0,
+        // A burst, served by what moves pages inside an interval.
+        "lru" if fast == "1:16" => oracle + 0.01,
+        _ => of_oracle * oracle,
+    };
+    let migrates = cost > 0.0;
+    let moves = if migrates { 420_000 * inverse / 9 } else { 0 };
+    let modelled = (5e9 * (1.0 + (1.0 - hit_ratio) * 1.2 + cost)) as u64;
+    RunResult {
+        policy: policy.into(),
+        parameters: Parameters::new(policy, if policy == "freqtier" { FREQTIER } else { &[] }),
+        workload: Some("gups".into()),
+        trace: None,
+        machine: "freqtier-cxl1".into(),
+        seed: 42,
+        scale: 100.0,
+        time_scale: 25.0,
+        version: "0.1.0".into(),
+        page_size: PageSize::Base,
+        footprint_bytes: Bytes(FOOTPRINT),
+        fast_bytes: Bytes((FOOTPRINT / inverse) >> 12 << 12),
+        fast: fast.into(),
+        accesses: ACCESSES,
+        hit_ratio,
+        steady_hit_ratio: (hit_ratio * 1.02).min(1.0),
+        oracle_hit_ratio: oracle,
+        oracle_steady_hit_ratio: oracle * 1.01,
+        belady_hit_ratio: belady,
+        beats_oracle: policy != "all-fast" && hit_ratio > oracle,
+        slowdown: modelled as f64 / 5e9,
+        modelled_ns: Nanos(modelled),
+        stall_ns: vec![Nanos(1_900_000_000), Nanos(modelled / 3)],
+        tier_bytes: vec![Bytes(3 << 30), Bytes(2 << 30)],
+        promotions: moves,
+        demotions: moves * 9 / 10,
+        failed_moves: FailedMoves { busy: u64::from(migrates) * 31, ..FailedMoves::default() },
+        bytes_moved: Bytes((moves + moves * 9 / 10) << 12),
+        samples: if policy == "freqtier" { 1_234_567 } else { 0 },
+        samples_lost: if policy == "freqtier" && fast == "1:16" { 8_910 } else { 0 },
+        metadata_bytes: Bytes(if policy == "freqtier" { 900 << 10 } else { 0 }),
+        tiering_cpu_ns: Nanos(if migrates { 812_000_000 } else { 0 }),
+        charges: Charges { moving: Nanos(if migrates { 600_000_000 } else { 0 }), ..Charges::default() },
+        wall_s: 2.5,
+        timeline: timeline(policy, hit_ratio, oracle, moves, modelled, intervals),
+    }
+}
+
+fn timeline(
+    policy: &str,
+    hits: f64,
+    oracle: f64,
+    moves: u64,
+    modelled: u64,
+    intervals: usize,
+) -> Vec<Interval> {
+    let mut noise = Noise(policy.bytes().map(u64::from).sum::<u64>() + 1);
+    let accesses = ACCESSES / intervals as u64;
+    let interval = |index: usize| {
+        let x = (index + 1) as f64 / intervals as f64;
+        // The hot set moves at half time: policies that move pages fall and recover.
+        let since = if x < 0.5 { x } else { x - 0.5 };
+        let dip = if moves > 0 { 0.5 * (-since * 12.0).exp() } else { 0.0 };
+        let wiggle = if hits == 0.0 || hits == 1.0 { 0.0 } else { 0.03 * (noise.next() - 0.5) };
+        let share = (hits * (1.0 - dip) + wiggle).clamp(0.0, 1.0);
+        let moved = (moves as f64 / intervals as f64 * (0.3 + 8.0 * dip) * (0.6 + 0.8 * noise.next())) as u64;
+        let mut gauges = BTreeMap::new();
+        if policy == "freqtier" {
+            gauges.insert("hot-threshold", (3.0 + 9.0 * since + noise.next()).floor());
+            gauges.insert("sampling-level", if dip > 0.1 { 2.0 } else { 0.0 });
+        }
+        Interval {
+            end_ns: Nanos((modelled as f64 * x) as u64),
+            accesses,
+            hits: (accesses as f64 * share) as u64,
+            oracle_hits: (accesses as f64 * (oracle + 0.02 * (noise.next() - 0.5))) as u64,
+            promotions: moved,
+            demotions: moved * 9 / 10,
+            samples: if policy == "freqtier" { 12_345 } else { 0 },
+            gauges,
+        }
+    };
+    (0..intervals).map(interval).collect()
+}

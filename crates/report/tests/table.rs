@@ -1,0 +1,47 @@
+//! Holds what the terminal table shows.
+
+mod support;
+
+use isotherm_report::table;
+
+#[test]
+fn the_table_is_as_it_was_looked_at() {
+    let expected = include_str!("table.txt");
+    let shown = table(&support::report());
+    assert_eq!(shown, expected, "\nIf the change is wanted, put this into tests/table.txt:\n{shown}");
+}
+
+#[test]
+fn it_is_narrow_enough_for_a_terminal_and_has_no_colours() {
+    let shown = table(&support::report());
+    let widest = shown.lines().map(|line| line.chars().count()).max();
+    assert!(widest <= Some(160), "{widest:?} columns");
+    assert!(!shown.contains('\u{1b}'), "escape sequences");
+}
+
+#[test]
+fn a_policy_above_the_oracle_is_marked_and_explained() {
+    let mut report = support::report();
+    report.runs.retain(|run| run.policy == "lru");
+    assert!(table(&report).contains("More hits than the interval oracle: lru 1:16 (79.0 % against 78.0 %)"));
+    report.runs.retain(|run| !run.beats_oracle);
+    assert!(!table(&report).contains("interval oracle"));
+}
+
+#[test]
+fn a_footprint_that_fits_and_failed_moves_are_told() {
+    let mut report = support::report();
+    report.runs.retain(|run| run.policy == "freqtier");
+    report.runs.truncate(1);
+    report.runs[0].fast_bytes = report.runs[0].footprint_bytes;
+    let shown = table(&report);
+    assert!(shown.contains("fits the fast tier at 1:4"), "{shown}");
+    assert!(shown.contains("Moves that failed: freqtier 1:4 (busy 31)"), "{shown}");
+}
+
+#[test]
+fn a_report_without_runs_says_so() {
+    let mut report = support::report();
+    report.runs.clear();
+    assert!(table(&report).ends_with("no run\n"));
+}

@@ -1,0 +1,252 @@
+//! Defines which earlier miss an address depends on: dataflow through registers, cache lines and stored values.
+//!
+//! # Problem
+//! Two misses overlap in a real core unless the second's address is computed from the first's data. A trace of
+//! addresses alone does not tell. So the recorder follows data from each miss to the addresses made of it.
+//!
+//! # Approach
+//! The misses of a thread are numbered. A register's *taint* is the number of the latest miss that its value depends
+//! on. A load's value takes the taint of the miss that it is; or of the miss that is still bringing its line (else a
+//! chase that reads a node's second word would be overlooked); or of the value stored there before (else a pointer
+//! spilled to the stack would be lost); and in each case of its address. A miss whose address is tainted is recorded
+//! with the distance, in misses, to that taint.
+//!
+//! A dependence ends [`WINDOW`] instructions after its miss, about a core's reorder window: by then the data has come.
+//! With no miss inside the window nothing can be tainted, and the tracker is *idle*: the caller skips it altogether.
+
+use crate::summary::Summary;
+
+/// Instructions after a miss in which something may depend on it.
+const WINDOW: u64 = 512;
+/// The longest distance recorded, in misses.
+const LONGEST: u32 = 255;
+/// Entries of the table of lines in flight.
+const LINES: usize = 256;
+/// Entries of the table of stored values, each 8 bytes of memory.
+const STORES: usize = 4096;
+
+/// The taints of one vCPU.
+pub(crate) struct Tracker {
+    /// The number of the latest miss; numbers start at 1 and 0 is no taint.
+    latest: u32,
+    /// The oldest miss inside the window; `latest + 1` when there is none.
+    oldest: u32,
+    /// Registers whose taint may be inside the window.
+    tainted: u32,
+    registers: [u32; 32],
+    /// What the loads of the instruction in progress brought.
+    loaded: u32,
+    /// Instruction positions of the latest misses, by number.
+    positions: [u64; 256],
+    lines: Box<[(u64, u32); LINES]>,
+    /// Tag (the upper bits of the address) and taint.
+    stores: Box<[(u32, u32); STORES]>,
+}
+
+impl Default for Tracker {
+    fn default() -> Self {
+        Self {
+            latest: 0,
+            oldest: 1,
+            tainted: 0,
+            registers: [0; 32],
+            loaded: 0,
+            positions: [0; 256],
+            lines: Box::new([(0, 0); LINES]),
+            stores: Box::new([(0, 0); STORES]),
+        }
+    }
+}
+
+impl Tracker {
+    /// Whether no miss lies inside the window.
+    #[inline]
+    pub(crate) fn idle(&self) -> bool {
+        self.oldest > self.latest
+    }
+
+    /// Forgets every miss: the thread goes on as another one.
+    pub(crate) fn forget(&mut self) {
+        self.oldest = self.latest + 1;
+    }
+
+    /// Lets misses leave the window that ends at instruction `position`.
+    #[inline]
+    pub(crate) fn age(&mut self, position: u64) {
+        while self.oldest <= self.latest {
+            let within = self.positions[(self.oldest & 255) as usize] + WINDOW >= position;
+            if within && self.latest - self.oldest < LONGEST {
+                break;
+            }
+            self.oldest += 1;
+        }
+    }
+
+    /// Carries taints through an instruction, with what its loads brought.
+    #[inline]
+    pub(crate) fn step(&mut self, instruction: &Summary) {
+        let mut value = std::mem::take(&mut self.loaded);
+        let sources = instruction.sources & self.tainted;
+        if sources == 0 && value == 0 {
+            self.tainted &= !instruction.destinations;
+            return;
+        }
+        value = value.max(self.strongest(sources));
+        self.tainted |= instruction.destinations;
+        for register in bits(instruction.destinations) {
+            self.registers[register] = value;
+        }
+    }
+
+    fn strongest(&self, registers: u32) -> u32 {
+        bits(registers).fold(0, |taint, register| taint.max(self.registers[register]))
+    }
+
+    /// The taint of the instruction's address, 0 if it left the window.
+    #[inline]
+    fn address(&self, instruction: &Summary) -> u32 {
+        self.fresh(self.strongest(instruction.address & self.tainted))
+    }
+
+    fn fresh(&self, taint: u32) -> u32 {
+        if taint < self.oldest { 0 } else { taint }
+    }
+
+    /// Numbers a miss of `line` at instruction `position` and returns its distance to the miss that it depends on.
+    pub(crate) fn miss(&mut self, instruction: &Summary, line: u64, position: u64) -> u8 {
+        if self.latest == u32::MAX - 1 {
+            *self = Self::default();
+        }
+        if self.idle() {
+            (self.tainted, self.loaded) = (0, 0);
+        }
+        self.age(position);
+        let after = self.address(instruction);
+        self.latest += 1;
+        self.positions[(self.latest & 255) as usize] = position;
+        self.lines[line as usize % LINES] = (line, self.latest);
+        let distance = if after == 0 { 0 } else { self.latest - after };
+        u8::try_from(distance).unwrap_or(0)
+    }
+
+    /// A load by the instruction in progress from `address`, in cache or (`missed`) just numbered by [`Tracker::miss`].
+    #[inline]
+    pub(crate) fn load(&mut self, instruction: &Summary, address: u64, missed: bool) {
+        let brought = if missed {
+            self.latest
+        } else {
+            self.stored(address).unwrap_or_else(|| self.in_flight(address >> 6))
+        };
+        let brought = self.fresh(brought).max(self.address(instruction));
+        self.loaded = self.loaded.max(brought);
+    }
+
+    /// A store by the instruction in progress to `address`.
+    #[inline]
+    pub(crate) fn store(&mut self, instruction: &Summary, address: u64) {
+        let taint = self.strongest(instruction.sources & self.tainted).max(self.loaded);
+        let (entry, tag) = place(address);
+        self.stores[entry] = (tag, taint);
+    }
+
+    fn stored(&self, address: u64) -> Option<u32> {
+        let (entry, tag) = place(address);
+        let (found, taint) = self.stores[entry];
+        (found == tag).then_some(taint)
+    }
+
+    fn in_flight(&self, line: u64) -> u32 {
+        let (found, number) = self.lines[line as usize % LINES];
+        if found == line { number } else { 0 }
+    }
+}
+
+/// The entry and the tag of the 8 bytes at `address`; the tag is never 0, which marks an empty entry.
+fn place(address: u64) -> (usize, u32) {
+    let word = address >> 3;
+    (word as usize % STORES, (word / STORES as u64) as u32 | 1 << 31)
+}
+
+/// The positions of the bits set.
+fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let position = mask.trailing_zeros();
+        mask &= mask.wrapping_sub(1);
+        (position < 32).then_some(position as usize)
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const A: u32 = 1;
+    const B: u32 = 2;
+
+    fn reads(address: u32, destination: u32) -> Summary {
+        Summary { address, destinations: destination, ..Summary::default() }
+    }
+
+    /// Runs a missing load and its write-back.
+    fn missing_load(tracker: &mut Tracker, instruction: &Summary, address: u64, position: u64) -> u8 {
+        let distance = tracker.miss(instruction, address >> 6, position);
+        tracker.load(instruction, address, true);
+        tracker.step(instruction);
+        distance
+    }
+
+    #[test]
+    fn a_chase_depends_on_the_miss_before_and_two_chains_on_the_one_before_that() {
+        let mut tracker = Tracker::default();
+        assert_eq!(missing_load(&mut tracker, &reads(A, A), 1 << 12, 1), 0);
+        assert_eq!(missing_load(&mut tracker, &reads(A, A), 2 << 12, 2), 1);
+        assert_eq!(missing_load(&mut tracker, &reads(B, B), 3 << 12, 3), 0);
+        assert_eq!(missing_load(&mut tracker, &reads(A, A), 4 << 12, 4), 2);
+        assert_eq!(missing_load(&mut tracker, &reads(B, B), 5 << 12, 5), 2);
+    }
+
+    #[test]
+    fn a_dependence_ends_with_the_window() {
+        for (gap, expected) in [(WINDOW, 1), (WINDOW + 1, 0)] {
+            let mut tracker = Tracker::default();
+            missing_load(&mut tracker, &reads(A, A), 1 << 12, 1);
+            assert_eq!(missing_load(&mut tracker, &reads(A, A), 2 << 12, 1 + gap), expected);
+        }
+    }
+
+    #[test]
+    fn a_hit_in_a_line_in_flight_and_a_spilled_value_carry_the_taint() {
+        let mut tracker = Tracker::default();
+        missing_load(&mut tracker, &reads(0, 0), 4096, 1);
+        tracker.load(&reads(0, B), 4096 + 8, false);
+        tracker.step(&reads(0, B));
+        let spill = Summary { sources: B, ..Summary::default() };
+        tracker.store(&spill, 80);
+        tracker.step(&spill);
+        tracker.step(&Summary { destinations: B, ..Summary::default() });
+        assert_eq!(tracker.miss(&reads(B, 0), 99, 5), 0, "overwritten");
+        tracker.load(&reads(0, A), 80, false);
+        tracker.step(&reads(0, A));
+        assert_eq!(tracker.miss(&reads(A, 0), 100, 6), 2, "reloaded: the second miss before");
+    }
+
+    #[test]
+    fn what_was_tainted_before_an_idle_time_is_not_afterwards() {
+        let mut tracker = Tracker::default();
+        missing_load(&mut tracker, &reads(0, A), 4096, 1);
+        tracker.age(10_000);
+        assert!(tracker.idle());
+        assert_eq!(tracker.miss(&reads(A, 0), 7, 10_000), 0);
+        assert!(!tracker.idle());
+    }
+
+    #[test]
+    fn distances_beyond_a_byte_are_not_recorded() {
+        let mut tracker = Tracker::default();
+        missing_load(&mut tracker, &reads(0, A), 4096, 1);
+        for miss in 0..300 {
+            tracker.miss(&reads(0, 0), 1000 + miss, 2);
+        }
+        assert_eq!(tracker.miss(&reads(A, 0), 7, 3), 0);
+    }
+}

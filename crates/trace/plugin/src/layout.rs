@@ -1,0 +1,156 @@
+//! Defines the file that the plugin and the launcher share: the *pool*.
+//!
+//! The pool is a header, a table of slots and as many chunks of records as slots. Every traced process maps it once,
+//! shared, so that a forked child has it already, no descriptor stays open that the guest could close, and whatever
+//! a process had written stands there however the process died. A vCPU claims a free chunk, writes a record and then
+//! the count in its slot, and marks the slot full; the launcher reads full and unfinished chunks alike and marks full
+//! ones free. The pool bounds both the disk and the memory that recording takes: when no chunk is free, the guest waits.
+//!
+//! The launcher uses plain reads and writes (the page cache is coherent with mappings), so it needs offsets; the plugin
+//! has structures with the same layout, asserted at compile time. Both sides include this file.
+#![allow(dead_code, reason = "two crates include this file and each uses its part")]
+
+/// The first eight bytes of a pool.
+pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"isopool1");
+/// Bytes before the slot table.
+pub(crate) const HEADER_BYTES: usize = 4096;
+/// Bytes of a slot: a cache line, since each is written by another thread.
+pub(crate) const SLOT_BYTES: usize = 64;
+/// Slots, and chunks.
+pub(crate) const CHUNKS: usize = 4096;
+/// Bytes of a record.
+pub(crate) const RECORD_BYTES: usize = 16;
+/// Records of a chunk.
+pub(crate) const CHUNK_RECORDS: usize = 4096;
+/// Bytes of a chunk.
+pub(crate) const CHUNK_BYTES: usize = CHUNK_RECORDS * RECORD_BYTES;
+/// Where the chunks begin.
+pub(crate) const DATA_OFFSET: usize = HEADER_BYTES + CHUNKS * SLOT_BYTES;
+/// The whole file, when every chunk has been used.
+pub(crate) const POOL_BYTES: usize = DATA_OFFSET + CHUNKS * CHUNK_BYTES;
+
+/// Offsets in the header. The launcher writes the first five, the plugins the others.
+pub(crate) mod header {
+    /// u64, [`MAGIC`](super::MAGIC).
+    pub(crate) const MAGIC: usize = 0;
+    /// u32, sets of the cache model.
+    pub(crate) const SETS: usize = 8;
+    /// u32, ways of the cache model.
+    pub(crate) const WAYS: usize = 12;
+    /// u32, 1 to follow dependences.
+    pub(crate) const DEPENDENCE: usize = 16;
+    /// u32, 1 to record nothing more.
+    pub(crate) const STOP: usize = 64;
+    /// u64, grows while the launcher lives.
+    pub(crate) const HEARTBEAT: usize = 72;
+    /// u32, chunks with disk space behind them.
+    pub(crate) const ALLOCATED: usize = 128;
+    /// u32, processes seen.
+    pub(crate) const PROCESSES: usize = 132;
+    /// u32, threads seen.
+    pub(crate) const THREADS: usize = 136;
+    /// u32, programs that ran untraced.
+    pub(crate) const UNTRACED: usize = 140;
+    /// u64, misses that found no chunk.
+    pub(crate) const LOST: usize = 144;
+    /// u64, accesses of threads that held no chunk when they ended.
+    pub(crate) const ACCESSES: usize = 152;
+}
+
+/// Offsets in a slot.
+pub(crate) mod slot {
+    /// u32, see [`state`](super::state).
+    pub(crate) const STATE: usize = 0;
+    /// u32, records (or bytes of text) written.
+    pub(crate) const COUNT: usize = 4;
+    /// u32, the process.
+    pub(crate) const PROCESS: usize = 8;
+    /// u32, the thread.
+    pub(crate) const THREAD: usize = 12;
+    /// u64, the stamp that the records' stamps count from.
+    pub(crate) const BASE: usize = 16;
+    /// u64, accesses (misses and hits) made while the chunk was held, up to its last record or its release.
+    pub(crate) const ACCESSES: usize = 24;
+    /// u32, the operating system's process id.
+    pub(crate) const PID: usize = 32;
+    /// u32, see [`kind`](super::kind).
+    pub(crate) const KIND: usize = 36;
+}
+
+/// States of a slot. Only a plugin leaves `FREE`, only the launcher leaves `FULL`.
+pub(crate) mod state {
+    /// Nobody's.
+    pub(crate) const FREE: u32 = 0;
+    /// A plugin is filling in the slot.
+    pub(crate) const CLAIMED: u32 = 1;
+    /// Records are being written.
+    pub(crate) const OPEN: u32 = 2;
+    /// Complete.
+    pub(crate) const FULL: u32 = 3;
+}
+
+/// What a chunk holds.
+pub(crate) mod kind {
+    /// Records.
+    pub(crate) const RECORDS: u32 = 0;
+    /// The command of a process that begins, as text.
+    pub(crate) const PROCESS: u32 = 1;
+    /// The path of a program that runs untraced, as text.
+    pub(crate) const UNTRACED: u32 = 2;
+}
+
+/// A miss as a chunk holds it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Record {
+    /// Address >> 6, at most 51 bits.
+    pub(crate) line: u64,
+    /// Whether it is a store.
+    pub(crate) store: bool,
+    /// Distance in misses, 0 for none.
+    pub(crate) dependence: u8,
+    /// Instructions since the thread's record before.
+    pub(crate) instructions: u32,
+    /// Time since the chunk's base, in stamps.
+    pub(crate) stamp: u32,
+}
+
+const LINE_BITS: u32 = 51;
+
+impl Record {
+    /// The record as two words.
+    #[inline]
+    pub(crate) fn pack(self) -> [u64; 2] {
+        let line = self.line & ((1 << LINE_BITS) - 1);
+        let place = line | u64::from(self.store) << LINE_BITS | u64::from(self.dependence) << (LINE_BITS + 1);
+        [place, u64::from(self.instructions) | u64::from(self.stamp) << 32]
+    }
+
+    /// The reverse of [`Record::pack`].
+    #[inline]
+    pub(crate) fn unpack([place, time]: [u64; 2]) -> Self {
+        Self {
+            line: place & ((1 << LINE_BITS) - 1),
+            store: place >> LINE_BITS & 1 != 0,
+            dependence: (place >> (LINE_BITS + 1) & 0xff) as u8,
+            instructions: time as u32,
+            stamp: (time >> 32) as u32,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Record;
+
+    #[test]
+    fn records_survive_packing() {
+        let extremes = [
+            Record { line: 0, store: false, dependence: 0, instructions: 0, stamp: 0 },
+            Record { line: (1 << 51) - 1, store: false, dependence: 255, instructions: u32::MAX, stamp: 0 },
+            Record { line: 1, store: true, dependence: 1, instructions: 7, stamp: u32::MAX },
+        ];
+        for record in extremes {
+            assert_eq!(Record::unpack(record.pack()), record);
+        }
+    }
+}

@@ -1,0 +1,184 @@
+//! Defines the static summary of an instruction: which registers make its addresses, which its values, and which it
+//! writes. It is made once, when QEMU translates the block, so that running costs a few bit operations.
+//!
+//! A register is a bit: 0-15 the general ones, 16-31 the vector ones. Flags are left out, since branches are predicted
+//! and do not delay an address; so are x87 and MMX registers, which hardly ever make an address.
+
+use iced_x86::{
+    Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, OpKind, Register,
+};
+
+/// The registers of an instruction, and its place in the block.
+#[repr(C)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(crate) struct Summary {
+    /// Registers that its memory addresses are made of.
+    pub(crate) address: u32,
+    /// Registers whose values flow into what it writes.
+    pub(crate) sources: u32,
+    /// Registers that it writes.
+    pub(crate) destinations: u32,
+    /// Its index in the block.
+    pub(crate) index: u16,
+    /// How many instructions of the block follow it.
+    pub(crate) behind: u16,
+}
+
+const RAX: u32 = 1;
+const RSP: u32 = 1 << 4;
+
+/// What an instruction does to memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Touch {
+    /// Nothing.
+    Nothing,
+    /// Reads it.
+    Loads,
+    /// Writes it.
+    Stores,
+    /// Perhaps both.
+    Both,
+}
+
+/// Makes summaries.
+pub(crate) struct Summarizer {
+    factory: InstructionInfoFactory,
+}
+
+impl Default for Summarizer {
+    fn default() -> Self {
+        Self { factory: InstructionInfoFactory::new() }
+    }
+}
+
+impl Summarizer {
+    /// The summary of the instruction that `bytes` encode at `address`, and what it does to memory.
+    ///
+    /// Bytes that do not decode may do anything, with no registers.
+    pub(crate) fn summarize(&mut self, bytes: &[u8], address: u64) -> (Summary, Touch) {
+        let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
+        if instruction.is_invalid() {
+            return (Summary::default(), Touch::Both);
+        }
+        let info = self.factory.info(&instruction);
+        let (reached, touches) = addresses(info);
+        let mut summary = registers(&instruction, info, reached);
+        restrict(&instruction, &mut summary);
+        (summary, touches)
+    }
+}
+
+fn bit(register: Register) -> u32 {
+    let full = register.full_register();
+    if full.is_gpr() {
+        1 << (full.number() & 15)
+    } else if full.is_vector_register() {
+        1 << (16 + (full.number() & 15))
+    } else {
+        0
+    }
+}
+
+fn reads(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+fn writes(access: OpAccess) -> bool {
+    matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
+}
+
+/// The registers of the addresses that are really accessed (`lea` accesses none), and how.
+fn addresses(info: &InstructionInfo) -> (u32, Touch) {
+    let (mut mask, mut loads, mut stores) = (0, false, false);
+    for memory in info.used_memory() {
+        let (read, written) = (reads(memory.access()), writes(memory.access()));
+        if read || written {
+            mask |= bit(memory.base()) | bit(memory.index());
+        }
+        (loads, stores) = (loads | read, stores | written);
+    }
+    let touch = match (loads, stores) {
+        (false, false) => Touch::Nothing,
+        (true, false) => Touch::Loads,
+        (false, true) => Touch::Stores,
+        (true, true) => Touch::Both,
+    };
+    (mask, touch)
+}
+
+fn registers(instruction: &Instruction, info: &InstructionInfo, address: u32) -> Summary {
+    let (mut read, mut written) = (0, 0);
+    for used in info.used_registers() {
+        let mask = bit(used.register());
+        // A write of 8 or 16 bits, or one that may not happen, leaves the old value in part.
+        let merges = used.register().size() < 4 || used.access() == OpAccess::CondWrite;
+        if reads(used.access()) || (writes(used.access()) && merges) {
+            read |= mask;
+        }
+        if writes(used.access()) {
+            written |= mask;
+        }
+    }
+    // The register of an address is no source of the value, unless it is an operand too: `mov [rax], rax`.
+    let operands = (0..instruction.op_count())
+        .filter(|&operand| instruction.op_kind(operand) == OpKind::Register && reads(info.op_access(operand)))
+        .fold(0, |mask, operand| mask | bit(instruction.op_register(operand)));
+    Summary { address, sources: read & !address | operands, destinations: written, ..Summary::default() }
+}
+
+/// Takes out flows that the masks would invent: what is pushed does not reach the stack pointer, what a string
+/// instruction copies does not reach its pointers.
+fn restrict(instruction: &Instruction, summary: &mut Summary) {
+    if instruction.is_stack_instruction() {
+        summary.sources &= !RSP;
+        summary.destinations &= !RSP;
+    } else if instruction.is_string_instruction() {
+        summary.sources &= RAX;
+        summary.destinations &= RAX;
+    } else if matches!(instruction.mnemonic(), iced_x86::Mnemonic::Syscall) {
+        summary.destinations |= RAX;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::Touch::{Both, Loads, Nothing, Stores};
+    use super::*;
+
+    const RBX: u32 = 1 << 3;
+    const RCX: u32 = 1 << 1;
+    const XMM1: u32 = 1 << 17;
+
+    fn of(bytes: &[u8]) -> (u32, u32, u32, Touch) {
+        let (summary, touches) = Summarizer::default().summarize(bytes, 0x1000);
+        (summary.address, summary.sources, summary.destinations, touches)
+    }
+
+    #[test]
+    fn loads_stores_and_arithmetic_flow_as_written() {
+        assert_eq!(of(&[0x48, 0x8b, 0x03]), (RBX, 0, RAX, Loads), "mov rax, [rbx]");
+        assert_eq!(of(&[0x48, 0x89, 0x03]), (RBX, RAX, 0, Stores), "mov [rbx], rax");
+        assert_eq!(of(&[0x48, 0x89, 0x00]), (RAX, RAX, 0, Stores), "mov [rax], rax");
+        assert_eq!(of(&[0x48, 0x8b, 0x04, 0xcb]), (RBX | RCX, 0, RAX, Loads), "mov rax, [rbx+rcx*8]");
+        assert_eq!(of(&[0x48, 0x01, 0xd8]), (0, RAX | RBX, RAX, Nothing), "add rax, rbx");
+        assert_eq!(of(&[0x48, 0x8d, 0x04, 0x0b]), (0, RBX | RCX, RAX, Nothing), "lea rax, [rbx+rcx]");
+        assert_eq!(of(&[0x66, 0x48, 0x0f, 0x6e, 0xc8]), (0, RAX, XMM1, Nothing), "movq xmm1, rax");
+        assert_eq!(of(&[0x48, 0x0f, 0x44, 0xc3]), (0, RAX | RBX, RAX, Nothing), "cmove rax, rbx");
+    }
+
+    #[test]
+    fn zeroing_has_no_source_and_partial_writes_keep_the_old_value() {
+        assert_eq!(of(&[0x31, 0xc0]), (0, 0, RAX, Nothing), "xor eax, eax");
+        assert_eq!(of(&[0xb0, 0x01]), (0, RAX, RAX, Nothing), "mov al, 1");
+        assert_eq!(of(&[0xb8, 1, 0, 0, 0]), (0, 0, RAX, Nothing), "mov eax, 1");
+    }
+
+    #[test]
+    fn stack_and_string_instructions_do_not_taint_their_pointers() {
+        assert_eq!(of(&[0x50]), (RSP, RAX, 0, Stores), "push rax");
+        assert_eq!(of(&[0x58]), (RSP, 0, RAX, Loads), "pop rax");
+        let (address, sources, destinations, touches) = of(&[0xf3, 0x48, 0xa5]);
+        assert_eq!((address, sources, destinations, touches), (1 << 6 | 1 << 7, 0, 0, Both), "rep movsq");
+        assert_eq!(of(&[0x06]), (0, 0, 0, Both), "not an instruction");
+    }
+}

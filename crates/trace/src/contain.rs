@@ -1,0 +1,55 @@
+//! Defines how panics of the Parquet decoder on corrupt files become errors.
+//!
+//! The decoder asserts what a well-formed file guarantees, and a corrupt one may break any of it. The panic hook is
+//! process-wide, so a quiet one is put before the hook in force, once, and acts only on the thread that asks for it.
+
+use std::any::Any;
+use std::cell::Cell;
+use std::panic::{self, AssertUnwindSafe};
+use std::sync::Once;
+
+thread_local! {
+    static QUIET: Cell<bool> = const { Cell::new(false) };
+}
+
+/// Puts the hook that stays silent on quiet threads before the one in force.
+fn install() {
+    static INSTALLED: Once = Once::new();
+    INSTALLED.call_once(|| {
+        let outer = panic::take_hook();
+        panic::set_hook(Box::new(move |info| {
+            if !QUIET.get() {
+                outer(info);
+            }
+        }));
+    });
+}
+
+/// What a panic said.
+fn message(payload: &(dyn Any + Send)) -> String {
+    let text = payload.downcast_ref::<&str>().copied();
+    let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
+    text.unwrap_or("the decoder gave up").lines().next().unwrap_or_default().to_owned()
+}
+
+/// Runs `decode`, whose state is given up if it panics, and returns the message of its panic as an error.
+pub(crate) fn contained<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
+    install();
+    let before = QUIET.replace(true);
+    let result = panic::catch_unwind(AssertUnwindSafe(decode));
+    QUIET.set(before);
+    result.map_err(|payload| message(payload.as_ref()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_panic_becomes_its_first_line() {
+        assert_eq!(contained(|| 7), Ok(7));
+        let result = contained(|| -> u8 { panic!("index {} out of range\nand more", 9) });
+        assert_eq!(result, Err("index 9 out of range".into()));
+        assert!(!QUIET.get());
+    }
+}

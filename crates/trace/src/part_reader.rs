@@ -1,0 +1,222 @@
+//! Defines one part while it is read: its footer, checked, and the columns of its row groups.
+
+use std::fs::File;
+use std::io::{Read, Seek, SeekFrom};
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+
+use parquet::basic::{Compression, Type as Physical};
+use parquet::column::page::PageReader;
+use parquet::column::reader::ColumnReaderImpl;
+use parquet::data_type::DataType;
+use parquet::errors::ParquetError;
+use parquet::file::metadata::{ParquetMetaData, ParquetMetaDataReader, RowGroupMetaData};
+use parquet::file::serialized_reader::SerializedPageReader;
+
+use crate::contain::contained;
+use crate::format::{Column, FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
+use crate::pages::{GuardedFile, GuardedPages};
+use crate::{Provenance, TraceError};
+
+const MAGIC: &[u8; 4] = b"PAR1";
+/// A magic at both ends, and the footer's length before the second.
+const SMALLEST: u64 = 12;
+
+/// An open part.
+#[derive(Debug)]
+pub(crate) struct Part {
+    path: PathBuf,
+    file: Arc<GuardedFile>,
+    metadata: ParquetMetaData,
+    /// Where each of [`Column::ALL`] stands in the file.
+    positions: [usize; Column::ALL.len()],
+    provenance: Provenance,
+    bytes: u64,
+}
+
+impl Part {
+    /// Opens a part and checks its footer.
+    pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
+        let io = |action| move |source| TraceError::Io { path: path.into(), action, source };
+        let mut file = File::open(path).map_err(io("open"))?;
+        let about = file.metadata().map_err(io("examine"))?;
+        if !about.is_file() {
+            return Err(not_a_trace(path, "it is no regular file"));
+        }
+        let bytes = about.len();
+        check_magic(path, &mut file, bytes)?;
+        let metadata = contained(|| ParquetMetaDataReader::new().parse_and_finish(&file))
+            .and_then(|parsed| parsed.map_err(|error| reason(&error)))
+            .map_err(|reason| not_a_trace(path, &format!("its footer is unreadable ({reason})")))?;
+        let provenance = provenance(path, &metadata)?;
+        let positions = positions(path, &metadata)?;
+        let file = Arc::new(GuardedFile(file));
+        let part = Self { path: path.into(), file, metadata, positions, provenance, bytes };
+        for group in part.metadata.row_groups() {
+            part.check_group(group)?;
+        }
+        Ok(part)
+    }
+
+    /// What the part says of the trace.
+    pub(crate) fn provenance(&self) -> &Provenance {
+        &self.provenance
+    }
+
+    /// The size of the file.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.bytes
+    }
+
+    /// The number of row groups.
+    pub(crate) fn groups(&self) -> usize {
+        self.metadata.num_row_groups()
+    }
+
+    /// The rows of all row groups; each was found not to be negative.
+    pub(crate) fn rows(&self) -> u64 {
+        let rows = self.metadata.row_groups().iter().map(|group| group.num_rows().unsigned_abs());
+        rows.fold(0, u64::saturating_add)
+    }
+
+    /// Checks that each column is as long as the row group and lies inside the file.
+    fn check_group(&self, group: &RowGroupMetaData) -> Result<(), TraceError> {
+        for (column, position) in Column::ALL.into_iter().zip(self.positions) {
+            let wrong = |problem: String, expected: String| self.wrong(column, problem, expected);
+            let chunk = group.columns().get(position).ok_or_else(|| {
+                wrong("is missing in a row group".into(), "every column in every row group".into())
+            })?;
+            if !matches!(chunk.compression(), Compression::UNCOMPRESSED | Compression::ZSTD(_)) {
+                let codec = chunk.compression_codec();
+                return Err(wrong(format!("is compressed with {codec}"), "ZSTD or none".into()));
+            }
+            if chunk.num_values() != group.num_rows() || group.num_rows() < 0 {
+                let expected = format!("{} as the row group has rows", group.num_rows());
+                return Err(wrong(format!("has {} values", chunk.num_values()), expected));
+            }
+            let end = contained(|| chunk.byte_range())
+                .map_err(|reason| wrong(reason, "a place in the file".into()))
+                .map(|(start, length)| start.saturating_add(length))?;
+            if end > self.bytes {
+                let reason = format!("column '{}' ends at byte {end} of {}", column.name(), self.bytes);
+                return Err(TraceError::Truncated { path: self.path.clone(), reason });
+            }
+        }
+        Ok(())
+    }
+
+    /// The rows of a row group.
+    pub(crate) fn group_rows(&self, group: usize) -> u64 {
+        self.metadata.row_group(group).num_rows().unsigned_abs()
+    }
+
+    /// Starts to read a column of a row group.
+    pub(crate) fn column<T: DataType>(
+        &self,
+        group: usize,
+        column: Column,
+    ) -> Result<ColumnReaderImpl<T>, TraceError> {
+        let group = self.metadata.row_group(group);
+        let chunk = group.column(self.positions[column as usize]);
+        let rows = group.num_rows().unsigned_abs();
+        let width = if column.physical() == Physical::INT64 { 8 } else { 4 };
+        let open = || {
+            let pages = SerializedPageReader::new(self.file.clone(), chunk, rows as usize, None)?;
+            let pages: Box<dyn PageReader> = Box::new(GuardedPages::new(pages, rows, width));
+            Ok::<_, ParquetError>(ColumnReaderImpl::new(chunk.column_descr_ptr(), pages))
+        };
+        self.attempt(column, open)
+    }
+
+    /// Runs the decoder on a column; its errors and panics name the column.
+    pub(crate) fn attempt<R>(
+        &self,
+        column: Column,
+        decode: impl FnOnce() -> Result<R, ParquetError>,
+    ) -> Result<R, TraceError> {
+        contained(decode)
+            .and_then(|decoded| decoded.map_err(|error| reason(&error)))
+            .map_err(|reason| self.wrong(column, format!("is unreadable ({reason})"), column.expected()))
+    }
+
+    pub(crate) fn wrong(&self, column: Column, problem: String, expected: String) -> TraceError {
+        TraceError::Column { path: self.path.clone(), column: column.name(), problem, expected }
+    }
+}
+
+fn not_a_trace(path: &Path, reason: &str) -> TraceError {
+    TraceError::NotATrace { path: path.into(), reason: reason.into() }
+}
+
+/// The decoder's message in one line, without its prefix.
+fn reason(error: &ParquetError) -> String {
+    let text = match error {
+        ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::NYI(text) => text.clone(),
+        other => other.to_string(),
+    };
+    text.lines().next().unwrap_or_default().to_owned()
+}
+
+/// Tells files that are no Parquet from those that were cut.
+fn check_magic(path: &Path, file: &mut File, size: u64) -> Result<(), TraceError> {
+    let io = |source| TraceError::Io { path: path.into(), action: "read", source };
+    let mut magic = [0; 4];
+    let mut read_at = |from| file.seek(from).and_then(|_| file.read_exact(&mut magic)).map(|()| magic);
+    if size < MAGIC.len() as u64 {
+        let reason = format!("it has {size} bytes");
+        return Err(TraceError::Truncated { path: path.into(), reason });
+    }
+    if &read_at(SeekFrom::Start(0)).map_err(io)? != MAGIC {
+        return Err(not_a_trace(path, "it does not start with 'PAR1'"));
+    }
+    if size < SMALLEST || &read_at(SeekFrom::End(-4)).map_err(io)? != MAGIC {
+        let reason = "it does not end with 'PAR1', so the footer is missing".into();
+        return Err(TraceError::Truncated { path: path.into(), reason });
+    }
+    Ok(())
+}
+
+/// Checks the format's version and reads the provenance.
+fn provenance(path: &Path, metadata: &ParquetMetaData) -> Result<Provenance, TraceError> {
+    let pairs = metadata.file_metadata().key_value_metadata();
+    let value = |key| {
+        let pair = pairs.into_iter().flatten().find(|pair| pair.key == key);
+        pair.and_then(|pair| pair.value.as_deref())
+    };
+    let version =
+        value(VERSION_KEY).ok_or_else(|| not_a_trace(path, &format!("it lacks the key {VERSION_KEY}")))?;
+    if version != FORMAT_VERSION {
+        let found = version.escape_default().take(40).collect();
+        return Err(TraceError::Version {
+            path: path.into(),
+            key: VERSION_KEY,
+            found,
+            expected: FORMAT_VERSION,
+        });
+    }
+    let unreadable =
+        |reason: String| TraceError::Provenance { path: path.into(), key: PROVENANCE_KEY, reason };
+    let json = value(PROVENANCE_KEY).ok_or_else(|| unreadable("missing".into()))?;
+    serde_json::from_str(json).map_err(|error| unreadable(error.to_string()))
+}
+
+/// Finds the columns by name, in any order and among others.
+fn positions(path: &Path, metadata: &ParquetMetaData) -> Result<[usize; Column::ALL.len()], TraceError> {
+    let schema = metadata.file_metadata().schema_descr();
+    let mut positions = [0; Column::ALL.len()];
+    for (slot, column) in positions.iter_mut().zip(Column::ALL) {
+        let wrong = |problem: String| TraceError::Column {
+            path: path.into(),
+            column: column.name(),
+            problem,
+            expected: column.expected(),
+        };
+        let found = schema.columns().iter().position(|leaf| leaf.path().parts() == [column.name()]);
+        *slot = found.ok_or_else(|| wrong("is missing".into()))?;
+        let leaf = schema.column(*slot);
+        if leaf.physical_type() != column.physical() || leaf.max_rep_level() > 0 {
+            return Err(wrong(format!("has the type {}", leaf.physical_type())));
+        }
+    }
+    Ok(positions)
+}

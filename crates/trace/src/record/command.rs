@@ -1,0 +1,168 @@
+//! Defines the command line that records a command: finds the program, QEMU and the plugin, and checks them first.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::fs::PermissionsExt;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+
+use super::executable::{Executable, Resolved, resolve};
+use super::{RecordError, RecordOptions};
+
+const QEMU: &str = "qemu-x86_64";
+const PLUGIN: &str = "libisotherm_recorder_plugin.so";
+
+/// Everything that was found.
+#[derive(Debug)]
+pub(super) struct Prepared {
+    qemu: PathBuf,
+    plugin: PathBuf,
+    setarch: Option<PathBuf>,
+    resolved: Resolved,
+}
+
+/// Checks the command and finds what is needed to record it.
+pub(super) fn prepare(options: &RecordOptions) -> Result<Prepared, RecordError> {
+    let name = options.command.first().ok_or(RecordError::NoCommand)?;
+    let path = find_command(name)?;
+    let resolved = match resolve(&path, &options.command) {
+        Ok(Ok(resolved)) => resolved,
+        Ok(Err((path, Executable::Foreign(kind)))) => return Err(RecordError::Foreign { path, kind }),
+        Ok(Err((path, _))) => {
+            let kind = "neither an ELF program nor a script with #!".into();
+            return Err(RecordError::Foreign { path, kind });
+        }
+        Err(_) => {
+            return Err(RecordError::NotExecutable {
+                path,
+                expected: "expected it and its #! interpreter to be readable",
+            });
+        }
+    };
+    check_executable(&resolved.program)?;
+    let qemu =
+        search(OsStr::new(QEMU)).ok_or(RecordError::MissingTool { tool: QEMU, package: "qemu-user" })?;
+    let setarch = match options.aslr {
+        true => None,
+        false => Some(
+            search(OsStr::new("setarch"))
+                .ok_or(RecordError::MissingTool { tool: "setarch", package: "util-linux" })?,
+        ),
+    };
+    Ok(Prepared { qemu, plugin: find_plugin(options)?, setarch, resolved })
+}
+
+impl Prepared {
+    /// The command, recording into the pool at `pool` (absolute), with inherited standard streams.
+    pub(super) fn command(&self, pool: &Path) -> Command {
+        let mut command = match &self.setarch {
+            None => Command::new(&self.qemu),
+            Some(setarch) => {
+                let mut command = Command::new(setarch);
+                command.arg("-R").arg(&self.qemu);
+                command
+            }
+        };
+        let mut plugin = escaped(self.plugin.as_os_str());
+        plugin.push(",pool=");
+        plugin.push(escaped(pool.as_os_str()));
+        command.arg("-plugin").arg(plugin);
+        pass_loader_variables(&mut command);
+        let mut words = self.resolved.arguments.iter();
+        command.arg("-0").args(words.next()).arg(&self.resolved.program).args(words);
+        command
+    }
+
+    /// QEMU's name and version.
+    pub(super) fn recorder(&self) -> String {
+        let output = Command::new(&self.qemu).arg("--version").stdin(Stdio::null()).output();
+        let text =
+            output.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
+        text.lines().next().map_or_else(|| QEMU.into(), |line| line.trim().into())
+    }
+}
+
+/// What `LD_*` variables say is for the program's loader, not for QEMU's. QEMU splits at commas: such values stay.
+fn pass_loader_variables(command: &mut Command) {
+    for (name, value) in std::env::vars_os() {
+        if name.as_bytes().starts_with(b"LD_") && !value.as_bytes().contains(&b',') {
+            let entry = [name.as_os_str(), value.as_os_str()].join(OsStr::new("="));
+            command.env_remove(&name).arg("-E").arg(entry);
+        }
+    }
+}
+
+/// QEMU's options end at a comma, and two stand for one.
+fn escaped(text: &OsStr) -> OsString {
+    let bytes: Vec<u8> = text
+        .as_bytes()
+        .iter()
+        .flat_map(|&byte| std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 }))
+        .collect();
+    OsStr::from_bytes(&bytes).to_owned()
+}
+
+fn find_command(name: &OsStr) -> Result<PathBuf, RecordError> {
+    if name.as_bytes().contains(&b'/') {
+        let path = PathBuf::from(name);
+        return check_executable(&path).map(|()| path);
+    }
+    search(name).ok_or_else(|| RecordError::NotFound { command: name.to_string_lossy().into_owned() })
+}
+
+/// The first executable file of this name in `PATH`.
+fn search(name: &OsStr) -> Option<PathBuf> {
+    let directories = std::env::var_os("PATH")?;
+    std::env::split_paths(&directories)
+        .map(|directory| directory.join(name))
+        .find(|path| check_executable(path).is_ok())
+}
+
+fn check_executable(path: &Path) -> Result<(), RecordError> {
+    let Ok(file) = path.metadata() else {
+        return Err(RecordError::NotFound { command: path.display().to_string() });
+    };
+    if !file.is_file() || file.permissions().mode() & 0o111 == 0 {
+        return Err(RecordError::NotExecutable {
+            path: path.into(),
+            expected: "expected a file with permission to execute",
+        });
+    }
+    Ok(())
+}
+
+/// The plugin: as told, or beside the executable, where cargo and installations put it.
+fn find_plugin(options: &RecordOptions) -> Result<PathBuf, RecordError> {
+    let told =
+        options.plugin.clone().or_else(|| std::env::var_os("ISOTHERM_RECORDER_PLUGIN").map(PathBuf::from));
+    let executable = std::env::current_exe().unwrap_or_default();
+    let directory = executable.parent().unwrap_or(Path::new(".")).to_owned();
+    let candidates = match told {
+        Some(path) => vec![path],
+        None => {
+            ["", "../lib/isotherm", "..", "deps"].map(|place| directory.join(place).join(PLUGIN)).to_vec()
+        }
+    };
+    let found = candidates.iter().find_map(|path| path.canonicalize().ok());
+    found.ok_or(RecordError::MissingPlugin { name: PLUGIN, directory })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn commas_in_paths_are_doubled() {
+        assert_eq!(escaped(OsStr::new("/a,b/c")), "/a,,b/c");
+    }
+
+    #[test]
+    fn commands_are_searched_and_checked() {
+        assert!(find_command(OsStr::new("sh")).is_ok());
+        let code = |name: &str| find_command(OsStr::new(name)).map_err(|error| error.exit_code());
+        assert_eq!(code("no-such-command"), Err(127));
+        assert_eq!(code("./no/such/path"), Err(127));
+        assert_eq!(code("/etc/passwd"), Err(126));
+        assert_eq!(code("/etc"), Err(126));
+    }
+}

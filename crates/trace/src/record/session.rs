@@ -1,0 +1,272 @@
+//! Defines a recording from the program's start to the finished trace.
+
+use std::fs;
+use std::io;
+use std::os::unix::process::ExitStatusExt;
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::atomic::Ordering;
+use std::time::{Duration, Instant};
+
+use super::command::Prepared;
+use super::merge::Merge;
+use super::pool::{Message, Pool, Round};
+use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
+use crate::{Provenance, Rows, TraceWriter};
+
+/// The pool's name in the trace's directory.
+const POOL: &str = ".pool";
+/// How long to rest when no chunk is full.
+const REST: Duration = Duration::from_millis(5);
+/// How often the caller hears of the progress.
+const REPORT: Duration = Duration::from_millis(100);
+/// How often chunks of dead processes are looked for.
+const SWEEP: Duration = Duration::from_secs(1);
+/// The longest that rows wait for the end of their part.
+const PART: Duration = Duration::from_secs(5);
+/// How long after the stop flag the program gets SIGTERM, and then SIGKILL.
+const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(12)];
+/// How many untraced programs are named.
+const NAMED: usize = 16;
+
+/// A recording.
+pub(super) struct Session<'a> {
+    options: &'a RecordOptions,
+    child: Child,
+    pool: Pool,
+    merge: Merge,
+    rows: Rows,
+    /// `None` after it failed.
+    writer: Option<TraceWriter>,
+    failure: Option<RecordError>,
+    untraced: Vec<String>,
+    started: Instant,
+    stopped: Option<(Stopped, Instant)>,
+    signals_sent: usize,
+    /// Rows and bytes when the writer failed.
+    written: (u64, u64),
+    /// Processes seen.
+    processes: usize,
+}
+
+fn failed(action: &'static str) -> impl FnOnce(io::Error) -> RecordError {
+    move |source| RecordError::Io { action, source }
+}
+
+impl<'a> Session<'a> {
+    /// Makes the trace and starts the program.
+    pub(super) fn start(options: &'a RecordOptions, prepared: &Prepared) -> Result<Self, RecordError> {
+        let writer = TraceWriter::create(&options.output, provenance(options, prepared))?;
+        let started = (|| -> Result<_, RecordError> {
+            let directory =
+                fs::canonicalize(&options.output).map_err(failed("find the trace's directory"))?;
+            let pool = Pool::create(directory.join(POOL), options.cache, options.dependence)
+                .map_err(failed("make the recorder's pool in the trace's directory"))?;
+            let child = prepared.command(pool.path()).spawn().map_err(failed("start QEMU"))?;
+            Ok((pool, child))
+        })();
+        let (pool, child) = started.inspect_err(|_| {
+            // Nothing was recorded; the directory is empty.
+            let _ = fs::remove_dir(&options.output);
+        })?;
+        Ok(Self {
+            options,
+            child,
+            pool,
+            merge: Merge::default(),
+            rows: Rows::default(),
+            writer: Some(writer),
+            failure: None,
+            untraced: Vec::new(),
+            started: Instant::now(),
+            stopped: None,
+            signals_sent: 0,
+            written: (0, 0),
+            processes: 0,
+        })
+    }
+
+    /// Records until the program ends.
+    pub(super) fn run(mut self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
+        let [mut reported, mut swept, mut parted] = [self.started; 3];
+        let due = |last: &mut Instant, period: Duration| {
+            let due = last.elapsed() >= period;
+            if due {
+                *last = Instant::now();
+            }
+            due
+        };
+        let status = loop {
+            let round = if due(&mut swept, SWEEP) { Round::Sweep } else { Round::Running };
+            let ended = self.child.try_wait().map_err(failed("wait for the program"))?;
+            let busy = self.round(if ended.is_some() { Round::Last } else { round });
+            if let Some(status) = ended {
+                break status;
+            }
+            if due(&mut parted, PART) {
+                self.write(TraceWriter::flush_part);
+            }
+            self.check_bounds();
+            self.press();
+            if due(&mut reported, REPORT) {
+                progress(&self.progress());
+            }
+            if !busy {
+                std::thread::sleep(REST);
+            }
+        };
+        progress(&self.progress());
+        self.finish(status)
+    }
+
+    /// Moves what the plugins wrote into the trace. Returns whether there was much.
+    fn round(&mut self, round: Round) -> bool {
+        if round == Round::Last {
+            // Children that outlive the command write nothing more.
+            self.note(self.pool.stop().map_err(failed("write the recorder's pool")));
+        }
+        let drained = self.pool.drain(round, &mut self.merge).map_err(failed("read the recorder's pool"));
+        let (messages, busy) = self.note(drained).unwrap_or_default();
+        self.receive(messages);
+        self.merge.settle(&mut self.rows, round == Round::Last);
+        let (accesses, lost, untraced) = (self.pool.accesses(), self.pool.lost(), self.pool.untraced());
+        let rows = std::mem::take(&mut self.rows);
+        self.write(|writer| {
+            let provenance = writer.provenance_mut();
+            (provenance.accesses, provenance.lost, provenance.untraced) = (accesses, lost, untraced);
+            writer.append(&rows)
+        });
+        self.rows = rows;
+        self.rows.clear();
+        busy
+    }
+
+    fn receive(&mut self, messages: Vec<Message>) {
+        for message in messages {
+            match message {
+                Message::Process(number, command) => {
+                    let number = number as usize;
+                    self.processes = self.processes.max(number + 1);
+                    let processes = self.processes;
+                    self.write(|writer| {
+                        let commands = &mut writer.provenance_mut().processes;
+                        commands.resize(processes, String::new());
+                        commands[number] = command;
+                        Ok(())
+                    });
+                }
+                Message::Untraced(program) if self.untraced.len() < NAMED => self.untraced.push(program),
+                Message::Untraced(_) => {}
+            }
+        }
+    }
+
+    /// Uses the writer, unless it failed; the first failure ends the recording, not the program.
+    fn write(&mut self, use_it: impl FnOnce(&mut TraceWriter) -> Result<(), crate::TraceError>) {
+        let Some(writer) = &mut self.writer else { return };
+        let result = use_it(writer);
+        self.written = (writer.rows(), writer.bytes());
+        if result.is_err() {
+            self.writer = None;
+        }
+        self.note(result.map_err(RecordError::from));
+    }
+
+    /// Keeps the first failure and stops recording at it.
+    fn note<T>(&mut self, result: Result<T, RecordError>) -> Option<T> {
+        result
+            .map_err(|error| {
+                self.failure.get_or_insert(error);
+                self.stop(Stopped::Failed);
+            })
+            .ok()
+    }
+
+    fn stop(&mut self, reason: Stopped) {
+        if self.stopped.is_none() {
+            self.stopped = Some((reason, Instant::now()));
+            // If even this fails, the drain does too, and what comes is dropped.
+            let _ = self.pool.stop();
+        }
+    }
+
+    fn check_bounds(&mut self) {
+        if self.options.stop.load(Ordering::Relaxed)
+            && self.stopped.is_none_or(|(why, _)| why != Stopped::Asked)
+        {
+            self.stop(Stopped::Asked);
+            self.stopped = Some((Stopped::Asked, Instant::now()));
+        } else if self.options.max_bytes.is_some_and(|bound| self.written.1 >= bound) {
+            self.stop(Stopped::Bytes);
+        } else if self.options.max_time.is_some_and(|bound| self.started.elapsed() >= bound) {
+            self.stop(Stopped::Time);
+        }
+    }
+
+    /// After the stop flag: makes the program end if it does not by itself.
+    fn press(&mut self) {
+        let Some((Stopped::Asked, since)) = self.stopped else { return };
+        if PATIENCE.get(self.signals_sent).is_none_or(|&patience| since.elapsed() < patience) {
+            return;
+        }
+        self.signals_sent += 1;
+        // Failures mean that the program has ended meanwhile.
+        if self.signals_sent == 1 {
+            let kill = format!("kill -TERM {}", self.child.id());
+            let _ = Command::new("/bin/sh").arg("-c").arg(kill).stderr(Stdio::null()).status();
+        } else {
+            let _ = self.child.kill();
+        }
+    }
+
+    fn progress(&self) -> Progress {
+        Progress {
+            elapsed: self.started.elapsed(),
+            accesses: self.pool.accesses(),
+            rows: self.written.0,
+            bytes: self.written.1,
+            processes: self.processes,
+            stopped: self.stopped.map(|(reason, _)| reason),
+        }
+    }
+
+    fn finish(mut self, status: ExitStatus) -> Result<RecordSummary, RecordError> {
+        if let Some(failure) = self.failure.take() {
+            return Err(failure);
+        }
+        let Some(mut writer) = self.writer.take() else {
+            return Err(RecordError::Pool { path: self.pool.path().into(), problem: "lost its writer" });
+        };
+        Ok(RecordSummary {
+            status: status.code().unwrap_or_else(|| 128 + status.signal().unwrap_or(0)),
+            processes: writer.provenance_mut().processes.clone(),
+            trace: writer.finish()?,
+            accesses: self.pool.accesses(),
+            threads: self.pool.threads(),
+            lost: self.pool.lost(),
+            untraced: self.pool.untraced(),
+            untraced_programs: self.untraced,
+            elapsed: self.started.elapsed(),
+            stopped: self.stopped.map(|(reason, _)| reason),
+        })
+    }
+}
+
+fn provenance(options: &RecordOptions, prepared: &Prepared) -> Provenance {
+    let words: Vec<_> = options.command.iter().map(|word| word.to_string_lossy()).collect();
+    Provenance {
+        recorder: prepared.recorder(),
+        machine: machine(),
+        cache: Some(options.cache),
+        dependence: options.dependence,
+        ..Provenance::new(words.join(" "))
+    }
+}
+
+/// The processor and the kernel.
+fn machine() -> String {
+    let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
+    let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));
+    let model = model.map_or("unknown processor", |(_, name)| name.trim());
+    let kernel = fs::read_to_string("/proc/sys/kernel/osrelease").unwrap_or_default();
+    format!("{model}, Linux {}", kernel.trim())
+}

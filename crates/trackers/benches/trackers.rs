@@ -1,0 +1,119 @@
+//! The trackers' speed on one thread, on a Zipf 0.9 stream over 8,388,608 pages whose ranks are shuffled.
+//!
+//! Every iteration is a batch of 100,000 keys, another part of the stream each time: 1 ms is 10 ns a key. Counters
+//! are aged, outside the time taken, once a pass of the stream, in the benchmarks that
+//! increase them, so that they neither stay at zero nor all saturate.
+
+#[path = "../tests/support/mod.rs"]
+mod support;
+
+use std::hint::black_box;
+use std::time::{Duration, Instant};
+
+use criterion::measurement::WallTime;
+use criterion::{BenchmarkGroup, Criterion, Throughput};
+use isotherm_trackers::{Coalescer, DenseTable, FilterShape, HashTable, Layout, Tracker};
+
+const PAGES: u32 = 8_388_608;
+const BATCH: usize = 100_000;
+const BATCHES: usize = 40;
+
+/// Runs `body` on one batch after another.
+fn batches(
+    group: &mut BenchmarkGroup<'_, WallTime>,
+    name: &str,
+    tracker: &mut dyn Tracker,
+    mut body: impl FnMut(&mut dyn Tracker, usize),
+) {
+    let mut batch = 0;
+    group.bench_function(name, |bencher| {
+        bencher.iter_custom(|iterations| {
+            let mut time = Duration::ZERO;
+            for _ in 0..iterations {
+                batch = (batch + 1) % BATCHES;
+                if batch == 0 && !name.starts_with("get") {
+                    tracker.age();
+                }
+                let start = Instant::now();
+                body(tracker, batch);
+                time += start.elapsed();
+            }
+            time
+        });
+    });
+}
+
+/// Measures every operation of one tracker.
+fn measure(criterion: &mut Criterion, name: &str, tracker: &mut dyn Tracker, stream: &[u32]) {
+    let items: Vec<(u32, u32)> = stream.iter().map(|&key| (key, 1)).collect();
+    let (keys, items) =
+        (|batch: usize| &stream[batch * BATCH..][..BATCH], |batch: usize| &items[batch * BATCH..][..BATCH]);
+    let (mut changes, mut counts, mut coalescer) = (Vec::new(), Vec::new(), Coalescer::default());
+    (0..BATCHES).for_each(|batch| tracker.increase_batch(items(batch), &mut changes));
+
+    let mut group = criterion.benchmark_group(name);
+    group.throughput(Throughput::Elements(BATCH as u64));
+    batches(&mut group, "increment", tracker, |tracker, batch| {
+        keys(batch).iter().for_each(|&key| {
+            black_box(tracker.increment(key));
+        });
+    });
+    batches(&mut group, "increment-batch", tracker, |tracker, batch| {
+        tracker.increase_batch(items(batch), &mut changes);
+    });
+    batches(&mut group, "coalesced-batch", tracker, |tracker, batch| {
+        tracker.increase_batch(coalescer.coalesce(keys(batch).iter().copied()), &mut changes);
+    });
+    batches(&mut group, "get", tracker, |tracker, batch| {
+        keys(batch).iter().for_each(|&key| {
+            black_box(tracker.get(key));
+        });
+    });
+    batches(&mut group, "get-batch", tracker, |tracker, batch| tracker.get_batch(keys(batch), &mut counts));
+    group.finish();
+}
+
+/// Measures the pass over all counters.
+fn measure_ageing(criterion: &mut Criterion, name: &str, tracker: &mut dyn Tracker) {
+    let mut group = criterion.benchmark_group(name);
+    group.throughput(Throughput::Bytes(tracker.bytes() as u64));
+    group.bench_function("age", |bencher| bencher.iter(|| tracker.age()));
+    group.finish();
+}
+
+fn measure_coalescing(criterion: &mut Criterion, stream: &[u32]) {
+    let mut coalescer = Coalescer::default();
+    let mut group = criterion.benchmark_group("coalescer");
+    group.throughput(Throughput::Elements(BATCH as u64));
+    batches(&mut group, "coalesce", &mut HashTable::default(), |_, batch| {
+        black_box(coalescer.coalesce(stream[batch * BATCH..][..BATCH].iter().copied()));
+    });
+    group.finish();
+}
+
+fn main() {
+    let mut criterion = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(300))
+        .measurement_time(Duration::from_millis(1500))
+        .configure_from_args();
+    let stream = support::zipf(PAGES, 0.9, BATCH * BATCHES, 1);
+
+    let filters =
+        [(Layout::Blocked, "blocked", 4), (Layout::Blocked, "blocked", 3), (Layout::Standard, "standard", 4)];
+    for mebibytes in [1, 128] {
+        for (layout, kind, hashes) in filters {
+            let shape = FilterShape::with_bytes(mebibytes << 20, 4, hashes).expect("a valid shape");
+            let mut filter = shape.build(layout).expect("memory for a filter");
+            let name = format!("{kind}-4bit-k{hashes}-{mebibytes}MiB");
+            measure(&mut criterion, &name, &mut *filter, &stream);
+            if layout == Layout::Blocked && hashes == 4 {
+                measure_ageing(&mut criterion, &name, &mut *filter);
+            }
+        }
+    }
+    measure(&mut criterion, "dense-u8-8MiB", &mut DenseTable::<u8>::new(PAGES as usize), &stream);
+    measure(&mut criterion, "hash-table", &mut HashTable::default(), &stream);
+    measure_coalescing(&mut criterion, &stream);
+    criterion.final_summary();
+}

@@ -1,0 +1,123 @@
+//! `cachelib-cdn`: a look-aside key-value cache in CacheLib's shape under the content-delivery workload of its benchmark.
+//!
+//! **Kept.** The structures and what a request does to them: a chained hash table of compressed pointers with striped
+//! locks, items with header, key and value in slabs of allocation classes, one LRU list a class whose hits move an item
+//! only after a refresh time, eviction from its tail, insertion of the whole value on a miss (look-aside), and the client's
+//! own memory. A hit reads header and key but not the value, as upstream's default has it (`touch_value`). Popularity,
+//! value and key sizes and the share of lone gets (a get of a fresh key, which misses and is inserted) follow upstream's
+//! tables. Sixteen threads take turns request by request.
+//!
+//! **Scale.** Values are not shrunk; there are fewer of them. Popularity is kept by share of ranks, index and client by
+//! bytes a key, slabs by number where possible, the refresh time by requests an item, and [`crate::Workload::cache`]
+//! shrinks the last-level cache. Objects then relate to pages as in the original, so the share of misses that the hottest
+//! tenth of pages takes stays (a test holds two scales against each other). What does not scale: a single hottest key
+//! stands for many, so the very head (a handful of pages) is coarser.
+//!
+//! **Warm-up.** With `populate` all keys are inserted once, in random order, before the first request (FreqTier VII-D);
+//! otherwise the cache fills by its own misses, hot keys first.
+//!
+//! **Left out.** Instructions of locks' contention, statistics and time stamps are one number (`instructions`); chained
+//! items, the flash tier and rebalancing of slabs are off in the original's configuration.
+
+mod cache;
+mod client;
+mod index;
+mod item;
+mod lru;
+mod popularity;
+mod settings;
+mod sizes;
+mod slabs;
+
+use isotherm_core::Bytes;
+use isotherm_core::parameters::Parameters;
+
+use self::cache::Cache;
+use self::client::Client;
+use self::item::Key;
+pub(crate) use self::settings::SPECS;
+use self::settings::Settings;
+use crate::permutation::Permutation;
+use crate::random::{Random, mix};
+use crate::{Memory, Program, Token, WorkloadError};
+
+struct CacheLib {
+    settings: Settings,
+    seed: u64,
+}
+
+pub(crate) fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+    Ok(Box::new(CacheLib { settings: Settings::new(parameters)?, seed }))
+}
+
+/// A run under way.
+struct Run<'a> {
+    settings: &'a Settings,
+    client: Client,
+    cache: Cache,
+    random: Random,
+    /// Keys from this number on are asked for once.
+    next_lone_key: u64,
+}
+
+impl Run<'_> {
+    /// Inserts every key once, in random order, all threads in turn.
+    fn populate(&mut self, seed: u64, memory: &mut dyn Memory) {
+        let order = Permutation::new(self.settings.keys, mix(seed ^ 2));
+        for index in 0..self.settings.keys {
+            if memory.finished() {
+                return;
+            }
+            memory.thread((index % self.settings.threads) as u16);
+            let id = order.at(index);
+            let request = self.client.read_key(id, Token::NONE, memory);
+            self.insert(id, request.key, 0, memory, request.token);
+        }
+    }
+
+    fn insert(&mut self, id: u64, key: Key, now: u64, memory: &mut dyn Memory, after: Token) {
+        let value = self.client.value(id, after, memory);
+        self.cache.set(key, value, now, memory, after);
+    }
+
+    /// One request: a get, and an insertion where it misses.
+    fn serve(&mut self, now: u64, memory: &mut dyn Memory) {
+        let drawn = self.client.draw(&mut self.random);
+        let id = self.settings.redirect(drawn, now);
+        memory.compute(self.settings.instructions / 2);
+        let mut request = self.client.next(id, &mut self.random, memory);
+        if self.random.chance(self.settings.lone_gets) {
+            request.key = Key::new(self.next_lone_key);
+            self.next_lone_key += 1;
+        }
+        if !self.cache.get(request.key, now, self.settings.touch_value, memory, request.token) {
+            self.insert(id, request.key, now, memory, request.token);
+        }
+        memory.compute(self.settings.instructions / 2);
+    }
+}
+
+impl Program for CacheLib {
+    fn footprint(&self) -> Bytes {
+        self.settings.footprint()
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let settings = &self.settings;
+        memory.thread(0);
+        let client = Client::new(&settings.weights(), settings.request_array, self.seed, memory);
+        let cache = Cache::new(settings.cache, settings.buckets, settings.refresh, memory);
+        let random = Random::new(self.seed);
+        let mut run = Run { settings, client, cache, random, next_lone_key: settings.keys };
+        if settings.populate {
+            run.populate(self.seed, memory);
+        }
+        for now in 0..settings.requests {
+            if memory.finished() {
+                return;
+            }
+            memory.thread((now % settings.threads) as u16);
+            run.serve(now, memory);
+        }
+    }
+}

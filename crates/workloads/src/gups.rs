@@ -1,0 +1,210 @@
+//! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words.
+//!
+//! HPCC RandomAccess updates words drawn uniformly from the whole table. HeMem confined most updates to a hot region, and
+//! NeoMem (VI-D, Fig. 16) took that over: 90 % of accesses fall into the region, 10 % uniformly on the whole table (the
+//! region included), and then the region suddenly lies elsewhere. Kept: the table is initialised front to back by one
+//! thread, so first touch places it in address order; an update loads a word and stores it back, its address coming from
+//! a random number generator and not from memory. Left out: HPCC's batches of 1,024 look-ahead updates (updates here are
+//! independent of each other, which is what the batches achieve).
+//!
+//! The table is divided into slots of the region's size; the region takes a seeded random sequence of different slots.
+
+use isotherm_core::Bytes;
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+
+use crate::permutation::Permutation;
+use crate::random::{Probability, Random, mix};
+use crate::{Memory, Program, Token, WorkloadError};
+
+/// Bytes of a word.
+const WORD: u64 = 8;
+/// Instructions of an update beside its load and store: the generator's steps, the mask, the exclusive or.
+const UPDATE_INSTRUCTIONS: u32 = 8;
+
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "footprint",
+        kind: Kind::Size(Bytes(1 << 20), Bytes(1 << 42)),
+        default: "256M",
+        unit: "bytes",
+        source: "ours: 65,536 pages, a run of seconds",
+        help: "Size of the table.",
+        scaled: false,
+    },
+    Spec {
+        name: "operations",
+        kind: Kind::Count(1, 1 << 40),
+        default: "60M",
+        unit: "updates",
+        source: "ours: about 900 updates a page",
+        help: "Updates, over all threads.",
+        scaled: false,
+    },
+    Spec {
+        name: "hot_share",
+        kind: Kind::Number(0.0, 1.0),
+        default: "0.9",
+        unit: "",
+        source: "NeoMem VI-D",
+        help: "Share of updates that go to the hot region; the others are uniform over the whole table.",
+        scaled: false,
+    },
+    Spec {
+        name: "hot_region",
+        kind: Kind::Number(0.0001, 1.0),
+        default: "0.1",
+        unit: "of the table",
+        source: "ours: NeoMem VI-B says only that it fits the fast tier at 1:8 (a ninth)",
+        help: "Size of the hot region.",
+        scaled: false,
+    },
+    Spec {
+        name: "moves",
+        kind: Kind::Count(0, 1000),
+        default: "1",
+        unit: "",
+        source: "NeoMem VI-D: once",
+        help: "How often the hot region moves, at equal distances in the run.",
+        scaled: false,
+    },
+    Spec {
+        name: "threads",
+        kind: Kind::Count(1, 1024),
+        default: "16",
+        unit: "",
+        source: "HeMem's GUPS: 16 threads",
+        help: "Threads; they take turns update by update.",
+        scaled: false,
+    },
+];
+
+struct Gups {
+    words: u64,
+    updates: u64,
+    hot_words: u64,
+    hot_share: Probability,
+    moves: u64,
+    threads: u64,
+    seed: u64,
+}
+
+pub(crate) fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+    Ok(Box::new(Gups::new(parameters, seed)?))
+}
+
+impl Gups {
+    fn new(parameters: &Parameters, seed: u64) -> Result<Self, WorkloadError> {
+        let words = parameters.size("footprint").0 / WORD;
+        let hot_words = ((words as f64 * parameters.number("hot_region")) as u64).clamp(1, words);
+        let (moves, slots) = (parameters.count("moves"), words / hot_words);
+        if moves > 0 && slots < 2 {
+            let problem = format!(
+                "hot_region leaves {slots} place for the region to move to; expected at most 0.5, or moves=0"
+            );
+            return Err(WorkloadError::Inconsistent { workload: "gups", problem });
+        }
+        Ok(Self {
+            words,
+            updates: parameters.count("operations"),
+            hot_words,
+            hot_share: Probability::new(parameters.number("hot_share")),
+            moves,
+            threads: parameters.count("threads"),
+            seed,
+        })
+    }
+
+    /// The first word of the hot region in a phase of the run.
+    fn hot_start(&self, phase: u64) -> u64 {
+        let slots = self.words / self.hot_words;
+        Permutation::new(slots, mix(self.seed)).at(phase % slots) * self.hot_words
+    }
+
+    /// Updates in a phase: the run's, divided as evenly as whole numbers allow.
+    fn phase(&self, phase: u64) -> std::ops::Range<u64> {
+        let start =
+            |phase: u64| (u128::from(self.updates) * u128::from(phase) / u128::from(self.moves + 1)) as u64;
+        start(phase)..start(phase + 1)
+    }
+
+    #[inline]
+    fn draw(&self, hot_start: u64, random: &mut Random) -> u64 {
+        if random.chance(self.hot_share) {
+            hot_start + random.below(self.hot_words)
+        } else {
+            random.below(self.words)
+        }
+    }
+}
+
+impl Program for Gups {
+    fn footprint(&self) -> Bytes {
+        Bytes(self.words * WORD)
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let table = memory.allocate(self.words * WORD, "gups table");
+        memory.store_range(table, self.words * WORD, Token::NONE);
+        let mut random = Random::new(self.seed);
+        for phase in 0..=self.moves {
+            let hot_start = self.hot_start(phase);
+            for update in self.phase(phase) {
+                let address = table + self.draw(hot_start, &mut random) * WORD;
+                memory.thread((update % self.threads) as u16);
+                memory.compute(UPDATE_INSTRUCTIONS);
+                let token = memory.load(address, Token::NONE);
+                memory.store(address, token);
+                if update % 1024 == 0 && memory.finished() {
+                    return;
+                }
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn gups(settings: &[(&str, &str)]) -> Gups {
+        let mut parameters = Parameters::new("gups", SPECS);
+        settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
+        Gups::new(&parameters, 5).expect("consistent parameters")
+    }
+
+    #[test]
+    fn the_hot_region_takes_its_share_and_its_part_of_the_uniform_rest() {
+        let gups = gups(&[("footprint", "1M")]);
+        let mut random = Random::new(1);
+        let start = gups.hot_start(0);
+        let region = start..start + gups.hot_words;
+        let hits = (0..1_000_000).filter(|_| region.contains(&gups.draw(start, &mut random))).count();
+        let expected = 0.9 + 0.1 * 0.1;
+        assert!((hits as f64 / 1e6 - expected).abs() < 0.001, "{hits}");
+    }
+
+    #[test]
+    fn the_region_moves_to_places_that_do_not_overlap_and_phases_cover_the_run() {
+        let gups = gups(&[("moves", "4"), ("operations", "103")]);
+        let starts: Vec<u64> = (0..=4).map(|phase| gups.hot_start(phase)).collect();
+        for (index, start) in starts.iter().enumerate() {
+            assert!(start + gups.hot_words <= gups.words);
+            assert!(
+                starts[..index].iter().all(|other| other.abs_diff(*start) >= gups.hot_words),
+                "{starts:?}"
+            );
+        }
+        let covered: Vec<u64> = (0..=4).flat_map(|phase| gups.phase(phase)).collect();
+        assert_eq!(covered, (0..103).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn a_region_with_nowhere_to_go_is_refused() {
+        let mut parameters = Parameters::new("gups", SPECS);
+        parameters.set("hot_region", "0.6").expect("in range");
+        let error = build(&parameters, 1).err().expect("refused").to_string();
+        assert!(error.starts_with("gups: hot_region leaves 1 place"), "{error}");
+        parameters.set("moves", "0").expect("in range");
+        assert!(build(&parameters, 1).is_ok());
+    }
+}

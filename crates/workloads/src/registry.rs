@@ -1,0 +1,141 @@
+//! Defines the table of workloads: adding one touches its file and one line here.
+
+use isotherm_core::Bytes;
+use isotherm_core::cache::Geometry;
+use isotherm_core::parameters::{Parameters, Spec};
+
+use crate::{Memory, cachelib, gups, masim};
+
+/// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
+const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
+/// Ways of the modelled cache.
+const WAYS: u32 = 16;
+/// The smallest cache that scaling leaves: one set a thread of the papers' 16, so that their working lines survive.
+const SMALLEST_CACHE: Bytes = Bytes(16 << 10);
+
+/// A workload that cannot be built.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum WorkloadError {
+    /// No workload has that name.
+    #[error("no workload '{name}'; there are {known}")]
+    Unknown {
+        /// What was asked for.
+        name: String,
+        /// Every name there is.
+        known: String,
+    },
+    /// Parameters that are valid each by itself but not together.
+    #[error("{workload}: {problem}")]
+    Inconsistent {
+        /// The workload.
+        workload: &'static str,
+        /// What does not fit, with what was expected.
+        problem: String,
+    },
+}
+
+/// An application ready to run once.
+pub trait Program: Send {
+    /// About how much memory it reserves; what it touches may be up to a fifth less (chunks larger than their items).
+    fn footprint(&self) -> Bytes;
+
+    /// Runs it to its end, or until `memory` has seen enough.
+    fn run(self: Box<Self>, memory: &mut dyn Memory);
+}
+
+/// A workload: what it is, what can be set and how it is built.
+#[derive(Debug)]
+pub struct Workload {
+    /// A kebab-case name.
+    pub name: &'static str,
+    /// One line.
+    pub title: &'static str,
+    /// Where it comes from.
+    pub source: &'static str,
+    /// The size of the objects that it draws from, for people.
+    pub objects: &'static str,
+    /// Whether its hot set stays, for people.
+    pub hot_set: &'static str,
+    /// What can be set.
+    pub specs: &'static [Spec],
+    /// The footprint in its source: a run's scale is this over its own footprint.
+    pub reference_footprint: Option<Bytes>,
+    /// The last-level cache of the machine in its source.
+    pub reference_cache: Option<Bytes>,
+    builder: Builder,
+}
+
+/// Builds a program from parameters and a seed.
+type Builder = fn(&Parameters, u64) -> Result<Box<dyn Program>, WorkloadError>;
+
+impl Workload {
+    /// Its parameters at their defaults.
+    pub fn parameters(&self) -> Parameters {
+        Parameters::new(self.name, self.specs)
+    }
+
+    /// The program that these parameters (made by [`Self::parameters`]) and the seed stand for.
+    pub fn build(&self, parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+        (self.builder)(parameters, seed)
+    }
+
+    /// The last-level cache for a run of this footprint.
+    ///
+    /// Where the source names its machine and footprint, the cache shrinks with the footprint: in a run a thousand times
+    /// smaller, a cache of full size would hold every index and header that misses on the real machine.
+    pub fn cache(&self, footprint: Bytes) -> Geometry {
+        let size = match (self.reference_cache, self.reference_footprint) {
+            (Some(cache), Some(reference)) => {
+                let scaled = cache.0 as f64 * footprint.0 as f64 / reference.0 as f64;
+                Bytes((scaled as u64).clamp(SMALLEST_CACHE.0, cache.0))
+            }
+            _ => DEFAULT_CACHE,
+        };
+        Geometry::new(size, WAYS).unwrap_or(Geometry { sets: 16, ways: WAYS })
+    }
+}
+
+/// Every workload, in the order of help texts.
+pub static ALL: &[Workload] = &[
+    Workload {
+        name: "masim",
+        title: "sequential, random and pointer-chasing reads of equal frequency",
+        source: "DAMON's masim, as extended in PACT 2.2",
+        objects: "one line",
+        hot_set: "none by default; moves with each phase if set",
+        specs: masim::SPECS,
+        reference_footprint: None,
+        reference_cache: None,
+        builder: masim::build,
+    },
+    Workload {
+        name: "gups",
+        title: "random updates, most of them in a hot region that moves",
+        source: "HPCC RandomAccess with the hot region of HeMem and NeoMem VI-D (Fig. 16)",
+        objects: "8 bytes",
+        hot_set: "contiguous, moves at mid-run",
+        specs: gups::SPECS,
+        reference_footprint: None,
+        reference_cache: None,
+        builder: gups::build,
+    },
+    Workload {
+        name: "cachelib-cdn",
+        title: "a key-value cache with the content-delivery distributions of CacheLib's benchmark",
+        source: "CacheLib (cachebench hit_ratio/cdn), as run in FreqTier VI-C and HybridTier 6.1",
+        objects: "33 KB mean, 13 KB median",
+        hot_set: "stable; moves once if set (FreqTier VII-D)",
+        specs: cachelib::SPECS,
+        reference_footprint: Some(Bytes(267_000_000_000)),
+        reference_cache: Some(Bytes(24 << 20)),
+        builder: cachelib::build,
+    },
+];
+
+/// The workload of that name.
+pub fn find(name: &str) -> Result<&'static Workload, WorkloadError> {
+    ALL.iter().find(|workload| workload.name == name).ok_or_else(|| WorkloadError::Unknown {
+        name: name.into(),
+        known: ALL.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", "),
+    })
+}
