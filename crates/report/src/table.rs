@@ -9,11 +9,12 @@ use isotherm_sim::{Report, RunResult};
 use crate::facts;
 use crate::format::{count, factor, percent};
 
-const HEADER: [&str; 13] = [
+const HEADER: [&str; 14] = [
     "policy",
     "fast tier",
     "hits",
     "steady",
+    "loads",
     "oracle",
     "belady",
     "slowdown",
@@ -86,7 +87,7 @@ fn head(report: &Report) -> String {
     })
 }
 
-fn row(run: &RunResult) -> [String; 13] {
+fn row(run: &RunResult) -> [String; 14] {
     let mark = if run.beats_oracle && run.policy != "belady" { "*" } else { "" };
     let lost =
         if run.samples_lost > 0 { format!(" ({} lost)", count(run.samples_lost)) } else { String::new() };
@@ -95,6 +96,7 @@ fn row(run: &RunResult) -> [String; 13] {
         fast_tier(&run.fast, run.fast_bytes),
         format!("{mark}{}", percent(run.hit_ratio)),
         percent(run.steady_hit_ratio),
+        percent(run.load_hit_ratio),
         percent(run.oracle_hit_ratio),
         percent(run.belady_hit_ratio),
         factor(run.slowdown),

@@ -17,16 +17,17 @@ use crate::stream::{Access, Stream};
 pub(crate) struct IntervalRanks {
     /// Accesses in an interval.
     length: usize,
+    loads_only: bool,
     intervals: Vec<Vec<u32>>,
 }
 
 impl IntervalRanks {
-    /// Ranks the stream's pages in intervals of `length` accesses.
-    pub(crate) fn new(stream: &Stream, length: usize) -> Self {
+    /// Ranks the stream's pages in intervals of `length` accesses, by all of them or by loads only.
+    pub(crate) fn new(stream: &Stream, length: usize, loads_only: bool) -> Self {
         let mut counts = vec![0u32; stream.pages.len()];
         let rank = |accesses: &[Access]| {
             let mut touched = Vec::new();
-            for access in accesses {
+            for access in accesses.iter().filter(|access| counts_in(access, loads_only)) {
                 let count = &mut counts[access.page as usize];
                 if *count == 0 {
                     touched.push(access.page);
@@ -37,7 +38,7 @@ impl IntervalRanks {
             touched.iter().for_each(|&page| counts[page as usize] = 0);
             touched
         };
-        Self { length, intervals: stream.accesses.chunks(length).map(rank).collect() }
+        Self { length, loads_only, intervals: stream.accesses.chunks(length).map(rank).collect() }
     }
 
     /// The oracle's hits in each piece of `resolution` accesses, with a fast tier of `fast` pages. `resolution` divides
@@ -49,12 +50,17 @@ impl IntervalRanks {
             let best = &ranked[..ranked.len().min(fast.0 as usize)];
             best.iter().for_each(|&page| is_fast[page as usize] = true);
             for piece in accesses.chunks(resolution) {
-                hits.push(piece.iter().filter(|access| is_fast[access.page as usize]).count() as u64);
+                let hit = |access: &&Access| is_fast[access.page as usize] && counts_in(access, self.loads_only);
+                hits.push(piece.iter().filter(hit).count() as u64);
             }
             best.iter().for_each(|&page| is_fast[page as usize] = false);
         }
         hits
     }
+}
+
+fn counts_in(access: &Access, loads_only: bool) -> bool {
+    !loads_only || access.store == 0
 }
 
 /// A page table that is rearranged for free at the start of each of the oracle's intervals.
@@ -210,7 +216,7 @@ mod tests {
     #[test]
     fn the_oracle_takes_the_top_of_each_interval() {
         let stream = stream(&[0, 0, 1, 2, 1, 1, 2, 0]);
-        let ranks = IntervalRanks::new(&stream, 4);
+        let ranks = IntervalRanks::new(&stream, 4, false);
         assert_eq!(ranks.hits(&stream, Pages(1), 4), [2, 2]);
         assert_eq!(ranks.hits(&stream, Pages(2), 4), [3, 3]);
         assert_eq!(ranks.hits(&stream, Pages(1), 2), [2, 0, 2, 0]);

@@ -35,6 +35,8 @@ pub(crate) struct IntervalCount {
     pub(crate) end: Nanos,
     pub(crate) accesses: u64,
     pub(crate) hits: u64,
+    pub(crate) loads: u64,
+    pub(crate) load_hits: u64,
 }
 
 /// The machine, generic over how pages are found.
@@ -57,18 +59,25 @@ pub(crate) struct Machine<'a, L> {
     now: u64,
     slack: u64,
     interval_length: usize,
-    hits_before: u64,
+    /// Hits, loads and load hits before the interval under way.
+    before: [u64; 3],
 }
 
 impl<'a, L: Locator> Machine<'a, L> {
     /// A machine at rest before the first access. Intervals are `interval_length` accesses long.
-    pub(crate) fn new(stream: &'a Stream, profile: &Profile, locator: L, interval_length: usize, seed: u64) -> Self {
+    pub(crate) fn new(
+        stream: &'a Stream,
+        profile: &Profile,
+        locator: L,
+        interval_length: usize,
+        sampler: Sampler,
+    ) -> Self {
         let timing = CoreTiming::new(&profile.core);
         let thread =
             || Thread { model: ThreadModel::new(timing), countdown: [u64::MAX; MAX_TIERS], block: 0, began: 0 };
         Self {
             locator,
-            sampler: Sampler::new(profile.costs.ring_samples, seed),
+            sampler,
             charges: Charges::default(),
             intervals: Vec::new(),
             stream,
@@ -84,7 +93,7 @@ impl<'a, L: Locator> Machine<'a, L> {
             now: 0,
             slack: 0,
             interval_length: interval_length.max(1),
-            hits_before: 0,
+            before: [0; 3],
         }
     }
 
@@ -236,11 +245,12 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     fn end_interval(&mut self) {
         let fast = &self.tiers[0].counters;
-        let hits = fast.load_misses + fast.store_misses;
-        let accesses = (self.next - 1) % self.interval_length + 1;
-        let end = self.now();
-        self.intervals.push(IntervalCount { end, accesses: accesses as u64, hits: hits - self.hits_before });
-        self.hits_before = hits;
+        let loads = self.tiers.iter().map(|tier| tier.counters.load_misses).sum();
+        let after = [fast.load_misses + fast.store_misses, loads, fast.load_misses];
+        let [hits, loads, load_hits] = std::array::from_fn(|index| after[index] - self.before[index]);
+        let accesses = ((self.next - 1) % self.interval_length + 1) as u64;
+        self.intervals.push(IntervalCount { end: self.now(), accesses, hits, loads, load_hits });
+        self.before = after;
     }
 
     /// Starts new countdowns after the sampling request changed.

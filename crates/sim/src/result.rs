@@ -169,10 +169,18 @@ pub struct RunResult {
     pub hit_ratio: f64,
     /// The same over the last quarter of the run.
     pub steady_hit_ratio: f64,
+    /// Share of loads that the fast tier served: what the papers' PMU events count.
+    pub load_hit_ratio: f64,
+    /// The same over the last quarter of the run.
+    pub steady_load_hit_ratio: f64,
     /// The interval oracle's hit ratio: the best placement of each interval.
     pub oracle_hit_ratio: f64,
     /// The same over the last quarter of the run.
     pub oracle_steady_hit_ratio: f64,
+    /// The load hit ratio of an interval oracle that places pages by their loads.
+    pub oracle_load_hit_ratio: f64,
+    /// The same over the last quarter of the run.
+    pub oracle_steady_load_hit_ratio: f64,
     /// The hit ratio of MIN with bypass.
     pub belady_hit_ratio: f64,
     /// Whether the policy beats the interval oracle, as it may where misses come in bursts.

@@ -12,6 +12,7 @@ use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::host::SimHost;
 use crate::machine::{IntervalCount, Machine};
 use crate::placement::{Locator, PageTable};
+use crate::sampler::Sampler;
 use crate::result::{InputSummary, Interval, Report, RunResult};
 use crate::stream::Stream;
 use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
@@ -22,6 +23,9 @@ pub const INTERVALS: usize = 100;
 /// The oracle's horizon: so many accesses a page on average, rounded up to whole intervals of the timeline. In a shorter
 /// one it would fetch pages for a single access each, which nobody who moves pages can.
 const ORACLE_ACCESSES_PER_PAGE: usize = 10;
+
+/// Samples that the ring holds at any scale: the program runs in blocks, and a block's samples must fit.
+const SMALLEST_RING: u64 = 1024;
 
 /// The size of the fast tier, as a user asks for it.
 #[derive(Debug, Clone, PartialEq)]
@@ -132,6 +136,7 @@ struct Shared<'a> {
     experiment: &'a Experiment<'a>,
     interval_length: usize,
     ranks: IntervalRanks,
+    load_ranks: IntervalRanks,
     next_uses: Vec<u32>,
     all_fast: Nanos,
 }
@@ -141,6 +146,7 @@ struct Sized<'a> {
     size: &'a FastSize,
     fast: Pages,
     oracle_hits: Vec<u64>,
+    oracle_load_hits: Vec<u64>,
     belady: Belady,
 }
 
@@ -159,7 +165,8 @@ pub fn simulate(input: &Input, experiment: &Experiment<'_>, done: &(dyn Fn() + S
         input,
         experiment,
         interval_length,
-        ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length)),
+        ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length), false),
+        load_ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length), true),
         next_uses: next_uses(stream),
         all_fast: Nanos(1),
     };
@@ -168,6 +175,7 @@ pub fn simulate(input: &Input, experiment: &Experiment<'_>, done: &(dyn Fn() + S
         size,
         fast,
         oracle_hits: shared.ranks.hits(stream, fast, interval_length),
+        oracle_load_hits: shared.load_ranks.hits(stream, fast, interval_length),
         belady: Belady::new(stream, &shared.next_uses, fast),
     };
     let sized: Vec<Sized<'_>> = experiment.sizes.par_iter().zip(&fast).map(sized).collect();
@@ -211,16 +219,22 @@ impl Finished {
     }
 }
 
-/// Hits and accesses of some intervals.
-fn hit_ratio(intervals: &[IntervalCount], hits: impl Fn(usize) -> u64, from: usize) -> f64 {
-    let accesses: u64 = intervals[from..].iter().map(|interval| interval.accesses).sum();
-    (from..intervals.len()).map(hits).sum::<u64>() as f64 / accesses.max(1) as f64
+/// A ratio over the whole run and over its last quarter.
+fn ratios(hits: impl Iterator<Item = u64> + Clone, accesses: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
+    let steady = INTERVALS * 3 / 4;
+    let ratio = |from: usize| {
+        let accesses = accesses.clone().skip(from).sum::<u64>();
+        hits.clone().skip(from).sum::<u64>() as f64 / accesses.max(1) as f64
+    };
+    (ratio(0), ratio(steady))
 }
 
 impl Shared<'_> {
     fn machine<L: Locator>(&self, locator: L) -> Machine<'_, L> {
-        let seed = self.experiment.seed;
-        Machine::new(&self.input.stream, self.experiment.profile, locator, self.interval_length, seed)
+        let Experiment { profile, seed, scale, .. } = self.experiment;
+        // The ring, too, holds samples that stand for the whole footprint.
+        let ring = ((profile.costs.ring_samples as f64 / scale.footprint) as u64).max(SMALLEST_RING);
+        Machine::new(&self.input.stream, profile, locator, self.interval_length, Sampler::new(ring, *seed))
     }
 
     /// The sizes of the tiers: the fast one as asked, the last as large as needed, those between as the profile says.
@@ -318,9 +332,13 @@ impl Shared<'_> {
     fn result(&self, sized: &Sized<'_>, entry: &Entry, finished: &Finished) -> RunResult {
         let input = self.input;
         let intervals = &finished.intervals;
-        let hits = |index: usize| intervals[index].hits;
-        let oracle_hits = |index: usize| sized.oracle_hits[index];
-        let steady = intervals.len() * 3 / 4;
+        let all = intervals.iter().map(|interval| interval.accesses);
+        let loads = intervals.iter().map(|interval| interval.loads);
+        let (hits, steady_hits) = ratios(intervals.iter().map(|interval| interval.hits), all.clone());
+        let (load_hits, steady_load_hits) =
+            ratios(intervals.iter().map(|interval| interval.load_hits), loads.clone());
+        let (oracle, steady_oracle) = ratios(sized.oracle_hits.iter().copied(), all);
+        let (load_oracle, steady_load_oracle) = ratios(sized.oracle_load_hits.iter().copied(), loads);
         let interval = |(count, &oracle_hits): (&IntervalCount, &u64)| Interval {
             end_ns: count.end,
             accesses: count.accesses,
@@ -344,13 +362,16 @@ impl Shared<'_> {
             fast_bytes: Bytes(sized.fast.0 << input.stream.page_size.shift()),
             fast: sized.size.text.clone(),
             accesses,
-            hit_ratio: hit_ratio(intervals, hits, 0),
-            steady_hit_ratio: hit_ratio(intervals, hits, steady),
-            oracle_hit_ratio: hit_ratio(intervals, oracle_hits, 0),
-            oracle_steady_hit_ratio: hit_ratio(intervals, oracle_hits, steady),
+            hit_ratio: hits,
+            steady_hit_ratio: steady_hits,
+            load_hit_ratio: load_hits,
+            steady_load_hit_ratio: steady_load_hits,
+            oracle_hit_ratio: oracle,
+            oracle_steady_hit_ratio: steady_oracle,
+            oracle_load_hit_ratio: load_oracle,
+            oracle_steady_load_hit_ratio: steady_load_oracle,
             belady_hit_ratio: sized.belady.total as f64 / accesses as f64,
-            beats_oracle: matches!(entry.kind, Kind::Policy(_))
-                && hit_ratio(intervals, hits, 0) > hit_ratio(intervals, oracle_hits, 0),
+            beats_oracle: matches!(entry.kind, Kind::Policy(_)) && hits > oracle,
             slowdown: finished.end.0 as f64 / self.all_fast.0.max(1) as f64,
             modelled_ns: finished.end,
             stall_ns: finished.stall.clone(),

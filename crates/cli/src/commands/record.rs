@@ -1,9 +1,94 @@
-//! `isotherm record`.
+//! `isotherm record`: traces a real program.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use isotherm_core::Bytes;
+use isotherm_core::cache::Geometry;
+use isotherm_trace::record::{Progress, RecordError, RecordOptions, RecordSummary, Stopped, record};
 
 use crate::args::RecordArgs;
 use crate::failure::Failure;
+use crate::progress;
 
+/// Runs the verb. The exit status is the program's.
 pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
-    let _ = args;
-    Err(Failure::failed("pending"))
+    let output = args.output.display().to_string();
+    let quiet = args.quiet;
+    let line = progress::line(quiet);
+    let summary = record(&options(args)?, &mut |progress| {
+        line.set_message(describe(progress));
+        line.tick();
+    });
+    line.finish_and_clear();
+    let summary = summary.map_err(|error: RecordError| {
+        Failure::Command(u8::try_from(error.exit_code()).unwrap_or(1), error.to_string())
+    })?;
+    if !quiet {
+        report(&output, &summary);
+    }
+    match u8::try_from(summary.status).unwrap_or(1) {
+        0 => Ok(()),
+        status => Err(Failure::Exit(status)),
+    }
+}
+
+fn options(args: RecordArgs) -> Result<RecordOptions, Failure> {
+    let cache = Geometry::new(args.cache, args.ways).ok_or_else(|| {
+        Failure::Usage(format!("--cache {}: expected at least one set of {} ways", args.cache, args.ways))
+    })?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).map_err(Failure::failed)?;
+    let mut options = RecordOptions::new(args.command, args.output);
+    options.cache = cache;
+    options.dependence = !args.no_dependence;
+    options.aslr = !args.no_aslr;
+    options.max_bytes = args.max_size.map(|size| size.0);
+    options.max_time = args.max_time.map(|time| Duration::from_nanos(time.0));
+    options.stop = stop;
+    Ok(options)
+}
+
+fn describe(progress: &Progress) -> String {
+    let seconds = progress.elapsed.as_secs_f64().max(1e-3);
+    let stopped = if progress.stopped.is_some() { "; recording stopped, the program runs on" } else { "" };
+    format!(
+        "recording: {:.0} s, {:.1} G accesses ({:.0} M/s), {:.1} M misses, {}, {} processes{stopped}",
+        seconds,
+        progress.accesses as f64 / 1e9,
+        progress.accesses as f64 / 1e6 / seconds,
+        progress.rows as f64 / 1e6,
+        Bytes(progress.bytes),
+        progress.processes
+    )
+}
+
+fn report(output: &str, summary: &RecordSummary) {
+    eprintln!(
+        "isotherm: {output}: {:.2} M misses of {:.2} G accesses, {} in {} parts, {} processes, {} threads, {:.1} s",
+        summary.trace.rows as f64 / 1e6,
+        summary.accesses as f64 / 1e9,
+        Bytes(summary.trace.bytes),
+        summary.trace.parts,
+        summary.processes.len(),
+        summary.threads,
+        summary.elapsed.as_secs_f64()
+    );
+    if summary.lost > 0 {
+        eprintln!("isotherm: {} misses were lost", summary.lost);
+    }
+    if summary.untraced > 0 {
+        let programs = summary.untraced_programs.join(", ");
+        eprintln!("isotherm: {} programs ran untraced (not x86-64 or setuid): {programs}", summary.untraced);
+    }
+    let why = match summary.stopped {
+        None => return,
+        Some(Stopped::Bytes) => "--max-size was reached",
+        Some(Stopped::Time) => "--max-time was reached",
+        Some(Stopped::Asked) => "it was interrupted",
+        Some(Stopped::Failed) => "the trace could not be written",
+    };
+    eprintln!("isotherm: recording ended before the program: {why}");
 }

@@ -11,12 +11,13 @@ use crate::format::{count, factor, percent, shortened};
 const MAX_ROWS: usize = 200;
 const MAX_POLICIES: usize = 40;
 
-const RUN_COLUMNS: [&str; 18] = [
+const RUN_COLUMNS: [&str; 19] = [
     "policy",
     "fast tier",
     "size",
     "hits",
     "steady",
+    "loads",
     "oracle",
     "belady",
     "slowdown",
@@ -52,6 +53,7 @@ fn run_row(run: &RunResult) -> Vec<String> {
         run.fast_bytes.to_string(),
         format!("{mark}{}", percent(run.hit_ratio)),
         percent(run.steady_hit_ratio),
+        percent(run.load_hit_ratio),
         percent(run.oracle_hit_ratio),
         percent(run.belady_hit_ratio),
         factor(run.slowdown),
