@@ -64,3 +64,125 @@ pub fn run<H: Host, P: Policy + ?Sized>(
         watch(host, policy);
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{
+        Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Sampling, SamplingRate, SamplingScope, Signals, TierId,
+        View, Work,
+    };
+
+    /// Two pages, one step a batch, and a record of what was asked.
+    struct Scripted {
+        offers: Signals,
+        batches: u32,
+        calls: Vec<&'static str>,
+    }
+
+    impl View for Scripted {
+        fn tiers(&self) -> usize {
+            2
+        }
+        fn page_size(&self) -> PageSize {
+            PageSize::Base
+        }
+        fn capacity(&self, _tier: TierId) -> Pages {
+            Pages(2)
+        }
+        fn free(&self, _tier: TierId) -> Pages {
+            Pages(1)
+        }
+        fn pages(&self) -> usize {
+            2
+        }
+        fn tier_of(&self, _page: PageId) -> Option<TierId> {
+            Some(TierId(1))
+        }
+        fn walk(&mut self, _: PageId, _: usize, _: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
+            None
+        }
+    }
+
+    impl Host for Scripted {
+        fn offers(&self) -> Signals {
+            self.offers
+        }
+        fn remedy(&self, _missing: Signal) -> String {
+            "raise perf_event_paranoid".into()
+        }
+        fn view(&mut self) -> &mut dyn View {
+            self
+        }
+        fn now(&self) -> Nanos {
+            Nanos(0)
+        }
+        fn sample(&mut self, _request: Sampling) {
+            self.calls.push("sample");
+        }
+        fn advance(&mut self, batch: &mut SampleBatch) -> bool {
+            self.calls.push("advance");
+            batch.lost = 2;
+            self.batches -= 1;
+            self.batches > 0
+        }
+        fn spend(&mut self, _work: Work, _metadata: Bytes, _sleep: Nanos) {
+            self.calls.push("spend");
+        }
+        fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
+            self.calls.push("carry out");
+            outcome.moves.extend(plan.moves.iter().map(|_| MoveStatus::Busy));
+        }
+    }
+
+    /// Asks for one move in its first step only.
+    #[derive(Default)]
+    struct OneMove {
+        steps: u32,
+        settled: Vec<MoveStatus>,
+    }
+
+    impl Policy for OneMove {
+        fn signals(&self) -> Signals {
+            Signals::NONE.with(Signal::LoadSamples)
+        }
+        fn sampling(&self) -> Sampling {
+            let (rate, scope) = (SamplingRate::Period(1), SamplingScope::AllTiers);
+            Sampling { rate, scope, stores: false, batch: 1, tick: Nanos::SECOND }
+        }
+        fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
+        fn step(&mut self, _now: Nanos, _view: &mut dyn View, plan: &mut Plan) {
+            self.steps += 1;
+            if self.steps == 1 {
+                plan.moves.push(Move { page: PageId(0), to: TierId::FAST });
+            }
+        }
+        fn settle(&mut self, _plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+            self.settled.extend(&outcome.moves);
+        }
+        fn metadata(&self) -> Bytes {
+            Bytes(0)
+        }
+    }
+
+    #[test]
+    fn a_host_that_lacks_a_signal_refuses_and_says_what_would_mend_it() {
+        let mut host = Scripted { offers: Signals::NONE, batches: 1, calls: Vec::new() };
+        let error = run(&mut host, &mut OneMove::default(), |_, _| ()).expect_err("no samples");
+        let expected = "this host lacks samples of loads, which the policy needs: raise perf_event_paranoid";
+        assert_eq!(error.to_string(), expected);
+        assert!(host.calls.is_empty(), "nothing was started");
+    }
+
+    #[test]
+    fn a_policy_learns_what_became_of_its_moves_and_losses_are_counted() {
+        let offers = Signals::NONE.with(Signal::LoadSamples);
+        let mut host = Scripted { offers, batches: 3, calls: Vec::new() };
+        let mut policy = OneMove::default();
+        let statistics = run(&mut host, &mut policy, |_, _| ()).expect("the signal is there");
+        assert_eq!(statistics, EngineStatistics { steps: 3, samples: 0, lost: 6 });
+        assert_eq!(policy.settled, [MoveStatus::Busy]);
+        let expected = ["sample", "advance", "spend", "carry out", "advance", "spend", "advance"];
+        assert_eq!(host.calls, expected);
+    }
+}

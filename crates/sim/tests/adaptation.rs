@@ -1,0 +1,41 @@
+//! FreqTier on the simulator when the hot set moves: monitoring notices, and the new hot set is found (section VII-D).
+
+mod support;
+
+use isotherm_sim::Interval;
+use support::{input, numbers, plain_machine, run, stream};
+
+const PAGES: u32 = 4096;
+const HOT: u32 = 400;
+const ACCESSES: u32 = 12_000_000;
+const SCALE: f64 = 1000.0;
+/// FreqTier, section VII-D: the change is detected within 30 seconds.
+const DETECTION_NS: f64 = 30e9 / SCALE;
+/// `sampling-level` while monitoring.
+const MONITORING: f64 = 3.0;
+
+/// 90 % of accesses to 400 pages, which move once at mid-run, 10 % to all.
+fn moving_hot_set() -> Vec<Interval> {
+    let mut random = numbers(11, 1 << 30);
+    let page = move |index: u32| {
+        let hot_start = if index < ACCESSES / 2 { PAGES / 2 } else { PAGES / 4 };
+        if random() % 10 == 0 { random() % PAGES } else { hot_start + random() % HOT }
+    };
+    let accesses = stream((0..ACCESSES).map(page), PAGES, 20, 1);
+    run(&input(accesses), &plain_machine(), &["freqtier"], &["20%"], SCALE).runs.remove(0).timeline
+}
+
+#[test]
+fn monitoring_is_left_within_thirty_seconds_after_the_hot_set_moved() {
+    let timeline = moving_hot_set();
+    let level = |interval: &Interval| interval.gauges["sampling-level"];
+    let before = &timeline[48];
+    assert_eq!(level(before), MONITORING, "by mid-run the hit ratio is stable");
+    let moved = timeline[49].end_ns.0 as f64;
+    let left = timeline[50..].iter().find(|interval| level(interval) < MONITORING).expect("monitoring is left");
+    let delay = left.end_ns.0 as f64 - moved;
+    assert!(delay <= DETECTION_NS, "noticed after {} s of the paper's time", delay * SCALE / 1e9);
+    let hits = |interval: &Interval| interval.hits as f64 / interval.accesses as f64;
+    assert!(hits(&timeline[50]) < 0.5 * hits(before), "the move was felt");
+    assert!(hits(&timeline[99]) > 0.97 * hits(before), "{} after {}", hits(&timeline[99]), hits(before));
+}
