@@ -5,7 +5,10 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use clap_complete::Shell;
+use isotherm_core::cache::Geometry;
 use isotherm_core::{Bytes, Nanos, PageSize};
+
+use crate::failure::Failure;
 
 /// Isotherm: memory tiering for Linux. Record a program, replay it under any tiering policy, see what it would gain.
 #[derive(Debug, Parser)]
@@ -35,17 +38,34 @@ pub(crate) enum Verb {
     Man(ManArgs),
 }
 
+/// The cache that filters accesses.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Size of the modelled last-level cache, whose misses a trace holds (bytes; K, M, G)
+    #[arg(long = "cache", value_name = "SIZE", default_value = "2M")]
+    size: Bytes,
+    /// Ways of that cache
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
+    ways: u32,
+}
+
+impl CacheArgs {
+    /// The cache's shape, if it holds at least one set.
+    pub(crate) fn geometry(&self) -> Result<Geometry, Failure> {
+        let Self { size, ways } = *self;
+        Geometry::new(size, ways).ok_or_else(|| {
+            Failure::Usage(format!("--cache {size}: expected at least one set of {ways} lines of 64 bytes"))
+        })
+    }
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RecordArgs {
     /// Where the trace goes: a directory that does not exist yet
     #[arg(short, long, value_name = "NAME.trace")]
     pub(crate) output: PathBuf,
-    /// Size of the last-level cache whose misses are recorded (bytes; K, M, G)
-    #[arg(long, value_name = "SIZE", default_value = "2M")]
-    pub(crate) cache: Bytes,
-    /// Ways of that cache
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) ways: u32,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
     /// Do not follow which miss an address depends on: twice as fast, but the model then takes all misses as independent
     #[arg(long)]
     pub(crate) no_dependence: bool,
@@ -209,12 +229,8 @@ pub(crate) struct ConvertArgs {
     /// Where the trace goes: a directory that does not exist yet
     #[arg(short, long, value_name = "NAME.trace")]
     pub(crate) output: PathBuf,
-    /// Lackey: size of the cache that filters the accesses (bytes; K, M, G)
-    #[arg(long, value_name = "SIZE", default_value = "2M")]
-    pub(crate) cache: Bytes,
-    /// Lackey: ways of that cache
-    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
-    pub(crate) ways: u32,
+    #[command(flatten)]
+    pub(crate) cache: CacheArgs,
 }
 
 #[derive(Debug, Args)]

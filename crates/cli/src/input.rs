@@ -6,7 +6,7 @@ use std::path::Path;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Bytes, PageSize};
-use isotherm_sim::{Input, NamedRange, StreamBuilder};
+use isotherm_sim::{Input, MAX_ACCESSES, NamedRange, StreamBuilder};
 use isotherm_trace::{Provenance, Rows, TraceReader};
 use isotherm_workloads::{Limits, MissRecorder, Workload};
 
@@ -33,9 +33,37 @@ impl Loaded {
     }
 }
 
+/// Bytes that an access takes while it is loaded and replayed: itself, the growth of its vector, its next use.
+const BYTES_PER_ACCESS: u64 = 32;
+
+/// How many accesses this machine's free memory can hold; all that the simulator can name where it does not tell.
+fn most_accesses() -> u64 {
+    let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
+        let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+        line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
+    });
+    available.map_or(MAX_ACCESSES, |kibibytes| kibibytes * 1024 / BYTES_PER_ACCESS).min(MAX_ACCESSES)
+}
+
+fn too_many(name: &str, most: u64) -> Failure {
+    Failure::Usage(format!(
+        "{name}: more accesses than fit into free memory; expected at most {most}: try --max-accesses {most}"
+    ))
+}
+
 /// Reads a trace, at most `limit` rows of it.
-pub(crate) fn load_trace(path: &Path, page_size: PageSize, limit: u64, quiet: bool) -> Result<Loaded, Failure> {
+pub(crate) fn load_trace(
+    path: &Path,
+    page_size: PageSize,
+    limit: u64,
+    quiet: bool,
+) -> Result<Loaded, Failure> {
     let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
+    let name = path.display().to_string();
+    let most = most_accesses();
+    if reader.rows().min(limit) > most {
+        return Err(too_many(&name, most));
+    }
     let bar = progress::bar(reader.rows().min(limit), "reading", quiet);
     let mut builder = StreamBuilder::new(page_size);
     let mut rows = Rows::default();
@@ -45,7 +73,6 @@ pub(crate) fn load_trace(path: &Path, page_size: PageSize, limit: u64, quiet: bo
         bar.set_position(builder.len() as u64);
     }
     bar.finish_and_clear();
-    let name = path.display().to_string();
     let stream = builder.finish(&name).map_err(Failure::usage)?;
     let provenance = describe(reader.provenance());
     let input = Input { name, workload: false, parameters: None, provenance, stream, ranges: Vec::new() };
@@ -107,13 +134,20 @@ pub(crate) fn load_workload(
 ) -> Result<Loaded, Failure> {
     let bar = progress::line(quiet);
     let mut builder = StreamBuilder::new(page_size);
+    let most = most_accesses();
     let ranges = run_workload(workload, &parameters, seed, limit, |rows| {
+        if builder.len() as u64 > most {
+            return ControlFlow::Break(());
+        }
         builder.append(rows);
         bar.set_message(format!("{}: {} M misses", workload.name, builder.len() / 1_000_000));
         bar.tick();
         ControlFlow::Continue(())
     })?;
     bar.finish_and_clear();
+    if builder.len() as u64 > most {
+        return Err(too_many(workload.name, most));
+    }
     let stream = builder.finish(workload.name).map_err(Failure::usage)?;
     let provenance = BTreeMap::from([("source".to_owned(), workload.source.to_owned())]);
     let name = workload.name.to_owned();

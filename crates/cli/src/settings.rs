@@ -21,7 +21,8 @@ pub(crate) fn parse(texts: &[String]) -> Result<Vec<Setting<'_>>, Failure> {
 }
 
 fn parse_one(text: &str) -> Result<Setting<'_>, Failure> {
-    let invalid = || Failure::Usage(format!("--set {text}: expected GROUP.KEY=VALUE, such as freqtier.batch=50000"));
+    let invalid =
+        || Failure::Usage(format!("--set {text}: expected GROUP.KEY=VALUE, such as freqtier.batch=50000"));
     let (path, value) = text.split_once('=').ok_or_else(invalid)?;
     let (group, key) = path.trim().split_once('.').ok_or_else(invalid)?;
     if group.is_empty() || key.is_empty() {

@@ -50,7 +50,8 @@ impl IntervalRanks {
             let best = &ranked[..ranked.len().min(fast.0 as usize)];
             best.iter().for_each(|&page| is_fast[page as usize] = true);
             for piece in accesses.chunks(resolution) {
-                let hit = |access: &&Access| is_fast[access.page as usize] && counts_in(access, self.loads_only);
+                let hit =
+                    |access: &&Access| is_fast[access.page as usize] && counts_in(access, self.loads_only);
                 hits.push(piece.iter().filter(hit).count() as u64);
             }
             best.iter().for_each(|&page| is_fast[page as usize] = false);

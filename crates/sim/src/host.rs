@@ -4,8 +4,8 @@
 //! that long before the engine is answered, and samples collect in the ring meanwhile.
 
 use isotherm_core::{
-    Bytes, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
+    Bytes, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling,
+    Signal, Signals, TierId, View, Work,
 };
 
 use crate::machine::Machine;
@@ -76,9 +76,14 @@ impl<'a> SimHost<'a> {
             costs: profile.costs.clone(),
             llc: profile.llc_size,
             page_size,
-            copy_bandwidth: profile.tiers.iter().map(|tier| (tier.read_bandwidth, tier.write_bandwidth)).collect(),
+            copy_bandwidth: profile
+                .tiers
+                .iter()
+                .map(|tier| (tier.read_bandwidth, tier.write_bandwidth))
+                .collect(),
             fast_latency: profile.tiers[0].latency,
-            sweep_bandwidth: u64::from(profile.core.miss_registers) * 64 * 1_000_000_000 / profile.tiers[0].latency.0.max(1),
+            sweep_bandwidth: u64::from(profile.core.miss_registers) * 64 * 1_000_000_000
+                / profile.tiers[0].latency.0.max(1),
             busy_until: 0,
             last_delivery: Nanos(0),
             gauges: Vec::new(),

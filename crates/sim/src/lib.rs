@@ -18,8 +18,9 @@ mod tiers;
 
 pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
 pub use result::{
-    Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report, RunResult,
+    Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report,
+    RunResult,
 };
 pub use simulate::{Experiment, FastSize, INTERVALS, Input, SimulateError, simulate};
-pub use stream::{Access, Stream, StreamBuilder, StreamError};
+pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;

@@ -73,8 +73,12 @@ impl<'a, L: Locator> Machine<'a, L> {
         sampler: Sampler,
     ) -> Self {
         let timing = CoreTiming::new(&profile.core);
-        let thread =
-            || Thread { model: ThreadModel::new(timing), countdown: [u64::MAX; MAX_TIERS], block: 0, began: 0 };
+        let thread = || Thread {
+            model: ThreadModel::new(timing),
+            countdown: [u64::MAX; MAX_TIERS],
+            block: 0,
+            began: 0,
+        };
         Self {
             locator,
             sampler,
@@ -257,14 +261,18 @@ impl<'a, L: Locator> Machine<'a, L> {
     pub(crate) fn restart_events(&mut self) {
         for thread in &mut self.threads {
             for (event, countdown) in thread.countdown.iter_mut().enumerate() {
-                *countdown = if self.sampler.is_on() { self.sampler.countdown(event).max(1) } else { u64::MAX };
+                *countdown =
+                    if self.sampler.is_on() { self.sampler.countdown(event).max(1) } else { u64::MAX };
             }
         }
     }
 
     /// Threads the program has run in the last block or, between blocks, ever.
     pub(crate) fn thread_count(&self) -> usize {
-        self.threads.iter().filter(|thread| thread.block + SLACK_BLOCKS >= self.block && thread.block > 0).count()
+        self.threads
+            .iter()
+            .filter(|thread| thread.block + SLACK_BLOCKS >= self.block && thread.block > 0)
+            .count()
     }
 
     /// Interrupts every running thread for `duration` picoseconds each.

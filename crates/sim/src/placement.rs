@@ -36,7 +36,8 @@ impl PageTable {
     /// hold what the others do not. A `reserve`d share of every tier but the last is kept from allocation.
     pub(crate) fn new(pages: usize, capacity: Vec<u64>, reserve: f64, allocation: Allocation) -> Self {
         let last = capacity.len() - 1;
-        let share = |(tier, &pages): (usize, &u64)| if tier == last { 0 } else { (pages as f64 * reserve) as u64 };
+        let share =
+            |(tier, &pages): (usize, &u64)| if tier == last { 0 } else { (pages as f64 * reserve) as u64 };
         Self {
             state: vec![UNMAPPED; pages],
             used: vec![0; capacity.len()],
@@ -202,7 +203,11 @@ mod tests {
         let mut table = table(4);
         (0..4).for_each(|page| _ = table.serve(0, page));
         let mut scanned = 0;
-        assert_eq!(table.next_victim(TierId::FAST, &mut scanned), Some(PageId(0)), "all were referenced: the first");
+        assert_eq!(
+            table.next_victim(TierId::FAST, &mut scanned),
+            Some(PageId(0)),
+            "all were referenced: the first"
+        );
         assert_eq!(scanned, 5, "a whole round cleared the bits");
         table.serve(0, 1);
         assert_eq!(table.next_victim(TierId::FAST, &mut scanned), Some(PageId(2)), "1 was referenced again");

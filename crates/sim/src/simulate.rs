@@ -12,8 +12,8 @@ use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::host::SimHost;
 use crate::machine::{IntervalCount, Machine};
 use crate::placement::{Locator, PageTable};
-use crate::sampler::Sampler;
 use crate::result::{InputSummary, Interval, Report, RunResult};
+use crate::sampler::Sampler;
 use crate::stream::Stream;
 use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
 use crate::{MachineSummary, Profile};
@@ -44,7 +44,9 @@ enum Size {
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The text is no size.
-    #[error("--fast: '{0}' is not a size (64M), a fast:slow ratio (1:8) or a percentage of the footprint (25%)")]
+    #[error(
+        "--fast: '{0}' is not a size (64M), a fast:slow ratio (1:8) or a percentage of the footprint (25%)"
+    )]
     InvalidSize(String),
     /// No page would be fast.
     #[error("--fast {0}: leaves no fast page of a footprint of {1}")]
@@ -151,7 +153,11 @@ struct Sized<'a> {
 }
 
 /// Replays the input under every policy at every size. `done` is called after each run, from any thread.
-pub fn simulate(input: &Input, experiment: &Experiment<'_>, done: &(dyn Fn() + Sync)) -> Result<Report, SimulateError> {
+pub fn simulate(
+    input: &Input,
+    experiment: &Experiment<'_>,
+    done: &(dyn Fn() + Sync),
+) -> Result<Report, SimulateError> {
     let tiers = experiment.profile.tiers.len();
     match tiers {
         0 | 1 => return Err(SimulateError::OneTier(experiment.profile.name.clone())),
@@ -179,15 +185,22 @@ pub fn simulate(input: &Input, experiment: &Experiment<'_>, done: &(dyn Fn() + S
         belady: Belady::new(stream, &shared.next_uses, fast),
     };
     let sized: Vec<Sized<'_>> = experiment.sizes.par_iter().zip(&fast).map(sized).collect();
-    let jobs: Vec<_> =
-        sized.iter().flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy))).collect();
+    let jobs: Vec<_> = sized
+        .iter()
+        .flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy)))
+        .collect();
     let run = |(sized, (entry, parameters)): &(&Sized<'_>, &(&'static Entry, Parameters))| {
         let result = shared.run(sized, entry, parameters);
         done();
         result
     };
     let runs = jobs.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
-    Ok(Report { version: experiment.version.into(), input: shared.summary(), machine: experiment.machine.clone(), runs })
+    Ok(Report {
+        version: experiment.version.into(),
+        input: shared.summary(),
+        machine: experiment.machine.clone(),
+        runs,
+    })
 }
 
 /// The length of the oracle's intervals: whole intervals of the timeline.
@@ -220,7 +233,10 @@ impl Finished {
 }
 
 /// A ratio over the whole run and over its last quarter.
-fn ratios(hits: impl Iterator<Item = u64> + Clone, accesses: impl Iterator<Item = u64> + Clone) -> (f64, f64) {
+fn ratios(
+    hits: impl Iterator<Item = u64> + Clone,
+    accesses: impl Iterator<Item = u64> + Clone,
+) -> (f64, f64) {
     let steady = INTERVALS * 3 / 4;
     let ratio = |from: usize| {
         let accesses = accesses.clone().skip(from).sum::<u64>();
@@ -242,7 +258,8 @@ impl Shared<'_> {
         let pages = self.input.stream.pages.len() as u64;
         let shift = self.input.stream.page_size.shift();
         let tiers = &self.experiment.profile.tiers;
-        let between = tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(fast, |size| size.0 >> shift));
+        let between =
+            tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(fast, |size| size.0 >> shift));
         std::iter::once(fast).chain(between).chain([pages]).collect()
     }
 
@@ -261,7 +278,12 @@ impl Shared<'_> {
         Finished::of(&machine)
     }
 
-    fn run(&self, sized: &Sized<'_>, entry: &Entry, parameters: &Parameters) -> Result<RunResult, SimulateError> {
+    fn run(
+        &self,
+        sized: &Sized<'_>,
+        entry: &Entry,
+        parameters: &Parameters,
+    ) -> Result<RunResult, SimulateError> {
         let start = Instant::now();
         let mut parameters = parameters.clone();
         parameters.scale(self.experiment.scale);
@@ -303,7 +325,8 @@ impl Shared<'_> {
     ) -> Result<RunResult, SimulateError> {
         let stream = &self.input.stream;
         let reserve = self.experiment.profile.costs.reserve;
-        let table = PageTable::new(stream.pages.len(), self.capacities(sized.fast.0), reserve, policy.allocation());
+        let table =
+            PageTable::new(stream.pages.len(), self.capacities(sized.fast.0), reserve, policy.allocation());
         let mut host = SimHost::new(self.machine(table), self.experiment.profile, stream.page_size);
         let statistics = isotherm_core::run(&mut host, policy.as_mut(), |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));

@@ -21,6 +21,9 @@ pub struct Access {
     pub store: u8,
 }
 
+/// Accesses that a stream may have: their numbers fit 32 bits.
+pub const MAX_ACCESSES: u64 = u32::MAX as u64 - 1;
+
 /// The accesses of a program or workload.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
@@ -40,6 +43,9 @@ pub enum StreamError {
     /// No rows.
     #[error("{0}: the trace holds no accesses")]
     Empty(String),
+    /// More accesses than the simulator can number.
+    #[error("{0}: more than {MAX_ACCESSES} accesses")]
+    Accesses(String),
     /// More threads than a dense thread number can name.
     #[error("{0}: more than 65,536 threads")]
     Threads(String),
@@ -140,6 +146,9 @@ impl StreamBuilder {
         if self.accesses.is_empty() {
             return Err(StreamError::Empty(name.into()));
         }
+        if self.accesses.len() as u64 > MAX_ACCESSES {
+            return Err(StreamError::Accesses(name.into()));
+        }
         if self.too_many_threads {
             return Err(StreamError::Threads(name.into()));
         }
@@ -196,6 +205,9 @@ mod tests {
 
     #[test]
     fn an_empty_trace_is_refused() {
-        assert_eq!(StreamBuilder::new(PageSize::Base).finish("x.trace").unwrap_err(), StreamError::Empty("x.trace".into()));
+        assert_eq!(
+            StreamBuilder::new(PageSize::Base).finish("x.trace").unwrap_err(),
+            StreamError::Empty("x.trace".into())
+        );
     }
 }

@@ -131,9 +131,11 @@ mod tests {
     #[test]
     fn regions_take_the_accesses_of_their_pages() {
         let stream = stream(&[0, 1, 1, 2], 3);
-        let range = |name: &str, address, bytes| NamedRange { name: name.into(), address, bytes: Bytes(bytes) };
+        let range =
+            |name: &str, address, bytes| NamedRange { name: name.into(), address, bytes: Bytes(bytes) };
         let found = regions(&stream, &page_counts(&stream), &[range("a", 0, 4096), range("b", 4096, 8192)]);
-        let shares: Vec<(&str, u64)> = found.iter().map(|region| (region.name.as_str(), region.accesses)).collect();
+        let shares: Vec<(&str, u64)> =
+            found.iter().map(|region| (region.name.as_str(), region.accesses)).collect();
         assert_eq!(shares, [("b", 3), ("a", 1)]);
     }
 }

@@ -147,13 +147,15 @@ impl ThreadModel {
     fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
         while self.window_start < self.count
-            && (self.misses[self.window_start % WINDOW].position <= oldest || self.count - self.window_start == WINDOW)
+            && (self.misses[self.window_start % WINDOW].position <= oldest
+                || self.count - self.window_start == WINDOW)
         {
             self.left = self.misses[self.window_start % WINDOW];
             self.window_start += 1;
         }
         let since_left = oldest.saturating_sub(self.left.position);
-        let room = if self.left.position == 0 { 0 } else { self.left.retire + since_left * timing.instruction_ps };
+        let room =
+            if self.left.position == 0 { 0 } else { self.left.retire + since_left * timing.instruction_ps };
         self.dispatch = (self.dispatch + elapsed).max(room);
         self.dispatch
     }
@@ -188,7 +190,9 @@ mod tests {
 
     fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
         let mut thread = ThreadModel::new(TIMING);
-        let stall = (0..count).map(|_| thread.access(TIMING, instructions, dependence, store, 0, LATENCY).stall).sum();
+        let stall = (0..count)
+            .map(|_| thread.access(TIMING, instructions, dependence, store, 0, LATENCY).stall)
+            .sum();
         (thread.clock(), stall)
     }
 
@@ -222,7 +226,8 @@ mod tests {
 
     #[test]
     fn stalls_and_instructions_add_up_to_the_time() {
-        for (instructions, dependence, store) in [(7, 0, false), (300, 1, false), (2, 0, true), (3, 2, false)] {
+        for (instructions, dependence, store) in [(7, 0, false), (300, 1, false), (2, 0, true), (3, 2, false)]
+        {
             let (time, stall) = run(5_000, instructions, dependence, store);
             assert_eq!(time, 5_000 * u64::from(instructions) * 100 + stall);
         }

@@ -19,7 +19,7 @@ fn moving_hot_set() -> Vec<Interval> {
     let mut random = numbers(11, 1 << 30);
     let page = move |index: u32| {
         let hot_start = if index < ACCESSES / 2 { PAGES / 2 } else { PAGES / 4 };
-        if random() % 10 == 0 { random() % PAGES } else { hot_start + random() % HOT }
+        if random().is_multiple_of(10) { random() % PAGES } else { hot_start + random() % HOT }
     };
     let accesses = stream((0..ACCESSES).map(page), PAGES, 20, 1);
     run(&input(accesses), &plain_machine(), &["freqtier"], &["20%"], SCALE).runs.remove(0).timeline
@@ -32,7 +32,8 @@ fn monitoring_is_left_within_thirty_seconds_after_the_hot_set_moved() {
     let before = &timeline[48];
     assert_eq!(level(before), MONITORING, "by mid-run the hit ratio is stable");
     let moved = timeline[49].end_ns.0 as f64;
-    let left = timeline[50..].iter().find(|interval| level(interval) < MONITORING).expect("monitoring is left");
+    let left =
+        timeline[50..].iter().find(|interval| level(interval) < MONITORING).expect("monitoring is left");
     let delay = left.end_ns.0 as f64 - moved;
     assert!(delay <= DETECTION_NS, "noticed after {} s of the paper's time", delay * SCALE / 1e9);
     let hits = |interval: &Interval| interval.hits as f64 / interval.accesses as f64;

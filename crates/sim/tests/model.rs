@@ -35,7 +35,11 @@ fn a_stream_takes_bytes_over_bandwidth() {
     for (name, tier) in [("all-fast", 0), ("all-slow", 1)] {
         // Sixteen threads, a line every eight instructions each: far more than the bandwidth.
         let mut lines = stream((0..MISSES).map(|index| index / 64 % PAGES), PAGES, 8, 0);
-        lines.accesses.iter_mut().enumerate().for_each(|(index, access)| access.thread = (index / 64 % 16) as u16);
+        lines
+            .accesses
+            .iter_mut()
+            .enumerate()
+            .for_each(|(index, access)| access.thread = (index / 64 % 16) as u16);
         lines.threads = 16;
         let expected = f64::from(MISSES) * 64.0 / profile.tiers[tier].read_bandwidth as f64 * 1e9;
         close(bound(lines, &profile, name).modelled_ns.0 as f64, expected, 0.02, name);
@@ -62,9 +66,10 @@ fn a_planted_hot_set_hits_as_often_as_its_share() {
     let hot = PAGES / 10;
     let mut random = numbers(3, 1 << 30);
     let warm_up = 0..PAGES;
-    let mut draw = move || if random() % 10 == 0 { random() % PAGES } else { PAGES - 1 - random() % hot };
+    let mut draw = move || if random().is_multiple_of(10) { random() % PAGES } else { PAGES - 1 - random() % hot };
     let planted = stream(warm_up.chain((0..ACCESSES).map(|_| draw())), PAGES, 50, 0);
-    let report = run(&input(planted), &plain_machine(), &["first-touch", "freqtier", "oracle"], &["20%"], 1000.0);
+    let report =
+        run(&input(planted), &plain_machine(), &["first-touch", "freqtier", "oracle"], &["20%"], 1000.0);
     let cold = f64::from(PAGES - hot);
     let expected = |fast: f64| 0.9 + 0.1 * (f64::from(hot) + fast - f64::from(hot)) / f64::from(PAGES);
     let fast = f64::from(PAGES) * 0.2;
@@ -174,7 +179,12 @@ fn a_policy_that_beats_the_interval_oracle_is_said_to() {
     let policies = ["lru:sampling_period=1,batch=64", "first-touch"];
     let report = run(&input(stream), &plain_machine(), &policies, &["10%"], 1.0);
     let [lru, first_touch] = report.runs.as_slice() else { panic!("two runs") };
-    assert!(lru.hit_ratio > lru.oracle_hit_ratio && lru.beats_oracle, "{} {}", lru.hit_ratio, lru.oracle_hit_ratio);
+    assert!(
+        lru.hit_ratio > lru.oracle_hit_ratio && lru.beats_oracle,
+        "{} {}",
+        lru.hit_ratio,
+        lru.oracle_hit_ratio
+    );
     assert!(lru.hit_ratio <= lru.belady_hit_ratio);
     assert!(!first_touch.beats_oracle);
 }

@@ -5,7 +5,6 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use isotherm_core::Bytes;
-use isotherm_core::cache::Geometry;
 use isotherm_trace::record::{Progress, RecordError, RecordOptions, RecordSummary, Stopped, record};
 
 use crate::args::RecordArgs;
@@ -35,9 +34,7 @@ pub(crate) fn run(args: RecordArgs) -> Result<(), Failure> {
 }
 
 fn options(args: RecordArgs) -> Result<RecordOptions, Failure> {
-    let cache = Geometry::new(args.cache, args.ways).ok_or_else(|| {
-        Failure::Usage(format!("--cache {}: expected at least one set of {} ways", args.cache, args.ways))
-    })?;
+    let cache = args.cache.geometry()?;
     let stop = Arc::new(AtomicBool::new(false));
     let flag = Arc::clone(&stop);
     ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).map_err(Failure::failed)?;

@@ -35,7 +35,8 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     bar.finish_and_clear();
     if let Some(path) = &args.report {
         let html = isotherm_report::html(&report);
-        std::fs::write(path, html).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        std::fs::write(path, html)
+            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
     }
     if args.json {
         return commands::print(&format!("{}\n", isotherm_report::json(&report)));

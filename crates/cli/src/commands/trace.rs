@@ -40,7 +40,8 @@ fn count(reader: &mut TraceReader) -> Result<Contents, Failure> {
         contents.instructions += rows.instructions.iter().map(|&count| u64::from(count)).sum::<u64>();
         contents.stores += rows.store.iter().filter(|&&store| store != 0).count() as u64;
         contents.dependent += rows.dependence.iter().filter(|&&distance| distance != 0).count() as u64;
-        let highest = |column: &[u32], before: u32| column.iter().map(|&number| number + 1).fold(before, u32::max);
+        let highest =
+            |column: &[u32], before: u32| column.iter().map(|&number| number + 1).fold(before, u32::max);
         contents.threads = highest(&rows.thread, contents.threads);
         contents.processes = highest(&rows.process, contents.processes);
     }

@@ -66,9 +66,15 @@ fn explain(workload: &Workload, parameters: &Parameters, args: &WorkloadsArgs) -
     print(&format!("{head}\n{}", parameter_table(parameters.iter())))
 }
 
-fn export(workload: &Workload, parameters: &Parameters, path: &Path, args: &WorkloadsArgs) -> Result<(), Failure> {
+fn export(
+    workload: &Workload,
+    parameters: &Parameters,
+    path: &Path,
+    args: &WorkloadsArgs,
+) -> Result<(), Failure> {
     let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
-    let values: Vec<String> = parameters.iter().map(|(spec, value)| format!("{}={value}", spec.name)).collect();
+    let values: Vec<String> =
+        parameters.iter().map(|(spec, value)| format!("{}={value}", spec.name)).collect();
     let mut provenance = Provenance::new(format!("isotherm workloads {} --export", workload.name));
     provenance.recorder = "instrumented workload".into();
     provenance.cache = Some(workload.cache(footprint));
@@ -84,6 +90,12 @@ fn export(workload: &Workload, parameters: &Parameters, path: &Path, args: &Work
     })?;
     written.map_err(Failure::failed)?;
     let summary = writer.finish().map_err(Failure::failed)?;
-    eprintln!("{}: {} rows, {} bytes in {} parts", path.display(), summary.rows, summary.bytes, summary.parts);
+    eprintln!(
+        "{}: {} rows, {} bytes in {} parts",
+        path.display(),
+        summary.rows,
+        summary.bytes,
+        summary.parts
+    );
     Ok(())
 }

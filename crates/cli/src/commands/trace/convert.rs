@@ -16,13 +16,20 @@ pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
         Format::Trace => copy(args)?,
         _ => import(args)?,
     };
-    eprintln!("{}: {} rows, {} bytes in {} parts", args.output.display(), summary.rows, summary.bytes, summary.parts);
+    eprintln!(
+        "{}: {} rows, {} bytes in {} parts",
+        args.output.display(),
+        summary.rows,
+        summary.bytes,
+        summary.parts
+    );
     Ok(())
 }
 
 fn copy(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
     let mut reader = TraceReader::open(&args.input).map_err(Failure::usage)?;
-    let mut writer = TraceWriter::create(&args.output, reader.provenance().clone()).map_err(Failure::usage)?;
+    let mut writer =
+        TraceWriter::create(&args.output, reader.provenance().clone()).map_err(Failure::usage)?;
     let mut rows = Rows::default();
     while reader.next(&mut rows).map_err(Failure::usage)? {
         writer.append(&rows).map_err(Failure::failed)?;
@@ -34,8 +41,7 @@ fn import(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
     let name = args.input.display().to_string();
     let input = open(args)?;
     let mut provenance = Provenance::new(format!("isotherm trace convert {name}"));
-    let geometry = Geometry::new(args.cache, args.ways)
-        .ok_or_else(|| Failure::Usage(format!("--cache {}: expected at least one set of {} ways", args.cache, args.ways)))?;
+    let geometry = args.cache.geometry()?;
     provenance.recorder = match args.from {
         Format::Lackey => "valgrind lackey",
         Format::Damon => "DAMON",
@@ -69,7 +75,8 @@ fn open(args: &ConvertArgs) -> Result<Box<dyn BufRead>, Failure> {
     if args.input.as_os_str() == "-" {
         return Ok(Box::new(BufReader::new(std::io::stdin())));
     }
-    let file = File::open(&args.input).map_err(|error| Failure::usage(format!("{}: {error}", args.input.display())))?;
+    let file = File::open(&args.input)
+        .map_err(|error| Failure::usage(format!("{}: {error}", args.input.display())))?;
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
 }
 
