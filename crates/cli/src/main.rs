@@ -1,5 +1,7 @@
 //! The `isotherm` command: its verbs, and nothing else.
 
+#![forbid(unsafe_code)]
+
 mod args;
 mod commands;
 mod failure;

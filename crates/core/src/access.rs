@@ -86,7 +86,6 @@ pub enum Operation {
     Store,
 }
 
-
 /// One sampled access that missed the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {

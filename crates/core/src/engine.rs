@@ -69,8 +69,8 @@ pub fn run<H: Host, P: Policy + ?Sized>(
 mod tests {
     use super::*;
     use crate::{
-        Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Sampling, SamplingRate, SamplingScope, Signals, TierId,
-        View, Work,
+        Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, Sampling, SamplingRate, SamplingScope,
+        Signals, TierId, View, Work,
     };
 
     /// Two pages, one step a batch, and a record of what was asked.

@@ -1,6 +1,9 @@
 //! Defines the machine under the engine.
 
-use crate::{Bytes, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling, Signal, Signals, TierId, Work};
+use crate::{
+    Bytes, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling, Signal, Signals, TierId,
+    Work,
+};
 
 /// What a policy may look up: where pages are and what is free.
 pub trait View {

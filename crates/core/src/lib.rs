@@ -4,6 +4,8 @@
 //! machine or a live process. Both meet only here, so the same policy source runs on every host. Nothing in this
 //! crate performs I/O, reads a clock or starts a thread.
 
+#![forbid(unsafe_code)]
+
 mod access;
 pub mod cache;
 mod engine;

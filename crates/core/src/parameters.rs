@@ -182,7 +182,12 @@ impl Parameters {
         let default = |spec: &Spec| {
             spec.parse(spec.default).unwrap_or_else(|| panic!("{group}.{}: invalid default", spec.name))
         };
-        Self { group: group.into(), specs, values: specs.iter().map(default).collect(), set: vec![false; specs.len()] }
+        Self {
+            group: group.into(),
+            specs,
+            values: specs.iter().map(default).collect(),
+            set: vec![false; specs.len()],
+        }
     }
 
     /// The policy or workload they belong to.
@@ -216,9 +221,15 @@ impl Parameters {
             }
             let shrink = |value: u64, low: u64, by: f64| ((value as f64 / by).round() as u64).max(low);
             *value = match (*value, spec.kind) {
-                (Value::Count(value), Kind::Count(low, _)) => Value::Count(shrink(value, low, scale.footprint)),
-                (Value::Duration(value), Kind::Duration(low, _)) => Value::Duration(Nanos(shrink(value.0, low.0, scale.time))),
-                (Value::Size(value), Kind::Size(low, _)) => Value::Size(Bytes(shrink(value.0, low.0, scale.footprint))),
+                (Value::Count(value), Kind::Count(low, _)) => {
+                    Value::Count(shrink(value, low, scale.footprint))
+                }
+                (Value::Duration(value), Kind::Duration(low, _)) => {
+                    Value::Duration(Nanos(shrink(value.0, low.0, scale.time)))
+                }
+                (Value::Size(value), Kind::Size(low, _)) => {
+                    Value::Size(Bytes(shrink(value.0, low.0, scale.footprint)))
+                }
                 (value, _) => value,
             };
         }

@@ -101,7 +101,8 @@ impl FromStr for Nanos {
 
     /// Reads `250ns`, `10us`, `20ms`, `5s`, `2min` or `1h`; a bare number is nanoseconds.
     fn from_str(text: &str) -> Result<Self, ParseUnitError> {
-        let error = || ParseUnitError { text: text.into(), expected: "a duration such as 250ns, 20ms, 5s or 1h" };
+        let error =
+            || ParseUnitError { text: text.into(), expected: "a duration such as 250ns, 20ms, 5s or 1h" };
         let (number, suffix) = split(text).ok_or_else(error)?;
         let factor = match suffix {
             "" | "ns" => 1.0,

@@ -2,6 +2,8 @@
 //!
 //! Nothing here performs I/O, reads a clock or starts a thread: see `isotherm_core::Policy`.
 
+#![forbid(unsafe_code)]
+
 mod first_touch;
 mod freqtier;
 mod lru;

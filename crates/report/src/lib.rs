@@ -13,6 +13,8 @@
 //!
 //! Style and scripts are in `assets/`; they work without a network, from a `file:` address.
 
+#![forbid(unsafe_code)]
+
 mod facts;
 mod format;
 mod html;

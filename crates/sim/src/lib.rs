@@ -3,7 +3,10 @@
 //! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once; [`simulate`] replays them under every
 //! policy and bound, on the machine that a [`Profile`] describes, and fills a [`Report`].
 
+#![forbid(unsafe_code)]
+
 mod bounds;
+mod fast_size;
 mod host;
 mod machine;
 mod placement;
@@ -16,11 +19,12 @@ mod summary;
 mod thread_model;
 mod tiers;
 
+pub use fast_size::FastSize;
 pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
 pub use result::{
     Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report,
     RunResult,
 };
-pub use simulate::{Experiment, FastSize, INTERVALS, Input, SimulateError, simulate};
+pub use simulate::{Experiment, INTERVALS, Input, SimulateError, simulate};
 pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;

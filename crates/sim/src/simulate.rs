@@ -4,11 +4,12 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Allocation, Bytes, EngineError, Nanos, Pages, Policy, parse_share};
+use isotherm_core::{Allocation, Bytes, EngineError, Nanos, Pages, Policy};
 use isotherm_policies::{Bound, BuildError, Entry, Kind, Setup};
 use rayon::prelude::*;
 
 use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
+use crate::fast_size::FastSize;
 use crate::host::SimHost;
 use crate::machine::{IntervalCount, Machine};
 use crate::placement::{Locator, PageTable};
@@ -26,19 +27,6 @@ const ORACLE_ACCESSES_PER_PAGE: usize = 10;
 
 /// Samples that the ring holds at any scale: the program runs in blocks, and a block's samples must fit.
 const SMALLEST_RING: u64 = 1024;
-
-/// The size of the fast tier, as a user asks for it.
-#[derive(Debug, Clone, PartialEq)]
-pub struct FastSize {
-    text: String,
-    size: Size,
-}
-
-#[derive(Debug, Clone, Copy, PartialEq)]
-enum Size {
-    Share(f64),
-    Bytes(Bytes),
-}
 
 /// Why a simulation could not run.
 #[derive(Debug, thiserror::Error)]
@@ -66,34 +54,6 @@ pub enum SimulateError {
     /// The policy asks for what the simulator lacks.
     #[error(transparent)]
     Engine(#[from] EngineError),
-}
-
-impl FastSize {
-    /// Reads `1:8` (fast to slow), `25%` of the footprint, or `64M`.
-    pub fn parse(text: &str) -> Result<Self, SimulateError> {
-        let size = match (parse_share(text), text.parse()) {
-            (Some(share), _) => Size::Share(share),
-            (None, Ok(bytes)) => Size::Bytes(bytes),
-            (None, Err(_)) => return Err(SimulateError::InvalidSize(text.into())),
-        };
-        Ok(Self { text: text.into(), size })
-    }
-
-    /// The pages of the fast tier for a stream.
-    pub fn pages(&self, stream: &Stream) -> Result<Pages, SimulateError> {
-        let total = stream.pages.len() as u64;
-        let pages = match self.size {
-            Size::Share(share) => (share * total as f64).round() as u64,
-            Size::Bytes(bytes) => bytes.0 >> stream.page_size.shift(),
-        };
-        if pages == 0 {
-            return Err(SimulateError::NoFastPage(self.text.clone(), stream.footprint()));
-        }
-        if pages > total {
-            return Err(SimulateError::LargerThanFootprint(self.text.clone(), stream.footprint()));
-        }
-        Ok(Pages(pages))
-    }
 }
 
 /// What is replayed, and what is known of it.

@@ -66,7 +66,8 @@ fn a_planted_hot_set_hits_as_often_as_its_share() {
     let hot = PAGES / 10;
     let mut random = numbers(3, 1 << 30);
     let warm_up = 0..PAGES;
-    let mut draw = move || if random().is_multiple_of(10) { random() % PAGES } else { PAGES - 1 - random() % hot };
+    let mut draw =
+        move || if random().is_multiple_of(10) { random() % PAGES } else { PAGES - 1 - random() % hot };
     let planted = stream(warm_up.chain((0..ACCESSES).map(|_| draw())), PAGES, 50, 0);
     let report =
         run(&input(planted), &plain_machine(), &["first-touch", "freqtier", "oracle"], &["20%"], 1000.0);

@@ -1,5 +1,7 @@
 //! The access trace: what is recorded of a program, on disk and in memory.
 
+#![forbid(unsafe_code)]
+
 mod contain;
 mod error;
 mod format;

@@ -1,5 +1,7 @@
 //! Hotness trackers: counting Bloom filters and exact tables behind one trait, and what goes with them.
 
+#![forbid(unsafe_code)]
+
 mod coalescer;
 mod counters;
 mod dense;

@@ -3,6 +3,8 @@
 //! A [`Workload`] of the registry builds a [`Program`]; the program runs on any [`Memory`]. The [`MissRecorder`] is the
 //! memory that keeps what misses the last-level cache, in the trace's format. Same parameters and seed, same rows.
 
+#![forbid(unsafe_code)]
+
 mod address_space;
 mod alias;
 mod cachelib;
