@@ -10,7 +10,7 @@ pub(crate) mod workloads;
 
 use std::io::Write;
 
-use comfy_table::Table;
+use comfy_table::{ContentArrangement, Table};
 use comfy_table::presets::NOTHING;
 use isotherm_core::parameters::{Spec, Value};
 
@@ -27,10 +27,10 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
     }
 }
 
-/// A table without lines, as listings use it.
+/// A table without lines, as listings use it; on a terminal it fits the width.
 pub(crate) fn listing(header: &[&str]) -> Table {
     let mut table = Table::new();
-    table.load_style(NOTHING).set_header(header);
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
     table
 }
 
