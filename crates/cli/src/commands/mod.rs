@@ -10,7 +10,7 @@ pub(crate) mod workloads;
 
 use std::io::Write;
 
-use comfy_table::{ContentArrangement, Table};
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use comfy_table::presets::NOTHING;
 use isotherm_core::parameters::{Spec, Value};
 
@@ -36,11 +36,15 @@ pub(crate) fn listing(header: &[&str]) -> Table {
 
 /// A table of parameters with their values.
 pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Value)>) -> String {
-    let mut table = listing(&["parameter", "default", "valid", "source", "meaning"]);
+    let mut table = listing(&["parameter", "value", "valid", "source", "meaning"]);
     for (spec, value) in parameters {
-        let value = if spec.unit.is_empty() { value.to_string() } else { format!("{value} {}", spec.unit) };
+        let bare = matches!(value, Value::Count(_) | Value::Number(_)) && !spec.unit.is_empty();
+        let value = if bare { format!("{value} {}", spec.unit) } else { value.to_string() };
         let scaled = if spec.scaled { " Divided by the run's scale." } else { "" };
         table.add_row([spec.name, &value, &spec.expected(), spec.source, &format!("{}{scaled}", spec.help)]);
+    }
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
     }
     format!("{table}\n")
 }
