@@ -48,16 +48,16 @@ impl Geometry {
 #[inline]
 pub fn touch(set: &mut [u64], line: u64) -> bool {
     let tag = line + 1;
-    if set[0] == tag {
-        return true;
+    let mut carried = tag;
+    // Looks and shifts in one pass: each way takes the tag before it, until the one that is found.
+    for way in set {
+        let found = std::mem::replace(way, carried);
+        if found == tag {
+            return true;
+        }
+        carried = found;
     }
-    let (position, hit) = match set.iter().position(|&way| way == tag) {
-        Some(position) => (position, true),
-        None => (set.len() - 1, false),
-    };
-    set.copy_within(0..position, 1);
-    set[0] = tag;
-    hit
+    false
 }
 
 /// A cache that one thread owns.
@@ -90,6 +90,26 @@ impl Cache {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    proptest::proptest! {
+        /// A list of lines, most recent first, of which the last leaves when it grows too long.
+        #[test]
+        fn a_set_is_a_list_in_order_of_use(
+            ways in 1usize..20,
+            lines in proptest::collection::vec(0u64..24, 0..400),
+        ) {
+            let (mut set, mut model) = (vec![0; ways], Vec::new());
+            for line in lines {
+                let hit = model.contains(&line);
+                model.retain(|&other| other != line);
+                model.insert(0, line);
+                model.truncate(ways);
+                proptest::prop_assert_eq!(touch(&mut set, line), hit);
+                let kept: Vec<u64> = set.iter().filter(|&&tag| tag != 0).map(|tag| tag - 1).collect();
+                proptest::prop_assert_eq!(&kept, &model);
+            }
+        }
+    }
 
     #[test]
     fn the_least_recent_line_of_a_full_set_leaves() {

@@ -1,6 +1,6 @@
 //! The simulator: a modelled machine on which the engine runs over recorded or generated accesses.
 //!
-//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once; [`simulate`] replays them under every
+//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once; [`simulate()`] replays them under every
 //! policy and bound, on the machine that a [`Profile`] describes, and fills a [`Report`].
 
 #![forbid(unsafe_code)]

@@ -91,6 +91,23 @@ fn measure_coalescing(criterion: &mut Criterion, stream: &[u32]) {
     group.finish();
 }
 
+/// The machine's floor under every batch in a filter of this size: independent reads of one word of a random line each,
+/// with the lines' numbers known beforehand.
+fn measure_floor(criterion: &mut Criterion, mebibytes: usize, stream: &[u32]) {
+    let lines = vec![[1_u64; 8]; mebibytes << 14];
+    // The upper half of the product, for another random line for each page.
+    let line = |key: &u32| ((u64::from(key.wrapping_mul(0x9E37_79B1)) * lines.len() as u64) >> 32) as u32;
+    let numbers: Vec<u32> = stream.iter().map(line).collect();
+    let mut group = criterion.benchmark_group(format!("floor-{mebibytes}MiB"));
+    group.throughput(Throughput::Elements(BATCH as u64));
+    batches(&mut group, "read", &mut HashTable::default(), |_, batch| {
+        let (groups, _) = numbers[batch * BATCH..][..BATCH].as_chunks::<8>();
+        let read = |sum, &number: &u32| sum ^ lines[number as usize][0];
+        black_box(groups.iter().fold(0, |sum, group| group.iter().fold(sum, read)));
+    });
+    group.finish();
+}
+
 fn main() {
     let mut criterion = Criterion::default()
         .sample_size(20)
@@ -101,7 +118,8 @@ fn main() {
 
     let filters =
         [(Layout::Blocked, "blocked", 4), (Layout::Blocked, "blocked", 3), (Layout::Standard, "standard", 4)];
-    for mebibytes in [1, 128] {
+    for mebibytes in [1_u64, 128] {
+        measure_floor(&mut criterion, mebibytes as usize, &stream);
         for (layout, kind, hashes) in filters {
             let shape = FilterShape::with_bytes(mebibytes << 20, 4, hashes).expect("a valid shape");
             let mut filter = shape.build(layout).expect("memory for a filter");

@@ -15,7 +15,7 @@
 use std::hint::{black_box, select_unpredictable};
 
 use crate::counters::{Block, Slot, allocate, halve};
-use crate::placement::{Blocked, Place, Placement, Standard};
+use crate::placement::{Blocked, Placement, Standard};
 use crate::{Change, Counters, FilterShape, Layout, ShapeError, Tracker};
 
 /// Keys in flight at once: enough to hide the latency of memory, few enough for their lines to stay in the
@@ -71,71 +71,65 @@ impl<P: Placement, const K: usize, const LOG: u32> Filter<P, K, LOG> {
     }
 
     #[inline(always)]
-    fn slots(&self, place: Place) -> [Slot; K] {
+    fn slots(&self, place: P::Place) -> [Slot; K] {
         std::array::from_fn(|index| self.placement.slot(Self::COUNTERS, place, index))
     }
 
-    /// The word that holds the slot's counter, turned so that the counter stands lowest.
     #[inline(always)]
-    fn turned(&self, slot: Slot) -> u64 {
-        self.blocks[slot.block].0[slot.word & 7].rotate_right(slot.shift)
+    fn count(&self, slot: Slot) -> u32 {
+        (self.blocks[slot.block].0[slot.word & 7] >> slot.shift) as u32 & Self::COUNTERS.maximum()
     }
 
-    /// The lowest counter of a turned word.
     #[inline(always)]
-    fn count(turned: u64) -> u32 {
-        turned as u32 & Self::COUNTERS.maximum()
-    }
-
-    /// The turned word with its lowest counter raised to `count` if it is below; the sum stays within its bits.
-    ///
-    /// Of a plain `saturating_sub` the compiler makes a branch, which is mispredicted every other time.
-    #[inline(always)]
-    fn raised(turned: u64, count: u32) -> u64 {
-        let now = Self::count(turned);
-        turned + u64::from(select_unpredictable(now < count, count.wrapping_sub(now), 0))
+    fn estimate(&self, place: P::Place) -> u32 {
+        self.slots(place).into_iter().map(|slot| self.count(slot)).fold(u32::MAX, u32::min)
     }
 
     /// The sum of two counts, clipped to the maximum: an overflow's bit sets all bits below it.
     ///
-    /// As in [`Self::raised`], the compiler would make a mispredicted branch of `min`.
+    /// Of `min` the compiler would make a mispredicted branch.
     #[inline(always)]
     fn saturated(sum: u32) -> u32 {
         let overflow = sum >> Self::COUNTERS.bits();
         (sum | overflow.wrapping_neg()) & Self::COUNTERS.maximum()
     }
 
+    /// Raises the counters below the new estimate to it.
+    ///
+    /// Of a plain `saturating_sub` the compiler makes a branch, which is mispredicted every other time.
     #[inline(always)]
-    fn estimate(&self, place: Place) -> u32 {
-        self.slots(place).into_iter().fold(u32::MAX, |least, slot| least.min(Self::count(self.turned(slot))))
-    }
-
-    #[inline(always)]
-    fn update(&mut self, place: Place, amount: u32) -> Change {
+    fn update(&mut self, place: P::Place, amount: u32) -> Change {
         let slots = self.slots(place);
-        let words = slots.map(|slot| self.turned(slot));
-        let before = words.into_iter().map(Self::count).fold(u32::MAX, u32::min);
+        let counts = slots.map(|slot| self.count(slot));
+        let before = counts.into_iter().fold(u32::MAX, u32::min);
         let after = Self::saturated(before + amount.min(Self::COUNTERS.maximum()));
-        for (slot, word) in slots.into_iter().zip(words) {
-            let current = if P::APART { word } else { self.turned(slot) };
-            self.blocks[slot.block].0[slot.word & 7] = Self::raised(current, after).rotate_left(slot.shift);
+        for (slot, count) in slots.into_iter().zip(counts) {
+            let count = if P::APART { count } else { self.count(slot) };
+            let rise = select_unpredictable(count < after, after.wrapping_sub(count), 0);
+            // The sum stays within the counter's bits.
+            self.blocks[slot.block].0[slot.word & 7] += u64::from(rise) << slot.shift;
         }
         Change { before, after }
     }
 
+    /// Reads a word of each line of the place.
+    #[inline(always)]
+    fn read(&self, place: P::Place) -> u64 {
+        let lines = self.slots(place).into_iter().take(P::lines(K));
+        lines.fold(0, |sum, slot| sum ^ self.blocks[slot.block].0[0])
+    }
+
     /// Hashes a chunk's keys and reads a word of each of their lines.
     #[inline(always)]
-    fn approach(&self, keys: impl Iterator<Item = u32>, places: &mut [Place]) {
+    fn approach(&self, keys: impl Iterator<Item = u32>, places: &mut [P::Place]) {
         for (place, key) in places.iter_mut().zip(keys) {
             *place = self.placement.place(key);
         }
-        let mut sum = 0;
-        for &place in &*places {
-            for slot in self.slots(place).into_iter().take(P::lines(K)) {
-                sum ^= self.blocks[slot.block].0[0];
-            }
-        }
-        black_box(sum);
+        // Unrolled: the fewer instructions between reads, the more reads are in flight.
+        let (groups, rest) = places.as_chunks::<8>();
+        let unrolled =
+            groups.iter().fold(0, |sum, group| group.iter().fold(sum, |sum, &place| sum ^ self.read(place)));
+        black_box(rest.iter().fold(unrolled, |sum, &place| sum ^ self.read(place)));
     }
 }
 
@@ -166,17 +160,17 @@ impl<P: Placement, const K: usize, const LOG: u32> Tracker for Filter<P, K, LOG>
 
     fn increase_batch(&mut self, items: &[(u32, u32)], changes: &mut Vec<Change>) {
         changes.clear();
-        let mut places = [Place::default(); CHUNK];
+        let mut places = [P::Place::default(); CHUNK];
         for chunk in items.chunks(CHUNK) {
             self.approach(chunk.iter().map(|&(key, _)| key), &mut places[..chunk.len()]);
-            let update = |(&place, &(_, amount)): (&Place, &(u32, u32))| self.update(place, amount);
+            let update = |(&place, &(_, amount)): (&P::Place, &(u32, u32))| self.update(place, amount);
             changes.extend(places.iter().zip(chunk).map(update));
         }
     }
 
     fn get_batch(&self, keys: &[u32], counts: &mut Vec<u32>) {
         counts.clear();
-        let mut places = [Place::default(); CHUNK];
+        let mut places = [P::Place::default(); CHUNK];
         for chunk in keys.chunks(CHUNK) {
             self.approach(chunk.iter().copied(), &mut places[..chunk.len()]);
             counts.extend(places[..chunk.len()].iter().map(|&place| self.estimate(place)));

@@ -10,8 +10,8 @@ pub(crate) mod workloads;
 
 use std::io::Write;
 
-use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use comfy_table::presets::NOTHING;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use isotherm_core::parameters::{Spec, Value};
 
 use crate::failure::Failure;

@@ -1,20 +1,40 @@
 //! Defines the last-level cache that all threads of a process share.
 //!
 //! Most accesses find their line most recent in its set: that is checked without a lock, in an array small enough for
-//! the real core's first-level cache. The others lock their set. While the process has one thread, no lock is taken.
-//! A forked child goes on with its own copy.
+//! the real core's first-level cache. The others lock their set, by a value in that array that is no tag, and the most
+//! recent tag is the key: writing it unlocks. While the process has one thread, no lock is taken. A forked child goes
+//! on with its own copy.
 
 use std::cell::UnsafeCell;
-use std::sync::atomic::{AtomicBool, AtomicU8, AtomicU64, Ordering};
+use std::ptr::null_mut;
+use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
 use isotherm_core::cache::{Geometry, touch};
+
+/// What [`is_recent`] looks at: the `recent` tags of the process's cache and the number of sets less one.
+static RECENT: (AtomicPtr<AtomicU64>, AtomicU32) = (AtomicPtr::new(null_mut()), AtomicU32::new(0));
+
+/// Whether `line` is the most recent of its set in the cache that was published: touching it changes nothing then.
+///
+/// # Safety
+/// A cache was published, see [`SharedCache::publish`].
+#[inline(always)]
+pub(crate) unsafe fn is_recent(line: u64) -> bool {
+    let geometry = Geometry { sets: RECENT.1.load(Ordering::Relaxed) + 1, ways: 0 };
+    // SAFETY: there are as many tags as sets, and they live as long as the process.
+    let tag = unsafe { &*RECENT.0.load(Ordering::Relaxed).add(geometry.set_of(line)) };
+    tag.load(Ordering::Relaxed) == line + 1
+}
+
+/// Stands in place of the most recent tag while the set is locked; no line has it.
+const LOCKED: u64 = u64::MAX;
 
 /// The cache.
 pub(crate) struct SharedCache {
     geometry: Geometry,
-    /// The tag of each set's most recent line.
+    /// The tag of each set's most recent line, or [`LOCKED`].
     recent: Box<[AtomicU64]>,
-    locks: Box<[AtomicU8]>,
+    /// The tags of each set.
     tags: Box<[UnsafeCell<u64>]>,
     threaded: AtomicBool,
 }
@@ -29,7 +49,6 @@ impl SharedCache {
         Self {
             geometry,
             recent: (0..sets).map(|_| AtomicU64::new(0)).collect(),
-            locks: (0..sets).map(|_| AtomicU8::new(0)).collect(),
             tags: (0..sets * ways).map(|_| UnsafeCell::new(0)).collect(),
             threaded: AtomicBool::new(false),
         }
@@ -43,7 +62,17 @@ impl SharedCache {
     /// In a forked child, which has one thread: drops the locks of threads that are no more.
     pub(crate) fn reset_threads(&self) {
         self.threaded.store(false, Ordering::SeqCst);
-        self.locks.iter().for_each(|lock| lock.store(0, Ordering::Relaxed));
+        for recent in &self.recent {
+            if recent.load(Ordering::Relaxed) == LOCKED {
+                recent.store(0, Ordering::Relaxed);
+            }
+        }
+    }
+
+    /// Makes this the cache that [`is_recent`] looks at.
+    pub(crate) fn publish(&'static self) {
+        RECENT.1.store(self.geometry.sets - 1, Ordering::Relaxed);
+        RECENT.0.store(self.recent.as_ptr().cast_mut(), Ordering::Release);
     }
 
     /// Touches a line (address >> 6) and returns whether it hit.
@@ -56,10 +85,11 @@ impl SharedCache {
         self.touch_set(set, line)
     }
 
+    #[inline(never)]
     fn touch_set(&self, set: usize, line: u64) -> bool {
-        let threaded = self.threaded.load(Ordering::Relaxed);
-        if threaded {
-            while self.locks[set].swap(1, Ordering::Acquire) != 0 {
+        let recent = &self.recent[set];
+        if self.threaded.load(Ordering::Relaxed) {
+            while recent.swap(LOCKED, Ordering::Acquire) == LOCKED {
                 std::hint::spin_loop();
             }
         }
@@ -67,10 +97,7 @@ impl SharedCache {
         let first = self.tags[set * ways..(set + 1) * ways].as_ptr();
         // SAFETY: the range was bounds-checked, `UnsafeCell<u64>` is laid out as u64, and the set is ours (lock above).
         let hit = touch(unsafe { std::slice::from_raw_parts_mut(UnsafeCell::raw_get(first), ways) }, line);
-        self.recent[set].store(line + 1, Ordering::Relaxed);
-        if threaded {
-            self.locks[set].store(0, Ordering::Release);
-        }
+        recent.store(line + 1, Ordering::Release);
         hit
     }
 }

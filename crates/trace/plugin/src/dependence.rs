@@ -41,6 +41,8 @@ pub(crate) struct Tracker {
     lines: Box<[(u64, u32); LINES]>,
     /// Tag (the upper bits of the address) and taint.
     stores: Box<[(u32, u32); STORES]>,
+    /// The latest taint among them.
+    stored: u32,
 }
 
 impl Default for Tracker {
@@ -54,6 +56,7 @@ impl Default for Tracker {
             positions: [0; 256],
             lines: Box::new([(0, 0); LINES]),
             stores: Box::new([(0, 0); STORES]),
+            stored: 0,
         }
     }
 }
@@ -73,6 +76,7 @@ impl Tracker {
     /// Lets misses leave the window that ends at instruction `position`.
     #[inline]
     pub(crate) fn age(&mut self, position: u64) {
+        let before = self.oldest;
         while self.oldest <= self.latest {
             let within = self.positions[(self.oldest & 255) as usize] + WINDOW >= position;
             if within && self.latest - self.oldest < LONGEST {
@@ -80,22 +84,47 @@ impl Tracker {
             }
             self.oldest += 1;
         }
+        if self.oldest != before && self.tainted != 0 {
+            self.cleanse();
+        }
+    }
+
+    /// Clears the taints that left the window, so that fewer instructions need a look.
+    fn cleanse(&mut self) {
+        for register in bits(self.tainted) {
+            if self.registers[register] < self.oldest {
+                self.tainted &= !(1 << register);
+            }
+        }
+    }
+
+    /// Whether no register is tainted, nor what the instruction in progress loaded: stepping changes nothing then.
+    #[inline]
+    pub(crate) fn is_clean(&self) -> bool {
+        self.tainted == 0 && self.loaded == 0
+    }
+
+    /// Carries taints through `instructions`, of which only the first may have loaded anything.
+    #[inline]
+    pub(crate) fn pass(&mut self, instructions: &[Summary]) {
+        let (mut tainted, mut loaded) = (self.tainted, std::mem::take(&mut self.loaded));
+        for instruction in instructions {
+            let sources = instruction.sources & tainted;
+            tainted &= !instruction.destinations;
+            if sources != 0 || loaded != 0 {
+                let value = loaded.max(self.strongest(sources));
+                loaded = 0;
+                tainted |= instruction.destinations;
+                bits(instruction.destinations).for_each(|register| self.registers[register] = value);
+            }
+        }
+        self.tainted = tainted;
     }
 
     /// Carries taints through an instruction, with what its loads brought.
-    #[inline]
-    pub(crate) fn step(&mut self, instruction: &Summary) {
-        let mut value = std::mem::take(&mut self.loaded);
-        let sources = instruction.sources & self.tainted;
-        if sources == 0 && value == 0 {
-            self.tainted &= !instruction.destinations;
-            return;
-        }
-        value = value.max(self.strongest(sources));
-        self.tainted |= instruction.destinations;
-        for register in bits(instruction.destinations) {
-            self.registers[register] = value;
-        }
+    #[cfg(test)]
+    fn step(&mut self, instruction: &Summary) {
+        self.pass(std::slice::from_ref(instruction));
     }
 
     fn strongest(&self, registers: u32) -> u32 {
@@ -132,11 +161,7 @@ impl Tracker {
     /// A load by the instruction in progress from `address`, in cache or (`missed`) just numbered by [`Tracker::miss`].
     #[inline]
     pub(crate) fn load(&mut self, instruction: &Summary, address: u64, missed: bool) {
-        let brought = if missed {
-            self.latest
-        } else {
-            self.stored(address).unwrap_or_else(|| self.in_flight(address >> 6))
-        };
+        let brought = if missed { self.latest } else { self.found(address) };
         let brought = self.fresh(brought).max(self.address(instruction));
         self.loaded = self.loaded.max(brought);
     }
@@ -145,16 +170,32 @@ impl Tracker {
     #[inline]
     pub(crate) fn store(&mut self, instruction: &Summary, address: u64) {
         let taint = self.strongest(instruction.sources & self.tainted).max(self.loaded);
-        let (entry, tag) = place(address);
-        self.stores[entry] = (tag, taint);
+        // What is clean need not be noted where nothing is tainted.
+        if taint != 0 || self.is_suspect(address) {
+            let (entry, tag) = place(address);
+            self.stores[entry] = (tag, taint);
+            self.stored = self.stored.max(taint);
+        }
     }
 
-    fn stored(&self, address: u64) -> Option<u32> {
+    /// The taint of what lies at `address`.
+    #[inline]
+    fn found(&self, address: u64) -> u32 {
+        if !self.is_suspect(address) {
+            return 0;
+        }
         let (entry, tag) = place(address);
         let (found, taint) = self.stores[entry];
-        (found == tag).then_some(taint)
+        if found == tag { taint } else { self.in_flight(address >> 6) }
     }
 
+    /// Whether what lies at `address` may be tainted inside the window: rarely, and the large table needs no look then.
+    #[inline]
+    fn is_suspect(&self, address: u64) -> bool {
+        self.stored.max(self.in_flight(address >> 6)) >= self.oldest
+    }
+
+    #[inline]
     fn in_flight(&self, line: u64) -> u32 {
         let (found, number) = self.lines[line as usize % LINES];
         if found == line { number } else { 0 }

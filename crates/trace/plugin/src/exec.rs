@@ -34,8 +34,7 @@ pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments:
     if !is_executable(&path) {
         return;
     }
-    let Some(vcpu) = vcpu::get(index) else { return };
-    vcpu.end(recorder);
+    vcpu::get(index).end(recorder);
     match resolve(&path, &request.arguments) {
         Ok(Ok(resolved)) if is_executable(&resolved.program) => {
             if !changes_user(&resolved.program) {

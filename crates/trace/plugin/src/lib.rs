@@ -5,7 +5,7 @@
 //! `qemu_plugin_version` after loading the object, and a constructor, which runs before, sets it by what QEMU offers.
 //!
 //! The parts, bottom up: `layout` (the file shared with the launcher), `pool` (its chunks), `cache` (the model),
-//! `summary` and `dependence` (which miss an address depends on), `vcpu` (a guest thread), `recorder` (the process),
+//! `summary`, `dependence` and `follower` (which miss an address depends on), `vcpu` (a guest thread), `recorder` (the process),
 //! `executable`, `invocation` and `exec` (what the guest executes is recorded too), `callbacks` (what QEMU calls).
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
@@ -17,6 +17,7 @@ mod callbacks;
 mod dependence;
 mod exec;
 mod executable;
+mod follower;
 mod invocation;
 mod layout;
 mod pool;

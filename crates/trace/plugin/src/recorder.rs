@@ -54,6 +54,7 @@ impl Recorder {
     pub(crate) fn install(self) -> Option<&'static Self> {
         RECORDER.set(self).ok()?;
         let recorder = get()?;
+        recorder.cache.publish();
         recorder.begin_process();
         Some(recorder)
     }

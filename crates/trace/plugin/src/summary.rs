@@ -5,7 +5,8 @@
 //! and do not delay an address; so are x87 and MMX registers, which hardly ever make an address.
 
 use iced_x86::{
-    Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess, OpKind, Register,
+    CpuidFeature, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess,
+    OpKind, Register,
 };
 
 /// The registers of an instruction, and its place in the block.
@@ -22,10 +23,25 @@ pub(crate) struct Summary {
     pub(crate) index: u16,
     /// How many instructions of the block follow it.
     pub(crate) behind: u16,
+    /// How many instructions of the block make exactly one access.
+    pub(crate) once: u16,
+    /// An access of it has at most this many bytes behind its first.
+    pub(crate) reach: u16,
+}
+
+impl Summary {
+    /// Instructions of the block.
+    #[inline(always)]
+    pub(crate) fn block_length(&self) -> u64 {
+        u64::from(self.index) + u64::from(self.behind) + 1
+    }
 }
 
 const RAX: u32 = 1;
 const RSP: u32 = 1 << 4;
+
+/// The longest access that QEMU makes at once, less one byte.
+const LONGEST_REACH: u16 = 15;
 
 /// What an instruction does to memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -52,20 +68,68 @@ impl Default for Summarizer {
 }
 
 impl Summarizer {
-    /// The summary of the instruction that `bytes` encode at `address`, and what it does to memory.
+    /// What the instruction is that `bytes` encode at `address`.
     ///
     /// Bytes that do not decode may do anything, with no registers.
-    pub(crate) fn summarize(&mut self, bytes: &[u8], address: u64) -> (Summary, Touch) {
+    pub(crate) fn summarize(&mut self, bytes: &[u8], address: u64) -> Found {
         let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
-            return (Summary::default(), Touch::Both);
+            return Found::unknown();
         }
         let info = self.factory.info(&instruction);
         let (reached, touches) = addresses(info);
         let mut summary = registers(&instruction, info, reached);
         restrict(&instruction, &mut summary);
-        (summary, touches)
+        let once = accesses_once(&instruction, info);
+        summary.reach =
+            if once { info.used_memory()[0].memory_size().size() as u16 - 1 } else { LONGEST_REACH };
+        Found { summary, touches, once }
     }
+}
+
+/// What an instruction was found to be.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Found {
+    /// Its registers; the place in the block is not yet known.
+    pub(crate) summary: Summary,
+    /// What it does to memory.
+    pub(crate) touches: Touch,
+    /// Whether QEMU makes exactly one access whenever it runs.
+    pub(crate) once: bool,
+}
+
+impl Found {
+    /// An instruction that may do anything.
+    pub(crate) fn unknown() -> Self {
+        let summary = Summary { reach: LONGEST_REACH, ..Summary::default() };
+        Self { summary, touches: Touch::Both, once: false }
+    }
+}
+
+/// Tells the instructions of a block their places and what the whole block is.
+pub(crate) fn place(block: &mut [Found]) {
+    let last = block.len().saturating_sub(1);
+    let once = block.iter().filter(|found| found.once).count() as u16;
+    for (index, Found { summary, .. }) in block.iter_mut().enumerate() {
+        *summary = Summary { index: index as u16, behind: (last - index) as u16, once, ..*summary };
+    }
+}
+
+/// Whether QEMU makes exactly one access for it: of a plain instruction on general registers, which moves at most 8
+/// bytes in one direction and always. Larger ones it splits, and string instructions repeat.
+fn accesses_once(instruction: &Instruction, info: &InstructionInfo) -> bool {
+    let [memory] = info.used_memory() else { return false };
+    let plain = matches!(memory.access(), OpAccess::Read | OpAccess::Write)
+        && (1..=8).contains(&memory.memory_size().size());
+    plain
+        && instruction.cpuid_features().iter().all(|&feature| is_base(feature))
+        && !instruction.is_string_instruction()
+}
+
+/// Whether instructions with it use general registers only.
+fn is_base(feature: CpuidFeature) -> bool {
+    use CpuidFeature::{INTEL186, INTEL386, INTEL8086, X64};
+    matches!(feature, INTEL8086 | INTEL186 | INTEL386 | X64)
 }
 
 fn bit(register: Register) -> u32 {
@@ -150,7 +214,7 @@ mod tests {
     const XMM1: u32 = 1 << 17;
 
     fn of(bytes: &[u8]) -> (u32, u32, u32, Touch) {
-        let (summary, touches) = Summarizer::default().summarize(bytes, 0x1000);
+        let Found { summary, touches, .. } = Summarizer::default().summarize(bytes, 0x1000);
         (summary.address, summary.sources, summary.destinations, touches)
     }
 
@@ -180,5 +244,33 @@ mod tests {
         let (address, sources, destinations, touches) = of(&[0xf3, 0x48, 0xa5]);
         assert_eq!((address, sources, destinations, touches), (1 << 6 | 1 << 7, 0, 0, Both), "rep movsq");
         assert_eq!(of(&[0x06]), (0, 0, 0, Both), "not an instruction");
+    }
+
+    #[test]
+    fn only_plain_moves_of_at_most_eight_bytes_are_one_access() {
+        let once = |bytes: &[u8]| {
+            let found = Summarizer::default().summarize(bytes, 0x1000);
+            (found.once, found.summary.reach)
+        };
+        for (bytes, reach) in
+            [(&[0x48, 0x8b, 0x03][..], 7), (&[0x8b, 0x03], 3), (&[0x88, 0x03], 0), (&[0x50], 7)]
+        {
+            assert_eq!(once(bytes), (true, reach), "mov rax, [rbx]; mov eax, [rbx]; mov [rbx], al; push rax");
+        }
+        assert_eq!(once(&[0x48, 0x01, 0x03]), (false, 15), "add [rbx], rax: two");
+        assert_eq!(once(&[0x0f, 0x28, 0x03]), (false, 15), "movaps xmm0, [rbx]: may be split");
+        assert_eq!(once(&[0xf3, 0x48, 0xab]), (false, 15), "rep stosq: any number");
+        assert_eq!(once(&[0xff, 0x33]), (false, 15), "push [rbx]: two");
+        assert_eq!(once(&[0x48, 0x01, 0xd8]), (false, 15), "add rax, rbx: none");
+    }
+
+    #[test]
+    fn instructions_know_their_places_in_the_block() {
+        let mut summarizer = Summarizer::default();
+        let mut block = [&[0x50][..], &[0x48, 0x01, 0xd8], &[0x48, 0x01, 0x03]]
+            .map(|bytes| summarizer.summarize(bytes, 0));
+        place(&mut block);
+        let places = block.map(|found| (found.summary.index, found.summary.behind, found.summary.once));
+        assert_eq!(places, [(0, 2, 1), (1, 1, 1), (2, 0, 1)]);
     }
 }

@@ -37,7 +37,7 @@ impl Bench {
     }
 
     /// What the command does natively.
-    pub(crate) fn native(&self, command: &[&str]) -> Output {
+    pub(crate) fn native(command: &[&str]) -> Output {
         Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().expect("it runs")
     }
 
@@ -47,7 +47,7 @@ impl Bench {
     }
 
     /// Records with `options`; the pool must be gone afterwards.
-    pub(crate) fn try_record(&self, options: &RecordOptions) -> Result<RecordSummary, RecordError> {
+    pub(crate) fn try_record(options: &RecordOptions) -> Result<RecordSummary, RecordError> {
         let result = record(options, &mut |_| {});
         assert!(!options.output.join(".pool").exists(), "the pool was left behind");
         result
@@ -56,7 +56,7 @@ impl Bench {
     /// Records `command` to the trace `name` without dependences.
     pub(crate) fn record(&self, name: &str, command: &[&str]) -> RecordSummary {
         let options = RecordOptions { dependence: false, ..self.options(name, command) };
-        self.try_record(&options).expect("it records")
+        Self::try_record(&options).expect("it records")
     }
 
     /// All rows of the trace `name`.

@@ -11,7 +11,8 @@ fn measured(pattern: &str) -> (Vec<Row>, [u64; 2]) {
     let bench = Bench::new();
     let (program, output) = (bench.compile("patterns"), bench.path("output"));
     let script = format!("exec {} {pattern} > {}", program.display(), output.display());
-    let summary = bench.try_record(&bench.options("trace", &["/bin/sh", "-c", &script])).expect("it records");
+    let summary =
+        Bench::try_record(&bench.options("trace", &["/bin/sh", "-c", &script])).expect("it records");
     assert_eq!(summary.lost, 0);
     let printed: Vec<[u64; 2]> =
         fs::read_to_string(output).expect("the program printed").lines().map(pair).collect();

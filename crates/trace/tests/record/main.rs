@@ -5,5 +5,6 @@ mod dependence;
 mod endings;
 mod programs;
 mod refusals;
+mod untraced;
 
 pub(crate) use bench::Bench;

@@ -17,7 +17,7 @@ fn same_as_native(script: &str) -> (Bench, isotherm_trace::record::RecordSummary
         fs::create_dir(bench.path(name)).expect("a directory");
         format!("cd {}; exec >stdout 2>stderr; {script}", bench.path(name).display())
     };
-    let native = bench.native(&["/bin/sh", "-c", &run("native")]);
+    let native = Bench::native(&["/bin/sh", "-c", &run("native")]);
     let summary = bench.record("trace", &["/bin/sh", "-c", &run("recorded")]);
     assert_eq!(Some(summary.status), native.status.code());
     for stream in ["stdout", "stderr"] {
@@ -113,7 +113,7 @@ fn two_runs_of_a_program_with_one_thread_give_the_same_trace_without_aslr() {
     let program = bench.compile("patterns").display().to_string();
     for name in ["first", "second"] {
         let options = RecordOptions { aslr: false, ..bench.options(name, &[&program, "chase"]) };
-        bench.try_record(&options).expect("it records");
+        Bench::try_record(&options).expect("it records");
     }
     let (first, second) = (bench.rows("first"), bench.rows("second"));
     assert!(first.len() > 400_000);

@@ -9,7 +9,7 @@ use crate::Bench;
 
 /// The exit code and the message of recording `command`.
 fn refusal(bench: &Bench, command: &[&str]) -> (i32, String) {
-    let error = bench.try_record(&bench.options("trace", command)).expect_err("it must be refused");
+    let error = Bench::try_record(&bench.options("trace", command)).expect_err("it must be refused");
     assert!(!bench.path("trace").exists(), "a trace was left behind");
     let message = error.to_string();
     assert!(!message.contains('\n'), "{message}");
@@ -48,9 +48,9 @@ fn a_trace_that_exists_and_a_plugin_that_does_not_are_refused() {
     let bench = Bench::new();
     let missing = RecordOptions { plugin: Some("/no/such.so".into()), ..bench.options("trace", &["true"]) };
     assert!(
-        bench.try_record(&missing).expect_err("no plugin").to_string().contains("ISOTHERM_RECORDER_PLUGIN")
+        Bench::try_record(&missing).expect_err("no plugin").to_string().contains("ISOTHERM_RECORDER_PLUGIN")
     );
     fs::create_dir(bench.path("trace")).expect("a directory");
-    let error = bench.try_record(&bench.options("trace", &["true"])).expect_err("it exists");
+    let error = Bench::try_record(&bench.options("trace", &["true"])).expect_err("it exists");
     assert_eq!(error.exit_code(), 2, "{error}");
 }

@@ -1,0 +1,35 @@
+# Every target installs what it needs. `make` alone lists them.
+.DEFAULT_GOAL := help
+.PHONY: help setup demo demo-clean build test lint fuzz bench clean
+
+help: ## List the targets
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+
+setup: ## Install what building, demo and tests need (apt, and a Python environment in build/)
+	@scripts/setup.sh all
+
+build: ## Build the isotherm binary and the recorder's plugin in target/release
+	@scripts/setup.sh demo
+	cargo build --release -p isotherm -p isotherm-recorder-plugin
+
+demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
+	@scripts/demo.sh
+
+demo-clean: ## Remove the demo's recording and report
+	rm -rf build/demo
+
+test: setup ## Format, lints, documents, every test, a short fuzz run
+	@scripts/test.sh
+
+lint: setup ## Format, lints and documents only
+	@scripts/lint.sh
+
+fuzz: setup ## Fuzz the trace reader and the machine profiles (FUZZ_SECONDS=30 each)
+	@scripts/fuzz.sh
+
+bench: setup ## Measure what SPECIFICATION.md promises
+	cargo bench --workspace --bench '*'
+
+clean: ## Remove everything that was built
+	cargo clean
+	rm -rf build fuzz/target fuzz/corpus fuzz/artifacts

@@ -1,0 +1,78 @@
+//! `policies`, `machines` and `workloads`: names, explanations and JSON.
+
+use serde_json::Value;
+
+use crate::support::isotherm;
+
+/// Names that scripts rely on.
+const POLICIES: [&str; 7] = ["first-touch", "all-fast", "all-slow", "lru", "freqtier", "oracle", "belady"];
+const WORKLOADS: [&str; 3] = ["masim", "gups", "cachelib-cdn"];
+const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
+
+fn names(value: &Value) -> Vec<&str> {
+    let entries = value.as_array().expect("a list");
+    entries.iter().map(|entry| entry["name"].as_str().expect("a name")).collect()
+}
+
+#[test]
+fn every_listing_holds_the_stable_names_as_text_and_as_json() {
+    for (verb, expected) in [("policies", &POLICIES[..]), ("workloads", &WORKLOADS), ("machines", &MACHINES)]
+    {
+        let table = isotherm(&[verb]).ok();
+        let json = isotherm(&[verb, "--json"]).json();
+        let listed = names(&json);
+        for name in expected {
+            assert!(table.lines().any(|line| line.trim_start().starts_with(name)), "{verb}: {name}\n{table}");
+            assert!(listed.contains(name), "{verb}: {name}: {listed:?}");
+        }
+    }
+}
+
+#[test]
+fn every_name_is_explained_as_text_and_as_json() {
+    for (verb, all) in [("policies", &POLICIES[..]), ("workloads", &WORKLOADS), ("machines", &MACHINES)] {
+        for name in all {
+            assert!(isotherm(&[verb, name]).ok().lines().count() >= 3, "{verb} {name}");
+            let json = isotherm(&[verb, name, "--json"]).json();
+            assert_eq!(json["name"], *name);
+        }
+    }
+}
+
+#[test]
+fn parameters_come_with_default_and_source() {
+    let text = isotherm(&["policies", "freqtier"]).ok();
+    for word in ["parameter", "default", "source", "batch", "100000"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let json = isotherm(&["policies", "freqtier", "--json"]).json();
+    assert!(json["parameters"].as_object().is_some_and(|parameters| parameters.len() > 10));
+}
+
+#[test]
+fn machine_numbers_come_with_their_sources() {
+    let json = isotherm(&["machines", "pact", "--json"]).json();
+    let numbers = json["numbers"].as_array().expect("numbers");
+    let latency = numbers.iter().find(|number| number["path"] == "tier.1.latency").expect("a latency");
+    assert_eq!(latency["value"], "190ns");
+    assert!(numbers.iter().all(|number| number["source"].as_str().is_some_and(|source| !source.is_empty())));
+}
+
+#[test]
+fn a_workload_is_explained_with_the_settings_in_force() {
+    let arguments = ["workloads", "gups", "--set", "gups.footprint=1M", "--json"];
+    let json = isotherm(&arguments).json();
+    assert_eq!(json["name"], "gups");
+    assert!(json["footprint_bytes"].as_u64().is_some_and(|bytes| bytes > 0));
+}
+
+#[test]
+fn listings_end_quietly_when_nobody_reads_on() {
+    let output = std::process::Command::new("sh")
+        .args(["-c", "\"$0\" policies freqtier | true; \"$0\" policies | head -1"])
+        .arg(env!("CARGO_BIN_EXE_isotherm"))
+        .output()
+        .expect("a shell");
+    assert_eq!(String::from_utf8_lossy(&output.stderr), "");
+    assert!(!output.stdout.is_empty());
+}

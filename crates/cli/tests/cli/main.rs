@@ -1,0 +1,10 @@
+//! The `isotherm` binary from end to end: exit codes, what goes to which stream, and what is written.
+
+mod bad_input;
+mod generated;
+mod golden;
+mod listings;
+mod record;
+mod simulate;
+mod support;
+mod traces;

@@ -1,0 +1,112 @@
+//! Defines how the tests run the binary, and small inputs.
+
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+
+use serde_json::Value;
+use tempfile::TempDir;
+
+/// A small run of the cache workload: `--set` values, after the workload's name.
+pub(crate) const SMALL_CACHE: [&str; 4] =
+    ["--set", "cachelib-cdn.footprint=32M", "--set", "cachelib-cdn.operations=20000"];
+
+/// What a run of the binary left.
+#[derive(Debug)]
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: String,
+    pub(crate) err: String,
+}
+
+impl From<Output> for Ran {
+    fn from(output: Output) -> Self {
+        let text = |bytes| String::from_utf8(bytes).expect("output in UTF-8");
+        Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
+    }
+}
+
+impl Ran {
+    /// Standard output of a run that succeeded.
+    #[track_caller]
+    pub(crate) fn ok(self) -> String {
+        assert_eq!(self.code, Some(0), "{}", self.err);
+        self.out
+    }
+
+    /// The same as JSON.
+    #[track_caller]
+    pub(crate) fn json(self) -> Value {
+        serde_json::from_str(&self.ok()).expect("standard output is JSON")
+    }
+
+    /// The one line on standard error of a run that was refused with `code`.
+    #[track_caller]
+    pub(crate) fn refused(self, code: i32) -> String {
+        assert_eq!(self.code, Some(code), "{self:?}");
+        assert_eq!(self.out, "", "nothing on standard output");
+        let line = self.err.strip_suffix('\n').expect("a whole line");
+        assert!(line.starts_with("isotherm: ") && !line.contains('\n'), "one line of ours: {line}");
+        assert!(line.len() < 800, "a readable line: {line}");
+        line.to_owned()
+    }
+}
+
+/// The binary with arguments, without input, ready for changes.
+pub(crate) fn command<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
+    command.args(arguments).stdin(Stdio::null());
+    command
+}
+
+/// Runs the binary.
+pub(crate) fn isotherm<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Ran {
+    command(arguments).output().expect("the binary starts").into()
+}
+
+/// A temporary folder, and paths in it as text.
+pub(crate) struct Folder(TempDir);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        Self(TempDir::new().expect("a temporary folder"))
+    }
+
+    pub(crate) fn path(&self) -> &Path {
+        self.0.path()
+    }
+
+    /// The path of `name` in it.
+    pub(crate) fn at(&self, name: &str) -> String {
+        self.0.path().join(name).display().to_string()
+    }
+
+    /// Writes a file and returns its path.
+    pub(crate) fn file(&self, name: &str, content: impl AsRef<[u8]>) -> String {
+        std::fs::write(self.0.path().join(name), content).expect("a file is written");
+        self.at(name)
+    }
+
+    /// Exports a small trace and returns its path.
+    pub(crate) fn trace(&self) -> String {
+        let path = self.at("small.trace");
+        let mut arguments = vec!["workloads", "cachelib-cdn", "--export", &path];
+        arguments.extend(SMALL_CACHE);
+        arguments.extend(["--max-accesses", "50k"]);
+        isotherm(&arguments).ok();
+        path
+    }
+
+    /// Compiles a C program of these tests and returns its path.
+    pub(crate) fn compile(&self, name: &str) -> String {
+        let program = self.at(name);
+        let source = data(&format!("{name}.c"));
+        let status = Command::new("cc").args(["-O1", "-o", &program]).arg(source).status();
+        assert!(status.expect("cc is missing: run `make setup`").success());
+        program
+    }
+}
+
+/// A file that is committed beside these tests.
+pub(crate) fn data(name: &str) -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data").join(name)
+}

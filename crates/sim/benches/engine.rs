@@ -1,0 +1,92 @@
+//! The engine end to end on one thread: a trace in memory -> FreqTier -> simulated tiers, in accesses a second; and how
+//! fast rows become such a stream.
+//!
+//! The rows are the first misses of workloads at a small size: `cachelib-cdn`, whose objects are read in bursts, and
+//! `gups`, whose every access is to another page. The time of a run is its own (`wall_s` of its result), without the
+//! bounds, which all policies of a simulation share.
+
+#![allow(missing_docs, reason = "criterion's macros")]
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+use std::time::Duration;
+
+use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
+use isotherm_core::PageSize;
+use isotherm_core::parameters::Scale;
+use isotherm_sim::{Experiment, FastSize, Input, Profile, Stream, StreamBuilder, simulate};
+use isotherm_trace::Rows;
+use isotherm_workloads::{Limits, MissRecorder};
+
+/// Accesses of a stream.
+const ACCESSES: u64 = 8_000_000;
+/// The footprint of FreqTier's workload in bytes (Table I), for which the policy's defaults are made.
+const REFERENCE_FOOTPRINT: f64 = 267e9;
+/// Its threads (section VI-C).
+const REFERENCE_THREADS: f64 = 16.0;
+
+/// The first misses of a workload, in chunks.
+fn misses(name: &str) -> Vec<Rows> {
+    let workload = isotherm_workloads::find(name).expect("a known workload");
+    let program = workload.build(&workload.parameters(), 1).expect("valid parameters");
+    let mut chunks = Vec::new();
+    let limits = Limits { misses: ACCESSES, accesses: u64::MAX };
+    let cache = workload.cache(program.footprint());
+    let mut recorder = MissRecorder::new(cache, limits, |rows: &mut Rows| {
+        chunks.push(std::mem::take(rows));
+        ControlFlow::Continue(())
+    });
+    program.run(&mut recorder);
+    recorder.finish();
+    chunks
+}
+
+fn stream(chunks: &[Rows]) -> Stream {
+    let mut builder = StreamBuilder::new(PageSize::Base);
+    chunks.iter().for_each(|rows| builder.append(rows));
+    builder.finish("bench").expect("rows")
+}
+
+/// The time that `runs` runs of FreqTier take at 1:8, one after another.
+fn replay(input: &Input, profile: &Profile, runs: u64) -> Duration {
+    let freqtier = isotherm_policies::find("freqtier").expect("a known policy");
+    let footprint = REFERENCE_FOOTPRINT / input.stream.footprint().0 as f64;
+    let experiment = Experiment {
+        policies: (0..runs).map(|_| (freqtier, freqtier.parameters())).collect(),
+        sizes: vec![FastSize::parse("1:8").expect("a ratio")],
+        machine: profile.summary(),
+        profile,
+        seed: 1,
+        scale: Scale { footprint, time: footprint * input.stream.threads as f64 / REFERENCE_THREADS },
+        version: "bench",
+    };
+    let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");
+    let report = alone.install(|| simulate(input, &experiment, &|| ())).expect("a valid experiment");
+    report.runs.iter().map(|run| Duration::from_secs_f64(run.wall_s)).sum()
+}
+
+fn engine(criterion: &mut Criterion) {
+    let profile = Profile::builtin("freqtier-cxl1").expect("a built-in machine");
+    for name in ["cachelib-cdn", "gups"] {
+        let chunks = misses(name);
+        let mut group = criterion.benchmark_group(name);
+        group.sampling_mode(SamplingMode::Flat).sample_size(10).warm_up_time(Duration::from_millis(1));
+        group.throughput(Throughput::Elements(chunks.iter().map(|rows| rows.len() as u64).sum()));
+        group.bench_function("stream", |bencher| bencher.iter(|| stream(&chunks)));
+        let input = Input {
+            name: name.into(),
+            workload: true,
+            parameters: None,
+            provenance: BTreeMap::new(),
+            stream: stream(&chunks),
+            ranges: Vec::new(),
+        };
+        group.bench_function("freqtier", |bencher| {
+            bencher.iter_custom(|runs| replay(&input, &profile, runs));
+        });
+        group.finish();
+    }
+}
+
+criterion_group!(benches, engine);
+criterion_main!(benches);

@@ -1,0 +1,9 @@
+#!/usr/bin/env bash
+# Format, lints and documentation, all without a warning.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+cargo fmt --all --check
+cargo clippy --workspace --all-targets -- -D warnings
+RUSTDOCFLAGS="-D warnings" cargo doc --workspace --no-deps --document-private-items --quiet
+(cd fuzz && cargo fmt --check)

@@ -1,0 +1,56 @@
+#!/usr/bin/env bash
+# Installs what building, demo and tests need on Debian or Ubuntu. Says nothing and is quick when nothing is missing.
+#
+#   scripts/setup.sh [demo|all]    what the demo needs, or everything (the default)
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+demo_packages=(gcc libc6-dev libjs-chart.js qemu-user sqlite3)
+test_packages=(chromium g++ make python3-venv redis-server)
+
+fail() {
+    echo "setup: $*" >&2
+    exit 1
+}
+
+installed() {
+    [ "$(dpkg-query -W -f='${db:Status-Status}' "$1" 2>/dev/null)" = installed ]
+}
+
+install_packages() {
+    local missing=() package
+    for package in "$@"; do
+        installed "$package" || missing+=("$package")
+    done
+    [ ${#missing[@]} -gt 0 ] || return 0
+    local as_root=()
+    if [ "$(id -u)" -ne 0 ]; then
+        command -v sudo >/dev/null || fail "run as root, or install by hand: apt-get install ${missing[*]}"
+        as_root=(sudo)
+    fi
+    echo "setup: installing ${missing[*]}"
+    "${as_root[@]}" apt-get update -q
+    "${as_root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends "${missing[@]}"
+}
+
+# A Python that reads traces as users' tools do.
+make_venv() {
+    local stamp=build/venv/requirements.txt
+    cmp -s scripts/requirements.txt "$stamp" && return 0
+    echo "setup: making build/venv with $(tr '\n' ' ' <scripts/requirements.txt)"
+    python3 -m venv build/venv
+    build/venv/bin/pip install --quiet --disable-pip-version-check -r scripts/requirements.txt
+    cp scripts/requirements.txt "$stamp"
+}
+
+command -v cargo >/dev/null || fail "cargo is missing: install Rust 1.90 or newer, for example with rustup"
+command -v apt-get >/dev/null || fail "this script knows Debian and Ubuntu; install ${demo_packages[*]} ${test_packages[*]} in your way"
+install_packages "${demo_packages[@]}"
+case "${1:-all}" in
+demo) ;;
+all)
+    install_packages "${test_packages[@]}"
+    make_venv
+    ;;
+*) fail "expected 'demo' or 'all', not '$1'" ;;
+esac

@@ -1,0 +1,16 @@
+#!/usr/bin/env bash
+# Everything that must hold before a change is merged: format, lints, documents, all tests, a short fuzz run.
+set -euo pipefail
+cd "$(dirname "$0")/.."
+
+step() {
+    echo
+    echo "== $* (after $SECONDS s)"
+    "$@"
+}
+
+step scripts/lint.sh
+step cargo test --workspace --no-fail-fast
+step env FUZZ_SECONDS="${FUZZ_SECONDS:-10}" scripts/fuzz.sh
+echo
+echo "== all passed in $SECONDS s"
