@@ -23,7 +23,7 @@ record() {
     echo "   (under QEMU's emulation: about half a minute)"
     rm -rf "$trace" "$trace.inputs"
     # A small cache for a small program: a server's of 24 MB stands before hundreds of gigabytes.
-    "$isotherm" record --cache 512K --output "$trace" -- sqlite3 :memory: ".read $query" >"$folder/shop.txt"
+    "$isotherm" record --cache 512K --no-aslr --output "$trace" -- sqlite3 :memory: ".read $query" >"$folder/shop.txt"
     # Only now: a recording that was cut short is not used again.
     inputs >"$trace.inputs"
 }
