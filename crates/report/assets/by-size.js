@@ -106,7 +106,7 @@ const slowdown = {
   title: "time / time with all memory fast",
   value: (run) => run.slowdown,
   format: (value) => (value === null ? "-" : value.toFixed(2)),
-  tick: (value) => value.toFixed(1),
+  tick: (value) => value.toFixed(2),
   range: { grace: "5%" },
   limits: (data) => [
     ["all-slow", boundRuns(data, "all-slow", (run) => run.slowdown), [1, 5]],
