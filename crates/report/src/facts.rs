@@ -76,7 +76,7 @@ fn beats_oracle(report: &Report) -> Option<String> {
     let describe = |run: &RunResult| {
         format!("{} ({} against {})", run_name(run), percent(run.hit_ratio), percent(run.oracle_hit_ratio))
     };
-    let names = named(report, |run| run.beats_oracle && run.policy != "belady", describe)?;
+    let names = named(report, |run| run.beats_oracle, describe)?;
     Some(format!(
         "More hits than the interval oracle: {names}. The oracle knows the future but keeps one placement for a whole \
          interval; where misses come in bursts, moving pages inside an interval serves more. No policy passes belady."

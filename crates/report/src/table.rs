@@ -88,7 +88,7 @@ fn head(report: &Report) -> String {
 }
 
 fn row(run: &RunResult) -> [String; 14] {
-    let mark = if run.beats_oracle && run.policy != "belady" { "*" } else { "" };
+    let mark = if run.beats_oracle { "*" } else { "" };
     let lost =
         if run.samples_lost > 0 { format!(" ({} lost)", count(run.samples_lost)) } else { String::new() };
     [

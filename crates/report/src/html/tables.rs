@@ -46,7 +46,7 @@ pub(super) fn runs(report: &Report) -> String {
 
 fn run_row(run: &RunResult) -> Vec<String> {
     let stalls: Vec<_> = run.stall_ns.iter().take(8).map(ToString::to_string).collect();
-    let mark = if run.beats_oracle && run.policy != "belady" { "*" } else { "" };
+    let mark = if run.beats_oracle { "*" } else { "" };
     vec![
         run.policy.clone(),
         shortened(&run.fast, 20),

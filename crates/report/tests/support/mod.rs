@@ -222,7 +222,7 @@ fn run(
         oracle_load_hit_ratio: oracle,
         oracle_steady_load_hit_ratio: oracle,
         belady_hit_ratio: belady,
-        beats_oracle: policy != "all-fast" && hit_ratio > oracle,
+        beats_oracle: !["all-fast", "belady"].contains(&policy) && hit_ratio > oracle,
         slowdown: modelled as f64 / 5e9,
         modelled_ns: Nanos(modelled),
         stall_ns: vec![Nanos(1_900_000_000), Nanos(modelled / 3)],
