@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 use isotherm_core::PageSize;
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_policies::{Entry, find};
-use isotherm_sim::{Access, Experiment, FastSize, Input, Profile, Report, Stream, simulate};
+use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Profile, Report, Stream, simulate};
 
 /// Sets numbers of a machine.
 pub fn machine(settings: &[(&str, &str)]) -> Profile {
@@ -89,6 +89,7 @@ pub fn run_entries(
         profile,
         seed: 1,
         scale: Scale { footprint: scale, time: scale },
+        intervals: INTERVALS,
         version: "test",
     };
     simulate(input, &experiment, &|| ()).expect("a valid experiment")
