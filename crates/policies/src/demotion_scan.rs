@@ -1,14 +1,32 @@
-//! Algorithm 2 (FreqTier, sections IV-C and V-B 1, Fig. 7): a linear scan for cold pages that goes on where it stopped.
+//! Defines the scan for cold pages: linear over the address space, going on where it stopped, between two watermarks
+//! (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the policy says.
 
-use isotherm_core::{Move, PageId, Plan, TierId, View, Work};
-use isotherm_trackers::Tracker;
+use isotherm_core::{Move, PageId, TierId, View, Work};
 
-use super::threshold::HotThreshold;
 use crate::round::Round;
+
+/// The two watermarks of free pages in the fast tier.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Watermarks {
+    /// PROMO_WMARK: with fewer free, pages are demoted.
+    pub(crate) promote: u64,
+    /// DEMOTE_WMARK: until more than these are free; at least the other.
+    pub(crate) demote: u64,
+}
+
+impl Watermarks {
+    /// Pages to demote with `free` pages free, of which promotions lacked `refused` just before.
+    pub(crate) fn wanted(self, free: u64, refused: u64) -> u64 {
+        if free >= self.promote && refused == 0 {
+            return 0;
+        }
+        (self.demote + 1).saturating_sub(free).max(refused)
+    }
+}
 
 /// How a scan ended.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Scan {
+pub(crate) enum Scan {
     /// It found as many cold pages as were wanted.
     Enough,
     /// It went once around the address space and found fewer.
@@ -19,43 +37,43 @@ pub(super) enum Scan {
 
 /// The scan's place in the address space, and its buffers.
 #[derive(Debug, Clone)]
-pub(super) struct DemotionScan {
+pub(crate) struct DemotionScan {
     /// LastScannedPage: where the next scan begins.
     cursor: PageId,
     /// Pages read from the page table at once.
     batch: usize,
     found: Vec<(PageId, TierId)>,
     fast: Vec<u32>,
-    counts: Vec<u32>,
 }
 
 impl DemotionScan {
     /// A scan from the start of the address space, in batches of `batch` pages.
-    pub(super) fn new(batch: usize) -> Self {
-        Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new(), counts: Vec::new() }
+    pub(crate) fn new(batch: usize) -> Self {
+        Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new() }
     }
 
     /// Puts the cursor where a test wants it.
     #[cfg(test)]
-    pub(super) fn begin_at(&mut self, page: PageId) {
+    pub(crate) fn begin_at(&mut self, page: PageId) {
         self.cursor = page;
     }
 
     /// The memory of the buffers.
-    pub(super) fn bytes(&self) -> usize {
-        self.found.capacity() * size_of::<(PageId, TierId)>()
-            + (self.fast.capacity() + self.counts.capacity()) * size_of::<u32>()
+    pub(crate) fn bytes(&self) -> usize {
+        self.found.capacity() * size_of::<(PageId, TierId)>() + self.fast.capacity() * size_of::<u32>()
     }
 
     /// Plans to demote `wanted` cold pages of the fast tier, going once around the address space at most.
-    pub(super) fn run(
+    ///
+    /// `choose` gets fast pages in address order and appends moves of the cold ones, at most as many as it is told; what
+    /// lies behind the last of these it must leave alone, for the next scan begins there.
+    pub(crate) fn run(
         &mut self,
         wanted: u64,
-        filter: &dyn Tracker,
-        threshold: &HotThreshold,
         view: &mut dyn View,
-        plan: &mut Plan,
+        moves: &mut Vec<Move>,
         work: &mut Work,
+        mut choose: impl FnMut(&[u32], u64, &mut Vec<Move>, &mut Work),
     ) -> Scan {
         let (mut round, mut left) = (Round::from(self.cursor), wanted);
         while left > 0 && !round.is_complete() {
@@ -64,42 +82,21 @@ impl DemotionScan {
             self.found.retain(|&(page, _)| round.is_new(page));
             round.proceed(next);
             self.cursor = round.cursor();
-            left -= self.demote_cold(left, filter, threshold, plan, work);
+            self.fast.clear();
+            self.fast
+                .extend(self.found.iter().filter(|entry| entry.1 == TierId::FAST).map(|entry| entry.0.0));
+            work.operations += self.found.len() as u64;
+            let before = moves.len();
+            choose(&self.fast, left, moves, work);
+            left -= (moves.len() - before) as u64;
+            if let (0, Some(last)) = (left, moves.last()) {
+                self.cursor = PageId(last.page.0 + 1);
+            }
         }
         match left {
             0 => Scan::Enough,
             _ if left == wanted => Scan::Empty,
             _ => Scan::Short,
         }
-    }
-
-    /// Looks the batch's fast pages up and plans to demote the cold ones, at most `limit`; returns how many. Behind the
-    /// last of them it puts the cursor.
-    fn demote_cold(
-        &mut self,
-        limit: u64,
-        filter: &dyn Tracker,
-        threshold: &HotThreshold,
-        plan: &mut Plan,
-        work: &mut Work,
-    ) -> u64 {
-        self.fast.clear();
-        self.fast.extend(self.found.iter().filter(|entry| entry.1 == TierId::FAST).map(|entry| entry.0.0));
-        filter.get_batch(&self.fast, &mut self.counts);
-        work.operations += self.found.len() as u64;
-        work.touches += self.fast.len() as u64 * u64::from(filter.lines());
-        let mut demoted = 0;
-        for (&page, &count) in self.fast.iter().zip(&self.counts) {
-            if threshold.is_hot(PageId(page), count) {
-                continue;
-            }
-            plan.moves.push(Move { page: PageId(page), to: TierId::FAST.slower() });
-            demoted += 1;
-            if demoted == limit {
-                self.cursor = PageId(page + 1);
-                break;
-            }
-        }
-        demoted
     }
 }

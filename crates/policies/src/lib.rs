@@ -4,8 +4,11 @@
 
 #![forbid(unsafe_code)]
 
+mod demotion_scan;
+mod filter_shape;
 mod first_touch;
 mod freqtier;
+mod hot_threshold;
 mod lru;
 pub mod registry;
 mod round;

@@ -2,7 +2,7 @@
 //!
 //! A new policy is its own file, one entry here and one row in `docs/policies.md` (a test compares the two).
 
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
@@ -76,6 +76,8 @@ pub struct Entry {
     pub kind: Kind,
     /// Its parameters.
     pub specs: &'static [Spec],
+    /// Other sets of defaults for them, chosen by `NAME.preset`.
+    pub presets: &'static [Preset],
     /// One or two sentences: what it does.
     pub help: &'static str,
 }
@@ -83,7 +85,7 @@ pub struct Entry {
 impl Entry {
     /// Its parameters at their defaults.
     pub fn parameters(&self) -> Parameters {
-        Parameters::new(self.name, self.specs)
+        Parameters::with_presets(self.name, self.specs, self.presets)
     }
 }
 
@@ -99,6 +101,7 @@ pub static ALL: &[Entry] = &[
         maturity: TESTED,
         kind: Kind::Policy(first_touch::build),
         specs: &[],
+        presets: &[],
         help: "Pages stay where they were allocated: in the fast tier while it has room.",
     },
     Entry {
@@ -108,6 +111,7 @@ pub static ALL: &[Entry] = &[
         maturity: TESTED,
         kind: Kind::Policy(lru::build),
         specs: lru::SPECS,
+        presets: &[],
         help: "Promotes every sampled page and demotes the least recently sampled ones.",
     },
     Entry {
@@ -117,6 +121,7 @@ pub static ALL: &[Entry] = &[
         maturity: TESTED,
         kind: Kind::Policy(freqtier::build),
         specs: freqtier::SPECS,
+        presets: &[],
         help: "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
                follows the distribution, and stops sampling while the hit ratio is stable.",
     },
@@ -127,6 +132,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::AllFast),
         specs: &[],
+        presets: &[],
         help: "Everything in a fast tier that is large enough: what slowdown is measured against.",
     },
     Entry {
@@ -136,6 +142,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::AllSlow),
         specs: &[],
+        presets: &[],
         help: "Everything in the slowest tier.",
     },
     Entry {
@@ -145,6 +152,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::Oracle),
         specs: &[],
+        presets: &[],
         help: "The best placement of each interval, known in advance and moved for free.",
     },
     Entry {
@@ -154,6 +162,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::Belady),
         specs: &[],
+        presets: &[],
         help: "The most hits that any placement can have, moving a page at each access.",
     },
 ];
