@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru};
+use crate::{first_touch, freqtier, hybridtier, lru};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -126,6 +126,17 @@ pub static ALL: &[Entry] = &[
                follows the distribution, and stops sampling while the hit ratio is stable.",
     },
     Entry {
+        name: "hybridtier",
+        title: "HybridTier",
+        paper: "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)",
+        maturity: TESTED,
+        kind: Kind::Policy(hybridtier::build),
+        specs: hybridtier::SPECS,
+        presets: hybridtier::PRESETS,
+        help: "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the last \
+               seconds: promotes what either calls hot, demotes what neither does, the rest after a second look.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -212,6 +223,8 @@ fn edit_distance(from: &str, to: &str) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::parameters::PRESET_KEY;
+
     use super::*;
 
     #[test]
@@ -238,13 +251,21 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "oracle"]);
+        assert_eq!(
+            names,
+            ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "hybridtier", "lru", "oracle"]
+        );
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 
     #[test]
     fn every_policy_is_built_from_its_defaults_and_says_where_each_comes_from() {
         let setup = Setup { pages: 4096, fast: Pages(512), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        let with_preset = |entry: &Entry, preset| {
+            let mut parameters = entry.parameters();
+            parameters.set(PRESET_KEY, preset).expect("it is listed");
+            parameters
+        };
         for entry in ALL {
             let parameters = entry.parameters();
             for (spec, _) in parameters.iter() {
@@ -252,6 +273,12 @@ mod tests {
             }
             if let Kind::Policy(build) = entry.kind {
                 build(&parameters, &setup).expect(entry.name);
+                for preset in entry.presets {
+                    assert!(
+                        !preset.source.is_empty() && !preset.help.is_empty() && !preset.values.is_empty()
+                    );
+                    build(&with_preset(entry, preset.name), &setup).expect(preset.name);
+                }
             }
         }
     }
