@@ -59,7 +59,10 @@ fn explain(entry: &Entry, as_json: bool) -> Result<(), Failure> {
         _ => parameter_table(parameters.iter()),
     };
     let presets = preset_lines(entry.name, &parameters);
-    print(&format!("{} ({})\n{}\n{}\n\n{table}{presets}", entry.title, entry.maturity, entry.paper, entry.help))
+    print(&format!(
+        "{} ({})\n{}\n{}\n\n{table}{presets}",
+        entry.title, entry.maturity, entry.paper, entry.help
+    ))
 }
 
 /// The preset in force, and what the others would change; nothing where there are none.
