@@ -4,8 +4,12 @@
 
 #![forbid(unsafe_code)]
 
+mod demotion_scan;
+mod filter_shape;
 mod first_touch;
 mod freqtier;
+mod hot_threshold;
+mod hybridtier;
 mod lru;
 pub mod registry;
 mod round;
@@ -14,5 +18,6 @@ mod test_view;
 
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
+pub use hybridtier::HybridTier;
 pub use lru::Lru;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};

@@ -2,11 +2,11 @@
 //!
 //! A new policy is its own file, one entry here and one row in `docs/policies.md` (a test compares the two).
 
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru};
+use crate::{first_touch, freqtier, hybridtier, lru};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -76,6 +76,8 @@ pub struct Entry {
     pub kind: Kind,
     /// Its parameters.
     pub specs: &'static [Spec],
+    /// Other sets of defaults for them, chosen by `NAME.preset`.
+    pub presets: &'static [Preset],
     /// One or two sentences: what it does.
     pub help: &'static str,
 }
@@ -83,7 +85,7 @@ pub struct Entry {
 impl Entry {
     /// Its parameters at their defaults.
     pub fn parameters(&self) -> Parameters {
-        Parameters::new(self.name, self.specs)
+        Parameters::with_presets(self.name, self.specs, self.presets)
     }
 }
 
@@ -99,6 +101,7 @@ pub static ALL: &[Entry] = &[
         maturity: TESTED,
         kind: Kind::Policy(first_touch::build),
         specs: &[],
+        presets: &[],
         help: "Pages stay where they were allocated: in the fast tier while it has room.",
     },
     Entry {
@@ -108,6 +111,7 @@ pub static ALL: &[Entry] = &[
         maturity: TESTED,
         kind: Kind::Policy(lru::build),
         specs: lru::SPECS,
+        presets: &[],
         help: "Promotes every sampled page and demotes the least recently sampled ones.",
     },
     Entry {
@@ -117,8 +121,20 @@ pub static ALL: &[Entry] = &[
         maturity: TESTED,
         kind: Kind::Policy(freqtier::build),
         specs: freqtier::SPECS,
+        presets: &[],
         help: "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
                follows the distribution, and stops sampling while the hit ratio is stable.",
+    },
+    Entry {
+        name: "hybridtier",
+        title: "HybridTier",
+        paper: "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)",
+        maturity: TESTED,
+        kind: Kind::Policy(hybridtier::build),
+        specs: hybridtier::SPECS,
+        presets: hybridtier::PRESETS,
+        help: "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the last \
+               seconds: promotes what either calls hot, demotes what neither does, the rest after a second look.",
     },
     Entry {
         name: "all-fast",
@@ -127,6 +143,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::AllFast),
         specs: &[],
+        presets: &[],
         help: "Everything in a fast tier that is large enough: what slowdown is measured against.",
     },
     Entry {
@@ -136,6 +153,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::AllSlow),
         specs: &[],
+        presets: &[],
         help: "Everything in the slowest tier.",
     },
     Entry {
@@ -145,6 +163,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::Oracle),
         specs: &[],
+        presets: &[],
         help: "The best placement of each interval, known in advance and moved for free.",
     },
     Entry {
@@ -154,6 +173,7 @@ pub static ALL: &[Entry] = &[
         maturity: COMPUTED,
         kind: Kind::Bound(Bound::Belady),
         specs: &[],
+        presets: &[],
         help: "The most hits that any placement can have, moving a page at each access.",
     },
 ];
@@ -179,6 +199,8 @@ pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::parameters::PRESET_KEY;
+
     use super::*;
 
     #[test]
@@ -195,13 +217,21 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "oracle"]);
+        assert_eq!(
+            names,
+            ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "hybridtier", "lru", "oracle"]
+        );
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 
     #[test]
     fn every_policy_is_built_from_its_defaults_and_says_where_each_comes_from() {
         let setup = Setup { pages: 4096, fast: Pages(512), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        let with_preset = |entry: &Entry, preset| {
+            let mut parameters = entry.parameters();
+            parameters.set(PRESET_KEY, preset).expect("it is listed");
+            parameters
+        };
         for entry in ALL {
             let parameters = entry.parameters();
             for (spec, _) in parameters.iter() {
@@ -209,6 +239,12 @@ mod tests {
             }
             if let Kind::Policy(build) = entry.kind {
                 build(&parameters, &setup).expect(entry.name);
+                for preset in entry.presets {
+                    assert!(
+                        !preset.source.is_empty() && !preset.help.is_empty() && !preset.values.is_empty()
+                    );
+                    build(&with_preset(entry, preset.name), &setup).expect(preset.name);
+                }
             }
         }
     }

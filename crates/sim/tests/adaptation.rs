@@ -1,4 +1,5 @@
-//! FreqTier on the simulator when the hot set moves: monitoring notices, and the new hot set is found (section VII-D).
+//! Policies on the simulator when the hot set moves. FreqTier: monitoring notices, and the new hot set is found (section
+//! VII-D). HybridTier: it is found, and what was hot leaves (section 3.1).
 
 mod support;
 
@@ -15,19 +16,23 @@ const DETECTION_NS: f64 = 30e9 / SCALE;
 const MONITORING: f64 = 3.0;
 
 /// 90 % of accesses to 400 pages, which move once at mid-run, 10 % to all.
-fn moving_hot_set() -> Vec<Interval> {
+fn moving_hot_set(policy: &str) -> Vec<Interval> {
     let mut random = numbers(11, 1 << 30);
     let page = move |index: u32| {
         let hot_start = if index < ACCESSES / 2 { PAGES / 2 } else { PAGES / 4 };
         if random().is_multiple_of(10) { random() % PAGES } else { hot_start + random() % HOT }
     };
     let accesses = stream((0..ACCESSES).map(page), PAGES, 20, 1);
-    run(&input(accesses), &plain_machine(), &["freqtier"], &["20%"], SCALE).runs.remove(0).timeline
+    run(&input(accesses), &plain_machine(), &[policy], &["20%"], SCALE).runs.remove(0).timeline
+}
+
+fn hits(interval: &Interval) -> f64 {
+    interval.hits as f64 / interval.accesses as f64
 }
 
 #[test]
 fn monitoring_is_left_within_thirty_seconds_after_the_hot_set_moved() {
-    let timeline = moving_hot_set();
+    let timeline = moving_hot_set("freqtier");
     let level = |interval: &Interval| interval.gauges["sampling-level"];
     let before = &timeline[48];
     assert_eq!(level(before), MONITORING, "by mid-run the hit ratio is stable");
@@ -36,7 +41,25 @@ fn monitoring_is_left_within_thirty_seconds_after_the_hot_set_moved() {
         timeline[50..].iter().find(|interval| level(interval) < MONITORING).expect("monitoring is left");
     let delay = left.end_ns.0 as f64 - moved;
     assert!(delay <= DETECTION_NS, "noticed after {} s of the paper's time", delay * SCALE / 1e9);
-    let hits = |interval: &Interval| interval.hits as f64 / interval.accesses as f64;
     assert!(hits(&timeline[50]) < 0.5 * hits(before), "the move was felt");
     assert!(hits(&timeline[99]) > 0.97 * hits(before), "{} after {}", hits(&timeline[99]), hits(before));
+}
+
+/// HybridTier's counts of samples divided by 16,000, as this footprint of 16 MiB wants; times are by 1000, as it has one
+/// thread for the paper's 16.
+const HYBRIDTIER: &str = "hybridtier:batch=64,momentum_cooling=64,frequency_cooling=5000";
+
+/// Intervals after the move until hits are back to 97 % of what they were.
+fn intervals_to_adapt(timeline: &[Interval]) -> usize {
+    let before = hits(&timeline[48]);
+    assert!(before > 0.85, "the first hot set was found: {before}");
+    assert!(hits(&timeline[50]) < 0.9 * before, "the move was felt: {}", hits(&timeline[50]));
+    timeline[50..].iter().position(|interval| hits(interval) > 0.97 * before).expect("it adapts")
+}
+
+#[test]
+fn hybridtier_follows_the_hot_set() {
+    let timeline = moving_hot_set(HYBRIDTIER);
+    let adapted = intervals_to_adapt(&timeline);
+    assert!(adapted <= 2, "after {adapted} of 50 intervals");
 }

@@ -71,6 +71,18 @@ fn settings_for_nobody_or_with_impossible_values_are_refused() {
 }
 
 #[test]
+fn unknown_presets_are_answered_with_those_there_are() {
+    let folder = Folder::new();
+    let trace = folder.trace();
+    let line = refused(&trace, &["--policy", "hybridtier", "--set", "hybridtier.preset=artefact"]);
+    contains(&line, &["hybridtier.preset", "artefact", "default, artifact"]);
+    contains(
+        &refused(&trace, &["--policy", "freqtier", "--set", "freqtier.preset=x"]),
+        &["no parameter 'preset'"],
+    );
+}
+
+#[test]
 fn what_is_no_trace_is_refused() {
     let folder = Folder::new();
     let trace = folder.trace();

@@ -5,7 +5,8 @@ use serde_json::Value;
 use crate::support::isotherm;
 
 /// Names that scripts rely on.
-const POLICIES: [&str; 7] = ["first-touch", "all-fast", "all-slow", "lru", "freqtier", "oracle", "belady"];
+const POLICIES: [&str; 8] =
+    ["first-touch", "all-fast", "all-slow", "lru", "freqtier", "hybridtier", "oracle", "belady"];
 const WORKLOADS: [&str; 3] = ["masim", "gups", "cachelib-cdn"];
 const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
@@ -47,6 +48,18 @@ fn parameters_come_with_default_and_source() {
     }
     let json = isotherm(&["policies", "freqtier", "--json"]).json();
     assert!(json["parameters"].as_object().is_some_and(|parameters| parameters.len() > 10));
+}
+
+#[test]
+fn presets_are_explained_with_what_they_change_and_the_one_in_force() {
+    let text = isotherm(&["policies", "hybridtier"]).ok();
+    for word in ["preset in force: default", "--set hybridtier.preset=artifact", "momentum_cooling=1.1M"] {
+        assert!(text.contains(word), "{word}: {text}");
+    }
+    let json = isotherm(&["policies", "hybridtier", "--json"]).json();
+    assert_eq!(json["parameters"]["preset"], "default");
+    assert_eq!(json["presets"][0]["values"]["demotion_momentum"], "1");
+    assert!(!isotherm(&["policies", "freqtier"]).ok().contains("preset"), "it has none");
 }
 
 #[test]

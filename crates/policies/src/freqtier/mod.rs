@@ -6,14 +6,14 @@
 //! that are stable within 0.5 % from minute to minute. Every parameter with its source stands in `settings`.
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
-//! - Algorithm 2, demotion: `demotion`.
-//! - Dynamic hot threshold (section V-C a): `threshold`.
+//! - Algorithm 2, demotion: `demotion_scan`, beside this folder as HybridTier shares it.
+//! - Dynamic hot threshold (section V-C a): `hot_threshold`, likewise.
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
 //! - Where the paper gives no number or is ambiguous, the parameter's source says what was chosen and why: ageing
 //!   period, watermarks, the interval of monitoring.
-//! - Ties at the hot threshold are split by a hash (`threshold`); `ties=exclude` is the plain reading.
+//! - Ties at the hot threshold are split by a hash (`hot_threshold`); `ties=exclude` is the plain reading.
 //! - The hot set is fitted to the fast tier less the promotion watermark: a tier filled further is never at rest.
 //! - A batch that the tick cuts short is acted upon as it is.
 //! - A demotion scan that went round and found too little is repeated only when counts, threshold or the window have
@@ -22,10 +22,8 @@
 //!   again.
 //! - Monitoring moves nothing: with sampling off, counts say nothing new.
 
-mod demotion;
 mod intensity;
 mod settings;
-mod threshold;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -34,17 +32,14 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
+use crate::demotion_scan::{DemotionScan, Scan};
+use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
+use crate::hot_threshold::HotThreshold;
 use crate::{BuildError, Setup};
-use demotion::{DemotionScan, Scan};
 use intensity::{Intensity, Level, State};
 pub(crate) use settings::SPECS;
 use settings::Settings;
-use threshold::HotThreshold;
 
-/// Bytes of a buffered sample (section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
-/// Operations of coalescing one sample: hash, compare, count, and its share of the table's upkeep.
-const COALESCE_OPERATIONS: u64 = 6;
 /// Operations of Algorithm 1 on one page, its filter accesses apart.
 const PROMOTE_OPERATIONS: u64 = 4;
 
@@ -61,6 +56,8 @@ pub struct FreqTier {
     changes: Vec<Change>,
     /// Hot pages of the last batch that are not in the fast tier.
     hot: Vec<PageId>,
+    /// Counts of the pages that the scan looks up.
+    counts: Vec<u32>,
     /// Samples until the filter ages.
     until_ageing: u64,
     /// Promotions that found no room since the last scan.
@@ -90,11 +87,12 @@ impl FreqTier {
         let filter = settings.shape.build(settings.layout)?;
         Ok(Self {
             coalescer: Coalescer::default(),
-            threshold: HotThreshold::new(&settings, filter.maximum()),
+            threshold: HotThreshold::new(settings.threshold, filter.maximum()),
             intensity: Intensity::new(settings.window, settings.monitor_interval, settings.tolerance),
             scan: DemotionScan::new(settings.scan_batch),
             changes: Vec::new(),
             hot: Vec::new(),
+            counts: Vec::new(),
             until_ageing: settings.ageing,
             refused: 0,
             resting: false,
@@ -143,23 +141,18 @@ impl FreqTier {
 
     /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there was one.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
-        let free = view.free(TierId::FAST).0;
-        let wanted = self.room_wanted(free);
+        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
             return None;
         }
         self.refused = 0;
-        let scan = self.scan.run(wanted, &*self.filter, &self.threshold, view, plan, &mut self.work);
+        let Self { filter, threshold, counts, .. } = self;
+        let scan =
+            self.scan.run(wanted, view, &mut plan.moves, &mut self.work, |pages, limit, moves, work| {
+                choose_cold(&**filter, threshold, counts, pages, limit, moves, work);
+            });
         self.resting = scan != Scan::Enough;
         Some(scan)
-    }
-
-    /// Pages to demote with `free` pages free: below PROMO_WMARK as many as lead above DEMOTE_WMARK.
-    fn room_wanted(&self, free: u64) -> u64 {
-        if free >= self.settings.promote_mark && self.refused == 0 {
-            return 0;
-        }
-        (self.settings.demote_mark + 1).saturating_sub(free).max(self.refused)
     }
 
     /// Plans the batch's promotions as one call, as many as fit.
@@ -196,6 +189,23 @@ impl FreqTier {
             tick: self.settings.monitor_interval,
         }
     }
+}
+
+/// Looks `pages` up and demotes those that are not hot, at most `limit` (Algorithm 2).
+fn choose_cold(
+    filter: &dyn Tracker,
+    threshold: &HotThreshold,
+    counts: &mut Vec<u32>,
+    pages: &[u32],
+    limit: u64,
+    moves: &mut Vec<Move>,
+    work: &mut Work,
+) {
+    filter.get_batch(pages, counts);
+    work.touches += pages.len() as u64 * u64::from(filter.lines());
+    let cold = pages.iter().zip(&*counts).filter(|&(&page, &count)| !threshold.is_hot(PageId(page), count));
+    let cold = cold.map(|(&page, _)| Move { page: PageId(page), to: TierId::FAST.slower() });
+    moves.extend(cold.take(limit as usize));
 }
 
 impl Policy for FreqTier {
@@ -244,8 +254,9 @@ impl Policy for FreqTier {
     }
 
     fn metadata(&self) -> Bytes {
-        let buffers =
-            self.changes.capacity() * size_of::<Change>() + self.hot.capacity() * size_of::<PageId>();
+        let buffers = self.changes.capacity() * size_of::<Change>()
+            + self.hot.capacity() * size_of::<PageId>()
+            + self.counts.capacity() * size_of::<u32>();
         let structures =
             self.filter.bytes() + self.coalescer.bytes() + self.threshold.bytes() + self.scan.bytes();
         Bytes((structures + buffers) as u64 + self.settings.batch as u64 * SAMPLE_BYTES)

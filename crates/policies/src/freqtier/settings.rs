@@ -5,6 +5,9 @@ use isotherm_core::{Bytes, Nanos, PageSize, SamplingScope};
 use isotherm_trackers::{FilterShape, Layout, ShapeError};
 
 use crate::Setup;
+use crate::demotion_scan::Watermarks;
+use crate::filter_shape::filter_shape;
+use crate::hot_threshold::ThresholdSettings;
 
 /// What can be set. Sections are the paper's.
 pub(crate) const SPECS: &[Spec] = &[
@@ -205,17 +208,12 @@ pub(super) struct Settings {
     pub(super) batch: usize,
     pub(super) layout: Layout,
     pub(super) shape: FilterShape,
-    pub(super) initial_threshold: u32,
-    /// Samples before the threshold moves.
-    pub(super) warmup: u64,
-    pub(super) split_ties: bool,
+    /// Its hot set: the fast tier up to the promotion mark.
+    pub(super) threshold: ThresholdSettings,
     /// Samples between two ageings.
     pub(super) ageing: u64,
     pub(super) age_on_resume: bool,
-    /// Free pages below which pages are demoted.
-    pub(super) promote_mark: u64,
-    /// Free pages above which demotion ends; at least the promotion mark.
-    pub(super) demote_mark: u64,
+    pub(super) watermarks: Watermarks,
     pub(super) scan_batch: usize,
     /// Hz of the three levels, highest first.
     pub(super) frequencies: [u64; 3],
@@ -223,9 +221,6 @@ pub(super) struct Settings {
     pub(super) window: Nanos,
     pub(super) tolerance: f64,
     pub(super) monitor_interval: Nanos,
-    /// Pages that the hot set may have: the fast tier up to the promotion mark.
-    pub(super) room: u64,
-    pub(super) seed: u64,
 }
 
 impl Settings {
@@ -243,13 +238,19 @@ impl Settings {
                 Layout::Blocked
             },
             shape: filter_shape(parameters, setup)?,
-            initial_threshold: parameters.count("initial_threshold") as u32,
-            warmup: samples("threshold_warmup", fast),
-            split_ties: parameters.choice("ties") == "split",
+            threshold: ThresholdSettings {
+                room: fast.saturating_sub(promote_mark),
+                split_ties: parameters.choice("ties") == "split",
+                initial: parameters.count("initial_threshold") as u32,
+                warmup: samples("threshold_warmup", fast),
+                seed: setup.seed,
+            },
             ageing: samples("ageing_samples_per_page", base_pages),
             age_on_resume: parameters.flag("age_on_resume"),
-            promote_mark,
-            demote_mark: share("demote_watermark").max(promote_mark),
+            watermarks: Watermarks {
+                promote: promote_mark,
+                demote: share("demote_watermark").max(promote_mark),
+            },
             scan_batch: parameters.count("scan_batch") as usize,
             frequencies: ["sampling_high", "sampling_middle", "sampling_low"]
                 .map(|name| parameters.count(name)),
@@ -260,27 +261,6 @@ impl Settings {
             window: parameters.duration("stable_window"),
             tolerance: parameters.number("stable_within"),
             monitor_interval: parameters.duration("monitor_interval"),
-            room: fast.saturating_sub(promote_mark),
-            seed: setup.seed,
         })
-    }
-}
-
-/// The filter's shape: for every page of the fast tier, or as large as asked for.
-fn filter_shape(parameters: &Parameters, setup: &Setup) -> Result<FilterShape, ShapeError> {
-    let bits = match (parameters.choice("counter_bits"), setup.page_size) {
-        ("2", _) => 2,
-        ("8", _) => 8,
-        ("16", _) | ("auto", PageSize::Huge) => 16,
-        _ => 4,
-    };
-    let hashes = parameters.count("hashes") as u32;
-    match parameters.size("filter_bytes").0 {
-        // A fast tier larger than the address space holds no more pages than that has.
-        0 => {
-            let keys = setup.fast.0.min(setup.pages as u64).max(1);
-            FilterShape::for_keys(keys, parameters.number("false_positive_rate"), bits, hashes)
-        }
-        bytes => FilterShape::with_bytes(bytes, bits, hashes),
     }
 }

@@ -87,6 +87,7 @@ pub(super) fn parameters(report: &Report) -> String {
 
 fn same(one: &Parameters, other: &Parameters) -> bool {
     one.group() == other.group()
+        && one.preset() == other.preset()
         && one.iter().map(|(_, value)| value).eq(other.iter().map(|(_, value)| value))
 }
 
@@ -97,7 +98,8 @@ fn group(parameters: &Parameters) -> String {
         [spec.name.into(), value.to_string(), spec.unit.into(), default, spec.help.into(), spec.source.into()]
     });
     let rows = table(&["parameter", "value", "unit", "default, where it differs", "meaning", "source"], rows);
-    format!("<h3>{}</h3>{rows}", escape(parameters.group()))
+    let preset = parameters.preset().map_or(String::new(), |preset| format!(", preset {preset}"));
+    format!("<h3>{}{}</h3>{rows}", escape(parameters.group()), escape(&preset))
 }
 
 /// The machine's numbers with their sources.

@@ -18,8 +18,11 @@ impl Scanner {
 
     fn run(&mut self, wanted: u64) -> (Scan, Vec<u32>) {
         let (mut plan, mut work) = (Plan::default(), Work::default());
-        let FreqTier { filter, threshold, .. } = &self.policy;
-        let end = self.scan.run(wanted, &**filter, threshold, &mut self.view, &mut plan, &mut work);
+        let FreqTier { filter, threshold, counts, .. } = &mut self.policy;
+        let choose = |pages: &[u32], limit, moves: &mut Vec<Move>, work: &mut Work| {
+            choose_cold(&**filter, threshold, counts, pages, limit, moves, work);
+        };
+        let end = self.scan.run(wanted, &mut self.view, &mut plan.moves, &mut work, choose);
         self.view.carry_out(&plan);
         (end, demoted(&plan))
     }

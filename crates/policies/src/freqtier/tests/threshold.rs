@@ -6,10 +6,10 @@ use super::*;
 
 /// A threshold for `room` hot pages and counts up to 15, over pages with these `(count, pages)`.
 fn over(room: u64, ties: &str, counts: &[(u32, u64)]) -> HotThreshold {
-    let mut settings = policy(&[("ties", ties), ("threshold_warmup", "0")]).settings;
+    let mut settings = policy(&[("ties", ties), ("threshold_warmup", "0")]).settings.threshold;
     settings.room = room;
     settings.warmup = 0;
-    let mut threshold = HotThreshold::new(&settings, 15);
+    let mut threshold = HotThreshold::new(settings, 15);
     for &(count, pages) in counts {
         let changes = vec![Change { before: 0, after: count }; pages as usize];
         threshold.follow(&changes, pages);
@@ -90,9 +90,9 @@ fn a_tier_without_room_has_no_hot_pages() {
 
 #[test]
 fn adjusting_wide_counters_costs_a_bounded_number_of_operations_per_sample() {
-    let mut settings = policy(&[]).settings;
+    let mut settings = policy(&[]).settings.threshold;
     settings.warmup = 0;
-    let mut threshold = HotThreshold::new(&settings, 65_535);
+    let mut threshold = HotThreshold::new(settings, 65_535);
     let changes = vec![Change { before: 0, after: 3 }; 64];
     let operations: u64 = (0..1000).map(|_| threshold.follow(&changes, 64)).sum();
     assert!(operations <= 64_000 * (1 + 16), "{operations}");

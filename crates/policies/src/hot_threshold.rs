@@ -1,6 +1,7 @@
-//! The dynamic hot threshold (FreqTier, section V-C a): the size of the hot set follows the size of the fast tier.
+//! The dynamic hot threshold (FreqTier, section V-C a; HybridTier, section 3.1): the size of the hot set follows the size
+//! of the fast tier.
 //!
-//! The paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do not fill it.
+//! FreqTier's paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do not fill it.
 //! Both come to the smallest threshold whose pages fit, read off a histogram of counts after each batch.
 //!
 //! # Ties
@@ -12,16 +13,29 @@
 use isotherm_core::PageId;
 use isotherm_trackers::{Change, CountHistogram};
 
-use super::settings::Settings;
-
 /// The tie hash's range.
 const WHOLE: u64 = 1 << 32;
 /// Bins of a histogram that may be read for each sample: bounds what adjusting costs with 16-bit counters.
 const BINS_PER_SAMPLE: u64 = 16;
 
+/// What a threshold starts with.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct ThresholdSettings {
+    /// Pages that the hot set may have.
+    pub(crate) room: u64,
+    /// Whether pages just below the threshold are hot as far as they fit.
+    pub(crate) split_ties: bool,
+    /// The threshold until the distribution is known.
+    pub(crate) initial: u32,
+    /// Samples until then.
+    pub(crate) warmup: u64,
+    /// Seeds the tie hash.
+    pub(crate) seed: u64,
+}
+
 /// Decides which counts are hot.
 #[derive(Debug, Clone)]
-pub(super) struct HotThreshold {
+pub(crate) struct HotThreshold {
     histogram: CountHistogram,
     /// Pages that the hot set may have.
     room: u64,
@@ -39,13 +53,13 @@ pub(super) struct HotThreshold {
 
 impl HotThreshold {
     /// A threshold for counts up to `maximum`.
-    pub(super) fn new(settings: &Settings, maximum: u32) -> Self {
+    pub(crate) fn new(settings: ThresholdSettings, maximum: u32) -> Self {
         Self {
             histogram: CountHistogram::new(maximum),
             room: settings.room,
             split_ties: settings.split_ties,
             seed: settings.seed,
-            threshold: settings.initial_threshold.min(maximum),
+            threshold: settings.initial.min(maximum),
             tied: 0,
             warmup: settings.warmup,
             pending: 0,
@@ -54,13 +68,13 @@ impl HotThreshold {
 
     /// Whether a page with this count is hot.
     #[inline]
-    pub(super) fn is_hot(&self, page: PageId, count: u32) -> bool {
+    pub(crate) fn is_hot(&self, page: PageId, count: u32) -> bool {
         count >= self.threshold
             || (self.tied > 0 && count + 1 == self.threshold && scatter(page, self.seed) < self.tied)
     }
 
     /// Takes in what a batch of `samples` samples changed, and follows. Returns the operations that it took.
-    pub(super) fn follow(&mut self, changes: &[Change], samples: u64) -> u64 {
+    pub(crate) fn follow(&mut self, changes: &[Change], samples: u64) -> u64 {
         self.histogram.record_all(changes);
         self.warmup = self.warmup.saturating_sub(samples);
         self.pending += samples;
@@ -73,7 +87,7 @@ impl HotThreshold {
     }
 
     /// Follows an ageing of the filter: counts halve, and so does what is hot.
-    pub(super) fn age(&mut self) {
+    pub(crate) fn age(&mut self) {
         self.histogram.age();
         if self.knows_distribution() {
             self.derive();
@@ -81,28 +95,28 @@ impl HotThreshold {
     }
 
     /// Whether the threshold follows the distribution already.
-    pub(super) fn knows_distribution(&self) -> bool {
+    pub(crate) fn knows_distribution(&self) -> bool {
         self.warmup == 0
     }
 
     /// The threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 % of those with 4 are.
-    pub(super) fn value(&self) -> f64 {
+    pub(crate) fn value(&self) -> f64 {
         f64::from(self.threshold) - self.tied as f64 / WHOLE as f64
     }
 
     /// The smallest count that is certainly hot.
-    pub(super) fn certain(&self) -> u32 {
+    pub(crate) fn certain(&self) -> u32 {
         self.threshold
     }
 
     /// The number of hot pages, tied ones included.
-    pub(super) fn hot_pages(&self) -> u64 {
+    pub(crate) fn hot_pages(&self) -> u64 {
         let below = self.histogram.bins().get(self.threshold as usize - 1).copied().unwrap_or(0);
         self.histogram.at_least(self.threshold) + ((u128::from(below) * u128::from(self.tied)) >> 32) as u64
     }
 
     /// The memory of the histogram.
-    pub(super) fn bytes(&self) -> usize {
+    pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.histogram.bins())
     }
 

@@ -1,0 +1,68 @@
+//! Checks decisions against exact counts (HybridTier, section 6.4.2): beside the filters, exact tables count the same
+//! samples and are cooled with them. Each decision that the filters make is made again from the tables, with the same
+//! thresholds, and the two are compared. A measuring aid: off by default, and no part of the policy's metadata.
+
+use isotherm_core::PageId;
+use isotherm_trackers::{DenseTable, Tracker};
+
+use super::decision::{Counts, Demotion};
+
+/// The exact tables and what they agreed to.
+#[derive(Debug, Clone)]
+pub(super) struct Audit {
+    frequency: DenseTable<u16>,
+    momentum: DenseTable<u16>,
+    /// Decisions compared.
+    pub(super) decisions: u64,
+    /// Of these, decisions in which the exact counts move the page otherwise than the filters.
+    pub(super) disagreements: u64,
+    /// Decisions in which either of the two moves the page: the rest is pages that both leave alone.
+    pub(super) moves: u64,
+}
+
+impl Audit {
+    /// Empty tables for the pages below `pages`.
+    pub(super) fn new(pages: usize) -> Self {
+        let (frequency, momentum) = (DenseTable::new(pages), DenseTable::new(pages));
+        Self { frequency, momentum, decisions: 0, disagreements: 0, moves: 0 }
+    }
+
+    /// Counts a batch's pages.
+    pub(super) fn count(&mut self, pages: &[(u32, u32)]) {
+        for &(page, samples) in pages {
+            self.frequency.increase(page, samples);
+            self.momentum.increase(page, samples);
+        }
+    }
+
+    /// Follows a cooling of the frequency filter.
+    pub(super) fn cool_frequency(&mut self) {
+        self.frequency.age();
+    }
+
+    /// Follows a cooling of the momentum filter.
+    pub(super) fn cool_momentum(&mut self) {
+        self.momentum.age();
+    }
+
+    /// The exact counts of a page.
+    pub(super) fn counts(&self, page: PageId) -> Counts {
+        Counts { frequency: self.frequency.get(page.0), momentum: self.momentum.get(page.0) }
+    }
+
+    /// Compares whether a page is promoted.
+    pub(super) fn promotion(&mut self, ours: bool, exact: bool) {
+        self.note(ours != exact, ours || exact);
+    }
+
+    /// Compares what becomes of a page of the fast tier.
+    pub(super) fn demotion(&mut self, ours: Demotion, exact: Demotion) {
+        self.note(ours != exact, ours != Demotion::NoAction || exact != Demotion::NoAction);
+    }
+
+    fn note(&mut self, disagree: bool, moves: bool) {
+        self.decisions += 1;
+        self.disagreements += u64::from(disagree);
+        self.moves += u64::from(moves);
+    }
+}

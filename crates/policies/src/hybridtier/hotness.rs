@@ -1,0 +1,206 @@
+//! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds over them.
+
+use isotherm_core::{PageId, Work};
+use isotherm_trackers::{Change, DenseTable, ShapeError, Tracker};
+
+use super::audit::Audit;
+use super::decision::{Counts, Demotion, Thresholds};
+use super::settings::{Settings, TrackerKind};
+use crate::hot_threshold::HotThreshold;
+
+/// Samples between two coolings, and how many of them are left.
+#[derive(Debug, Clone, Copy)]
+struct Cooling {
+    period: u64,
+    left: u64,
+}
+
+impl Cooling {
+    fn new(period: u64) -> Self {
+        Self { period, left: period }
+    }
+
+    /// Lets `samples` pass; returns whether it is time to cool.
+    fn passes(&mut self, samples: u64) -> bool {
+        let due = samples >= self.left;
+        // What a batch overshoots counts for the next period; a batch longer than a period cools once.
+        self.left = if due { self.period - (samples - self.left) % self.period } else { self.left - samples };
+        due
+    }
+}
+
+/// Which counters a batch's end has halved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Cooled {
+    pub(super) frequency: bool,
+    pub(super) momentum: bool,
+}
+
+/// Frequency and momentum of pages.
+#[derive(Debug)]
+pub(super) struct Hotness {
+    frequency: Box<dyn Tracker>,
+    momentum: Box<dyn Tracker>,
+    pub(super) thresholds: Thresholds,
+    frequency_cooling: Cooling,
+    momentum_cooling: Cooling,
+    /// What the last batch did to each page.
+    frequency_changes: Vec<Change>,
+    momentum_changes: Vec<Change>,
+    /// Counts of the pages looked up last.
+    frequency_counts: Vec<u32>,
+    momentum_counts: Vec<u32>,
+    pub(super) audit: Option<Audit>,
+}
+
+impl Hotness {
+    /// Empty trackers.
+    pub(super) fn new(settings: &Settings) -> Result<Self, ShapeError> {
+        let build = |shape: isotherm_trackers::FilterShape| match settings.tracker {
+            TrackerKind::Filter(layout) => shape.build(layout),
+            TrackerKind::Exact => Ok(Box::new(DenseTable::<u16>::new(settings.pages)) as Box<dyn Tracker>),
+        };
+        let (frequency, momentum) = (build(settings.frequency_shape)?, build(settings.momentum_shape)?);
+        let thresholds = Thresholds {
+            frequency: HotThreshold::new(settings.threshold, frequency.maximum()),
+            promote_momentum: settings.promote_momentum.min(momentum.maximum()),
+            demote_momentum: settings.demote_momentum.min(momentum.maximum()),
+        };
+        Ok(Self {
+            frequency,
+            momentum,
+            thresholds,
+            frequency_cooling: Cooling::new(settings.frequency_cooling),
+            momentum_cooling: Cooling::new(settings.momentum_cooling),
+            frequency_changes: Vec::new(),
+            momentum_changes: Vec::new(),
+            frequency_counts: Vec::new(),
+            momentum_counts: Vec::new(),
+            audit: settings.audit.then(|| Audit::new(settings.pages)),
+        })
+    }
+
+    /// Counts a batch's pages in both trackers.
+    pub(super) fn count(&mut self, pages: &[(u32, u32)], work: &mut Work) {
+        self.frequency.increase_batch(pages, &mut self.frequency_changes);
+        self.momentum.increase_batch(pages, &mut self.momentum_changes);
+        work.touches += pages.len() as u64 * self.lines();
+        if let Some(audit) = &mut self.audit {
+            audit.count(pages);
+        }
+    }
+
+    /// Whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and whether it is for its
+    /// momentum alone.
+    pub(super) fn promotes(&mut self, index: usize, page: PageId) -> (bool, bool) {
+        let counts = Counts {
+            frequency: self.frequency_changes[index].after,
+            momentum: self.momentum_changes[index].after,
+        };
+        let promoted = self.thresholds.promotes(page, counts);
+        if let Some(audit) = &mut self.audit {
+            audit.promotion(promoted, self.thresholds.promotes(page, audit.counts(page)));
+        }
+        (promoted, promoted && !self.thresholds.frequency.is_hot(page, counts.frequency))
+    }
+
+    /// Looks pages up, for [`Hotness::looked_up`].
+    pub(super) fn look_up(&mut self, pages: &[u32], work: &mut Work) {
+        self.frequency.get_batch(pages, &mut self.frequency_counts);
+        self.momentum.get_batch(pages, &mut self.momentum_counts);
+        work.touches += pages.len() as u64 * self.lines();
+    }
+
+    /// The counts of the `index`-th page looked up last.
+    pub(super) fn looked_up(&self, index: usize) -> Counts {
+        Counts { frequency: self.frequency_counts[index], momentum: self.momentum_counts[index] }
+    }
+
+    /// What becomes of a page of the fast tier with these counts.
+    pub(super) fn demotion(&mut self, page: PageId, counts: Counts) -> Demotion {
+        let ours = self.thresholds.demotion(page, counts);
+        if let Some(audit) = &mut self.audit {
+            audit.demotion(ours, self.thresholds.demotion(page, audit.counts(page)));
+        }
+        ours
+    }
+
+    /// Whether a page was accessed since it had a frequency of `saved` (halved as the counters were).
+    ///
+    /// At its largest value a counter cannot rise: there, any momentum is the access.
+    pub(super) fn was_accessed(&self, counts: Counts, saved: u32) -> bool {
+        counts.frequency > saved || (counts.frequency == self.frequency.maximum() && counts.momentum > 0)
+    }
+
+    /// Lets the frequency threshold follow the batch counted last, and cools what is due.
+    pub(super) fn follow(&mut self, samples: u64, work: &mut Work) -> Cooled {
+        work.operations += self.thresholds.frequency.follow(&self.frequency_changes, samples);
+        let cooled = Cooled {
+            frequency: self.frequency_cooling.passes(samples),
+            momentum: self.momentum_cooling.passes(samples),
+        };
+        if cooled.frequency {
+            self.cool_frequency(work);
+        }
+        if cooled.momentum {
+            self.cool_momentum(work);
+        }
+        cooled
+    }
+
+    fn cool_frequency(&mut self, work: &mut Work) {
+        self.frequency.age();
+        self.thresholds.frequency.age();
+        work.swept += self.frequency.bytes() as u64;
+        if let Some(audit) = &mut self.audit {
+            audit.cool_frequency();
+        }
+    }
+
+    fn cool_momentum(&mut self, work: &mut Work) {
+        self.momentum.age();
+        work.swept += self.momentum.bytes() as u64;
+        if let Some(audit) = &mut self.audit {
+            audit.cool_momentum();
+        }
+    }
+
+    /// Cache lines that one page costs in both trackers.
+    fn lines(&self) -> u64 {
+        u64::from(self.frequency.lines() + self.momentum.lines())
+    }
+
+    /// The memory of the trackers themselves.
+    pub(super) fn tracker_bytes(&self) -> usize {
+        self.frequency.bytes() + self.momentum.bytes()
+    }
+
+    /// The memory of trackers, histogram and buffers.
+    pub(super) fn bytes(&self) -> usize {
+        let changes = self.frequency_changes.capacity() + self.momentum_changes.capacity();
+        let counts = self.frequency_counts.capacity() + self.momentum_counts.capacity();
+        self.tracker_bytes()
+            + self.thresholds.frequency.bytes()
+            + changes * size_of::<Change>()
+            + counts * size_of::<u32>()
+    }
+}
+
+#[cfg(test)]
+impl Hotness {
+    /// Gives a page these counts, each at most what a counter holds.
+    pub(super) fn put(&mut self, page: u32, counts: Counts) {
+        self.frequency.increase(page, counts.frequency);
+        self.momentum.increase(page, counts.momentum);
+    }
+
+    /// A page's counts.
+    pub(super) fn counts(&self, page: u32) -> Counts {
+        Counts { frequency: self.frequency.get(page), momentum: self.momentum.get(page) }
+    }
+
+    /// The largest counts, bytes of each tracker.
+    pub(super) fn shapes(&self) -> [(u32, usize); 2] {
+        [&self.frequency, &self.momentum].map(|tracker| (tracker.maximum(), tracker.bytes()))
+    }
+}

@@ -1,0 +1,266 @@
+//! HybridTier: two counting Bloom filters, one for the long term and one for the last seconds.
+//!
+//! # Paper
+//! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4. Recommended there:
+//! batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages, a momentum filter 128 times
+//! smaller, a momentum threshold of 3, a second look after a minute. Every parameter with its source stands in
+//! `specs`; `preset=artifact` has the values of the published artifact.
+//!
+//! - Table 1, what is promoted and demoted: `decision`.
+//! - Both trackers and their cooling (sections 3.1, 4.2): `hotness`.
+//! - Second chance (sections 3.1, 4.3): `second_chance`.
+//! - Frequency threshold fitted to the fast tier (section 3.1): `hot_threshold`, shared with FreqTier; so is the scan
+//!   between the watermarks (section 4.3), `demotion_scan`.
+//! - The comparison with an exact table (section 6.4.2): `audit`.
+//!
+//! # Deviations
+//! - Where the paper gives no number, the parameter's source says what was chosen and why: watermarks, cooling periods,
+//!   everything of huge pages but the counters' width.
+//! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the artifact.
+//! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the promotion
+//!   watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier (`docs/policies.md`).
+//! - A saved count is halved when the counters are. A saturated one cannot show an access: there, momentum does.
+//! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the threshold has changed
+//!   or marked pages were revisited: until then it would find the same pages.
+
+mod audit;
+mod decision;
+mod hotness;
+mod second_chance;
+mod settings;
+mod specs;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{
+    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
+    Signals, TierId, View, Work,
+};
+use isotherm_trackers::{Coalescer, ShapeError};
+
+use crate::demotion_scan::{DemotionScan, Scan};
+use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
+use crate::{BuildError, Setup};
+use decision::Demotion;
+use hotness::Hotness;
+use second_chance::{Mark, SecondChances};
+use settings::Settings;
+pub(crate) use specs::{PRESETS, SPECS};
+
+/// Operations of deciding on one sampled page, its tracker accesses apart.
+const DECIDE_OPERATIONS: u64 = 5;
+
+/// HybridTier. See the module.
+#[derive(Debug)]
+pub struct HybridTier {
+    settings: Settings,
+    coalescer: Coalescer,
+    hotness: Hotness,
+    chances: SecondChances,
+    scan: DemotionScan,
+    /// Pages of the last batch that are to be promoted.
+    hot: Vec<PageId>,
+    /// Of all pages that were to be promoted so far, those that only their momentum spoke for.
+    by_momentum: u64,
+    /// Marks whose time has come, and their pages.
+    due: Vec<Mark>,
+    due_pages: Vec<u32>,
+    /// Promotions that found no room since the last scan.
+    refused: u64,
+    /// A scan fell short, and nothing has changed since.
+    resting: bool,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    let policy = HybridTier::new(parameters, setup)
+        .map_err(|source| BuildError::Filter { policy: "hybridtier", source })?;
+    Ok(Box::new(policy))
+}
+
+impl HybridTier {
+    /// HybridTier with empty trackers.
+    ///
+    /// # Errors
+    /// If a filter would be empty, too large or not to be had.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
+        let settings = Settings::new(parameters, setup)?;
+        Ok(Self {
+            coalescer: Coalescer::default(),
+            hotness: Hotness::new(&settings)?,
+            chances: SecondChances::new(settings.second_chances, settings.revisit, setup.pages),
+            scan: DemotionScan::new(settings.scan_batch),
+            hot: Vec::new(),
+            by_momentum: 0,
+            due: Vec::new(),
+            due_pages: Vec::new(),
+            refused: 0,
+            resting: false,
+            work: Work::default(),
+            settings,
+        })
+    }
+
+    /// Counts a batch's pages and notes those that are to be promoted (section 4.3).
+    fn count(&mut self, batch: &SampleBatch, view: &dyn View) {
+        let pages = self.coalescer.coalesce(batch.samples.iter().map(|sample| sample.page.0));
+        self.hotness.count(pages, &mut self.work);
+        for (index, &(page, _)) in pages.iter().enumerate() {
+            let page = PageId(page);
+            if view.tier_of(page).is_none_or(|tier| tier == TierId::FAST) {
+                continue;
+            }
+            let (promoted, by_momentum) = self.hotness.promotes(index, page);
+            if promoted {
+                self.hot.push(page);
+            }
+            self.by_momentum += u64::from(by_momentum);
+        }
+        self.work.operations +=
+            COALESCE_OPERATIONS * batch.samples.len() as u64 + DECIDE_OPERATIONS * pages.len() as u64;
+        self.work.touches += batch.samples.len() as u64;
+    }
+
+    /// Lets threshold and counters' age follow the batch.
+    fn follow(&mut self, samples: u64) {
+        let before = self.hotness.thresholds.frequency.certain();
+        let cooled = self.hotness.follow(samples, &mut self.work);
+        if cooled.frequency {
+            self.chances.cool();
+            self.work.operations += self.chances.len() as u64;
+        }
+        let changed = self.hotness.thresholds.frequency.certain() != before;
+        self.resting &= !(changed || cooled.frequency || cooled.momentum);
+    }
+
+    /// Revisits marked pages: those not accessed since are demoted (section 4.3).
+    fn revisit(&mut self, now: Nanos, view: &dyn View, moves: &mut Vec<Move>) {
+        self.chances.take_due(now, &mut self.due);
+        if self.due.is_empty() {
+            return;
+        }
+        self.resting = false;
+        self.due.retain(|mark| view.tier_of(mark.page) == Some(TierId::FAST));
+        self.due_pages.clear();
+        self.due_pages.extend(self.due.iter().map(|mark| mark.page.0));
+        self.hotness.look_up(&self.due_pages, &mut self.work);
+        for (index, mark) in self.due.iter().enumerate() {
+            let counts = self.hotness.looked_up(index);
+            if !self.hotness.was_accessed(counts, mark.count.into())
+                && self.hotness.demotion(mark.page, counts) != Demotion::NoAction
+            {
+                moves.push(Move { page: mark.page, to: TierId::FAST.slower() });
+            }
+        }
+    }
+
+    /// Demotes between the watermarks where room is needed (section 4.3). Not in a step whose revisits demote: the scan
+    /// would meet the same pages.
+    fn demote(&mut self, now: Nanos, view: &mut dyn View, moves: &mut Vec<Move>) {
+        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
+        if wanted == 0 || self.resting || !moves.is_empty() {
+            return;
+        }
+        self.refused = 0;
+        let Self { hotness, chances, .. } = self;
+        let choose = |pages: &[u32], limit, moves: &mut Vec<Move>, work: &mut Work| {
+            choose_cold(hotness, chances, now, pages, limit, moves, work);
+        };
+        self.resting = self.scan.run(wanted, view, moves, &mut self.work, choose) != Scan::Enough;
+    }
+
+    /// Plans the batch's promotions as one call, as many as fit.
+    fn promote(&self, view: &dyn View, moves: &mut Vec<Move>) {
+        let room = view.free(TierId::FAST).0 as usize + moves.len();
+        moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));
+    }
+}
+
+/// Table 1 for pages of the fast tier: demotes or marks them, until `limit` are demoted.
+fn choose_cold(
+    hotness: &mut Hotness,
+    chances: &mut SecondChances,
+    now: Nanos,
+    pages: &[u32],
+    limit: u64,
+    moves: &mut Vec<Move>,
+    work: &mut Work,
+) {
+    hotness.look_up(pages, work);
+    let full = moves.len() + limit as usize;
+    for (index, &page) in pages.iter().enumerate() {
+        if moves.len() == full {
+            return;
+        }
+        let (page, counts) = (PageId(page), hotness.looked_up(index));
+        match hotness.demotion(page, counts) {
+            Demotion::NoAction => {}
+            Demotion::SecondChance => chances.mark(page, counts.frequency, now),
+            Demotion::Demote => moves.push(Move { page, to: TierId::FAST.slower() }),
+        }
+    }
+}
+
+impl Policy for HybridTier {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples)
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.settings.sampling
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        self.hot.clear();
+        if !batch.samples.is_empty() {
+            self.count(batch, view);
+            self.follow(batch.samples.len() as u64);
+        }
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if view.tiers() > 1 {
+            self.revisit(now, view, &mut plan.moves);
+            self.demote(now, view, &mut plan.moves);
+            self.promote(view, &mut plan.moves);
+        }
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        let promotions = plan.moves.iter().zip(&outcome.moves).filter(|(step, _)| step.to == TierId::FAST);
+        self.refused += promotions.filter(|(_, status)| **status == MoveStatus::NoRoom).count() as u64;
+    }
+
+    fn metadata(&self) -> Bytes {
+        let buffers = self.hot.capacity() * size_of::<PageId>()
+            + self.due.capacity() * size_of::<Mark>()
+            + self.due_pages.capacity() * size_of::<u32>();
+        let structures =
+            self.hotness.bytes() + self.coalescer.bytes() + self.chances.bytes() + self.scan.bytes();
+        Bytes((structures + buffers) as u64 + self.settings.sampling.batch as u64 * SAMPLE_BYTES)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        let threshold = &self.hotness.thresholds.frequency;
+        gauges.extend([
+            Gauge { name: "hot-threshold", value: threshold.value() },
+            Gauge { name: "hot-pages", value: threshold.hot_pages() as f64 },
+            Gauge { name: "second-chances", value: self.chances.len() as f64 },
+            Gauge { name: "hot-by-momentum", value: self.by_momentum as f64 },
+        ]);
+        if let Some(audit) = &self.hotness.audit {
+            gauges.extend([
+                Gauge { name: "audited-decisions", value: audit.decisions as f64 },
+                Gauge { name: "audited-disagreements", value: audit.disagreements as f64 },
+                Gauge { name: "audited-moves", value: audit.moves as f64 },
+            ]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

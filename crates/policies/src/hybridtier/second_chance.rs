@@ -1,0 +1,87 @@
+//! The second chance (HybridTier, sections 3.1 and 4.3): pages of high frequency but low momentum are marked with their
+//! count, revisited after a minute, and demoted if the count says that nobody accessed them.
+//!
+//! Counters are halved now and then, and the saved counts with them: a count that cooling alone has changed is unchanged.
+
+use std::collections::VecDeque;
+
+use isotherm_core::{Nanos, PageId};
+
+/// A page and the frequency that it had when it was marked, halved as often as the counters were since.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mark {
+    pub(super) page: PageId,
+    pub(super) count: u16,
+}
+
+/// Pages that were marked at the same time.
+#[derive(Debug, Clone, Copy)]
+struct Cohort {
+    marked: Nanos,
+    pages: usize,
+}
+
+/// The marked pages, oldest first.
+#[derive(Debug, Clone)]
+pub(super) struct SecondChances {
+    marks: VecDeque<Mark>,
+    cohorts: VecDeque<Cohort>,
+    /// A bit for each page: whether it is marked.
+    marked: Vec<u64>,
+    revisit: Nanos,
+    capacity: usize,
+}
+
+impl SecondChances {
+    /// Room for `capacity` marks of pages below `pages`, each revisited after a time of `revisit`.
+    pub(super) fn new(capacity: usize, revisit: Nanos, pages: usize) -> Self {
+        let (marks, cohorts) = (VecDeque::new(), VecDeque::new());
+        Self { marks, cohorts, marked: vec![0; pages.div_ceil(64)], revisit, capacity }
+    }
+
+    /// Marks a page, unless it is marked already or there is no room for another mark.
+    pub(super) fn mark(&mut self, page: PageId, count: u32, now: Nanos) {
+        let (word, bit) = (page.index() / 64, 1 << (page.index() % 64));
+        if word >= self.marked.len() {
+            self.marked.resize(word + 1, 0);
+        }
+        if self.marked[word] & bit != 0 || self.marks.len() >= self.capacity {
+            return;
+        }
+        self.marked[word] |= bit;
+        self.marks.push_back(Mark { page, count: u16::try_from(count).unwrap_or(u16::MAX) });
+        match self.cohorts.back_mut() {
+            Some(last) if last.marked == now => last.pages += 1,
+            _ => self.cohorts.push_back(Cohort { marked: now, pages: 1 }),
+        }
+    }
+
+    /// Moves the marks whose time has come to `due`, which is emptied first.
+    pub(super) fn take_due(&mut self, now: Nanos, due: &mut Vec<Mark>) {
+        due.clear();
+        while let Some(first) = self.cohorts.front().filter(|first| now - first.marked >= self.revisit) {
+            due.extend(self.marks.drain(..first.pages));
+            self.cohorts.pop_front();
+        }
+        for mark in due {
+            self.marked[mark.page.index() / 64] &= !(1 << (mark.page.index() % 64));
+        }
+    }
+
+    /// Follows a cooling of the counters.
+    pub(super) fn cool(&mut self) {
+        self.marks.iter_mut().for_each(|mark| mark.count /= 2);
+    }
+
+    /// The number of marked pages.
+    pub(super) fn len(&self) -> usize {
+        self.marks.len()
+    }
+
+    /// The memory of marks and bits.
+    pub(super) fn bytes(&self) -> usize {
+        self.marks.capacity() * size_of::<Mark>()
+            + self.cohorts.capacity() * size_of::<Cohort>()
+            + size_of_val(self.marked.as_slice())
+    }
+}
