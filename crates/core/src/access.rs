@@ -103,11 +103,28 @@ pub struct Sample {
     pub operation: Operation,
 }
 
+/// One access to an armed page ([`crate::Plan::arm`]): it faulted, and the page is armed no more.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct HintFault {
+    /// When it happened.
+    pub time: Nanos,
+    /// The page it touched.
+    pub page: PageId,
+    /// How long the page had been armed.
+    pub latency: Nanos,
+    /// The tier that holds it.
+    pub tier: TierId,
+    /// Load or store.
+    pub operation: Operation,
+}
+
 /// What a host hands to a policy at once.
 #[derive(Debug, Clone, Default)]
 pub struct SampleBatch {
     /// The samples, in the order they were taken.
     pub samples: Vec<Sample>,
+    /// The hint faults, in the order they were taken. No host loses any.
+    pub faults: Vec<HintFault>,
     /// Samples lost since the batch before, because a buffer was full.
     pub lost: u64,
     /// Counters since the start of the run.

@@ -22,6 +22,8 @@ pub struct EngineStatistics {
     pub steps: u64,
     /// Samples that reached the policy.
     pub samples: u64,
+    /// Hint faults that reached the policy.
+    pub faults: u64,
     /// Samples lost on the way.
     pub lost: u64,
 }
@@ -44,6 +46,7 @@ pub fn run<H: Host, P: Policy + ?Sized>(
         let running = host.advance(&mut batch);
         statistics.steps += 1;
         statistics.samples += batch.samples.len() as u64;
+        statistics.faults += batch.faults.len() as u64;
         statistics.lost += batch.lost;
         if !running {
             watch(host, policy);
@@ -53,9 +56,11 @@ pub fn run<H: Host, P: Policy + ?Sized>(
         plan.clear();
         policy.step(host.now(), host.view(), &mut plan);
         host.spend(plan.work, policy.metadata(), plan.sleep);
-        if plan.moves_pages() {
+        if plan.acts() {
             outcome.clear();
             host.carry_out(&plan, &mut outcome);
+        }
+        if plan.moves_pages() {
             policy.settle(&plan, &outcome, host.view());
         }
         if let Some(request) = plan.sampling {
@@ -101,6 +106,17 @@ mod tests {
         }
         fn walk(&mut self, _: PageId, _: usize, _: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
             None
+        }
+        fn scan_accessed(
+            &mut self,
+            _: PageId,
+            _: usize,
+            _: &mut Vec<(PageId, TierId, bool)>,
+        ) -> Option<PageId> {
+            None
+        }
+        fn huge_range(&self, page: PageId) -> std::ops::Range<u32> {
+            page.0..page.0 + 1
         }
     }
 
@@ -180,7 +196,7 @@ mod tests {
         let mut host = Scripted { offers, batches: 3, calls: Vec::new() };
         let mut policy = OneMove::default();
         let statistics = run(&mut host, &mut policy, |_, _| ()).expect("the signal is there");
-        assert_eq!(statistics, EngineStatistics { steps: 3, samples: 0, lost: 6 });
+        assert_eq!(statistics, EngineStatistics { steps: 3, samples: 0, faults: 0, lost: 6 });
         assert_eq!(policy.settled, [MoveStatus::Busy]);
         let expected = ["sample", "advance", "spend", "carry out", "advance", "spend", "advance"];
         assert_eq!(host.calls, expected);

@@ -1,5 +1,7 @@
 //! Defines the machine under the engine.
 
+use std::ops::Range;
+
 use crate::{
     Bytes, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling, Signal, Signals, TierId,
     Work,
@@ -30,6 +32,19 @@ pub trait View {
     /// Returns where to go on, or `None` when the end of the address space was reached. The host charges it as a
     /// read of the page table (`/proc/PID/pagemap`).
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId>;
+
+    /// As [`Self::walk`], and says of each page whether it was accessed since this was last asked, clearing the mark.
+    ///
+    /// Needs [`Signal::AccessedBits`]. The host charges it as a walk that tests and clears the accessed bits.
+    fn scan_accessed(
+        &mut self,
+        cursor: PageId,
+        limit: usize,
+        found: &mut Vec<(PageId, TierId, bool)>,
+    ) -> Option<PageId>;
+
+    /// The pages whose addresses lie in the same 2 MiB-aligned range as those of `page`: itself, if pages are huge.
+    fn huge_range(&self, page: PageId) -> Range<u32>;
 }
 
 /// A machine that the engine can run on.
@@ -49,7 +64,8 @@ pub trait Host {
     /// Starts or changes sampling.
     fn sample(&mut self, request: Sampling);
 
-    /// Lets the program run until the batch or the tick of the sampling request is full, and fills `batch`.
+    /// Lets the program run until the batch (samples and hint faults together) or the tick of the sampling request is
+    /// full, and fills `batch`.
     ///
     /// Returns false when the program has ended; `batch` then holds what was left.
     fn advance(&mut self, batch: &mut SampleBatch) -> bool;
@@ -57,6 +73,6 @@ pub trait Host {
     /// Charges the policy's own computation and sleep; the program runs on meanwhile.
     fn spend(&mut self, work: Work, metadata: Bytes, sleep: Nanos);
 
-    /// Carries the plan's reclaim and moves out while the program runs on, and says what became of each.
+    /// Carries the plan's reclaim, moves and arming out while the program runs on, and says what became of each.
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome);
 }

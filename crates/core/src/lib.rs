@@ -16,10 +16,12 @@ mod policy;
 mod signals;
 mod units;
 
-pub use access::{Counters, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId};
+pub use access::{
+    Counters, HintFault, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
+};
 pub use engine::{EngineError, EngineStatistics, run};
 pub use host::{Host, View};
-pub use plan::{Move, MoveStatus, Outcome, Plan, Reclaim, Work};
-pub use policy::{Allocation, Gauge, Policy};
+pub use plan::{Copying, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
+pub use policy::{Allocation, Carrier, Gauge, Policy};
 pub use signals::{Sampling, SamplingRate, SamplingScope, Signal, Signals};
 pub use units::{Bytes, Cycles, Nanos, Pages, ParseUnitError, parse_count, parse_number, parse_share};

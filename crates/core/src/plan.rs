@@ -20,6 +20,17 @@ pub struct Reclaim {
     pub pages: Pages,
 }
 
+/// How pages are copied to where they move.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub enum Copying {
+    /// Unmapped, copied and mapped again, as `move_pages(2)` does: an access meanwhile waits.
+    #[default]
+    Exclusive,
+    /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted page keeps its
+    /// slow copy as a shadow until it is written; demoting it before costs no copy (Nomad, OSDI 2024).
+    Transactional,
+}
+
 /// What the policy's own computation cost, in units that the host turns into time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
@@ -46,6 +57,10 @@ pub struct Plan {
     pub moves: Vec<Move>,
     /// Room to make by the host's LRU, before the moves.
     pub reclaim: Vec<Reclaim>,
+    /// How the moves copy.
+    pub copying: Copying,
+    /// Pages whose next access shall fault ([`crate::HintFault`]), after the moves. Those not mapped are passed over.
+    pub arm: Vec<PageId>,
     /// A new sampling request, where it changes.
     pub sampling: Option<Sampling>,
     /// What deciding cost.
@@ -59,9 +74,16 @@ impl Plan {
     pub fn clear(&mut self) {
         self.moves.clear();
         self.reclaim.clear();
+        self.copying = Copying::default();
+        self.arm.clear();
         self.sampling = None;
         self.work = Work::default();
         self.sleep = Nanos(0);
+    }
+
+    /// Whether the host has anything to carry out.
+    pub fn acts(&self) -> bool {
+        self.moves_pages() || !self.arm.is_empty()
     }
 
     /// Whether anything is to be moved or reclaimed.

@@ -12,6 +12,17 @@ pub enum Allocation {
     SlowFirst,
 }
 
+/// Whose time it takes to scan page tables, to arm pages and to move them.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub enum Carrier {
+    /// A thread of the tiering system.
+    #[default]
+    Thread,
+    /// The program's own threads, in their page faults and in task work, as with NUMA balancing. Reclaim and
+    /// [`crate::Copying::Transactional`] moves remain a kernel thread's.
+    Program,
+}
+
 /// A number that a policy shows over time, such as its hot threshold.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Gauge {
@@ -37,7 +48,12 @@ pub trait Policy: Send {
         Allocation::FastFirst
     }
 
-    /// Takes a batch of samples in. `batch.samples` may be empty: then only time has passed.
+    /// Whose time its work takes.
+    fn carrier(&self) -> Carrier {
+        Carrier::Thread
+    }
+
+    /// Takes a batch of samples and hint faults in. Both may be empty: then only time has passed.
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View);
 
     /// Says what to do now. `plan` arrives empty.

@@ -18,17 +18,26 @@ pub enum Signal {
     TierStalls,
     /// Reclaim by the host's own LRU.
     KernelReclaim,
+    /// A fault at the next access to a page that was armed.
+    HintFaults,
+    /// Page-table entries' accessed bits, read and cleared.
+    AccessedBits,
+    /// Copying a page while it stays mapped, and keeping the slow copy as its shadow (Nomad).
+    TransactionalMoves,
 }
 
 impl Signal {
     /// Every signal.
-    pub const ALL: [Self; 6] = [
+    pub const ALL: [Self; 9] = [
         Self::LoadSamples,
         Self::StoreSamples,
         Self::SampleLatency,
         Self::TierHits,
         Self::TierStalls,
         Self::KernelReclaim,
+        Self::HintFaults,
+        Self::AccessedBits,
+        Self::TransactionalMoves,
     ];
 }
 
@@ -41,6 +50,9 @@ impl fmt::Display for Signal {
             Self::TierHits => "hit counters of each tier",
             Self::TierStalls => "stall and occupancy counters of each tier",
             Self::KernelReclaim => "reclaim by the kernel's LRU",
+            Self::HintFaults => "hint faults",
+            Self::AccessedBits => "accessed bits of the page table",
+            Self::TransactionalMoves => "transactional page copies with shadows",
         })
     }
 }

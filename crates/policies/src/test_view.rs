@@ -15,6 +15,10 @@ pub(crate) struct TestView {
     pub(crate) reserve: u64,
     /// A page that every move finds busy.
     pub(crate) pinned: Option<PageId>,
+    /// Pages accessed since the last scan.
+    pub(crate) accessed: Vec<u32>,
+    /// Pages that plans armed.
+    pub(crate) armed: Vec<PageId>,
     /// The cursor of each walk.
     pub(crate) walks: Vec<PageId>,
 }
@@ -28,6 +32,8 @@ impl TestView {
             page_size: PageSize::Base,
             reserve: 0,
             pinned: None,
+            accessed: Vec::new(),
+            armed: Vec::new(),
             walks: Vec::new(),
         };
         (0..mapped).for_each(|_| view.allocate());
@@ -57,6 +63,7 @@ impl TestView {
 
     /// Carries a plan's moves out as `move_pages` would.
     pub(crate) fn carry_out(&mut self, plan: &Plan) -> Outcome {
+        self.armed.extend(&plan.arm);
         let moves = plan.moves.iter().map(|step| self.move_page(step.page, step.to)).collect();
         Outcome { moves, reclaimed: Vec::new() }
     }
@@ -110,6 +117,24 @@ impl View for TestView {
         let next = found.last().map_or(self.place.len(), |last| last.0.index() + 1);
         (next < self.place.len()).then_some(PageId(next as u32))
     }
+
+    fn scan_accessed(
+        &mut self,
+        cursor: PageId,
+        limit: usize,
+        found: &mut Vec<(PageId, TierId, bool)>,
+    ) -> Option<PageId> {
+        let mut walked = Vec::new();
+        let next = self.walk(cursor, limit, &mut walked);
+        found.extend(walked.iter().map(|&(page, tier)| (page, tier, self.accessed.contains(&page.0))));
+        self.accessed.retain(|page| !walked.iter().any(|entry| entry.0.0 == *page));
+        next
+    }
+
+    fn huge_range(&self, page: PageId) -> std::ops::Range<u32> {
+        let first = page.0 / 512 * 512;
+        first..(first + 512).min(self.place.len() as u32)
+    }
 }
 
 /// A batch of one sample for each of `pages`, from where they are now, with counters at `(fast, all)` load misses.
@@ -125,6 +150,7 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
     let count = |load_misses| TierCounters { load_misses, ..TierCounters::default() };
     SampleBatch {
         samples: pages.iter().map(sample).collect(),
+        faults: Vec::new(),
         lost: 0,
         counters: Counters { tiers: vec![count(fast), count(all - fast)] },
     }

@@ -3,15 +3,20 @@
 //! The tiering thread runs beside the program on its own clock. Whatever it does takes time; the program runs on for
 //! that long before the engine is answered, and samples collect in the ring meanwhile.
 
+use std::ops::Range;
+
 use isotherm_core::{
-    Bytes, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work,
+    Bytes, Carrier, Copying, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages, Plan,
+    SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
 
 use crate::machine::Machine;
 use crate::placement::PageTable;
 use crate::tiers::transfer_time;
 use crate::{Costs, FailedMoves, Profile};
+
+/// Entries of a page table, which share a lock.
+const PAGES_PER_TABLE: u64 = 512;
 
 /// What the migrator did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,6 +42,7 @@ enum Account {
     Draining,
     Tracking,
     Scanning,
+    Arming,
     Moving,
     Reclaiming,
 }
@@ -49,6 +55,7 @@ pub(crate) struct SimHost<'a> {
     pub(crate) history: Vec<PolicyInterval>,
     pub(crate) samples: u64,
     pub(crate) tiering_cpu: Nanos,
+    carrier: Carrier,
     costs: Costs,
     llc: Bytes,
     page_size: PageSize,
@@ -66,13 +73,19 @@ pub(crate) struct SimHost<'a> {
 }
 
 impl<'a> SimHost<'a> {
-    pub(crate) fn new(machine: Machine<'a, PageTable>, profile: &Profile, page_size: PageSize) -> Self {
+    pub(crate) fn new(
+        machine: Machine<'a, PageTable>,
+        profile: &Profile,
+        page_size: PageSize,
+        carrier: Carrier,
+    ) -> Self {
         Self {
             machine,
             migrations: Migrations::default(),
             history: Vec::new(),
             samples: 0,
             tiering_cpu: Nanos(0),
+            carrier,
             costs: profile.costs.clone(),
             llc: profile.llc_size,
             page_size,
@@ -98,6 +111,11 @@ impl<'a> SimHost<'a> {
         self.note_intervals();
     }
 
+    /// Samples and faults that have not been delivered.
+    fn waiting(&self) -> usize {
+        self.machine.sampler.waiting() + self.machine.faults.waiting()
+    }
+
     fn run_block(&mut self) -> bool {
         let running = self.machine.run_block();
         self.note_intervals();
@@ -115,20 +133,35 @@ impl<'a> SimHost<'a> {
         }
     }
 
+    /// Whoever carries the policy out works for `cost`, a program thread if one is named.
+    fn charge_carrier(&mut self, account: Account, cost: Nanos, thread: Option<u16>) {
+        match self.carrier {
+            Carrier::Thread => self.charge(account, cost),
+            Carrier::Program => {
+                *self.entry(account) += cost;
+                self.machine.delay_program(thread, cost.0 * 1000);
+            }
+        }
+    }
+
     /// The tiering thread computes for `cost`; the program runs on meanwhile.
     fn charge(&mut self, account: Account, cost: Nanos) {
-        let charges = &mut self.machine.charges;
-        let entry = match account {
-            Account::Draining => &mut charges.draining,
-            Account::Tracking => &mut charges.tracking,
-            Account::Scanning => &mut charges.scanning,
-            Account::Moving => &mut charges.moving,
-            Account::Reclaiming => &mut charges.reclaiming,
-        };
-        *entry += cost;
+        *self.entry(account) += cost;
         self.tiering_cpu += cost;
         self.machine.occupy_core(cost.0 * 1000);
         self.pass(cost);
+    }
+
+    fn entry(&mut self, account: Account) -> &mut Nanos {
+        let charges = &mut self.machine.charges;
+        match account {
+            Account::Draining => &mut charges.draining,
+            Account::Tracking => &mut charges.tracking,
+            Account::Scanning => &mut charges.scanning,
+            Account::Arming => &mut charges.arming,
+            Account::Moving => &mut charges.moving,
+            Account::Reclaiming => &mut charges.reclaiming,
+        }
     }
 
     /// The tiering thread is busy or asleep for `duration`.
@@ -138,21 +171,55 @@ impl<'a> SimHost<'a> {
         while self.machine.now_ps() + self.machine.block_time() / 2 < self.busy_until && self.run_block() {}
     }
 
-    /// Moves one page and pays for it.
+    /// Moves one page for the carrier and pays for it.
     fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
-        let from = self.machine.locator.tier_of(page);
+        let Some(from) = self.machine.locator.tier_of(page) else {
+            return self.count(MoveStatus::Gone, to, to);
+        };
+        let shadowed = self.machine.locator.has_shadow(page, to);
         let status = self.machine.locator.relocate(page, to);
-        self.count(status, from, to);
-        if let (MoveStatus::Moved, Some(from)) = (status, from) {
-            self.copy(from, to);
+        if status == MoveStatus::Moved {
+            let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(from, to) };
+            let thread = self.machine.faults.thread(page);
+            self.charge_carrier(Account::Moving, cost, thread);
+            self.remapped();
         }
-        status
+        self.count(status, from, to)
     }
 
-    fn count(&mut self, status: MoveStatus, from: Option<TierId>, to: TierId) {
+    /// Moves one page while it stays mapped. A promoted page leaves a shadow where it was.
+    fn relocate_mapped(&mut self, page: PageId, to: TierId) -> MoveStatus {
+        let Some(from) = self.machine.locator.tier_of(page) else {
+            return self.count(MoveStatus::Gone, to, to);
+        };
+        let shadowed = self.machine.locator.has_shadow(page, to);
+        let status = self.machine.locator.may_move(page, to);
+        if status != MoveStatus::Moved {
+            return self.count(status, from, to);
+        }
+        let copying = if shadowed { Nanos(0) } else { self.copy(from, to) };
+        // Its dirty bit is cleared and flushed before the copy, and the mapping is changed and flushed after it.
+        self.shoot_down_now();
+        let written = !shadowed && self.machine.stores_within(page, copying.0 * 1000);
+        self.charge(Account::Moving, self.costs.move_page + copying);
+        if written {
+            return self.count(MoveStatus::Busy, from, to);
+        }
+        // The program ran on meanwhile: ask again.
+        let status = self.machine.locator.relocate(page, to);
+        if status == MoveStatus::Moved {
+            if to.slower() == from {
+                self.machine.locator.keep_shadow(page);
+            }
+            self.remapped();
+        }
+        self.count(status, from, to)
+    }
+
+    fn count(&mut self, status: MoveStatus, from: TierId, to: TierId) -> MoveStatus {
         let migrations = &mut self.migrations;
         match status {
-            MoveStatus::Moved if from.is_some_and(|from| to < from) => migrations.promotions += 1,
+            MoveStatus::Moved if to < from => migrations.promotions += 1,
             MoveStatus::Moved => migrations.demotions += 1,
             MoveStatus::AlreadyThere => {}
             MoveStatus::NoRoom => migrations.failed.no_room += 1,
@@ -160,16 +227,22 @@ impl<'a> SimHost<'a> {
             MoveStatus::Gone => migrations.failed.gone += 1,
             MoveStatus::Denied => migrations.failed.denied += 1,
         }
+        status
     }
 
-    fn copy(&mut self, from: TierId, to: TierId) {
+    /// Copies a page: its bytes on both tiers. Returns how long that takes one core.
+    fn copy(&mut self, from: TierId, to: TierId) -> Nanos {
         let size = self.page_size.bytes();
         self.migrations.bytes += size;
         self.machine.tier(from).copy(size, false);
         self.machine.tier(to).copy(size, true);
         let slowest = self.copy_bandwidth[from.index()].0.min(self.copy_bandwidth[to.index()].1);
-        let copying = transfer_time(size.0, slowest.min(self.costs.copy_bandwidth)) / 1000;
-        self.charge(Account::Moving, self.costs.move_page + Nanos(copying));
+        Nanos(transfer_time(size.0, slowest.min(self.costs.copy_bandwidth)) / 1000)
+    }
+
+    /// A page has another frame now: its old translation must go, if not now then with those of its batch.
+    fn remapped(&mut self) {
+        self.machine.hold_lock(1);
         self.unflushed += 1;
         // Linux batches the flushes of base pages only (migrate_pages_batch).
         if self.page_size == PageSize::Huge || self.unflushed >= self.costs.shootdown_batch {
@@ -179,7 +252,28 @@ impl<'a> SimHost<'a> {
 
     fn shoot_down(&mut self) {
         if std::mem::take(&mut self.unflushed) > 0 {
-            self.machine.interrupt(self.costs.shootdown.0 * 1000);
+            self.shoot_down_now();
+        }
+    }
+
+    fn shoot_down_now(&mut self) {
+        self.machine.interrupt(self.costs.shootdown.0 * 1000);
+    }
+
+    /// Makes the next access to each page fault; one flush for all of them.
+    fn arm(&mut self, pages: &[PageId]) {
+        let (now, count) = (self.machine.now(), self.machine.locator.pages());
+        let mut armed = 0;
+        for &page in pages {
+            if self.machine.locator.arm(page) {
+                self.machine.faults.arm(page, count, now);
+                armed += 1;
+            }
+        }
+        if armed > 0 {
+            self.charge_carrier(Account::Arming, Nanos(self.costs.arm_page.0 * armed), None);
+            self.machine.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
+            self.shoot_down_now();
         }
     }
 
@@ -190,12 +284,20 @@ impl<'a> SimHost<'a> {
             let victim = self.machine.locator.next_victim(from, &mut scanned);
             self.charge(Account::Reclaiming, Nanos(self.costs.reclaim_page.0 * scanned));
             let Some(victim) = victim else { break };
-            if self.relocate(victim, from.slower()) != MoveStatus::Moved {
+            if self.demote(victim, from) != MoveStatus::Moved {
                 break;
             }
             reclaimed += Pages(1);
         }
         reclaimed
+    }
+
+    /// Demotes a page for reclaim: a kernel thread's work whoever carries the policy out.
+    fn demote(&mut self, page: PageId, from: TierId) -> MoveStatus {
+        let carrier = std::mem::replace(&mut self.carrier, Carrier::Thread);
+        let status = self.relocate(page, from.slower());
+        self.carrier = carrier;
+        status
     }
 }
 
@@ -226,8 +328,24 @@ impl View for SimHost<'_> {
 
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
         let (next, read) = self.machine.locator.walk(cursor, limit, found);
-        self.charge(Account::Scanning, Nanos(self.costs.scan_page.0 * read));
+        self.charge_carrier(Account::Scanning, Nanos(self.costs.scan_page.0 * read), None);
         next
+    }
+
+    fn scan_accessed(
+        &mut self,
+        cursor: PageId,
+        limit: usize,
+        found: &mut Vec<(PageId, TierId, bool)>,
+    ) -> Option<PageId> {
+        let (next, read) = self.machine.locator.scan_accessed(cursor, limit, found);
+        self.charge_carrier(Account::Scanning, Nanos(self.costs.accessed_page.0 * read), None);
+        self.machine.hold_lock(read.div_ceil(PAGES_PER_TABLE));
+        next
+    }
+
+    fn huge_range(&self, page: PageId) -> Range<u32> {
+        self.machine.huge_range(page)
     }
 }
 
@@ -262,12 +380,14 @@ impl Host for SimHost<'_> {
     fn advance(&mut self, batch: &mut SampleBatch) -> bool {
         let request = self.machine.sampler.request();
         let deadline = Nanos(self.last_delivery.0.saturating_add(request.tick.0));
-        while self.machine.sampler.waiting() < request.batch && self.machine.now() < deadline {
+        while self.waiting() < request.batch && self.machine.now() < deadline {
             if !self.run_block() {
                 break;
             }
         }
         batch.samples.clear();
+        batch.faults.clear();
+        self.machine.faults.drain(&mut batch.faults);
         batch.lost = self.machine.sampler.drain(request.batch, &mut batch.samples);
         self.samples += batch.samples.len() as u64;
         self.machine.counters(&mut batch.counters);
@@ -290,14 +410,18 @@ impl Host for SimHost<'_> {
             let reclaimed = self.reclaim(reclaim.from, reclaim.pages);
             outcome.reclaimed.push(reclaimed);
         }
-        if !plan.moves.is_empty() {
+        if !plan.moves.is_empty() && self.carrier == Carrier::Thread {
             self.charge(Account::Moving, self.costs.move_call);
         }
         for entry in &plan.moves {
-            let status =
-                if self.machine.ended() { MoveStatus::Gone } else { self.relocate(entry.page, entry.to) };
+            let status = match plan.copying {
+                _ if self.machine.ended() => MoveStatus::Gone,
+                Copying::Exclusive => self.relocate(entry.page, entry.to),
+                Copying::Transactional => self.relocate_mapped(entry.page, entry.to),
+            };
             outcome.moves.push(status);
         }
         self.shoot_down();
+        self.arm(&plan.arm);
     }
 }

@@ -7,6 +7,7 @@
 
 mod bounds;
 mod fast_size;
+mod faults;
 mod host;
 mod machine;
 mod placement;

@@ -4,9 +4,12 @@
 //! further apart than a few blocks are pulled together: a thread that was absent waited. Bandwidth and cores are
 //! [`Server`]s that delay every thread when they are late.
 
-use isotherm_core::{Counters, Nanos, Operation, PageId, Sample, TierId};
+use std::ops::Range;
 
-use crate::placement::Locator;
+use isotherm_core::{Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
+
+use crate::faults::Faults;
+use crate::placement::{Locator, TIER_MASK, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
 use crate::thread_model::{CoreTiming, MAX_TIERS, ThreadModel};
@@ -44,16 +47,23 @@ pub(crate) struct Machine<'a, L> {
     pub(crate) locator: L,
     pub(crate) sampler: Sampler,
     pub(crate) charges: Charges,
+    pub(crate) faults: Faults,
     pub(crate) intervals: Vec<IntervalCount>,
     stream: &'a Stream,
     timing: CoreTiming,
     cores: u64,
     sample_cost: u64,
+    fault_cost: u64,
+    lock_hold: u64,
     threads: Vec<Thread>,
     /// Threads that ran in the block under way.
     active: Vec<u16>,
     tiers: Vec<Tier>,
     cpu: Server,
+    /// The lock that faults, arming and moves take.
+    lock: Server,
+    /// The thread that does the next task work.
+    task_thread: usize,
     next: usize,
     block: u64,
     now: u64,
@@ -83,15 +93,20 @@ impl<'a, L: Locator> Machine<'a, L> {
             locator,
             sampler,
             charges: Charges::default(),
+            faults: Faults::default(),
             intervals: Vec::new(),
             stream,
             timing,
             cores: u64::from(profile.core.cores.max(1)),
             sample_cost: profile.costs.sample.0 * 1000,
+            fault_cost: profile.costs.fault.0 * 1000,
+            lock_hold: profile.costs.lock_hold.0 * 1000,
             threads: (0..stream.threads).map(|_| thread()).collect(),
             active: Vec::new(),
             tiers: profile.tiers.iter().map(Tier::new).collect(),
             cpu: Server::default(),
+            lock: Server::default(),
+            task_thread: 0,
             next: 0,
             block: 0,
             now: 0,
@@ -156,7 +171,8 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     #[inline]
     fn replay(&mut self, index: usize, access: &Access) {
-        let tier = usize::from(self.locator.serve(index, access.page));
+        let state = self.locator.serve(index, access.page);
+        let tier = usize::from(state & TIER_MASK);
         let thread = &mut self.threads[usize::from(access.thread)];
         if thread.block != self.block {
             thread.block = self.block;
@@ -165,6 +181,10 @@ impl<'a, L: Locator> Machine<'a, L> {
             thread.began = thread.model.clock();
             self.active.push(access.thread);
         }
+        if traps(state, access.store) {
+            self.fault(access, tier);
+        }
+        let thread = &mut self.threads[usize::from(access.thread)];
         let store = access.store != 0;
         let state = &mut self.tiers[tier];
         let timing = thread.model.access(
@@ -181,6 +201,24 @@ impl<'a, L: Locator> Machine<'a, L> {
         if thread.countdown[event] == 0 {
             self.take_sample(access, tier, event);
         }
+    }
+
+    /// The access traps: its thread pays for the fault before the access goes on.
+    #[cold]
+    fn fault(&mut self, access: &Access, tier: usize) {
+        let thread = &mut self.threads[usize::from(access.thread)];
+        let time = Nanos(thread.model.clock() / 1000);
+        thread.model.pause(self.fault_cost);
+        self.charges.faulting += Nanos(self.fault_cost / 1000);
+        if self.locator.trap(access.page, access.store != 0) {
+            self.faults.take(access, tier, time);
+        }
+        self.hold_lock(1);
+    }
+
+    /// Takes the lock of the page tables and LRU lists `times`; who waits for it is delayed at the block's end.
+    pub(crate) fn hold_lock(&mut self, times: u64) {
+        self.lock.serve(self.lock_hold * times, self.now.saturating_sub(self.slack));
     }
 
     #[cold]
@@ -234,7 +272,8 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// Delays the active threads until bandwidth and cores have kept up.
     fn wait_for_servers(&mut self) {
-        let late = self.tiers.iter().map(|tier| tier.late(self.now)).fold(self.cpu.late(self.now), u64::max);
+        let shared = self.cpu.late(self.now).max(self.lock.late(self.now));
+        let late = self.tiers.iter().map(|tier| tier.late(self.now)).fold(shared, u64::max);
         if late > 0 {
             self.pause_active(late);
             self.now += late;
@@ -273,6 +312,39 @@ impl<'a, L: Locator> Machine<'a, L> {
             .iter()
             .filter(|thread| thread.block + SLACK_BLOCKS >= self.block && thread.block > 0)
             .count()
+    }
+
+    /// Stops one program thread for `duration` picoseconds: the one given, or each in turn.
+    pub(crate) fn delay_program(&mut self, thread: Option<u16>, duration: u64) {
+        let thread = thread.map_or_else(|| self.next_task_thread(), usize::from);
+        self.threads[thread].model.pause(duration);
+    }
+
+    /// The next thread, in turn, that runs.
+    fn next_task_thread(&mut self) -> usize {
+        let count = self.threads.len();
+        let oldest = self.block.saturating_sub(SLACK_BLOCKS).max(1);
+        let turn = (1..=count).map(|step| (self.task_thread + step) % count);
+        let found = turn.into_iter().find(|&thread| self.threads[thread].block >= oldest);
+        self.task_thread = found.unwrap_or(self.task_thread);
+        self.task_thread
+    }
+
+    /// The pages whose addresses lie in the same 2 MiB-aligned range as those of `page`.
+    pub(crate) fn huge_range(&self, page: PageId) -> Range<u32> {
+        let pages = &self.stream.pages;
+        let range_of = |&(process, address): &(u32, u64)| (process, address >> PageSize::Huge.shift());
+        let range = range_of(&pages[page.index()]);
+        let first = pages[..page.index()].iter().rev().take_while(|&entry| range_of(entry) == range).count();
+        let behind = pages[page.index()..].iter().take_while(|&entry| range_of(entry) == range).count();
+        (page.index() - first) as u32..(page.index() + behind) as u32
+    }
+
+    /// Whether one of the accesses of the next `duration` picoseconds, at the present rate, stores to the page.
+    pub(crate) fn stores_within(&self, page: PageId, duration: u64) -> bool {
+        let accesses = (duration * BLOCK as u64).checked_div(self.block_time()).unwrap_or(0) as usize;
+        let end = self.next.saturating_add(accesses).min(self.stream.accesses.len());
+        self.stream.accesses[self.next..end].iter().any(|access| access.page == page.0 && access.store != 0)
     }
 
     /// Interrupts every running thread for `duration` picoseconds each.

@@ -3,15 +3,34 @@
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
 /// Marks a page that has not been touched yet.
-const UNMAPPED: u8 = 0x0f;
-const TIER_MASK: u8 = 0x0f;
-/// The accessed bit, set by every access and cleared by reclaim.
-const REFERENCED: u8 = 0x10;
+const UNMAPPED: u8 = 0x07;
+pub(crate) const TIER_MASK: u8 = 0x07;
+/// The accessed bit as reclaim sees it, set by every access and cleared by reclaim.
+const REFERENCED: u8 = 0x08;
+/// The accessed bit as a scan sees it, cleared by the scan. Linux keeps the two apart as well: a scan that clears the
+/// entry's bit leaves `PG_young` behind for reclaim (`mm/page_idle.c`).
+const ACCESSED: u8 = 0x10;
+/// The next access faults.
+const ARMED: u8 = 0x20;
+/// The next slower tier holds a copy that is still valid: the next store faults and drops it.
+const SHADOWED: u8 = 0x40;
+
+/// Whether the state that [`Locator::serve`] returned makes this access fault.
+#[inline]
+pub(crate) fn traps(state: u8, store: u8) -> bool {
+    state & (ARMED | (store << SHADOWED.trailing_zeros())) != 0
+}
 
 /// Answers which tier serves the next access. One implementation is a page table, others know the future.
 pub(crate) trait Locator {
-    /// The tier that serves the access number `index` to `page`.
+    /// The tier that serves the access number `index` to `page`, in the bits of [`TIER_MASK`], with the page's state.
     fn serve(&mut self, index: usize, page: u32) -> u8;
+
+    /// The access to `page` trapped: its fault handler mends the page table. Returns whether the page was armed.
+    fn trap(&mut self, page: u32, store: bool) -> bool {
+        let _ = (page, store);
+        false
+    }
 
     /// An interval begins with the access number `first_access`.
     fn interval(&mut self, first_access: usize) {
@@ -25,6 +44,9 @@ pub(crate) struct PageTable {
     state: Vec<u8>,
     capacity: Vec<u64>,
     used: Vec<u64>,
+    /// Shadow copies that each tier holds beside the pages in use.
+    shadows: Vec<u64>,
+    most_shadows: u64,
     /// Pages of each tier that only the kernel may allocate.
     reserve: Vec<u64>,
     allocation: Allocation,
@@ -41,6 +63,8 @@ impl PageTable {
         Self {
             state: vec![UNMAPPED; pages],
             used: vec![0; capacity.len()],
+            shadows: vec![0; capacity.len()],
+            most_shadows: 0,
             reserve: capacity.iter().enumerate().map(share).collect(),
             capacity,
             allocation,
@@ -69,6 +93,11 @@ impl PageTable {
         (tier != UNMAPPED).then_some(TierId(tier))
     }
 
+    /// The most shadow copies that there were at a time.
+    pub(crate) fn most_shadows(&self) -> Pages {
+        Pages(self.most_shadows)
+    }
+
     /// Maps a new page: the first tier, in the order of the allocation policy, with room above its reserve.
     #[cold]
     fn allocate(&mut self, page: usize) -> u8 {
@@ -79,28 +108,79 @@ impl PageTable {
             Allocation::SlowFirst => (0..=last).rev().find(has_room),
         };
         let tier = found.unwrap_or(last);
-        self.used[tier] += 1;
-        self.state[page] = tier as u8 | REFERENCED;
+        self.occupy(tier);
+        self.state[page] = tier as u8 | REFERENCED | ACCESSED;
         tier as u8
+    }
+
+    /// What would become of a move now.
+    pub(crate) fn may_move(&self, page: PageId, to: TierId) -> MoveStatus {
+        match self.tier_of(page) {
+            None => MoveStatus::Gone,
+            Some(_) if to.index() >= self.tiers() => MoveStatus::Gone,
+            Some(from) if from == to => MoveStatus::AlreadyThere,
+            Some(_) if self.free(to).0 == 0 => MoveStatus::NoRoom,
+            Some(_) => MoveStatus::Moved,
+        }
     }
 
     /// Moves one page, as `move_pages(2)` does.
     pub(crate) fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
-        let Some(from) = self.tier_of(page) else { return MoveStatus::Gone };
-        if to.index() >= self.tiers() {
-            return MoveStatus::Gone;
-        }
-        if from == to {
-            return MoveStatus::AlreadyThere;
-        }
-        if self.free(to).0 == 0 {
-            return MoveStatus::NoRoom;
-        }
+        let status = self.may_move(page, to);
+        let (MoveStatus::Moved, Some(from)) = (status, self.tier_of(page)) else { return status };
+        self.drop_shadow(page.index());
         self.used[from.index()] -= 1;
-        self.used[to.index()] += 1;
+        self.occupy(to.index());
         let state = &mut self.state[page.index()];
-        *state = (*state & REFERENCED) | to.0;
+        *state = (*state & (REFERENCED | ACCESSED)) | to.0;
         MoveStatus::Moved
+    }
+
+    /// Takes a page of the tier; a shadow gives way where there is no other room.
+    fn occupy(&mut self, tier: usize) {
+        self.used[tier] += 1;
+        if self.used[tier] + self.shadows[tier] > self.capacity[tier] && self.shadows[tier] > 0 {
+            let shadowed = |&state: &u8| state & SHADOWED != 0 && usize::from(state & TIER_MASK) + 1 == tier;
+            if let Some(page) = self.state.iter().position(shadowed) {
+                self.drop_shadow(page);
+            }
+        }
+    }
+
+    /// Keeps the copy that a page, just promoted by one tier, has left behind.
+    pub(crate) fn keep_shadow(&mut self, page: PageId) {
+        let state = &mut self.state[page.index()];
+        let behind = usize::from(*state & TIER_MASK) + 1;
+        if behind < self.capacity.len() && self.used[behind] + self.shadows[behind] < self.capacity[behind] {
+            *state |= SHADOWED;
+            self.shadows[behind] += 1;
+            self.most_shadows = self.most_shadows.max(self.shadows.iter().sum());
+        }
+    }
+
+    /// Whether `tier` holds a valid copy of the page.
+    pub(crate) fn has_shadow(&self, page: PageId, tier: TierId) -> bool {
+        let state = self.state[page.index()];
+        state & SHADOWED != 0 && (state & TIER_MASK) + 1 == tier.0
+    }
+
+    fn drop_shadow(&mut self, page: usize) {
+        let state = &mut self.state[page];
+        if *state & SHADOWED != 0 {
+            *state &= !SHADOWED;
+            self.shadows[usize::from(*state & TIER_MASK) + 1] -= 1;
+        }
+    }
+
+    /// Makes the page's next access fault. Returns false where it is not mapped.
+    pub(crate) fn arm(&mut self, page: PageId) -> bool {
+        match self.state.get_mut(page.index()) {
+            Some(state) if *state & TIER_MASK != UNMAPPED => {
+                *state |= ARMED;
+                true
+            }
+            _ => false,
+        }
     }
 
     /// Takes the next page of `tier` that the kernel's LRU would reclaim, and counts the pages looked at.
@@ -124,6 +204,28 @@ impl PageTable {
             }
             *state &= !REFERENCED;
         }
+    }
+
+    /// As [`Self::walk`], with and clearing the accessed bit.
+    pub(crate) fn scan_accessed(
+        &mut self,
+        cursor: PageId,
+        limit: usize,
+        found: &mut Vec<(PageId, TierId, bool)>,
+    ) -> (Option<PageId>, u64) {
+        let start = cursor.index().min(self.state.len());
+        let end = found.len() + limit;
+        for (offset, state) in self.state[start..].iter_mut().enumerate() {
+            if found.len() == end {
+                return (Some(PageId((start + offset) as u32)), offset as u64);
+            }
+            let tier = *state & TIER_MASK;
+            if tier != UNMAPPED {
+                found.push((PageId((start + offset) as u32), TierId(tier), *state & ACCESSED != 0));
+                *state &= !ACCESSED;
+            }
+        }
+        (None, (self.state.len() - start) as u64)
     }
 
     /// Appends mapped pages from `cursor` on, at most `limit`, and says where to go on and how many entries it read.
@@ -162,9 +264,19 @@ impl Locator for PageTable {
     #[inline]
     fn serve(&mut self, _index: usize, page: u32) -> u8 {
         let state = &mut self.state[page as usize];
-        let tier = *state & TIER_MASK;
-        *state |= REFERENCED;
-        if tier == UNMAPPED { self.allocate(page as usize) } else { tier }
+        *state |= REFERENCED | ACCESSED;
+        if *state & TIER_MASK == UNMAPPED { self.allocate(page as usize) } else { *state }
+    }
+
+    #[cold]
+    fn trap(&mut self, page: u32, store: bool) -> bool {
+        if store {
+            self.drop_shadow(page as usize);
+        }
+        let state = &mut self.state[page as usize];
+        let armed = *state & ARMED != 0;
+        *state &= !ARMED;
+        armed
     }
 }
 
@@ -179,7 +291,7 @@ mod tests {
     #[test]
     fn new_pages_fill_the_fast_tier_first_and_leave_its_reserve() {
         let mut table = PageTable::new(20, vec![10, 100], 0.2, Allocation::FastFirst);
-        let tiers: Vec<u8> = (0..12).map(|page| table.serve(0, page)).collect();
+        let tiers: Vec<u8> = (0..12).map(|page| table.serve(0, page) & TIER_MASK).collect();
         assert_eq!(tiers, [0, 0, 0, 0, 0, 0, 0, 0, 1, 1, 1, 1]);
         assert_eq!(table.free(TierId::FAST), Pages(2));
     }
@@ -211,6 +323,59 @@ mod tests {
         assert_eq!(scanned, 5, "a whole round cleared the bits");
         table.serve(0, 1);
         assert_eq!(table.next_victim(TierId::FAST, &mut scanned), Some(PageId(2)), "1 was referenced again");
+    }
+
+    #[test]
+    fn an_armed_page_traps_once() {
+        let mut table = table(8);
+        table.serve(0, 0);
+        assert!(table.arm(PageId(0)) && !table.arm(PageId(1)), "page 1 is not mapped");
+        let state = table.serve(1, 0);
+        assert!(traps(state, 0) && table.trap(0, false));
+        assert!(!traps(table.serve(2, 0), 1));
+    }
+
+    #[test]
+    fn a_shadow_serves_one_demotion_and_dies_with_a_store() {
+        let mut table = table(4);
+        (0..6).for_each(|page| _ = table.serve(0, page));
+        table.relocate(PageId(0), TierId(1));
+        table.relocate(PageId(5), TierId::FAST);
+        table.keep_shadow(PageId(5));
+        assert!(table.has_shadow(PageId(5), TierId(1)));
+        let state = table.serve(0, 5);
+        assert!(!traps(state, 0), "loads leave the shadow alone");
+        assert!(traps(state, 1) && !table.trap(5, true), "a write fault, not a hint fault");
+        assert!(!table.has_shadow(PageId(5), TierId(1)));
+        assert_eq!((table.shadows[1], table.most_shadows()), (0, Pages(1)));
+    }
+
+    #[test]
+    fn shadows_give_way_to_pages() {
+        let mut table = PageTable::new(8, vec![2, 2], 0.0, Allocation::FastFirst);
+        (0..3).for_each(|page| _ = table.serve(0, page));
+        table.relocate(PageId(0), TierId(1));
+        table.relocate(PageId(2), TierId::FAST);
+        table.keep_shadow(PageId(2));
+        table.serve(0, 3);
+        assert!(!table.has_shadow(PageId(2), TierId(1)), "its frame was needed");
+        assert_eq!((table.used[1], table.shadows[1]), (2, 0));
+    }
+
+    #[test]
+    fn scans_and_reclaim_have_an_accessed_bit_each() {
+        let mut table = table(4);
+        (0..2).for_each(|page| _ = table.serve(0, page));
+        let mut found = Vec::new();
+        table.scan_accessed(PageId(0), 9, &mut found);
+        table.serve(0, 1);
+        found.clear();
+        let (next, read) = table.scan_accessed(PageId(0), 9, &mut found);
+        assert_eq!((next, read), (None, 8));
+        assert_eq!(found, [(PageId(0), TierId(0), false), (PageId(1), TierId(0), true)]);
+        let mut scanned = 0;
+        table.next_victim(TierId::FAST, &mut scanned);
+        assert_eq!(scanned, 3, "the scans did not hide the references from reclaim");
     }
 
     #[test]

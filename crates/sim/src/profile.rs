@@ -116,6 +116,14 @@ pub struct Costs {
     pub shootdown_batch: u32,
     /// Tiering thread: one entry of a page-table scan (pagemap).
     pub scan_page: Nanos,
+    /// Tiering thread, or the program's: one entry of a scan that tests and clears accessed bits.
+    pub accessed_page: Nanos,
+    /// Tiering thread, or the program's: making one page fault at its next access.
+    pub arm_page: Nanos,
+    /// Program thread: one hint fault, or write fault on a page with a shadow, without what is done in it.
+    pub fault: Nanos,
+    /// How long a fault, a move, or one page table's arming or scanning holds the lock that they share.
+    pub lock_hold: Nanos,
     /// Tiering thread: one page looked at by the kernel's reclaim.
     pub reclaim_page: Nanos,
     /// Tiering thread: a metadata cache line that hits the last-level cache. One that misses costs the fast tier's latency.

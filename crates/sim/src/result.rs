@@ -122,15 +122,19 @@ pub struct Charges {
     pub sampling: Nanos,
     /// Program threads: TLB shootdowns, summed over threads.
     pub shootdowns: Nanos,
+    /// Program threads: hint faults, and write faults that drop a shadow copy, summed over threads.
+    pub faulting: Nanos,
     /// Tiering thread: reading samples from the ring.
     pub draining: Nanos,
     /// Tiering thread: tracker and policy.
     pub tracking: Nanos,
-    /// Tiering thread: page-table scans.
+    /// Tiering thread, or the program's where it does the work itself: page-table scans.
     pub scanning: Nanos,
-    /// Tiering thread: moving pages.
+    /// As scanning: making pages fault at their next access.
+    pub arming: Nanos,
+    /// As scanning: moving pages.
     pub moving: Nanos,
-    /// Tiering thread: reclaim.
+    /// Tiering thread: reclaim's search for pages.
     pub reclaiming: Nanos,
 }
 
@@ -201,6 +205,10 @@ pub struct RunResult {
     pub failed_moves: FailedMoves,
     /// Bytes copied between tiers.
     pub bytes_moved: Bytes,
+    /// The most memory that shadow copies held at a time.
+    pub shadow_bytes: Bytes,
+    /// Hint faults that the program took.
+    pub hint_faults: u64,
     /// Samples that reached the policy.
     pub samples: u64,
     /// Samples lost because the ring was full.

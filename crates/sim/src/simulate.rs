@@ -287,7 +287,8 @@ impl Shared<'_> {
         let reserve = self.experiment.profile.costs.reserve;
         let table =
             PageTable::new(stream.pages.len(), self.capacities(sized.fast.0), reserve, policy.allocation());
-        let mut host = SimHost::new(self.machine(table), self.experiment.profile, stream.page_size);
+        let carrier = policy.carrier();
+        let mut host = SimHost::new(self.machine(table), self.experiment.profile, stream.page_size, carrier);
         let statistics = isotherm_core::run(&mut host, policy.as_mut(), |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));
         })?;
@@ -296,6 +297,8 @@ impl Shared<'_> {
         result.demotions = host.migrations.demotions;
         result.failed_moves = host.migrations.failed;
         result.bytes_moved = host.migrations.bytes;
+        result.shadow_bytes = Bytes(host.machine.locator.most_shadows().0 << stream.page_size.shift());
+        result.hint_faults = statistics.faults;
         result.samples = statistics.samples;
         result.samples_lost = statistics.lost;
         result.metadata_bytes = policy.metadata();
@@ -363,6 +366,8 @@ impl Shared<'_> {
             demotions: 0,
             failed_moves: crate::FailedMoves::default(),
             bytes_moved: Bytes(0),
+            shadow_bytes: Bytes(0),
+            hint_faults: 0,
             samples: 0,
             samples_lost: 0,
             metadata_bytes: Bytes(0),

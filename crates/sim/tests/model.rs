@@ -108,9 +108,11 @@ fn each_cost_of_tiering_adds_its_own_sum() {
         let charges = &run.charges;
         let sum = charges.sampling
             + charges.shootdowns
+            + charges.faulting
             + charges.draining
             + charges.tracking
             + charges.scanning
+            + charges.arming
             + charges.moving
             + charges.reclaiming;
         sum.0 as f64

@@ -231,6 +231,8 @@ fn run(
         demotions: moves * 9 / 10,
         failed_moves: FailedMoves { busy: u64::from(migrates) * 31, ..FailedMoves::default() },
         bytes_moved: Bytes((moves + moves * 9 / 10) << 12),
+        shadow_bytes: Bytes(0),
+        hint_faults: 0,
         samples: if policy == "freqtier" { 1_234_567 } else { 0 },
         samples_lost: if policy == "freqtier" && fast == "1:16" { 8_910 } else { 0 },
         metadata_bytes: Bytes(if policy == "freqtier" { 900 << 10 } else { 0 }),

@@ -197,6 +197,10 @@ pub(super) const FIELDS: &[Field] = &[
         "Pages that share one shootdown."
     ),
     field!(cost "scan_page", scan_page, "Tiering thread: one entry of a page-table scan."),
+    field!(cost "accessed_page", accessed_page, "Tiering thread or program: one entry of a scan of accessed bits."),
+    field!(cost "arm_page", arm_page, "Tiering thread or program: making one page fault at its next access."),
+    field!(cost "fault", fault, "Program thread: one hint fault, without what is done in it."),
+    field!(cost "lock_hold", lock_hold, "How long a fault or a move holds the lock that they share."),
     field!(cost "reclaim_page", reclaim_page, "Tiering thread: one page that the kernel's reclaim looks at."),
     field!(cost "cached_touch", cached_touch, "Tiering thread: a metadata cache line that hits the last-level cache."),
     field!(cost "operation", operation, "Tiering thread: one simple operation."),
