@@ -6,7 +6,9 @@
 
 mod first_touch;
 mod freqtier;
+mod lists;
 mod lru;
+mod memtis;
 pub mod registry;
 mod round;
 #[cfg(test)]
@@ -15,4 +17,5 @@ mod test_view;
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
 pub use lru::Lru;
+pub use memtis::Memtis;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};

@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru};
+use crate::{first_touch, freqtier, lru, memtis};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +121,25 @@ pub static ALL: &[Entry] = &[
                follows the distribution, and stops sampling while the hit ratio is stable.",
     },
     Entry {
+        name: "memtis",
+        title: "Memtis",
+        paper: "Memtis, SOSP 2023 (in-kernel, access histogram)",
+        maturity: TESTED,
+        kind: Kind::Policy(memtis::build),
+        specs: memtis::SPECS,
+        help: "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a histogram of powers \
+               of two, halves counts every 2 M samples and samples as densely as 3 % of a core allow.",
+    },
+    Entry {
+        name: "memtis-qc",
+        title: "Memtis-QC",
+        paper: "Memtis as Jenga compares it, section 5",
+        maturity: TESTED,
+        kind: Kind::Policy(memtis::build),
+        specs: memtis::QC_SPECS,
+        help: "Memtis with quick cooling: counts are halved every 120,000 samples.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -229,7 +248,7 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "oracle"]);
+        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "memtis", "memtis-qc", "oracle"]);
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 

@@ -208,14 +208,15 @@ impl Memtis {
     /// The list that a unit of this class belongs to. Of a range whose pages lie in several tiers, those decide that
     /// should move.
     fn list_for(&self, unit: PageId, class: Class, view: &dyn View) -> Option<usize> {
-        let fast = |page| view.tier_of(PageId(page)).map(|tier| tier == TierId::FAST);
-        let mut tiers = self.units.pages(unit).filter_map(fast);
+        let is_fast = |tier: TierId| tier == TierId::FAST;
+        let mut tiers = self.units.pages(unit).filter_map(|page| view.tier_of(PageId(page)));
         match class {
-            Class::Hot => tiers.try_fold(None, |_, fast| if fast { Ok(Some(HOT)) } else { Err(PROMOTED) }),
-            Class::Warm => Ok(tiers.any(|fast| fast).then_some(WARM)),
-            Class::Cold => Ok(tiers.any(|fast| fast).then_some(COLD)),
+            Class::Hot if tiers.clone().any(|tier| !is_fast(tier)) => Some(PROMOTED),
+            _ if !tiers.any(is_fast) => None,
+            Class::Hot => Some(HOT),
+            Class::Warm => Some(WARM),
+            Class::Cold => Some(COLD),
         }
-        .unwrap_or_else(Some)
     }
 
     fn enlist(&mut self, unit: PageId, list: Option<usize>) {
