@@ -6,9 +6,11 @@
 
 mod first_touch;
 mod freqtier;
+mod hemem;
 mod lists;
 mod lru;
 mod memtis;
+mod pmu_sampling;
 pub mod registry;
 mod round;
 #[cfg(test)]
@@ -16,6 +18,8 @@ mod test_view;
 
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
+pub use hemem::Hemem;
 pub use lru::Lru;
 pub use memtis::Memtis;
+pub use pmu_sampling::PmuSampling;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};

@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru, memtis};
+use crate::{first_touch, freqtier, hemem, lru, memtis, pmu_sampling};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -140,6 +140,25 @@ pub static ALL: &[Entry] = &[
         help: "Memtis with quick cooling: counts are halved every 120,000 samples.",
     },
     Entry {
+        name: "hemem",
+        title: "HeMem",
+        paper: "HeMem, SOSP 2021 (userspace library, fixed thresholds)",
+        maturity: TESTED,
+        kind: Kind::Policy(hemem::build),
+        specs: hemem::SPECS,
+        help: "Promotes pages with four sampled reads or writes in turn against cold ones; halves counts when one page \
+               reaches a threshold.",
+    },
+    Entry {
+        name: "pmu-sampling",
+        title: "PMU sampling",
+        paper: "the baseline PEBS of NeoMem, sections II-C and VI",
+        maturity: TESTED,
+        kind: Kind::Policy(pmu_sampling::build),
+        specs: pmu_sampling::SPECS,
+        help: "Promotes sampled slow pages within a quota; the kernel's LRU demotes.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -248,7 +267,20 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "memtis", "memtis-qc", "oracle"]);
+        let expected = [
+            "all-fast",
+            "all-slow",
+            "belady",
+            "first-touch",
+            "freqtier",
+            "hemem",
+            "lru",
+            "memtis",
+            "memtis-qc",
+            "oracle",
+            "pmu-sampling",
+        ];
+        assert_eq!(names, expected);
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 

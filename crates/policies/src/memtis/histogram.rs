@@ -84,7 +84,8 @@ mod tests {
 
     #[test]
     fn bins_are_the_rounded_down_logarithm_of_one_more_than_the_count() {
-        for (count, bin) in [(0, 0), (1, 1), (2, 1), (3, 2), (6, 2), (7, 3), (512, 9), (65_534, 15), (65_535, 16)]
+        for (count, bin) in
+            [(0, 0), (1, 1), (2, 1), (3, 2), (6, 2), (7, 3), (512, 9), (65_534, 15), (65_535, 16)]
         {
             assert_eq!(bin_of(count), bin, "{count}");
         }

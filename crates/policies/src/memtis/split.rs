@@ -80,8 +80,7 @@ impl Splitter {
         work: &mut Work,
     ) -> Vec<PageId> {
         let samples = self.samples.max(1) as f64;
-        let missing =
-            (settings.split_margin * self.estimated_hits as f64 - self.hits as f64) / samples;
+        let missing = (settings.split_margin * self.estimated_hits as f64 - self.hits as f64) / samples;
         (self.samples, self.hits, self.estimated_hits) = (0, 0, 0);
         if missing <= 0.0 {
             return Vec::new();

@@ -157,7 +157,10 @@ fn of_stores_only_each_nth_counts_where_they_have_a_period() {
     }
     let taken = batch.samples.iter().filter(|&sample| memtis.takes(sample)).count();
     assert_eq!(taken, 4, "40 stores");
-    assert!(batch_of(&view, &[7], (0, 0)).samples.iter().all(|sample| memtis.takes(sample)), "all loads count");
+    assert!(
+        batch_of(&view, &[7], (0, 0)).samples.iter().all(|sample| memtis.takes(sample)),
+        "all loads count"
+    );
 }
 
 #[test]
