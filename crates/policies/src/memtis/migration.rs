@@ -2,7 +2,7 @@
 
 use isotherm_core::{Move, PageId, Plan, TierId, View};
 
-use super::{COLD, Memtis, PROMOTED, WARM};
+use super::{COLD, HOT, Memtis, PROMOTED, WARM};
 
 impl Memtis {
     /// Plans one round: at most `budget` pages in either direction, though a unit that is begun is moved as a whole.
@@ -15,10 +15,17 @@ impl Memtis {
         let free = view.free(TierId::FAST).0;
         let missing = (wanted + self.settings.demotion_mark).saturating_sub(free).min(budget);
         let mut room = free + self.demote(COLD, missing, view, plan);
-        self.short = room - free < missing;
+        self.short = room - free < missing && self.has_unlisted(view);
         let missing = wanted.saturating_sub(room).min(budget.saturating_sub(room - free));
         room += self.demote(WARM, missing, view, plan);
         self.promote(room, view, plan);
+    }
+
+    /// Whether there may be fast pages in no list: of ranges, a list does not tell how many of their pages are fast.
+    fn has_unlisted(&self, view: &dyn View) -> bool {
+        let used = view.capacity(TierId::FAST) - view.free(TierId::FAST);
+        let listed = [COLD, WARM, HOT].map(|list| self.lists.len(list) as u64).iter().sum::<u64>();
+        self.splitter.is_some() || listed < used.0
     }
 
     /// Puts every unit into the list of its class, in the order of addresses.

@@ -114,7 +114,7 @@ pub struct Memtis {
     next_migration: Nanos,
     /// The lists no longer tell the classes.
     stale: bool,
-    /// The last round found too few cold pages.
+    /// The last round found too few cold pages, and there are fast pages in no list.
     short: bool,
     /// Units of the round under way.
     chosen: Vec<PageId>,
@@ -318,7 +318,9 @@ impl Policy for Memtis {
                 self.follow();
             }
         }
-        self.period.count(batch.samples.len() as u64);
+        // What the ring lost was taken too: the program was interrupted for it, and a thread that only reads samples, as
+        // Memtis' own, would have had to read it.
+        self.period.count(batch.samples.len() as u64 + batch.lost);
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
     }
 

@@ -25,7 +25,7 @@ const fn quick_cooling() -> [Spec; COUNT] {
 const SPEC_TABLE: [Spec; COUNT] = [
     Spec {
         name: "cooling_samples",
-        kind: Kind::Count(64, 1_000_000_000_000),
+        kind: Kind::Count(1, 1_000_000_000_000),
         default: "2M",
         unit: "samples",
         source: "Jenga, section 2.2.2; Memtis' artifact",
@@ -34,7 +34,7 @@ const SPEC_TABLE: [Spec; COUNT] = [
     },
     Spec {
         name: "adaptation_samples",
-        kind: Kind::Count(64, 10_000_000),
+        kind: Kind::Count(1, 10_000_000),
         default: "100k",
         unit: "samples",
         source: "Jenga, section 2.2.2; Memtis' artifact",

@@ -172,6 +172,14 @@ fn a_busy_interval_lengthens_the_period() {
     assert!(matches!(rate, SamplingRate::Period(period) if period > 199), "{rate:?}");
 }
 
+#[test]
+fn lost_samples_count_as_sampling_too() {
+    let (mut memtis, mut view) = (policy(400, FAST, &[("period_interval", "1ms")]), machine(FAST, 400));
+    let mut batch = batch_of(&view, &[7], (0, 0));
+    batch.lost = 640;
+    assert!(turn(&mut memtis, &mut view, &batch, Nanos::MILLISECOND).0.sampling.is_some());
+}
+
 /// Two ranges in a fast tier that holds one: `hot` gives the pages of the slow one that are accessed.
 fn two_ranges(hot: impl Iterator<Item = u32> + Clone) -> (Memtis, TestView) {
     let settings = [
