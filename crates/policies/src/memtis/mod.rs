@@ -46,6 +46,9 @@ pub(crate) use settings::{QC_SPECS, SPECS};
 use split::Splitter;
 use units::Units;
 
+/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round: nothing waits for a
+/// full batch, since coolings and fittings fall on their sample wherever it is in the batch.
+const BATCH: usize = 4096;
 /// Bytes of a buffered sample (FreqTier, section VII-E 2).
 const SAMPLE_BYTES: u64 = 16;
 /// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
@@ -290,7 +293,7 @@ impl Memtis {
             rate: SamplingRate::Period(self.period.period()),
             scope: SamplingScope::AllTiers,
             stores: true,
-            batch: self.settings.adaptation as usize,
+            batch: BATCH,
             tick: self.settings.migration_interval,
         }
     }
@@ -350,7 +353,7 @@ impl Policy for Memtis {
         let ranges = self.splitter.as_ref().map_or(0, Splitter::bytes) + self.units.bytes();
         let chosen = self.chosen.capacity() * size_of::<PageId>();
         let structures = self.counts.bytes() + self.lists.bytes() + size_of::<Histogram>();
-        Bytes((structures + ranges + chosen) as u64 + self.settings.adaptation * SAMPLE_BYTES)
+        Bytes((structures + ranges + chosen) as u64 + BATCH as u64 * SAMPLE_BYTES)
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {

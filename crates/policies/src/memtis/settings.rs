@@ -38,7 +38,7 @@ const SPEC_TABLE: [Spec; COUNT] = [
         default: "100k",
         unit: "samples",
         source: "Jenga, section 2.2.2; Memtis' artifact",
-        help: "Samples after which the thresholds are fitted anew; also the batch in which samples are taken in.",
+        help: "Samples after which the thresholds are fitted anew.",
         scaled: true,
     },
     Spec {
@@ -189,7 +189,7 @@ const SPEC_TABLE: [Spec; COUNT] = [
     Spec {
         name: "split_margin",
         kind: Kind::Number(0.0, 1.0),
-        default: "95%",
+        default: "0.95",
         unit: "of the estimated hit ratio",
         source: "Memtis' artifact",
         help: "Ranges are split while this share of the hit ratio estimated for base pages exceeds the real one.",
@@ -219,7 +219,7 @@ const SPEC_TABLE: [Spec; COUNT] = [
 #[derive(Debug, Clone)]
 pub(super) struct Settings {
     pub(super) cooling: u64,
-    /// Samples between two fittings of the thresholds, and in a batch.
+    /// Samples between two fittings of the thresholds.
     pub(super) adaptation: u64,
     /// Whether 2 MiB ranges of base pages are units.
     pub(super) huge_ranges: bool,

@@ -242,7 +242,7 @@ fn quick_cooling_differs_in_its_cooling_only() {
 
 #[test]
 fn metadata_is_about_what_memtis_keeps_a_page() {
-    let memtis = policy(1 << 20, FAST, &[("adaptation_samples", "64")]);
+    let memtis = policy(1 << 20, FAST, &[]);
     let per_page = memtis.metadata().0 as f64 / f64::from(1 << 20);
     assert!((16.0..=18.0).contains(&per_page), "{per_page} B a page");
 }
