@@ -134,6 +134,9 @@ pub(crate) struct SimulateArgs {
     /// `auto` takes the paper's footprint over the run's, and for times the share of its threads too
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub(crate) scale: String,
+    /// Intervals that the timeline of each run is divided into
+    #[arg(long, value_name = "N", default_value_t = isotherm_sim::INTERVALS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) intervals: u32,
     /// Replay at most this many accesses (k, M, G)
     #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
     pub(crate) max_accesses: Option<u64>,

@@ -10,6 +10,7 @@ mod access;
 pub mod cache;
 mod engine;
 mod host;
+pub mod names;
 pub mod parameters;
 mod plan;
 mod policy;

@@ -3,7 +3,7 @@
 //! A new policy is its own file, one entry here and one row in `docs/policies.md` (a test compares the two).
 
 use isotherm_core::parameters::{Parameters, Spec};
-use isotherm_core::{PageSize, Pages, Policy};
+use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
 use crate::{first_touch, freqtier, hemem, lru, memtis, pmu_sampling};
@@ -209,34 +209,10 @@ pub struct UnknownPolicy {
 /// The entry of that name.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let found = ALL.iter().find(|entry| entry.name == name);
-    found.ok_or_else(|| UnknownPolicy { name: name.into(), advice: advice(name) })
-}
-
-fn advice(name: &str) -> String {
-    let mut near: Vec<_> = ALL.iter().map(|entry| (edit_distance(name, entry.name), entry.name)).collect();
-    near.sort_by_key(|&(distance, _)| distance);
-    let names = |names: &[(usize, &str)]| names.iter().map(|near| near.1).collect::<Vec<_>>().join(", ");
-    let close = near.iter().take_while(|&&(distance, known)| distance <= known.len() / 3).count().min(3);
-    if close == 0 {
-        format!("there are {}", names(&near))
-    } else {
-        format!("did you mean {}?", names(&near[..close]))
-    }
-}
-
-/// The least number of insertions, deletions and replacements that turn one text into the other (Levenshtein).
-fn edit_distance(from: &str, to: &str) -> usize {
-    let to: Vec<char> = to.chars().collect();
-    let mut row: Vec<usize> = (0..=to.len()).collect();
-    for (index, left) in from.chars().enumerate() {
-        let mut diagonal = std::mem::replace(&mut row[0], index + 1);
-        for (column, &right) in to.iter().enumerate() {
-            let replaced = diagonal + usize::from(left != right);
-            diagonal = row[column + 1];
-            row[column + 1] = replaced.min(diagonal + 1).min(row[column] + 1);
-        }
-    }
-    row[to.len()]
+    found.ok_or_else(|| UnknownPolicy {
+        name: name.into(),
+        advice: names::advice(name, ALL.iter().map(|entry| entry.name)),
+    })
 }
 
 #[cfg(test)]
@@ -251,16 +227,6 @@ mod tests {
         assert_eq!(text("all-fats"), "there is no policy 'all-fats'; did you mean all-fast?");
         assert!(text("clairvoyance").contains("there are "), "nothing is near: all are listed");
         assert!(ALL.iter().all(|entry| text("").contains(entry.name)));
-    }
-
-    #[test]
-    fn edit_distances_are_levenshtein() {
-        for (from, to, distance) in
-            [("", "abc", 3), ("lru", "lru", 0), ("kitten", "sitting", 3), ("ab", "ba", 2)]
-        {
-            assert_eq!(edit_distance(from, to), distance, "{from} {to}");
-            assert_eq!(edit_distance(to, from), distance, "{to} {from}");
-        }
     }
 
     #[test]

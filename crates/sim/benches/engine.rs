@@ -14,7 +14,7 @@ use std::time::Duration;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
-use isotherm_sim::{Experiment, FastSize, Input, Profile, Stream, StreamBuilder, simulate};
+use isotherm_sim::{Experiment, FastSize, INTERVALS, Input, Profile, Stream, StreamBuilder, simulate};
 use isotherm_trace::Rows;
 use isotherm_workloads::{Limits, MissRecorder};
 
@@ -58,6 +58,7 @@ fn replay(input: &Input, profile: &Profile, runs: u64) -> Duration {
         profile,
         seed: 1,
         scale: Scale { footprint, time: footprint * input.stream.threads as f64 / REFERENCE_THREADS },
+        intervals: INTERVALS,
         version: "bench",
     };
     let alone = rayon::ThreadPoolBuilder::new().num_threads(1).build().expect("a thread");

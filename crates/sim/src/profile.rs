@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use isotherm_core::names::advice;
 use isotherm_core::{Bytes, Nanos};
 
 use crate::{MachineNumber, MachineSummary};
@@ -212,8 +213,8 @@ impl Profile {
     }
 
     fn unknown(&self, path: &str) -> ProfileError {
-        let known = self.positions().map(|(field, tier)| field.path(tier)).collect::<Vec<_>>().join(", ");
-        ProfileError::unknown(&self.name, path, "the machine", known)
+        let known: Vec<String> = self.positions().map(|(field, tier)| field.path(tier)).collect();
+        ProfileError::unknown(&self.name, path, "the machine", advice(path, known.iter().map(String::as_str)))
     }
 
     fn check_order(&self, file: &str) -> Result<(), ProfileError> {

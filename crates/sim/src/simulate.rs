@@ -88,6 +88,8 @@ pub struct Experiment<'a> {
     pub seed: u64,
     /// By what to divide scaled parameters.
     pub scale: Scale,
+    /// Intervals of the timeline; [`INTERVALS`] if nothing else is wanted.
+    pub intervals: usize,
     /// Isotherm's version.
     pub version: &'a str,
 }
@@ -126,7 +128,7 @@ pub fn simulate(
     }
     let stream = &input.stream;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
-    let interval_length = stream.accesses.len().div_ceil(INTERVALS).max(1);
+    let interval_length = stream.accesses.len().div_ceil(experiment.intervals.max(1)).max(1);
     let mut shared = Shared {
         input,
         experiment,
@@ -197,7 +199,7 @@ fn ratios(
     hits: impl Iterator<Item = u64> + Clone,
     accesses: impl Iterator<Item = u64> + Clone,
 ) -> (f64, f64) {
-    let steady = INTERVALS * 3 / 4;
+    let steady = accesses.clone().count() * 3 / 4;
     let ratio = |from: usize| {
         let accesses = accesses.clone().skip(from).sum::<u64>();
         hits.clone().skip(from).sum::<u64>() as f64 / accesses.max(1) as f64

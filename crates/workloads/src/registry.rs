@@ -1,8 +1,8 @@
 //! Defines the table of workloads: adding one touches its file and one line here.
 
-use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::{Bytes, names};
 
 use crate::{Memory, cachelib, gups, masim};
 
@@ -17,12 +17,12 @@ const SMALLEST_CACHE: Bytes = Bytes(16 << 10);
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum WorkloadError {
     /// No workload has that name.
-    #[error("no workload '{name}'; there are {known}")]
+    #[error("there is no workload '{name}'; {advice}")]
     Unknown {
         /// What was asked for.
         name: String,
-        /// Every name there is.
-        known: String,
+        /// The nearest names, or all of them where none is near.
+        advice: String,
     },
     /// Parameters that are valid each by itself but not together.
     #[error("{workload}: {problem}")]
@@ -136,6 +136,6 @@ pub static ALL: &[Workload] = &[
 pub fn find(name: &str) -> Result<&'static Workload, WorkloadError> {
     ALL.iter().find(|workload| workload.name == name).ok_or_else(|| WorkloadError::Unknown {
         name: name.into(),
-        known: ALL.iter().map(|workload| workload.name).collect::<Vec<_>>().join(", "),
+        advice: names::advice(name, ALL.iter().map(|workload| workload.name)),
     })
 }

@@ -59,7 +59,7 @@ fn names_are_unique_defaults_are_valid_and_unknown_names_list_the_known() {
         }
     }
     let error = find("gupps").expect_err("no such workload").to_string();
-    assert_eq!(error, "no workload 'gupps'; there are masim, gups, cachelib-cdn");
+    assert_eq!(error, "there is no workload 'gupps'; did you mean gups?");
 }
 
 #[test]

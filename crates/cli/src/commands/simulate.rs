@@ -29,6 +29,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
         profile: &profile,
         seed: args.seed,
         scale,
+        intervals: args.intervals as usize,
         version: env!("CARGO_PKG_VERSION"),
     };
     let report = simulate(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;

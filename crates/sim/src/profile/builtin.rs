@@ -1,5 +1,7 @@
 //! Defines the profiles that come with Isotherm: the machines of the five papers.
 
+use isotherm_core::names::advice;
+
 use super::{Profile, ProfileError};
 
 /// Names and texts, in alphabetical order.
@@ -18,8 +20,8 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 pub(super) fn load(name: &str) -> Result<Profile, ProfileError> {
     let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {
-        let known = names().collect::<Vec<_>>().join(", ");
-        return Err(ProfileError::UnknownMachine { name: super::error::one_line(name), known });
+        let advice = advice(name, names());
+        return Err(ProfileError::UnknownMachine { name: super::error::one_line(name), advice });
     };
     Profile::parse(text, name)
 }

@@ -28,7 +28,7 @@ pub enum ProfileError {
         expected: String,
     },
     /// A field that does not exist.
-    #[error("{file}: unknown field {field}; {section} has {known}")]
+    #[error("{file}: unknown field {field} of {section}; {advice}")]
     Unknown {
         /// The file, or the machine's name.
         file: String,
@@ -36,8 +36,8 @@ pub enum ProfileError {
         field: String,
         /// Where it stands.
         section: String,
-        /// What exists there.
-        known: String,
+        /// The nearest names there, or all of them where none is near.
+        advice: String,
     },
     /// A value of another type or unit, or out of range.
     #[error("{file}: {field}: '{text}' is not {expected}")]
@@ -66,12 +66,12 @@ pub enum ProfileError {
         before: Nanos,
     },
     /// No profile of that name comes with Isotherm.
-    #[error("no machine '{name}'; there are {known}, or give the path of a TOML file")]
+    #[error("there is no machine '{name}' (a name, or the path of a TOML file); {advice}")]
     UnknownMachine {
         /// What was asked for.
         name: String,
-        /// What exists.
-        known: String,
+        /// The nearest names, or all of them where none is near.
+        advice: String,
     },
 }
 
@@ -80,8 +80,8 @@ impl ProfileError {
         Self::Missing { file: one_line(file), field: field.into(), expected: expected.into() }
     }
 
-    pub(super) fn unknown(file: &str, field: &str, section: &str, known: String) -> Self {
-        Self::Unknown { file: one_line(file), field: shortened(field), section: section.into(), known }
+    pub(super) fn unknown(file: &str, field: &str, section: &str, advice: String) -> Self {
+        Self::Unknown { file: one_line(file), field: shortened(field), section: section.into(), advice }
     }
 
     pub(super) fn invalid(file: &str, path: &str, text: &str, field: &Field) -> Self {

@@ -1,5 +1,6 @@
 //! Defines how a profile is read from TOML: walked along the table of fields, so that every error knows its path.
 
+use isotherm_core::names::advice;
 use toml::{Table, Value};
 
 use super::error::one_line;
@@ -120,7 +121,12 @@ impl Reader<'_> {
     fn no_others(&self, table: &Table, path: &str, known: &[&str]) -> Result<(), ProfileError> {
         let Some(other) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
         let section = if path.is_empty() { "a profile" } else { path.trim_end_matches('.') };
-        Err(ProfileError::unknown(self.file, &format!("{path}{other}"), section, known.join(", ")))
+        Err(ProfileError::unknown(
+            self.file,
+            &format!("{path}{other}"),
+            section,
+            advice(other, known.iter().copied()),
+        ))
     }
 
     fn missing(&self, path: &str, expected: &str) -> ProfileError {

@@ -5,9 +5,9 @@
 use std::collections::BTreeMap;
 
 use isotherm_core::PageSize;
-use isotherm_core::parameters::Scale;
-use isotherm_policies::find;
-use isotherm_sim::{Access, Experiment, FastSize, Input, Profile, Report, Stream, simulate};
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_policies::{Entry, find};
+use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Profile, Report, Stream, simulate};
 
 /// Sets numbers of a machine.
 pub fn machine(settings: &[(&str, &str)]) -> Profile {
@@ -71,13 +71,25 @@ pub fn run(input: &Input, profile: &Profile, policies: &[&str], fast: &[&str], s
         }
         (entry, parameters)
     };
+    run_entries(input, profile, policies.iter().map(select).collect(), fast, scale)
+}
+
+/// Replays under policies with their parameters.
+pub fn run_entries(
+    input: &Input,
+    profile: &Profile,
+    policies: Vec<(&'static Entry, Parameters)>,
+    fast: &[&str],
+    scale: f64,
+) -> Report {
     let experiment = Experiment {
-        policies: policies.iter().map(select).collect(),
+        policies,
         sizes: fast.iter().map(|text| FastSize::parse(text).expect("a size")).collect(),
         machine: profile.summary(),
         profile,
         seed: 1,
         scale: Scale { footprint: scale, time: scale },
+        intervals: INTERVALS,
         version: "test",
     };
     simulate(input, &experiment, &|| ()).expect("a valid experiment")
