@@ -10,7 +10,8 @@
 //! ```
 //!
 //! of them, the most skewed first: the sum of the squared counts of a range's pages over 11 times the square of the
-//! number of its hot pages. A range with a skewness below 1 stays whole.
+//! number of its hot pages. A range with a skewness below 1 stays whole, and so does one whose pages are all hot: its pages
+//! would be placed as the range is.
 
 use isotherm_core::{PageId, Work};
 
@@ -106,15 +107,70 @@ impl Splitter {
         skewed.into_iter().take(count).map(|(_, unit)| unit).collect()
     }
 
-    /// How unevenly a range's accesses spread over its pages; 0 where none of them is hot.
+    /// How unevenly a range's accesses spread over its pages; 0 where none or all of them are hot.
     fn skewness(&self, range: std::ops::Range<u32>, counts: &Counts) -> f64 {
-        let (mut squares, mut hot) = (0.0, 0u64);
+        let (mut squares, mut hot, size) = (0.0, 0u64, range.len() as u64);
         for page in range {
             let value = counts.get(PageId(page));
             let samples = f64::from(value) / f64::from(BASE_PAGES);
             squares += samples * samples;
             hot += u64::from(clamp(bin_of(value)) >= self.hot);
         }
-        if hot == 0 { 0.0 } else { squares / SKEWNESS_SCALE / (hot * hot) as f64 }
+        if hot == 0 || hot == size { 0.0 } else { squares / SKEWNESS_SCALE / (hot * hot) as f64 }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::parameters::Parameters;
+    use isotherm_core::{PageSize, Pages};
+
+    use super::*;
+    use crate::Setup;
+    use crate::memtis::settings::SPECS;
+    use crate::test_view::TestView;
+
+    /// Ranges whose accesses fall on `hot` pages each, 100 samples a page, while no sample hits.
+    fn chosen(hot: &[u32]) -> Vec<u32> {
+        let pages = hot.len() * BASE_PAGES as usize;
+        let setup = Setup { pages, fast: Pages(2000), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        let mut parameters = Parameters::new("memtis", SPECS);
+        parameters.set("huge_pages", "true").expect("a flag");
+        let settings = Settings::new(&parameters, &setup);
+        let (mut counts, mut splitter) = (Counts::new(pages), Splitter::new(pages));
+        let mut units = Units::new(true);
+        units.reserve(&TestView::new(&[Pages(pages as u64)], pages));
+        for (range, &hot) in (0..).zip(hot) {
+            for sample in 0..100 * hot {
+                let head = range * BASE_PAGES;
+                let rebin = counts.add(PageId(head + sample % hot), BASE_PAGES);
+                splitter.count(rebin, false);
+                splitter.ranges.add(PageId(head), 1);
+            }
+        }
+        splitter.fit(settings.room);
+        let mut work = Work::default();
+        let chosen = splitter.choose(&counts, &units, &settings, &mut work);
+        chosen.iter().map(|unit| unit.0 / BASE_PAGES).collect()
+    }
+
+    #[test]
+    fn the_most_skewed_ranges_are_split_first() {
+        // 100^2 x hot / 11 / hot^2: the fewer hot pages, the more skewed. Most samples would have hit: 95 % x 3 ranges x
+        // 1.125 x 0.4, rounded up, are two.
+        assert_eq!(chosen(&[40, 2, 10]), [1, 2]);
+    }
+
+    #[test]
+    fn even_ranges_are_not_split_however_many_hits_are_missing() {
+        assert!(
+            chosen(&[512, 512]).is_empty(),
+            "their skewness is 100^2 / 11 / 512 = 1.8, but all pages are hot"
+        );
+    }
+
+    #[test]
+    fn nothing_is_split_without_samples() {
+        assert!(chosen(&[0]).is_empty());
     }
 }

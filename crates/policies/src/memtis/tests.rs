@@ -115,6 +115,15 @@ fn a_round_moves_no_more_than_the_rate_allows() {
 }
 
 #[test]
+fn the_rate_limits_promotions_into_free_room_too() {
+    let rate = (20 * 2 * 4096u64).to_string();
+    let (mut memtis, mut view) = (policy(400, FAST, &[("migration_rate", &rate)]), machine(FAST, 400));
+    (0..90).for_each(|page| view.unmap(page));
+    let plan = migrate(&mut memtis, &mut view, &rounds(200..260, 4), 1);
+    assert_eq!(plan.moves.len(), 20);
+}
+
+#[test]
 fn demotion_keeps_its_watermark_free() {
     let (mut memtis, mut view) = (policy(400, FAST, &[("demotion_watermark", "5%")]), machine(FAST, 400));
     migrate(&mut memtis, &mut view, &[], 1);
