@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, hybridtier, lru};
+use crate::{first_touch, freqtier, hemem, hybridtier, lru, memtis, pmu_sampling};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -137,6 +137,48 @@ pub static ALL: &[Entry] = &[
                seconds: promotes what either calls hot, demotes what neither does, the rest after a second look.",
     },
     Entry {
+        name: "memtis",
+        title: "Memtis",
+        paper: "Memtis, SOSP 2023 (in-kernel, access histogram)",
+        maturity: TESTED,
+        kind: Kind::Policy(memtis::build),
+        specs: memtis::SPECS,
+        presets: &[],
+        help: "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a histogram of powers \
+               of two, halves counts every 2 M samples and samples as densely as 3 % of a core allow.",
+    },
+    Entry {
+        name: "memtis-qc",
+        title: "Memtis-QC",
+        paper: "Memtis as Jenga compares it, section 5",
+        maturity: TESTED,
+        kind: Kind::Policy(memtis::build),
+        specs: memtis::QC_SPECS,
+        presets: &[],
+        help: "Memtis with quick cooling: counts are halved every 120,000 samples.",
+    },
+    Entry {
+        name: "hemem",
+        title: "HeMem",
+        paper: "HeMem, SOSP 2021 (userspace library, fixed thresholds)",
+        maturity: TESTED,
+        kind: Kind::Policy(hemem::build),
+        specs: hemem::SPECS,
+        presets: &[],
+        help: "Promotes pages with four sampled reads or writes in turn against cold ones; halves counts when one page \
+               reaches a threshold.",
+    },
+    Entry {
+        name: "pmu-sampling",
+        title: "PMU sampling",
+        paper: "the baseline PEBS of NeoMem, sections II-C and VI",
+        maturity: TESTED,
+        kind: Kind::Policy(pmu_sampling::build),
+        specs: pmu_sampling::SPECS,
+        presets: &[],
+        help: "Promotes sampled slow pages within a quota; the kernel's LRU demotes.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -217,10 +259,29 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(
-            names,
-            ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "hybridtier", "lru", "oracle"]
-        );
+        let expected = [
+            "all-fast",
+            "all-slow",
+            "arc",
+            "belady",
+            "colloid",
+            "first-touch",
+            "freqtier",
+            "hemem",
+            "hybridtier",
+            "lru",
+            "memtis",
+            "memtis-qc",
+            "multi-clock",
+            "nbt",
+            "nomad",
+            "oracle",
+            "pmu-sampling",
+            "pte-scan",
+            "tpp",
+            "twoq",
+        ];
+        assert_eq!(names, expected);
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 

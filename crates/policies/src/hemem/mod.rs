@@ -1,0 +1,343 @@
+//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold pages.
+//!
+//! # Paper
+//! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP 2021, and the
+//! library published with it; a baseline of FreqTier (section VII) and described in HybridTier (section 3.3). Numbers are
+//! the library's.
+//!
+//! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages; pages hot by
+//!   their writes go to the front of theirs, to be promoted first.
+//! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for each tick that
+//!   it has missed, when it is sampled next or when the walk over the hot lists comes by, which moves it to the cold list
+//!   if it is hot no more.
+//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up to 10 GB/s,
+//!   until there is no cold page left.
+//!
+//! # Deviations
+//! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times fewer samples.
+//! - The library sees every allocation; here cold fast pages are found by reading the page table when they are needed.
+//! - The library samples all retired stores, a host here those that missed.
+//! - New pages are not kept room for (the paper keeps 1 GB of DRAM free): allocation is the host's.
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{
+    Bytes, Gauge, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch, Sampling,
+    SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+};
+
+use crate::lists::PageLists;
+use crate::{BuildError, Setup};
+
+/// Pages read from the page table at once.
+const SCAN: usize = 1024;
+/// Samples that its thread takes in at once, unless the loop comes round before.
+const BATCH: usize = 512;
+/// Bytes of a buffered sample (FreqTier, section VII-E 2).
+const SAMPLE_BYTES: u64 = 16;
+/// Operations of counting one sample, table accesses apart.
+const COUNT_OPERATIONS: u64 = 8;
+
+/// The lists.
+const FAST_HOT: usize = 0;
+const FAST_COLD: usize = 1;
+const SLOW_HOT: usize = 2;
+const SLOW_COLD: usize = 3;
+
+/// What can be set.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "hot_reads",
+        kind: Kind::Count(1, 65_535),
+        default: "4",
+        unit: "samples",
+        source: "HeMem's library",
+        help: "Sampled reads that make a page hot.",
+        scaled: false,
+    },
+    Spec {
+        name: "hot_writes",
+        kind: Kind::Count(1, 65_535),
+        default: "4",
+        unit: "samples",
+        source: "HeMem's library",
+        help: "Sampled writes that make a page hot.",
+        scaled: false,
+    },
+    Spec {
+        name: "cooling_threshold",
+        kind: Kind::Count(1, 65_535),
+        default: "10",
+        unit: "samples",
+        source: "HeMem's library, the version that is hot at 4; others have 18 with 8, and Jenga names 1024 (section 2.2.2)",
+        help: "Reads or writes of one page at which all pages cool.",
+        scaled: false,
+    },
+    Spec {
+        name: "sampling_period",
+        kind: Kind::Count(1, 1_000_000_000),
+        default: "19997",
+        unit: "accesses",
+        source: "HeMem's library",
+        help: "Samples every n-th access of each thread.",
+        scaled: false,
+    },
+    Spec {
+        name: "interval",
+        kind: Kind::Duration(Nanos(1_000), Nanos(u64::MAX / 4)),
+        default: "10ms",
+        unit: "",
+        source: "HeMem's library",
+        help: "Time between two rounds of moves.",
+        scaled: true,
+    },
+    Spec {
+        name: "migration_rate",
+        kind: Kind::Size(Bytes(4096), Bytes(1 << 44)),
+        default: "10G",
+        unit: "bytes per second",
+        source: "HeMem's library",
+        help: "The most that may be promoted.",
+        scaled: false,
+    },
+    Spec {
+        name: "cooling_pages",
+        kind: Kind::Count(1, 1 << 30),
+        default: "8192",
+        unit: "pages",
+        source: "HeMem's library",
+        help: "Pages of each hot list that one round looks at after the clock has advanced.",
+        scaled: true,
+    },
+];
+
+/// What is known of a page.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    reads: u16,
+    writes: u16,
+    /// The global clock when the counts were last right.
+    clock: u32,
+}
+
+/// HeMem. See the module.
+#[derive(Debug)]
+pub struct Hemem {
+    hot_reads: u16,
+    hot_writes: u16,
+    cooling_threshold: u16,
+    sampling: Sampling,
+    /// Pages that one round may promote.
+    budget: u64,
+    cooling_pages: usize,
+    counts: Vec<Count>,
+    lists: PageLists<4>,
+    clock: u32,
+    /// Pages of the two hot lists that the walk after a tick of the clock has still to look at.
+    uncooled: [usize; 2],
+    next_round: Nanos,
+    /// Used fast pages that a walk over the page table did not find: the host's own reserve.
+    phantom: u64,
+    found: Vec<(PageId, TierId)>,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Hemem::new(parameters, setup)))
+}
+
+impl Hemem {
+    /// HeMem that knows no page yet.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let interval = parameters.duration("interval");
+        let moved = parameters.size("migration_rate").0 as f64 * interval.as_seconds();
+        Self {
+            hot_reads: parameters.count("hot_reads") as u16,
+            hot_writes: parameters.count("hot_writes") as u16,
+            cooling_threshold: parameters.count("cooling_threshold") as u16,
+            sampling: Sampling {
+                rate: SamplingRate::Period(parameters.count("sampling_period")),
+                scope: SamplingScope::AllTiers,
+                stores: true,
+                batch: BATCH,
+                tick: interval,
+            },
+            budget: (moved as u64 >> setup.page_size.shift()).max(1),
+            cooling_pages: parameters.count("cooling_pages") as usize,
+            counts: vec![Count::default(); setup.pages],
+            lists: PageLists::new(setup.pages),
+            clock: 0,
+            uncooled: [0; 2],
+            next_round: interval,
+            phantom: 0,
+            found: Vec::with_capacity(SCAN),
+            work: Work::default(),
+        }
+    }
+
+    fn is_hot(&self, page: PageId) -> bool {
+        let count = self.counts[page.index()];
+        count.reads >= self.hot_reads || count.writes >= self.hot_writes
+    }
+
+    /// Halves a page's counts for each tick of the clock that it has missed.
+    fn cool(&mut self, page: PageId) {
+        let count = &mut self.counts[page.index()];
+        let missed = self.clock - count.clock;
+        count.reads = count.reads.checked_shr(missed).unwrap_or(0);
+        count.writes = count.writes.checked_shr(missed).unwrap_or(0);
+        count.clock = self.clock;
+    }
+
+    fn count(&mut self, sample: &Sample, view: &dyn View) {
+        let Some(tier) = view.tier_of(sample.page) else { return };
+        self.cool(sample.page);
+        let count = &mut self.counts[sample.page.index()];
+        let counted = match sample.operation {
+            Operation::Load => &mut count.reads,
+            Operation::Store => &mut count.writes,
+        };
+        *counted = counted.saturating_add(1);
+        if *counted >= self.cooling_threshold {
+            self.clock += 1;
+            self.uncooled = [self.lists.len(FAST_HOT), self.lists.len(SLOW_HOT)];
+        }
+        self.enlist(sample.page, tier);
+    }
+
+    /// Puts a page into the list of its tier and heat.
+    fn enlist(&mut self, page: PageId, tier: TierId) {
+        let list = match (tier == TierId::FAST, self.is_hot(page)) {
+            (true, true) => FAST_HOT,
+            (true, false) => FAST_COLD,
+            (false, true) => SLOW_HOT,
+            (false, false) => SLOW_COLD,
+        };
+        if self.lists.list_of(page) == Some(list) {
+            return;
+        }
+        let written = self.counts[page.index()].writes >= self.hot_writes;
+        if written && matches!(list, FAST_HOT | SLOW_HOT) {
+            self.lists.enqueue_first(list, page);
+        } else {
+            self.lists.enqueue(list, page);
+        }
+        // The page's links and those of three neighbours.
+        self.work.touches += 4;
+    }
+
+    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold list.
+    fn cool_lists(&mut self) {
+        for (turn, hot, cold) in [(0, FAST_HOT, FAST_COLD), (1, SLOW_HOT, SLOW_COLD)] {
+            let looked = self.uncooled[turn].min(self.cooling_pages);
+            self.uncooled[turn] -= looked;
+            for _ in 0..looked {
+                let Some(page) = self.lists.dequeue(hot) else { break };
+                self.cool(page);
+                let list = if self.is_hot(page) { hot } else { cold };
+                self.lists.enqueue(list, page);
+            }
+            self.work.touches += 5 * looked as u64;
+        }
+    }
+
+    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than `needed`.
+    fn adopt(&mut self, needed: u64, view: &mut dyn View) {
+        let used = (view.capacity(TierId::FAST) - view.free(TierId::FAST)).0;
+        let listed = (self.lists.len(FAST_HOT) + self.lists.len(FAST_COLD)) as u64;
+        let mut missing = used.saturating_sub(listed);
+        if self.lists.len(FAST_COLD) as u64 >= needed || missing <= self.phantom {
+            return;
+        }
+        let mut cursor = Some(PageId(0));
+        while let Some(from) = cursor {
+            self.found.clear();
+            cursor = view.walk(from, SCAN, &mut self.found);
+            for &(page, tier) in &self.found {
+                if tier == TierId::FAST && self.lists.list_of(page).is_none() {
+                    self.lists.enqueue(FAST_COLD, page);
+                    missing = missing.saturating_sub(1);
+                }
+            }
+            self.work.touches += self.found.len() as u64;
+        }
+        self.phantom = missing;
+    }
+
+    /// Plans one round of moves.
+    fn migrate(&mut self, view: &mut dyn View, plan: &mut Plan) {
+        let mut free = view.free(TierId::FAST).0;
+        let wanted = self.budget.min(self.lists.len(SLOW_HOT) as u64);
+        self.adopt(wanted.saturating_sub(free), view);
+        for _ in 0..wanted {
+            if free > 0 {
+                free -= 1;
+            } else if let Some(victim) = self.lists.dequeue(FAST_COLD) {
+                plan.moves.push(Move { page: victim, to: TierId::FAST.slower() });
+            } else {
+                break;
+            }
+            let Some(page) = self.lists.dequeue(SLOW_HOT) else { break };
+            plan.moves.push(Move { page, to: TierId::FAST });
+        }
+        self.work.touches += 4 * plan.moves.len() as u64;
+    }
+}
+
+impl Policy for Hemem {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples)
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        if view.pages() > self.counts.len() {
+            self.counts.resize(view.pages(), Count { clock: self.clock, ..Count::default() });
+        }
+        self.lists.reserve(view.pages());
+        batch.samples.iter().for_each(|sample| self.count(sample, view));
+        self.work.touches += batch.samples.len() as u64;
+        self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if now >= self.next_round && view.tiers() > 1 {
+            self.next_round = now + self.sampling.tick;
+            self.cool_lists();
+            self.migrate(view, plan);
+        }
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, _outcome: &Outcome, view: &mut dyn View) {
+        for step in &plan.moves {
+            match view.tier_of(step.page) {
+                Some(tier) => self.enlist(step.page, tier),
+                None => self.lists.remove(step.page),
+            }
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let structures = size_of_val(&self.counts[..]) + self.lists.bytes();
+        let buffers = self.found.capacity() * size_of::<(PageId, TierId)>();
+        Bytes((structures + buffers) as u64 + BATCH as u64 * SAMPLE_BYTES)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.extend([
+            Gauge { name: "fast-hot-pages", value: self.lists.len(FAST_HOT) as f64 },
+            Gauge { name: "slow-hot-pages", value: self.lists.len(SLOW_HOT) as f64 },
+            Gauge { name: "coolings", value: f64::from(self.clock) },
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

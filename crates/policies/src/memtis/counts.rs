@@ -1,0 +1,126 @@
+//! Defines Memtis' access counts: exact, one a page, halved by cooling only when the page is counted next.
+
+use isotherm_core::PageId;
+
+use super::histogram::bin_of;
+
+/// A page's count, and the number of coolings when it was last right.
+#[derive(Debug, Clone, Copy, Default)]
+struct Count {
+    value: u32,
+    clock: u32,
+}
+
+/// What one access did to the bin that a page is counted in.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Rebin {
+    /// Where the histogram has the page: its bin when last counted, one lower for each cooling since.
+    pub(super) before: u8,
+    /// Where it belongs now.
+    pub(super) after: u8,
+}
+
+/// Counts of pages that cool lazily: a cooling costs nothing, however many pages there are.
+#[derive(Debug, Clone)]
+pub(super) struct Counts {
+    counts: Vec<Count>,
+    clock: u32,
+}
+
+impl Counts {
+    pub(super) fn new(pages: usize) -> Self {
+        Self { counts: vec![Count::default(); pages], clock: 0 }
+    }
+
+    /// Makes room for the pages below `pages`.
+    pub(super) fn reserve(&mut self, pages: usize) {
+        if pages > self.counts.len() {
+            self.counts.resize(pages, Count { value: 0, clock: self.clock });
+        }
+    }
+
+    pub(super) fn bytes(&self) -> usize {
+        size_of_val(&self.counts[..])
+    }
+
+    /// Halves every count, as far as anyone can see.
+    pub(super) fn cool(&mut self) {
+        self.clock += 1;
+    }
+
+    /// The page's count now.
+    #[inline]
+    pub(super) fn get(&self, page: PageId) -> u32 {
+        let count = self.counts[page.index()];
+        count.value.checked_shr(self.clock - count.clock).unwrap_or(0)
+    }
+
+    /// The bin in which the histogram has the page.
+    #[inline]
+    pub(super) fn counted_bin(&self, page: PageId) -> u8 {
+        let count = self.counts[page.index()];
+        u32::from(bin_of(count.value)).saturating_sub(self.clock - count.clock) as u8
+    }
+
+    /// Adds `weight` accesses.
+    #[inline]
+    pub(super) fn add(&mut self, page: PageId, weight: u32) -> Rebin {
+        let before = self.counted_bin(page);
+        let value = self.get(page).saturating_add(weight);
+        self.counts[page.index()] = Count { value, clock: self.clock };
+        Rebin { before, after: bin_of(value) }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+    use crate::memtis::histogram::{BINS, Histogram};
+
+    proptest! {
+        /// Counts that cool when they are next touched read as if every cooling had halved all of them at once, and the
+        /// histogram has each page where it belongs, or one bin lower until it is counted again.
+        #[test]
+        fn lazy_cooling_equals_eager_cooling(
+            steps in prop::collection::vec((0..10u32, 0..8u32), 1..300),
+            weight in prop::sample::select(vec![1u32, 512]),
+        ) {
+            let (mut counts, mut histogram, mut eager) = (Counts::new(8), Histogram::new(), [0u32; 8]);
+            for (operation, page) in steps {
+                if operation == 0 {
+                    counts.cool();
+                    histogram.cool();
+                    eager.iter_mut().for_each(|value| *value /= 2);
+                } else {
+                    let Rebin { before, after } = counts.add(PageId(page), weight);
+                    histogram.shift(before, after, 1);
+                    eager[page as usize] += weight;
+                    prop_assert_eq!(counts.counted_bin(PageId(page)), bin_of(eager[page as usize]));
+                }
+                let mut kept = Histogram::new();
+                for page in 0..8u32 {
+                    let exact = bin_of(eager[page as usize]);
+                    let counted = counts.counted_bin(PageId(page));
+                    prop_assert_eq!(counts.get(PageId(page)), eager[page as usize]);
+                    prop_assert!(counted == exact || counted + 1 == exact, "{counted} {exact}");
+                    kept.shift(0, counted, 1);
+                }
+                for bin in 1..BINS {
+                    prop_assert_eq!(histogram.pages(bin), kept.pages(bin));
+                }
+            }
+        }
+    }
+
+    #[test]
+    fn a_page_that_was_not_counted_for_long_has_cooled_to_nothing() {
+        let mut counts = Counts::new(1);
+        counts.add(PageId(0), u32::MAX);
+        (0..40).for_each(|_| counts.cool());
+        assert_eq!((counts.get(PageId(0)), counts.counted_bin(PageId(0))), (0, 0));
+        counts.reserve(2);
+        assert_eq!(counts.add(PageId(1), 1), Rebin { before: 0, after: 1 });
+    }
+}

@@ -1,0 +1,372 @@
+//! Memtis: a histogram of access counts, and a hot threshold that fits the fast tier.
+//!
+//! # Paper
+//! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size Determination", SOSP 2023,
+//! and the kernel published with it; described in HybridTier (sections 2 and 3) and Jenga (section 2.2.2). Every parameter
+//! with its source stands in `settings`.
+//!
+//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when it is next
+//!   touched.
+//! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins that fits the
+//!   fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor demoted unless hot pages need
+//!   its room ([`Thresholds`]).
+//! - The sampling period follows the time that sampling takes (`period`).
+//! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate ([`Memtis::migrate`]).
+//! - Huge pages: `units`, `split`.
+//!
+//! `memtis-qc` is the same with quick cooling, as Jenga compares it.
+//!
+//! # Deviations
+//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its histogram after a
+//!   cooling and therefore lets the threshold fall by one then only; here the histogram shifts with the cooling.
+//! - Pages are classed anew in one sweep after a change, where the kernel walks its LRU lists.
+//! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
+
+mod counts;
+mod histogram;
+mod migration;
+mod period;
+mod settings;
+mod split;
+mod units;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{
+    Bytes, Gauge, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch, Sampling,
+    SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+};
+
+use crate::lists::PageLists;
+use crate::{BuildError, Setup};
+use counts::Counts;
+use histogram::{Histogram, bin_of, clamp};
+use period::PeriodControl;
+use settings::Settings;
+pub(crate) use settings::{QC_SPECS, SPECS};
+use split::Splitter;
+use units::Units;
+
+/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round: nothing waits for a
+/// full batch, since coolings and fittings fall on their sample wherever it is in the batch.
+const BATCH: usize = 4096;
+/// Bytes of a buffered sample (FreqTier, section VII-E 2).
+const SAMPLE_BYTES: u64 = 16;
+/// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
+const COUNT_OPERATIONS: u64 = 10;
+
+/// Lists of units. Those of the fast tier by class:
+const COLD: usize = 0;
+const WARM: usize = 1;
+const HOT: usize = 2;
+/// Hot units of slower tiers.
+const PROMOTED: usize = 3;
+
+/// The bins from which on pages are hot and warm.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Thresholds {
+    hot: u8,
+    /// The same as `hot` where there is no warm class.
+    warm: u8,
+}
+
+/// How hot a unit is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Class {
+    Cold,
+    Warm,
+    Hot,
+}
+
+impl Thresholds {
+    /// The lowest thresholds that fit.
+    fn fit(histogram: &Histogram, settings: &Settings) -> Self {
+        let (hot, pages) = histogram.threshold_for(settings.room);
+        Self { hot, warm: if pages < settings.warm_below { hot - 1 } else { hot } }
+    }
+
+    fn class(self, bin: u8) -> Class {
+        match clamp(bin) {
+            bin if bin >= self.hot => Class::Hot,
+            bin if bin >= self.warm => Class::Warm,
+            _ => Class::Cold,
+        }
+    }
+}
+
+/// Memtis. See the module.
+#[derive(Debug)]
+pub struct Memtis {
+    settings: Settings,
+    units: Units,
+    /// Counts of pages.
+    counts: Counts,
+    /// Real units, by their counts.
+    histogram: Histogram,
+    /// Where ranges are units: their counts.
+    splitter: Option<Splitter>,
+    thresholds: Thresholds,
+    lists: PageLists<4>,
+    period: PeriodControl,
+    /// Samples until the next cooling and fitting.
+    until_cooling: u64,
+    until_adaptation: u64,
+    /// Whether there was a cooling since the last fitting.
+    cooled: bool,
+    /// Stores since the last one that was taken, where not all are.
+    stores: u64,
+    next_migration: Nanos,
+    /// The lists no longer tell the classes.
+    stale: bool,
+    /// The last round found too few cold pages, and there are fast pages in no list.
+    short: bool,
+    /// Units of the round under way.
+    chosen: Vec<PageId>,
+    splits: u64,
+    work: Work,
+}
+
+/// The registry's constructor, of `memtis-qc` too.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Memtis::new(parameters, setup)))
+}
+
+impl Memtis {
+    /// Memtis that knows no page yet.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::new(parameters, setup);
+        Self {
+            units: Units::new(settings.huge_ranges),
+            counts: Counts::new(setup.pages),
+            histogram: Histogram::new(),
+            splitter: settings.huge_ranges.then(|| Splitter::new(setup.pages)),
+            thresholds: Thresholds { hot: 1, warm: 1 },
+            lists: PageLists::new(setup.pages),
+            period: PeriodControl::new(settings.period.clone()),
+            until_cooling: settings.cooling,
+            until_adaptation: settings.adaptation,
+            cooled: false,
+            stores: 0,
+            next_migration: settings.migration_interval,
+            stale: true,
+            short: false,
+            chosen: Vec::new(),
+            splits: 0,
+            work: Work::default(),
+            settings,
+        }
+    }
+
+    /// Whether a sample counts: of stores, perhaps only some.
+    fn takes(&mut self, sample: &Sample) -> bool {
+        if sample.operation == Operation::Load || self.settings.store_period == 0 {
+            return true;
+        }
+        self.stores += u64::from(sample.weight);
+        let taken = self.stores >= self.settings.store_period;
+        if taken {
+            self.stores -= self.settings.store_period;
+        }
+        taken
+    }
+
+    /// Counts a sample and lists its unit by its new class.
+    fn count(&mut self, page: PageId, view: &dyn View) {
+        let Some(tier) = view.tier_of(page) else { return };
+        let unit = self.units.unit(page);
+        let size = self.units.pages(unit).len() as u64;
+        let mut rebin = self.counts.add(page, self.settings.weight);
+        self.work.touches += 1;
+        if let Some(splitter) = &mut self.splitter {
+            splitter.count(rebin, tier == TierId::FAST);
+            self.work.touches += 2;
+            if size > 1 {
+                rebin = splitter.ranges.add(unit, 1);
+                self.work.touches += 1;
+            }
+        }
+        self.histogram.shift(rebin.before, rebin.after, size);
+        let class = self.thresholds.class(rebin.after);
+        let list = match (class, tier == TierId::FAST) {
+            (Class::Hot, false) => Some(PROMOTED),
+            (Class::Warm, true) => Some(WARM),
+            (Class::Cold, true) => Some(COLD),
+            (Class::Hot, true) if size == 1 => Some(HOT),
+            (_, false) if size == 1 => None,
+            _ => self.list_for(unit, class, view),
+        };
+        self.enlist(unit, list);
+    }
+
+    /// The bin of a unit's count.
+    fn bin(&self, unit: PageId) -> u8 {
+        match &self.splitter {
+            Some(splitter) if self.units.pages(unit).len() > 1 => bin_of(splitter.ranges.get(unit)),
+            _ => bin_of(self.counts.get(unit)),
+        }
+    }
+
+    /// The list that a unit of this class belongs to. Of a range whose pages lie in several tiers, those decide that
+    /// should move.
+    fn list_for(&self, unit: PageId, class: Class, view: &dyn View) -> Option<usize> {
+        let is_fast = |tier: TierId| tier == TierId::FAST;
+        let mut tiers = self.units.pages(unit).filter_map(|page| view.tier_of(PageId(page)));
+        match class {
+            Class::Hot if tiers.clone().any(|tier| !is_fast(tier)) => Some(PROMOTED),
+            _ if !tiers.any(is_fast) => None,
+            Class::Hot => Some(HOT),
+            Class::Warm => Some(WARM),
+            Class::Cold => Some(COLD),
+        }
+    }
+
+    fn enlist(&mut self, unit: PageId, list: Option<usize>) {
+        if self.lists.list_of(unit) == list {
+            return;
+        }
+        match list {
+            Some(list) => self.lists.enqueue(list, unit),
+            None => self.lists.remove(unit),
+        }
+        // The unit's links and those of three neighbours.
+        self.work.touches += 4;
+    }
+
+    /// Lets counts, histogram and thresholds follow a sample.
+    fn follow(&mut self) {
+        self.until_cooling -= 1;
+        self.until_adaptation -= 1;
+        if self.until_cooling == 0 {
+            self.until_cooling = self.settings.cooling;
+            self.cool();
+        }
+        if self.until_adaptation == 0 {
+            self.until_adaptation = self.settings.adaptation;
+            self.adapt();
+        }
+    }
+
+    fn cool(&mut self) {
+        self.counts.cool();
+        self.histogram.cool();
+        if let Some(splitter) = &mut self.splitter {
+            splitter.cool();
+        }
+        (self.cooled, self.stale) = (true, true);
+    }
+
+    /// Fits the thresholds and, after a cooling, splits ranges.
+    fn adapt(&mut self) {
+        let before = self.thresholds;
+        self.thresholds = Thresholds::fit(&self.histogram, &self.settings);
+        self.stale |= self.short || self.thresholds != before;
+        self.short = false;
+        self.work.operations += u64::from(histogram::BINS);
+        if let Some(splitter) = &mut self.splitter {
+            splitter.fit(self.settings.room);
+            if std::mem::take(&mut self.cooled) {
+                let ranges = splitter.choose(&self.counts, &self.units, &self.settings, &mut self.work);
+                ranges.into_iter().for_each(|range| self.split(range));
+            }
+        }
+    }
+
+    /// Makes the pages of a range units of their own.
+    fn split(&mut self, range: PageId) {
+        let Some(splitter) = &self.splitter else { return };
+        let pages = self.units.pages(range);
+        self.histogram.shift(splitter.ranges.counted_bin(range), 0, pages.len() as u64);
+        self.lists.remove(range);
+        self.units.split(range);
+        self.work.touches += 2 * pages.len() as u64;
+        for page in pages {
+            self.histogram.shift(0, self.counts.counted_bin(PageId(page)), 1);
+        }
+        self.splits += 1;
+        self.stale = true;
+    }
+
+    fn request(&self) -> Sampling {
+        Sampling {
+            rate: SamplingRate::Period(self.period.period()),
+            scope: SamplingScope::AllTiers,
+            stores: true,
+            batch: BATCH,
+            tick: self.settings.migration_interval,
+        }
+    }
+}
+
+impl Policy for Memtis {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples)
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.request()
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        self.counts.reserve(view.pages());
+        self.lists.reserve(view.pages());
+        self.units.reserve(view);
+        if let Some(splitter) = &mut self.splitter {
+            splitter.ranges.reserve(view.pages());
+        }
+        for sample in &batch.samples {
+            if self.takes(sample) {
+                self.count(sample.page, view);
+                self.follow();
+            }
+        }
+        // What the ring lost was taken too: the program was interrupted for it, and a thread that only reads samples, as
+        // Memtis' own, would have had to read it.
+        self.period.count(batch.samples.len() as u64 + batch.lost);
+        self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if self.period.adapt(now) {
+            plan.sampling = Some(self.request());
+        }
+        if now >= self.next_migration && view.tiers() > 1 {
+            self.next_migration = now + self.settings.migration_interval;
+            self.migrate(view, plan);
+        }
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, _outcome: &Outcome, view: &mut dyn View) {
+        let mut last = None;
+        for step in &plan.moves {
+            let unit = self.units.unit(step.page);
+            if last.replace(unit) != Some(unit) {
+                let list = self.list_for(unit, self.thresholds.class(self.bin(unit)), view);
+                self.enlist(unit, list);
+            }
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let ranges = self.splitter.as_ref().map_or(0, Splitter::bytes) + self.units.bytes();
+        let chosen = self.chosen.capacity() * size_of::<PageId>();
+        let structures = self.counts.bytes() + self.lists.bytes() + size_of::<Histogram>();
+        Bytes((structures + ranges + chosen) as u64 + BATCH as u64 * SAMPLE_BYTES)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.extend([
+            Gauge { name: "hot-threshold", value: f64::from(self.thresholds.hot) },
+            Gauge { name: "warm-threshold", value: f64::from(self.thresholds.warm) },
+            Gauge { name: "sampling-period", value: self.period.period() as f64 },
+        ]);
+        if self.splitter.is_some() {
+            gauges.push(Gauge { name: "split-ranges", value: self.splits as f64 });
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

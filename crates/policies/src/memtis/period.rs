@@ -1,0 +1,147 @@
+//! Defines the control of the sampling period: as dense as a share of one core's time allows.
+
+use isotherm_core::Nanos;
+
+/// How much of the usage is that of the last interval; the rest is what was known before.
+const NEWEST: f64 = 0.8;
+
+/// What the control is set to.
+#[derive(Debug, Clone)]
+pub(super) struct PeriodSettings {
+    /// The shortest period, in accesses.
+    pub(super) shortest: u64,
+    /// The longest.
+    pub(super) longest: u64,
+    /// Periods from the shortest to the longest, both included; each longer by the same factor.
+    pub(super) steps: u32,
+    /// Share of one core that sampling may take.
+    pub(super) target: f64,
+    /// By how much it may miss the target.
+    pub(super) tolerance: f64,
+    /// Time between two adjustments.
+    pub(super) interval: Nanos,
+    /// What the sampling thread spends on one sample.
+    pub(super) sample_cost: Nanos,
+}
+
+/// The period in force and the usage that led to it.
+#[derive(Debug, Clone)]
+pub(super) struct PeriodControl {
+    settings: PeriodSettings,
+    step: u32,
+    /// Samples since the last adjustment, which was at `since`.
+    samples: u64,
+    since: Nanos,
+    usage: Option<f64>,
+}
+
+impl PeriodControl {
+    /// Begins with the shortest period.
+    pub(super) fn new(settings: PeriodSettings) -> Self {
+        Self { settings, step: 0, samples: 0, since: Nanos(0), usage: None }
+    }
+
+    /// The period in force.
+    pub(super) fn period(&self) -> u64 {
+        let PeriodSettings { shortest, longest, steps, .. } = self.settings;
+        let share = f64::from(self.step) / f64::from(steps.saturating_sub(1).max(1));
+        (shortest as f64 * (longest as f64 / shortest as f64).powf(share)).round() as u64
+    }
+
+    /// Takes note of samples that arrived.
+    pub(super) fn count(&mut self, samples: u64) {
+        self.samples += samples;
+    }
+
+    /// Adjusts the period by one step where an interval has passed. Returns whether it changed.
+    pub(super) fn adapt(&mut self, now: Nanos) -> bool {
+        let elapsed = now - self.since;
+        if elapsed < self.settings.interval {
+            return false;
+        }
+        let spent = self.samples as f64 * self.settings.sample_cost.0 as f64;
+        let newest = spent / elapsed.0.max(1) as f64;
+        let usage = self.usage.map_or(newest, |before| NEWEST * newest + (1.0 - NEWEST) * before);
+        (self.usage, self.samples, self.since) = (Some(usage), 0, now);
+        let PeriodSettings { target, tolerance, steps, .. } = self.settings;
+        let before = self.step;
+        if usage > target + tolerance {
+            self.step = (self.step + 1).min(steps.saturating_sub(1));
+        } else if usage < target - tolerance {
+            self.step = self.step.saturating_sub(1);
+        }
+        self.step != before
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn control() -> PeriodControl {
+        PeriodControl::new(PeriodSettings {
+            shortest: 199,
+            longest: 19_997,
+            steps: 30,
+            target: 0.03,
+            tolerance: 0.005,
+            interval: Nanos(15 * Nanos::SECOND.0),
+            sample_cost: Nanos(200),
+        })
+    }
+
+    /// Lets `intervals` intervals pass in which the program does `rate` accesses a second.
+    fn run(control: &mut PeriodControl, rate: f64, intervals: u64) {
+        for _ in 0..intervals {
+            control.count((rate * 15.0 / control.period() as f64) as u64);
+            control.adapt(control.since + Nanos(15 * Nanos::SECOND.0));
+        }
+    }
+
+    #[test]
+    fn periods_go_from_the_shortest_to_the_longest_in_thirty_steps() {
+        let mut control = control();
+        assert_eq!(control.period(), 199);
+        let mut before = 0;
+        for step in 0..30 {
+            control.step = step;
+            assert!(control.period() > before);
+            before = control.period();
+        }
+        assert_eq!(before, 19_997);
+    }
+
+    #[test]
+    fn a_busy_program_is_sampled_less_until_sampling_takes_its_share() {
+        let mut control = control();
+        run(&mut control, 1e8, 40);
+        let usage = 1e8 / control.period() as f64 * 200e-9;
+        assert!((0.025..=0.035).contains(&usage), "{usage} at {}", control.period());
+        run(&mut control, 1e12, 40);
+        assert_eq!(control.period(), 19_997, "no further than the longest");
+    }
+
+    #[test]
+    fn a_program_that_calms_down_is_sampled_more_again() {
+        let mut control = control();
+        run(&mut control, 1e8, 40);
+        let busy = control.period();
+        run(&mut control, 4e7, 40);
+        let usage = 4e7 / control.period() as f64 * 200e-9;
+        assert!(control.period() < busy && (0.02..=0.035).contains(&usage), "{usage}");
+        run(&mut control, 0.0, 40);
+        assert_eq!(control.period(), 199);
+    }
+
+    #[test]
+    fn within_the_tolerance_and_within_the_interval_nothing_changes() {
+        let mut control = control();
+        control.step = 10;
+        control.count((0.0345 / 200e-9 * 15.0) as u64);
+        assert!(!control.adapt(Nanos(15 * Nanos::SECOND.0)));
+        control.count(u64::from(u32::MAX));
+        assert!(!control.adapt(Nanos(29 * Nanos::SECOND.0)), "15 s have not passed");
+        assert!(control.adapt(Nanos(30 * Nanos::SECOND.0)), "now they have");
+        assert_eq!(control.step, 11, "one step at a time");
+    }
+}

@@ -1,0 +1,67 @@
+//! The policies that work from PMU samples, on the simulator: each finds a stable hot set that lies in slow memory.
+
+mod support;
+
+use support::{input, numbers, plain_machine, run, stream};
+
+const PAGES: u32 = 4096;
+const HOT: u32 = 400;
+const ACCESSES: u32 = 6_000_000;
+const SCALE: f64 = 1000.0;
+/// Of all accesses, those that go to any page.
+const EVEN: f64 = 0.1;
+/// The fast tier's part of the pages.
+const FAST: f64 = 0.2;
+
+/// 90 % of accesses to 400 pages at the end of the address space, 10 % to all; the first pass allocates in order.
+fn hot_set(policy: &str) -> isotherm_sim::RunResult {
+    let mut random = numbers(7, 1 << 30);
+    let mut draw =
+        move || if random().is_multiple_of(10) { random() % PAGES } else { PAGES - 1 - random() % HOT };
+    let pages = (0..PAGES).chain((0..ACCESSES).map(|_| draw()));
+    let accesses = stream(pages.collect::<Vec<_>>(), PAGES, 20, 1);
+    run(&input(accesses), &plain_machine(), &[policy], &["20%"], SCALE).runs.remove(0)
+}
+
+/// The hot set hits always, and of what goes to all pages the fast tier's part.
+fn best() -> f64 {
+    1.0 - EVEN + EVEN * FAST
+}
+
+#[test]
+fn first_touch_leaves_the_hot_set_slow() {
+    assert!(hot_set("first-touch").steady_hit_ratio < EVEN * FAST + 0.01);
+}
+
+#[test]
+fn memtis_finds_a_stable_hot_set() {
+    let found = hot_set("memtis");
+    assert!(found.steady_hit_ratio > best() - 0.02, "{}", found.steady_hit_ratio);
+}
+
+#[test]
+fn memtis_with_ranges_of_2_mib_finds_it_too() {
+    // The hot set lies in the last range, which alone is hotter than the others.
+    let found = hot_set("memtis:huge_pages=true");
+    assert!(found.steady_hit_ratio > best() - 0.05, "{}", found.steady_hit_ratio);
+}
+
+#[test]
+fn quick_cooling_finds_most_of_it() {
+    let found = hot_set("memtis-qc");
+    assert!(found.steady_hit_ratio > best() - 0.1, "{}", found.steady_hit_ratio);
+}
+
+#[test]
+fn hemem_finds_it_where_its_period_gives_pages_enough_samples() {
+    // At its own period, 6 M accesses would be 300 samples: less than one a hot page, of which it wants four.
+    let found = hot_set("hemem:sampling_period=499");
+    assert!(found.steady_hit_ratio > best() - 0.05, "{}", found.steady_hit_ratio);
+}
+
+#[test]
+fn pmu_sampling_finds_it_while_the_kernel_demotes() {
+    let found = hot_set("pmu-sampling:sampling_period=200");
+    assert!(found.steady_hit_ratio > 0.5, "{}", found.steady_hit_ratio);
+    assert!(found.charges.reclaiming.0 > 0 && found.demotions > 0);
+}
