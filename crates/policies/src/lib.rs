@@ -4,13 +4,16 @@
 
 #![forbid(unsafe_code)]
 
+mod arc;
 mod first_touch;
 mod freqtier;
 mod lru;
 pub mod registry;
+pub mod replacement;
 mod round;
 #[cfg(test)]
 mod test_view;
+mod twoq;
 
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;

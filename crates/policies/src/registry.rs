@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru};
+use crate::{arc, first_touch, freqtier, lru, twoq};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -109,6 +109,26 @@ pub static ALL: &[Entry] = &[
         kind: Kind::Policy(lru::build),
         specs: lru::SPECS,
         help: "Promotes every sampled page and demotes the least recently sampled ones.",
+    },
+    Entry {
+        name: "arc",
+        title: "ARC",
+        paper: "Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2",
+        maturity: TESTED,
+        kind: Kind::Policy(arc::build),
+        specs: arc::SPECS,
+        help: "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between them \
+               by hits on pages it remembers having demoted.",
+    },
+    Entry {
+        name: "twoq",
+        title: "2Q",
+        paper: "Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2",
+        maturity: TESTED,
+        kind: Kind::Policy(twoq::build),
+        specs: twoq::SPECS,
+        help: "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again after \
+               they left it.",
     },
     Entry {
         name: "freqtier",
@@ -229,7 +249,9 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "oracle"]);
+        let expected =
+            ["all-fast", "all-slow", "arc", "belady", "first-touch", "freqtier", "lru", "oracle", "twoq"];
+        assert_eq!(names, expected);
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 
