@@ -71,8 +71,11 @@ impl Lru {
 
     /// Makes the page the most recent one, whether it was in the list or not.
     fn touch(&mut self, page: PageId) {
-        self.remove(page);
-        self.order.push_newest(LIST, page);
+        if self.order.contains(page) {
+            self.order.renew(LIST, page);
+        } else {
+            self.order.push_newest(LIST, page);
+        }
     }
 
     /// Takes the page out of the list if it is there.

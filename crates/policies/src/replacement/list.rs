@@ -84,6 +84,17 @@ impl<const N: usize> Lists<N> {
         self.lengths[list] -= 1;
     }
 
+    /// Makes a page of the list its most recent one.
+    #[inline]
+    pub(crate) fn renew(&mut self, list: usize, page: PageId) {
+        let node = page.0 + N as u32;
+        let Node { newer, older } = self.nodes[node as usize];
+        self.join(newer, older);
+        let newest = self.nodes[list].older;
+        self.join(list as u32, node);
+        self.join(node, newest);
+    }
+
     /// Takes the list's least recent page out.
     #[inline]
     pub(crate) fn pop_oldest(&mut self, list: usize) -> Option<PageId> {
@@ -147,6 +158,9 @@ impl<const N: usize> TaggedLists<N> {
     #[inline]
     pub(crate) fn raise(&mut self, page: PageId, to: usize) {
         let from = self.place(page);
+        if from == to {
+            return self.lists.renew(to, page);
+        }
         if from != Self::NOWHERE {
             self.lists.remove(from, page);
         }
@@ -208,7 +222,7 @@ mod tests {
     proptest! {
         /// Any sequence of operations leaves what two queues of pages would hold.
         #[test]
-        fn the_lists_behave_like_queues(steps in prop::collection::vec((0..4, 0..2_usize, 0..PAGES), 1..200)) {
+        fn the_lists_behave_like_queues(steps in prop::collection::vec((0..5, 0..2_usize, 0..PAGES), 1..200)) {
             let mut lists = Lists::<2>::new(4);
             lists.grow(PAGES as usize);
             let mut queues = [VecDeque::new(), VecDeque::new()];
@@ -225,15 +239,20 @@ mod tests {
                         lists.push_oldest(list, PageId(page));
                     }
                     (2, _) => prop_assert_eq!(lists.pop_oldest(list), queues[list].pop_back().map(PageId)),
+                    (3, Some(holder)) => {
+                        queues[holder].retain(|&other| other != page);
+                        queues[holder].push_front(page);
+                        lists.renew(holder, PageId(page));
+                    }
                     (_, Some(holder)) => {
                         queues[holder].retain(|&other| other != page);
                         lists.remove(holder, PageId(page));
                     }
                     _ => {}
                 }
-                for list in 0..2 {
-                    prop_assert_eq!(pages(&lists, list), Vec::from(queues[list].clone()));
-                    prop_assert_eq!(lists.len(list), queues[list].len());
+                for (list, queue) in queues.iter().enumerate() {
+                    prop_assert_eq!(pages(&lists, list), Vec::from(queue.clone()));
+                    prop_assert_eq!(lists.len(list), queue.len());
                 }
             }
         }

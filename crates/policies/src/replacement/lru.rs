@@ -34,8 +34,7 @@ impl Replacement for Lru {
     #[inline]
     fn access(&mut self, page: PageId) -> Access {
         if self.recency.contains(page) {
-            self.recency.remove(LIST, page);
-            self.recency.push_newest(LIST, page);
+            self.recency.renew(LIST, page);
             return Access::Hit;
         }
         let full = self.recency.len(LIST) == self.capacity;
