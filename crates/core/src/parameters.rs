@@ -1,7 +1,10 @@
 //! Typed, documented parameters of policies and workloads.
 //!
 //! A module states its parameters in one table of [`Spec`]s: name, default, unit, source. From that table come the
-//! values, `--set group.key=value`, the help text and the record in every result.
+//! values, `--set group.key=value`, the help text and the record in every result. A [`Preset`] names another set of
+//! defaults.
+
+mod preset;
 
 use std::fmt;
 
@@ -9,6 +12,7 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 
 use crate::units::{parse_count, parse_number};
 use crate::{Bytes, Nanos};
+pub use preset::{DEFAULT_PRESET, PRESET_KEY, Preset};
 
 /// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -169,6 +173,9 @@ impl Scale {
 pub struct Parameters {
     group: String,
     specs: &'static [Spec],
+    presets: &'static [Preset],
+    /// The one chosen, if any.
+    preset: Option<&'static Preset>,
     values: Vec<Value>,
     set: Vec<bool>,
 }
@@ -179,15 +186,7 @@ impl Parameters {
     /// # Panics
     /// If a default is not valid: a mistake in the table, found by the first test that builds it.
     pub fn new(group: &str, specs: &'static [Spec]) -> Self {
-        let default = |spec: &Spec| {
-            spec.parse(spec.default).unwrap_or_else(|| panic!("{group}.{}: invalid default", spec.name))
-        };
-        Self {
-            group: group.into(),
-            specs,
-            values: specs.iter().map(default).collect(),
-            set: vec![false; specs.len()],
-        }
+        Self::with_presets(group, specs, &[])
     }
 
     /// The policy or workload they belong to.
@@ -195,10 +194,14 @@ impl Parameters {
         &self.group
     }
 
-    /// Sets one parameter from text.
+    /// Sets one parameter, or the preset, from text. Before [`Parameters::scale`].
     pub fn set(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
+        if key == PRESET_KEY && !self.presets.is_empty() {
+            return self.choose_preset(text);
+        }
         let Some(index) = self.specs.iter().position(|spec| spec.name == key) else {
-            let known = self.specs.iter().map(|spec| spec.name).collect::<Vec<_>>().join(", ");
+            let preset = (!self.presets.is_empty()).then_some(PRESET_KEY);
+            let known = self.specs.iter().map(|spec| spec.name).chain(preset).collect::<Vec<_>>().join(", ");
             let known = if known.is_empty() { "none".into() } else { known };
             return Err(ParameterError::Unknown { group: self.group.clone(), key: key.into(), known });
         };
@@ -297,10 +300,14 @@ impl Parameters {
     }
 }
 
-/// An object `name: value`, in the table's order.
+/// An object `name: value`, in the table's order, behind the preset where there are presets.
 impl Serialize for Parameters {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let mut map = serializer.serialize_map(Some(self.specs.len()))?;
+        let preset = self.preset();
+        let mut map = serializer.serialize_map(Some(self.specs.len() + usize::from(preset.is_some())))?;
+        if let Some(preset) = preset {
+            map.serialize_entry(PRESET_KEY, preset)?;
+        }
         for (spec, value) in self.iter() {
             map.serialize_entry(spec.name, &value)?;
         }
@@ -312,7 +319,7 @@ impl Serialize for Parameters {
 mod tests {
     use super::*;
 
-    const SPECS: &[Spec] = &[
+    pub(super) const SPECS: &[Spec] = &[
         Spec {
             name: "batch",
             kind: Kind::Count(64, 10_000_000),
