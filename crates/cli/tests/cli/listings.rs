@@ -6,7 +6,7 @@ use crate::support::isotherm;
 
 /// Names that scripts rely on.
 const POLICIES: [&str; 7] = ["first-touch", "all-fast", "all-slow", "lru", "freqtier", "oracle", "belady"];
-const WORKLOADS: [&str; 3] = ["masim", "gups", "cachelib-cdn"];
+const WORKLOADS: [&str; 4] = ["masim", "gups", "cachelib-cdn", "cachelib-social"];
 const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
 fn names(value: &Value) -> Vec<&str> {
