@@ -251,24 +251,33 @@ fn keys_asked_for(name: &str, settings: &[(&str, &str)]) -> Vec<u64> {
         .collect()
 }
 
+/// The part of the hottest tenth of keys that is in it in both halves of a run.
+fn hot_in_both_halves(name: &str, change_at: &str) -> f64 {
+    let settings =
+        [("footprint", "32M"), ("operations", "150k"), ("change_at", change_at), ("preset", "hybridtier")];
+    let keys = keys_asked_for(name, &settings);
+    let count = 1 + *keys.iter().max().expect("requests") as usize;
+    let hottest = |part: &[u64]| {
+        let mut asked = vec![0u32; count];
+        part.iter().for_each(|&key| asked[key as usize] += 1);
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&key| std::cmp::Reverse(asked[key]));
+        order.into_iter().take(count / 10).collect::<HashSet<usize>>()
+    };
+    let (before, after) = keys.split_at(keys.len() / 2);
+    hottest(before).intersection(&hottest(after)).count() as f64 / (count / 10) as f64
+}
+
 #[test]
-fn when_the_hot_set_changes_two_thirds_of_the_hot_keys_are_no_longer_asked_for() {
+fn when_the_hot_set_changes_two_thirds_of_the_hot_keys_are_no_longer_hot() {
     for name in ["cachelib-cdn", "cachelib-social"] {
-        let settings =
-            [("footprint", "32M"), ("operations", "300k"), ("change_at", "0.5"), ("preset", "hybridtier")];
-        let keys = keys_asked_for(name, &settings);
-        let count = 1 + *keys.iter().max().expect("requests") as usize;
-        let hottest = |part: &[u64]| {
-            let mut asked = vec![0u32; count];
-            part.iter().for_each(|&key| asked[key as usize] += 1);
-            let mut order: Vec<usize> = (0..count).collect();
-            order.sort_by_key(|&key| std::cmp::Reverse(asked[key]));
-            order.into_iter().take(count / 10).collect::<HashSet<usize>>()
-        };
-        let (before, after) = keys.split_at(keys.len() / 2);
-        let same = hottest(before).intersection(&hottest(after)).count() as f64 / (count / 10) as f64;
-        // A tenth by luck of the draw, a third by design.
-        assert!((0.25..0.45).contains(&same), "{name}: {same:.2} of the hottest tenth stay");
+        // Seen through misses and few requests a key, some change by chance.
+        let (stable, changed) = (hot_in_both_halves(name, "0"), hot_in_both_halves(name, "0.5"));
+        println!("{name}: {stable:.2} {changed:.2}");
+        assert!(
+            (0.2..0.45).contains(&(changed / stable)),
+            "{name}: {changed:.2} stay instead of {stable:.2}"
+        );
     }
 }
 
