@@ -4,18 +4,18 @@ use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Preset, Spec};
 
 /// A default and its source.
-type Default = (&'static str, &'static str);
+type Sourced = (&'static str, &'static str);
 
 /// What differs between the workloads.
 struct Defaults {
-    operations: Default,
+    operations: Sourced,
     popularity: &'static str,
-    sigma: Default,
-    overcommit: Default,
-    lone_gets: Default,
-    refresh: Default,
-    chain: Default,
-    instructions: Default,
+    sigma: Sourced,
+    overcommit: Sourced,
+    lone_gets: Sourced,
+    refresh: Sourced,
+    chain: Sourced,
+    instructions: Sourced,
 }
 
 const fn spec(
