@@ -6,6 +6,7 @@
 
 mod demotion_scan;
 mod filter_shape;
+mod arc;
 mod first_touch;
 mod freqtier;
 mod hot_threshold;
@@ -16,9 +17,11 @@ mod lru;
 mod memtis;
 mod pmu_sampling;
 pub mod registry;
+pub mod replacement;
 mod round;
 #[cfg(test)]
 mod test_view;
+mod twoq;
 
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;

@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, hemem, hybridtier, lru, memtis, pmu_sampling};
+use crate::{arc, first_touch, freqtier, hemem, hybridtier, lru, memtis, pmu_sampling, twoq};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -113,6 +113,28 @@ pub static ALL: &[Entry] = &[
         specs: lru::SPECS,
         presets: &[],
         help: "Promotes every sampled page and demotes the least recently sampled ones.",
+    },
+    Entry {
+        name: "arc",
+        title: "ARC",
+        paper: "Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2",
+        maturity: TESTED,
+        kind: Kind::Policy(arc::build),
+        specs: arc::SPECS,
+        presets: &[],
+        help: "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between them \
+               by hits on pages it remembers having demoted.",
+    },
+    Entry {
+        name: "twoq",
+        title: "2Q",
+        paper: "Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2",
+        maturity: TESTED,
+        kind: Kind::Policy(twoq::build),
+        specs: twoq::SPECS,
+        presets: &[],
+        help: "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again after \
+               they left it.",
     },
     Entry {
         name: "freqtier",

@@ -9,7 +9,7 @@ use isotherm_workloads::{ALL, CountingMemory, Limits, Memory, MissRecorder, Work
 /// Runs a shortened workload on `memory`.
 fn run(workload: &Workload, memory: &mut dyn Memory) {
     let mut parameters = workload.parameters();
-    let operations = if workload.name == "cachelib-cdn" { "200k" } else { "4M" };
+    let operations = if workload.name.starts_with("cachelib") { "200k" } else { "4M" };
     parameters.set("operations", operations).expect("in range");
     workload.build(&parameters, 1).expect("consistent defaults").run(memory);
 }

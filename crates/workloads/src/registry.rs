@@ -1,7 +1,7 @@
 //! Defines the table of workloads: adding one touches its file and one line here.
 
 use isotherm_core::cache::Geometry;
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
 use crate::{Memory, cachelib, gups, masim};
@@ -58,6 +58,8 @@ pub struct Workload {
     pub hot_set: &'static str,
     /// What can be set.
     pub specs: &'static [Spec],
+    /// Other published sets of defaults.
+    pub presets: &'static [Preset],
     /// The footprint in its source: a run's scale is this over its own footprint.
     pub reference_footprint: Option<Bytes>,
     /// The last-level cache of the machine in its source.
@@ -71,7 +73,7 @@ type Builder = fn(&Parameters, u64) -> Result<Box<dyn Program>, WorkloadError>;
 impl Workload {
     /// Its parameters at their defaults.
     pub fn parameters(&self) -> Parameters {
-        Parameters::new(self.name, self.specs)
+        Parameters::with_presets(self.name, self.specs, self.presets)
     }
 
     /// The program that these parameters (made by [`Self::parameters`]) and the seed stand for.
@@ -104,6 +106,7 @@ pub static ALL: &[Workload] = &[
         objects: "one line",
         hot_set: "none by default; moves with each phase if set",
         specs: masim::SPECS,
+        presets: &[],
         reference_footprint: None,
         reference_cache: None,
         builder: masim::build,
@@ -115,6 +118,7 @@ pub static ALL: &[Workload] = &[
         objects: "8 bytes",
         hot_set: "contiguous, moves at mid-run",
         specs: gups::SPECS,
+        presets: &[],
         reference_footprint: None,
         reference_cache: None,
         builder: gups::build,
@@ -124,11 +128,24 @@ pub static ALL: &[Workload] = &[
         title: "a key-value cache with the content-delivery distributions of CacheLib's benchmark",
         source: "CacheLib (cachebench hit_ratio/cdn), as run in FreqTier VI-C and HybridTier 6.1",
         objects: "33 KB mean, 13 KB median",
-        hot_set: "stable; moves once if set (FreqTier VII-D)",
-        specs: cachelib::SPECS,
+        hot_set: "stable; moves once if set (FreqTier VII-D, HybridTier 2.3.2)",
+        specs: cachelib::CDN_SPECS,
+        presets: cachelib::CDN_PRESETS,
         reference_footprint: Some(Bytes(267_000_000_000)),
         reference_cache: Some(Bytes(24 << 20)),
-        builder: cachelib::build,
+        builder: cachelib::build_cdn,
+    },
+    Workload {
+        name: "cachelib-social",
+        title: "a key-value cache with the social-graph distributions of CacheLib's benchmark",
+        source: "CacheLib (cachebench hit_ratio/graph_cache_leader_assocs), as run in FreqTier VI-C and HybridTier 6.1",
+        objects: "1.4 KB mean, 63 B median",
+        hot_set: "stable; moves once if set (HybridTier 2.3.2)",
+        specs: cachelib::SOCIAL_SPECS,
+        presets: cachelib::SOCIAL_PRESETS,
+        reference_footprint: Some(Bytes(267_000_000_000)),
+        reference_cache: Some(Bytes(24 << 20)),
+        builder: cachelib::build_social,
     },
 ];
 

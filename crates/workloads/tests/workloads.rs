@@ -14,6 +14,7 @@ use isotherm_workloads::{
 fn small(workload: &Workload) -> &'static [(&'static str, &'static str)] {
     match workload.name {
         "cachelib-cdn" => &[("footprint", "32M"), ("operations", "20k")],
+        "cachelib-social" => &[("footprint", "32M"), ("operations", "200k")],
         _ => &[("footprint", "4M"), ("operations", "200k")],
     }
 }
@@ -234,6 +235,66 @@ fn after_the_shift_the_other_half_of_keys_is_asked_for() {
     let turn = halves.iter().position(|&second| second).expect("a second half");
     assert!((0.4..0.6).contains(&(turn as f64 / halves.len() as f64)));
     assert!(halves[turn..].iter().all(|&second| second));
+}
+
+/// The lines of client request objects that were read, by the key's number, in order.
+fn keys_asked_for(name: &str, settings: &[(&str, &str)]) -> Vec<u64> {
+    let (rows, space) = record_with(name, settings, 1, Some(Bytes(16 << 10)));
+    let requests =
+        space.allocations().iter().find(|found| found.context == "client requests").expect("allocated");
+    let offset = |row: isotherm_trace::Row| (row.line << 6).wrapping_sub(requests.start);
+    rows.iter()
+        .filter(|row| !row.store)
+        .map(offset)
+        .filter(|&offset| offset < requests.bytes)
+        .map(|offset| offset / 128)
+        .collect()
+}
+
+/// The part of the hottest tenth of keys that is in it in both halves of a run.
+fn hot_in_both_halves(name: &str, change_at: &str) -> f64 {
+    let settings =
+        [("footprint", "32M"), ("operations", "150k"), ("change_at", change_at), ("preset", "hybridtier")];
+    let keys = keys_asked_for(name, &settings);
+    let count = 1 + *keys.iter().max().expect("requests") as usize;
+    let hottest = |part: &[u64]| {
+        let mut asked = vec![0u32; count];
+        part.iter().for_each(|&key| asked[key as usize] += 1);
+        let mut order: Vec<usize> = (0..count).collect();
+        order.sort_by_key(|&key| std::cmp::Reverse(asked[key]));
+        order.into_iter().take(count / 10).collect::<HashSet<usize>>()
+    };
+    let (before, after) = keys.split_at(keys.len() / 2);
+    hottest(before).intersection(&hottest(after)).count() as f64 / (count / 10) as f64
+}
+
+#[test]
+fn when_the_hot_set_changes_two_thirds_of_the_hot_keys_are_no_longer_hot() {
+    for name in ["cachelib-cdn", "cachelib-social"] {
+        // Seen through misses and few requests a key, some change by chance.
+        let (stable, changed) = (hot_in_both_halves(name, "0"), hot_in_both_halves(name, "0.5"));
+        println!("{name}: {stable:.2} {changed:.2}");
+        assert!(
+            (0.2..0.45).contains(&(changed / stable)),
+            "{name}: {changed:.2} stay instead of {stable:.2}"
+        );
+    }
+}
+
+#[test]
+fn the_social_graph_inserts_its_lone_gets_until_the_cache_is_full() {
+    let settings = [("footprint", "32M"), ("operations", "300k"), ("threads", "1")];
+    let (rows, space) = record("cachelib-social", &settings, 1);
+    let slabs = space.allocations().iter().find(|found| found.context == "cache slabs").expect("allocated");
+    let inside = |row: &isotherm_trace::Row| (row.line << 6).wrapping_sub(slabs.start) < slabs.bytes;
+    let filled =
+        |rows: &[u64]| rows.iter().collect::<HashSet<_>>().len() as f64 * 4096.0 / slabs.bytes as f64;
+    let pages: Vec<u64> = rows.iter().filter(inside).map(|row| row.line >> 6).collect();
+    let touched = filled(&pages);
+    assert!((0.85..=1.0).contains(&touched), "{touched:.2} of the slabs are used in the end");
+    let (early, _) = record("cachelib-social", &[("footprint", "32M"), ("operations", "1")], 1);
+    let early: Vec<u64> = early.iter().filter(inside).map(|row| row.line >> 6).collect();
+    assert!((0.3..0.6).contains(&filled(&early)), "{:.2} after all keys were inserted", filled(&early));
 }
 
 #[test]

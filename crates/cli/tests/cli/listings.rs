@@ -5,9 +5,29 @@ use serde_json::Value;
 use crate::support::isotherm;
 
 /// Names that scripts rely on.
-const POLICIES: [&str; 8] =
-    ["first-touch", "all-fast", "all-slow", "lru", "freqtier", "hybridtier", "oracle", "belady"];
-const WORKLOADS: [&str; 3] = ["masim", "gups", "cachelib-cdn"];
+const POLICIES: [&str; 20] = [
+    "first-touch",
+    "lru",
+    "arc",
+    "twoq",
+    "freqtier",
+    "hybridtier",
+    "memtis",
+    "memtis-qc",
+    "hemem",
+    "pmu-sampling",
+    "nbt",
+    "tpp",
+    "nomad",
+    "colloid",
+    "multi-clock",
+    "pte-scan",
+    "all-fast",
+    "all-slow",
+    "oracle",
+    "belady",
+];
+const WORKLOADS: [&str; 4] = ["masim", "gups", "cachelib-cdn", "cachelib-social"];
 const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
 fn names(value: &Value) -> Vec<&str> {

@@ -7,62 +7,26 @@
 //! **Deviations from the textbook**: an operating system sees no single access, so samples stand for them; pages move
 //! once a batch; a share of the tier stays free, as no host gives its last page away.
 
-mod order;
-
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{
     Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
+use crate::replacement::list::Lists;
+use crate::replacement::settings::{BATCH, FREE_RESERVE, SAMPLING_FREQUENCY, SAMPLING_PERIOD, rate};
 use crate::round::Round;
 use crate::{BuildError, Setup};
-use order::Order;
 
+/// The only list of `order`.
+const LIST: usize = 0;
 /// Pages read from the page table at once.
 const SCAN: usize = 1024;
 /// Bytes of a buffered sample (FreqTier, section VII-E 2).
 const SAMPLE_BYTES: u64 = 16;
 
 /// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "sampling_frequency",
-        kind: Kind::Count(1, 100_000_000),
-        default: "100k",
-        unit: "Hz per thread",
-        source: "ours: FreqTier's highest level (section V-B 2), so that both see as much",
-        help: "Samples a second of each thread, if no period is set.",
-        scaled: false,
-    },
-    Spec {
-        name: "sampling_period",
-        kind: Kind::Count(0, 1_000_000_000),
-        default: "0",
-        unit: "accesses",
-        source: "ours: off",
-        help: "Samples every n-th access of each thread instead; 1 makes it LRU over all accesses, 0 is off.",
-        scaled: false,
-    },
-    Spec {
-        name: "batch",
-        kind: Kind::Count(64, 10_000_000),
-        default: "100k",
-        unit: "samples",
-        source: "ours: FreqTier's (section IV-C)",
-        help: "Samples after which pages are moved.",
-        scaled: true,
-    },
-    Spec {
-        name: "free_reserve",
-        kind: Kind::Number(0.0, 0.9),
-        default: "2%",
-        unit: "of the fast tier",
-        source: "ours: above the kernel's minimum watermark, below which no move succeeds",
-        help: "Share of the fast tier that is kept free.",
-        scaled: false,
-    },
-];
+pub(crate) const SPECS: &[Spec] = &[SAMPLING_FREQUENCY, SAMPLING_PERIOD, BATCH, FREE_RESERVE];
 
 /// Exact LRU over sampled accesses. See the module.
 #[derive(Debug)]
@@ -70,7 +34,7 @@ pub struct Lru {
     rate: SamplingRate,
     batch: usize,
     reserve: f64,
-    order: Order,
+    order: Lists<1>,
     /// Slow pages that this batch sampled; they are in `order` too.
     wanted: Vec<PageId>,
     /// Where the search for fast pages outside the list goes on.
@@ -92,20 +56,32 @@ impl Lru {
     /// # Panics
     /// If `parameters` are another policy's.
     pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let rate = match parameters.count("sampling_period") {
-            0 => SamplingRate::Frequency(parameters.count("sampling_frequency")),
-            period => SamplingRate::Period(period),
-        };
         Self {
-            rate,
+            rate: rate(parameters),
             batch: parameters.count("batch") as usize,
             reserve: parameters.number("free_reserve"),
-            order: Order::new(setup.pages),
+            order: Lists::new(setup.pages),
             wanted: Vec::new(),
             cursor: PageId(0),
             phantom: 0,
             found: Vec::with_capacity(SCAN),
             work: Work::default(),
+        }
+    }
+
+    /// Makes the page the most recent one, whether it was in the list or not.
+    fn touch(&mut self, page: PageId) {
+        if self.order.contains(page) {
+            self.order.renew(LIST, page);
+        } else {
+            self.order.push_newest(LIST, page);
+        }
+    }
+
+    /// Takes the page out of the list if it is there.
+    fn remove(&mut self, page: PageId) {
+        if self.order.contains(page) {
+            self.order.remove(LIST, page);
         }
     }
 
@@ -120,17 +96,17 @@ impl Lru {
     /// Enters fast pages that were never sampled at the list's end, until there are `needed` or no more.
     fn adopt(&mut self, needed: u64, view: &mut dyn View) {
         let used = view.capacity(TierId::FAST) - view.free(TierId::FAST);
-        let listed = (self.order.len() - self.wanted.len()) as u64;
+        let listed = (self.order.len(LIST) - self.wanted.len()) as u64;
         let mut missing = used.0.saturating_sub(listed);
         if missing <= self.phantom {
             return;
         }
         let (mut round, mut adopted) = (Round::from(self.cursor), 0);
         while adopted < needed && missing > 0 && !round.is_complete() {
-            let before = self.order.len();
+            let before = self.order.len(LIST);
             let next = self.adopt_chunk(round.cursor(), view);
             round.proceed(next);
-            let new = (self.order.len() - before) as u64;
+            let new = (self.order.len(LIST) - before) as u64;
             adopted += new;
             missing = missing.saturating_sub(new);
         }
@@ -146,7 +122,7 @@ impl Lru {
         self.work.touches += self.found.len() as u64;
         for &(page, tier) in self.found.iter().rev() {
             if tier == TierId::FAST && !self.order.contains(page) {
-                self.order.push_oldest(page);
+                self.order.push_oldest(LIST, page);
             }
         }
         next
@@ -155,7 +131,7 @@ impl Lru {
     /// Takes `count` pages off the list's end and plans to demote those that are in the fast tier.
     fn evict(&mut self, count: u64, view: &dyn View, plan: &mut Plan) {
         for _ in 0..count {
-            let Some(page) = self.order.pop_oldest() else { return };
+            let Some(page) = self.order.pop_oldest(LIST) else { return };
             if view.tier_of(page) == Some(TierId::FAST) {
                 plan.moves.push(Move { page, to: TierId::FAST.slower() });
             }
@@ -180,14 +156,14 @@ impl Policy for Lru {
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
-        self.order.reserve(view.pages());
+        self.order.grow(view.pages());
         for sample in &batch.samples {
             let page = sample.page;
             let Some(tier) = view.tier_of(page) else { continue };
             if tier != TierId::FAST && !self.order.contains(page) {
                 self.wanted.push(page);
             }
-            self.order.touch(page);
+            self.touch(page);
         }
         // The page's own links, those of its old neighbours and those of the former head.
         self.work.touches += 4 * batch.samples.len() as u64;
@@ -212,10 +188,10 @@ impl Policy for Lru {
             let stays = !matches!(status, MoveStatus::Moved | MoveStatus::AlreadyThere | MoveStatus::Gone);
             match (step.to == TierId::FAST, stays) {
                 // A victim that cannot leave now is in use: it counts as just accessed.
-                (false, true) => self.order.touch(step.page),
+                (false, true) => self.touch(step.page),
                 // A slow page may be wanted again once it is sampled again.
-                (true, true) => self.order.remove(step.page),
-                _ if *status == MoveStatus::Gone => self.order.remove(step.page),
+                (true, true) => self.remove(step.page),
+                _ if *status == MoveStatus::Gone => self.remove(step.page),
                 _ => {}
             }
         }
@@ -227,7 +203,7 @@ impl Policy for Lru {
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
-        gauges.push(Gauge { name: "listed-pages", value: self.order.len() as f64 });
+        gauges.push(Gauge { name: "listed-pages", value: self.order.len(LIST) as f64 });
     }
 }
 

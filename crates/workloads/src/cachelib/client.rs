@@ -10,7 +10,6 @@
 //! popularity gives the same requests and touches the same pages as often.
 
 use super::item::Key;
-use super::sizes;
 use crate::alias::AliasTable;
 use crate::permutation::Permutation;
 use crate::random::Random;
@@ -60,8 +59,14 @@ impl Client {
         keys * (REQUEST + STRING + KEY_BLOCK + SIZES)
     }
 
-    /// Makes keys of these popularities and an array of `pool` bytes of requests.
-    pub(super) fn new(weights: &[f64], pool: u64, seed: u64, memory: &mut dyn Memory) -> Self {
+    /// Makes keys of these popularities and value sizes and an array of `pool` bytes of requests.
+    pub(super) fn new(
+        weights: &[f64],
+        values: Vec<u32>,
+        pool: u64,
+        seed: u64,
+        memory: &mut dyn Memory,
+    ) -> Self {
         let keys = weights.len() as u64;
         let mut made = |bytes: u64, context| {
             let start = memory.allocate(bytes, context);
@@ -70,7 +75,7 @@ impl Client {
         };
         Self {
             popularity: AliasTable::new(weights),
-            values: sizes::values(keys, seed),
+            values,
             entries: pool / ENTRY,
             heap_order: Permutation::new(keys, seed ^ 1),
             strings: made(keys * STRING, "client keys"),

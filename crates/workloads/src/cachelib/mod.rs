@@ -1,4 +1,5 @@
-//! `cachelib-cdn`: a look-aside key-value cache in CacheLib's shape under the content-delivery workload of its benchmark.
+//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape under the content-delivery and the
+//! social-graph workload of its benchmark. They differ in the tables of `shape` and the defaults of `specs`.
 //!
 //! **Kept.** The structures and what a request does to them: a chained hash table of compressed pointers with striped
 //! locks, items with header, key and value in slabs of allocation classes, one LRU list a class whose hits move an item
@@ -26,8 +27,11 @@ mod item;
 mod lru;
 mod popularity;
 mod settings;
+mod shape;
+mod shift;
 mod sizes;
 mod slabs;
+mod specs;
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::Parameters;
@@ -35,8 +39,10 @@ use isotherm_core::parameters::Parameters;
 use self::cache::Cache;
 use self::client::Client;
 use self::item::Key;
-pub(crate) use self::settings::SPECS;
 use self::settings::Settings;
+use self::shape::{CDN, SOCIAL, Shape};
+use self::shift::Shift;
+pub(crate) use self::specs::{CDN_PRESETS, CDN_SPECS, SOCIAL_PRESETS, SOCIAL_SPECS};
 use crate::permutation::Permutation;
 use crate::random::{Random, mix};
 use crate::{Memory, Program, Token, WorkloadError};
@@ -46,8 +52,20 @@ struct CacheLib {
     seed: u64,
 }
 
-pub(crate) fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
-    Ok(Box::new(CacheLib { settings: Settings::new(parameters)?, seed }))
+fn build(
+    parameters: &Parameters,
+    seed: u64,
+    shape: &'static Shape,
+) -> Result<Box<dyn Program>, WorkloadError> {
+    Ok(Box::new(CacheLib { settings: Settings::new(parameters, shape)?, seed }))
+}
+
+pub(crate) fn build_cdn(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+    build(parameters, seed, &CDN)
+}
+
+pub(crate) fn build_social(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+    build(parameters, seed, &SOCIAL)
 }
 
 /// A run under way.
@@ -55,6 +73,7 @@ struct Run<'a> {
     settings: &'a Settings,
     client: Client,
     cache: Cache,
+    shift: Shift,
     random: Random,
     /// Keys from this number on are asked for once.
     next_lone_key: u64,
@@ -83,7 +102,7 @@ impl Run<'_> {
     /// One request: a get, and an insertion where it misses.
     fn serve(&mut self, now: u64, memory: &mut dyn Memory) {
         let drawn = self.client.draw(&mut self.random);
-        let id = self.settings.redirect(drawn, now);
+        let id = self.shift.redirect(drawn, now);
         memory.compute(self.settings.instructions / 2);
         let mut request = self.client.next(id, &mut self.random, memory);
         if self.random.chance(self.settings.lone_gets) {
@@ -105,10 +124,12 @@ impl Program for CacheLib {
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let settings = &self.settings;
         memory.thread(0);
-        let client = Client::new(&settings.weights(), settings.request_array, self.seed, memory);
+        let values = sizes::values(settings.shape.values, settings.keys, self.seed);
+        let client = Client::new(&settings.weights(), values, settings.request_array, self.seed, memory);
         let cache = Cache::new(settings.cache, settings.buckets, settings.refresh, memory);
         let random = Random::new(self.seed);
-        let mut run = Run { settings, client, cache, random, next_lone_key: settings.keys };
+        let shift = settings.shift(self.seed);
+        let mut run = Run { settings, client, cache, shift, random, next_lone_key: settings.keys };
         if settings.populate {
             run.populate(self.seed, memory);
         }

@@ -1,7 +1,7 @@
 //! Defines how often each key is asked for.
 //!
 //! Two published shapes. `upstream` is the distribution shipped with CacheLib's benchmark: a table of equal-weight buckets
-//! over 8,935,378 keys, of which we keep the cumulative shares at seven ranks and join them by power laws: between two
+//! over (for content delivery) 8,935,378 keys, of which we keep the cumulative shares at seven ranks and join them by power laws: between two
 //! ranks the density falls as `rank^-a`, with `a` from the mean densities on both sides (0.74 in the head, 0.69 to the
 //! first percent, 0.4 to 1 behind it: about the 0.62 of a Zipf law fitted to all ranks above 100). `hybridtier` is the one
 //! published with HybridTier's artifact: normal over the range of keys.
@@ -18,6 +18,17 @@ pub(super) const CDN: [(f64, f64); 7] = [
     (0.1, 0.375),
     (0.2, 0.499),
     (0.5, 0.698),
+    (1.0, 1.0),
+];
+
+/// The same of `hit_ratio/graph_cache_leader_assocs/pop.json`.
+pub(super) const SOCIAL: [(f64, f64); 7] = [
+    (1.0 / 65_345_659.0, 0.0178),
+    (0.001, 0.241),
+    (0.01, 0.327),
+    (0.1, 0.553),
+    (0.2, 0.674),
+    (0.5, 0.860),
     (1.0, 1.0),
 ];
 
@@ -104,11 +115,14 @@ mod tests {
 
     #[test]
     fn the_generator_follows_the_published_quantiles_at_any_number_of_keys() {
-        for keys in [8_000, 50_000] {
-            let found = measured(&upstream(&CDN, keys), &[0.001, 0.01, 0.1, 0.2, 0.5]);
-            let expected = [0.066, 0.139, 0.375, 0.499, 0.698];
-            for (found, expected) in found.iter().zip(expected) {
-                assert!((found - expected).abs() < 0.01, "{keys} keys: {found:.4} for {expected}");
+        let shares = [0.001, 0.01, 0.1, 0.2, 0.5];
+        for (table, expected) in
+            [(&CDN, [0.066, 0.139, 0.375, 0.499, 0.698]), (&SOCIAL, [0.241, 0.327, 0.553, 0.674, 0.860])]
+        {
+            for keys in [8_000, 50_000] {
+                for (found, expected) in measured(&upstream(table, keys), &shares).iter().zip(expected) {
+                    assert!((found - expected).abs() < 0.01, "{keys} keys: {found:.4} for {expected}");
+                }
             }
         }
     }
@@ -118,6 +132,8 @@ mod tests {
         let segments = segments(&CDN);
         assert!((cumulative(&segments, CDN[0].0) - 0.0021).abs() < 1e-6);
         assert!((cumulative(&segments, 1.0) - 1.0).abs() < 1e-9);
+        let social = super::segments(&SOCIAL);
+        assert!((cumulative(&social, SOCIAL[0].0) - 0.0178).abs() < 1e-6);
         // Ranks 100 to 89,354: a Zipf exponent near the fitted 0.62.
         assert!((0.55..0.8).contains(&segments[1].exponent), "{segments:?}");
     }

@@ -1,136 +1,21 @@
-//! Defines the parameters of `cachelib-cdn` and what follows from them.
+//! Defines what follows from the parameters of a CacheLib workload.
 
 use isotherm_core::Bytes;
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 
 use super::client::Client;
 use super::index::Index;
-use super::{popularity, sizes};
+use super::popularity;
+use super::shape::Shape;
+use super::shift::Shift;
 use crate::WorkloadError;
 use crate::random::Probability;
 
 /// The cache's part of the footprint: 256 of 267 GB (FreqTier VI-C and Table I); the rest is index and client.
 const CACHE_SHARE: f64 = 256.0 / 267.0;
-/// The least request array, in bytes, where the keys leave no room for more.
+/// The request array's least part of the footprint, where keys and index leave no room for more, and its least bytes.
+const ARRAY_SHARE: f64 = 0.01;
 const SMALLEST_ARRAY: u64 = 64 << 10;
-
-const fn spec(
-    name: &'static str,
-    kind: Kind,
-    default: &'static str,
-    unit: &'static str,
-    source: &'static str,
-    help: &'static str,
-) -> Spec {
-    Spec { name, kind, default, unit, source, help, scaled: false }
-}
-
-pub(crate) const SPECS: &[Spec] = &[
-    spec(
-        "footprint",
-        Kind::Size(Bytes(32 << 20), Bytes(1 << 40)),
-        "128M",
-        "bytes",
-        "ours: a two-thousandth of FreqTier's 267 GB",
-        "Memory of cache, index and client together.",
-    ),
-    spec(
-        "operations",
-        Kind::Count(1, 1 << 40),
-        "1M",
-        "requests",
-        "ours: about 240 requests a key, 168 million misses; FreqTier's hour at 0.87 Mop/s makes about 350",
-        "Requests after the warm-up, over all threads.",
-    ),
-    spec(
-        "threads",
-        Kind::Count(1, 1024),
-        "16",
-        "",
-        "FreqTier VI-C",
-        "Threads; they take turns request by request.",
-    ),
-    spec(
-        "popularity",
-        Kind::Choice(&["upstream", "hybridtier"]),
-        "upstream",
-        "",
-        "CacheLib hit_ratio/cdn/pop.json; HybridTier's artifact",
-        "How often each key is asked for: CacheLib's table, or normal over the range of keys.",
-    ),
-    spec(
-        "sigma",
-        Kind::Number(0.001, 100.0),
-        "0.138",
-        "of the key range",
-        "HybridTier's artifact: 2,000,000 of 14.5 million keys",
-        "Standard deviation of the hybridtier popularity.",
-    ),
-    spec(
-        "overcommit",
-        Kind::Number(0.01, 100.0),
-        "1.07",
-        "of the cache",
-        "CacheLib's 8,935,378 keys of 33,024 B over FreqTier's 256 GiB; HybridTier's artifact has 2.4",
-        "Bytes of all keys' values.",
-    ),
-    spec(
-        "lone_gets",
-        Kind::Number(0.0, 1.0),
-        "0.00884",
-        "of requests",
-        "CacheLib hit_ratio/cdn/config.json",
-        "Gets of a key that nobody asked for before: they miss and insert it.",
-    ),
-    spec(
-        "touch_value",
-        Kind::Flag,
-        "false",
-        "",
-        "CacheLib cachebench touchValue",
-        "Whether a hit reads the value too.",
-    ),
-    spec(
-        "populate",
-        Kind::Flag,
-        "true",
-        "",
-        "FreqTier VII-D: first, all items are inserted",
-        "Insert every key once, in random order, before the first request.",
-    ),
-    spec(
-        "refresh",
-        Kind::Number(0.0, 1e6),
-        "6.8",
-        "requests an item",
-        "CacheLib lruRefreshSec 60 s, at 0.87 Mop/s (FreqTier Table II) over 7.7 million items",
-        "An item moves to the head of its LRU list at most once in this many requests for each cached item.",
-    ),
-    spec(
-        "chain",
-        Kind::Number(0.1, 64.0),
-        "2",
-        "items a bucket",
-        "CacheLib cachebench htBucketPower 22 under about 8 million items",
-        "Items in a hash bucket, about; buckets are a power of two.",
-    ),
-    spec(
-        "instructions",
-        Kind::Count(0, 1_000_000),
-        "4000",
-        "",
-        "ours: a median get of 3.6 us with all memory local (FreqTier Table II) less its misses",
-        "Instructions of a request that touch no memory of interest.",
-    ),
-    spec(
-        "shift",
-        Kind::Number(0.0, 1.0),
-        "0",
-        "of the run",
-        "FreqTier VII-D, Fig. 11 (with all items cached: overcommit=0.7)",
-        "Until then all requests go to the first half of keys, from then on to the second; 0 switches it off.",
-    ),
-];
 
 /// Everything a run needs to know, derived from the parameters.
 #[derive(Debug)]
@@ -153,25 +38,40 @@ pub(super) struct Settings {
     pub instructions: u32,
     /// The standard deviation of a normal popularity; `None` for CacheLib's own.
     sigma: Option<f64>,
-    /// The request at which the popularity moves; 0 for never.
+    /// The popularities and value sizes.
+    pub shape: &'static Shape,
+    /// The request at which all requests move to the other half of keys; 0 for never.
     shift: u64,
+    /// The request at which the hot set changes, 0 for never, and how much of it.
+    change: (u64, f64),
 }
 
 impl Settings {
-    pub(super) fn new(parameters: &Parameters) -> Result<Self, WorkloadError> {
-        let footprint = parameters.size("footprint").0;
-        let cache = (footprint as f64 * CACHE_SHARE) as u64;
-        let keys = (cache as f64 * parameters.number("overcommit") / sizes::CDN_MEAN_VALUE) as u64;
+    pub(super) fn new(parameters: &Parameters, shape: &'static Shape) -> Result<Self, WorkloadError> {
+        let inconsistent = |problem| WorkloadError::Inconsistent { workload: shape.workload, problem };
+        let (footprint, overcommit) = (parameters.size("footprint").0, parameters.number("overcommit"));
+        let chain = parameters.number("chain");
+        let cache =
+            cache_bytes(footprint as f64, overcommit / shape.mean_value, 1.0 / (chain * shape.mean_value));
+        let keys = (cache as f64 * overcommit / shape.mean_value) as u64;
         if !(2..=u64::from(u32::MAX)).contains(&keys) {
             let problem = format!("overcommit and footprint make {keys} keys; expected 2 to {}", u32::MAX);
-            return Err(WorkloadError::Inconsistent { workload: "cachelib-cdn", problem });
+            return Err(inconsistent(problem));
         }
-        let items = keys.min((cache as f64 / sizes::CDN_MEAN_VALUE) as u64).max(1);
-        let buckets = ((items as f64 / parameters.number("chain")) as u64).next_power_of_two();
+        let requests = parameters.count("operations");
+        let request = |name| (parameters.number(name) * requests as f64) as u64;
+        let (shift, change) = (request("shift"), (request("change_at"), parameters.number("change_share")));
+        if shift > 0 && change.0 > 0 {
+            return Err(inconsistent("shift and change_at are both set; expected one of them".into()));
+        }
+        // What keys leave free, lone gets fill.
+        let lone_gets = parameters.number("lone_gets");
+        let wanted = keys + (lone_gets * requests as f64) as u64;
+        let items = wanted.min((cache as f64 / shape.mean_value) as u64).max(1);
+        let buckets = ((items as f64 / chain) as u64).next_power_of_two();
         let rest = footprint - cache;
         let request_array =
             rest.saturating_sub(Client::bytes(keys) + Index::bytes(buckets)).max(SMALLEST_ARRAY);
-        let requests = parameters.count("operations");
         Ok(Self {
             cache,
             request_array,
@@ -179,13 +79,15 @@ impl Settings {
             keys,
             requests,
             threads: parameters.count("threads"),
-            lone_gets: Probability::new(parameters.number("lone_gets")),
+            lone_gets: Probability::new(lone_gets),
             touch_value: parameters.flag("touch_value"),
             populate: parameters.flag("populate"),
             refresh: (parameters.number("refresh") * items as f64) as u64,
             instructions: parameters.count("instructions") as u32,
             sigma: (parameters.choice("popularity") == "hybridtier").then(|| parameters.number("sigma")),
-            shift: (parameters.number("shift") * requests as f64) as u64,
+            shape,
+            shift,
+            change,
         })
     }
 
@@ -193,17 +95,17 @@ impl Settings {
     pub(super) fn weights(&self) -> Vec<f64> {
         match self.sigma {
             Some(sigma) => popularity::normal(sigma, self.keys),
-            None => popularity::upstream(&popularity::CDN, self.keys),
+            None => popularity::upstream(self.shape.popularity, self.keys),
         }
     }
 
-    /// The key that a request for `key` at time `now` goes to.
-    pub(super) fn redirect(&self, key: u64, now: u64) -> u64 {
-        if self.shift == 0 {
-            return key;
+    /// How the hot set moves.
+    pub(super) fn shift(&self, seed: u64) -> Shift {
+        match (self.shift, self.change) {
+            (0, (0, _)) => Shift::Never,
+            (0, (at, share)) => Shift::change(at, self.keys, share, seed),
+            (at, _) => Shift::Halves { at, half: self.keys / 2 },
         }
-        let half = self.keys / 2;
-        key % half + if now < self.shift { 0 } else { half }
     }
 
     /// What cache, index and client occupy.
@@ -212,45 +114,75 @@ impl Settings {
     }
 }
 
+/// The bytes of the cache: its share of the footprint, or what is left beside a request array, `keys` and `chains` (of each
+/// byte of the cache).
+fn cache_bytes(footprint: f64, keys: f64, chains: f64) -> u64 {
+    // A power of two of buckets may be twice what the chains ask for.
+    let beside = keys * Client::bytes(1) as f64 + chains * Index::bytes(8) as f64 / 4.0;
+    (footprint * CACHE_SHARE.min((1.0 - ARRAY_SHARE) / (1.0 + beside))) as u64
+}
+
 #[cfg(test)]
 mod tests {
+    use super::super::shape::{CDN, SOCIAL};
     use super::*;
 
-    fn settings(text: &[(&str, &str)]) -> Result<Settings, WorkloadError> {
-        let mut parameters = Parameters::new("cachelib-cdn", SPECS);
+    fn settings(shape: &'static Shape, text: &[(&str, &str)]) -> Result<Settings, WorkloadError> {
+        let workload = crate::find(shape.workload).expect("registered");
+        let mut parameters = workload.parameters();
         text.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
-        Settings::new(&parameters)
+        Settings::new(&parameters, shape)
     }
 
     #[test]
     fn the_parts_add_up_to_the_footprint_at_every_scale() {
-        for footprint in ["32M", "256M", "8G", "267G"] {
-            let asked: Bytes = footprint.parse().expect("a size");
-            let settings = settings(&[("footprint", footprint)]).expect("consistent");
-            assert!((settings.footprint().0 as f64 / asked.0 as f64 - 1.0).abs() < 0.01, "{footprint}");
+        for (shape, preset) in
+            [(&CDN, "default"), (&CDN, "hybridtier"), (&SOCIAL, "default"), (&SOCIAL, "hybridtier")]
+        {
+            for footprint in ["32M", "256M", "8G", "267G"] {
+                let asked: Bytes = footprint.parse().expect("a size");
+                let settings =
+                    settings(shape, &[("preset", preset), ("footprint", footprint)]).expect("consistent");
+                let part = settings.footprint().0 as f64 / asked.0 as f64;
+                assert!((part - 1.0).abs() < 0.01, "{} {preset} {footprint}: {part}", shape.workload);
+            }
         }
     }
 
     #[test]
     fn at_full_scale_the_numbers_are_the_papers() {
-        let settings = settings(&[("footprint", "267G")]).expect("consistent");
-        assert!((settings.keys as f64 / 8_935_378.0 - 1.0).abs() < 0.01, "{}", settings.keys);
-        assert_eq!(settings.buckets, 1 << 22);
+        let keys = |shape, preset| {
+            let footprint = [("preset", preset), ("footprint", "267G"), ("operations", "1G")];
+            settings(shape, &footprint).expect("consistent").keys as f64
+        };
+        for (shape, preset, published, within) in [
+            (&CDN, "default", 8_935_378.0, 0.01),
+            (&SOCIAL, "default", 65_345_659.0, 0.05),
+            // The artifact's caches are 200,000 MiB, 0.76 of ours.
+            (&CDN, "hybridtier", 14_500_000.0 / 0.763, 0.03),
+            (&SOCIAL, "hybridtier", 20_000_000.0 / 0.763, 0.03),
+        ] {
+            let found = keys(shape, preset);
+            assert!((found / published - 1.0).abs() < within, "{} {preset}: {found}", shape.workload);
+        }
+        assert_eq!(settings(&CDN, &[("footprint", "267G")]).expect("consistent").buckets, 1 << 22);
     }
 
     #[test]
-    fn the_shift_sends_every_request_to_one_half_and_then_to_the_other() {
-        let settings = settings(&[("shift", "0.5"), ("operations", "100")]).expect("consistent");
-        let half = settings.keys / 2;
-        assert!((0..settings.keys).all(|key| settings.redirect(key, 49) < half));
-        assert!((0..settings.keys).all(|key| (half..2 * half).contains(&settings.redirect(key, 50))));
+    fn the_hot_set_moves_in_one_way_or_the_other_and_not_in_both() {
+        let moves = |text: &[(&str, &str)]| settings(&SOCIAL, text).expect("consistent").shift(1);
+        assert!(matches!(moves(&[]), Shift::Never));
+        assert!(matches!(moves(&[("shift", "0.5")]), Shift::Halves { at: 2_000_000, .. }));
+        assert!(matches!(moves(&[("change_at", "0.5")]), Shift::Change { at: 2_000_000, .. }));
+        let error = settings(&CDN, &[("shift", "0.5"), ("change_at", "0.5")]).expect_err("both").to_string();
+        assert_eq!(error, "cachelib-cdn: shift and change_at are both set; expected one of them");
     }
 
     #[test]
     fn absurd_combinations_are_refused_in_one_line() {
-        let error = settings(&[("footprint", "1T"), ("overcommit", "100")]).expect("fits");
+        let error = settings(&CDN, &[("footprint", "1T"), ("overcommit", "100")]).expect("fits");
         assert!(error.keys > 0);
-        let few = settings(&[("footprint", "32M"), ("overcommit", "0.01")]);
+        let few = settings(&CDN, &[("footprint", "32M"), ("overcommit", "0.01")]);
         assert!(few.is_ok_and(|settings| settings.keys >= 2));
     }
 }

@@ -1,0 +1,254 @@
+//! A replacement algorithm as a tiering policy: from "insert on a miss" to "promote within a budget".
+//!
+//! # Problem
+//! A cache must fetch what it misses and has a place for it the moment another page leaves. In tiering a missed page can be used
+//! where it is, moving costs time, moves can fail, and a policy sees samples in batches instead of every access.
+//!
+//! # Approach
+//! HybridTier (sections 5.2 and 6.1) compares with ARC and 2Q: samples are the accesses, the fast tier is the cache, a page is
+//! promoted on its first sample and starts in the slow tier, as both algorithms assume an empty cache. So here:
+//! - The algorithm runs over the samples, each by itself, and its residents are what the fast tier should hold.
+//! - Once a batch the difference between that and the page table becomes moves. A page that came and left within a batch moves
+//!   nowhere.
+//! - At most `promotion_budget` pages are promoted a batch; the others wait, in the order in which they were sampled.
+//! - What the algorithm evicted is demoted when its room is needed, the page that left first before the others. Until then it
+//!   serves hits where it is, and if it comes back it has not moved.
+//!
+//! # When moves fail
+//! The algorithm's lists are of what was sampled, the page table tells where pages are; no list is corrected, so none can go
+//! astray. A page that could not be promoted (no room, busy) stays a resident and is tried again when it is sampled again. A
+//! page that could not be demoted goes to the end of those that should leave. A page that is gone is no longer sampled, and
+//! so leaves the lists by itself.
+//!
+//! # Deviation
+//! In the authors' artifact each sample moves its pages at once, by a call of `move_pages` a page. It also demotes the page
+//! that came instead of the one that left, which is not followed.
+
+use std::collections::VecDeque;
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{
+    Allocation, Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
+    Sampling, SamplingScope, Signal, Signals, TierId, View, Work,
+};
+
+use super::settings::{BATCH, FREE_RESERVE, SAMPLING_PERIOD, rate};
+use super::{Access, Replacement};
+use crate::Setup;
+
+/// Bytes of a buffered sample (FreqTier, section VII-E 2).
+const SAMPLE_BYTES: u64 = 16;
+/// Cache lines of looking at a queued page: its place in the lists and its flags.
+const QUEUED_LINES: u64 = 2;
+/// Waits to be promoted.
+const ENTERING: u8 = 1;
+/// Waits to be demoted.
+const LEAVING: u8 = 2;
+
+/// What can be set for every adapted algorithm.
+pub(crate) const SPECS: [Spec; 6] = [
+    Spec {
+        name: "sampling_frequency",
+        kind: Kind::Count(1, 100_000_000),
+        default: "100k",
+        unit: "Hz per thread",
+        source: "HybridTier's artifact: 100,001 Hz",
+        help: "Samples a second of each thread, if no period is set.",
+        scaled: false,
+    },
+    Spec { help: "Samples every n-th access of each thread instead; 0 is off.", ..SAMPLING_PERIOD },
+    Spec {
+        name: "sampling_scope",
+        kind: Kind::Choice(&["each-tier", "all-tiers"]),
+        default: "each-tier",
+        unit: "",
+        source: "HybridTier's artifact: an event for local and one for remote loads",
+        help: "One event for each tier, which samples a rarely used tier more densely, or one for all.",
+        scaled: false,
+    },
+    BATCH,
+    FREE_RESERVE,
+    Spec {
+        name: "promotion_budget",
+        kind: Kind::Count(1, 1_000_000_000),
+        default: "100k",
+        unit: "pages a batch",
+        source: "HybridTier 6.1: every missed page is promoted at once; a batch holds no more",
+        help: "Pages promoted a batch at most; those beyond it wait for the next one.",
+        scaled: true,
+    },
+];
+
+/// The `N` parameters of an algorithm that has some of its `own`.
+pub(crate) const fn specs_with<const N: usize>(own: &[Spec]) -> [Spec; N] {
+    let mut all = [SPECS[0]; N];
+    let mut at = 1;
+    while at < N {
+        all[at] = if at < SPECS.len() { SPECS[at] } else { own[at - SPECS.len()] };
+        at += 1;
+    }
+    all
+}
+
+/// The pages that the algorithm may hold: the fast tier less its reserve.
+pub(crate) fn capacity(parameters: &Parameters, setup: &Setup) -> usize {
+    (setup.fast - reserve(parameters, setup)).0.min(setup.pages.max(1) as u64) as usize
+}
+
+fn reserve(parameters: &Parameters, setup: &Setup) -> Pages {
+    Pages((setup.fast.0 as f64 * parameters.number(FREE_RESERVE.name)).ceil() as u64)
+}
+
+/// A tiering policy whose fast tier follows a replacement algorithm. See the module.
+#[derive(Debug)]
+pub(crate) struct Tiering<R> {
+    cache: R,
+    sampling: Sampling,
+    budget: usize,
+    reserve: Pages,
+    /// Sampled in a slow tier, in that order; those that are residents by the end of the batch are to be promoted.
+    entering: VecDeque<PageId>,
+    /// Evicted while in the fast tier, in that order; those that have not come back are to be demoted.
+    leaving: VecDeque<PageId>,
+    /// Which of the two each page waits in.
+    queued: Vec<u8>,
+    work: Work,
+}
+
+impl<R: Replacement> Tiering<R> {
+    /// The policy of `cache`, which must be empty and of [`capacity`].
+    pub(crate) fn new(cache: R, parameters: &Parameters, setup: &Setup) -> Self {
+        let scope = match parameters.choice("sampling_scope") {
+            "all-tiers" => SamplingScope::AllTiers,
+            _ => SamplingScope::EachTier,
+        };
+        let batch = parameters.count(BATCH.name) as usize;
+        Self {
+            cache,
+            sampling: Sampling { rate: rate(parameters), scope, stores: false, batch, tick: Nanos::SECOND },
+            budget: parameters.count("promotion_budget") as usize,
+            reserve: reserve(parameters, setup),
+            entering: VecDeque::new(),
+            leaving: VecDeque::new(),
+            queued: vec![0; setup.pages],
+            work: Work::default(),
+        }
+    }
+
+    /// Puts a page into a queue, unless it waits there already.
+    fn queue(&mut self, page: PageId, flag: u8) {
+        self.work.touches += 1;
+        let flags = &mut self.queued[page.index()];
+        if *flags & flag == 0 {
+            *flags |= flag;
+            let queue = if flag == ENTERING { &mut self.entering } else { &mut self.leaving };
+            queue.push_back(page);
+        }
+    }
+
+    fn unqueue(&mut self, page: PageId, flag: u8) {
+        self.work.touches += QUEUED_LINES;
+        self.queued[page.index()] &= !flag;
+    }
+
+    /// Takes the slow residents out of their queue, up to the budget.
+    fn promotions(&mut self, view: &dyn View) -> Vec<PageId> {
+        let mut promotions = Vec::new();
+        while promotions.len() < self.budget
+            && let Some(page) = self.entering.pop_front()
+        {
+            self.unqueue(page, ENTERING);
+            let slow = view.tier_of(page).is_some_and(|tier| tier != TierId::FAST);
+            if slow && self.cache.contains(page) {
+                promotions.push(page);
+            }
+        }
+        promotions
+    }
+
+    /// Plans to demote `needed` of the pages that left and are still fast. Returns how many there are.
+    fn demote(&mut self, needed: u64, view: &dyn View, plan: &mut Plan) -> u64 {
+        let mut demoted = 0;
+        while demoted < needed
+            && let Some(page) = self.leaving.pop_front()
+        {
+            self.unqueue(page, LEAVING);
+            if view.tier_of(page) == Some(TierId::FAST) && !self.cache.contains(page) {
+                plan.moves.push(Move { page, to: TierId::FAST.slower() });
+                demoted += 1;
+            }
+        }
+        demoted
+    }
+}
+
+impl<R: Replacement + Send> Policy for Tiering<R> {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples)
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    /// HybridTier, section 5.2: both algorithms assume an empty cache, so new pages are slow.
+    fn allocation(&self) -> Allocation {
+        Allocation::SlowFirst
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        let pages = view.pages().max(self.queued.len());
+        self.cache.grow(pages);
+        self.queued.resize(pages, 0);
+        for sample in &batch.samples {
+            let Some(tier) = view.tier_of(sample.page) else { continue };
+            let access = self.cache.access(sample.page);
+            self.work.touches += if access.is_hit() { R::HIT_LINES } else { R::MISS_LINES };
+            if tier != TierId::FAST {
+                self.queue(sample.page, ENTERING);
+            }
+            if let Access::Miss { evicted: Some(victim) } = access
+                && view.tier_of(victim) == Some(TierId::FAST)
+            {
+                self.queue(victim, LEAVING);
+            }
+        }
+    }
+
+    fn step(&mut self, _now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if view.tiers() > 1 {
+            let mut promotions = self.promotions(view);
+            let free = view.free(TierId::FAST);
+            let needed = Pages(promotions.len() as u64) + self.reserve - free;
+            let demoted = self.demote(needed.0, view, plan);
+            // Where others fill the tier, those without room wait for their next sample.
+            promotions.truncate((free + Pages(demoted) - self.reserve).0 as usize);
+            plan.moves.extend(promotions.into_iter().map(|page| Move { page, to: TierId::FAST }));
+        }
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        for (step, status) in plan.moves.iter().zip(&outcome.moves) {
+            let stays = matches!(status, MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied);
+            if stays && step.to != TierId::FAST {
+                self.queue(step.page, LEAVING);
+            }
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let waiting = (self.entering.capacity() + self.leaving.capacity()) * size_of::<PageId>();
+        let structures = self.cache.bytes() + size_of_val(&self.queued[..]) + waiting;
+        Bytes(structures as u64 + self.sampling.batch as u64 * SAMPLE_BYTES)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.push(Gauge { name: "listed-pages", value: self.cache.len() as f64 });
+        gauges.extend(self.cache.gauge());
+    }
+}
+
+#[cfg(test)]
+#[path = "adapter_tests.rs"]
+mod tests;

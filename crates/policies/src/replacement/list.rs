@@ -1,0 +1,260 @@
+//! Defines doubly linked lists of pages in one flat array: every operation in constant time, no allocation.
+
+use isotherm_core::PageId;
+
+/// In no list.
+const OUT: u32 = u32::MAX;
+
+/// The neighbours of a page, or the ends of a list.
+#[derive(Debug, Clone, Copy)]
+struct Node {
+    newer: u32,
+    older: u32,
+}
+
+/// `N` lists over the same pages, each page in at most one of them.
+///
+/// Each list is a ring through a node of its own, so that no operation asks whether it is at an end.
+#[derive(Debug, Clone)]
+pub(crate) struct Lists<const N: usize> {
+    /// First the lists' own nodes (older: the newest page; newer: the oldest), then one a page; [`OUT`] in `newer` marks
+    /// a page in no list.
+    nodes: Vec<Node>,
+    lengths: [usize; N],
+}
+
+impl<const N: usize> Lists<N> {
+    /// Empty lists that take the pages below `pages`.
+    pub(crate) fn new(pages: usize) -> Self {
+        let mut lists = Self { nodes: Vec::new(), lengths: [0; N] };
+        lists.nodes.extend((0..N as u32).map(|list| Node { newer: list, older: list }));
+        lists.grow(pages);
+        lists
+    }
+
+    /// Makes room for the pages below `pages`.
+    pub(crate) fn grow(&mut self, pages: usize) {
+        if N + pages > self.nodes.len() {
+            self.nodes.resize(N + pages, Node { newer: OUT, older: OUT });
+        }
+    }
+
+    /// The number of pages in a list.
+    pub(crate) fn len(&self, list: usize) -> usize {
+        self.lengths[list]
+    }
+
+    /// The memory that the pages' nodes occupy.
+    pub(crate) fn bytes(&self) -> usize {
+        size_of_val(&self.nodes[N..])
+    }
+
+    /// Whether the page is in a list.
+    #[inline]
+    pub(crate) fn contains(&self, page: PageId) -> bool {
+        self.nodes[N + page.index()].newer != OUT
+    }
+
+    /// Enters a page that is in no list as the list's most recent one.
+    #[inline]
+    pub(crate) fn push_newest(&mut self, list: usize, page: PageId) {
+        let node = page.0 + N as u32;
+        let newest = self.nodes[list].older;
+        self.join(list as u32, node);
+        self.join(node, newest);
+        self.lengths[list] += 1;
+    }
+
+    /// Enters a page that is in no list as the list's least recent one.
+    #[inline]
+    pub(crate) fn push_oldest(&mut self, list: usize, page: PageId) {
+        let node = page.0 + N as u32;
+        let oldest = self.nodes[list].newer;
+        self.join(oldest, node);
+        self.join(node, list as u32);
+        self.lengths[list] += 1;
+    }
+
+    /// Takes a page out of the list that it is in.
+    #[inline]
+    pub(crate) fn remove(&mut self, list: usize, page: PageId) {
+        let Node { newer, older } = self.nodes[N + page.index()];
+        self.join(newer, older);
+        self.nodes[N + page.index()].newer = OUT;
+        self.lengths[list] -= 1;
+    }
+
+    /// Makes a page of the list its most recent one.
+    #[inline]
+    pub(crate) fn renew(&mut self, list: usize, page: PageId) {
+        let node = page.0 + N as u32;
+        let Node { newer, older } = self.nodes[node as usize];
+        self.join(newer, older);
+        let newest = self.nodes[list].older;
+        self.join(list as u32, node);
+        self.join(node, newest);
+    }
+
+    /// Takes the list's least recent page out.
+    #[inline]
+    pub(crate) fn pop_oldest(&mut self, list: usize) -> Option<PageId> {
+        let oldest = self.nodes[list].newer;
+        let page = PageId(oldest.checked_sub(N as u32)?);
+        self.remove(list, page);
+        Some(page)
+    }
+
+    /// Makes two nodes neighbours.
+    #[inline]
+    fn join(&mut self, newer: u32, older: u32) {
+        self.nodes[newer as usize].older = older;
+        self.nodes[older as usize].newer = newer;
+    }
+}
+
+/// Lists that also know which one each page is in.
+#[derive(Debug, Clone)]
+pub(crate) struct TaggedLists<const N: usize> {
+    lists: Lists<N>,
+    /// The list of each page; a byte each, so that a page in no list costs no look at its node.
+    place: Vec<u8>,
+}
+
+impl<const N: usize> TaggedLists<N> {
+    /// The place of a page that is in no list.
+    pub(crate) const NOWHERE: usize = N;
+
+    /// Empty lists that take the pages below `pages`.
+    pub(crate) fn new(pages: usize) -> Self {
+        Self { lists: Lists::new(pages), place: vec![N as u8; pages] }
+    }
+
+    /// Makes room for the pages below `pages`.
+    pub(crate) fn grow(&mut self, pages: usize) {
+        self.lists.grow(pages);
+        if pages > self.place.len() {
+            self.place.resize(pages, N as u8);
+        }
+    }
+
+    /// The number of pages in a list.
+    #[inline]
+    pub(crate) fn len(&self, list: usize) -> usize {
+        self.lists.len(list)
+    }
+
+    /// The memory that nodes and places occupy.
+    pub(crate) fn bytes(&self) -> usize {
+        self.lists.bytes() + size_of_val(&self.place[..])
+    }
+
+    /// The list that the page is in, or [`Self::NOWHERE`].
+    #[inline]
+    pub(crate) fn place(&self, page: PageId) -> usize {
+        usize::from(self.place[page.index()])
+    }
+
+    /// Makes the page the most recent one of `to`, wherever it was.
+    #[inline]
+    pub(crate) fn raise(&mut self, page: PageId, to: usize) {
+        let from = self.place(page);
+        if from == to {
+            return self.lists.renew(to, page);
+        }
+        if from != Self::NOWHERE {
+            self.lists.remove(from, page);
+        }
+        self.lists.push_newest(to, page);
+        self.place[page.index()] = to as u8;
+    }
+
+    /// Takes a page out of the list that it is in.
+    #[inline]
+    pub(crate) fn remove(&mut self, page: PageId) {
+        self.lists.remove(self.place(page), page);
+        self.place[page.index()] = N as u8;
+    }
+
+    /// Takes the least recent page of `from` out of all lists.
+    #[inline]
+    pub(crate) fn drop_oldest(&mut self, from: usize) -> Option<PageId> {
+        let page = self.lists.pop_oldest(from)?;
+        self.place[page.index()] = N as u8;
+        Some(page)
+    }
+
+    /// Makes the least recent page of `from` the most recent one of `to`.
+    #[inline]
+    pub(crate) fn shift_oldest(&mut self, from: usize, to: usize) -> Option<PageId> {
+        let page = self.lists.pop_oldest(from)?;
+        self.lists.push_newest(to, page);
+        self.place[page.index()] = to as u8;
+        Some(page)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::collections::VecDeque;
+
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const PAGES: u32 = 12;
+
+    /// A list from its newest page, after a check of the links backwards.
+    fn pages(lists: &Lists<2>, list: usize) -> Vec<u32> {
+        let listed = |node: u32| (node >= 2).then_some(node);
+        let forward = std::iter::successors(listed(lists.nodes[list].older), |&node| {
+            listed(lists.nodes[node as usize].older)
+        });
+        let backward = std::iter::successors(listed(lists.nodes[list].newer), |&node| {
+            listed(lists.nodes[node as usize].newer)
+        });
+        let forward: Vec<u32> = forward.map(|node| node - 2).collect();
+        let mut backward: Vec<u32> = backward.map(|node| node - 2).collect();
+        backward.reverse();
+        assert_eq!(forward, backward);
+        forward
+    }
+
+    proptest! {
+        /// Any sequence of operations leaves what two queues of pages would hold.
+        #[test]
+        fn the_lists_behave_like_queues(steps in prop::collection::vec((0..5, 0..2_usize, 0..PAGES), 1..200)) {
+            let mut lists = Lists::<2>::new(4);
+            lists.grow(PAGES as usize);
+            let mut queues = [VecDeque::new(), VecDeque::new()];
+            for (operation, list, page) in steps {
+                let holder = queues.iter().position(|queue| queue.contains(&page));
+                prop_assert_eq!(lists.contains(PageId(page)), holder.is_some());
+                match (operation, holder) {
+                    (0, None) => {
+                        queues[list].push_front(page);
+                        lists.push_newest(list, PageId(page));
+                    }
+                    (1, None) => {
+                        queues[list].push_back(page);
+                        lists.push_oldest(list, PageId(page));
+                    }
+                    (2, _) => prop_assert_eq!(lists.pop_oldest(list), queues[list].pop_back().map(PageId)),
+                    (3, Some(holder)) => {
+                        queues[holder].retain(|&other| other != page);
+                        queues[holder].push_front(page);
+                        lists.renew(holder, PageId(page));
+                    }
+                    (_, Some(holder)) => {
+                        queues[holder].retain(|&other| other != page);
+                        lists.remove(holder, PageId(page));
+                    }
+                    _ => {}
+                }
+                for (list, queue) in queues.iter().enumerate() {
+                    prop_assert_eq!(pages(&lists, list), Vec::from(queue.clone()));
+                    prop_assert_eq!(lists.len(list), queue.len());
+                }
+            }
+        }
+    }
+}

@@ -1,0 +1,93 @@
+//! Replacement algorithms of caches, over dense page numbers: no hashing, and no allocation per access.
+//!
+//! Each answers one question: which pages would a cache of this capacity hold, had it seen these accesses? A miss always
+//! enters the page and, once the cache is full, lets another one leave. Tiering need not obey that (a slow page can be
+//! used where it is); the module `adapter` turns one into the other.
+//!
+//! | algorithm | paper | lists |
+//! |---|---|---|
+//! | [`Fifo`] | Belady, IBM Systems Journal 1966 | a ring |
+//! | [`Clock`] | Corbató, 1968 | a ring and a reference bit a page |
+//! | [`Lru`] | Mattson et al., IBM Systems Journal 1970 | one |
+//! | [`TwoQ`] | Johnson and Shasha, VLDB 1994 | two and one of ghosts |
+//! | [`Arc`] | Megiddo and Modha, FAST 2003 | two and two of ghosts |
+//!
+//! # What bounds the speed
+//! A page's state is a byte or a node of 8 bytes in an array that is indexed by the page, so an access costs a few loads
+//! at random places, and the loads are all there is: see the profile in `docs/policies.md`.
+
+pub(crate) mod adapter;
+mod arc;
+mod clock;
+mod fifo;
+pub(crate) mod list;
+mod lru;
+pub(crate) mod settings;
+mod twoq;
+
+use isotherm_core::{Gauge, PageId};
+
+pub use arc::Arc;
+pub use clock::Clock;
+pub use fifo::Fifo;
+pub use lru::Lru;
+pub use twoq::TwoQ;
+
+/// What an access found and changed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Access {
+    /// The cache held the page.
+    Hit,
+    /// It did not; now it does.
+    Miss {
+        /// The page that left for it; `None` while there was room.
+        evicted: Option<PageId>,
+    },
+}
+
+impl Access {
+    /// Whether the cache held the page.
+    #[inline]
+    pub fn is_hit(self) -> bool {
+        self == Self::Hit
+    }
+}
+
+/// A cache of pages under a replacement algorithm. It has a capacity of at least one page.
+pub trait Replacement {
+    /// Cache lines of its structures that a hit touches.
+    const HIT_LINES: u64;
+    /// Cache lines of its structures that a miss in a full cache touches at most.
+    const MISS_LINES: u64;
+
+    /// Accesses a page below the number of pages made room for.
+    fn access(&mut self, page: PageId) -> Access;
+
+    /// Whether the cache holds the page.
+    fn contains(&self, page: PageId) -> bool;
+
+    /// How many pages it holds.
+    fn len(&self) -> usize;
+
+    /// Whether it holds none.
+    fn is_empty(&self) -> bool {
+        self.len() == 0
+    }
+
+    /// How many pages it may hold.
+    fn capacity(&self) -> usize;
+
+    /// Makes room for the pages below `pages`.
+    fn grow(&mut self, pages: usize);
+
+    /// The memory that its structures occupy, ghosts included.
+    fn bytes(&self) -> usize;
+
+    /// A number of the algorithm's own that is worth showing over time.
+    fn gauge(&self) -> Option<Gauge> {
+        None
+    }
+}
+
+#[cfg(test)]
+mod tests;
