@@ -7,6 +7,8 @@
 mod first_touch;
 mod freqtier;
 mod lru;
+mod nbt;
+mod numa_balancing;
 pub mod registry;
 mod round;
 #[cfg(test)]
@@ -15,4 +17,5 @@ mod test_view;
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
 pub use lru::Lru;
+pub use nbt::Nbt;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};

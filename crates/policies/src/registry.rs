@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru};
+use crate::{first_touch, freqtier, lru, nbt};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -121,6 +121,16 @@ pub static ALL: &[Entry] = &[
                follows the distribution, and stops sampling while the hit ratio is stable.",
     },
     Entry {
+        name: "nbt",
+        title: "NUMA balancing tiering",
+        paper: "Linux 6.2, kernel.numa_balancing = 2 (AutoNUMA, NBT)",
+        maturity: TESTED,
+        kind: Kind::Policy(nbt::build),
+        specs: nbt::SPECS,
+        help: "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate limit, and \
+               the kernel's reclaim demotes.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -229,7 +239,10 @@ mod tests {
     fn the_stable_names_are_all_there_once_and_in_kebab_case() {
         let mut names: Vec<_> = ALL.iter().map(|entry| entry.name).collect();
         names.sort_unstable();
-        assert_eq!(names, ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "oracle"]);
+        assert_eq!(
+            names,
+            ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "nbt", "oracle"]
+        );
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }
 
