@@ -9,13 +9,18 @@ mod freqtier;
 mod lru;
 mod nbt;
 mod numa_balancing;
+mod page_bits;
+mod pte_scan;
 pub mod registry;
 mod round;
 #[cfg(test)]
 mod test_view;
+mod tpp;
 
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
 pub use lru::Lru;
 pub use nbt::Nbt;
+pub use pte_scan::PteScan;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};
+pub use tpp::Tpp;

@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru, nbt};
+use crate::{first_touch, freqtier, lru, nbt, pte_scan, tpp};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -131,6 +131,24 @@ pub static ALL: &[Entry] = &[
                the kernel's reclaim demotes.",
     },
     Entry {
+        name: "tpp",
+        title: "TPP",
+        paper: "Maruf et al., ASPLOS 2023",
+        maturity: TESTED,
+        kind: Kind::Policy(tpp::build),
+        specs: tpp::SPECS,
+        help: "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of allocation.",
+    },
+    Entry {
+        name: "pte-scan",
+        title: "PTE-scan",
+        paper: "baseline of NeoMem, MICRO 2024",
+        maturity: TESTED,
+        kind: Kind::Policy(pte_scan::build),
+        specs: pte_scan::SPECS,
+        help: "Promotes pages that were accessed in several page-table scans in a row, within a quota; the kernel's reclaim demotes.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -241,7 +259,18 @@ mod tests {
         names.sort_unstable();
         assert_eq!(
             names,
-            ["all-fast", "all-slow", "belady", "first-touch", "freqtier", "lru", "nbt", "oracle"]
+            [
+                "all-fast",
+                "all-slow",
+                "belady",
+                "first-touch",
+                "freqtier",
+                "lru",
+                "nbt",
+                "oracle",
+                "pte-scan",
+                "tpp"
+            ]
         );
         assert!(names.iter().all(|name| name.chars().all(|c| c.is_ascii_lowercase() || c == '-')));
     }

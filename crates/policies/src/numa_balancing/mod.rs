@@ -3,7 +3,7 @@
 //! - [`Scanner`]: task work that makes the pages of the next part of the address space fault (`task_numa_work`).
 //! - [`Promotion`]: which faults promote in tiering mode (`should_numa_migrate_memory`), with the hot threshold that adapts
 //!   ([`threshold`]) and the rate limit.
-//! - [`Watermarks`]: how much kswapd keeps free.
+//! - [`Watermarks`]: how much kswapd keeps free; [`Headroom`]: how much TPP does.
 //!
 //! Function names are those of `kernel/sched/fair.c` and `mm/page_alloc.c` of Linux 6.2 and later.
 
@@ -15,7 +15,7 @@ mod watermarks;
 
 pub(crate) use promotion::Promotion;
 pub(crate) use scanner::Scanner;
-pub(crate) use watermarks::Watermarks;
+pub(crate) use watermarks::{Headroom, Watermarks};
 
 use isotherm_core::{Nanos, Sampling, SamplingRate, SamplingScope};
 

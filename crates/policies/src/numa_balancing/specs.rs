@@ -95,3 +95,13 @@ pub(crate) const ENOUGH_FREE: Spec = Spec {
     help: "With this and 1/16 of the fast tier free, every page that faults is promoted.",
     scaled: true,
 };
+
+pub(crate) const DEMOTE_WATERMARK: Spec = Spec {
+    name: "demote_watermark",
+    kind: Kind::Number(0.0, 0.9),
+    default: "2%",
+    unit: "of the fast tier",
+    source: "TPP section 5.2: demote_scale_factor, 2 % by default",
+    help: "Reclaim begins with less than this free and ends there, far above the marks of allocation.",
+    scaled: false,
+};

@@ -34,6 +34,26 @@ impl Watermarks {
     }
 }
 
+/// Free memory that TPP keeps ahead of allocation and promotion, apart from the watermarks of allocation.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Headroom {
+    mark: u64,
+}
+
+impl Headroom {
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        Self { mark: (setup.fast.0 as f64 * parameters.number("demote_watermark")).ceil() as u64 }
+    }
+
+    /// Demotes until the mark is free again.
+    pub(crate) fn keep(self, view: &dyn View, plan: &mut Plan) {
+        let free = view.free(TierId::FAST).0;
+        if free < self.mark && view.tiers() > 1 {
+            plan.reclaim.push(Reclaim { from: TierId::FAST, pages: Pages(self.mark - free) });
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use isotherm_core::PageSize;
