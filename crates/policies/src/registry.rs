@@ -6,7 +6,7 @@ use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{PageSize, Pages, Policy};
 use isotherm_trackers::ShapeError;
 
-use crate::{first_touch, freqtier, lru, nbt, pte_scan, tpp};
+use crate::{colloid, first_touch, freqtier, lru, multi_clock, nbt, nomad, pte_scan, tpp};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -149,6 +149,33 @@ pub static ALL: &[Entry] = &[
         help: "Promotes pages that were accessed in several page-table scans in a row, within a quota; the kernel's reclaim demotes.",
     },
     Entry {
+        name: "nomad",
+        title: "Nomad",
+        paper: "Xiang et al., OSDI 2024",
+        maturity: TESTED,
+        kind: Kind::Policy(nomad::build),
+        specs: nomad::SPECS,
+        help: "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped and keeps the slow copy as a shadow.",
+    },
+    Entry {
+        name: "colloid",
+        title: "Colloid",
+        paper: "Vuppalapati and Agarwal, SOSP 2024, on NUMA balancing",
+        maturity: TESTED,
+        kind: Kind::Policy(colloid::build),
+        specs: colloid::SPECS,
+        help: "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes them, until the two are equal.",
+    },
+    Entry {
+        name: "multi-clock",
+        title: "MULTI-CLOCK",
+        paper: "Maruf et al., HPCA 2022",
+        maturity: TESTED,
+        kind: Kind::Policy(multi_clock::build),
+        specs: multi_clock::SPECS,
+        help: "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and unreferenced inactive pages are demoted.",
+    },
+    Entry {
         name: "all-fast",
         title: "All fast",
         paper: "bound",
@@ -263,10 +290,13 @@ mod tests {
                 "all-fast",
                 "all-slow",
                 "belady",
+                "colloid",
                 "first-touch",
                 "freqtier",
                 "lru",
+                "multi-clock",
                 "nbt",
+                "nomad",
                 "oracle",
                 "pte-scan",
                 "tpp"
