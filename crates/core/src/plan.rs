@@ -59,7 +59,8 @@ pub struct Plan {
     pub reclaim: Vec<Reclaim>,
     /// How the moves copy.
     pub copying: Copying,
-    /// Pages whose next access shall fault ([`crate::HintFault`]), after the moves. Those not mapped are passed over.
+    /// Pages whose next access shall fault ([`crate::HintFault`]), after the moves. Those not mapped, or armed
+    /// already, are passed over.
     pub arm: Vec<PageId>,
     /// A new sampling request, where it changes.
     pub sampling: Option<Sampling>,

@@ -4,30 +4,44 @@
 
 #![forbid(unsafe_code)]
 
+mod arc;
+mod colloid;
 mod demotion_scan;
 mod filter_shape;
-mod arc;
 mod first_touch;
 mod freqtier;
+mod hemem;
 mod hot_threshold;
 mod hybridtier;
-mod hemem;
 mod lists;
 mod lru;
 mod memtis;
+mod multi_clock;
+mod nbt;
+mod nomad;
+mod numa_balancing;
+mod page_bits;
 mod pmu_sampling;
+mod pte_scan;
 pub mod registry;
 pub mod replacement;
 mod round;
 #[cfg(test)]
 mod test_view;
+mod tpp;
 mod twoq;
 
+pub use colloid::Colloid;
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
-pub use hybridtier::HybridTier;
 pub use hemem::Hemem;
+pub use hybridtier::HybridTier;
 pub use lru::Lru;
 pub use memtis::Memtis;
+pub use multi_clock::MultiClock;
+pub use nbt::Nbt;
+pub use nomad::Nomad;
 pub use pmu_sampling::PmuSampling;
+pub use pte_scan::PteScan;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};
+pub use tpp::Tpp;

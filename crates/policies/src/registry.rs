@@ -6,7 +6,10 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
-use crate::{arc, first_touch, freqtier, hemem, hybridtier, lru, memtis, pmu_sampling, twoq};
+use crate::{
+    arc, colloid, first_touch, freqtier, hemem, hybridtier, lru, memtis, multi_clock, nbt, nomad,
+    pmu_sampling, pte_scan, tpp, twoq,
+};
 
 /// What a policy may size its structures by.
 #[derive(Debug, Clone, Copy)]
@@ -199,6 +202,67 @@ pub static ALL: &[Entry] = &[
         specs: pmu_sampling::SPECS,
         presets: &[],
         help: "Promotes sampled slow pages within a quota; the kernel's LRU demotes.",
+    },
+    Entry {
+        name: "nbt",
+        title: "NUMA balancing tiering",
+        paper: "Linux 6.2, kernel.numa_balancing = 2 (AutoNUMA, NBT)",
+        maturity: TESTED,
+        kind: Kind::Policy(nbt::build),
+        specs: nbt::SPECS,
+        presets: &[],
+        help: "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate limit, and \
+               the kernel's reclaim demotes.",
+    },
+    Entry {
+        name: "tpp",
+        title: "TPP",
+        paper: "Maruf et al., ASPLOS 2023",
+        maturity: TESTED,
+        kind: Kind::Policy(tpp::build),
+        specs: tpp::SPECS,
+        presets: &[],
+        help: "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of allocation.",
+    },
+    Entry {
+        name: "pte-scan",
+        title: "PTE-scan",
+        paper: "baseline of NeoMem, MICRO 2024",
+        maturity: TESTED,
+        kind: Kind::Policy(pte_scan::build),
+        specs: pte_scan::SPECS,
+        presets: &[],
+        help: "Promotes pages that were accessed in several page-table scans in a row, within a quota; the kernel's reclaim demotes.",
+    },
+    Entry {
+        name: "nomad",
+        title: "Nomad",
+        paper: "Xiang et al., OSDI 2024",
+        maturity: TESTED,
+        kind: Kind::Policy(nomad::build),
+        specs: nomad::SPECS,
+        presets: &[],
+        help: "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped and keeps the slow copy as a shadow.",
+    },
+    Entry {
+        name: "colloid",
+        title: "Colloid",
+        paper: "Vuppalapati and Agarwal, SOSP 2024, on NUMA balancing",
+        maturity: TESTED,
+        kind: Kind::Policy(colloid::build),
+        specs: colloid::SPECS,
+        presets: &[],
+        help: "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes them, until the two are equal.",
+    },
+    Entry {
+        name: "multi-clock",
+        title: "MULTI-CLOCK",
+        paper: "Maruf et al., HPCA 2022",
+        maturity: TESTED,
+        kind: Kind::Policy(multi_clock::build),
+        specs: multi_clock::SPECS,
+        presets: &[],
+        help: "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and unreferenced inactive pages are demoted.",
     },
     Entry {
         name: "all-fast",

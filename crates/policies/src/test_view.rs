@@ -1,8 +1,8 @@
 //! Defines the small machine that the policies' tests run on: tiers with capacities and a page table, no time.
 
 use isotherm_core::{
-    Counters, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Policy, Sample,
-    SampleBatch, TierCounters, TierId, View,
+    Counters, HintFault, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Policy,
+    Sample, SampleBatch, TierCounters, TierId, View,
 };
 
 /// Pages in tiers, and the walks that were made over them.
@@ -154,6 +154,14 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
         lost: 0,
         counters: Counters { tiers: vec![count(fast), count(all - fast)] },
     }
+}
+
+/// A batch of one hint fault on `page` at `time`, armed `latency` before.
+pub(crate) fn fault_of(view: &TestView, page: u32, latency: Nanos, time: Nanos) -> SampleBatch {
+    let page = PageId(page);
+    let tier = view.tier_of(page).unwrap_or(TierId::FAST);
+    let fault = HintFault { time, page, latency, tier, operation: Operation::Load };
+    SampleBatch { faults: vec![fault], ..SampleBatch::default() }
 }
 
 /// One turn of the engine over `batch` at `now`; returns the plan and what became of it.

@@ -172,10 +172,10 @@ impl PageTable {
         }
     }
 
-    /// Makes the page's next access fault. Returns false where it is not mapped.
+    /// Makes the page's next access fault. Returns false where it is not mapped or already armed.
     pub(crate) fn arm(&mut self, page: PageId) -> bool {
         match self.state.get_mut(page.index()) {
-            Some(state) if *state & TIER_MASK != UNMAPPED => {
+            Some(state) if *state & TIER_MASK != UNMAPPED && *state & ARMED == 0 => {
                 *state |= ARMED;
                 true
             }
@@ -330,6 +330,7 @@ mod tests {
         let mut table = table(8);
         table.serve(0, 0);
         assert!(table.arm(PageId(0)) && !table.arm(PageId(1)), "page 1 is not mapped");
+        assert!(!table.arm(PageId(0)), "it is armed since the first time, as Linux passes over such entries");
         let state = table.serve(1, 0);
         assert!(traps(state, 0) && table.trap(0, false));
         assert!(!traps(table.serve(2, 0), 1));

@@ -19,6 +19,7 @@ static TWICE: Entry = Entry {
     maturity: "example",
     kind: Kind::Policy(twice::build),
     specs: twice::SPECS,
+    presets: &[],
     help: "Promotes pages that were sampled twice within a window.",
 };
 

@@ -1,0 +1,169 @@
+//! NUMA balancing in tiering mode, as in Linux (`kernel.numa_balancing = 2`), with demotion by reclaim.
+//!
+//! # Source
+//! Linux 6.2: `kernel/sched/fair.c` (Huang, "memory tiering: hot page selection with hint page fault latency", "rate
+//! limit NUMA migration throughput", "adjust hot threshold automatically", 2022) and `mm/vmscan.c` (demotion). FreqTier and
+//! HybridTier call it AutoNUMA, PACT NBT.
+//!
+//! - `task_numa_work`: `numa_balancing::Scanner` arms `scan_size` of slow memory each `scan_period`.
+//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free a page that faults is promoted; else if it
+//!   faulted within the hot threshold and the rate limit allows.
+//! - `numa_promotion_adjust_threshold`: `numa_balancing::threshold`.
+//! - kswapd: [`Watermarks`] and the host's reclaim, which stands for MGLRU.
+//!
+//! # Deviations
+//! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow pages do not enter
+//!   that statistic (`task_numa_fault` returns), so nothing adapts it there either.
+//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for its next
+//!   fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run two or three.
+//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is modelled.
+
+use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::{
+    Bytes, Carrier, Gauge, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId,
+    View, Work,
+};
+
+use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
+use crate::{BuildError, Setup};
+
+/// What can be set.
+pub(crate) const SPECS: &[Spec] = &[
+    specs::SCAN_SIZE,
+    specs::SCAN_PERIOD,
+    specs::HOT_THRESHOLD,
+    specs::ADJUST_PERIOD,
+    specs::RATE_LIMIT,
+    specs::RATE_PERIOD,
+    specs::ENOUGH_FREE,
+    specs::MIN_WATERMARK,
+    specs::WATERMARK_STEP,
+];
+
+/// NUMA balancing in tiering mode. See the module.
+#[derive(Debug)]
+pub struct Nbt {
+    scanner: Scanner,
+    promotion: Promotion,
+    marks: Watermarks,
+    /// Pages that the last faults promote.
+    wanted: Vec<PageId>,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Nbt::new(parameters, setup)))
+}
+
+impl Nbt {
+    /// NUMA balancing before its first scan.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let marks = Watermarks::new(parameters, setup);
+        Self {
+            scanner: Scanner::new(parameters, setup),
+            promotion: Promotion::new(parameters, marks, setup),
+            marks,
+            wanted: Vec::new(),
+            work: Work::default(),
+        }
+    }
+}
+
+impl Policy for Nbt {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::HintFaults).with(Signal::KernelReclaim)
+    }
+
+    fn sampling(&self) -> Sampling {
+        faults_only(self.scanner.tick())
+    }
+
+    fn carrier(&self) -> Carrier {
+        Carrier::Program
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        let free = view.free(TierId::FAST).0;
+        for fault in batch.faults.iter().filter(|fault| fault.tier != TierId::FAST) {
+            if self.promotion.admits(fault, free.saturating_sub(self.wanted.len() as u64)) {
+                self.wanted.push(fault.page);
+            }
+        }
+        self.work.operations += FAULT_OPERATIONS * batch.faults.len() as u64;
+        self.work.touches += batch.faults.len() as u64;
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        self.scanner.run(now, view, plan, &mut self.work);
+        self.marks.keep(self.wanted.len() as u64, view, plan);
+        plan.moves.extend(self.wanted.drain(..).map(|page| Move { page, to: TierId::FAST }));
+        plan.work = self.work.take();
+    }
+
+    fn metadata(&self) -> Bytes {
+        Bytes((self.scanner.bytes() + self.wanted.capacity() * size_of::<PageId>()) as u64)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.push(Gauge { name: "hot-threshold-ns", value: self.promotion.threshold().0 as f64 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::{PageSize, Pages};
+
+    use super::*;
+    use crate::test_view::{TestView, fault_of, turn};
+
+    fn policy(settings: &[(&str, &str)]) -> Nbt {
+        let setup = Setup { pages: 64, fast: Pages(16), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        let mut parameters = Parameters::new("nbt", SPECS);
+        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
+        Nbt::new(&parameters, &setup)
+    }
+
+    /// The plan after one fault on `page`, `latency` after it was armed.
+    fn plan_after(policy: &mut Nbt, view: &mut TestView, page: u32, latency: Nanos) -> Plan {
+        let batch = fault_of(view, page, latency, Nanos(0));
+        turn(policy, view, &batch, Nanos(0)).0
+    }
+
+    #[test]
+    fn a_page_that_faults_within_the_threshold_is_promoted_and_kswapd_makes_room() {
+        let (mut nbt, mut view) = (policy(&[]), TestView::new(&[Pages(16), Pages(64)], 40));
+        let plan = plan_after(&mut nbt, &mut view, 20, Nanos(Nanos::SECOND.0 - 1));
+        assert_eq!(plan.moves, [Move { page: PageId(20), to: TierId::FAST }]);
+        assert_eq!(plan.reclaim[0].pages, Pages(1 + nbt.marks.promo));
+        view.put(0, TierId(1));
+        let plan = plan_after(&mut nbt, &mut view, 21, Nanos::SECOND);
+        assert!(plan.moves.is_empty(), "too cold");
+        assert_eq!(nbt.carrier(), Carrier::Program);
+    }
+
+    #[test]
+    fn with_enough_free_everything_that_faults_is_promoted() {
+        let (mut nbt, mut view) =
+            (policy(&[("enough_free", "16384")]), TestView::new(&[Pages(16), Pages(64)], 40));
+        (0..8).for_each(|page| view.put(page, TierId(1)));
+        assert_eq!(plan_after(&mut nbt, &mut view, 20, Nanos(u64::MAX)).moves.len(), 1, "8 free of 16");
+        (0..4).for_each(|page| view.put(page, TierId::FAST));
+        assert!(
+            plan_after(&mut nbt, &mut view, 21, Nanos(u64::MAX)).moves.is_empty(),
+            "4 less the watermarks"
+        );
+    }
+
+    #[test]
+    fn above_the_rate_limit_nothing_is_promoted() {
+        let (mut nbt, mut view) =
+            (policy(&[("rate_limit", "12288")]), TestView::new(&[Pages(16), Pages(64)], 40));
+        let moves: Vec<usize> =
+            (20..25).map(|page| plan_after(&mut nbt, &mut view, page, Nanos(1)).moves.len()).collect();
+        assert_eq!(moves, [1, 1, 0, 0, 0], "as in Linux the third candidate meets a limit of three");
+    }
+}

@@ -1,0 +1,316 @@
+//! Nomad: non-exclusive tiering by transactional page migration.
+//!
+//! # Paper
+//! Xiang et al., "Nomad: Non-Exclusive Memory Tiering via Transactional Page Migration", OSDI 2024, section 3.
+//!
+//! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion candidate queue
+//!   (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go to the migration pending
+//!   queue (MPQ).
+//! - The kernel thread kpromote wakes up, copies each pending page while it stays mapped, and switches it over if it was
+//!   not written meanwhile. An aborted page stays pending ([`Copying::Transactional`], [`MoveStatus::Busy`]).
+//! - Shadows: a promoted page leaves its slow copy behind; demoting it unwritten is free. The host keeps shadows, charges
+//!   their memory, and gives them up where the slow tier has no other room.
+//! - Demotion is TPP's: reclaim, ahead of allocation.
+//!
+//! # Deviations
+//! - The paper gives the queues no sizes and kpromote no interval: the parameters are ours and say so.
+//! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts` and may come back
+//!   by another fault.
+//! - A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
+
+use std::collections::VecDeque;
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{
+    Bytes, Carrier, Copying, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch,
+    Sampling, Signal, Signals, TierId, View, Work,
+};
+
+use crate::numa_balancing::{FAULT_OPERATIONS, Headroom, Scanner, faults_only, specs};
+use crate::page_bits::PageBits;
+use crate::{BuildError, Setup};
+
+/// What can be set.
+pub(crate) const SPECS: &[Spec] = &[
+    specs::SCAN_SIZE,
+    specs::SCAN_PERIOD,
+    specs::DEMOTE_WATERMARK,
+    Spec {
+        name: "candidates",
+        kind: Kind::Count(1, 1 << 32),
+        default: "64k",
+        unit: "pages",
+        source: "ours: as many as one scan arms (256 MB of base pages); the paper gives no size",
+        help: "Length of the candidate queue; the oldest candidate leaves a full one.",
+        scaled: true,
+    },
+    Spec {
+        name: "examined",
+        kind: Kind::Count(1, 1 << 20),
+        default: "2",
+        unit: "candidates per fault",
+        source: "ours: more than one, so that the queue drains; the paper says only that it is checked",
+        help: "Candidates that each fault looks at.",
+        scaled: false,
+    },
+    Spec {
+        name: "kpromote_interval",
+        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
+        default: "10ms",
+        unit: "",
+        source: "ours: the paper has no number",
+        help: "Time between two rounds of kpromote over the pending pages.",
+        scaled: true,
+    },
+    Spec {
+        name: "attempts",
+        kind: Kind::Count(1, 255),
+        default: "8",
+        unit: "copies",
+        source: "ours: the paper retries without a limit",
+        help: "Aborted copies after which a page is no longer pending.",
+        scaled: false,
+    },
+];
+
+/// A page that kpromote shall move.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Pending {
+    page: PageId,
+    aborted: u8,
+}
+
+/// Nomad. See the module.
+#[derive(Debug)]
+pub struct Nomad {
+    scanner: Scanner,
+    headroom: Headroom,
+    /// PCQ, oldest first.
+    candidates: VecDeque<PageId>,
+    most_candidates: usize,
+    examined: usize,
+    /// MPQ, oldest first.
+    pending: VecDeque<Pending>,
+    /// Pages in either queue.
+    queued: PageBits,
+    kpromote_interval: Nanos,
+    next_round: Nanos,
+    attempts: u8,
+    aborted: u64,
+    found: Vec<(PageId, TierId, bool)>,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Nomad::new(parameters, setup)))
+}
+
+impl Nomad {
+    /// Nomad before its first scan.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let kpromote_interval = parameters.duration("kpromote_interval");
+        Self {
+            scanner: Scanner::new(parameters, setup),
+            headroom: Headroom::new(parameters, setup),
+            candidates: VecDeque::new(),
+            most_candidates: parameters.count("candidates") as usize,
+            examined: parameters.count("examined") as usize,
+            pending: VecDeque::new(),
+            queued: PageBits::new(setup.pages),
+            kpromote_interval,
+            next_round: kpromote_interval,
+            attempts: parameters.count("attempts") as u8,
+            aborted: 0,
+            found: Vec::new(),
+            work: Work::default(),
+        }
+    }
+
+    /// Whether the page was accessed since this was last asked.
+    fn test_accessed(&mut self, page: PageId, view: &mut dyn View) -> bool {
+        self.found.clear();
+        view.scan_accessed(page, 1, &mut self.found);
+        self.found.first().is_some_and(|&(found, _, accessed)| found == page && accessed)
+    }
+
+    /// A fault makes its page a candidate; the oldest one leaves a full queue.
+    fn enter(&mut self, page: PageId, view: &mut dyn View) {
+        if !self.queued.insert(page) {
+            return;
+        }
+        self.test_accessed(page, view);
+        if self.candidates.len() >= self.most_candidates
+            && let Some(oldest) = self.candidates.pop_front()
+        {
+            self.queued.remove(oldest);
+        }
+        self.candidates.push_back(page);
+    }
+
+    /// Makes the accessed ones of the oldest candidates pending; the others wait on.
+    fn examine(&mut self, view: &mut dyn View) {
+        for _ in 0..self.examined.min(self.candidates.len()) {
+            let Some(page) = self.candidates.pop_front() else { return };
+            match view.tier_of(page) {
+                Some(TierId::FAST) | None => self.queued.remove(page),
+                Some(_) if self.test_accessed(page, view) => {
+                    self.pending.push_back(Pending { page, aborted: 0 });
+                }
+                Some(_) => self.candidates.push_back(page),
+            }
+        }
+    }
+}
+
+impl Policy for Nomad {
+    fn signals(&self) -> Signals {
+        Signals::NONE
+            .with(Signal::HintFaults)
+            .with(Signal::AccessedBits)
+            .with(Signal::TransactionalMoves)
+            .with(Signal::KernelReclaim)
+    }
+
+    fn sampling(&self) -> Sampling {
+        faults_only(self.scanner.tick().min(self.kpromote_interval))
+    }
+
+    fn carrier(&self) -> Carrier {
+        Carrier::Program
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        for fault in batch.faults.iter().filter(|fault| fault.tier != TierId::FAST) {
+            self.examine(view);
+            self.enter(fault.page, view);
+        }
+        let faults = batch.faults.len() as u64;
+        self.work.operations += (FAULT_OPERATIONS + self.examined as u64) * faults;
+        self.work.touches += (1 + self.examined as u64) * faults;
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        self.scanner.run(now, view, plan, &mut self.work);
+        self.headroom.keep(view, plan);
+        if now >= self.next_round {
+            self.next_round = now + self.kpromote_interval;
+            plan.copying = Copying::Transactional;
+            plan.moves.extend(self.pending.iter().map(|entry| Move { page: entry.page, to: TierId::FAST }));
+        }
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        for status in &outcome.moves[..plan.moves.len().min(outcome.moves.len())] {
+            let Some(mut entry) = self.pending.pop_front() else { return };
+            let busy = *status == MoveStatus::Busy;
+            self.aborted += u64::from(busy);
+            entry.aborted += u8::from(busy);
+            if matches!(status, MoveStatus::Busy | MoveStatus::NoRoom) && entry.aborted < self.attempts {
+                self.pending.push_back(entry);
+            } else {
+                self.queued.remove(entry.page);
+            }
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let queues = self.candidates.capacity() * size_of::<PageId>()
+            + self.pending.capacity() * size_of::<Pending>()
+            + self.found.capacity() * size_of::<(PageId, TierId, bool)>();
+        Bytes((queues + self.queued.bytes() + self.scanner.bytes()) as u64)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.extend([
+            Gauge { name: "candidates", value: self.candidates.len() as f64 },
+            Gauge { name: "pending", value: self.pending.len() as f64 },
+            Gauge { name: "aborted", value: self.aborted as f64 },
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::{PageSize, Pages};
+
+    use super::*;
+    use crate::test_view::{TestView, fault_of, turn};
+
+    const FAST: u64 = 100;
+
+    fn policy(settings: &[(&str, &str)]) -> Nomad {
+        let setup = Setup { pages: 400, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        let mut parameters = Parameters::new("nomad", SPECS);
+        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
+        Nomad::new(&parameters, &setup)
+    }
+
+    fn machine() -> TestView {
+        let mut view = TestView::new(&[Pages(FAST), Pages(400)], 200);
+        (0..10).for_each(|page| view.put(page, TierId(1)));
+        view
+    }
+
+    /// The pages that the turn at `milliseconds` moves, after a fault on `page` if there is one.
+    fn step(nomad: &mut Nomad, view: &mut TestView, page: Option<u32>, milliseconds: u64) -> Vec<u32> {
+        let batch = page.map_or_else(SampleBatch::default, |page| fault_of(view, page, Nanos(1), Nanos(0)));
+        let now = Nanos(milliseconds * Nanos::MILLISECOND.0);
+        let plan = turn(nomad, view, &batch, now).0;
+        assert!(plan.moves.is_empty() || plan.copying == Copying::Transactional);
+        plan.moves.iter().map(|step| step.page.0).collect()
+    }
+
+    #[test]
+    fn one_fault_and_a_later_access_make_a_page_pending_and_kpromote_moves_it() {
+        let (mut nomad, mut view) = (policy(&[]), machine());
+        view.accessed = vec![150];
+        step(&mut nomad, &mut view, Some(150), 0);
+        step(&mut nomad, &mut view, Some(151), 1);
+        assert!(nomad.pending.is_empty(), "its own fault's access does not count");
+        view.accessed = vec![150];
+        assert!(step(&mut nomad, &mut view, Some(152), 2).is_empty(), "kpromote sleeps");
+        assert_eq!(nomad.pending.len(), 1);
+        assert_eq!(step(&mut nomad, &mut view, None, 10), [150]);
+        assert_eq!(view.tier_of(PageId(150)), Some(TierId::FAST));
+        assert!(!nomad.queued.contains(PageId(150)), "it may come again after a demotion");
+    }
+
+    #[test]
+    fn an_aborted_copy_is_tried_again_until_its_attempts_are_spent() {
+        let (mut nomad, mut view) = (policy(&[("attempts", "3")]), machine());
+        nomad.pending.push_back(Pending { page: PageId(150), aborted: 0 });
+        view.pinned = Some(PageId(150));
+        for round in 1..=3 {
+            assert_eq!(step(&mut nomad, &mut view, None, 10 * round), [150], "round {round}");
+        }
+        assert!(step(&mut nomad, &mut view, None, 40).is_empty());
+        assert_eq!(nomad.aborted, 3);
+    }
+
+    #[test]
+    fn a_page_without_room_stays_pending() {
+        let (mut nomad, mut view) = (policy(&[("attempts", "1")]), machine());
+        nomad.pending.push_back(Pending { page: PageId(150), aborted: 0 });
+        view.reserve = FAST;
+        (1..5).for_each(|round| assert_eq!(step(&mut nomad, &mut view, None, 10 * round), [150]));
+        view.reserve = 0;
+        step(&mut nomad, &mut view, None, 50);
+        assert!(nomad.pending.is_empty());
+    }
+
+    #[test]
+    fn the_oldest_candidate_leaves_a_full_queue() {
+        let (mut nomad, mut view) = (policy(&[("candidates", "2"), ("examined", "1")]), machine());
+        (150..154).for_each(|page| _ = step(&mut nomad, &mut view, Some(page), 0));
+        assert_eq!(nomad.candidates.len(), 2);
+        let queued: Vec<u32> = (150..154).filter(|&page| nomad.queued.contains(PageId(page))).collect();
+        let mut listed: Vec<u32> = nomad.candidates.iter().map(|page| page.0).collect();
+        listed.sort_unstable();
+        assert_eq!(queued, listed);
+    }
+}

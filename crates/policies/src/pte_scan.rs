@@ -1,0 +1,241 @@
+//! PTE-scan: page tables are scanned for accessed bits, and pages accessed in several scans are hot.
+//!
+//! # Paper
+//! The baseline of NeoMem (MICRO 2024, sections II-C and VI-A): NeoMem's software with its profiler replaced by a scan of the
+//! page table every 5 s (`page_scanning_rate`, Table IV). What is NeoMem's remains: a daemon that promotes each
+//! `migration_interval` (10 ms) within a quota of 256 MB/s (`m_quota`), and demotion by the kernel's LRU (section V).
+//!
+//! # Deviations
+//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are needed to tell
+//!   frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it says of Nimble.
+//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds them again.
+
+use std::collections::VecDeque;
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{
+    Bytes, Gauge, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View,
+    Work,
+};
+
+use crate::numa_balancing::{Watermarks, faults_only, specs};
+use crate::{BuildError, Setup};
+
+/// Page-table entries read at once.
+const CHUNK: usize = 4096;
+
+/// What can be set.
+pub(crate) const SPECS: &[Spec] = &[
+    Spec {
+        name: "scan_interval",
+        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
+        default: "5s",
+        unit: "",
+        source: "NeoMem, Table IV: page_scanning_rate",
+        help: "Time from the start of one scan of the whole page table to the next.",
+        scaled: true,
+    },
+    Spec {
+        name: "hot_scans",
+        kind: Kind::Count(1, 8),
+        default: "2",
+        unit: "scans",
+        source: "ours: section II-C asks for several; two accesses make a page hot in TPP",
+        help: "A page accessed in each of so many scans in a row is hot.",
+        scaled: false,
+    },
+    Spec {
+        name: "quota",
+        kind: Kind::Size(Bytes(4096), Bytes(1 << 50)),
+        default: "256M",
+        unit: "bytes in quota_period",
+        source: "NeoMem, Table IV: m_quota 256 MB/s",
+        help: "Hot pages that are promoted in a quota_period.",
+        scaled: true,
+    },
+    Spec {
+        name: "quota_period",
+        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
+        default: "1s",
+        unit: "",
+        source: "NeoMem, Table IV: the quota is by the second",
+        help: "The period of the quota.",
+        scaled: true,
+    },
+    Spec {
+        name: "migration_interval",
+        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
+        default: "10ms",
+        unit: "",
+        source: "NeoMem, Table IV",
+        help: "Time between two promotions of what is hot.",
+        scaled: true,
+    },
+    specs::MIN_WATERMARK,
+    specs::WATERMARK_STEP,
+];
+
+/// PTE-scan. See the module.
+#[derive(Debug)]
+pub struct PteScan {
+    interval: Nanos,
+    migration_interval: Nanos,
+    /// Pages that may be promoted in a nanosecond, and saved up.
+    quota: f64,
+    most_saved: f64,
+    saved: f64,
+    /// The last scans of a page in a row that must all have found it accessed.
+    hot_mask: u8,
+    marks: Watermarks,
+    next_scan: Nanos,
+    last_step: Nanos,
+    /// Accessed bits of the last eight scans of each page, the newest lowest.
+    history: Vec<u8>,
+    hot: VecDeque<PageId>,
+    found: Vec<(PageId, TierId, bool)>,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(PteScan::new(parameters, setup)))
+}
+
+impl PteScan {
+    /// PTE-scan before its first scan.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let interval = parameters.duration("scan_interval");
+        let pages = parameters.size("quota").0 as f64 / setup.page_size.bytes().0 as f64;
+        Self {
+            interval,
+            migration_interval: parameters.duration("migration_interval"),
+            quota: pages / parameters.duration("quota_period").0.max(1) as f64,
+            most_saved: pages.max(1.0),
+            saved: 0.0,
+            hot_mask: u8::MAX >> (8 - parameters.count("hot_scans")),
+            marks: Watermarks::new(parameters, setup),
+            next_scan: interval,
+            last_step: Nanos(0),
+            history: vec![0; setup.pages],
+            hot: VecDeque::new(),
+            found: Vec::new(),
+            work: Work::default(),
+        }
+    }
+
+    /// Reads and clears every accessed bit and notes the hot pages of slower tiers.
+    fn scan(&mut self, view: &mut dyn View) {
+        self.hot.clear();
+        self.history.resize(view.pages().max(self.history.len()), 0);
+        let mut cursor = Some(PageId(0));
+        while let Some(from) = cursor {
+            self.found.clear();
+            cursor = view.scan_accessed(from, CHUNK, &mut self.found);
+            for &(page, tier, accessed) in &self.found {
+                let history = &mut self.history[page.index()];
+                *history = *history << 1 | u8::from(accessed);
+                if tier != TierId::FAST && *history & self.hot_mask == self.hot_mask {
+                    self.hot.push_back(page);
+                }
+            }
+            self.work.operations += 3 * self.found.len() as u64;
+            self.work.swept += self.found.len() as u64;
+        }
+    }
+
+    /// Plans as many promotions as the quota has saved up.
+    fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
+        let earned = (now - self.last_step).0 as f64 * self.quota;
+        self.saved = (self.saved + earned).min(self.most_saved);
+        self.last_step = now;
+        let count = self.hot.len().min(self.saved as usize);
+        self.saved -= count as f64;
+        self.marks.keep(count as u64, view, plan);
+        plan.moves.extend(self.hot.drain(..count).map(|page| Move { page, to: TierId::FAST }));
+    }
+}
+
+impl Policy for PteScan {
+    fn signals(&self) -> Signals {
+        Signals::NONE.with(Signal::AccessedBits).with(Signal::KernelReclaim)
+    }
+
+    fn sampling(&self) -> Sampling {
+        faults_only(self.migration_interval)
+    }
+
+    fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if now >= self.next_scan {
+            self.next_scan = now + self.interval;
+            self.scan(view);
+        }
+        self.promote(now, view, plan);
+        plan.work = self.work.take();
+    }
+
+    fn metadata(&self) -> Bytes {
+        let buffers = self.hot.capacity() * size_of::<PageId>()
+            + self.found.capacity() * size_of::<(PageId, TierId, bool)>();
+        Bytes((self.history.len() + buffers) as u64)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.push(Gauge { name: "hot-pages-waiting", value: self.hot.len() as f64 });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::{PageSize, Pages};
+
+    use super::*;
+    use crate::test_view::{TestView, turn};
+
+    const FAST: u64 = 16;
+
+    fn policy(settings: &[(&str, &str)]) -> PteScan {
+        let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        let mut parameters = Parameters::new("pte-scan", SPECS);
+        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
+        PteScan::new(&parameters, &setup)
+    }
+
+    /// The pages that a scan after `seconds` promotes, with `accessed` since the one before.
+    fn scan(policy: &mut PteScan, view: &mut TestView, seconds: u64, accessed: &[u32]) -> Vec<u32> {
+        view.accessed = accessed.to_vec();
+        let now = Nanos(seconds * Nanos::SECOND.0);
+        let plan = turn(policy, view, &SampleBatch::default(), now).0;
+        plan.moves.iter().map(|step| step.page.0).collect()
+    }
+
+    #[test]
+    fn a_page_accessed_in_two_scans_in_a_row_is_hot() {
+        let (mut policy, mut view) = (policy(&[]), TestView::new(&[Pages(FAST), Pages(64)], 40));
+        assert!(scan(&mut policy, &mut view, 4, &[20]).is_empty(), "not yet time");
+        assert!(scan(&mut policy, &mut view, 5, &[20, 21, 1]).is_empty());
+        assert_eq!(scan(&mut policy, &mut view, 10, &[20, 22, 1]), [20], "1 is fast");
+        assert_eq!(scan(&mut policy, &mut view, 15, &[21, 22]), [22], "21 missed a scan");
+    }
+
+    #[test]
+    fn one_scan_is_enough_if_asked_for() {
+        let mut view = TestView::new(&[Pages(FAST), Pages(64)], 40);
+        assert_eq!(scan(&mut policy(&[("hot_scans", "1")]), &mut view, 5, &[20]), [20]);
+    }
+
+    #[test]
+    fn the_quota_spreads_promotions_and_the_kernel_makes_room() {
+        let settings = [("hot_scans", "1"), ("quota", "8192")];
+        let (mut policy, mut view) = (policy(&settings), TestView::new(&[Pages(FAST), Pages(64)], 40));
+        assert_eq!(scan(&mut policy, &mut view, 5, &[20, 21, 22, 23, 24]), [20, 21], "two a second");
+        assert_eq!(scan(&mut policy, &mut view, 6, &[]), [22, 23]);
+        view.accessed.clear();
+        let plan = turn(&mut policy, &mut view, &SampleBatch::default(), Nanos(7 * Nanos::SECOND.0)).0;
+        assert_eq!((plan.moves.len(), plan.reclaim[0].pages), (1, Pages(1 + policy.marks.promo)));
+    }
+}
