@@ -40,7 +40,7 @@ pub(crate) const SPECS: &[Spec] = &[
     },
     Spec {
         name: "threshold",
-        kind: Kind::Count(1, 255),
+        kind: Kind::Count(1, 254),
         default: "1",
         unit: "samples",
         source: "ours: NeoMem's fixed thresholds (Fig. 14: 100 to 400 accesses) are below what one sample stands for",

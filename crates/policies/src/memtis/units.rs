@@ -28,10 +28,11 @@ impl Units {
         while self.heads.len() < view.pages() {
             let page = self.heads.len() as u32;
             let range = view.huge_range(PageId(page));
-            if range.start == page && range.end > page {
-                self.heads.resize(range.end as usize, page);
-                self.sizes.push((range.end - page) as u16);
-                self.sizes.resize(range.end as usize, 0);
+            let end = range.end.min(view.pages() as u32);
+            if range.start == page && end > page {
+                self.heads.resize(end as usize, page);
+                self.sizes.push((end - page) as u16);
+                self.sizes.resize(end as usize, 0);
             } else {
                 self.heads.push(page);
                 self.sizes.push(1);
