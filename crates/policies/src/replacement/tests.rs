@@ -141,6 +141,8 @@ fn a_hit_in_b1_raises_the_target_of_arc_and_one_in_b2_lowers_it() {
     assert_eq!(miss(2, 4), ([1, 3, 2, 0], 1.0), "5 and 4 in T1 were above its target");
     assert_eq!(miss(3, 0), ([1, 3, 1, 1], 2.0), "5 alone is below, so the least recent page of T2 leaves");
     assert_eq!(miss(0, 5), ([0, 4, 2, 0], 1.0), "T1 is at its target, and the page was in B2");
+    assert_eq!(miss(6, 1), ([1, 3, 2, 1], 1.0), "T1 was empty");
+    assert_eq!(miss(7, 2), ([2, 2, 2, 2], 1.0), "T1 is at its target, and the page is new");
 }
 
 #[test]
