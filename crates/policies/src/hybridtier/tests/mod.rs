@@ -240,7 +240,7 @@ fn the_momentum_filter_is_128_times_smaller_and_the_preset_has_the_artifacts_siz
     let shapes = |changes| HybridTier::new(&parameters(changes), &setup).expect("they fit").hotness.shapes();
     let [(maximum, frequency), (_, momentum)] = shapes(&[]);
     assert_eq!(maximum, 15);
-    assert!((frequency as f64 / (1 << 20) as f64 - 10.2).abs() < 0.02, "20.4 counters of 4 bits a page");
+    assert!((frequency as f64 / f64::from(1 << 20) - 10.2).abs() < 0.02, "20.4 counters of 4 bits a page");
     assert_eq!(momentum, frequency.div_ceil(128).next_multiple_of(64));
     let [(_, frequency), (_, momentum)] = shapes(&[("preset", "artifact")]);
     assert_eq!((frequency, momentum), (16 << 20, (16usize << 20).div_ceil(100).next_multiple_of(64)));
