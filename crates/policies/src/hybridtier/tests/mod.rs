@@ -254,7 +254,7 @@ fn the_preset_changes_what_the_artifact_has_otherwise_and_no_more() {
     assert_eq!((paper.promote_momentum, artifact.promote_momentum), (3, 3));
     assert_eq!((paper.frequency_cooling, artifact.frequency_cooling), (80_000_000, 160 * FAST));
     assert_eq!((paper.momentum_cooling, artifact.momentum_cooling), (500_000, 1_100_000));
-    assert_eq!((paper.second_chances, artifact.second_chances), (10_000, 10_000));
+    assert_eq!((paper.second_chances, artifact.second_chances), (4_000_000_000, 10_000));
     assert_eq!((paper.revisit, artifact.revisit), (Nanos(60 * SECOND), Nanos(60 * SECOND)));
     let set = settings(&[("momentum_cooling", "2M"), ("preset", "artifact")]);
     assert_eq!((set.momentum_cooling, set.demote_momentum), (2_000_000, 1));
