@@ -215,9 +215,9 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "second_chances",
         kind: Kind::Count(1, 4_000_000_000),
-        default: "10k",
+        default: "4G",
         unit: "pages",
-        source: "HybridTier's artifact; the paper sets no bound",
+        source: "section 4.3 sets no bound; HybridTier's artifact has 10,000",
         help: "Pages that may be marked at once; further ones stay unmarked.",
         scaled: true,
     },
@@ -271,5 +271,6 @@ pub(crate) const PRESETS: &[Preset] = &[Preset {
         ("demotion_momentum", "1"),
         ("frequency_cooling_per_page", "160"),
         ("momentum_cooling", "1.1M"),
+        ("second_chances", "10k"),
     ],
 }];

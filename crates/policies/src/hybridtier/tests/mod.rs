@@ -240,7 +240,7 @@ fn the_momentum_filter_is_128_times_smaller_and_the_preset_has_the_artifacts_siz
     let shapes = |changes| HybridTier::new(&parameters(changes), &setup).expect("they fit").hotness.shapes();
     let [(maximum, frequency), (_, momentum)] = shapes(&[]);
     assert_eq!(maximum, 15);
-    assert!((frequency as f64 / (1 << 20) as f64 - 10.2).abs() < 0.02, "20.4 counters of 4 bits a page");
+    assert!((frequency as f64 / f64::from(1 << 20) - 10.2).abs() < 0.02, "20.4 counters of 4 bits a page");
     assert_eq!(momentum, frequency.div_ceil(128).next_multiple_of(64));
     let [(_, frequency), (_, momentum)] = shapes(&[("preset", "artifact")]);
     assert_eq!((frequency, momentum), (16 << 20, (16usize << 20).div_ceil(100).next_multiple_of(64)));
@@ -254,7 +254,7 @@ fn the_preset_changes_what_the_artifact_has_otherwise_and_no_more() {
     assert_eq!((paper.promote_momentum, artifact.promote_momentum), (3, 3));
     assert_eq!((paper.frequency_cooling, artifact.frequency_cooling), (80_000_000, 160 * FAST));
     assert_eq!((paper.momentum_cooling, artifact.momentum_cooling), (500_000, 1_100_000));
-    assert_eq!((paper.second_chances, artifact.second_chances), (10_000, 10_000));
+    assert_eq!((paper.second_chances, artifact.second_chances), (4_000_000_000, 10_000));
     assert_eq!((paper.revisit, artifact.revisit), (Nanos(60 * SECOND), Nanos(60 * SECOND)));
     let set = settings(&[("momentum_cooling", "2M"), ("preset", "artifact")]);
     assert_eq!((set.momentum_cooling, set.demote_momentum), (2_000_000, 1));

@@ -1,0 +1,92 @@
+//! Migration decisions of HybridTier's filters against exact counts, over filter sizes (HybridTier, Table 5).
+//!
+//! `cargo run --release -p isotherm-sim --example migration_accuracy [WORKLOAD]`. One run for each size of Table 5, at 1:16
+//! and in the same proportion to the fast tier: the paper's 128 MB are 16 bytes a page of its 32 GB. In each run the policy
+//! counts the same samples in its filters and in exact tables, and compares every decision (`hybridtier.audit`).
+
+use std::collections::BTreeMap;
+use std::error::Error;
+use std::ops::ControlFlow;
+
+use isotherm_core::PageSize;
+use isotherm_core::parameters::Scale;
+use isotherm_sim::{Experiment, FastSize, Input, Profile, RunResult, StreamBuilder, simulate};
+use isotherm_workloads::{Limits, MissRecorder};
+
+/// Table 5: filter bytes for each page of the fast tier, and megabytes and agreement as printed.
+const TABLE_5: [(u64, &str, &str); 5] = [
+    (32, "256", "99.72 %"),
+    (16, "128", "99.65 %"),
+    (8, "64", "99.62 %"),
+    (4, "32", "99.42 %"),
+    (1, "8", "96.92 %"),
+];
+/// The paper's threads (section 5.3).
+const THREADS: f64 = 16.0;
+
+fn main() -> Result<(), Box<dyn Error>> {
+    let name = std::env::args().nth(1).unwrap_or_else(|| "cachelib-cdn".into());
+    let (input, scale) = load(&name)?;
+    let size = FastSize::parse("1:16")?;
+    let fast = size.pages(&input.stream)?.0;
+    let profile = Profile::builtin("freqtier-cxl1")?;
+    let hybridtier = isotherm_policies::find("hybridtier")?;
+    let with_filter = |bytes_per_page: u64| {
+        let mut parameters = hybridtier.parameters();
+        parameters.set("audit", "true")?;
+        parameters.set("filter_bytes", &(bytes_per_page * fast).to_string())?;
+        Ok((hybridtier, parameters))
+    };
+    let policies = TABLE_5.iter().map(|row| with_filter(row.0)).collect::<Result<_, Box<dyn Error>>>()?;
+    let machine = profile.summary();
+    let experiment = Experiment {
+        policies,
+        sizes: vec![size],
+        machine,
+        profile: &profile,
+        seed: 1,
+        scale,
+        version: "example",
+    };
+    let report = simulate(&input, &experiment, &|| ())?;
+    println!("{name}, {fast} fast pages of {}, scale {:.0}", input.stream.pages.len(), scale.footprint);
+    println!(
+        "| filter, bytes a fast page | the paper's (MB) | decisions | agree | agree where either moves | paper |"
+    );
+    println!("|---|---|---|---|---|---|");
+    for ((bytes, megabytes, paper), run) in TABLE_5.iter().zip(&report.runs) {
+        println!("| {bytes} | {megabytes} | {} | {paper} |", agreement(run));
+    }
+    Ok(())
+}
+
+/// Decisions, the share agreed on, and the share of those in which either side moves or marks the page.
+fn agreement(run: &RunResult) -> String {
+    let gauges = run.timeline.iter().rev().map(|interval| &interval.gauges).find(|gauges| !gauges.is_empty());
+    let gauge = |name| gauges.and_then(|gauges| gauges.get(name)).copied().unwrap_or(0.0);
+    let (decisions, disagreements) = (gauge("audited-decisions"), gauge("audited-disagreements"));
+    let share = |of: f64| 100.0 * (1.0 - disagreements / of.max(1.0));
+    format!("{decisions} | {:.2} % | {:.2} %", share(decisions), share(gauge("audited-moves")))
+}
+
+/// The workload's misses, and by how much they are smaller than the paper's.
+fn load(name: &str) -> Result<(Input, Scale), Box<dyn Error>> {
+    let workload = isotherm_workloads::find(name)?;
+    let program = workload.build(&workload.parameters(), 1)?;
+    let mut builder = StreamBuilder::new(PageSize::Base);
+    let limits = Limits { misses: u64::MAX, accesses: u64::MAX };
+    let mut recorder = MissRecorder::new(workload.cache(program.footprint()), limits, |rows: &mut _| {
+        builder.append(rows);
+        ControlFlow::Continue(())
+    });
+    program.run(&mut recorder);
+    recorder.finish();
+    let stream = builder.finish(name)?;
+    let reference = workload.reference_footprint.ok_or("the workload's source names no footprint")?;
+    let footprint = (reference.0 as f64 / stream.footprint().0 as f64).max(1.0).round();
+    let time = (footprint * stream.threads as f64 / THREADS).max(1.0).round();
+    let provenance = BTreeMap::new();
+    let input =
+        Input { name: name.into(), workload: true, parameters: None, provenance, stream, ranges: Vec::new() };
+    Ok((input, Scale { footprint, time }))
+}
