@@ -9,6 +9,7 @@
 //! - The paper does not say how many scans must find a page accessed. Section II-C says that several are needed to tell
 //!   frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it says of Nimble.
 //! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds them again.
+//!   Promotion goes on behind the page promoted last, or the quota would always go to the lowest addresses.
 
 use std::collections::VecDeque;
 
@@ -92,6 +93,8 @@ pub struct PteScan {
     /// Accessed bits of the last eight scans of each page, the newest lowest.
     history: Vec<u8>,
     hot: VecDeque<PageId>,
+    /// The page promoted last.
+    last_promoted: PageId,
     found: Vec<(PageId, TierId, bool)>,
     work: Work,
 }
@@ -121,6 +124,7 @@ impl PteScan {
             last_step: Nanos(0),
             history: vec![0; setup.pages],
             hot: VecDeque::new(),
+            last_promoted: PageId(u32::MAX),
             found: Vec::new(),
             work: Work::default(),
         }
@@ -144,6 +148,8 @@ impl PteScan {
             self.work.operations += 3 * self.found.len() as u64;
             self.work.swept += self.found.len() as u64;
         }
+        let before = self.hot.partition_point(|&page| page <= self.last_promoted);
+        self.hot.rotate_left(before);
     }
 
     /// Plans as many promotions as the quota has saved up.
@@ -154,6 +160,7 @@ impl PteScan {
         let count = self.hot.len().min(self.saved as usize);
         self.saved -= count as f64;
         self.marks.keep(count as u64, view, plan);
+        self.last_promoted = count.checked_sub(1).map_or(self.last_promoted, |last| self.hot[last]);
         plan.moves.extend(self.hot.drain(..count).map(|page| Move { page, to: TierId::FAST }));
     }
 }
@@ -234,8 +241,10 @@ mod tests {
         let (mut policy, mut view) = (policy(&settings), TestView::new(&[Pages(FAST), Pages(64)], 40));
         assert_eq!(scan(&mut policy, &mut view, 5, &[20, 21, 22, 23, 24]), [20, 21], "two a second");
         assert_eq!(scan(&mut policy, &mut view, 6, &[]), [22, 23]);
+        assert_eq!(scan(&mut policy, &mut view, 10, &[18, 19, 24, 25, 30]), [24, 25], "behind 23");
+        assert_eq!(scan(&mut policy, &mut view, 11, &[]), [30, 18], "and around");
         view.accessed.clear();
-        let plan = turn(&mut policy, &mut view, &SampleBatch::default(), Nanos(7 * Nanos::SECOND.0)).0;
+        let plan = turn(&mut policy, &mut view, &SampleBatch::default(), Nanos(12 * Nanos::SECOND.0)).0;
         assert_eq!((plan.moves.len(), plan.reclaim[0].pages), (1, Pages(1 + policy.marks.promo)));
     }
 }

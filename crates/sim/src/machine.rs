@@ -318,6 +318,8 @@ impl<'a, L: Locator> Machine<'a, L> {
     pub(crate) fn delay_program(&mut self, thread: Option<u16>, duration: u64) {
         let thread = thread.map_or_else(|| self.next_task_thread(), usize::from);
         self.threads[thread].model.pause(duration);
+        // It works all that time: its core is not free for others.
+        self.occupy_core(duration);
     }
 
     /// The next thread, in turn, that runs.
