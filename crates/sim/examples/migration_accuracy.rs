@@ -10,7 +10,7 @@ use std::ops::ControlFlow;
 
 use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
-use isotherm_sim::{Experiment, FastSize, Input, Profile, RunResult, StreamBuilder, simulate};
+use isotherm_sim::{Experiment, FastSize, INTERVALS, Input, Profile, RunResult, StreamBuilder, simulate};
 use isotherm_workloads::{Limits, MissRecorder};
 
 /// Table 5: filter bytes for each page of the fast tier, and megabytes and agreement as printed.
@@ -46,6 +46,7 @@ fn main() -> Result<(), Box<dyn Error>> {
         profile: &profile,
         seed: 1,
         scale,
+        intervals: INTERVALS,
         version: "example",
     };
     let report = simulate(&input, &experiment, &|| ())?;
