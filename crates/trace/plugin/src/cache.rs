@@ -1,18 +1,20 @@
 //! Defines the last-level cache that all threads of a process share.
 //!
-//! Most accesses find their line most recent in its set: that is checked without a lock, in an array small enough for
-//! the real core's first-level cache. The others lock their set, by a value in that array that is no tag, and the most
-//! recent tag is the key: writing it unlocks. While the process has one thread, no lock is taken. A forked child goes
-//! on with its own copy.
+//! Each set begins on a cache line of the real machine with the tag of its most recent line. Most accesses find their
+//! line there: that is checked without a lock. The others lock their set, by a value in that place that is no tag, and
+//! the most recent tag is the key: writing it unlocks. So an access takes one line from another core's cache, or none,
+//! and threads that use different sets do not disturb each other. While the process has one thread, no lock is taken. A
+//! forked child goes on with its own copy.
 
 use std::cell::UnsafeCell;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
 
-use isotherm_core::cache::{Geometry, touch};
+use isotherm_core::cache::Geometry;
 
-/// What [`is_recent`] looks at: the `recent` tags of the process's cache and the number of sets less one.
-static RECENT: (AtomicPtr<AtomicU64>, AtomicU32) = (AtomicPtr::new(null_mut()), AtomicU32::new(0));
+/// What [`is_recent`] looks at: the sets of the process's cache, their number less one and the blocks of each.
+static SETS: (AtomicPtr<Block>, AtomicU32, AtomicU32) =
+    (AtomicPtr::new(null_mut()), AtomicU32::new(0), AtomicU32::new(0));
 
 /// Whether `line` is the most recent of its set in the cache that was published: touching it changes nothing then.
 ///
@@ -20,38 +22,42 @@ static RECENT: (AtomicPtr<AtomicU64>, AtomicU32) = (AtomicPtr::new(null_mut()), 
 /// A cache was published, see [`SharedCache::publish`].
 #[inline(always)]
 pub(crate) unsafe fn is_recent(line: u64) -> bool {
-    let geometry = Geometry { sets: RECENT.1.load(Ordering::Relaxed) + 1, ways: 0 };
-    // SAFETY: there are as many tags as sets, and they live as long as the process.
-    let tag = unsafe { &*RECENT.0.load(Ordering::Relaxed).add(geometry.set_of(line)) };
+    let geometry = Geometry { sets: SETS.1.load(Ordering::Relaxed) + 1, ways: 0 };
+    let block = geometry.set_of(line) * SETS.2.load(Ordering::Relaxed) as usize;
+    // SAFETY: each set has as many blocks, which live as long as the process.
+    let tag = unsafe { &(*SETS.0.load(Ordering::Relaxed).add(block)).recent };
     tag.load(Ordering::Relaxed) == line + 1
 }
 
 /// Stands in place of the most recent tag while the set is locked; no line has it.
 const LOCKED: u64 = u64::MAX;
+/// Tags of a block.
+const BLOCK: usize = 8;
+
+/// Tags that share a cache line of the real machine.
+#[repr(C, align(64))]
+struct Block {
+    /// In a set's first block the tag of the most recent line, or [`LOCKED`].
+    recent: AtomicU64,
+    others: UnsafeCell<[u64; BLOCK - 1]>,
+}
 
 /// The cache.
 pub(crate) struct SharedCache {
     geometry: Geometry,
-    /// The tag of each set's most recent line, or [`LOCKED`].
-    recent: Box<[AtomicU64]>,
-    /// The tags of each set.
-    tags: Box<[UnsafeCell<u64>]>,
+    blocks: Box<[Block]>,
     threaded: AtomicBool,
 }
 
-// SAFETY: `tags` of a set are touched only under its lock, or while the process has one thread; the rest is atomic.
+// SAFETY: `others` of a set are touched only under its lock, or while the process has one thread; the rest is atomic.
 unsafe impl Sync for SharedCache {}
 
 impl SharedCache {
     /// An empty cache.
     pub(crate) fn new(geometry: Geometry) -> Self {
-        let (sets, ways) = (geometry.sets as usize, geometry.ways as usize);
-        Self {
-            geometry,
-            recent: (0..sets).map(|_| AtomicU64::new(0)).collect(),
-            tags: (0..sets * ways).map(|_| UnsafeCell::new(0)).collect(),
-            threaded: AtomicBool::new(false),
-        }
+        let blocks = geometry.sets as usize * blocks_of(geometry);
+        let empty = || Block { recent: AtomicU64::new(0), others: UnsafeCell::new([0; BLOCK - 1]) };
+        Self { geometry, blocks: (0..blocks).map(|_| empty()).collect(), threaded: AtomicBool::new(false) }
     }
 
     /// From now on more than one thread touches. Called by the thread that creates the second.
@@ -62,44 +68,77 @@ impl SharedCache {
     /// In a forked child, which has one thread: drops the locks of threads that are no more.
     pub(crate) fn reset_threads(&self) {
         self.threaded.store(false, Ordering::SeqCst);
-        for recent in &self.recent {
-            if recent.load(Ordering::Relaxed) == LOCKED {
-                recent.store(0, Ordering::Relaxed);
+        for block in self.blocks.iter().step_by(blocks_of(self.geometry)) {
+            if block.recent.load(Ordering::Relaxed) == LOCKED {
+                block.recent.store(0, Ordering::Relaxed);
             }
         }
     }
 
     /// Makes this the cache that [`is_recent`] looks at.
     pub(crate) fn publish(&'static self) {
-        RECENT.1.store(self.geometry.sets - 1, Ordering::Relaxed);
-        RECENT.0.store(self.recent.as_ptr().cast_mut(), Ordering::Release);
+        SETS.1.store(self.geometry.sets - 1, Ordering::Relaxed);
+        SETS.2.store(blocks_of(self.geometry) as u32, Ordering::Relaxed);
+        SETS.0.store(self.blocks.as_ptr().cast_mut(), Ordering::Release);
     }
 
     /// Touches a line (address >> 6) and returns whether it hit.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn touch(&self, line: u64) -> bool {
-        let set = self.geometry.set_of(line);
-        if self.recent[set].load(Ordering::Relaxed) == line + 1 {
-            return true;
-        }
-        self.touch_set(set, line)
+        let blocks = blocks_of(self.geometry);
+        let set = self.geometry.set_of(line) * blocks;
+        let set = &self.blocks[set..set + blocks];
+        set[0].recent.load(Ordering::Relaxed) == line + 1 || self.touch_set(set, line + 1)
     }
 
     #[inline(never)]
-    fn touch_set(&self, set: usize, line: u64) -> bool {
-        let recent = &self.recent[set];
+    fn touch_set(&self, set: &[Block], tag: u64) -> bool {
+        let recent = &set[0].recent;
+        let mut front = recent.load(Ordering::Relaxed);
         if self.threaded.load(Ordering::Relaxed) {
-            while recent.swap(LOCKED, Ordering::Acquire) == LOCKED {
-                std::hint::spin_loop();
-            }
+            front = lock(recent);
         }
-        let ways = self.geometry.ways as usize;
-        let first = self.tags[set * ways..(set + 1) * ways].as_ptr();
-        // SAFETY: the range was bounds-checked, `UnsafeCell<u64>` is laid out as u64, and the set is ours (lock above).
-        let hit = touch(unsafe { std::slice::from_raw_parts_mut(UnsafeCell::raw_get(first), ways) }, line);
-        recent.store(line + 1, Ordering::Release);
+        // SAFETY: `Block` is laid out as its tags are, `set` has room for all ways, and it is ours (lock above).
+        let others = unsafe {
+            let tags = set.as_ptr().cast::<u64>().cast_mut();
+            std::slice::from_raw_parts_mut(tags.add(1), self.geometry.ways as usize - 1)
+        };
+        let hit = front == tag || bring(others, tag, front);
+        recent.store(tag, Ordering::Release);
         hit
     }
+}
+
+/// The blocks of a set.
+fn blocks_of(geometry: Geometry) -> usize {
+    (geometry.ways as usize).div_ceil(BLOCK)
+}
+
+/// Locks a set and returns its most recent tag.
+fn lock(recent: &AtomicU64) -> u64 {
+    loop {
+        let front = recent.swap(LOCKED, Ordering::Acquire);
+        if front != LOCKED {
+            return front;
+        }
+        while recent.load(Ordering::Relaxed) == LOCKED {
+            std::hint::spin_loop();
+        }
+    }
+}
+
+/// Takes `tag` out of the others of its set, or the least recent one, and puts `front` before them. Returns whether it
+/// was there.
+fn bring(others: &mut [u64], tag: u64, front: u64) -> bool {
+    let mut carried = front;
+    for way in others {
+        let found = std::mem::replace(way, carried);
+        if found == tag {
+            return true;
+        }
+        carried = found;
+    }
+    false
 }
 
 #[cfg(test)]

@@ -1,31 +1,24 @@
 //! Defines the functions that QEMU calls.
 //!
-//! Without dependences the data registered with an access is a number, [`packed`]; with dependences it is a pointer to
-//! a [`Summary`].
+//! The data registered with a call is a pointer to a [`Summary`].
 //!
-//! A call costs as much as what it does. So where the first access of a block is one that always happens once, its call
-//! also says that the block begins, and the block has no call of its own; and accesses that always happen once are
-//! counted when the block begins.
+//! A call costs as much as what it does. So accesses that always happen once and are close to each other are told of
+//! together, see [`crate::group`]; where those are the block's first, their call also says that the block begins, and
+//! the block has no call of its own; and they are counted when the block begins.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
+use crate::access::{self, Kind};
 use crate::api::{
     Block, BlockCallback, Instruction, MemoryCallback, NO_REGISTERS, PluginId, READS_AND_WRITES,
 };
 use crate::exec::{self, GUEST_BASE};
 use crate::recorder::{self, Recorder};
 use crate::summary::{self, Found, Summarizer, Summary, Touch};
-use crate::vcpu;
-
-/// How an access is counted: on its own,
-const ALONE: u8 = 0;
-/// with its block,
-const WITHIN: u8 = 1;
-/// or with its block, and it is the one that tells of the block's beginning.
-const FIRST: u8 = 2;
+use crate::{group, vcpu};
 
 /// Summaries of the blocks translated since the last flush.
 static SUMMARIES: Mutex<Vec<Box<[Summary]>>> = Mutex::new(Vec::new());
@@ -108,10 +101,11 @@ extern "C" fn translated(_: PluginId, block: *mut Block) {
         return;
     }
     summary::place(&mut found);
+    group::find(&mut found);
     if recorder.dependence {
-        instrument_tracked(recorder, block, &instructions, &found);
+        attach::<true>(recorder, block, &instructions, &found);
     } else {
-        instrument(recorder, block, &instructions, &found);
+        attach::<false>(recorder, block, &instructions, &found);
     }
 }
 
@@ -127,7 +121,7 @@ fn inspect(
         let instruction = (api.instruction)(block, index);
         let (address, bytes) = ((api.address)(instruction), (api.bytes)(instruction));
         if bytes.is_null() {
-            return (instruction, Found::unknown());
+            return (instruction, summarizer.unknown());
         }
         GUEST_BASE.store((bytes as u64).wrapping_sub(address), Ordering::Relaxed);
         let bytes = std::slice::from_raw_parts(bytes, (api.size)(instruction));
@@ -135,63 +129,28 @@ fn inspect(
     }
 }
 
-fn instrument(recorder: &Recorder, block: *mut Block, instructions: &[*mut Instruction], found: &[Found]) {
-    let callbacks = [
-        [loaded::<ALONE>, stored::<ALONE>, touched],
-        [loaded::<WITHIN>, stored::<WITHIN>, touched],
-        [loaded::<FIRST>, stored::<FIRST>, touched],
-    ];
-    let data: Vec<_> = found.iter().map(|found| packed(&found.summary) as *mut c_void).collect();
-    attach(recorder, block, instructions, found, &data, (entered, data[0]), callbacks);
-}
-
-fn instrument_tracked(
+/// Registers a call with the block, unless an access tells of its beginning, and with each instruction that tells of
+/// accesses.
+fn attach<const TRACKED: bool>(
     recorder: &Recorder,
     block: *mut Block,
     instructions: &[*mut Instruction],
     found: &[Found],
 ) {
     let summaries: Box<[_]> = found.iter().map(|found| found.summary).collect();
-    let data: Vec<_> =
-        summaries.iter().map(|summary| std::ptr::from_ref(summary).cast_mut().cast()).collect();
-    let callbacks = [
-        [loaded_tracked::<ALONE>, stored_tracked::<ALONE>, touched_tracked],
-        [loaded_tracked::<WITHIN>, stored_tracked::<WITHIN>, touched_tracked],
-        [loaded_tracked::<FIRST>, stored_tracked::<FIRST>, touched_tracked],
-    ];
-    attach(recorder, block, instructions, found, &data, (entered_tracked, data[0]), callbacks);
-    match SUMMARIES.lock() {
-        Ok(mut kept) => kept.push(summaries),
-        // Never freed then, since callbacks hold pointers to it.
-        Err(_) => drop(Box::leak(summaries)),
-    }
-}
-
-/// Registers `entry` with the block, unless an access tells of its beginning, and with each instruction that touches
-/// memory its callback: by how it is counted, then for loads, stores and what may be either.
-fn attach(
-    recorder: &Recorder,
-    block: *mut Block,
-    instructions: &[*mut Instruction],
-    found: &[Found],
-    data: &[*mut c_void],
-    entry: (BlockCallback, *mut c_void),
-    callbacks: [[MemoryCallback; 3]; 3],
-) {
-    let first = found.iter().position(|found| found.touches != Touch::Nothing);
-    let opens = first.filter(|&first| found[first].once);
-    if opens.is_none() {
+    let data = |index: usize| std::ptr::from_ref(&summaries[index]).cast_mut().cast::<c_void>();
+    let first = found.iter().find(|found| found.summary.touches != Touch::Nothing);
+    let mut opens = first.is_some_and(|first| first.once);
+    if !opens {
+        let entered: BlockCallback = entered::<TRACKED>;
         // SAFETY: the block is valid during translation; the data fits the callback.
-        unsafe { (recorder.api.on_block)(block, entry.0, NO_REGISTERS, entry.1) };
+        unsafe { (recorder.api.on_block)(block, entered, NO_REGISTERS, data(0)) };
     }
-    for (index, found) in found.iter().enumerate() {
-        let counted = if opens == Some(index) { FIRST } else { u8::from(found.once) };
-        let [loads, stores, both] = callbacks[usize::from(counted)];
-        let callback = match found.touches {
-            Touch::Nothing => continue,
-            Touch::Loads => loads,
-            Touch::Stores => stores,
-            Touch::Both => both,
+    for (index, found) in found.iter().enumerate().filter(|(_, found)| found.tells) {
+        let callback: MemoryCallback = match (found.once, std::mem::take(&mut opens)) {
+            (false, _) => alone::<TRACKED>,
+            (true, false) => told::<TRACKED, false>,
+            (true, true) => told::<TRACKED, true>,
         };
         // SAFETY: the instruction is valid during translation; the data fits the callback.
         unsafe {
@@ -200,141 +159,81 @@ fn attach(
                 callback,
                 NO_REGISTERS,
                 READS_AND_WRITES,
-                data[index],
+                data(index),
             );
         }
     }
+    match SUMMARIES.lock() {
+        Ok(mut kept) => kept.push(summaries),
+        // Never freed then, since callbacks hold pointers to it.
+        Err(_) => drop(Box::leak(summaries)),
+    }
 }
 
-/// What an access must know of its instruction, 16 bits each: the block's accesses and length, the instructions behind
-/// and the reach.
-fn packed(summary: &Summary) -> u64 {
-    let (accesses, length) = (u64::from(summary.once), summary.block_length());
-    accesses << 48 | length << 32 | u64::from(summary.behind) << 16 | u64::from(summary.reach)
-}
-
-extern "C" fn entered(index: c_uint, packed: *mut c_void) {
-    enter(index, packed as u64);
-}
-
-#[inline(always)]
-fn enter(index: c_uint, packed: u64) {
-    vcpu::get(index).enter(packed >> 32 & 0xffff, packed >> 48);
-}
-
-extern "C" fn entered_tracked(index: c_uint, first: *mut c_void) {
+/// A block begins, of which `summary` is one.
+extern "C" fn entered<const TRACKED: bool>(index: c_uint, summary: *mut c_void) {
     // SAFETY: registered with this callback, and alive as long as the translation.
-    vcpu::get(index).enter_tracked(unsafe { &*first.cast::<Summary>() });
+    vcpu::get(index).enter::<TRACKED>(unsafe { &*summary.cast::<Summary>() });
 }
 
-extern "C" fn loaded<const COUNTED: u8>(index: c_uint, access: u32, address: u64, packed: *mut c_void) {
-    accessed::<COUNTED>(index, access, address, packed as u64, false);
-}
-
-extern "C" fn stored<const COUNTED: u8>(index: c_uint, access: u32, address: u64, packed: *mut c_void) {
-    accessed::<COUNTED>(index, access, address, packed as u64, true);
-}
-
-extern "C" fn touched(index: c_uint, access: u32, address: u64, packed: *mut c_void) {
-    accessed::<ALONE>(index, access, address, packed as u64, is_store(access));
-}
-
-fn is_store(access: u32) -> bool {
-    // SAFETY: a pure function of the access.
-    recorder::get().is_some_and(|recorder| unsafe { (recorder.api.is_store)(access) })
-}
-
-#[inline(always)]
-fn accessed<const COUNTED: u8>(index: c_uint, access: u32, address: u64, packed: u64, store: bool) {
-    match COUNTED {
-        ALONE => vcpu::get(index).count(),
-        FIRST => enter(index, packed),
-        _ => {}
-    }
-    if !vcpu::repeats(address, packed & 0xffff) {
-        touch(index, access, address, packed >> 16 & 0xffff, store);
-    }
-}
-
-#[inline(never)]
-extern "C" fn touch(index: c_uint, access: u32, address: u64, behind: u64, store: bool) {
-    let Some(recorder) = recorder::get() else { return };
-    let vcpu = vcpu::get(index);
-    vcpu.touch(recorder, store, address >> 6, behind);
-    if let Some(next) = next_line(recorder, access, address) {
-        vcpu.touch(recorder, store, next >> 6, behind);
-    }
-}
-
-extern "C" fn loaded_tracked<const COUNTED: u8>(
+/// The accesses of a group, counted with their block; with `OPENS` the block begins too.
+extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     index: c_uint,
-    access: u32,
+    _: u32,
     address: u64,
-    instruction: *mut c_void,
-) {
-    accessed_tracked::<COUNTED>(index, access, address, instruction, false);
-}
-
-extern "C" fn stored_tracked<const COUNTED: u8>(
-    index: c_uint,
-    access: u32,
-    address: u64,
-    instruction: *mut c_void,
-) {
-    accessed_tracked::<COUNTED>(index, access, address, instruction, true);
-}
-
-extern "C" fn touched_tracked(index: c_uint, access: u32, address: u64, instruction: *mut c_void) {
-    accessed_tracked::<ALONE>(index, access, address, instruction, is_store(access));
-}
-
-#[inline(always)]
-fn accessed_tracked<const COUNTED: u8>(
-    index: c_uint,
-    access: u32,
-    address: u64,
-    instruction: *mut c_void,
-    store: bool,
+    summary: *mut c_void,
 ) {
     let vcpu = vcpu::get(index);
     // SAFETY: registered with this callback, and alive as long as the translation.
-    let instruction = unsafe { &*instruction.cast::<Summary>() };
-    match COUNTED {
-        ALONE => vcpu.count(),
-        FIRST => vcpu.enter_tracked(instruction),
-        _ => {}
+    let summary = unsafe { &*summary.cast::<Summary>() };
+    if OPENS {
+        vcpu.enter::<TRACKED>(summary);
     }
-    if !vcpu::repeats(address, u64::from(instruction.reach)) {
-        touch_tracked(index, access, address, instruction, store);
-    } else if vcpu.is_tracking() {
-        follow(index, address, instruction, store);
+    if !vcpu::repeats(address, u64::from(summary.span)) {
+        replay::<TRACKED, false>(index, address, summary);
+    } else if TRACKED && vcpu.is_tracking() {
+        replay::<TRACKED, true>(index, address, summary);
     }
 }
 
+/// An access of an instruction that may make any number of them.
+extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, summary: *mut c_void) {
+    let vcpu = vcpu::get(index);
+    vcpu.count();
+    // SAFETY: registered with this callback, and alive as long as the translation.
+    let summary = unsafe { &*summary.cast::<Summary>() };
+    if !access::known(access).is_some_and(|kind| vcpu::repeats(address, kind.reach)) {
+        touch::<TRACKED, false>(index, access, address, summary);
+    } else if TRACKED && vcpu.is_tracking() {
+        touch::<TRACKED, true>(index, access, address, summary);
+    }
+}
+
+/// The accesses of the group that `teller` tells of, in their order; the lowest is at `address`. With `REPEATS` they
+/// change nothing in the cache.
 #[inline(never)]
-extern "C" fn touch_tracked(index: c_uint, access: u32, address: u64, instruction: &Summary, store: bool) {
+extern "C" fn replay<const TRACKED: bool, const REPEATS: bool>(
+    index: c_uint,
+    address: u64,
+    teller: &Summary,
+) {
     let Some(recorder) = recorder::get() else { return };
     let vcpu = vcpu::get(index);
-    vcpu.touch_tracked(recorder, store, address, instruction);
-    if let Some(next) = next_line(recorder, access, address) {
-        vcpu.touch_tracked(recorder, store, next, instruction);
+    for member in teller.group() {
+        let kind = Kind { reach: member.reach.into(), store: member.touches == Touch::Stores };
+        vcpu.touch::<TRACKED, REPEATS>(recorder, kind, address + u64::from(member.offset), member);
     }
 }
 
-/// An access that hit.
+/// One access. With `REPEATS` it changes nothing in the cache.
 #[inline(never)]
-extern "C" fn follow(index: c_uint, address: u64, instruction: &Summary, store: bool) {
-    vcpu::get(index).follow(address, instruction, store);
-}
-
-/// The first address of the next line where the access reaches into it.
-#[inline(always)]
-fn next_line(recorder: &Recorder, access: u32, address: u64) -> Option<u64> {
-    // QEMU's accesses are at most 16 bytes long.
-    if address & 63 <= 64 - 16 {
-        return None;
-    }
-    // SAFETY: a pure function of the access.
-    let last = address + (1 << unsafe { (recorder.api.access_shift)(access) }) - 1;
-    (last >> 6 != address >> 6).then_some(last & !63)
+extern "C" fn touch<const TRACKED: bool, const REPEATS: bool>(
+    index: c_uint,
+    access: u32,
+    address: u64,
+    summary: &Summary,
+) {
+    let Some(recorder) = recorder::get() else { return };
+    let kind = access::kind(recorder, access);
+    vcpu::get(index).touch::<TRACKED, REPEATS>(recorder, kind, address, summary);
 }

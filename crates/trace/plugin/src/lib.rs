@@ -5,12 +5,15 @@
 //! `qemu_plugin_version` after loading the object, and a constructor, which runs before, sets it by what QEMU offers.
 //!
 //! The parts, bottom up: `layout` (the file shared with the launcher), `pool` (its chunks), `cache` (the model),
-//! `summary`, `dependence` and `follower` (which miss an address depends on), `vcpu` (a guest thread), `recorder` (the process),
+//! `address`, `summary` and `group` (what an instruction does, and which accesses one call tells of), `access` (what QEMU
+//! tells of one), `dependence` and `follower` (which miss an address depends on), `vcpu` (a guest thread), `recorder` (the process),
 //! `executable`, `invocation` and `exec` (what the guest executes is recorded too), `callbacks` (what QEMU calls).
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
 #![allow(unsafe_code)]
 
+mod access;
+mod address;
 mod api;
 mod cache;
 mod callbacks;
@@ -18,6 +21,7 @@ mod dependence;
 mod exec;
 mod executable;
 mod follower;
+mod group;
 mod invocation;
 mod layout;
 mod pool;

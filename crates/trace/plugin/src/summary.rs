@@ -6,10 +6,12 @@
 
 use iced_x86::{
     CpuidFeature, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess,
-    OpKind, Register,
+    OpKind, Register, UsedMemory,
 };
 
-/// The registers of an instruction, and its place in the block.
+use crate::address::{Address, Registers};
+
+/// The registers of an instruction, and its place in the block and in its group, see [`crate::group`].
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
@@ -25,8 +27,18 @@ pub(crate) struct Summary {
     pub(crate) behind: u16,
     /// How many instructions of the block make exactly one access.
     pub(crate) once: u16,
-    /// An access of it has at most this many bytes behind its first.
-    pub(crate) reach: u16,
+    /// The index in the block of the first instruction of the group that this one tells of.
+    pub(crate) first: u16,
+    /// That of the last.
+    pub(crate) last: u16,
+    /// The bytes of that group behind its lowest, which is this instruction's lowest.
+    pub(crate) span: u8,
+    /// How far above the group's lowest byte this instruction's access begins.
+    pub(crate) offset: u8,
+    /// The bytes of this instruction's access behind its first.
+    pub(crate) reach: u8,
+    /// Whether it accesses memory, and how.
+    pub(crate) touches: Touch,
 }
 
 impl Summary {
@@ -35,18 +47,27 @@ impl Summary {
     pub(crate) fn block_length(&self) -> u64 {
         u64::from(self.index) + u64::from(self.behind) + 1
     }
+
+    /// The members of the group that this one tells of; it must lie in a block's array of summaries.
+    #[inline(always)]
+    pub(crate) fn group(&self) -> impl Iterator<Item = &Self> {
+        let back = usize::from(self.index - self.first);
+        let length = usize::from(self.last - self.first) + 1;
+        // SAFETY: summaries of a block lie in one array, each knowing its index, and `first` and `last` are two.
+        let group = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).sub(back), length) };
+        group.iter().filter(|member| member.touches != Touch::Nothing)
+    }
 }
 
 const RAX: u32 = 1;
 const RSP: u32 = 1 << 4;
 
-/// The longest access that QEMU makes at once, less one byte.
-const LONGEST_REACH: u16 = 15;
-
 /// What an instruction does to memory.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[repr(u8)]
 pub(crate) enum Touch {
     /// Nothing.
+    #[default]
     Nothing,
     /// Reads it.
     Loads,
@@ -56,54 +77,63 @@ pub(crate) enum Touch {
     Both,
 }
 
-/// Makes summaries.
+/// Makes the summaries of a block.
 pub(crate) struct Summarizer {
     factory: InstructionInfoFactory,
+    registers: Registers,
 }
 
 impl Default for Summarizer {
     fn default() -> Self {
-        Self { factory: InstructionInfoFactory::new() }
+        Self { factory: InstructionInfoFactory::new(), registers: Registers::default() }
     }
 }
 
 impl Summarizer {
-    /// What the instruction is that `bytes` encode at `address`.
+    /// What the block's next instruction is, which `bytes` encode at `address`.
     ///
     /// Bytes that do not decode may do anything, with no registers.
     pub(crate) fn summarize(&mut self, bytes: &[u8], address: u64) -> Found {
         let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
-            return Found::unknown();
+            return self.unknown();
         }
         let info = self.factory.info(&instruction);
         let (reached, touches) = addresses(info);
-        let mut summary = registers(&instruction, info, reached);
+        let mut summary = Summary { touches, ..registers(&instruction, info, reached) };
         restrict(&instruction, &mut summary);
-        let once = accesses_once(&instruction, info);
-        summary.reach =
-            if once { info.used_memory()[0].memory_size().size() as u16 - 1 } else { LONGEST_REACH };
-        Found { summary, touches, once }
+        let (mut once, mut place) = (false, None);
+        if let Some(memory) = only_access(&instruction, info) {
+            (once, place) = (true, self.registers.address(memory));
+            summary.reach = (memory.memory_size().size() - 1) as u8;
+        }
+        self.registers.execute(&instruction, info);
+        Found { summary, once, place, tells: false }
+    }
+
+    /// An instruction that may do anything.
+    pub(crate) fn unknown(&mut self) -> Found {
+        self.registers.forget();
+        Found {
+            summary: Summary { touches: Touch::Both, ..Summary::default() },
+            once: false,
+            place: None,
+            tells: false,
+        }
     }
 }
 
 /// What an instruction was found to be.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
-    /// Its registers; the place in the block is not yet known.
+    /// Its registers; the place in the block is not yet known, nor the group.
     pub(crate) summary: Summary,
-    /// What it does to memory.
-    pub(crate) touches: Touch,
     /// Whether QEMU makes exactly one access whenever it runs.
     pub(crate) once: bool,
-}
-
-impl Found {
-    /// An instruction that may do anything.
-    pub(crate) fn unknown() -> Self {
-        let summary = Summary { reach: LONGEST_REACH, ..Summary::default() };
-        Self { summary, touches: Touch::Both, once: false }
-    }
+    /// The address of that access, where it is plain.
+    pub(crate) place: Option<Address>,
+    /// Whether its access calls, for itself or for a group.
+    pub(crate) tells: bool,
 }
 
 /// Tells the instructions of a block their places and what the whole block is.
@@ -115,15 +145,15 @@ pub(crate) fn place(block: &mut [Found]) {
     }
 }
 
-/// Whether QEMU makes exactly one access for it: of a plain instruction on general registers, which moves at most 8
+/// The access, if QEMU makes exactly one for it: of a plain instruction on general registers, which moves at most 8
 /// bytes in one direction and always. Larger ones it splits, and string instructions repeat.
-fn accesses_once(instruction: &Instruction, info: &InstructionInfo) -> bool {
-    let [memory] = info.used_memory() else { return false };
+fn only_access<'a>(instruction: &Instruction, info: &'a InstructionInfo) -> Option<&'a UsedMemory> {
+    let [memory] = info.used_memory() else { return None };
     let plain = matches!(memory.access(), OpAccess::Read | OpAccess::Write)
-        && (1..=8).contains(&memory.memory_size().size());
-    plain
+        && (1..=8).contains(&memory.memory_size().size())
         && instruction.cpuid_features().iter().all(|&feature| is_base(feature))
-        && !instruction.is_string_instruction()
+        && !instruction.is_string_instruction();
+    plain.then_some(memory)
 }
 
 /// Whether instructions with it use general registers only.
@@ -147,7 +177,8 @@ fn reads(access: OpAccess) -> bool {
     matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-fn writes(access: OpAccess) -> bool {
+/// Whether it writes, perhaps.
+pub(crate) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
@@ -214,8 +245,8 @@ mod tests {
     const XMM1: u32 = 1 << 17;
 
     fn of(bytes: &[u8]) -> (u32, u32, u32, Touch) {
-        let Found { summary, touches, .. } = Summarizer::default().summarize(bytes, 0x1000);
-        (summary.address, summary.sources, summary.destinations, touches)
+        let Found { summary, .. } = Summarizer::default().summarize(bytes, 0x1000);
+        (summary.address, summary.sources, summary.destinations, summary.touches)
     }
 
     #[test]
@@ -257,11 +288,11 @@ mod tests {
         {
             assert_eq!(once(bytes), (true, reach), "mov rax, [rbx]; mov eax, [rbx]; mov [rbx], al; push rax");
         }
-        assert_eq!(once(&[0x48, 0x01, 0x03]), (false, 15), "add [rbx], rax: two");
-        assert_eq!(once(&[0x0f, 0x28, 0x03]), (false, 15), "movaps xmm0, [rbx]: may be split");
-        assert_eq!(once(&[0xf3, 0x48, 0xab]), (false, 15), "rep stosq: any number");
-        assert_eq!(once(&[0xff, 0x33]), (false, 15), "push [rbx]: two");
-        assert_eq!(once(&[0x48, 0x01, 0xd8]), (false, 15), "add rax, rbx: none");
+        assert_eq!(once(&[0x48, 0x01, 0x03]), (false, 0), "add [rbx], rax: two");
+        assert_eq!(once(&[0x0f, 0x28, 0x03]), (false, 0), "movaps xmm0, [rbx]: may be split");
+        assert_eq!(once(&[0xf3, 0x48, 0xab]), (false, 0), "rep stosq: any number");
+        assert_eq!(once(&[0xff, 0x33]), (false, 0), "push [rbx]: two");
+        assert_eq!(once(&[0x48, 0x01, 0xd8]), (false, 0), "add rax, rbx: none");
     }
 
     #[test]

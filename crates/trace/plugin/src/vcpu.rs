@@ -3,6 +3,7 @@
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
+use crate::access::Kind;
 use crate::cache;
 use crate::follower::Follower;
 use crate::layout::{Record, kind};
@@ -64,12 +65,13 @@ pub(crate) fn start(index: u32, recorder: &Recorder) {
     *vcpu = Vcpu { thread: recorder.next_thread(), ..Vcpu::new() };
 }
 
-/// Whether all of an access of `reach + 1` bytes lies in the most recent line of its set: then it changes nothing in the
-/// cache. Most accesses end here.
+/// Whether all of `reach + 1` bytes, at most 64, lie in lines that are the most recent of their sets: then no access to
+/// any of them changes anything in the cache. Most accesses end here.
 #[inline(always)]
 pub(crate) fn repeats(address: u64, reach: u64) -> bool {
+    let (low, high) = (address >> 6, (address + reach) >> 6);
     // SAFETY: nothing is called back before the recorder was installed, which publishes its cache.
-    unsafe { cache::is_recent(address >> 6) & (address >> 6 == (address + reach) >> 6) }
+    unsafe { cache::is_recent(low) && (low == high || cache::is_recent(high)) }
 }
 
 impl Vcpu {
@@ -108,18 +110,12 @@ impl Vcpu {
         self.follower.forget();
     }
 
-    /// A block of `length` instructions begins, which make this many accesses.
-    #[inline(always)]
-    pub(crate) fn enter(&mut self, length: u64, accesses: u64) {
-        self.instructions += length;
-        self.accesses += accesses;
-    }
-
     /// A block begins, of which `instruction` is one.
     #[inline(always)]
-    pub(crate) fn enter_tracked(&mut self, instruction: &Summary) {
-        self.enter(instruction.block_length(), u64::from(instruction.once));
-        if self.follower.is_active() {
+    pub(crate) fn enter<const TRACKED: bool>(&mut self, instruction: &Summary) {
+        self.instructions += instruction.block_length();
+        self.accesses += u64::from(instruction.once);
+        if TRACKED && self.follower.is_active() {
             self.follower.change_block(instruction, self.instructions);
         }
     }
@@ -130,23 +126,31 @@ impl Vcpu {
         self.accesses += 1;
     }
 
-    /// Whether accesses must be told to [`Vcpu::follow`] though they hit.
+    /// Whether accesses must be followed though they change nothing in the cache.
     #[inline(always)]
     pub(crate) fn is_tracking(&self) -> bool {
         self.follower.is_active()
     }
 
-    /// Touches a line for the instruction that `behind` others of its block follow.
+    /// Touches the one or two lines of an access of `instruction` at `address`. With `REPEATS` that changes nothing in
+    /// the cache, and what is loaded or stored there is followed only.
     #[inline(always)]
-    pub(crate) fn touch(&mut self, recorder: &Recorder, store: bool, line: u64, behind: u64) {
-        if !recorder.cache.touch(line) {
-            self.record(recorder, Record { line, store, dependence: 0, instructions: 0, stamp: 0 }, behind);
+    pub(crate) fn touch<const TRACKED: bool, const REPEATS: bool>(
+        &mut self,
+        recorder: &Recorder,
+        kind: Kind,
+        address: u64,
+        instruction: &Summary,
+    ) {
+        self.touch_line::<TRACKED, REPEATS>(recorder, kind.store, address, instruction);
+        let last = address + kind.reach;
+        if last >> 6 != address >> 6 {
+            self.touch_line::<TRACKED, REPEATS>(recorder, kind.store, last & !63, instruction);
         }
     }
 
-    /// Touches the line of `address` for `instruction`, and follows what is loaded or stored there.
     #[inline(always)]
-    pub(crate) fn touch_tracked(
+    fn touch_line<const TRACKED: bool, const REPEATS: bool>(
         &mut self,
         recorder: &Recorder,
         store: bool,
@@ -154,21 +158,18 @@ impl Vcpu {
         instruction: &Summary,
     ) {
         let line = address >> 6;
-        let missed = !recorder.cache.touch(line);
+        let missed = !REPEATS && !recorder.cache.touch(line);
         if missed {
             let behind = u64::from(instruction.behind);
-            let dependence = self.follower.miss(instruction, line, self.instructions - behind);
+            let dependence = match TRACKED {
+                true => self.follower.miss(instruction, line, self.instructions - behind),
+                false => 0,
+            };
             self.record(recorder, Record { line, store, dependence, instructions: 0, stamp: 0 }, behind);
         }
-        if self.follower.is_active() {
+        if TRACKED && self.follower.is_active() {
             self.follower.access(instruction, address, store, missed);
         }
-    }
-
-    /// Follows what `instruction` loads or stores at `address`, which hit.
-    #[inline(always)]
-    pub(crate) fn follow(&mut self, address: u64, instruction: &Summary, store: bool) {
-        self.follower.access(instruction, address, store, false);
     }
 
     #[inline(never)]
