@@ -2,8 +2,8 @@
 //!
 //! # Paper
 //! Maruf et al., "MULTI-CLOCK: Dynamic Tiering for Hybrid Memory Systems", HPCA 2022, after its published
-//! description. Each tier has inactive and
-//! active lists, each page on them a reference mark, and each tier but the fastest a promote list:
+//! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier but the
+//! fastest a promote list:
 //!
 //! ```text
 //! accessed:      inactive -> inactive, referenced -> active -> active, referenced -> promote -> (moved up, active)
