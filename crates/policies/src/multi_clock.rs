@@ -1,8 +1,9 @@
 //! MULTI-CLOCK: a ladder of CLOCK lists in each tier.
 //!
 //! # Paper
-//! Maruf et al., "MULTI-CLOCK: Dynamic Tiering for Hybrid Memory Systems", HPCA 2022, section III. Each tier has inactive and
-//! active lists, each page on them a reference mark, and each tier but the fastest a promote list:
+//! Maruf et al., "MULTI-CLOCK: Dynamic Tiering for Hybrid Memory Systems", HPCA 2022, after its published
+//! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier but the
+//! fastest a promote list:
 //!
 //! ```text
 //! accessed:      inactive -> inactive, referenced -> active -> active, referenced -> promote -> (moved up, active)
@@ -46,7 +47,7 @@ pub(crate) const SPECS: &[Spec] = &[
         kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
         default: "1s",
         unit: "",
-        source: "MULTI-CLOCK, section V: kpromoted runs each second",
+        source: "MULTI-CLOCK: kpromoted runs each second, as publicly described",
         help: "Time from the start of one scan to the next.",
         scaled: true,
     },

@@ -38,9 +38,9 @@ pub(crate) const SPECS: &[Spec] = &[
     Spec {
         name: "candidates",
         kind: Kind::Count(1, 1 << 32),
-        default: "64k",
+        default: "1M",
         unit: "pages",
-        source: "ours: as many as one scan arms (256 MB of base pages); the paper gives no size",
+        source: "ours: a bound on memory rather than a filter; the paper gives no size",
         help: "Length of the candidate queue; the oldest candidate leaves a full one.",
         scaled: true,
     },

@@ -8,8 +8,8 @@ use support::{input, machine, numbers, plain_machine, run, stream};
 const PAGES: u32 = 4096;
 const HOT: u32 = PAGES / 10;
 const ALL: [&str; 6] = ["nbt", "tpp", "nomad", "colloid", "multi-clock", "pte-scan"];
-/// The footprint of 16 MiB stands for 256 GB, so that a scan is 4 pages and a sweep 100 s of the paper's.
-const SCALE: f64 = 16_384.0;
+/// The footprint of 16 MiB stands for 64 GB: a scan is 16 pages, and no scan is shorter than a block of the replay.
+const SCALE: f64 = 4096.0;
 
 /// Every page once, so that first touch fills the fast tier in address order; then 90 % of accesses to the last tenth of the
 /// pages and 10 % to all.
@@ -31,7 +31,7 @@ fn each_finds_a_stable_hot_set_that_first_touch_misplaced() {
     let first_touch = &runs[0];
     for run in &runs[1..] {
         let (hits, before) = (run.steady_hit_ratio, first_touch.steady_hit_ratio);
-        assert!(hits > 0.8, "{}: {hits} after {before}", run.policy);
+        assert!(hits > 0.85, "{}: {hits} after {before}", run.policy);
         let used = run.timeline.last().expect("intervals").hits as f64;
         assert!(used > 0.0 && run.promotions >= u64::from(HOT) / 2, "{}", run.policy);
         assert!(run.metadata_bytes.0 < 64 * u64::from(PAGES), "{}: {}", run.policy, run.metadata_bytes);
@@ -65,9 +65,11 @@ fn what_works_in_the_program_delays_it_by_what_it_is_charged() {
             let without = with(policy, &[cost]);
             let (saved, expected) =
                 (overhead(&full) - overhead(&without), charged(&full) - charged(&without));
-            println!("{policy} {cost} {:?} {:?} over {} {} t {} {}", full.charges, without.charges, overhead(&full), overhead(&without), full.modelled_ns.0, without.modelled_ns.0);
             let share = (saved / expected - 1.0).abs();
-            println!("{saved} {expected}"); if share > 0.5 { continue; } assert!(share < 500.05, "{policy} without {cost}: {saved} ns against {expected} ns");
+            assert!(
+                share < 0.02 + 20_000.0 / expected,
+                "{policy} without {cost}: {saved} ns against {expected} ns"
+            );
         }
     }
 }
@@ -76,7 +78,7 @@ fn what_works_in_the_program_delays_it_by_what_it_is_charged() {
 fn nomad_aborts_copies_of_pages_that_are_written_and_only_those() {
     // A third of all accesses go to the last page: in the time of a copy there are several.
     let aborted = |store: u8| {
-        let mut stream = misplaced(1_000_000);
+        let mut stream = misplaced(4_000_000);
         for access in stream.accesses.iter_mut().skip(PAGES as usize).step_by(3) {
             (access.page, access.store) = (PAGES - 1, store);
         }
@@ -130,7 +132,6 @@ fn colloid_leaves_hot_pages_in_the_slow_tier_while_the_fast_one_is_the_slower() 
         nbt.steady_hit_ratio
     );
     assert!(colloid.modelled_ns < nbt.modelled_ns, "{} {}", colloid.modelled_ns, nbt.modelled_ns);
-    let last = &colloid.timeline[99].gauges;
-    let (fast, slow) = (last["fast-latency-ns"], last["slow-latency-ns"]);
-    assert!((fast / slow - 1.0).abs() < 0.5, "balanced: {fast} ns and {slow} ns");
+    let shifts: Vec<f64> = colloid.timeline.iter().map(|interval| interval.gauges["shift"]).collect();
+    assert!(shifts.iter().any(|&shift| shift > 0.0) && shifts.iter().any(|&shift| shift < 0.0), "both ways");
 }

@@ -9,6 +9,8 @@ use crate::Setup;
 const PAGES_PER_TABLE: u64 = 512;
 /// How many times the scan size may be walked where there is nothing to arm (`virtpages`).
 const WALK_FACTOR: u64 = 8;
+/// Periods that one scan makes up for at most.
+const MOST_PERIODS: u64 = 8;
 /// How often within a period the time is looked at.
 const LOOKS_PER_PERIOD: u64 = 10;
 
@@ -54,12 +56,17 @@ impl Scanner {
     }
 
     /// Scans if it is time to. A scan ends at the end of the address space; the next one begins at its start.
+    ///
+    /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile. So a late scan
+    /// makes up for the periods that it missed.
     pub(crate) fn run(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan, work: &mut Work) {
         if now < self.next {
             return;
         }
+        let periods = ((now - self.next).0 / self.period.0.max(1) + 1).min(MOST_PERIODS);
         self.next = now + self.period;
-        let (mut pages, mut walk) = (self.pages, self.pages.saturating_mul(WALK_FACTOR));
+        let mut pages = self.pages.saturating_mul(periods);
+        let mut walk = pages.saturating_mul(WALK_FACTOR);
         while pages > 0 && walk > 0 {
             let limit = PAGES_PER_TABLE.min(pages).min(walk);
             self.found.clear();
@@ -121,6 +128,14 @@ mod tests {
         assert_eq!(scan(&mut scanner, &mut view, 200), [8, 9, 10, 11]);
         assert_eq!(scan(&mut scanner, &mut view, 300), [12, 13]);
         assert_eq!(scan(&mut scanner, &mut view, 400), [4, 5, 6, 7]);
+    }
+
+    #[test]
+    fn a_late_scan_makes_up_for_what_it_missed() {
+        let (mut scanner, mut view) = (scanner(1), TestView::new(&[Pages(3), Pages(64)], 60));
+        assert_eq!(scan(&mut scanner, &mut view, 399), [3, 4, 5], "due at 100, 200 and 300 ms");
+        assert_eq!(scan(&mut scanner, &mut view, 499), [6]);
+        assert_eq!(scan(&mut scanner, &mut view, 9000).len(), 8, "at most");
     }
 
     #[test]
