@@ -42,6 +42,18 @@ impl Counters {
         6 - self.log
     }
 
+    /// [`Slot::turn`] of the counter whose lowest bit is `shift`; what lies above a word's width is ignored.
+    #[inline(always)]
+    pub(crate) fn turn(self, shift: u32) -> u32 {
+        !shift & (64 - self.bits())
+    }
+
+    /// The lowest bit of the slot's counter in its word.
+    #[inline(always)]
+    pub(crate) fn shift(self, slot: Slot) -> u32 {
+        (slot.turn ^ (64 - self.bits())) & 63
+    }
+
     /// Every bit of a word but the highest one of each counter.
     fn halving_mask(self) -> u64 {
         let ones = u64::MAX / u64::from(self.maximum());
@@ -56,13 +68,13 @@ pub(crate) struct Block(pub(crate) [u64; 8]);
 
 /// Where a counter stands.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Slot {
+pub struct Slot {
     /// Which block.
     pub(crate) block: usize,
     /// Which word of it; taken modulo 8.
     pub(crate) word: usize,
-    /// Its lowest bit in the word.
-    pub(crate) shift: u32,
+    /// By how many bits the word has to be shifted left for the counter to stand highest; taken modulo 64.
+    pub(crate) turn: u32,
 }
 
 /// `blocks` blocks of zeros, or an error where there is no memory for them.

@@ -14,7 +14,7 @@ pub enum Layout {
 }
 
 /// A rule that gives a key its counters.
-pub(crate) trait Placement: std::fmt::Debug + Send + Copy {
+pub trait Placement: std::fmt::Debug + Send + Copy {
     /// A key's hash bits, computed once; what they mean the placement knows.
     type Place: Copy + Default;
     /// Whether a key's counters are always different ones: then all can be read before the first is written.
@@ -24,7 +24,7 @@ pub(crate) trait Placement: std::fmt::Debug + Send + Copy {
     fn new(shape: FilterShape) -> Self;
 
     /// Hashes a key.
-    fn place(self, key: u32) -> Self::Place;
+    fn place(self, counters: Counters, key: u32) -> Self::Place;
 
     /// The place's `index`-th counter.
     fn slot(self, counters: Counters, place: Self::Place, index: usize) -> Slot;
@@ -36,7 +36,7 @@ pub(crate) trait Placement: std::fmt::Debug + Send + Copy {
 /// Each counter anywhere, by double hashing: `h1 + i * h2` (Kirsch, Mitzenmacher, "Less Hashing, Same Performance",
 /// 2006), which leaves the false-positive rate as it is.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Standard {
+pub struct Standard {
     counters: u64,
 }
 
@@ -51,7 +51,7 @@ impl Placement for Standard {
     }
 
     #[inline(always)]
-    fn place(self, key: u32) -> Self::Place {
+    fn place(self, _: Counters, key: u32) -> Self::Place {
         let first = mix(key);
         (first, remix(first))
     }
@@ -59,9 +59,8 @@ impl Placement for Standard {
     #[inline(always)]
     fn slot(self, counters: Counters, (first, second): Self::Place, index: usize) -> Slot {
         let counter = reduce(first.wrapping_add(second.wrapping_mul(index as u64)), self.counters);
-        let lane = counter as u32 & ((1 << counters.per_word_log()) - 1);
         let word = counter >> counters.per_word_log();
-        Slot { block: word >> 3, word, shift: lane << counters.log }
+        Slot { block: word >> 3, word, turn: counters.turn((counter as u32) << counters.log) }
     }
 
     fn lines(hashes: usize) -> usize {
@@ -75,26 +74,44 @@ impl Placement for Standard {
 /// each counter is chosen on its own. A key so has k different counters (drawn freely, one key in twenty would have
 /// fewer at k = 4, which raises the false-positive rate by a quarter), and no operation waits for its own stores.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Blocked {
+pub struct Blocked {
     blocks: u64,
 }
 
-/// A key's counters in a blocked filter. What differs from counter to counter is a byte each, which costs one
-/// instruction to load where fields of a word cost three to cut out.
+/// A key's counters in a blocked filter.
 #[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct BlockedPlace {
+pub struct BlockedPlace {
     block: usize,
-    words: [u8; 8],
-    shifts: [u8; 8],
+    /// Which of the [`WALKS`].
+    walk: usize,
+    /// [`Slot::turn`] of each counter, a byte each, the first one's highest.
+    turns: u64,
 }
 
-/// The words of each walk through a block: 8 first words times 4 odd steps.
-const WALKS: [[u8; 8]; 32] = {
-    let mut walks = [[0; 8]; 32];
+/// A word of a block. Of a type with eight values the compiler knows that it needs no check as an index.
+#[derive(Debug, Clone, Copy)]
+#[repr(u8)]
+enum Word {
+    A,
+    B,
+    C,
+    D,
+    E,
+    F,
+    G,
+    H,
+}
+
+const WORDS: [Word; 8] = [Word::A, Word::B, Word::C, Word::D, Word::E, Word::F, Word::G, Word::H];
+
+/// The words of each walk through a block: 8 first words times 4 odd steps. One load finds a word, where cutting it
+/// out of the hash takes three instructions.
+static WALKS: [[Word; 8]; 32] = {
+    let mut walks = [[Word::A; 8]; 32];
     let mut at = 0;
     while at < 32 * 8 {
         let (walk, index) = (at / 8, at % 8);
-        walks[walk][index] = ((walk + index * ((walk / 4) & 6 | 1)) & 7) as u8;
+        walks[walk][index] = WORDS[(walk + index * ((walk / 4) & 6 | 1)) & 7];
         at += 1;
     }
     walks
@@ -111,19 +128,16 @@ impl Placement for Blocked {
 
     /// The upper bits of the hash choose the block, the lowest five the walk, the second hash the counters.
     #[inline(always)]
-    fn place(self, key: u32) -> Self::Place {
+    fn place(self, counters: Counters, key: u32) -> Self::Place {
         let hash = mix(key);
-        BlockedPlace {
-            block: reduce(hash, self.blocks),
-            words: WALKS[hash as usize % WALKS.len()],
-            shifts: remix(hash).to_be_bytes(),
-        }
+        let turns = !remix(hash) & (u64::from(64 - counters.bits()) * 0x0101_0101_0101_0101);
+        BlockedPlace { block: reduce(hash, self.blocks), walk: hash as usize % WALKS.len(), turns }
     }
 
     #[inline(always)]
-    fn slot(self, counters: Counters, place: Self::Place, index: usize) -> Slot {
-        let shift = u32::from(place.shifts[index]) & (64 - counters.bits());
-        Slot { block: place.block, word: place.words[index].into(), shift }
+    fn slot(self, _: Counters, place: Self::Place, index: usize) -> Slot {
+        let turn = (place.turns >> (56 - 8 * index)) as u32;
+        Slot { block: place.block, word: WALKS[place.walk % WALKS.len()][index] as usize, turn }
     }
 
     fn lines(_hashes: usize) -> usize {

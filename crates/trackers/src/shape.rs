@@ -21,6 +21,8 @@
 //! for the 480K pages that appear, the share of pages whose 4-bit estimate is wrong at the end is 0.024 % (standard)
 //! and 0.057 % (blocked) at k = 4, 0.032 % and 0.061 % at k = 3. `tests/accuracy.rs` measures all of these.
 
+use std::num::NonZeroUsize;
+
 use crate::{Counters, Layout};
 
 /// The bytes of a block: one cache line.
@@ -43,6 +45,17 @@ pub enum ShapeError {
     /// No keys or no bytes, or more than can be.
     #[error("a filter has 1 byte to 256 GiB; {0} bytes were asked for")]
     Size(f64),
+    /// A filter type whose number of hash functions or counter width is not the shape's.
+    #[error("a filter of {hashes} hash functions and {bits}-bit counters cannot have a shape of {} and {}",
+        shape.hashes, shape.counters.bits())]
+    Type {
+        /// The shape asked for.
+        shape: FilterShape,
+        /// The type's hash functions.
+        hashes: u32,
+        /// The type's counter width in bits.
+        bits: u32,
+    },
     /// The allocator refused.
     #[error("no memory for a filter of {0} bytes")]
     Memory(usize),
@@ -80,6 +93,13 @@ impl FilterShape {
             return Err(ShapeError::Hashes(hashes));
         }
         Self::sized(bytes as f64, width, hashes)
+    }
+
+    /// The shape of a filter that takes `1 / divisor` of this one's memory, rounded up to whole blocks, with the same
+    /// counters and hash functions: HybridTier's momentum filter is the frequency filter's, divided by 128 (section 4.2).
+    #[must_use]
+    pub fn divided(self, divisor: NonZeroUsize) -> Self {
+        Self { blocks: self.blocks.div_ceil(divisor.get()), ..self }
     }
 
     fn sized(bytes: f64, counters: Counters, hashes: u32) -> Result<Self, ShapeError> {

@@ -33,6 +33,7 @@ pub trait Tracker: std::fmt::Debug + Send {
     fn lines(&self) -> u32;
 
     /// Adds one to the key's count.
+    #[inline]
     fn increment(&mut self, key: u32) -> Change {
         self.increase(key, 1)
     }

@@ -2,7 +2,9 @@
 
 mod support;
 
-use isotherm_trackers::{DenseTable, FilterShape, Layout, ShapeError, Tracker};
+use std::num::NonZeroUsize;
+
+use isotherm_trackers::{Blocked, Coalescer, DenseTable, Filter, FilterShape, Layout, ShapeError, Tracker};
 
 const KEYS: u32 = 200_000;
 const PROBES: u32 = 4_000_000;
@@ -101,6 +103,49 @@ fn sizes_follow_the_papers_formula() {
     let odd = FilterShape::with_bytes(1_000_000, 8, 3).expect("a valid shape");
     assert_eq!((odd.blocks(), odd.bytes(), odd.hashes(), odd.width().bits()), (15625, 1_000_000, 3, 8));
     assert_eq!(odd.build(Layout::Blocked).expect("memory for a filter").bytes(), 1_000_000);
+}
+
+/// HybridTier, sections 4.2 and 4.4: base pages have 4-bit counters, huge ones 16; the momentum filter is 128 times smaller.
+#[test]
+fn hybridtier_s_two_filters_take_coalesced_batches() {
+    for (bits, pages) in [(4, 100_000), (16, 20_000)] {
+        let frequency = FilterShape::for_keys(pages, 0.001, bits, 4).expect("a valid shape");
+        let momentum = frequency.divided(NonZeroUsize::new(128).expect("not 0"));
+        let exact = pages as f64 * 20.43 * f64::from(bits) / 8.0;
+        let mut coalescer = Coalescer::default();
+        let stream = support::zipf(pages as u32, 0.9, 100_000, 6);
+        let items = coalescer.coalesce(stream.iter().copied());
+        for (shape, bytes) in [(frequency, exact), (momentum, exact / 128.0)] {
+            let mut filter = shape.build(Layout::Blocked).expect("memory for a filter");
+            assert_eq!(filter.bytes(), shape.bytes());
+            assert!(
+                (shape.bytes() as f64 - bytes).abs() < 128.0 + bytes / 1000.0,
+                "{} {bytes}",
+                shape.bytes()
+            );
+            let mut changes = Vec::new();
+            filter.increase_batch(items, &mut changes);
+            assert_eq!(changes.len(), items.len());
+            for &(page, count) in items {
+                assert!(filter.get(page) >= count.min(filter.maximum()), "{page}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_filter_type_takes_its_own_shapes_only() {
+    let shape = FilterShape::with_bytes(4096, 4, 4).expect("a valid shape");
+    let (mut typed, mut boxed) = (
+        Filter::<Blocked, 4, 4>::new(shape).expect("memory for a filter"),
+        shape.build(Layout::Blocked).expect("memory for a filter"),
+    );
+    for key in 0..3000 {
+        assert_eq!(typed.increment(key % 700), boxed.increment(key % 700));
+    }
+    let error = Filter::<Blocked, 3, 8>::new(shape).expect_err("another shape").to_string();
+    let expected = "a filter of 3 hash functions and 8-bit counters cannot have a shape of 4 and 4";
+    assert_eq!(error, expected);
 }
 
 #[test]

@@ -65,3 +65,21 @@ fn the_threshold_is_the_smallest_whose_pages_fit() {
         assert!(threshold == 1 || histogram.at_least(threshold - 1) > capacity);
     }
 }
+
+#[test]
+fn sixteen_bit_counts_have_a_bin_each() {
+    let shape = FilterShape::for_keys(100, 0.001, 16, 4).expect("a valid shape");
+    let mut filter = shape.build(Layout::Blocked).expect("memory for a filter");
+    let (mut histogram, mut changes) = (CountHistogram::new(filter.maximum()), Vec::new());
+    let items: Vec<(u32, u32)> = (0..100).map(|page| (page, 700 * (page + 1))).collect();
+    filter.increase_batch(&items, &mut changes);
+    histogram.record_all(&changes);
+    assert_eq!((histogram.maximum(), histogram.bins().len()), (65_535, 65_536));
+    assert_eq!(
+        [0, 7, 10, 100].map(|capacity| histogram.threshold_for(capacity)),
+        [65_536, 65_101, 63_001, 1]
+    );
+    filter.age();
+    histogram.age();
+    assert_eq!([7, 10].map(|capacity| histogram.threshold_for(capacity)), [32_551, 31_501]);
+}

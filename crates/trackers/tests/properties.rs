@@ -83,6 +83,20 @@ proptest! {
     }
 
     #[test]
+    fn an_increment_is_an_increase_by_one((bits, hashes, bytes) in shapes(), stream in streams()) {
+        for (mut one, mut other) in trackers(bits, hashes, bytes).into_iter().zip(trackers(bits, hashes, bytes)) {
+            for &(key, amount) in &stream {
+                one.increase(key, amount.min(3));
+                other.increase(key, amount.min(3));
+                prop_assert_eq!(one.increment(key), other.increase(key, 1));
+            }
+            for key in 0..500 {
+                prop_assert_eq!(one.get(key), other.get(key));
+            }
+        }
+    }
+
+    #[test]
     fn exact_tables_are_exact(stream in streams(), age_after in 0usize..600) {
         let (mut dense, mut table, mut truth) = (DenseTable::<u32>::new(0), HashTable::default(), HashMap::new());
         for (index, &(key, amount)) in stream.iter().enumerate() {
