@@ -234,6 +234,10 @@ pub struct Interval {
     pub accesses: u64,
     /// Of those, served by the fast tier.
     pub hits: u64,
+    /// Loads in it.
+    pub loads: u64,
+    /// Of those, served by the fast tier.
+    pub load_hits: u64,
     /// Hits of the interval oracle in it.
     pub oracle_hits: u64,
     /// Pages promoted in it.

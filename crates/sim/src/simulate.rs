@@ -331,6 +331,8 @@ impl Shared<'_> {
             end_ns: count.end,
             accesses: count.accesses,
             hits: count.hits,
+            loads: count.loads,
+            load_hits: count.load_hits,
             oracle_hits,
             ..Interval::default()
         };

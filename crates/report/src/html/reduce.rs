@@ -20,6 +20,8 @@ fn merged(intervals: &[Interval]) -> Interval {
         end_ns: last.map_or(Nanos(0), |interval| interval.end_ns),
         accesses: sum(|interval| interval.accesses),
         hits: sum(|interval| interval.hits),
+        loads: sum(|interval| interval.loads),
+        load_hits: sum(|interval| interval.load_hits),
         oracle_hits: sum(|interval| interval.oracle_hits),
         promotions: sum(|interval| interval.promotions),
         demotions: sum(|interval| interval.demotions),

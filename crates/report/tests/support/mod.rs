@@ -270,6 +270,8 @@ fn timeline(
             end_ns: Nanos((modelled as f64 * x) as u64),
             accesses,
             hits: (accesses as f64 * share) as u64,
+            loads: accesses,
+            load_hits: (accesses as f64 * share) as u64,
             oracle_hits: (accesses as f64 * (oracle + 0.02 * (noise.next() - 0.5))) as u64,
             promotions: moved,
             demotions: moved * 9 / 10,
