@@ -136,13 +136,25 @@ impl HybridTier {
         self.resting &= !(changed || cooled.frequency || cooled.momentum);
     }
 
-    /// Revisits marked pages: those not accessed since are demoted (section 4.3).
-    fn revisit(&mut self, now: Nanos, view: &dyn View, moves: &mut Vec<Move>) {
-        self.chances.take_due(now, &mut self.due);
-        if self.due.is_empty() {
-            return;
+    /// Demotes between the watermarks where room is needed: marked pages whose time has come first, then what a scan
+    /// finds (section 4.3). Not both in one step: the scan would meet the same pages.
+    fn demote(&mut self, now: Nanos, view: &mut dyn View, moves: &mut Vec<Move>) {
+        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
+        while (moves.len() as u64) < wanted {
+            self.chances.take_due(now, wanted as usize - moves.len(), &mut self.due);
+            if self.due.is_empty() {
+                break;
+            }
+            self.resting = false;
+            self.revisit(view, moves);
         }
-        self.resting = false;
+        if wanted > 0 && moves.is_empty() && !self.resting {
+            self.scan(now, wanted, view, moves);
+        }
+    }
+
+    /// Revisits marked pages: those not accessed since are demoted (section 4.3).
+    fn revisit(&mut self, view: &dyn View, moves: &mut Vec<Move>) {
         self.due.retain(|mark| view.tier_of(mark.page) == Some(TierId::FAST));
         self.due_pages.clear();
         self.due_pages.extend(self.due.iter().map(|mark| mark.page.0));
@@ -157,13 +169,8 @@ impl HybridTier {
         }
     }
 
-    /// Demotes between the watermarks where room is needed (section 4.3). Not in a step whose revisits demote: the scan
-    /// would meet the same pages.
-    fn demote(&mut self, now: Nanos, view: &mut dyn View, moves: &mut Vec<Move>) {
-        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
-        if wanted == 0 || self.resting || !moves.is_empty() {
-            return;
-        }
+    /// Looks for cold pages, linearly over the address space, and marks those that get a second chance.
+    fn scan(&mut self, now: Nanos, wanted: u64, view: &mut dyn View, moves: &mut Vec<Move>) {
         self.refused = 0;
         let Self { hotness, chances, .. } = self;
         let choose = |pages: &[u32], limit, moves: &mut Vec<Move>, work: &mut Work| {
@@ -223,7 +230,6 @@ impl Policy for HybridTier {
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         if view.tiers() > 1 {
-            self.revisit(now, view, &mut plan.moves);
             self.demote(now, view, &mut plan.moves);
             self.promote(view, &mut plan.moves);
         }

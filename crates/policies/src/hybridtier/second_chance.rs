@@ -56,11 +56,16 @@ impl SecondChances {
         }
     }
 
-    /// Moves the marks whose time has come to `due`, which is emptied first.
-    pub(super) fn take_due(&mut self, now: Nanos, due: &mut Vec<Mark>) {
+    /// Moves at most `limit` marks whose time has come to `due`, which is emptied first.
+    pub(super) fn take_due(&mut self, now: Nanos, limit: usize, due: &mut Vec<Mark>) {
         due.clear();
-        while let Some(first) = self.cohorts.front().filter(|first| now - first.marked >= self.revisit) {
-            due.extend(self.marks.drain(..first.pages));
+        while let Some(first) = self.cohorts.front_mut().filter(|first| now - first.marked >= self.revisit) {
+            let taken = first.pages.min(limit - due.len());
+            due.extend(self.marks.drain(..taken));
+            first.pages -= taken;
+            if first.pages > 0 {
+                break;
+            }
             self.cohorts.pop_front();
         }
         for mark in due {

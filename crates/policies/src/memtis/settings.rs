@@ -81,9 +81,9 @@ const SPEC_TABLE: [Spec; COUNT] = [
     Spec {
         name: "store_period",
         kind: Kind::Count(0, 1_000_000_000_000),
-        default: "0",
+        default: "100007",
         unit: "accesses",
-        source: "ours: the artifact takes every 100,007th of all retired stores; a host here sees those that missed only",
+        source: "Memtis' artifact; there of all retired stores, here of those that missed, which a host sees",
         help: "Takes every n-th store only; 0 samples stores as densely as loads.",
         scaled: false,
     },

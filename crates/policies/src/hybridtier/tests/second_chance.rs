@@ -76,8 +76,33 @@ fn a_page_that_left_the_fast_tier_or_was_unmapped_is_forgotten() {
     let (mut policy, mut view) = marked(&[7, 8, 9], 6, &[]);
     view.put(7, TierId(1));
     view.unmap(8);
+    // Others take their room.
+    (11..13).for_each(|page| view.put(page, TierId::FAST));
     let (plan, _) = act_at(&mut policy, &mut view, &[], SECOND + REVISIT);
     assert_eq!(demoted(&plan), [9]);
+}
+
+#[test]
+fn a_second_look_waits_until_room_is_wanted() {
+    let (mut policy, mut view) = marked(&[7, 9], 6, &[]);
+    view.unmap(8);
+    view.unmap(6);
+    assert!(!act_at(&mut policy, &mut view, &[], SECOND + REVISIT).0.moves_pages(), "two pages are free");
+    (11..13).for_each(|page| view.put(page, TierId::FAST));
+    let (plan, _) = act_at(&mut policy, &mut view, &[], 2 * SECOND + REVISIT);
+    assert_eq!(demoted(&plan), [7, 9]);
+}
+
+#[test]
+fn a_cohort_is_taken_in_parts() {
+    let mut chances = SecondChances::new(9, Nanos(REVISIT), 9);
+    (0..5).for_each(|page| chances.mark(PageId(page), page, Nanos(0)));
+    let mut due = Vec::new();
+    let mut taken = |limit| {
+        chances.take_due(Nanos(REVISIT), limit, &mut due);
+        due.iter().map(|mark| mark.page.0).collect::<Vec<_>>()
+    };
+    assert_eq!([taken(2), taken(2), taken(2), taken(2)], [vec![0, 1], vec![2, 3], vec![4], vec![]]);
 }
 
 #[test]
@@ -85,7 +110,7 @@ fn only_so_many_pages_are_marked_as_the_bound_says() {
     let mut chances = SecondChances::new(2, Nanos(REVISIT), 4);
     (0..4).for_each(|page| chances.mark(PageId(page), 6, Nanos(0)));
     let mut due = Vec::new();
-    chances.take_due(Nanos(REVISIT), &mut due);
+    chances.take_due(Nanos(REVISIT), 9, &mut due);
     assert_eq!(due, [Mark { page: PageId(0), count: 6 }, Mark { page: PageId(1), count: 6 }]);
 }
 
@@ -103,7 +128,7 @@ proptest! {
                 chances.cool();
                 model.iter_mut().for_each(|(_, mark)| mark.count /= 2);
             }
-            chances.take_due(Nanos(now), &mut due);
+            chances.take_due(Nanos(now), usize::MAX, &mut due);
             let (ready, rest) = model.into_iter().partition(|&(marked, _)| now - marked >= 100);
             model = rest;
             let ready: Vec<(u64, Mark)> = ready;
