@@ -21,6 +21,7 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     set_machine(&mut profile, &mut settings)?;
     let loaded = load(args, &mut settings)?;
     let scale = parse_scale(&args.scale, loaded.scale)?;
+    if std::env::var("PROTO").is_ok() { isotherm_sim::proto(&loaded.input, &profile, scale); return Ok(()); }
     let bar = progress::bar((policies.len() * sizes.len()) as u64, "simulating", args.quiet);
     let experiment = Experiment {
         policies,
