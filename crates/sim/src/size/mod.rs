@@ -98,17 +98,20 @@ pub fn size(
     replay::check(experiment.profile)?;
     let one_in = experiment.one_in(&input.stream);
     let streams = sub_samples(&input.stream, experiment, one_in);
-    let prepare = |(number, stream): (usize, &_)| {
-        let seed = experiment.seed.wrapping_add(number as u64);
-        Runs::new(stream, experiment, one_in, seed, experiment.has_bounds())
-    };
     // Of a small input every sub-sample is the whole: it is not copied for each seed.
     let parts: Vec<&Stream> = if one_in == 1 {
         vec![&input.stream; experiment.seeds.max(1) as usize]
     } else {
         streams.iter().collect()
     };
-    let samples: Vec<Runs<'_>> = parts.par_iter().copied().enumerate().map(prepare).collect();
+    let samples: Vec<Runs<'_>> = parts
+        .par_iter()
+        .enumerate()
+        .map(|(number, stream)| {
+            let seed = experiment.seed.wrapping_add(number as u64);
+            Runs::new(stream, experiment, one_in, seed, experiment.has_bounds())
+        })
+        .collect();
     let whole = Runs::new(&input.stream, experiment, 1, experiment.seed, false);
     let search = Search { experiment, samples: &samples, whole: &whole, stream: &input.stream, done };
     let policies = search.policies(full_policies(input, experiment))?;
