@@ -76,7 +76,7 @@ function drawSizes(figure, data) {
     { datasets: [...fixed, ...lines] },
     {
       interaction: { mode: "nearest", axis: "x", intersect: false },
-      scales: { x, y: { ...axis("slowdown against all memory fast", (value) => percent(value, 0)), grace: "5%" } },
+      scales: { x, y: { ...axis("slowdown against all memory fast", (value) => percent(value, 0)), suggestedMin: 0 } },
       plugins: shown,
     },
   );

@@ -8,12 +8,11 @@ use crate::format::{count, list, percent};
 /// The answer in one sentence.
 pub(super) fn answer(report: &SizeReport) -> String {
     let input = &report.input;
-    let budget = percent(report.budget);
+    let (name, budget) = (file_name(&input.name), percent(report.budget));
     if report.all_slow <= 1.0 + report.budget {
         return format!(
-            "{} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in slow memory it \
+            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in slow memory it \
              loses {}.",
-            input.name,
             input.footprint_bytes,
             cost(report.all_slow)
         );
@@ -21,16 +20,15 @@ pub(super) fn answer(report: &SizeReport) -> String {
     let best = report.policies.iter().find(|policy| Some(&policy.policy) == report.best.as_ref());
     let Some((best, size)) = best.and_then(|best| best.recommended.as_ref().map(|size| (best, size))) else {
         return format!(
-            "{} stays within {budget} of all-DRAM speed under none of the policies tried unless all of its {} are DRAM \
+            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of its {} are DRAM \
              and no policy runs.",
-            input.name, input.footprint_bytes
+            input.footprint_bytes
         );
     };
     let share = size.fast_bytes.0 as f64 / input.footprint_bytes.0.max(1) as f64;
     format!(
-        "{} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} and saves \
+        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} and saves \
          {}.",
-        input.name,
         size.fast_bytes,
         percent(share),
         input.footprint_bytes,
@@ -38,6 +36,11 @@ pub(super) fn answer(report: &SizeReport) -> String {
         cost(size.slowdown),
         size.saved_bytes
     )
+}
+
+/// A trace's name without its folders.
+fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 /// How the input was thinned out.

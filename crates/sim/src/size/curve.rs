@@ -51,11 +51,16 @@ pub(super) fn value_at(sizes: &[u64], values: &[f64], size: f64) -> f64 {
     values[*pair.start()] * (1.0 - share) + values[*pair.end()] * share
 }
 
-/// How much the value changes between the two neighbours of a size: how wrong interpolation can be where the curve does
-/// not turn. Nothing at a measured size.
-pub(super) fn change_at(sizes: &[u64], values: &[f64], size: f64) -> f64 {
+/// The least and the largest value of the two neighbours of a size: where the curve does not turn between them, it is
+/// somewhere from one to the other. Twice the value itself at a measured size.
+pub(super) fn range_at(sizes: &[u64], values: &[f64], size: f64) -> (f64, f64) {
     let (pair, share) = between(sizes, size);
-    if share == 0.0 || share == 1.0 { 0.0 } else { (values[*pair.start()] - values[*pair.end()]).abs() }
+    let (left, right) = (values[*pair.start()], values[*pair.end()]);
+    match share {
+        0.0 => (left, left),
+        1.0 => (right, right),
+        _ => (left.min(right), left.max(right)),
+    }
 }
 
 /// The index of the knee: the point farthest below the straight line from the curve's first point to its last (Satopää

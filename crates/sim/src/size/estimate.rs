@@ -2,15 +2,15 @@
 
 use std::collections::BTreeMap;
 
-use super::curve::{change_at, crossing, student, value_at};
+use super::curve::{crossing, range_at, student, value_at};
 use super::result::FullRun;
 
 /// A slowdown with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Expected {
     pub(super) slowdown: f64,
-    /// Half the interval's width.
-    pub(super) width: f64,
+    pub(super) low: f64,
+    pub(super) high: f64,
 }
 
 /// One policy's measurements.
@@ -56,9 +56,12 @@ impl Estimate {
         let at = size as f64;
         let shift = self.shift(at);
         let beside = if self.is_known(size) { 0.0 } else { shift.abs() / 2.0 };
+        let (least, most) = range_at(&self.sizes, &self.means, at);
+        let around = value_at(&self.sizes, &self.noise, at) + beside;
         Expected {
             slowdown: value_at(&self.sizes, &self.means, at) + shift,
-            width: value_at(&self.sizes, &self.noise, at) + change_at(&self.sizes, &self.means, at) + beside,
+            low: least + shift - around,
+            high: most + shift + around,
         }
     }
 
@@ -67,28 +70,27 @@ impl Estimate {
         if sizes.is_empty() { 0.0 } else { value_at(&sizes, &errors, size) }
     }
 
-    /// The smallest size in pages from which on the expected slowdown, moved by `widths` half-widths, is within the limit.
-    pub(super) fn needed(&self, limit: f64, widths: f64) -> Option<u64> {
-        let values: Vec<f64> = self
-            .sizes
-            .iter()
-            .map(|&size| self.expect(size))
-            .map(|expected| expected.slowdown + widths * expected.width)
-            .collect();
+    /// The smallest size in pages from which on what is expected, or an end of its interval, is within the limit.
+    pub(super) fn needed(&self, limit: f64, end: impl Fn(Expected) -> f64) -> Option<u64> {
+        let values: Vec<f64> = self.sizes.iter().map(|&size| end(self.expect(size))).collect();
         crossing(&self.sizes, &values, limit).map(|size| size.ceil() as u64)
+    }
+
+    /// The smallest size in pages from which on the limit is expected to hold.
+    pub(super) fn expected_size(&self, limit: f64) -> Option<u64> {
+        self.needed(limit, |expected| expected.slowdown)
     }
 
     /// The pair of measured sizes that the crossing lies between; the same twice at the ends.
     pub(super) fn bracket(&self, limit: f64) -> Option<(u64, u64)> {
-        let needed = self.needed(limit, 0.0)?;
+        let needed = self.expected_size(limit)?;
         let right = self.sizes.partition_point(|&size| size < needed).min(self.sizes.len() - 1);
         Some((self.sizes[right.saturating_sub(1)], self.sizes[right]))
     }
 
     /// Compares a full simulation with what was expected of it.
     pub(super) fn judge(&self, size: u64, slowdown: f64, limit: f64, page_shift: u32) -> FullRun {
-        let Expected { slowdown: expected, width } = self.expect(size);
-        let (low, high) = (expected - width, expected + width);
+        let Expected { slowdown: expected, low, high } = self.expect(size);
         FullRun {
             fast_bytes: isotherm_core::Bytes(size << page_shift),
             expected,
@@ -129,23 +131,25 @@ mod tests {
     fn sub_samples_give_a_mean_and_an_interval() {
         // Two values 0.02 apart: deviation 0.01414, of the mean 0.01, times 12.706.
         let expected = estimate().expect(4);
-        assert!((expected.slowdown - 1.3).abs() < 1e-9 && (expected.width - 0.12706).abs() < 1e-9);
+        assert!((expected.slowdown - 1.3).abs() < 1e-9);
+        assert!((expected.high - 1.42706).abs() < 1e-9 && (expected.low - 1.17294).abs() < 1e-9);
     }
 
     #[test]
     fn full_simulations_shift_the_curve() {
         let mut estimate = estimate();
-        assert_eq!(estimate.needed(1.2, 0.0), Some(8));
+        assert_eq!(estimate.expected_size(1.2), Some(8));
         estimate.correct(8, 1.15);
         assert!((estimate.expect(8).slowdown - 1.15).abs() < 1e-9);
         // The whole curve is 0.05 lower: the crossing moves a quarter of a step of four to the left.
-        assert_eq!(estimate.needed(1.2, 0.0), Some((4.0 * 4f64.powf(0.25)).ceil() as u64));
+        assert_eq!(estimate.expected_size(1.2), Some((4.0 * 4f64.powf(0.25)).ceil() as u64));
     }
 
     #[test]
     fn what_lies_between_measured_sizes_is_less_certain() {
-        let width = |size| estimate().expect(size).width;
-        assert!(width(8) > width(4) + 0.19 && (width(16) - width(4)).abs() < 1e-9);
+        let expected = estimate().expect(8);
+        assert!((expected.slowdown - 1.2).abs() < 1e-9);
+        assert!((expected.high - 1.42706).abs() < 1e-9 && (expected.low - 0.97294).abs() < 1e-9);
     }
 
     #[test]

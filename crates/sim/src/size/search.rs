@@ -38,7 +38,7 @@ impl Search<'_> {
             policies.par_iter().map(|policy| self.estimate(policy)).collect::<Result<Vec<_>, _>>()?;
         let mut order: Vec<usize> =
             (0..policies.len()).filter(|&index| !is_bound(&policies[index])).collect();
-        order.sort_by_key(|&index| estimates[index].needed(self.limit(), 0.0).unwrap_or(u64::MAX));
+        order.sort_by_key(|&index| estimates[index].expected_size(self.limit()).unwrap_or(u64::MAX));
         order.truncate(in_full);
         let confirm = |(index, mut estimate): (usize, Estimate)| {
             let mut full = Vec::new();
@@ -101,7 +101,7 @@ impl Search<'_> {
         // Too small for the budget as far as is known.
         let mut too_small = 0;
         while full.len() < FULL_RUNS {
-            let needed = estimate.needed(self.limit(), 0.0).unwrap_or(self.pages());
+            let needed = estimate.expected_size(self.limit()).unwrap_or(self.pages());
             let size = needed.max(too_small + 1).min(self.pages());
             if estimate.is_known(size) {
                 break;
@@ -148,8 +148,8 @@ impl Search<'_> {
             Point {
                 fast_bytes: self.bytes(size),
                 slowdown: expected.slowdown,
-                low: expected.slowdown - expected.width,
-                high: expected.slowdown + expected.width,
+                low: expected.low,
+                high: expected.high,
                 samples: samples.clone(),
             }
         };
@@ -168,7 +168,7 @@ impl Search<'_> {
             let size = run.fast_bytes.0 >> self.stream.page_size.shift();
             return (Outcome::Confirmed, Some(self.recommended(estimate, size, run.slowdown)));
         }
-        let needed = estimate.needed(self.limit(), 0.0);
+        let needed = estimate.expected_size(self.limit());
         match (needed, too_small) {
             (_, Some(size)) if size >= self.bytes(self.pages()) => (Outcome::Never, None),
             (None, _) => (Outcome::Never, None),
@@ -181,8 +181,8 @@ impl Search<'_> {
     }
 
     fn recommended(&self, estimate: &Estimate, size: u64, slowdown: f64) -> Recommended {
-        let low = estimate.needed(self.limit(), -1.0).unwrap_or(size).min(size);
-        let high = estimate.needed(self.limit(), 1.0).map(|high| high.max(size));
+        let low = estimate.needed(self.limit(), |expected| expected.low).unwrap_or(size).min(size);
+        let high = estimate.needed(self.limit(), |expected| expected.high).map(|high| high.max(size));
         Recommended {
             fast_bytes: self.bytes(size),
             low_bytes: self.bytes(low),
