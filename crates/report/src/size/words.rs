@@ -27,13 +27,13 @@ pub(super) fn answer(report: &SizeReport) -> String {
     };
     let share = size.fast_bytes.0 as f64 / input.footprint_bytes.0.max(1) as f64;
     format!(
-        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} and saves \
-         {}.",
+        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} \
+         and saves {}.",
         size.fast_bytes,
         percent(share),
         input.footprint_bytes,
         best.policy,
-        cost(size.slowdown),
+        if size.slowdown > 1.0005 { cost(size.slowdown) } else { "nothing".into() },
         size.saved_bytes
     )
 }

@@ -73,7 +73,9 @@ impl Estimate {
     /// The smallest size in pages from which on what is expected, or an end of its interval, is within the limit.
     pub(super) fn needed(&self, limit: f64, end: impl Fn(Expected) -> f64) -> Option<u64> {
         let values: Vec<f64> = self.sizes.iter().map(|&size| end(self.expect(size))).collect();
-        crossing(&self.sizes, &values, limit).map(|size| size.ceil() as u64)
+        // Rounding must not leave the curve.
+        let largest = *self.sizes.last()?;
+        crossing(&self.sizes, &values, limit).map(|size| (size.ceil() as u64).min(largest))
     }
 
     /// The smallest size in pages from which on the limit is expected to hold.
@@ -143,6 +145,15 @@ mod tests {
         assert!((estimate.expect(8).slowdown - 1.15).abs() < 1e-9);
         // The whole curve is 0.05 lower: the crossing moves a quarter of a step of four to the left.
         assert_eq!(estimate.expected_size(1.2), Some((4.0 * 4f64.powf(0.25)).ceil() as u64));
+    }
+
+    #[test]
+    fn a_crossing_just_before_the_last_size_stays_on_the_curve() {
+        let mut estimate = Estimate::default();
+        (1..=40).for_each(|step| estimate.add(step * 75, vec![1.5, 1.5]));
+        estimate.add(3000, vec![1.3, 1.3]);
+        assert!((0..1000).all(|step| estimate.expected_size(1.3 + f64::from(step) * 1e-17) <= Some(3000)));
+        assert_eq!(estimate.expected_size(1.3), Some(3000));
     }
 
     #[test]

@@ -38,9 +38,10 @@ use search::Search;
 /// Pages that a sub-sample has at least: an eighth of this at 1/64 is still a tier with pages to choose from.
 const LEAST_PAGES: usize = 512;
 /// Accesses that may be replayed in full, over all policies: about half a minute of two cores.
-const FULL_ACCESSES: u64 = 800_000_000;
-/// Full simulations of one policy at most.
+const FULL_ACCESSES: u64 = 1_200_000_000;
+/// Full simulations of one policy at most, and how many most policies take.
 const FULL_RUNS: usize = 5;
+const USUAL_FULL_RUNS: usize = 3;
 
 /// What to size.
 #[derive(Debug)]
@@ -137,7 +138,7 @@ pub fn size(
 fn full_policies(input: &Input, experiment: &SizeExperiment<'_>) -> usize {
     let accesses = input.stream.accesses.len() as u64;
     let runs = FULL_ACCESSES / accesses.max(1);
-    (runs as usize / FULL_RUNS).clamp(1, experiment.policies.len().max(1))
+    (runs as usize / USUAL_FULL_RUNS).clamp(1, experiment.policies.len().max(1))
 }
 
 /// One sub-sample for each seed; none where they would be the whole. Groups of one dealing share no page; when they are
