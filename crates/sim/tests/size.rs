@@ -14,7 +14,7 @@ const POLICIES: [&str; 4] = ["first-touch", "lru", "oracle", "belady"];
 fn skewed() -> Input {
     let mut random = numbers(5, 1 << 30);
     let page = move |_| if random() % 2 == 0 { random() % (PAGES / 20) } else { random() % PAGES };
-    input(stream((0..800_000).map(page), PAGES, 60, 2))
+    input(stream((0..300_000).map(page), PAGES, 60, 2))
 }
 
 fn sized(input: &Input, profile: &Profile, budget: f64, sample_accesses: u64) -> SizeReport {
@@ -36,7 +36,7 @@ fn sized(input: &Input, profile: &Profile, budget: f64, sample_accesses: u64) ->
 #[test]
 fn estimates_are_near_full_simulations_and_what_is_recommended_holds() {
     let (input, profile) = (skewed(), machine(&[]));
-    let report = sized(&input, &profile, 0.2, 100_000);
+    let report = sized(&input, &profile, 0.2, 40_000);
     assert!(report.sampling.one_in > 1, "it is sampled");
     for policy in &report.policies {
         let sizes: Vec<String> = policy.curve.iter().map(|point| point.fast_bytes.0.to_string()).collect();
@@ -46,7 +46,8 @@ fn estimates_are_near_full_simulations_and_what_is_recommended_holds() {
             assert_eq!(run.fast_bytes, point.fast_bytes);
             let error = (point.slowdown - run.slowdown).abs();
             let name = format!("{} at {}: {} in full", policy.policy, point.fast_bytes, run.slowdown);
-            assert!(error < 0.05, "{name}, {} expected", point.slowdown);
+            // docs/sizing.md: a tenth of the slowdown itself.
+            assert!(error < 0.02 + 0.1 * (run.slowdown - 1.0), "{name}, {} expected", point.slowdown);
         }
     }
     let first_touch = &report.policies[0];
@@ -64,7 +65,7 @@ fn estimates_are_near_full_simulations_and_what_is_recommended_holds() {
 fn a_larger_budget_needs_no_more_memory() {
     let (input, profile) = (skewed(), machine(&[]));
     let needed = |budget| -> Vec<u64> {
-        let report = sized(&input, &profile, budget, 50_000);
+        let report = sized(&input, &profile, budget, 40_000);
         let size = |policy: &isotherm_sim::PolicySize| {
             policy.recommended.as_ref().map_or(u64::MAX, |recommended| recommended.fast_bytes.0)
         };
@@ -91,7 +92,7 @@ fn a_small_input_is_not_sampled_and_every_call_says_the_same() {
 #[test]
 fn a_budget_that_nothing_meets_is_said_to_be_never_met() {
     let (input, profile) = (skewed(), machine(&[("costs.sample", "20us")]));
-    let report = sized(&input, &profile, 0.01, 100_000);
+    let report = sized(&input, &profile, 0.01, 40_000);
     let lru = &report.policies[1];
     assert_eq!((lru.outcome, &lru.recommended), (Outcome::Never, &None));
     assert!(lru.full.iter().all(|run| !run.meets) && !lru.full.is_empty());
@@ -100,7 +101,7 @@ fn a_budget_that_nothing_meets_is_said_to_be_never_met() {
 #[test]
 fn a_budget_that_everything_meets_takes_the_smallest_size() {
     let (input, profile) = (skewed(), machine(&[]));
-    let report = sized(&input, &profile, 50.0, 100_000);
+    let report = sized(&input, &profile, 50.0, 40_000);
     let recommended = report.policies[0].recommended.as_ref().expect("anything will do");
     assert_eq!(recommended.fast_bytes.0, u64::from(PAGES) / 64 * 4096);
 }

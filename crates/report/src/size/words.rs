@@ -98,7 +98,8 @@ fn at_most(report: &SizeReport) -> Option<String> {
 fn costs(report: &SizeReport) -> Option<String> {
     let names = names(report, |policy| policy.outcome == Outcome::Never)?;
     Some(format!(
-        "Over the budget even with the whole footprint fast: {names}. What it costs itself exceeds the budget."
+        "Over the budget even with the whole footprint fast: {names}. Its own cost, or what the kernel reserves of \
+         the fast tier, exceeds the budget."
     ))
 }
 

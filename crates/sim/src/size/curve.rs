@@ -83,7 +83,7 @@ pub(super) fn knee(sizes: &[u64], values: &[f64], least: f64) -> Option<usize> {
 /// The 97.5 % quantile of Student's t for so many degrees of freedom: half the width of a 95 % interval.
 pub(super) fn student(freedom: usize) -> f64 {
     const QUANTILES: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
-    // Beyond ten, the first terms of its expansion around the normal distribution's 1.96 are exact to 0.002.
+    // Beyond ten, the first terms of its expansion around the normal distribution's 1.96 are exact to 0.003.
     let freedom = freedom.max(1);
     QUANTILES.get(freedom - 1).copied().unwrap_or_else(|| {
         let n = freedom as f64;
@@ -106,14 +106,16 @@ mod tests {
 
     #[test]
     fn crossings_are_interpolated_over_the_logarithm() {
-        assert_eq!(crossing(&[1, 4, 16], &[1.5, 1.3, 1.1], 1.2), Some(8.0));
+        let between = crossing(&[1, 4, 16], &[1.5, 1.3, 1.1], 1.2).expect("a crossing");
+        assert!((between - 8.0).abs() < 1e-9, "{between}");
         assert_eq!(crossing(&[1, 4, 16], &[1.5, 1.3, 1.1], 1.0), None);
         assert_eq!(crossing(&[1, 4, 16], &[1.5, 1.3, 1.1], 2.0), Some(1.0));
     }
 
     #[test]
     fn a_dip_before_a_rise_does_not_count() {
-        assert_eq!(crossing(&[1, 2, 4, 8], &[1.5, 1.0, 1.2, 1.0], 1.1), Some(4.0 * 2f64.sqrt()));
+        let last = crossing(&[1, 2, 4, 8], &[1.5, 1.0, 1.2, 1.0], 1.1).expect("a crossing");
+        assert!((last - 4.0 * 2f64.sqrt()).abs() < 1e-9, "{last}");
     }
 
     #[test]
@@ -126,7 +128,7 @@ mod tests {
 
     #[test]
     fn quantiles_go_on_beyond_their_table() {
-        assert!((student(30) - 2.042).abs() < 0.002 && (student(11) - 2.201).abs() < 0.002);
+        assert!((student(30) - 2.042).abs() < 0.003 && (student(11) - 2.201).abs() < 0.003);
         assert!((0..40).map(student).is_sorted_by(|one, other| one >= other));
     }
 

@@ -174,7 +174,7 @@ mod tests {
 
     #[test]
     fn one_group_is_the_whole() {
-        let whole = stream(&[(0, 0), (2, 1), (1, 2), (2, 0), (0, 255)], 3);
+        let whole = stream(&[(0, 0), (2, 1), (1, 2), (2, 0), (0, 4)], 3);
         let part = Groups::new(&whole, 1, 1).sample(&whole, 0);
         assert_eq!((part.accesses, part.pages), (whole.accesses, whole.pages));
     }

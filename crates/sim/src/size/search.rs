@@ -58,6 +58,11 @@ impl Search<'_> {
         self.stream.pages.len() as u64
     }
 
+    /// Whether sub-samples are less than the whole.
+    fn is_sampled(&self) -> bool {
+        self.experiment.one_in(self.stream) > 1
+    }
+
     fn bytes(&self, pages: u64) -> Bytes {
         Bytes(pages << self.stream.page_size.shift())
     }
@@ -109,7 +114,13 @@ impl Search<'_> {
             let slowdown = self.whole.slowdown(policy.0, &policy.1, Pages(size))?;
             (self.done)();
             let run = estimate.judge(size, slowdown, self.limit(), shift);
-            estimate.correct(size, slowdown);
+            if self.is_sampled() {
+                estimate.correct(size, slowdown);
+            } else {
+                // Sub-samples are the whole under other seeds: nothing is to be corrected, but one size more is known.
+                estimate.add(size, self.sample(policy, size)?);
+                estimate.correct(size, estimate.mean(size));
+            }
             let settled = run.meets && run.within;
             if !run.meets {
                 too_small = too_small.max(size);
