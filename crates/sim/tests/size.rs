@@ -13,7 +13,7 @@ const POLICIES: [&str; 4] = ["first-touch", "lru", "oracle", "belady"];
 /// Half of the accesses to a twentieth of the pages, the rest to all; half of them depend on the one before.
 fn skewed() -> Input {
     let mut random = numbers(5, 1 << 30);
-    let page = move |_| if random() % 2 == 0 { random() % (PAGES / 20) } else { random() % PAGES };
+    let page = move |_| if random().is_multiple_of(2) { random() % (PAGES / 20) } else { random() % PAGES };
     input(stream((0..300_000).map(page), PAGES, 60, 2))
 }
 
