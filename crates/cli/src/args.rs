@@ -24,6 +24,8 @@ pub(crate) enum Verb {
     Record(RecordArgs),
     /// Replay a trace or a workload under tiering policies on a modelled machine
     Simulate(SimulateArgs),
+    /// Find out how much fast memory a program needs to stay within a slowdown
+    Size(SizeArgs),
     /// List the policies, or explain one with its parameters
     Policies(NameArgs),
     /// List the machine profiles, or show one with the source of each number
@@ -104,20 +106,15 @@ impl From<PageSizeArg> for PageSize {
     }
 }
 
+/// What is replayed, on which machine, and how the answer is written: `simulate` and `size` alike.
 #[derive(Debug, Args)]
-pub(crate) struct SimulateArgs {
+pub(crate) struct ReplayArgs {
     /// The trace to replay: a directory written by `record`, or a Parquet file
     #[arg(value_name = "TRACE", conflicts_with = "workload", required_unless_present = "workload")]
     pub(crate) trace: Option<PathBuf>,
     /// The workload to run instead of a trace
     #[arg(short, long, value_name = "NAME")]
     pub(crate) workload: Option<String>,
-    /// Policies and bounds, separated by commas, or `all`
-    #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
-    pub(crate) policy: Vec<String>,
-    /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes (K, M, G)
-    #[arg(short, long, value_name = "LIST", default_value = "1:8", value_delimiter = ',')]
-    pub(crate) fast: Vec<String>,
     /// The machine: a profile's name or a TOML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = "freqtier-cxl1")]
     pub(crate) machine: String,
@@ -134,9 +131,6 @@ pub(crate) struct SimulateArgs {
     /// `auto` takes the paper's footprint over the run's, and for times the share of its threads too
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub(crate) scale: String,
-    /// Intervals that the timeline of each run is divided into
-    #[arg(long, value_name = "N", default_value_t = isotherm_sim::INTERVALS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
-    pub(crate) intervals: u32,
     /// Replay at most this many accesses (k, M, G)
     #[arg(long, value_name = "N", value_parser = isotherm_core::parse_count)]
     pub(crate) max_accesses: Option<u64>,
@@ -149,6 +143,39 @@ pub(crate) struct SimulateArgs {
     /// Print no progress
     #[arg(short, long)]
     pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SimulateArgs {
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
+    /// Policies and bounds, separated by commas, or `all`
+    #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes (K, M, G)
+    #[arg(short, long, value_name = "LIST", default_value = "1:8", value_delimiter = ',')]
+    pub(crate) fast: Vec<String>,
+    /// Intervals that the timeline of each run is divided into
+    #[arg(long, value_name = "N", default_value_t = isotherm_sim::INTERVALS as u32, value_parser = clap::value_parser!(u32).range(1..=10_000))]
+    pub(crate) intervals: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct SizeArgs {
+    #[command(flatten)]
+    pub(crate) replay: ReplayArgs,
+    /// Policies and bounds, separated by commas, or `all`; without it, a choice of both
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) policy: Vec<String>,
+    /// The slowdown allowed against all memory fast: a percentage or a number, such as 5% or 0.05
+    #[arg(short, long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
+    pub(crate) budget: String,
+    /// Sub-samples, from whose spread intervals come; where the input is small enough to be replayed whole, seeds
+    #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]
+    pub(crate) seeds: u32,
+    /// Accesses of a sub-sample: pages are left out until it has about so many (k, M, G)
+    #[arg(long, value_name = "N", default_value = "1M", value_parser = isotherm_core::parse_count)]
+    pub(crate) sample: u64,
 }
 
 #[derive(Debug, Args)]

@@ -21,6 +21,7 @@ fn main() -> ExitCode {
     let result = match cli.verb {
         Verb::Record(args) => commands::record::run(args),
         Verb::Simulate(args) => commands::simulate::run(&args),
+        Verb::Size(args) => commands::size::run(&args),
         Verb::Policies(args) => commands::policies::run(&args),
         Verb::Machines(args) => commands::machines::run(&args),
         Verb::Workloads(args) => commands::workloads::run(&args),

@@ -18,9 +18,11 @@
 mod facts;
 mod format;
 mod html;
+mod size;
 mod table;
 
 pub use html::{MAX_HTML_BYTES, html};
+pub use size::{size_html, size_json, size_table};
 pub use table::table;
 
 /// The whole report as one JSON object on one line, fields in the order of their declaration.

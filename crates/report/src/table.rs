@@ -40,28 +40,35 @@ pub fn table(report: &Report) -> String {
         text.push_str("no run\n");
         return text;
     }
-    let mut table = Table::new();
-    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
     text.push('\n');
-    table.set_header(HEADER);
-    for run in &report.runs {
-        table.add_row(row(run));
-    }
-    for (index, column) in table.column_iter_mut().enumerate() {
-        column.set_padding((0, 1));
-        if index >= 2 {
-            column.set_cell_alignment(CellAlignment::Right);
-        }
-    }
-    for line in table.to_string().lines() {
-        // Writing to a string does not fail.
-        let _ = writeln!(text, "{}", line.trim_end());
-    }
+    text.push_str(&aligned(&HEADER, report.runs.iter().map(row), 2));
     text.push('\n');
     for note in facts::answer(report).into_iter().chain(facts::notes(report)) {
         text.push_str(&wrapped(&note));
     }
     text
+}
+
+/// Rows under a header, from column `numbers` on to the right.
+pub(crate) fn aligned<R: Into<comfy_table::Row>>(
+    header: &[&str],
+    rows: impl Iterator<Item = R>,
+    numbers: usize,
+) -> String {
+    let mut table = Table::new();
+    table.load_style(STYLE).set_content_arrangement(ContentArrangement::Disabled);
+    table.set_header(header);
+    rows.for_each(|row| {
+        table.add_row(row);
+    });
+    for (index, column) in table.column_iter_mut().enumerate() {
+        column.set_padding((0, 1));
+        if index >= numbers {
+            column.set_cell_alignment(CellAlignment::Right);
+        }
+    }
+    // Padding to the right of the last column is nobody's.
+    table.to_string().lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
 fn head(report: &Report) -> String {
@@ -81,6 +88,11 @@ fn head(report: &Report) -> String {
         ("machine", format!("{}: {}", report.machine.name, report.machine.title)),
         ("scale, seed", format!("{} (times {}), {}", input.scale, input.time_scale, input.seed)),
     ];
+    named(&lines)
+}
+
+/// Names and values in two columns.
+pub(crate) fn named(lines: &[(&str, String)]) -> String {
     lines.iter().fold(String::new(), |mut text, (name, value)| {
         let _ = writeln!(text, "{name:<12} {value}");
         text
@@ -121,7 +133,7 @@ fn fast_tier(asked: &str, bytes: Bytes) -> String {
 }
 
 /// The note in lines of at most [`WIDTH`] columns, the first with a dash before it.
-fn wrapped(note: &str) -> String {
+pub(crate) fn wrapped(note: &str) -> String {
     let mut lines = String::from("-");
     let mut width = 1;
     for word in note.split_whitespace() {

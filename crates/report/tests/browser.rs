@@ -7,14 +7,19 @@ mod support;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use isotherm_report::html;
+use isotherm_report::{html, size_html};
 use isotherm_sim::{Heatmap, Report};
 
 /// What the browser made of a page: its document after the scripts have run.
 fn loaded(report: &Report, dark: bool) -> String {
+    opened(&html(report), dark)
+}
+
+/// The same of any page.
+fn opened(html: &str, dark: bool) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let page = folder.path().join("report.html");
-    std::fs::write(&page, html(report)).expect("the page can be written");
+    std::fs::write(&page, html).expect("the page can be written");
     let browser = std::env::var("ISOTHERM_CHROMIUM").unwrap_or_else(|_| "chromium".into());
     let quiet = [
         "--headless",
@@ -97,6 +102,15 @@ fn every_picture_draws_in_light_and_in_dark() {
         assert_eq!(names, expected);
         assert_eq!(pictures["heatmap"].1, 128 * 64);
         assert_eq!(pictures["hits-over-time"].1, 100 * 4, "three policies and the oracle");
+    }
+}
+
+#[test]
+fn a_sizing_draws_in_light_and_in_dark() {
+    let page = size_html(&support::sized::sizing(0.3));
+    for dark in [false, true] {
+        let pictures = assert_all_drawn(&opened(&page, dark));
+        assert!(pictures["size"].1 > 4 * 13, "four curves: {} points", pictures["size"].1);
     }
 }
 

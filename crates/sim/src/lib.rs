@@ -12,9 +12,11 @@ mod host;
 mod machine;
 mod placement;
 mod profile;
+mod replay;
 mod result;
 mod sampler;
 mod simulate;
+mod size;
 mod stream;
 mod summary;
 mod thread_model;
@@ -27,5 +29,9 @@ pub use result::{
     RunResult,
 };
 pub use simulate::{Experiment, INTERVALS, Input, SimulateError, simulate};
+pub use size::{
+    FullRun, Knee, Outcome, Point, PolicySize, Recommended, Sampling, SizeExperiment, SizeReport, SizedInput,
+    size,
+};
 pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;

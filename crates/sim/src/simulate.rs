@@ -4,17 +4,15 @@ use std::collections::BTreeMap;
 use std::time::Instant;
 
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Allocation, Bytes, EngineError, Nanos, Pages, Policy};
-use isotherm_policies::{Bound, BuildError, Entry, Kind, Setup};
+use isotherm_core::{Bytes, EngineError, Nanos, Pages, Policy};
+use isotherm_policies::{Bound, BuildError, Entry, Kind};
 use rayon::prelude::*;
 
 use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::fast_size::FastSize;
-use crate::host::SimHost;
-use crate::machine::{IntervalCount, Machine};
-use crate::placement::{Locator, PageTable};
+use crate::machine::IntervalCount;
+use crate::replay::{self, Finished, Replay};
 use crate::result::{InputSummary, Interval, Report, RunResult};
-use crate::sampler::Sampler;
 use crate::stream::Stream;
 use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
 use crate::{MachineSummary, Profile};
@@ -24,9 +22,6 @@ pub const INTERVALS: usize = 100;
 /// The oracle's horizon: so many accesses a page on average, rounded up to whole intervals of the timeline. In a shorter
 /// one it would fetch pages for a single access each, which nobody who moves pages can.
 const ORACLE_ACCESSES_PER_PAGE: usize = 10;
-
-/// Samples that the ring holds at any scale: the program runs in blocks, and a block's samples must fit.
-const SMALLEST_RING: u64 = 1024;
 
 /// Why a simulation could not run.
 #[derive(Debug, thiserror::Error)]
@@ -98,7 +93,7 @@ pub struct Experiment<'a> {
 struct Shared<'a> {
     input: &'a Input,
     experiment: &'a Experiment<'a>,
-    interval_length: usize,
+    replay: Replay<'a>,
     ranks: IntervalRanks,
     load_ranks: IntervalRanks,
     next_uses: Vec<u32>,
@@ -120,25 +115,26 @@ pub fn simulate(
     experiment: &Experiment<'_>,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
-    let tiers = experiment.profile.tiers.len();
-    match tiers {
-        0 | 1 => return Err(SimulateError::OneTier(experiment.profile.name.clone())),
-        2..=crate::thread_model::MAX_TIERS => {}
-        _ => return Err(SimulateError::ManyTiers(experiment.profile.name.clone())),
-    }
+    replay::check(experiment.profile)?;
     let stream = &input.stream;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
     let interval_length = stream.accesses.len().div_ceil(experiment.intervals.max(1)).max(1);
     let mut shared = Shared {
         input,
         experiment,
-        interval_length,
+        replay: Replay {
+            stream,
+            profile: experiment.profile,
+            seed: experiment.seed,
+            scale: experiment.scale,
+            interval_length,
+        },
         ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length), false),
         load_ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length), true),
         next_uses: next_uses(stream),
         all_fast: Nanos(1),
     };
-    shared.all_fast = shared.run_bound(shared.fixed(true)).end;
+    shared.all_fast = shared.replay.fixed(true).end;
     let sized = |(size, &fast)| Sized {
         size,
         fast,
@@ -166,32 +162,9 @@ pub fn simulate(
 }
 
 /// The length of the oracle's intervals: whole intervals of the timeline.
-fn oracle_length(stream: &Stream, interval_length: usize) -> usize {
+pub(crate) fn oracle_length(stream: &Stream, interval_length: usize) -> usize {
     let wanted = (ORACLE_ACCESSES_PER_PAGE * stream.pages.len()).min(stream.accesses.len());
     wanted.div_ceil(interval_length).max(1) * interval_length
-}
-
-/// The machine after a run, in numbers.
-struct Finished {
-    end: Nanos,
-    intervals: Vec<IntervalCount>,
-    stall: Vec<Nanos>,
-    bytes: Vec<Bytes>,
-    charges: crate::Charges,
-}
-
-impl Finished {
-    fn of<L: Locator>(machine: &Machine<'_, L>) -> Self {
-        let mut counters = isotherm_core::Counters::default();
-        machine.counters(&mut counters);
-        Self {
-            end: machine.now(),
-            intervals: machine.intervals.clone(),
-            stall: counters.tiers.iter().map(|tier| tier.stall).collect(),
-            bytes: counters.tiers.iter().map(|tier| tier.bytes_read + tier.bytes_written).collect(),
-            charges: machine.charges,
-        }
-    }
 }
 
 /// A ratio over the whole run and over its last quarter.
@@ -208,38 +181,6 @@ fn ratios(
 }
 
 impl Shared<'_> {
-    fn machine<L: Locator>(&self, locator: L) -> Machine<'_, L> {
-        let Experiment { profile, seed, scale, .. } = self.experiment;
-        // The ring, too, holds samples that stand for the whole footprint.
-        let ring = ((profile.costs.ring_samples as f64 / scale.footprint) as u64).max(SMALLEST_RING);
-        Machine::new(&self.input.stream, profile, locator, self.interval_length, Sampler::new(ring, *seed))
-    }
-
-    /// The sizes of the tiers: the fast one as asked, the last as large as needed, those between as the profile says.
-    fn capacities(&self, fast: u64) -> Vec<u64> {
-        let pages = self.input.stream.pages.len() as u64;
-        let shift = self.input.stream.page_size.shift();
-        let tiers = &self.experiment.profile.tiers;
-        let between =
-            tiers[1..tiers.len() - 1].iter().map(|tier| tier.capacity.map_or(fast, |size| size.0 >> shift));
-        std::iter::once(fast).chain(between).chain([pages]).collect()
-    }
-
-    /// A page table that holds everything in the first or in the last tier.
-    fn fixed(&self, fast: bool) -> PageTable {
-        let pages = self.input.stream.pages.len();
-        let tiers = self.experiment.profile.tiers.len();
-        let mut capacity = vec![0; tiers];
-        capacity[if fast { 0 } else { tiers - 1 }] = pages as u64 + 1;
-        PageTable::new(pages, capacity, 0.0, Allocation::FastFirst)
-    }
-
-    fn run_bound<L: Locator>(&self, locator: L) -> Finished {
-        let mut machine = self.machine(locator);
-        while machine.run_block() {}
-        Finished::of(&machine)
-    }
-
     fn run(
         &self,
         sized: &Sized<'_>,
@@ -250,16 +191,18 @@ impl Shared<'_> {
         let mut parameters = parameters.clone();
         parameters.scale(self.experiment.scale);
         let mut result = match entry.kind {
-            Kind::Policy(build) => self.run_policy(sized, entry, build(&parameters, &self.setup(sized))?)?,
+            Kind::Policy(build) => {
+                self.run_policy(sized, entry, build(&parameters, &self.replay.setup(sized.fast))?)?
+            }
             Kind::Bound(bound) => {
                 let finished = match bound {
-                    Bound::AllFast => self.run_bound(self.fixed(true)),
-                    Bound::AllSlow => self.run_bound(self.fixed(false)),
+                    Bound::AllFast => self.replay.fixed(true),
+                    Bound::AllSlow => self.replay.fixed(false),
                     Bound::Oracle => {
                         let pages = self.input.stream.pages.len();
-                        self.run_bound(OraclePlacement::new(&self.ranks, pages, sized.fast))
+                        self.replay.bound(OraclePlacement::new(&self.ranks, pages, sized.fast))
                     }
-                    Bound::Belady => self.run_bound(&sized.belady),
+                    Bound::Belady => self.replay.bound(&sized.belady),
                 };
                 self.result(sized, entry, &finished)
             }
@@ -269,37 +212,20 @@ impl Shared<'_> {
         Ok(result)
     }
 
-    fn setup(&self, sized: &Sized<'_>) -> Setup {
-        Setup {
-            pages: self.input.stream.pages.len(),
-            fast: sized.fast,
-            page_size: self.input.stream.page_size,
-            tiers: self.experiment.profile.tiers.len(),
-            seed: self.experiment.seed,
-        }
-    }
-
     fn run_policy(
         &self,
         sized: &Sized<'_>,
         entry: &Entry,
         mut policy: Box<dyn Policy>,
     ) -> Result<RunResult, SimulateError> {
-        let stream = &self.input.stream;
-        let reserve = self.experiment.profile.costs.reserve;
-        let table =
-            PageTable::new(stream.pages.len(), self.capacities(sized.fast.0), reserve, policy.allocation());
-        let carrier = policy.carrier();
-        let mut host = SimHost::new(self.machine(table), self.experiment.profile, stream.page_size, carrier);
-        let statistics = isotherm_core::run(&mut host, policy.as_mut(), |host, policy| {
-            host.note_gauges(|gauges| policy.gauges(gauges));
-        })?;
+        let page_size = self.input.stream.page_size;
+        let (host, statistics) = self.replay.policy(sized.fast, policy.as_mut())?;
         let mut result = self.result(sized, entry, &Finished::of(&host.machine));
         result.promotions = host.migrations.promotions;
         result.demotions = host.migrations.demotions;
         result.failed_moves = host.migrations.failed;
         result.bytes_moved = host.migrations.bytes;
-        result.shadow_bytes = Bytes(host.machine.locator.most_shadows().0 << stream.page_size.shift());
+        result.shadow_bytes = Bytes(host.machine.locator.most_shadows().0 << page_size.shift());
         result.hint_faults = statistics.faults;
         result.samples = statistics.samples;
         result.samples_lost = statistics.lost;

@@ -5,6 +5,7 @@ pub(crate) mod machines;
 pub(crate) mod policies;
 pub(crate) mod record;
 pub(crate) mod simulate;
+pub(crate) mod size;
 pub(crate) mod trace;
 pub(crate) mod workloads;
 
@@ -14,6 +15,7 @@ use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
 use isotherm_core::parameters::{Spec, Value};
 
+use crate::args::ReplayArgs;
 use crate::failure::Failure;
 
 /// Prints to standard output; a closed pipe (`| head`) ends quietly.
@@ -24,6 +26,19 @@ pub(crate) fn print(text: &str) -> Result<(), Failure> {
             Err(Failure::failed(format!("standard output: {error}")))
         }
         _ => Ok(()),
+    }
+}
+
+/// Writes the HTML report where one is asked for.
+pub(crate) fn write_report(args: &ReplayArgs, html: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(path) = &args.report else { return Ok(()) };
+    std::fs::write(path, html()).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+}
+
+/// Says where the HTML report is.
+pub(crate) fn name_report(args: &ReplayArgs) {
+    if let (Some(path), false) = (&args.report, args.quiet) {
+        eprintln!("report: {}", path.display());
     }
 }
 

@@ -4,7 +4,7 @@ use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_policies::Entry;
 use isotherm_sim::{Experiment, FastSize, Profile, simulate};
 
-use crate::args::SimulateArgs;
+use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;
 use crate::failure::Failure;
 use crate::input::{self, Loaded};
@@ -13,44 +13,38 @@ use crate::{commands, progress};
 
 /// Runs the verb.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
-    let mut settings = settings::parse(&args.set)?;
+    let mut settings = settings::parse(&args.replay.set)?;
     let policies = select_policies(&args.policy, &mut settings)?;
     let sizes = args.fast.iter().map(|text| FastSize::parse(text)).collect::<Result<Vec<_>, _>>();
     let sizes = sizes.map_err(Failure::usage)?;
-    let mut profile = load_profile(&args.machine)?;
+    let mut profile = load_profile(&args.replay.machine)?;
     set_machine(&mut profile, &mut settings)?;
-    let loaded = load(args, &mut settings)?;
-    let scale = parse_scale(&args.scale, loaded.scale)?;
-    let bar = progress::bar((policies.len() * sizes.len()) as u64, "simulating", args.quiet);
+    let loaded = load(&args.replay, &mut settings)?;
+    let scale = parse_scale(&args.replay.scale, loaded.scale)?;
+    let bar = progress::bar((policies.len() * sizes.len()) as u64, "simulating", args.replay.quiet);
     let experiment = Experiment {
         policies,
         sizes,
         machine: profile.summary(),
         profile: &profile,
-        seed: args.seed,
+        seed: args.replay.seed,
         scale,
         intervals: args.intervals as usize,
         version: env!("CARGO_PKG_VERSION"),
     };
     let report = simulate(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
     bar.finish_and_clear();
-    if let Some(path) = &args.report {
-        let html = isotherm_report::html(&report);
-        std::fs::write(path, html)
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
-    }
-    if args.json {
+    commands::write_report(&args.replay, || isotherm_report::html(&report))?;
+    if args.replay.json {
         return commands::print(&format!("{}\n", isotherm_report::json(&report)));
     }
     commands::print(&isotherm_report::table(&report))?;
-    if let (Some(path), false) = (&args.report, args.quiet) {
-        eprintln!("report: {}", path.display());
-    }
+    commands::name_report(&args.replay);
     Ok(())
 }
 
 /// The policies of the run, each with its settings.
-fn select_policies(
+pub(crate) fn select_policies(
     names: &[String],
     settings: &mut Vec<Setting<'_>>,
 ) -> Result<Vec<(&'static Entry, Parameters)>, Failure> {
@@ -74,7 +68,8 @@ fn select_policies(
     selected.into_iter().map(with_settings).collect()
 }
 
-fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>) -> Result<(), Failure> {
+/// Applies what is set of the machine, and checks it.
+pub(crate) fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>) -> Result<(), Failure> {
     let name = profile.name.clone();
     let ours = |setting: &Setting<'_>| setting.group == "machine" || setting.group == name;
     for setting in settings.iter().filter(|setting| ours(setting)) {
@@ -84,7 +79,8 @@ fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>) -> Result
     profile.check().map_err(Failure::usage)
 }
 
-fn load(args: &SimulateArgs, settings: &mut Vec<Setting<'_>>) -> Result<Loaded, Failure> {
+/// Loads what is replayed; every setting must have been taken by then.
+pub(crate) fn load(args: &ReplayArgs, settings: &mut Vec<Setting<'_>>) -> Result<Loaded, Failure> {
     let page_size = args.page_size.into();
     let limit = args.max_accesses.unwrap_or(u64::MAX);
     match (&args.workload, &args.trace) {
@@ -99,11 +95,12 @@ fn load(args: &SimulateArgs, settings: &mut Vec<Setting<'_>>) -> Result<Loaded, 
             settings::finish(settings)?;
             input::load_trace(path, page_size, limit, args.quiet)
         }
-        (None, None) => Err(Failure::usage("simulate: expected a trace or --workload NAME")),
+        (None, None) => Err(Failure::usage("expected a trace or --workload NAME")),
     }
 }
 
-fn parse_scale(text: &str, automatic: Scale) -> Result<Scale, Failure> {
+/// Reads `--scale`.
+pub(crate) fn parse_scale(text: &str, automatic: Scale) -> Result<Scale, Failure> {
     if text == "auto" {
         return Ok(automatic);
     }

@@ -6,5 +6,6 @@ mod golden;
 mod listings;
 mod record;
 mod simulate;
+mod size;
 mod support;
 mod traces;

@@ -6,6 +6,8 @@ mod tables;
 
 use isotherm_sim::Report;
 
+pub(crate) use tables::table;
+
 use crate::facts;
 use crate::format::{count, shortened};
 
@@ -13,11 +15,11 @@ use crate::format::{count, shortened};
 pub const MAX_HTML_BYTES: usize = 5_000_000;
 
 /// Text from outside is cut to this many characters.
-const MAX_TEXT: usize = 200;
+pub(crate) const MAX_TEXT: usize = 200;
 
 const PAGE: &str = include_str!("../../assets/page.html");
-const STYLE: &str = include_str!("../../assets/page.css");
-const CHARTING_LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/chart.js"));
+pub(crate) const STYLE: &str = include_str!("../../assets/page.css");
+pub(crate) const CHARTING_LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/chart.js"));
 const SCRIPTS: [&str; 7] = [
     include_str!("../../assets/theme.js"),
     include_str!("../../assets/charts.js"),
@@ -72,7 +74,7 @@ fn head(report: &Report) -> String {
 }
 
 /// Puts each part where the template names it as `{{name}}`, in one pass: a part's own text is never looked into.
-fn fill(template: &str, parts: &[(&str, String)]) -> String {
+pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut page =
         String::with_capacity(template.len() + parts.iter().map(|(_, part)| part.len()).sum::<usize>());
     let mut rest = template;
@@ -89,7 +91,7 @@ fn fill(template: &str, parts: &[(&str, String)]) -> String {
 }
 
 /// Text as HTML, inside elements and quoted attributes.
-fn escape(text: &str) -> String {
+pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
         match letter {
@@ -105,12 +107,12 @@ fn escape(text: &str) -> String {
 }
 
 /// A sentence as HTML; no line breaks between a number and its percent sign.
-fn prose(sentence: &str) -> String {
+pub(crate) fn prose(sentence: &str) -> String {
     escape(sentence).replace(" %", "&nbsp;%")
 }
 
 /// JSON that cannot end or comment out the script element around it. `<` occurs in JSON only inside strings.
-fn script_safe(json: &str) -> String {
+pub(crate) fn script_safe(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 

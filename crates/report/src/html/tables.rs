@@ -119,7 +119,7 @@ pub(super) fn provenance(report: &Report) -> String {
 }
 
 /// A table that scrolls sideways by itself where the page is narrow.
-fn table<R: AsRef<[String]>>(header: &[&str], rows: impl Iterator<Item = R>) -> String {
+pub(crate) fn table<R: AsRef<[String]>>(header: &[&str], rows: impl Iterator<Item = R>) -> String {
     let cells = |row: R| -> String {
         row.as_ref().iter().map(|cell| format!("<td>{}</td>", escape(&shortened(cell, MAX_TEXT)))).collect()
     };

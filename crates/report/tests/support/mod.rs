@@ -1,6 +1,11 @@
 //! Defines a made-up report of realistic shape for tests and for looking at the page: seven policies, three sizes, a
 //! skewed and moving hot set. Deterministic. Its numbers are no result of anything.
 
+#![allow(dead_code, unreachable_pub)] // each test binary uses its part
+
+pub mod sized;
+pub mod validator;
+
 use std::collections::BTreeMap;
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};

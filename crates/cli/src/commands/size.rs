@@ -1,0 +1,88 @@
+//! `isotherm size`: how much fast memory a program needs.
+
+use isotherm_sim::{SizeExperiment, size};
+
+use crate::args::SizeArgs;
+use crate::commands::machines::load_profile;
+use crate::commands::simulate::{load, parse_scale, select_policies, set_machine};
+use crate::failure::Failure;
+use crate::{commands, progress, settings};
+
+/// What is sized without `--policy`, as far as it exists: what an operator can have, one of each kind, and the limits.
+const DEFAULT: [&str; 8] =
+    ["first-touch", "lru", "tpp", "memtis", "freqtier", "hybridtier", "oracle", "belady"];
+
+/// A budget beyond this is a mistake: the slowest memory costs less.
+const LARGEST_BUDGET: f64 = 100.0;
+
+/// Runs the verb.
+pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
+    let budget = parse_budget(&args.budget)?;
+    let mut settings = settings::parse(&args.replay.set)?;
+    let policies = select_policies(&names(args), &mut settings)?;
+    let mut profile = load_profile(&args.replay.machine)?;
+    set_machine(&mut profile, &mut settings)?;
+    let loaded = load(&args.replay, &mut settings)?;
+    let experiment = SizeExperiment {
+        policies,
+        machine: profile.summary(),
+        profile: &profile,
+        budget,
+        seed: args.replay.seed,
+        seeds: args.seeds,
+        sample_accesses: args.sample,
+        scale: parse_scale(&args.replay.scale, loaded.scale)?,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let bar = progress::bar(experiment.replays(), "sizing", args.replay.quiet);
+    let report = size(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
+    bar.finish_and_clear();
+    commands::write_report(&args.replay, || isotherm_report::size_html(&report))?;
+    if args.replay.json {
+        return commands::print(&format!("{}\n", isotherm_report::size_json(&report)));
+    }
+    commands::print(&isotherm_report::size_table(&report))?;
+    commands::name_report(&args.replay);
+    Ok(())
+}
+
+fn names(args: &SizeArgs) -> Vec<String> {
+    if !args.policy.is_empty() {
+        return args.policy.clone();
+    }
+    let exists = |name: &&&str| isotherm_policies::ALL.iter().any(|entry| entry.name == **name);
+    DEFAULT.iter().filter(exists).map(|&name| name.to_owned()).collect()
+}
+
+/// Reads `5%` or `0.05`.
+fn parse_budget(text: &str) -> Result<f64, Failure> {
+    let trimmed = text.trim();
+    let (number, unit) =
+        trimmed.strip_suffix('%').map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
+    let budget = number.parse::<f64>().ok().map(|number| number / unit);
+    budget.filter(|budget| (0.0..=LARGEST_BUDGET).contains(budget)).ok_or_else(|| {
+        Failure::Usage(format!(
+            "--budget {text}: expected a percentage or a number from 0 to 100, such as 5% or 0.05"
+        ))
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn budgets_are_percentages_or_numbers() {
+        let budget = |text| parse_budget(text).ok();
+        assert_eq!((budget("5%"), budget("0.05"), budget(" 7.5 % ")), (Some(0.05), Some(0.05), Some(0.075)));
+        for text in ["", "-1", "-5%", "NaN", "inf", "five", "%", "5%%", "1e3"] {
+            assert_eq!(budget(text), None, "{text}");
+        }
+    }
+
+    #[test]
+    fn the_default_policies_exist() {
+        let found = DEFAULT.iter().filter(|name| isotherm_policies::find(name).is_ok()).count();
+        assert!(found >= 5, "{found}");
+    }
+}

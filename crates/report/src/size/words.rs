@@ -1,0 +1,111 @@
+//! Defines what a sizing says in words.
+
+use isotherm_sim::{Outcome, PolicySize, SizeReport};
+
+use super::cost;
+use crate::format::{count, list, percent};
+
+/// The answer in one sentence.
+pub(super) fn answer(report: &SizeReport) -> String {
+    let input = &report.input;
+    let (name, budget) = (file_name(&input.name), percent(report.budget));
+    if report.all_slow <= 1.0 + report.budget {
+        return format!(
+            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in slow memory it \
+             loses {}.",
+            input.footprint_bytes,
+            cost(report.all_slow)
+        );
+    }
+    let best = report.policies.iter().find(|policy| Some(&policy.policy) == report.best.as_ref());
+    let Some((best, size)) = best.and_then(|best| best.recommended.as_ref().map(|size| (best, size))) else {
+        return format!(
+            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of its {} are DRAM \
+             and no policy runs.",
+            input.footprint_bytes
+        );
+    };
+    let share = size.fast_bytes.0 as f64 / input.footprint_bytes.0.max(1) as f64;
+    format!(
+        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} \
+         and saves {}.",
+        size.fast_bytes,
+        percent(share),
+        input.footprint_bytes,
+        best.policy,
+        if size.slowdown > 1.0005 { cost(size.slowdown) } else { "nothing".into() },
+        size.saved_bytes
+    )
+}
+
+/// A trace's name without its folders.
+fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// How the input was thinned out.
+pub(super) fn sampling(report: &SizeReport) -> String {
+    let sampling = &report.sampling;
+    let number = sampling.accesses.len();
+    if sampling.one_in == 1 {
+        return format!("none: {number} seeds over the whole input");
+    }
+    let mean = sampling.accesses.iter().sum::<u64>() / (number as u64).max(1);
+    format!("{number} of one page in {}, about {} accesses each", sampling.one_in, count(mean))
+}
+
+/// What a reader must know to read the numbers right.
+pub(super) fn notes(report: &SizeReport) -> Vec<String> {
+    let notes = [verified, at_most, costs, unverified];
+    notes.iter().filter_map(|note| note(report)).collect()
+}
+
+fn names(report: &SizeReport, which: impl Fn(&PolicySize) -> bool) -> Option<String> {
+    let names: Vec<String> =
+        report.policies.iter().filter(|policy| which(policy)).map(|policy| policy.policy.clone()).collect();
+    (!names.is_empty()).then(|| list(&names))
+}
+
+fn verified(report: &SizeReport) -> Option<String> {
+    let describe = |policy: &PolicySize| {
+        let size = policy.recommended.as_ref()?;
+        let run = policy.full.iter().find(|run| run.fast_bytes == size.fast_bytes)?;
+        let place = if run.within { "" } else { ", outside of it" };
+        let expected = format!("{} to {} expected{place}", cost(run.low), cost(run.high));
+        Some(format!("{} {} ({expected}; {} full)", policy.policy, cost(run.slowdown), policy.full.len()))
+    };
+    let runs: Vec<String> = report.policies.iter().filter_map(describe).collect();
+    let error = report.policies.iter().filter_map(|policy| policy.error).reduce(f64::max)?;
+    (!runs.is_empty()).then(|| {
+        format!(
+            "Simulated in full at the recommended size: {}. Over all full simulations, what the sub-samples said before \
+             them was off by at most {} of all-DRAM time.",
+            list(&runs),
+            percent(error)
+        )
+    })
+}
+
+fn at_most(report: &SizeReport) -> Option<String> {
+    let smallest = |policy: &PolicySize| {
+        let least = policy.curve.first().map(|point| point.fast_bytes);
+        policy.recommended.as_ref().is_some_and(|size| Some(size.fast_bytes) == least)
+    };
+    let names = names(report, smallest)?;
+    Some(format!("1/64 of the footprint, the smallest size tried, suffices: {names}. Less may do."))
+}
+
+fn costs(report: &SizeReport) -> Option<String> {
+    let names = names(report, |policy| policy.outcome == Outcome::Never)?;
+    Some(format!(
+        "Over the budget even with the whole footprint fast: {names}. Its own cost, or what the kernel reserves of \
+         the fast tier, exceeds the budget."
+    ))
+}
+
+fn unverified(report: &SizeReport) -> Option<String> {
+    let names = names(report, |policy| {
+        policy.outcome == Outcome::Estimated || policy.outcome == Outcome::Unconfirmed
+    })?;
+    Some(format!("Not confirmed by a full simulation, from sub-samples only: {names}."))
+}

@@ -1,0 +1,194 @@
+//! Defines sub-samples of a stream: one page in so many, with all of its accesses.
+//!
+//! Sampling pages, not accesses, keeps what placement depends on: which page is used how often and when (spatial
+//! sampling, as in SHARDS, Waldspurger et al., FAST 2015, section 3). SHARDS takes pages whose hash is below a limit and
+//! must correct for the few hot pages that a sub-sample happens to have or to lack. Here the whole stream is in memory,
+//! so pages are ranked by their accesses, and of each `one_in` neighbours in that order every group gets one, by lot.
+//! All groups thus have nearly the same distribution of accesses over pages, and no page in common.
+//!
+//! A group is a smaller program, not a thinner one: each access keeps the instructions before it, so that misses are as
+//! dense as in the whole, and what fell between two of them is gone together with its time. An access that depended on
+//! one that is left out depends on that one's own parent instead: a chain stays a chain.
+
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+use crate::stream::{Access, Stream};
+use crate::summary::page_counts;
+
+/// How far back a dependence can reach: it has 8 bits.
+const REACH: usize = 256;
+/// No access.
+const NONE: u32 = u32::MAX;
+
+/// The pages of a stream, dealt into groups alike.
+pub(crate) struct Groups {
+    group: Vec<u32>,
+    count: u32,
+}
+
+impl Groups {
+    /// Deals the stream's pages into `count` groups.
+    pub(crate) fn new(stream: &Stream, count: u32, seed: u64) -> Self {
+        let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
+        let counts = page_counts(stream);
+        let mut ranked: Vec<u32> = (0..counts.len() as u32).collect();
+        // Pages with equally many accesses come in random order, not by address.
+        ranked.shuffle(&mut random);
+        ranked.sort_by_key(|&page| std::cmp::Reverse(counts[page as usize]));
+        let mut group = vec![0; counts.len()];
+        let mut lots: Vec<u32> = (0..count).collect();
+        for neighbours in ranked.chunks(count as usize) {
+            lots.shuffle(&mut random);
+            neighbours.iter().zip(&lots).for_each(|(&page, &lot)| group[page as usize] = lot);
+        }
+        Self { group, count }
+    }
+
+    /// The accesses to the pages of one group, in order; nothing for a group that no page is in.
+    pub(crate) fn sample(&self, stream: &Stream, group: u32) -> Stream {
+        let kept = |page: usize| self.group[page] == group;
+        let mut dense = vec![NONE; stream.pages.len()];
+        let mut pages = Vec::with_capacity(stream.pages.len() / self.count as usize + 1);
+        for (page, &address) in stream.pages.iter().enumerate().filter(|&(page, _)| kept(page)) {
+            dense[page] = pages.len() as u32;
+            pages.push(address);
+        }
+        let mut threads: Vec<Ancestry> = (0..stream.threads).map(|_| Ancestry::default()).collect();
+        let keep = |access: &Access| {
+            let page = dense[access.page as usize];
+            let thread = &mut threads[usize::from(access.thread)];
+            let dependence = thread.next(access.dependence, page != NONE);
+            (page != NONE).then_some(Access { page, dependence, ..*access })
+        };
+        let accesses = stream.accesses.iter().filter_map(keep).collect();
+        Stream { accesses, pages, threads: stream.threads, page_size: stream.page_size }
+    }
+}
+
+/// Which kept access each of a thread's last accesses stands for.
+struct Ancestry {
+    /// The number among the kept ones of each access itself or, if it was left out, of its nearest kept ancestor.
+    kept: [u32; REACH],
+    seen: usize,
+    count: u32,
+}
+
+impl Default for Ancestry {
+    fn default() -> Self {
+        Self { kept: [NONE; REACH], seen: 0, count: 0 }
+    }
+}
+
+impl Ancestry {
+    /// Takes the next access and returns the distance to what it depends on in the sub-sample; 0 for nothing.
+    fn next(&mut self, dependence: u8, keep: bool) -> u8 {
+        let distance = usize::from(dependence);
+        let parent = if distance == 0 || distance > self.seen {
+            NONE
+        } else {
+            self.kept[(self.seen - distance) % REACH]
+        };
+        self.kept[self.seen % REACH] = if keep { self.count } else { parent };
+        self.seen += 1;
+        let shortened = if parent == NONE { 0 } else { u8::try_from(self.count - parent).unwrap_or(0) };
+        self.count += u32::from(keep);
+        shortened
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// Accesses of one thread as `(page, dependence)`.
+    fn stream(accesses: &[(u32, u8)], pages: u32) -> Stream {
+        let access = |&(page, dependence)| Access { page, instructions: 7, thread: 0, dependence, store: 0 };
+        Stream {
+            accesses: accesses.iter().map(access).collect(),
+            pages: (0..u64::from(pages)).map(|page| (0, page << 12)).collect(),
+            threads: 1,
+            ..Stream::default()
+        }
+    }
+
+    /// Which page of the whole each access of a sub-sample goes to.
+    fn originals(whole: &Stream, part: &Stream) -> Vec<u32> {
+        let number = |page: u32| {
+            let address = part.pages[page as usize];
+            whole.pages.binary_search(&address).expect("a page of the whole") as u32
+        };
+        part.accesses.iter().map(|access| number(access.page)).collect()
+    }
+
+    proptest! {
+        #![proptest_config(ProptestConfig::with_cases(64))]
+        #[test]
+        fn groups_share_no_page_and_hold_every_access_of_theirs_in_order(
+            pages in prop::collection::vec(0u32..40, 1..300),
+            count in 1u32..8,
+            seed: u64,
+        ) {
+            let accesses: Vec<_> = pages.iter().map(|&page| (page, 0)).collect();
+            let whole = stream(&accesses, 40);
+            let groups = Groups::new(&whole, count, seed);
+            let mut taken = vec![false; 40];
+            for group in 0..count {
+                let part = groups.sample(&whole, group);
+                let mut mine = [false; 40];
+                for &address in &part.pages {
+                    let page = whole.pages.binary_search(&address).expect("a page of the whole");
+                    prop_assert!(!std::mem::replace(&mut taken[page], true), "page {} is in two groups", page);
+                    mine[page] = true;
+                }
+                let expected: Vec<u32> = pages.iter().copied().filter(|&page| mine[page as usize]).collect();
+                prop_assert_eq!(originals(&whole, &part), expected);
+            }
+            prop_assert!(taken.iter().all(|&taken| taken), "every page is in a group");
+        }
+    }
+
+    #[test]
+    fn a_group_has_one_page_in_so_many_whether_hot_or_cold() {
+        // Page n has 2^(n / 8) accesses: eight pages of each heat.
+        let accesses: Vec<_> =
+            (0..64u32).flat_map(|page| std::iter::repeat_n((page, 0), 1 << (page / 8))).collect();
+        let whole = stream(&accesses, 64);
+        let groups = Groups::new(&whole, 8, 3);
+        for group in 0..8 {
+            let part = groups.sample(&whole, group);
+            assert_eq!((part.pages.len(), part.accesses.len()), (8, 255));
+        }
+    }
+
+    #[test]
+    fn the_seed_decides_which_pages() {
+        let accesses: Vec<_> = (0..1000).map(|page| (page, 0)).collect();
+        let whole = stream(&accesses, 1000);
+        let pages = |seed| Groups::new(&whole, 10, seed).sample(&whole, 0).pages;
+        assert_eq!(pages(1), pages(1));
+        assert_ne!(pages(1), pages(2));
+    }
+
+    #[test]
+    fn one_group_is_the_whole() {
+        let whole = stream(&[(0, 0), (2, 1), (1, 2), (2, 0), (0, 4)], 3);
+        let part = Groups::new(&whole, 1, 1).sample(&whole, 0);
+        assert_eq!((part.accesses, part.pages), (whole.accesses, whole.pages));
+    }
+
+    #[test]
+    fn chains_stay_chains_through_accesses_that_are_left_out() {
+        // Every access depends on the one before, but for the last, which has a parent of its own page.
+        let whole = stream(&[(0, 0), (1, 1), (1, 1), (0, 1), (1, 1), (1, 0), (0, 1), (0, 3)], 2);
+        let groups = Groups { group: vec![0, 1], count: 2 };
+        let dependences = |group| -> Vec<u8> {
+            groups.sample(&whole, group).accesses.iter().map(|access| access.dependence).collect()
+        };
+        // The third access to page 0 hung on the fifth of page 1, which hung on nothing; the last one on the fourth.
+        assert_eq!(dependences(0), [0, 1, 0, 2]);
+        assert_eq!(dependences(1), [0, 1, 1, 0]);
+    }
+}
