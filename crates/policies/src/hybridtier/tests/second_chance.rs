@@ -77,7 +77,7 @@ fn a_page_that_left_the_fast_tier_or_was_unmapped_is_forgotten() {
     view.put(7, TierId(1));
     view.unmap(8);
     // Others take their room.
-    (11..13).for_each(|page| view.put(page, TierId::FAST));
+    (FAST as u32..FAST as u32 + 2).for_each(|page| view.put(page, TierId::FAST));
     let (plan, _) = act_at(&mut policy, &mut view, &[], SECOND + REVISIT);
     assert_eq!(demoted(&plan), [9]);
 }
@@ -88,7 +88,7 @@ fn a_second_look_waits_until_room_is_wanted() {
     view.unmap(8);
     view.unmap(6);
     assert!(!act_at(&mut policy, &mut view, &[], SECOND + REVISIT).0.moves_pages(), "two pages are free");
-    (11..13).for_each(|page| view.put(page, TierId::FAST));
+    (FAST as u32..FAST as u32 + 2).for_each(|page| view.put(page, TierId::FAST));
     let (plan, _) = act_at(&mut policy, &mut view, &[], 2 * SECOND + REVISIT);
     assert_eq!(demoted(&plan), [7, 9]);
 }
