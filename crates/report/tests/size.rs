@@ -42,7 +42,7 @@ fn the_table_answers_in_a_sentence() {
     assert!(text.contains("Simulated in full at the recommended size"), "{text}");
     let impossible = size_table(&sizing(0.0));
     assert!(
-        impossible.contains("Over the budget even with the whole footprint fast: freqtier"),
+        impossible.contains("Over the budget even with the whole footprint fast: first-touch and freqtier."),
         "{impossible}"
     );
 }

@@ -134,7 +134,7 @@ mod tests {
             let accesses: Vec<_> = pages.iter().map(|&page| (page, 0)).collect();
             let whole = stream(&accesses, 40);
             let groups = Groups::new(&whole, count, seed);
-            let mut taken = vec![false; 40];
+            let mut taken = [false; 40];
             for group in 0..count {
                 let part = groups.sample(&whole, group);
                 let mut mine = [false; 40];
