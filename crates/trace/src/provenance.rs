@@ -20,6 +20,7 @@ pub struct Provenance {
     /// The cache whose misses the rows are; `None` where the source tells no geometry (a PMU) or none stood before.
     pub cache: Option<Geometry>,
     /// The cache of each thread before that one, which sees only what misses here; `None` where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub filter: Option<Geometry>,
     /// Whether [`crate::Rows::dependence`] was recorded; without it the column is all 0.
     pub dependence: bool,
