@@ -81,7 +81,10 @@ pub(crate) fn load_trace(
 
 /// A trace's provenance as keys and values, without what is empty.
 pub(crate) fn describe(provenance: &Provenance) -> BTreeMap<String, String> {
-    let cache = provenance.cache.map(|cache| format!("{} in {} ways", cache.size(), cache.ways));
+    let before = provenance.filter.map(|filter| format!(", behind {} of each thread", filter.size()));
+    let cache = provenance
+        .cache
+        .map(|cache| format!("{} in {} ways{}", cache.size(), cache.ways, before.unwrap_or_default()));
     let count = |value: u64| if value > 0 { value.to_string() } else { String::new() };
     [
         ("command", provenance.command.clone()),

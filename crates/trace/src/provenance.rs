@@ -19,6 +19,9 @@ pub struct Provenance {
     pub machine: String,
     /// The cache whose misses the rows are; `None` where the source tells no geometry (a PMU) or none stood before.
     pub cache: Option<Geometry>,
+    /// The cache of each thread before that one, which sees only what misses here; `None` where there was none.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub filter: Option<Geometry>,
     /// Whether [`crate::Rows::dependence`] was recorded; without it the column is all 0.
     pub dependence: bool,
     /// The command of each process, by its number in [`crate::Rows::process`].

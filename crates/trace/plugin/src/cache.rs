@@ -1,33 +1,14 @@
 //! Defines the last-level cache that all threads of a process share.
 //!
-//! Each set begins on a cache line of the real machine with the tag of its most recent line. Most accesses find their
-//! line there: that is checked without a lock. The others lock their set, by a value in that place that is no tag, and
-//! the most recent tag is the key: writing it unlocks. So an access takes one line from another core's cache, or none,
-//! and threads that use different sets do not disturb each other. While the process has one thread, no lock is taken. A
-//! forked child goes on with its own copy.
+//! It sees what misses in a thread's filter, see [`crate::filter`]. Each set begins on a cache line of the real machine
+//! with the tag of its most recent line. A thread locks a set by a value in that place that is no tag, and the most
+//! recent tag is the key: writing it unlocks. So threads that use different sets do not disturb each other. While the
+//! process has one thread, no lock is taken. A forked child goes on with its own copy.
 
 use std::cell::UnsafeCell;
-use std::ptr::null_mut;
-use std::sync::atomic::{AtomicBool, AtomicPtr, AtomicU32, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use isotherm_core::cache::Geometry;
-
-/// What [`is_recent`] looks at: the sets of the process's cache, their number less one and the blocks of each.
-static SETS: (AtomicPtr<Block>, AtomicU32, AtomicU32) =
-    (AtomicPtr::new(null_mut()), AtomicU32::new(0), AtomicU32::new(0));
-
-/// Whether `line` is the most recent of its set in the cache that was published: touching it changes nothing then.
-///
-/// # Safety
-/// A cache was published, see [`SharedCache::publish`].
-#[inline(always)]
-pub(crate) unsafe fn is_recent(line: u64) -> bool {
-    let geometry = Geometry { sets: SETS.1.load(Ordering::Relaxed) + 1, ways: 0 };
-    let block = geometry.set_of(line) * SETS.2.load(Ordering::Relaxed) as usize;
-    // SAFETY: each set has as many blocks, which live as long as the process.
-    let tag = unsafe { &(*SETS.0.load(Ordering::Relaxed).add(block)).recent };
-    tag.load(Ordering::Relaxed) == line + 1
-}
 
 /// Stands in place of the most recent tag while the set is locked; no line has it.
 const LOCKED: u64 = u64::MAX;
@@ -75,24 +56,12 @@ impl SharedCache {
         }
     }
 
-    /// Makes this the cache that [`is_recent`] looks at.
-    pub(crate) fn publish(&'static self) {
-        SETS.1.store(self.geometry.sets - 1, Ordering::Relaxed);
-        SETS.2.store(blocks_of(self.geometry) as u32, Ordering::Relaxed);
-        SETS.0.store(self.blocks.as_ptr().cast_mut(), Ordering::Release);
-    }
-
     /// Touches a line (address >> 6) and returns whether it hit.
-    #[inline(always)]
+    #[inline(never)]
     pub(crate) fn touch(&self, line: u64) -> bool {
-        let blocks = blocks_of(self.geometry);
+        let (blocks, tag) = (blocks_of(self.geometry), line + 1);
         let set = self.geometry.set_of(line) * blocks;
         let set = &self.blocks[set..set + blocks];
-        set[0].recent.load(Ordering::Relaxed) == line + 1 || self.touch_set(set, line + 1)
-    }
-
-    #[inline(never)]
-    fn touch_set(&self, set: &[Block], tag: u64) -> bool {
         let recent = &set[0].recent;
         let mut front = recent.load(Ordering::Relaxed);
         if self.threaded.load(Ordering::Relaxed) {

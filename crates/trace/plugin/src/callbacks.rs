@@ -189,7 +189,7 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     if OPENS {
         vcpu.enter::<TRACKED>(summary);
     }
-    if !vcpu::repeats(address, u64::from(summary.span)) {
+    if !vcpu.hits(address, u64::from(summary.span)) {
         replay::<TRACKED, false>(index, address, summary);
     } else if TRACKED && vcpu.is_tracking() {
         replay::<TRACKED, true>(index, address, summary);
@@ -202,32 +202,28 @@ extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u6
     vcpu.count();
     // SAFETY: registered with this callback, and alive as long as the translation.
     let summary = unsafe { &*summary.cast::<Summary>() };
-    if !access::known(access).is_some_and(|kind| vcpu::repeats(address, kind.reach)) {
+    if !access::known(access).is_some_and(|kind| vcpu.hits(address, kind.reach)) {
         touch::<TRACKED, false>(index, access, address, summary);
     } else if TRACKED && vcpu.is_tracking() {
         touch::<TRACKED, true>(index, access, address, summary);
     }
 }
 
-/// The accesses of the group that `teller` tells of, in their order; the lowest is at `address`. With `REPEATS` they
-/// change nothing in the cache.
+/// The accesses of the group that `teller` tells of, in their order; the lowest is at `address`. With `HITS` they
+/// all hit in the filter.
 #[inline(never)]
-extern "C" fn replay<const TRACKED: bool, const REPEATS: bool>(
-    index: c_uint,
-    address: u64,
-    teller: &Summary,
-) {
+extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: &Summary) {
     let Some(recorder) = recorder::get() else { return };
     let vcpu = vcpu::get(index);
     for member in teller.group() {
         let kind = Kind { reach: member.reach.into(), store: member.touches == Touch::Stores };
-        vcpu.touch::<TRACKED, REPEATS>(recorder, kind, address + u64::from(member.offset), member);
+        vcpu.touch::<TRACKED, HITS>(recorder, kind, address + u64::from(member.offset), member);
     }
 }
 
-/// One access. With `REPEATS` it changes nothing in the cache.
+/// One access. With `HITS` it hits in the filter.
 #[inline(never)]
-extern "C" fn touch<const TRACKED: bool, const REPEATS: bool>(
+extern "C" fn touch<const TRACKED: bool, const HITS: bool>(
     index: c_uint,
     access: u32,
     address: u64,
@@ -235,5 +231,5 @@ extern "C" fn touch<const TRACKED: bool, const REPEATS: bool>(
 ) {
     let Some(recorder) = recorder::get() else { return };
     let kind = access::kind(recorder, access);
-    vcpu::get(index).touch::<TRACKED, REPEATS>(recorder, kind, address, summary);
+    vcpu::get(index).touch::<TRACKED, HITS>(recorder, kind, address, summary);
 }

@@ -2,8 +2,8 @@
 //!
 //! A call costs as much as what it does, and accesses like those of a function's pushes come in rows. So accesses that
 //! follow each other, without any other between, at known distances from each other and over at most 64 bytes make a
-//! group, and the one at the lowest address tells of all. They lie in one or two cache lines; where both are the most
-//! recent of their sets, none of the accesses changes anything, in whatever order they come. Otherwise they are made one
+//! group, and the one at the lowest address tells of all. They lie in one or two cache lines; where both are in
+//! the thread's filter, none of the accesses changes anything, in whatever order they come. Otherwise they are made one
 //! by one in the program's order, which is therefore kept: the model comes out as if each had called. Two exceptions are
 //! small: where an instruction of a group faults, the whole group is made or nothing of it; and another thread's access
 //! that came between the members comes before or after them.

@@ -10,6 +10,8 @@
 //! has structures with the same layout, asserted at compile time. Both sides include this file.
 #![allow(dead_code, reason = "two crates include this file and each uses its part")]
 
+use isotherm_core::cache::{Geometry, LINE_SHIFT};
+
 /// The first eight bytes of a pool.
 pub(crate) const MAGIC: u64 = u64::from_le_bytes(*b"isopool1");
 /// Bytes before the slot table.
@@ -28,6 +30,17 @@ pub(crate) const CHUNK_BYTES: usize = CHUNK_RECORDS * RECORD_BYTES;
 pub(crate) const DATA_OFFSET: usize = HEADER_BYTES + CHUNKS * SLOT_BYTES;
 /// The whole file, when every chunk has been used.
 pub(crate) const POOL_BYTES: usize = DATA_OFFSET + CHUNKS * CHUNK_BYTES;
+
+/// Lines of the largest filter, which is 128 KiB.
+pub(crate) const LARGEST_FILTER: u32 = 2048;
+
+/// The filter of each thread, a direct-mapped cache in front of the one that all share (see the plugin's `filter`): at
+/// most a quarter of that, or none in front of a cache of fewer than 8 lines.
+pub(crate) fn filter(shared: Geometry) -> Option<Geometry> {
+    let lines = shared.size().0 >> LINE_SHIFT;
+    let sets = 1 << (lines / 4).checked_ilog2()?.min(LARGEST_FILTER.ilog2());
+    (sets > 1).then_some(Geometry { sets, ways: 1 })
+}
 
 /// Offsets in the header. The launcher writes the first five, the plugins the others.
 pub(crate) mod header {
@@ -140,7 +153,15 @@ impl Record {
 
 #[cfg(test)]
 mod tests {
-    use super::Record;
+    use super::*;
+
+    #[test]
+    fn a_filter_is_at_most_a_quarter_of_the_cache_and_at_most_128_kib() {
+        let sets = |sets, ways| filter(Geometry { sets, ways }).map(|filter| filter.sets * filter.ways);
+        assert_eq!([sets(2048, 16), sets(1 << 20, 16), sets(512, 16)], [Some(2048); 3]);
+        assert_eq!([sets(16, 16), sets(8, 11), sets(1, 8)], [Some(64), Some(16), Some(2)]);
+        assert_eq!([sets(1, 7), sets(4, 1), sets(1, 1)], [None; 3]);
+    }
 
     #[test]
     fn records_survive_packing() {

@@ -4,10 +4,11 @@
 //! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) and 2 to 4 (up to 10.0): QEMU reads the variable
 //! `qemu_plugin_version` after loading the object, and a constructor, which runs before, sets it by what QEMU offers.
 //!
-//! The parts, bottom up: `layout` (the file shared with the launcher), `pool` (its chunks), `cache` (the model),
-//! `address`, `summary` and `group` (what an instruction does, and which accesses one call tells of), `access` (what QEMU
-//! tells of one), `dependence` and `follower` (which miss an address depends on), `vcpu` (a guest thread), `recorder` (the process),
-//! `executable`, `invocation` and `exec` (what the guest executes is recorded too), `callbacks` (what QEMU calls).
+//! The parts, bottom up: `layout` (the file shared with the launcher), `pool` (its chunks), `filter` and `cache` (the
+//! model), `address`, `summary` and `group` (what an instruction does, and which accesses one call tells of), `access`
+//! (what QEMU tells of one), `dependence` and `follower` (which miss an address depends on), `vcpu` (a guest thread),
+//! `recorder` (the process), `executable`, `invocation` and `exec` (what the guest executes is recorded too), `callbacks`
+//! (what QEMU calls).
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
 #![allow(unsafe_code)]
@@ -20,6 +21,7 @@ mod callbacks;
 mod dependence;
 mod exec;
 mod executable;
+mod filter;
 mod follower;
 mod group;
 mod invocation;

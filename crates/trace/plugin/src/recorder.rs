@@ -9,7 +9,7 @@ use isotherm_core::cache::Geometry;
 use crate::api::Api;
 use crate::cache::SharedCache;
 use crate::invocation::Invocation;
-use crate::layout::kind;
+use crate::layout::{self, kind};
 use crate::pool::{Pool, Writer};
 use crate::vcpu;
 
@@ -23,6 +23,8 @@ pub(crate) struct Recorder {
     pub(crate) pool: Pool,
     /// The cache model.
     pub(crate) cache: SharedCache,
+    /// The shape of the threads' filters before it.
+    pub(crate) filter: Option<Geometry>,
     /// Whether dependences are followed.
     pub(crate) dependence: bool,
     /// How to start QEMU again.
@@ -46,15 +48,14 @@ impl Recorder {
             return None;
         }
         let dependence = header.dependence.load(Ordering::Relaxed) != 0;
-        let cache = SharedCache::new(geometry);
-        Some(Self { api, pool, cache, dependence, invocation, process: AtomicU32::new(0) })
+        let (cache, filter) = (SharedCache::new(geometry), layout::filter(geometry));
+        Some(Self { api, pool, cache, filter, dependence, invocation, process: AtomicU32::new(0) })
     }
 
     /// Makes this the process's state and the process a new one. `None` if there is one already.
     pub(crate) fn install(self) -> Option<&'static Self> {
         RECORDER.set(self).ok()?;
         let recorder = get()?;
-        recorder.cache.publish();
         recorder.begin_process();
         Some(recorder)
     }

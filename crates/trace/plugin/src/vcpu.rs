@@ -4,7 +4,7 @@ use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 use crate::access::Kind;
-use crate::cache;
+use crate::filter::Filter;
 use crate::follower::Follower;
 use crate::layout::{Record, kind};
 use crate::pool::{Chunk, Writer};
@@ -31,6 +31,7 @@ unsafe impl Sync for Place {}
 pub(crate) struct Vcpu {
     /// Instructions begun, the running block's included.
     instructions: u64,
+    filter: Filter,
     follower: Follower,
     /// Accesses since the chunk was claimed. Not beside `instructions`: added to both at once, a pair could not be
     /// forwarded from the stores before, which are single.
@@ -62,22 +63,15 @@ pub(crate) fn start(index: u32, recorder: &Recorder) {
     if USED.fetch_max(index + 1, Ordering::Relaxed) > index {
         vcpu.end(recorder);
     }
-    *vcpu = Vcpu { thread: recorder.next_thread(), ..Vcpu::new() };
-}
-
-/// Whether all of `reach + 1` bytes, at most 64, lie in lines that are the most recent of their sets: then no access to
-/// any of them changes anything in the cache. Most accesses end here.
-#[inline(always)]
-pub(crate) fn repeats(address: u64, reach: u64) -> bool {
-    let (low, high) = (address >> 6, (address + reach) >> 6);
-    // SAFETY: nothing is called back before the recorder was installed, which publishes its cache.
-    unsafe { cache::is_recent(low) && (low == high || cache::is_recent(high)) }
+    let filter = recorder.filter.map_or(Filter::none(), Filter::new);
+    *vcpu = Vcpu { thread: recorder.next_thread(), filter, ..Vcpu::new() };
 }
 
 impl Vcpu {
     const fn new() -> Self {
         Self {
             instructions: 0,
+            filter: Filter::none(),
             follower: Follower::new(),
             accesses: 0,
             recorded: 0,
@@ -126,31 +120,38 @@ impl Vcpu {
         self.accesses += 1;
     }
 
-    /// Whether accesses must be followed though they change nothing in the cache.
+    /// Whether all of `reach + 1` bytes at `address`, at most 64, hit in the thread's filter: then no access to any of
+    /// them changes anything in a cache. Most accesses end here.
+    #[inline(always)]
+    pub(crate) fn hits(&self, address: u64, reach: u64) -> bool {
+        self.filter.covers(address, reach)
+    }
+
+    /// Whether accesses must be followed though they change nothing in a cache.
     #[inline(always)]
     pub(crate) fn is_tracking(&self) -> bool {
         self.follower.is_active()
     }
 
-    /// Touches the one or two lines of an access of `instruction` at `address`. With `REPEATS` that changes nothing in
-    /// the cache, and what is loaded or stored there is followed only.
+    /// Touches the one or two lines of an access of `instruction` at `address`. With `HITS` they are in the filter, and
+    /// what is loaded or stored there is followed only.
     #[inline(always)]
-    pub(crate) fn touch<const TRACKED: bool, const REPEATS: bool>(
+    pub(crate) fn touch<const TRACKED: bool, const HITS: bool>(
         &mut self,
         recorder: &Recorder,
         kind: Kind,
         address: u64,
         instruction: &Summary,
     ) {
-        self.touch_line::<TRACKED, REPEATS>(recorder, kind.store, address, instruction);
+        self.touch_line::<TRACKED, HITS>(recorder, kind.store, address, instruction);
         let last = address + kind.reach;
         if last >> 6 != address >> 6 {
-            self.touch_line::<TRACKED, REPEATS>(recorder, kind.store, last & !63, instruction);
+            self.touch_line::<TRACKED, HITS>(recorder, kind.store, last & !63, instruction);
         }
     }
 
     #[inline(always)]
-    fn touch_line<const TRACKED: bool, const REPEATS: bool>(
+    fn touch_line<const TRACKED: bool, const HITS: bool>(
         &mut self,
         recorder: &Recorder,
         store: bool,
@@ -158,7 +159,7 @@ impl Vcpu {
         instruction: &Summary,
     ) {
         let line = address >> 6;
-        let missed = !REPEATS && !recorder.cache.touch(line);
+        let missed = !HITS && self.misses(recorder, line);
         if missed {
             let behind = u64::from(instruction.behind);
             let dependence = match TRACKED {
@@ -170,6 +171,13 @@ impl Vcpu {
         if TRACKED && self.follower.is_active() {
             self.follower.access(instruction, address, store, missed);
         }
+    }
+
+    /// Touches a line in the filter, and in the shared cache where it is not in the filter. Returns whether it is in
+    /// neither.
+    #[inline(always)]
+    fn misses(&mut self, recorder: &Recorder, line: u64) -> bool {
+        !self.filter.touch(line) && !recorder.cache.touch(line)
     }
 
     #[inline(never)]

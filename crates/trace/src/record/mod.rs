@@ -8,6 +8,11 @@
 //! a program that is faster than the disk waits, and when `isotherm` itself is killed every finished part can be read
 //! (a part ends after 2 Mi rows or five seconds); the program then runs on, untraced.
 //!
+//! # The cache
+//! The caches of a core are modelled as one direct-mapped cache of each thread, the *filter*: a quarter of the shared
+//! cache, but at most 128 KiB. What hits there is not seen by the shared cache and so does not keep its line recent in
+//! it. Other threads' stores and the shared cache's evictions leave the filter as it is.
+//!
 //! # Order
 //! Each record carries the processor's time-stamp counter, in units of 32 ticks (about 10 ns). Rows of one thread stand in
 //! program order. Rows of different threads stand in the order of their stamps; a row can stand late by as long as its

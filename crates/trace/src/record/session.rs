@@ -8,6 +8,7 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::Prepared;
+use super::layout;
 use super::merge::Merge;
 use super::pool::{Message, Pool, Round};
 use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
@@ -257,6 +258,7 @@ fn provenance(options: &RecordOptions, prepared: &Prepared) -> Provenance {
         recorder: prepared.recorder(),
         machine: machine(),
         cache: Some(options.cache),
+        filter: layout::filter(options.cache),
         dependence: options.dependence,
         ..Provenance::new(words.join(" "))
     }

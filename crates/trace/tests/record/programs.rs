@@ -3,6 +3,8 @@
 use std::fs;
 use std::path::Path;
 
+use isotherm_core::cache::Geometry;
+use isotherm_trace::TraceReader;
 use isotherm_trace::record::RecordOptions;
 
 use crate::Bench;
@@ -74,15 +76,23 @@ fn scripts_environments_and_proc_self_exe_are_followed() {
 }
 
 #[test]
-fn every_thread_is_seen_with_all_its_misses() {
+fn every_thread_is_seen_with_all_its_misses_behind_a_filter_of_a_quarter_of_any_cache() {
     let bench = Bench::new();
-    let program = bench.compile("misc");
-    let summary = bench.record("trace", &[&program.display().to_string(), "threads", "4"]);
-    assert_eq!((summary.status, summary.threads, summary.lost), (0, 5, 0));
-    let rows = bench.rows("trace");
-    for thread in 1..=4 {
-        let misses = rows.iter().filter(|row| row.thread == thread && row.store).count();
-        assert!((LINES..LINES * 21 / 20).contains(&misses), "thread {thread}: {misses} misses");
+    let program = bench.compile("misc").display().to_string();
+    for (name, sets, ways, filter) in
+        [("usual", 2048, 16, Some(2048)), ("tiny", 16, 16, Some(64)), ("without", 1, 4, None)]
+    {
+        let cache = Geometry { sets, ways };
+        let options = RecordOptions { cache, ..bench.options(name, &[&program, "threads", "4"]) };
+        let summary = Bench::try_record(&options).expect("it records");
+        assert_eq!((summary.status, summary.threads, summary.lost), (0, 5, 0));
+        let reader = TraceReader::open(bench.path(name)).expect("the trace opens");
+        assert_eq!(reader.provenance().filter, filter.map(|sets| Geometry { sets, ways: 1 }));
+        let rows = bench.rows(name);
+        for thread in 1..=4 {
+            let misses = rows.iter().filter(|row| row.thread == thread && row.store).count();
+            assert!((LINES..LINES * 21 / 20).contains(&misses), "{name}, thread {thread}: {misses} misses");
+        }
     }
 }
 
