@@ -1,11 +1,15 @@
-//! The engine end to end on one thread: a trace in memory -> FreqTier -> simulated tiers, in accesses a second; and how
+//! The engine end to end on one thread: a trace in memory -> a policy -> simulated tiers, in accesses a second; and how
 //! fast rows become such a stream.
 //!
 //! The rows are the first misses of workloads at a small size: `cachelib-cdn`, whose objects are read in bursts, and
-//! `gups`, whose every access is to another page. The time of a run is its own (`wall_s` of its result), without the
+//! `gups`, whose every access is to another page. `zipf` is the replacement algorithms' stream: 20 million loads of a
+//! million pages, Zipf 0.99. The time of a run is its own (`wall_s` of its result), without the
 //! bounds, which all policies of a simulation share.
 
 #![allow(missing_docs, reason = "criterion's macros")]
+
+#[path = "../../trackers/tests/support/mod.rs"]
+mod support;
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -14,7 +18,9 @@ use std::time::Duration;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
-use isotherm_sim::{Experiment, FastSize, INTERVALS, Input, Profile, Stream, StreamBuilder, simulate};
+use isotherm_sim::{
+    Access, Experiment, FastSize, INTERVALS, Input, Profile, Stream, StreamBuilder, simulate,
+};
 use isotherm_trace::Rows;
 use isotherm_workloads::{Limits, MissRecorder};
 
@@ -47,12 +53,35 @@ fn stream(chunks: &[Rows]) -> Stream {
     builder.finish("bench").expect("rows")
 }
 
-/// The time that `runs` runs of FreqTier take at 1:8, one after another.
-fn replay(input: &Input, profile: &Profile, runs: u64) -> Duration {
-    let freqtier = isotherm_policies::find("freqtier").expect("a known policy");
+/// Loads of Zipf-popular pages, one a page, of one thread.
+fn zipf() -> Stream {
+    const PAGES: u32 = 1_000_000;
+    let access = |page| Access { page, instructions: 20, thread: 0, dependence: 0, store: 0 };
+    Stream {
+        accesses: support::zipf(PAGES, 0.99, 20_000_000, 1).into_iter().map(access).collect(),
+        pages: (0..u64::from(PAGES)).map(|page| (0, page << 12)).collect(),
+        threads: 1,
+        page_size: PageSize::Base,
+    }
+}
+
+fn input(name: &str, stream: Stream) -> Input {
+    Input {
+        name: name.into(),
+        workload: true,
+        parameters: None,
+        provenance: BTreeMap::new(),
+        stream,
+        ranges: Vec::new(),
+    }
+}
+
+/// The time that `runs` runs of a policy take at 1:8, one after another.
+fn replay(input: &Input, profile: &Profile, policy: &str, runs: u64) -> Duration {
+    let policy = isotherm_policies::find(policy).expect("a known policy");
     let footprint = REFERENCE_FOOTPRINT / input.stream.footprint().0 as f64;
     let experiment = Experiment {
-        policies: (0..runs).map(|_| (freqtier, freqtier.parameters())).collect(),
+        policies: (0..runs).map(|_| (policy, policy.parameters())).collect(),
         sizes: vec![FastSize::parse("1:8").expect("a ratio")],
         machine: profile.summary(),
         profile,
@@ -74,19 +103,22 @@ fn engine(criterion: &mut Criterion) {
         group.sampling_mode(SamplingMode::Flat).sample_size(10).warm_up_time(Duration::from_millis(1));
         group.throughput(Throughput::Elements(chunks.iter().map(|rows| rows.len() as u64).sum()));
         group.bench_function("stream", |bencher| bencher.iter(|| stream(&chunks)));
-        let input = Input {
-            name: name.into(),
-            workload: true,
-            parameters: None,
-            provenance: BTreeMap::new(),
-            stream: stream(&chunks),
-            ranges: Vec::new(),
-        };
+        let input = input(name, stream(&chunks));
         group.bench_function("freqtier", |bencher| {
-            bencher.iter_custom(|runs| replay(&input, &profile, runs));
+            bencher.iter_custom(|runs| replay(&input, &profile, "freqtier", runs));
         });
         group.finish();
     }
+    let input = input("zipf", zipf());
+    let mut group = criterion.benchmark_group("zipf");
+    group.sampling_mode(SamplingMode::Flat).sample_size(10).warm_up_time(Duration::from_millis(1));
+    group.throughput(Throughput::Elements(input.stream.accesses.len() as u64));
+    for policy in ["first-touch", "freqtier", "hybridtier", "memtis"] {
+        group.bench_function(policy, |bencher| {
+            bencher.iter_custom(|runs| replay(&input, &profile, policy, runs));
+        });
+    }
+    group.finish();
 }
 
 criterion_group!(benches, engine);
