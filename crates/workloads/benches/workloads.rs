@@ -4,13 +4,12 @@ use std::hint::black_box;
 use std::ops::ControlFlow;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use isotherm_workloads::{ALL, CountingMemory, Limits, Memory, MissRecorder, Workload};
+use isotherm_workloads::{ALL, CountingMemory, Limits, Memory, MissRecorder, TEST_PRESET, Workload};
 
-/// Runs a shortened workload on `memory`.
+/// Runs a workload's small form on `memory`.
 fn run(workload: &Workload, memory: &mut dyn Memory) {
     let mut parameters = workload.parameters();
-    let operations = if workload.name.starts_with("cachelib") { "200k" } else { "4M" };
-    parameters.set("operations", operations).expect("in range");
+    parameters.set("preset", TEST_PRESET).expect("every workload has it");
     workload.build(&parameters, 1).expect("consistent defaults").run(memory);
 }
 

@@ -10,10 +10,11 @@
 //! The table is divided into slots of the region's size; the region takes a seeded random sequence of different slots.
 
 use isotherm_core::Bytes;
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use crate::permutation::Permutation;
 use crate::random::{Probability, Random, mix};
+use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
 use crate::{Memory, Program, Token, WorkloadError};
 
 /// Bytes of a word.
@@ -21,7 +22,7 @@ const WORD: u64 = 8;
 /// Instructions of an update beside its load and store: the generator's steps, the mask, the exclusive or.
 const UPDATE_INSTRUCTIONS: u32 = 8;
 
-pub(crate) const SPECS: &[Spec] = &[
+const SPECS: &[Spec] = &[
     Spec {
         name: "footprint",
         kind: Kind::Size(Bytes(1 << 20), Bytes(1 << 42)),
@@ -88,7 +89,38 @@ struct Gups {
     seed: u64,
 }
 
-pub(crate) fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: TEST_PRESET,
+        source: "ours",
+        help: "Small enough for tests.",
+        values: &[("footprint", "4M"), ("operations", "200k")],
+    },
+    Preset {
+        name: PAPER_PRESET,
+        source: "NeoMem VI-A: a slow tier of 16 GB",
+        help: "The footprint of the paper.",
+        values: &[("footprint", "16G")],
+    },
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "gups",
+    title: "random updates, most of them in a hot region that moves",
+    source: "HPCC RandomAccess with the hot region of HeMem and NeoMem VI-D (Fig. 16)",
+    object_size: ObjectSize::Large,
+    objects: "8 bytes",
+    hot_set_changes: true,
+    hot_set: "contiguous, moves at mid-run",
+    accesses: 301_048_576,
+    specs: SPECS,
+    presets: PRESETS,
+    reference_footprint: None,
+    reference_cache: None,
+    builder: build,
+};
+
+fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
     Ok(Box::new(Gups::new(parameters, seed)?))
 }
 

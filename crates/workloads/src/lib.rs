@@ -7,6 +7,8 @@
 
 mod address_space;
 mod alias;
+#[allow(dead_code)]
+mod array;
 mod cachelib;
 mod counting;
 mod dataflow;
@@ -14,6 +16,7 @@ mod gups;
 mod masim;
 mod memory;
 mod miss_recorder;
+mod native_memory;
 mod permutation;
 mod profile;
 mod random;
@@ -23,5 +26,6 @@ pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;
 pub use memory::{Memory, Token};
 pub use miss_recorder::{Limits, MissRecorder};
+pub use native_memory::NativeMemory;
 pub use profile::PageProfile;
-pub use registry::{ALL, Program, Workload, WorkloadError, find};
+pub use registry::{ALL, ObjectSize, PAPER_PRESET, Program, TEST_PRESET, Workload, WorkloadError, find};

@@ -13,10 +13,11 @@
 //! colocated runs are two processes, these are two threads.
 
 use isotherm_core::Bytes;
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use crate::permutation::Permutation;
 use crate::random::{Probability, Random, mix};
+use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
 use crate::{Memory, Program, Token, WorkloadError};
 
 /// Bytes that one read stands for: a line, the unit of the papers' miss counts.
@@ -26,7 +27,7 @@ const TURN: u64 = 16;
 /// Instructions of a read beside the load: index, bound, branch.
 const READ_INSTRUCTIONS: u32 = 3;
 
-pub(crate) const SPECS: &[Spec] = &[
+const SPECS: &[Spec] = &[
     Spec {
         name: "pattern",
         kind: Kind::Choice(&["mixed", "sequential", "random", "chase"]),
@@ -134,7 +135,38 @@ struct Masim {
     seed: u64,
 }
 
-pub(crate) fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: TEST_PRESET,
+        source: "ours",
+        help: "Small enough for tests.",
+        values: &[("footprint", "4M"), ("operations", "200k")],
+    },
+    Preset {
+        name: PAPER_PRESET,
+        source: "PACT 2.2: two threads of 6 GB",
+        help: "The footprint of the paper.",
+        values: &[("footprint", "12G")],
+    },
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "masim",
+    title: "sequential, random and pointer-chasing reads of equal frequency",
+    source: "DAMON's masim, as extended in PACT 2.2",
+    object_size: ObjectSize::Large,
+    objects: "one line",
+    hot_set_changes: false,
+    hot_set: "none by default; moves with each phase if set",
+    accesses: 68_194_304,
+    specs: SPECS,
+    presets: PRESETS,
+    reference_footprint: None,
+    reference_cache: None,
+    builder: build,
+};
+
+fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
     let (threads, regions) = (parameters.count("threads"), parameters.count("regions"));
     let lines = parameters.size("footprint").0 / LINE / threads / regions;
     if lines == 0 {

@@ -20,6 +20,11 @@ pub trait Memory {
     /// context `context`: the name of the allocation site, as a context-based allocator would see it.
     fn allocate(&mut self, bytes: u64, context: &'static str) -> u64;
 
+    /// Real values stand behind the allocation at `start`; they lie at `real` in this process.
+    fn backed_by(&mut self, start: u64, real: u64) {
+        _ = (start, real);
+    }
+
     /// The accesses that follow are made by this thread.
     fn thread(&mut self, thread: u16);
 

@@ -7,17 +7,11 @@ use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 use isotherm_trace::Rows;
 use isotherm_workloads::{
-    ALL, AddressSpace, Limits, Memory, MissRecorder, PageProfile, Token, Workload, find,
+    ALL, AddressSpace, Limits, Memory, MissRecorder, PAPER_PRESET, PageProfile, TEST_PRESET, Token, find,
 };
 
 /// Settings that make a run take well below two seconds.
-fn small(workload: &Workload) -> &'static [(&'static str, &'static str)] {
-    match workload.name {
-        "cachelib-cdn" => &[("footprint", "32M"), ("operations", "20k")],
-        "cachelib-social" => &[("footprint", "32M"), ("operations", "200k")],
-        _ => &[("footprint", "4M"), ("operations", "200k")],
-    }
-}
+const TEST: &[(&str, &str)] = &[("preset", TEST_PRESET)];
 
 /// The rows of a workload with these settings, filtered by the cache that goes with them.
 fn record(name: &str, settings: &[(&str, &str)], seed: u64) -> (Rows, AddressSpace) {
@@ -64,6 +58,21 @@ fn names_are_unique_defaults_are_valid_and_unknown_names_list_the_known() {
 }
 
 #[test]
+fn every_workload_can_be_set_to_its_test_size_and_to_its_paper_size() {
+    for workload in ALL {
+        let footprint = |preset| {
+            let mut parameters = workload.parameters();
+            parameters.set("preset", preset).expect("every workload has it");
+            workload.build(&parameters, 1).expect("consistent preset").footprint()
+        };
+        let default = workload.build(&workload.parameters(), 1).expect("consistent defaults").footprint();
+        assert!(footprint(TEST_PRESET) <= default, "{}", workload.name);
+        assert!(footprint(PAPER_PRESET) > default, "{}", workload.name);
+        assert!(workload.accesses > 0, "{}", workload.name);
+    }
+}
+
+#[test]
 fn values_out_of_range_are_refused() {
     for workload in ALL {
         let mut parameters = workload.parameters();
@@ -77,7 +86,7 @@ fn values_out_of_range_are_refused() {
 #[test]
 fn the_same_seed_gives_the_same_rows_and_another_seed_others() {
     for workload in ALL {
-        let rows = |seed| record(workload.name, small(workload), seed).0;
+        let rows = |seed| record(workload.name, TEST, seed).0;
         let first = rows(1);
         assert_eq!(first, rows(1), "{}", workload.name);
         assert_ne!(first, rows(2), "{}", workload.name);
@@ -88,9 +97,9 @@ fn the_same_seed_gives_the_same_rows_and_another_seed_others() {
 fn what_is_touched_was_allocated_and_is_about_the_footprint() {
     for workload in ALL {
         let mut parameters = workload.parameters();
-        small(workload).iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
+        TEST.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
         let footprint = workload.build(&parameters, 1).expect("consistent").footprint().0 as f64;
-        let (rows, space) = record(workload.name, small(workload), 1);
+        let (rows, space) = record(workload.name, TEST, 1);
         // A chunk of an allocation class is a fifth larger than its item on average. A line's first byte may lie before an allocation that starts within the line.
         assert!(
             rows.line.iter().all(|line| (0..64).step_by(16).any(|at| space.find((line << 6) + at).is_some()))

@@ -13,7 +13,7 @@ use std::io::Write;
 
 use comfy_table::presets::NOTHING;
 use comfy_table::{ColumnConstraint, ContentArrangement, Table};
-use isotherm_core::parameters::{Spec, Value};
+use isotherm_core::parameters::{Parameters, Preset, Spec, Value};
 
 use crate::args::ReplayArgs;
 use crate::failure::Failure;
@@ -62,4 +62,31 @@ pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Va
         names.set_constraint(ColumnConstraint::ContentWidth);
     }
     format!("{table}\n")
+}
+
+/// A preset, for JSON.
+pub(crate) fn preset_json(preset: &Preset) -> serde_json::Value {
+    let values: serde_json::Map<_, _> =
+        preset.values.iter().map(|&(key, text)| (key.to_owned(), text.into())).collect();
+    serde_json::json!({
+        "name": preset.name,
+        "source": preset.source,
+        "help": preset.help,
+        "values": values,
+    })
+}
+
+/// The preset in force, and what the others would change; nothing where there are none.
+pub(crate) fn preset_lines(name: &str, parameters: &Parameters) -> String {
+    let Some(chosen) = parameters.preset() else { return String::new() };
+    let line = |preset: &Preset| {
+        let values: Vec<_> = preset.values.iter().map(|(key, text)| format!("{key}={text}")).collect();
+        let Preset { name: preset, help, source, .. } = preset;
+        format!(
+            "--set {name}.preset={preset}: {help} Source: {source}. It has {} for the defaults above.\n",
+            values.join(", ")
+        )
+    };
+    let others: String = parameters.presets().iter().map(line).collect();
+    format!("\npreset in force: {chosen}\n{others}")
 }

@@ -1,10 +1,9 @@
 //! `isotherm policies [NAME]`.
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_policies::{ALL, Entry, find};
 
 use crate::args::NameArgs;
-use crate::commands::{listing, parameter_table, print};
+use crate::commands::{listing, parameter_table, preset_json, preset_lines, print};
 use crate::failure::Failure;
 
 /// Runs the verb.
@@ -24,17 +23,6 @@ fn json(entry: &Entry) -> serde_json::Value {
         "help": entry.help,
         "parameters": entry.parameters(),
         "presets": entry.presets.iter().map(preset_json).collect::<Vec<_>>(),
-    })
-}
-
-fn preset_json(preset: &Preset) -> serde_json::Value {
-    let values: serde_json::Map<_, _> =
-        preset.values.iter().map(|&(key, text)| (key.to_owned(), text.into())).collect();
-    serde_json::json!({
-        "name": preset.name,
-        "source": preset.source,
-        "help": preset.help,
-        "values": values,
     })
 }
 
@@ -63,19 +51,4 @@ fn explain(entry: &Entry, as_json: bool) -> Result<(), Failure> {
         "{} ({})\n{}\n{}\n\n{table}{presets}",
         entry.title, entry.maturity, entry.paper, entry.help
     ))
-}
-
-/// The preset in force, and what the others would change; nothing where there are none.
-fn preset_lines(name: &str, parameters: &Parameters) -> String {
-    let Some(chosen) = parameters.preset() else { return String::new() };
-    let line = |preset: &Preset| {
-        let values: Vec<_> = preset.values.iter().map(|(key, text)| format!("{key}={text}")).collect();
-        let Preset { name: preset, help, source, .. } = preset;
-        format!(
-            "--set {name}.preset={preset}: {help} Source: {source}. It has {} for the defaults above.\n",
-            values.join(", ")
-        )
-    };
-    let others: String = parameters.presets().iter().map(line).collect();
-    format!("\npreset in force: {chosen}\n{others}")
 }

@@ -8,7 +8,7 @@ use isotherm_trace::{Provenance, TraceWriter};
 use isotherm_workloads::{ALL, Workload, find};
 
 use crate::args::WorkloadsArgs;
-use crate::commands::{listing, parameter_table, print};
+use crate::commands::{listing, parameter_table, preset_json, preset_lines, print};
 use crate::failure::Failure;
 use crate::{input, settings};
 
@@ -32,12 +32,21 @@ fn json(workload: &Workload, parameters: &Parameters, seed: u64) -> Result<serde
         "name": workload.name,
         "title": workload.title,
         "source": workload.source,
+        "object_size": workload.object_size.name(),
         "objects": workload.objects,
+        "hot_set_changes": workload.hot_set_changes,
         "hot_set": workload.hot_set,
+        "accesses": workload.accesses,
         "footprint_bytes": footprint,
         "reference_footprint_bytes": workload.reference_footprint,
+        "presets": parameters.presets().iter().map(preset_json).collect::<Vec<_>>(),
         "parameters": parameters,
     }))
+}
+
+/// A number of accesses, as people say it.
+fn accesses(workload: &Workload) -> String {
+    format!("{:.0} M", workload.accesses as f64 / 1e6)
 }
 
 fn list(args: &WorkloadsArgs) -> Result<(), Failure> {
@@ -45,11 +54,19 @@ fn list(args: &WorkloadsArgs) -> Result<(), Failure> {
         let all = ALL.iter().map(|workload| json(workload, &workload.parameters(), args.seed));
         return print(&format!("{:#}\n", serde_json::Value::from(all.collect::<Result<Vec<_>, _>>()?)));
     }
-    let mut table = listing(&["workload", "footprint", "objects", "hot set", "what it does"]);
+    let mut table = listing(&["workload", "footprint", "accesses", "objects", "hot set", "what it does"]);
     for workload in ALL {
         let program = workload.build(&workload.parameters(), args.seed).map_err(Failure::usage)?;
         let footprint = program.footprint().to_string();
-        table.add_row([workload.name, &footprint, workload.objects, workload.hot_set, workload.title]);
+        let hot_set = if workload.hot_set_changes { "changes" } else { "stable" };
+        table.add_row([
+            workload.name,
+            &footprint,
+            &accesses(workload),
+            workload.object_size.name(),
+            hot_set,
+            workload.title,
+        ]);
     }
     print(&format!("{table}\n"))
 }
@@ -60,10 +77,17 @@ fn explain(workload: &Workload, parameters: &Parameters, args: &WorkloadsArgs) -
     }
     let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
     let head = format!(
-        "{}: {}\nsource: {}\nobjects: {}\nhot set: {}\nfootprint: {footprint}\n",
-        workload.name, workload.title, workload.source, workload.objects, workload.hot_set
+        "{}: {}\nsource: {}\nobjects: {} ({})\nhot set: {}\nfootprint: {footprint}\naccesses at defaults: {}\n",
+        workload.name,
+        workload.title,
+        workload.source,
+        workload.object_size.name(),
+        workload.objects,
+        workload.hot_set,
+        accesses(workload),
     );
-    print(&format!("{head}\n{}", parameter_table(parameters.iter())))
+    let presets = preset_lines(workload.name, parameters);
+    print(&format!("{head}\n{}{presets}", parameter_table(parameters.iter())))
 }
 
 fn export(

@@ -42,9 +42,10 @@ use self::item::Key;
 use self::settings::Settings;
 use self::shape::{CDN, SOCIAL, Shape};
 use self::shift::Shift;
-pub(crate) use self::specs::{CDN_PRESETS, CDN_SPECS, SOCIAL_PRESETS, SOCIAL_SPECS};
+use self::specs::{CDN_PRESETS, CDN_SPECS, SOCIAL_PRESETS, SOCIAL_SPECS};
 use crate::permutation::Permutation;
 use crate::random::{Random, mix};
+use crate::registry::{ObjectSize, Workload};
 use crate::{Memory, Program, Token, WorkloadError};
 
 struct CacheLib {
@@ -60,13 +61,45 @@ fn build(
     Ok(Box::new(CacheLib { settings: Settings::new(parameters, shape)?, seed }))
 }
 
-pub(crate) fn build_cdn(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+fn build_cdn(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
     build(parameters, seed, &CDN)
 }
 
-pub(crate) fn build_social(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+fn build_social(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
     build(parameters, seed, &SOCIAL)
 }
+
+pub(crate) static CDN_WORKLOAD: Workload = Workload {
+    name: "cachelib-cdn",
+    title: "a key-value cache with the content-delivery distributions of CacheLib's benchmark",
+    source: "CacheLib (cachebench hit_ratio/cdn), as run in FreqTier VI-C and HybridTier 6.1",
+    object_size: ObjectSize::Mixed,
+    objects: "33 KB mean, 13 KB median",
+    hot_set_changes: false,
+    hot_set: "stable; moves once if set (FreqTier VII-D, HybridTier 2.3.2)",
+    accesses: 178_224_206,
+    specs: CDN_SPECS,
+    presets: CDN_PRESETS,
+    reference_footprint: Some(Bytes(267_000_000_000)),
+    reference_cache: Some(Bytes(24 << 20)),
+    builder: build_cdn,
+};
+
+pub(crate) static SOCIAL_WORKLOAD: Workload = Workload {
+    name: "cachelib-social",
+    title: "a key-value cache with the social-graph distributions of CacheLib's benchmark",
+    source: "CacheLib (cachebench hit_ratio/graph_cache_leader_assocs), as run in FreqTier VI-C and HybridTier 6.1",
+    object_size: ObjectSize::Small,
+    objects: "1.4 KB mean, 63 B median",
+    hot_set_changes: false,
+    hot_set: "stable; moves once if set (HybridTier 2.3.2)",
+    accesses: 73_235_209,
+    specs: SOCIAL_SPECS,
+    presets: SOCIAL_PRESETS,
+    reference_footprint: Some(Bytes(267_000_000_000)),
+    reference_cache: Some(Bytes(24 << 20)),
+    builder: build_social,
+};
 
 /// A run under way.
 struct Run<'a> {

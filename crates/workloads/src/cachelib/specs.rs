@@ -3,6 +3,8 @@
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Preset, Spec};
 
+use crate::registry::{PAPER_PRESET, TEST_PRESET};
+
 /// A default and its source.
 type Sourced = (&'static str, &'static str);
 
@@ -197,17 +199,43 @@ pub(crate) const SOCIAL_SPECS: &[Spec] = &table(&Defaults {
 });
 
 /// The published shape of `cachelib-cdn` that is not upstream's.
-pub(crate) const CDN_PRESETS: &[Preset] = &[Preset {
-    name: "hybridtier",
-    source: "HybridTier's artifact: 14.5 million keys, a cache of 200,000 MiB",
-    help: "Popularity normal over the range of keys, and more keys than fit.",
-    values: &[("popularity", "hybridtier"), ("sigma", "0.138"), ("overcommit", "2.28")],
-}];
+pub(crate) const CDN_PRESETS: &[Preset] = &[
+    Preset {
+        name: TEST_PRESET,
+        source: "ours",
+        help: "Small enough for tests.",
+        values: &[("footprint", "32M"), ("operations", "20k")],
+    },
+    Preset {
+        name: "hybridtier",
+        source: "HybridTier's artifact: 14.5 million keys, a cache of 200,000 MiB",
+        help: "Popularity normal over the range of keys, and more keys than fit.",
+        values: &[("popularity", "hybridtier"), ("sigma", "0.138"), ("overcommit", "2.28")],
+    },
+    PAPER,
+];
 
 /// The published shape of `cachelib-social` that is not upstream's.
-pub(crate) const SOCIAL_PRESETS: &[Preset] = &[Preset {
-    name: "hybridtier",
-    source: "HybridTier's artifact: 20 million keys, a cache of 200,000 MiB",
-    help: "Popularity normal over the range of keys, and fewer keys, which lone gets outnumber.",
-    values: &[("popularity", "hybridtier"), ("sigma", "0.1"), ("overcommit", "0.136")],
-}];
+pub(crate) const SOCIAL_PRESETS: &[Preset] = &[
+    Preset {
+        name: TEST_PRESET,
+        source: "ours",
+        help: "Small enough for tests.",
+        values: &[("footprint", "32M"), ("operations", "200k")],
+    },
+    Preset {
+        name: "hybridtier",
+        source: "HybridTier's artifact: 20 million keys, a cache of 200,000 MiB",
+        help: "Popularity normal over the range of keys, and fewer keys, which lone gets outnumber.",
+        values: &[("popularity", "hybridtier"), ("sigma", "0.1"), ("overcommit", "0.136")],
+    },
+    PAPER,
+];
+
+/// The papers' footprint; the operations follow it, as at the default scale.
+const PAPER: Preset = Preset {
+    name: PAPER_PRESET,
+    source: "FreqTier Table I: 267 GB",
+    help: "The footprint of the paper.",
+    values: &[("footprint", "267G")],
+};

@@ -1,0 +1,116 @@
+//! Defines an array that lives in a [`Memory`]: its values in ordinary memory, each access to them reported.
+
+use std::ops::Range;
+
+use crate::{Memory, Token};
+
+/// Bytes of a line.
+const LINE: u64 = 64;
+
+/// An array of values whose accesses are reported at the addresses that they have in the memory.
+///
+/// Values lie as in the original program: an element takes `size_of::<T>()` bytes. So the same source, run on a
+/// [`crate::NativeMemory`], makes the same accesses to real memory.
+#[derive(Debug, Clone)]
+pub(crate) struct Array<T> {
+    start: u64,
+    values: Vec<T>,
+}
+
+impl<T: Copy> Array<T> {
+    /// `length` copies of `value`, allocated at the site `context`. The allocation touches nothing, as `calloc` does.
+    pub(crate) fn new<M: Memory + ?Sized>(
+        memory: &mut M,
+        length: usize,
+        value: T,
+        context: &'static str,
+    ) -> Self {
+        Self::of(memory, vec![value; length], context)
+    }
+
+    /// An array of these values, already in place; nothing is reported as written.
+    pub(crate) fn of<M: Memory + ?Sized>(memory: &mut M, values: Vec<T>, context: &'static str) -> Self {
+        let bytes = (values.len() * size_of::<T>()) as u64;
+        let start = memory.allocate(bytes, context);
+        memory.backed_by(start, values.as_ptr().addr() as u64);
+        Self { start, values }
+    }
+
+    /// Elements.
+    pub(crate) fn len(&self) -> usize {
+        self.values.len()
+    }
+
+    /// The address of an element, or of the end.
+    #[inline]
+    pub(crate) fn address(&self, index: usize) -> u64 {
+        self.start + (index * size_of::<T>()) as u64
+    }
+
+    /// The values, unreported: for what the original keeps in registers or does before the run.
+    pub(crate) fn values(&self) -> &[T] {
+        &self.values
+    }
+
+    /// The same, to change.
+    pub(crate) fn values_mut(&mut self) -> &mut [T] {
+        &mut self.values
+    }
+
+    /// Reads an element, whose index came with the value `after`.
+    #[inline]
+    pub(crate) fn load<M: Memory + ?Sized>(&self, memory: &mut M, index: usize, after: Token) -> (T, Token) {
+        let value = self.values[index];
+        (value, memory.load(self.address(index), after))
+    }
+
+    /// Writes an element.
+    #[inline]
+    pub(crate) fn store<M: Memory + ?Sized>(&mut self, memory: &mut M, index: usize, value: T, after: Token) {
+        self.values[index] = value;
+        memory.store(self.address(index), after);
+    }
+
+    /// Reads neighbouring elements, a line at a time.
+    #[inline]
+    pub(crate) fn load_run<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        range: Range<usize>,
+        after: Token,
+    ) -> (&[T], Token) {
+        let bytes = (range.len() * size_of::<T>()) as u64;
+        let token = memory.load_range(self.address(range.start), bytes, after);
+        (&self.values[range], token)
+    }
+
+    /// Reports that neighbouring elements are written, a line at a time: an initialisation, a copy.
+    pub(crate) fn store_run<M: Memory + ?Sized>(&self, memory: &mut M, range: Range<usize>, after: Token) {
+        memory.store_range(self.address(range.start), (range.len() * size_of::<T>()) as u64, after);
+    }
+
+    /// Whether an element starts a line: a loop over neighbours reports those only, one access a line.
+    #[inline]
+    pub(crate) fn starts_line(&self, index: usize) -> bool {
+        self.address(index) % LINE < size_of::<T>() as u64
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountingMemory;
+
+    #[test]
+    fn a_run_is_read_a_line_at_a_time_and_elements_at_their_addresses() {
+        let mut memory = CountingMemory::default();
+        let mut array = Array::new(&mut memory, 2048, 0u32, "numbers");
+        array.store(&mut memory, 16, 7, Token::NONE);
+        assert_eq!(array.address(16), array.address(0) + 64);
+        assert_eq!(array.load(&mut memory, 16, Token::NONE).0, 7);
+        assert_eq!(array.load_run(&mut memory, 8..40, Token::NONE).0.len(), 32);
+        assert_eq!((memory.loads, memory.stores), (1 + 3, 1));
+        let starts = (0..64).filter(|&index| array.starts_line(index)).collect::<Vec<_>>();
+        assert_eq!(starts, [0, 16, 32, 48]);
+    }
+}
