@@ -26,6 +26,8 @@ pub(crate) enum Verb {
     Simulate(SimulateArgs),
     /// Find out how much fast memory a program needs to stay within a slowdown
     Size(SizeArgs),
+    /// Run the comparisons of the papers and set their figures beside ours
+    Score(ScoreArgs),
     /// List the policies, or explain one with its parameters
     Policies(NameArgs),
     /// List the machine profiles, or show one with the source of each number
@@ -176,6 +178,37 @@ pub(crate) struct SizeArgs {
     /// Accesses of a sub-sample: pages are left out until it has about so many (k, M, G)
     #[arg(long, value_name = "N", default_value = "1M", value_parser = isotherm_core::parse_count)]
     pub(crate) sample: u64,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct ScoreArgs {
+    /// The paper; without it, all
+    #[arg(value_name = "PAPER")]
+    pub(crate) paper: Option<String>,
+    /// Shorter streams and fewer sizes: minutes instead of most of an hour
+    #[arg(long)]
+    pub(crate) quick: bool,
+    /// Only this comparison or effect, by its name in `--list`
+    #[arg(long, value_name = "ID")]
+    pub(crate) only: Option<String>,
+    /// List the comparisons and run nothing
+    #[arg(long)]
+    pub(crate) list: bool,
+    /// The folder for scoreboard.md and scoreboard.json; `docs` if everything is run, else nothing is written
+    #[arg(short, long, value_name = "FOLDER")]
+    pub(crate) output: Option<PathBuf>,
+    /// Write a page as one HTML file
+    #[arg(long, value_name = "FILE.html")]
+    pub(crate) report: Option<PathBuf>,
+    /// Print the scoreboard as JSON instead of a summary
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// The seed of every random choice
+    #[arg(long, value_name = "N", default_value_t = 1, value_parser = clap::value_parser!(u64).range(..=u64::from(u32::MAX)))]
+    pub(crate) seed: u64,
+    /// Print no progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

@@ -115,6 +115,11 @@ impl HotThreshold {
         self.histogram.at_least(self.threshold) + ((u128::from(below) * u128::from(self.tied)) >> 32) as u64
     }
 
+    /// The number of pages whose count is at its maximum.
+    pub(crate) fn saturated(&self) -> u64 {
+        self.histogram.at_least(self.histogram.maximum())
+    }
+
     /// The memory of the histogram.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.histogram.bins())

@@ -18,10 +18,12 @@
 mod facts;
 mod format;
 mod html;
+mod score;
 mod size;
 mod table;
 
 pub use html::{MAX_HTML_BYTES, html};
+pub use score::{score_html, score_json, score_markdown, score_summary};
 pub use size::{size_html, size_json, size_table};
 pub use table::table;
 

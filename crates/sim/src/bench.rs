@@ -18,7 +18,8 @@ pub struct Bench<'a> {
     input: &'a Input,
     experiment: &'a Experiment<'a>,
     pub(crate) replay: Replay<'a>,
-    all_fast: Nanos,
+    /// The time with all memory fast, and the end of each interval in it.
+    all_fast: (Nanos, Vec<Nanos>),
 }
 
 impl<'a> Bench<'a> {
@@ -37,8 +38,14 @@ impl<'a> Bench<'a> {
             scale: experiment.scale,
             interval_length: stream.accesses.len().div_ceil(experiment.intervals.max(1)).max(1),
         };
-        let all_fast = replay.fixed(true).end;
-        Ok(Self { input, experiment, replay, all_fast })
+        let finished = replay.fixed(true);
+        let ends = finished.intervals.iter().map(|interval| interval.end).collect();
+        Ok(Self { input, experiment, replay, all_fast: (finished.end, ends) })
+    }
+
+    /// The end of each interval of the timeline with all memory fast.
+    pub fn all_fast_ends(&self) -> &[Nanos] {
+        &self.all_fast.1
     }
 
     /// Replays under a policy or a bound with `fast` pages in the fast tier. The parameters are unscaled.
@@ -155,7 +162,7 @@ impl<'a> Bench<'a> {
             oracle_steady_load_hit_ratio: 0.0,
             belady_hit_ratio: 0.0,
             beats_oracle: false,
-            slowdown: finished.end.0 as f64 / self.all_fast.0.max(1) as f64,
+            slowdown: finished.end.0 as f64 / self.all_fast.0.0.max(1) as f64,
             modelled_ns: finished.end,
             stall_ns: finished.stall.clone(),
             tier_bytes: finished.bytes.clone(),

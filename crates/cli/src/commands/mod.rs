@@ -4,6 +4,7 @@ pub(crate) mod generate;
 pub(crate) mod machines;
 pub(crate) mod policies;
 pub(crate) mod record;
+pub(crate) mod score;
 pub(crate) mod simulate;
 pub(crate) mod size;
 pub(crate) mod trace;

@@ -271,6 +271,7 @@ impl Policy for FreqTier {
             Gauge { name: "hot-threshold", value: self.threshold.value() },
             Gauge { name: "sampling-level", value: level },
             Gauge { name: "hot-pages", value: self.threshold.hot_pages() as f64 },
+            Gauge { name: "saturated-pages", value: self.threshold.saturated() as f64 },
         ]);
     }
 }

@@ -255,6 +255,7 @@ impl Policy for HybridTier {
         gauges.extend([
             Gauge { name: "hot-threshold", value: threshold.value() },
             Gauge { name: "hot-pages", value: threshold.hot_pages() as f64 },
+            Gauge { name: "saturated-pages", value: threshold.saturated() as f64 },
             Gauge { name: "second-chances", value: self.chances.len() as f64 },
             Gauge { name: "hot-by-momentum", value: self.by_momentum as f64 },
         ]);

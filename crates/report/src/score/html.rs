@@ -1,0 +1,120 @@
+//! Defines the scoreboard as one HTML file without any reference to another: tables whose colours say what is kept.
+
+use isotherm_score::{EffectScore, Judged, PaperScore, Row, Scoreboard, Scored, Tally};
+
+use super::words;
+use crate::html::{STYLE, escape, fill, prose, table};
+
+const PAGE: &str = include_str!("../../assets/score.html");
+const MARKS: &str = include_str!("../../assets/score.css");
+
+/// The scoreboard as one HTML file, for light and dark screens; it needs neither scripts nor a network.
+pub fn score_html(board: &Scoreboard) -> String {
+    let papers: String = board.papers.iter().map(section).collect();
+    let parts = [
+        ("style", format!("{STYLE}{MARKS}")),
+        ("answer", prose(&words::verdict(board))),
+        ("facts", prose(&words::provenance(board).replace('`', ""))),
+        ("bars", board.papers.iter().map(bar).collect()),
+        ("summary", table(&words::SUMMARY, words::summary(board).into_iter())),
+        ("papers", papers),
+    ];
+    fill(PAGE, &parts)
+}
+
+/// A paper's orderings as one bar, in the colours of the tables.
+fn bar(paper: &PaperScore) -> String {
+    let Tally { kept, tie, not_kept, exempt, not_yet } = paper.tally;
+    let parts = [(kept, "kept"), (tie + exempt, "tie"), (not_kept, "not-kept"), (not_yet, "not-yet")];
+    let part = |(number, class): &(usize, &str)| {
+        format!("<span class=\"{class}\" style=\"flex-grow:{number}\" title=\"{number} {class}\">{number}</span>")
+    };
+    let parts: String = parts.iter().filter(|(number, _)| *number > 0).map(part).collect();
+    format!("<div class=\"bar\"><b>{}</b><div>{parts}</div></div>", escape(&paper.title))
+}
+
+fn section(paper: &PaperScore) -> String {
+    let comparisons: String = paper.comparisons.iter().map(compared).collect();
+    let effects: String = paper.effects.iter().map(switched).collect();
+    format!(
+        "<section><h2>{}</h2><p class=\"legend\">{}</p>{comparisons}<h3>Effects of model and scale, switched</h3>{effects}</section>",
+        escape(&paper.title),
+        prose(&words::paper(paper).replace('`', ""))
+    )
+}
+
+fn compared(comparison: &Scored) -> String {
+    let head = format!(
+        "<h3 id=\"{}\">{}: {}</h3>",
+        escape(&comparison.id),
+        escape(&comparison.place),
+        escape(&comparison.title)
+    );
+    if let Some(why) = &comparison.not_yet {
+        return format!("{head}<p class=\"legend\"><span class=\"mark not-yet\">not yet</span> {}</p>", prose(why));
+    }
+    let columns: String =
+        words::columns(comparison).iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
+    let rows: String = comparison.rows.iter().map(|row| marked(comparison, row)).collect();
+    let gains = if comparison.gains.is_empty() {
+        String::new()
+    } else {
+        table(&words::GAINS, comparison.gains.iter().map(words::gain))
+    };
+    let systems = words::systems(&comparison.systems).replace('`', "");
+    format!(
+        "{head}<p class=\"legend\">{} {} {}</p><div class=\"scroll\"><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>{gains}{}",
+        prose(&words::conditions(comparison)),
+        prose(&comparison.note),
+        prose(&systems),
+        failures(comparison)
+    )
+}
+
+/// A row, marked by what became of its orderings.
+fn marked(comparison: &Scored, row: &Row) -> String {
+    let mut tally = Tally::default();
+    let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
+    comparison.orderings.iter().filter(here).for_each(|judged| tally.count(judged.verdict));
+    let cells = words::cells(comparison, row);
+    let last = cells.len().saturating_sub(1);
+    let cell = |(index, text): (usize, &String)| {
+        let class = if index == last { format!(" class=\"mark {}\"", class(tally)) } else { String::new() };
+        format!("<td{class}>{}</td>", prose(text))
+    };
+    format!("<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>())
+}
+
+fn class(tally: Tally) -> &'static str {
+    match tally {
+        Tally { not_kept: 1.., .. } => "not-kept",
+        Tally { kept: 0, tie: 0, exempt: 0, not_yet: 0, .. } => "none",
+        Tally { kept: 0, tie: 0, exempt: 0, .. } => "not-yet",
+        Tally { tie: 0, exempt: 0, .. } => "kept",
+        _ => "tie",
+    }
+}
+
+fn failures(comparison: &Scored) -> String {
+    let line = |failed: &words::Failed| {
+        let evidence = failed.evidence.as_ref().map_or_else(
+            || "no evidence yet.".to_owned(),
+            |(text, command)| format!("{} <code>{}</code>", prose(text.trim()), escape(command)),
+        );
+        format!("<li>{}: {evidence}</li>", prose(&failed.line))
+    };
+    let lines: String = words::failed(comparison).iter().map(line).collect();
+    if lines.is_empty() { String::new() } else { format!("<p>Not kept:</p><ul class=\"notes\">{lines}</ul>") }
+}
+
+fn switched(effect: &EffectScore) -> String {
+    format!(
+        "<p class=\"legend\"><b>{}.</b> {} On {}; {}; {}.</p>{}",
+        prose(&effect.title),
+        prose(&effect.what),
+        escape(&effect.case),
+        prose(effect.metric.words()),
+        escape(&effect.switched),
+        table(&words::EFFECT, words::effect(effect).into_iter())
+    )
+}

@@ -1,0 +1,232 @@
+//! Defines how the scoreboard is put into words and cells, the same in Markdown and HTML.
+
+use isotherm_score::{
+    Cell, EffectScore, Gain, Judged, Metric, PaperScore, Row, Scoreboard, Scored, System, Tally, Verdict,
+};
+
+use crate::format::{count, list};
+
+/// The head of the summary.
+pub(super) const SUMMARY: [&str; 7] =
+    ["paper", "orderings", "kept", "tie", "not kept", "exempt by the paper", "not yet"];
+/// The head of an effect's table.
+pub(super) const EFFECT: [&str; 4] = ["system", "as above", "switched", "difference"];
+/// The head of gathered figures.
+pub(super) const GAINS: [&str; 5] = ["figure", "paper", "ours", "ours / paper", "cases"];
+
+/// A row a paper, and one for all.
+pub(super) fn summary(board: &Scoreboard) -> Vec<[String; 7]> {
+    let row = |name: &str, tally: Tally| {
+        let all = tally.judged() + tally.exempt + tally.not_yet;
+        let numbers = [all, tally.kept, tally.tie, tally.not_kept, tally.exempt, tally.not_yet];
+        let [all, kept, tie, not_kept, exempt, not_yet] = numbers.map(|number| number.to_string());
+        [name.to_owned(), all, kept, tie, not_kept, exempt, not_yet]
+    };
+    let papers = board.papers.iter().map(|paper| row(&paper.title, paper.tally));
+    papers.chain([row("all", board.tally)]).collect()
+}
+
+/// The whole in a sentence.
+pub(super) fn verdict(board: &Scoreboard) -> String {
+    let Tally { kept, tie, not_yet, .. } = board.tally;
+    format!("{kept} of {} orderings kept, {tie} ties; {not_yet} not yet judged.", board.tally.judged())
+}
+
+/// What was run, and how to run it again.
+pub(super) fn provenance(board: &Scoreboard) -> String {
+    let mode = if board.quick { " --quick" } else { "" };
+    let seed = if board.seed == 1 { String::new() } else { format!(" --seed {}", board.seed) };
+    let quick = if board.quick {
+        " This is the quick run: shorter streams, fewer sizes, and policies that had less time to learn."
+    } else {
+        ""
+    };
+    let partial = if board.partial { " It is a part of the scoreboard only." } else { "" };
+    format!("Isotherm {}, `isotherm score{mode}{seed}`, seed {}.{quick}{partial}", board.version, board.seed)
+}
+
+/// A number as short as it is exact enough: three digits.
+pub(super) fn number(value: f64) -> String {
+    let size = value.abs();
+    if value.is_infinite() {
+        "not reached".into()
+    } else if value.is_nan() {
+        "-".into()
+    } else if size >= 10_000.0 {
+        count(value as u64)
+    } else {
+        let decimals = if size >= 100.0 { 0 } else { 1 + usize::from(size < 10.0) + usize::from(size < 0.1) };
+        format!("{value:.decimals$}")
+    }
+}
+
+fn about(value: f64, about: bool) -> String {
+    format!("{}{}", if about { "~" } else { "" }, number(value))
+}
+
+/// The head of a comparison's table.
+pub(super) fn columns(comparison: &Scored) -> Vec<String> {
+    let fixed = ["workload", "fast tier", "accesses, footprint, scale (times)"].map(str::to_owned);
+    let systems = comparison.systems.iter().map(|system| system.title.clone());
+    fixed.into_iter().chain(systems).chain(["order".to_owned()]).collect()
+}
+
+/// A row of a comparison's table.
+pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
+    let run = row.run.as_ref().map_or("-".to_owned(), |run| {
+        format!(
+            "{}, {}, {} ({})",
+            count(run.accesses),
+            run.footprint_bytes,
+            count(run.scale as u64),
+            count(run.time_scale as u64)
+        )
+    });
+    let fixed = [row.ours.clone(), format!("{} = {}", row.size, row.fast), run];
+    let systems = row.cells.iter().map(cell);
+    fixed.into_iter().chain(systems).chain([order(comparison, row)]).collect()
+}
+
+/// `paper → ours (ratio)`.
+fn cell(cell: &Cell) -> String {
+    let paper = cell.paper.map(|paper| about(paper, cell.about));
+    match (paper, cell.ours, cell.ratio) {
+        (Some(paper), Some(ours), Some(ratio)) => format!("{paper} → {} ({ratio:.2})", number(ours)),
+        (Some(paper), Some(ours), None) => format!("{paper} → {}", number(ours)),
+        (None, Some(ours), _) => number(ours),
+        (Some(paper), None, _) => format!("{paper} → {}", missing(cell.missing.as_deref())),
+        (None, None, _) => missing(cell.missing.as_deref()),
+    }
+}
+
+/// What stands where there is no figure of ours.
+pub(super) fn missing(why: Option<&str>) -> String {
+    let why = why.unwrap_or("not run");
+    let absent = why.starts_with("workload ") || why.starts_with("policy ");
+    if absent { format!("not yet: {why}") } else { format!("failed: {why}") }
+}
+
+/// What became of a row's orderings.
+fn order(comparison: &Scored, row: &Row) -> String {
+    let mut tally = Tally::default();
+    let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
+    comparison.orderings.iter().filter(here).for_each(|judged| tally.count(judged.verdict));
+    tallied(tally)
+}
+
+/// `same: 5 kept, 1 tie`.
+pub(super) fn tallied(tally: Tally) -> String {
+    let parts = [
+        (tally.kept, "kept"),
+        (tally.tie, "tie"),
+        (tally.not_kept, "not kept"),
+        (tally.exempt, "exempt"),
+        (tally.not_yet, "not yet"),
+    ];
+    let said: Vec<String> =
+        parts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    if said.is_empty() { "-".into() } else { said.join(", ") }
+}
+
+/// A figure over cases.
+pub(super) fn gain(gain: &Gain) -> [String; 5] {
+    let unit = if gain.unit.is_empty() { String::new() } else { format!(" {}", gain.unit) };
+    let ratio = gain.ours.map(|ours| ours / gain.paper).filter(|ratio| ratio.is_finite());
+    [
+        gain.words.clone(),
+        format!("{}{unit}", about(gain.paper, gain.about)),
+        gain.ours.map_or("not yet".into(), |ours| format!("{}{unit}", number(ours))),
+        ratio.map_or("-".into(), |ratio| format!("{ratio:.2}")),
+        format!("{} of {}", gain.cases.0, gain.cases.1),
+    ]
+}
+
+/// What the table of a comparison measures and under which conditions.
+pub(super) fn conditions(comparison: &Scored) -> String {
+    let huge = if comparison.huge { ", pages of 2 MiB" } else { "" };
+    let after = if comparison.after > 0.0 && comparison.metric != Metric::Metadata {
+        format!(", without the first {:.0} % of the run", comparison.after * 100.0)
+    } else {
+        String::new()
+    };
+    let direction = if comparison.metric.higher_is_better() { "higher" } else { "lower" };
+    format!(
+        "{}: {direction} is better. Machine {}{huge}{after}. A tie is within {:.1} %.",
+        comparison.metric.words(),
+        comparison.machine,
+        comparison.margin * 100.0
+    )
+}
+
+/// Our names for the systems, where there is anything to say.
+pub(super) fn systems(systems: &[System]) -> String {
+    let said = systems.iter().map(|system| {
+        let why = if system.why.is_empty() { String::new() } else { format!(" ({})", system.why) };
+        format!("{}: `{}`{why}", system.title, system.policy)
+    });
+    format!("{}.", said.collect::<Vec<_>>().join("; "))
+}
+
+/// Orderings of one verdict that fail for the same pair, as one line each: the pair, its cases, its evidence.
+pub(super) struct Failed {
+    /// `FreqTier > TPP: cdn 1:32 (0.95), ...`.
+    pub(super) line: String,
+    /// Text and command.
+    pub(super) evidence: Option<(String, String)>,
+}
+
+/// The orderings that are not kept.
+pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
+    let title = |id: &String| {
+        let known = comparison.systems.iter().find(|system| system.id == *id);
+        known.map_or_else(|| id.clone(), |system| system.title.clone())
+    };
+    let mut found: Vec<(String, Vec<String>, Option<(String, String)>)> = Vec::new();
+    for judged in comparison.orderings.iter().filter(|judged| judged.verdict == Verdict::NotKept) {
+        let pair = format!("{} > {}", title(&judged.better), title(&judged.than));
+        let by = judged.advantage.map_or(String::new(), |by| format!(" ({by:.2})"));
+        let case = format!("{} {}{by}", judged.workload, judged.size);
+        match found.iter_mut().find(|(known, _, evidence)| *known == pair && *evidence == judged.evidence) {
+            Some((_, cases, _)) => cases.push(case),
+            None => found.push((pair, vec![case], judged.evidence.clone())),
+        }
+    }
+    let line = |(pair, cases, evidence): (String, Vec<String>, _)| Failed {
+        line: format!("{pair}: {}", list(&cases)),
+        evidence,
+    };
+    found.into_iter().map(line).collect()
+}
+
+/// A row an effect's system.
+pub(super) fn effect(effect: &EffectScore) -> Vec<[String; 4]> {
+    let row = |row: &isotherm_score::EffectRow| {
+        let cell =
+            |value: Option<f64>| value.map_or_else(|| missing(row.missing.as_deref()), number);
+        let difference = row.with.zip(row.without).map(|(with, without)| without - with);
+        let sign = |by: f64| format!("{}{}", if by > 0.0 { "+" } else { "" }, number(by));
+        [row.system.clone(), cell(row.with), cell(row.without), difference.map_or("-".into(), sign)]
+    };
+    effect.rows.iter().map(row).collect()
+}
+
+/// How a paper's runs are measured.
+pub(super) fn paper(paper: &PaperScore) -> String {
+    let noise: Vec<String> = paper
+        .noise
+        .iter()
+        .map(|(metric, spread)| format!("{} {:.1} %", metric.words(), spread * 100.0))
+        .collect();
+    let noise = if noise.is_empty() {
+        "Noise over seeds was not measured".to_owned()
+    } else {
+        format!("Spread over three seeds: {}", noise.join("; "))
+    };
+    format!(
+        "Machine `{}`. Sizes: {} Left out of each run: the first {:.0} % ({}). {noise}.",
+        paper.machine,
+        paper.sizes,
+        paper.after * 100.0,
+        paper.after_why
+    )
+}

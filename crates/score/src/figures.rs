@@ -1,0 +1,292 @@
+//! Defines the papers' comparisons as they stand in `figures/`, one file a paper.
+
+use std::collections::BTreeMap;
+
+use isotherm_core::names;
+use serde::Deserialize;
+
+use crate::metric::Metric;
+
+/// Settings by name, as `--set` takes them.
+pub(crate) type Settings = BTreeMap<String, String>;
+
+const FILES: [(&str, &str); 5] = [
+    ("freqtier", include_str!("../figures/freqtier.toml")),
+    ("hybridtier", include_str!("../figures/hybridtier.toml")),
+    ("jenga", include_str!("../figures/jenga.toml")),
+    ("neomem", include_str!("../figures/neomem.toml")),
+    ("pact", include_str!("../figures/pact.toml")),
+];
+
+/// One paper's comparisons.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Paper {
+    /// Its kebab-case name, with which the ids of its comparisons begin.
+    pub name: String,
+    /// Its name in print.
+    pub title: String,
+    /// The machine profile of its comparisons.
+    pub machine: String,
+    /// What its ratios mean, and how they are translated.
+    pub sizes: String,
+    /// The share of each run that its measurements leave out as warm-up, unless a comparison says otherwise.
+    pub after: f64,
+    /// Why that share.
+    pub after_why: String,
+    /// Our workload, with settings, for each of its workloads.
+    pub workload: BTreeMap<String, WorkloadRef>,
+    /// Our policy, with settings, for each of its systems.
+    pub system: BTreeMap<String, SystemRef>,
+    /// Figures and tables.
+    pub comparison: Vec<Comparison>,
+    /// Effects of the model, switched.
+    #[serde(default)]
+    pub effect: Vec<Effect>,
+    /// Runs that are repeated with other seeds: their spread is the noise.
+    pub noise: Noise,
+}
+
+/// A workload of a paper in our terms.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WorkloadRef {
+    /// Our workload.
+    pub name: String,
+    /// Its settings.
+    #[serde(default)]
+    pub set: Settings,
+    /// Settings of the quick run, over `set`.
+    #[serde(default)]
+    pub quick: Settings,
+    /// At most so many accesses; the mode's own limit if absent.
+    pub accesses: Option<u64>,
+    /// The same in the quick run.
+    pub quick_accesses: Option<u64>,
+    /// `--fast` for each size of the paper.
+    pub sizes: Settings,
+    /// Why these sizes.
+    pub why: String,
+    /// When the hot set changes, as a share of the run.
+    pub change_at: Option<f64>,
+    /// The paper's footprint, where a metric needs it.
+    pub reference: Option<String>,
+}
+
+/// A system of a paper in our terms.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct SystemRef {
+    /// Our policy.
+    pub policy: String,
+    /// Its name in the tables.
+    pub title: String,
+    /// Its settings. `N*fast` is N for each page of the fast tier.
+    #[serde(default)]
+    pub set: Settings,
+    /// Why these settings.
+    #[serde(default)]
+    pub why: String,
+}
+
+/// One figure or table.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Comparison {
+    /// Paper and place, such as `freqtier.table2`.
+    pub id: String,
+    /// Where it stands in the paper.
+    pub place: String,
+    /// What is compared.
+    pub title: String,
+    /// What is measured.
+    pub metric: Metric,
+    /// The paper's workloads.
+    pub workloads: Vec<String>,
+    /// The paper's sizes.
+    pub sizes: Vec<String>,
+    /// Those of the quick run; the first if absent.
+    pub quick_sizes: Option<Vec<String>>,
+    /// The paper's systems.
+    pub systems: Vec<String>,
+    /// Another machine than the paper's main one.
+    pub machine: Option<String>,
+    /// Whether pages are of 2 MiB.
+    #[serde(default)]
+    pub huge: bool,
+    /// Another share to leave out than the paper's.
+    pub after: Option<f64>,
+    /// What the paper's values are divided by to become the metric's.
+    pub divide: Option<f64>,
+    /// Why this cannot be run.
+    pub not_yet: Option<String>,
+    /// What a reader must know.
+    #[serde(default)]
+    pub note: String,
+    /// The paper's figures.
+    #[serde(default)]
+    pub values: Vec<Value>,
+    /// The paper's claims.
+    #[serde(default)]
+    pub orderings: Vec<Ordering>,
+}
+
+/// A figure of a paper: of a cell, or of a system against another.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Value {
+    /// Whose.
+    pub system: String,
+    /// The workload of a cell; those averaged over if there is none.
+    pub workload: Option<String>,
+    /// The size of a cell; those averaged over if there is none.
+    pub size: Option<String>,
+    /// The figure.
+    pub value: f64,
+    /// Whether the paper calls it a bound or an approximate value, or leaves open which case it is of.
+    #[serde(default)]
+    pub about: bool,
+    /// A figure relative to this system; `best` is the best of the others in each case.
+    pub baseline: Option<String>,
+    /// How it is gathered over cases.
+    pub stat: Option<Stat>,
+    /// Whether it is a factor rather than a percentage gained.
+    #[serde(default)]
+    pub factor: bool,
+}
+
+/// How a figure is gathered over cases.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Stat {
+    /// Arithmetic mean.
+    Mean,
+    /// Geometric mean of the ratios.
+    Geomean,
+    /// The largest.
+    Max,
+    /// The smallest.
+    Min,
+}
+
+/// A claim that a system is better than others.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Ordering {
+    /// The better one.
+    pub better: String,
+    /// Those that it beats, each.
+    pub than: Vec<String>,
+    /// Where; all workloads of the comparison if absent.
+    pub workloads: Option<Vec<String>>,
+    /// Where; all sizes if absent.
+    pub sizes: Option<Vec<String>>,
+    /// The size of the others, where it is not the same.
+    pub than_size: Option<String>,
+    /// Whether it is claimed for the mean over the workloads only.
+    #[serde(default)]
+    pub mean: bool,
+    /// Whether being equal is enough.
+    #[serde(default)]
+    pub or_equal: bool,
+    /// Experiments that the paper itself exempts, without saying which.
+    #[serde(default)]
+    pub exceptions: usize,
+}
+
+/// An effect of the model or the scale, measured with and without it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Effect {
+    /// Paper and name.
+    pub id: String,
+    /// What is switched.
+    pub title: String,
+    /// What it stands for.
+    pub what: String,
+    /// The paper's workload.
+    pub workload: String,
+    /// The paper's size.
+    pub size: String,
+    /// The paper's systems.
+    pub systems: Vec<String>,
+    /// What is measured.
+    pub metric: Metric,
+    /// Numbers of the machine, as `--set machine.` takes them.
+    #[serde(default)]
+    pub machine: Settings,
+    /// Settings of each system.
+    #[serde(default)]
+    pub set: Settings,
+    /// Settings of the workload.
+    #[serde(default)]
+    pub workload_set: Settings,
+    /// The scale of time constants and sample counts, in place of the automatic one.
+    pub scale: Option<u32>,
+    /// Pages of 2 MiB instead of 4 KiB.
+    #[serde(default)]
+    pub huge: bool,
+}
+
+/// What is repeated with other seeds.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Noise {
+    /// The paper's workload.
+    pub workload: String,
+    /// The paper's size.
+    pub size: String,
+    /// The paper's systems.
+    pub systems: Vec<String>,
+}
+
+impl Comparison {
+    /// The machine that it runs on.
+    pub(crate) fn machine<'a>(&'a self, paper: &'a Paper) -> &'a str {
+        self.machine.as_deref().unwrap_or(&paper.machine)
+    }
+
+    /// The share of each run that is left out.
+    pub(crate) fn after(&self, paper: &Paper) -> f64 {
+        self.after.unwrap_or(paper.after)
+    }
+
+    /// The sizes of a mode.
+    pub(crate) fn sizes(&self, quick: bool) -> &[String] {
+        match (&self.quick_sizes, quick) {
+            (Some(sizes), true) => sizes,
+            (None, true) => &self.sizes[..self.sizes.len().min(1)],
+            (_, false) => &self.sizes,
+        }
+    }
+}
+
+/// A paper or comparison that there is not.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("there is no {what} '{name}'; {advice}")]
+pub struct UnknownName {
+    what: &'static str,
+    name: String,
+    advice: String,
+}
+
+impl UnknownName {
+    pub(crate) fn new<'a>(
+        what: &'static str,
+        name: &str,
+        known: impl IntoIterator<Item = &'a str>,
+    ) -> Self {
+        Self { what, name: name.into(), advice: names::advice(name, known) }
+    }
+}
+
+/// Every paper.
+///
+/// # Panics
+/// If a file of `figures/` is malformed: a mistake in the source, found by the first test that reads it.
+pub fn papers() -> Vec<Paper> {
+    let read = |(name, text): &(&str, &str)| {
+        toml::from_str(text).unwrap_or_else(|error| panic!("figures/{name}.toml: {error}"))
+    };
+    FILES.iter().map(read).collect()
+}

@@ -1,0 +1,231 @@
+//! Defines how the paper's orderings are judged.
+//!
+//! An ordering is one pair of systems on one workload at one size. It comes from a claim of the text, or from two cells that
+//! the paper prints more than 1 % apart. Ours is *kept* if the same one is better by more than the margin, *not kept* if the
+//! other is, and a *tie* in between. A claim with exceptions exempts as many experiments as the paper does, the worst first.
+
+use crate::evidence::{self, Evidence};
+use crate::figures::{Comparison, Ordering, Value};
+use crate::scoreboard::{Judged, Verdict};
+use crate::values::Values;
+
+/// The smallest margin: what differs by less is no order, in the paper's cells neither.
+pub(crate) const SMALLEST_MARGIN: f64 = 0.01;
+
+/// One pair to be judged.
+#[derive(Debug, Clone, PartialEq)]
+struct Pair {
+    better: String,
+    than: String,
+    /// None for the mean over the workloads.
+    workload: Option<String>,
+    size: String,
+    than_size: String,
+    or_equal: bool,
+}
+
+/// Judges everything that a comparison claims.
+pub(crate) fn orderings(
+    values: &Values<'_>,
+    comparison: &Comparison,
+    margin: f64,
+    paragraphs: &[Evidence],
+) -> Vec<Judged> {
+    let mut known: Vec<Pair> = Vec::new();
+    let mut judged = Vec::new();
+    for ordering in &comparison.orderings {
+        let pairs: Vec<Pair> = claimed(ordering, comparison, values.mode.quick);
+        let pairs: Vec<Pair> = pairs.into_iter().filter(|pair| !covered(&known, pair)).collect();
+        let mut group: Vec<Judged> =
+            pairs.iter().map(|pair| judge(values, comparison, pair, margin)).collect();
+        exempt(&mut group, ordering.exceptions);
+        known.extend(pairs);
+        judged.extend(group);
+    }
+    let printed = printed(comparison, values.mode.quick);
+    let printed = printed.iter().filter(|pair| !covered(&known, pair));
+    judged.extend(printed.map(|pair| judge(values, comparison, pair, margin)));
+    for one in judged.iter_mut().filter(|one| matches!(one.verdict, Verdict::NotKept)) {
+        let found = evidence::find(paragraphs, &one.id);
+        one.evidence = found.map(|evidence| (evidence.text.clone(), evidence.command.clone()));
+    }
+    judged
+}
+
+fn covered(known: &[Pair], pair: &Pair) -> bool {
+    known.iter().any(|other| {
+        (&other.better, &other.than, &other.workload, &other.size, &other.than_size)
+            == (&pair.better, &pair.than, &pair.workload, &pair.size, &pair.than_size)
+    })
+}
+
+/// The pairs of a claim.
+fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pair> {
+    let sizes = ordering.sizes.as_deref().unwrap_or(comparison.sizes(quick));
+    let workloads: Vec<Option<String>> = if ordering.mean {
+        vec![None]
+    } else {
+        ordering.workloads.as_ref().unwrap_or(&comparison.workloads).iter().cloned().map(Some).collect()
+    };
+    let mut pairs = Vec::new();
+    for workload in &workloads {
+        for size in sizes {
+            pairs.extend(ordering.than.iter().map(|than| Pair {
+                better: ordering.better.clone(),
+                than: than.clone(),
+                workload: workload.clone(),
+                size: size.clone(),
+                than_size: ordering.than_size.as_ref().unwrap_or(size).clone(),
+                or_equal: ordering.or_equal,
+            }));
+        }
+    }
+    pairs
+}
+
+/// The pairs of cells that the paper prints apart.
+fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
+    let sizes = comparison.sizes(quick);
+    let cell = |value: &&Value| {
+        let in_mode = value.size.as_ref().is_some_and(|size| sizes.contains(size));
+        in_mode && value.workload.is_some() && value.baseline.is_none() && value.stat.is_none() && !value.about
+    };
+    let cells: Vec<&Value> = comparison.values.iter().filter(cell).collect();
+    let mut pairs = Vec::new();
+    for one in &cells {
+        for other in &cells {
+            let same = (&one.workload, &one.size) == (&other.workload, &other.size);
+            let advantage = comparison.metric.advantage(one.value, other.value);
+            if same && advantage > 1.0 + SMALLEST_MARGIN {
+                pairs.push(Pair {
+                    better: one.system.clone(),
+                    than: other.system.clone(),
+                    workload: one.workload.clone(),
+                    size: one.size.clone().unwrap_or_default(),
+                    than_size: one.size.clone().unwrap_or_default(),
+                    or_equal: false,
+                });
+            }
+        }
+    }
+    pairs
+}
+
+fn judge(values: &Values<'_>, comparison: &Comparison, pair: &Pair, margin: f64) -> Judged {
+    let advantage = match &pair.workload {
+        Some(workload) => advantage(values, pair, workload),
+        None => mean_advantage(values, pair, &comparison.workloads),
+    };
+    let workload = pair.workload.as_deref().unwrap_or("mean");
+    let size = if pair.size == pair.than_size {
+        pair.size.clone()
+    } else {
+        format!("{} against {}", pair.size, pair.than_size)
+    };
+    Judged {
+        id: format!("{}/{}>{}/{workload}/{size}", comparison.id, pair.better, pair.than),
+        better: pair.better.clone(),
+        than: pair.than.clone(),
+        workload: workload.into(),
+        size,
+        verdict: advantage.as_ref().map_or(Verdict::NotYet, |&by| verdict(by, margin, pair.or_equal)),
+        evidence: None,
+        missing: advantage.as_ref().err().cloned(),
+        advantage: advantage.ok(),
+    }
+}
+
+fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, String> {
+    let ours = values.value(&pair.better, workload, &pair.size);
+    // Both are asked for: the plan learns from it what is to be run.
+    let other = values.value(&pair.than, workload, &pair.than_size);
+    Ok(values.metric.advantage(ours?, other?))
+}
+
+/// The geometric mean over the workloads that can be run.
+fn mean_advantage(values: &Values<'_>, pair: &Pair, workloads: &[String]) -> Result<f64, String> {
+    let all: Vec<_> = workloads.iter().map(|workload| advantage(values, pair, workload)).collect();
+    let known: Vec<f64> = all.iter().flatten().map(|by| by.ln()).collect();
+    match (known.as_slice(), all.into_iter().find_map(Result::err)) {
+        ([], missing) => Err(missing.unwrap_or_else(|| "no workload".into())),
+        (known, _) => Ok((known.iter().sum::<f64>() / known.len() as f64).exp()),
+    }
+}
+
+fn verdict(advantage: f64, margin: f64, or_equal: bool) -> Verdict {
+    if advantage > 1.0 + margin {
+        Verdict::Kept
+    } else if advantage < 1.0 / (1.0 + margin) {
+        Verdict::NotKept
+    } else if or_equal {
+        Verdict::Kept
+    } else {
+        Verdict::Tie
+    }
+}
+
+/// Exempts the worst experiments, as many as the paper does.
+fn exempt(group: &mut [Judged], exceptions: usize) {
+    for _ in 0..exceptions {
+        let failed = group.iter().filter(|one| one.verdict == Verdict::NotKept);
+        let by = |one: &&Judged| one.advantage.unwrap_or(1.0);
+        let Some(worst) = failed.min_by(|one, other| by(one).total_cmp(&by(other))) else { return };
+        let (workload, size) = (worst.workload.clone(), worst.size.clone());
+        for one in group.iter_mut() {
+            if one.verdict == Verdict::NotKept && (&one.workload, &one.size) == (&workload, &size) {
+                one.verdict = Verdict::Exempt;
+            }
+        }
+    }
+}
+
+/// The spread over seeds of a paper's repeated runs, relative; none where it was not measured.
+pub(crate) fn noise(values: &Values<'_>) -> Option<f64> {
+    let probe = &values.paper.noise;
+    let spread = |system: &String| {
+        let of = |reseed| Values { reseed, ..*values }.value(system, &probe.workload, &probe.size);
+        // All are asked for before one may be missing.
+        let [one, two, three] = [of(0), of(1), of(2)];
+        let seeds = [one.ok()?, two.ok()?, three.ok()?];
+        let pairs = seeds.iter().flat_map(|&one| seeds.iter().map(move |&other| (one, other)));
+        pairs.map(|(one, other)| values.metric.advantage(one, other) - 1.0).reduce(f64::max)
+    };
+    probe.systems.iter().map(spread).collect::<Vec<_>>().into_iter().flatten().reduce(f64::max)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn within_the_margin_there_is_no_order() {
+        assert_eq!(verdict(1.02, 0.01, false), Verdict::Kept);
+        assert_eq!(verdict(1.005, 0.01, false), Verdict::Tie);
+        assert_eq!(verdict(0.995, 0.01, true), Verdict::Kept, "being equal was enough");
+        assert_eq!(verdict(0.98, 0.01, true), Verdict::NotKept);
+        assert_eq!(verdict(1.02, 0.05, false), Verdict::Tie, "noise widens the margin");
+        assert_eq!(verdict(f64::INFINITY, 0.01, false), Verdict::Kept);
+    }
+
+    fn judged(workload: &str, than: &str, advantage: f64) -> Judged {
+        Judged {
+            id: String::new(),
+            better: "a".into(),
+            than: than.into(),
+            workload: workload.into(),
+            size: "1:8".into(),
+            advantage: Some(advantage),
+            verdict: verdict(advantage, 0.01, false),
+            evidence: None,
+            missing: None,
+        }
+    }
+
+    #[test]
+    fn exceptions_exempt_whole_experiments_the_worst_first() {
+        let mut group = [judged("x", "b", 0.9), judged("y", "b", 0.5), judged("y", "c", 0.95), judged("x", "c", 1.5)];
+        exempt(&mut group, 1);
+        let verdicts = group.map(|one| one.verdict);
+        assert_eq!(verdicts, [Verdict::NotKept, Verdict::Exempt, Verdict::Exempt, Verdict::Kept]);
+    }
+}

@@ -1,0 +1,110 @@
+//! Defines what is measured of a run, and in which direction it is better.
+
+use serde::{Deserialize, Serialize};
+
+use crate::adaptation::adaptation_minutes;
+use crate::outcome::Outcome;
+
+/// What is measured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Metric {
+    /// Speed in percent of that with all memory fast.
+    Performance,
+    /// Time beyond that with all memory fast, in percent of it.
+    Slowdown,
+    /// Loads that the fast tier served, in percent.
+    HitRatio,
+    /// Pages promoted, in percent of the footprint.
+    Promotions,
+    /// Pages promoted and demoted, in percent of the footprint.
+    Migrations,
+    /// Bytes that the slow tier moved, page copies included, in percent of those of the program.
+    SlowTraffic,
+    /// Minutes from a change of the hot set to the new steady state, at the paper's scale.
+    Adaptation,
+    /// Migration decisions that exact counts would have made too, in percent.
+    Agreement,
+    /// The policy's own memory at the paper's size, in percent of the footprint.
+    Metadata,
+    /// Pages whose counter is at its maximum, in percent of the footprint: the most of the run.
+    Saturated,
+}
+
+impl Metric {
+    /// What it is, for a table's head.
+    pub fn words(self) -> &'static str {
+        match self {
+            Self::Performance => "speed, % of all-fast",
+            Self::Slowdown => "slowdown over all-fast, %",
+            Self::HitRatio => "hit ratio of loads, %",
+            Self::Promotions => "promotions, % of the footprint's pages",
+            Self::Migrations => "promotions and demotions, % of the footprint's pages",
+            Self::SlowTraffic => "bytes on the slow tier, % of the program's",
+            Self::Adaptation => "minutes to adapt, at the paper's scale",
+            Self::Agreement => "decisions that agree with exact counts, %",
+            Self::Metadata => "metadata at the paper's size, % of the footprint",
+            Self::Saturated => "pages with a saturated counter, % of the footprint",
+        }
+    }
+
+    /// Whether a larger value is better.
+    pub fn higher_is_better(self) -> bool {
+        matches!(self, Self::Performance | Self::HitRatio | Self::Agreement)
+    }
+
+    /// Intervals that a run's timeline needs for it.
+    pub(crate) fn intervals(self) -> usize {
+        if self == Self::Adaptation { 1000 } else { isotherm_sim::INTERVALS }
+    }
+
+    /// The value of a run of which the first `after` are left out; for adaptation, the hot set changes at `change_at`.
+    ///
+    /// Infinite if a steady state is not reached; none if the run does not tell.
+    pub(crate) fn of(self, outcome: &Outcome, after: f64, change_at: Option<f64>) -> Option<f64> {
+        let pages = |count: u64| 100.0 * count as f64 / outcome.pages.max(1) as f64;
+        Some(match self {
+            Self::Performance => 100.0 / outcome.slowdown(after),
+            Self::Slowdown => 100.0 * (outcome.slowdown(after) - 1.0),
+            Self::HitRatio => 100.0 * outcome.load_hit_ratio(after),
+            Self::Promotions => pages(outcome.promotions),
+            Self::Migrations => pages(outcome.promotions + outcome.demotions),
+            Self::SlowTraffic => 100.0 * outcome.slow_bytes as f64 / outcome.program_bytes.max(1) as f64,
+            Self::Adaptation => adaptation_minutes(outcome, change_at?),
+            Self::Agreement => {
+                let (all, against) = (
+                    outcome.gauges.get("audited-decisions")?,
+                    outcome.gauges.get("audited-disagreements")?,
+                );
+                100.0 * (1.0 - against / all.max(1.0))
+            }
+            Self::Saturated => 100.0 * outcome.most.get("saturated-pages")? / outcome.pages.max(1) as f64,
+            Self::Metadata => return None,
+        })
+    }
+
+    /// How much better `ours` is than `other`: above 1 if better. A slowdown is compared as the time that it stands for.
+    pub(crate) fn advantage(self, ours: f64, other: f64) -> f64 {
+        match self {
+            Self::Slowdown => (100.0 + other) / (100.0 + ours),
+            _ if ours == other => 1.0,
+            _ if self.higher_is_better() => ours / other,
+            _ => other / ours,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_advantage_is_above_one_whatever_the_direction() {
+        assert_eq!(Metric::Performance.advantage(90.0, 60.0), 1.5);
+        assert_eq!(Metric::Promotions.advantage(10.0, 40.0), 4.0);
+        assert_eq!(Metric::Slowdown.advantage(0.0, 100.0), 2.0, "half of the time");
+        assert_eq!(Metric::Adaptation.advantage(5.0, f64::INFINITY), f64::INFINITY);
+        assert_eq!(Metric::Adaptation.advantage(f64::INFINITY, f64::INFINITY), 1.0);
+        assert_eq!(Metric::Promotions.advantage(0.0, 0.0), 1.0);
+    }
+}

@@ -1,0 +1,123 @@
+//! Defines what is asked for, and the runs that follow from it.
+
+use std::collections::BTreeSet;
+
+use crate::figures::{Paper, UnknownName, papers};
+use crate::key::RunKey;
+use crate::run::Results;
+use crate::table::score;
+
+/// How much is run.
+#[derive(Debug, Clone, Copy)]
+pub struct Mode {
+    /// Shorter streams and fewer sizes.
+    pub quick: bool,
+    /// The seed of every random choice.
+    pub seed: u64,
+}
+
+impl Mode {
+    /// Accesses of a stream whose workload names no limit: what replays in about 2 s a policy, or in 0.2.
+    pub(crate) fn accesses(self) -> u64 {
+        if self.quick { 8_000_000 } else { 80_000_000 }
+    }
+}
+
+/// Which comparisons are wanted, and how.
+#[derive(Debug)]
+pub struct Request {
+    /// The papers, with the comparisons and effects that are wanted.
+    pub papers: Vec<Paper>,
+    /// How much is run.
+    pub mode: Mode,
+    /// Whether anything is left out: the result is then not the whole scoreboard.
+    pub partial: bool,
+    /// Whether runs are repeated with other seeds.
+    pub noise: bool,
+}
+
+impl Request {
+    /// All comparisons of all papers, of one, or one comparison.
+    ///
+    /// # Errors
+    /// If there is no paper or comparison of that name.
+    pub fn new(paper: Option<&str>, only: Option<&str>, mode: Mode) -> Result<Self, UnknownName> {
+        let mut wanted = papers();
+        if let Some(name) = paper {
+            let names: Vec<String> = wanted.iter().map(|paper| paper.name.clone()).collect();
+            wanted.retain(|paper| paper.name == name);
+            if wanted.is_empty() {
+                return Err(UnknownName::new("paper", name, names.iter().map(String::as_str)));
+            }
+        }
+        if let Some(id) = only {
+            let ids: Vec<String> = ids(&wanted).map(str::to_owned).collect();
+            for paper in &mut wanted {
+                paper.comparison.retain(|comparison| comparison.id == id);
+                paper.effect.retain(|effect| effect.id == id);
+            }
+            wanted.retain(|paper| !paper.comparison.is_empty() || !paper.effect.is_empty());
+            if wanted.is_empty() {
+                return Err(UnknownName::new("comparison", id, ids.iter().map(String::as_str)));
+            }
+        }
+        Ok(Self { papers: wanted, mode, partial: paper.or(only).is_some(), noise: only.is_none() })
+    }
+}
+
+fn ids(papers: &[Paper]) -> impl Iterator<Item = &str> {
+    papers.iter().flat_map(|paper| {
+        let comparisons = paper.comparison.iter().map(|comparison| comparison.id.as_str());
+        comparisons.chain(paper.effect.iter().map(|effect| effect.id.as_str()))
+    })
+}
+
+/// The runs that a request needs, each once.
+#[derive(Debug)]
+pub struct Plan {
+    pub(crate) runs: BTreeSet<RunKey>,
+}
+
+impl Plan {
+    /// Finds out what scoring asks for by scoring nothing: what is judged and what is run cannot differ.
+    pub fn new(request: &Request) -> Self {
+        let nothing = Results::dry();
+        score(request, &nothing, "");
+        Self { runs: nothing.asked() }
+    }
+
+    /// The number of runs.
+    pub fn runs(&self) -> usize {
+        self.runs.len()
+    }
+
+    /// The number of streams.
+    pub fn streams(&self) -> usize {
+        self.runs.iter().map(|run| &run.bench.stream).collect::<BTreeSet<_>>().len()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const QUICK: Mode = Mode { quick: true, seed: 1 };
+
+    #[test]
+    fn unknown_names_get_advice() {
+        let refused = |paper, only| Request::new(paper, only, QUICK).expect_err("no such name").to_string();
+        assert_eq!(refused(Some("freqteir"), None), "there is no paper 'freqteir'; did you mean freqtier?");
+        assert!(refused(None, Some("freqtier.tabel2")).contains("freqtier.table2"));
+    }
+
+    #[test]
+    fn a_quick_plan_is_smaller_and_comparisons_share_runs() {
+        let plan = |only, quick| {
+            let mode = Mode { quick, seed: 1 };
+            Plan::new(&Request::new(Some("freqtier"), only, mode).expect("it exists"))
+        };
+        assert!(plan(None, true).runs() < plan(None, false).runs());
+        let (table, hits) = (plan(Some("freqtier.table2"), false), plan(Some("freqtier.fig9"), false));
+        assert!(table.runs.intersection(&hits.runs).count() > 0, "one run serves both");
+    }
+}

@@ -1,0 +1,186 @@
+//! Defines how a plan is carried out: a stream at a time, all its runs in parallel.
+
+use std::cell::RefCell;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::ControlFlow;
+
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::PageSize;
+use isotherm_sim::{Bench, Experiment, FastSize, Loaded, Profile, load_workload};
+use rayon::prelude::*;
+
+use crate::figures::Settings;
+use crate::key::{BenchKey, RunKey, StreamKey};
+use crate::outcome::Outcome;
+use crate::plan::Plan;
+
+/// How far a plan has come.
+#[derive(Debug, Clone, Copy)]
+pub struct Progress<'a> {
+    /// The workload whose stream is next.
+    pub workload: &'a str,
+    /// Streams done.
+    pub stream: usize,
+    /// Streams in all.
+    pub streams: usize,
+    /// Accesses replayed over all runs, about.
+    pub done: u64,
+    /// The same of the whole plan.
+    pub total: u64,
+}
+
+/// A run's numbers, or in one line why there are none.
+type Ran = Result<Outcome, String>;
+
+/// What came of a plan's runs.
+#[derive(Debug, Default)]
+pub struct Results {
+    outcomes: BTreeMap<RunKey, Ran>,
+    /// Every run that was asked for.
+    asked: RefCell<BTreeSet<RunKey>>,
+    /// What was computed without a run, by what it was computed from.
+    pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
+    /// Whether nothing is to be computed.
+    pub(crate) dry: bool,
+}
+
+impl Results {
+    pub(crate) fn dry() -> Self {
+        Self { dry: true, ..Self::default() }
+    }
+
+    pub(crate) fn asked(self) -> BTreeSet<RunKey> {
+        self.asked.into_inner()
+    }
+
+    /// A run's numbers.
+    pub(crate) fn outcome(&self, key: &RunKey) -> Result<&Outcome, String> {
+        if self.dry {
+            self.asked.borrow_mut().insert(key.clone());
+        }
+        match self.outcomes.get(key) {
+            Some(outcome) => outcome.as_ref().map_err(Clone::clone),
+            None => Err("not run".into()),
+        }
+    }
+}
+
+impl Plan {
+    /// Carries the plan out. A run that fails is a result too: it says why.
+    pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
+        let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
+        for run in &self.runs {
+            streams.entry(&run.bench.stream).or_default().push(run);
+        }
+        let weight = |stream: &StreamKey, runs: usize| stream.accesses * (runs as u64 + 1);
+        let total = streams.iter().map(|(stream, runs)| weight(stream, runs.len())).sum();
+        let (mut results, mut done) = (Results::default(), 0);
+        let count = streams.len();
+        for (index, (stream, runs)) in streams.into_iter().enumerate() {
+            progress(Progress { workload: &stream.workload, stream: index, streams: count, done, total });
+            done += weight(stream, runs.len());
+            let outcomes = match run_stream(stream, &runs) {
+                Ok(outcomes) => outcomes,
+                Err(why) => vec![Err(why); runs.len()],
+            };
+            results.outcomes.extend(runs.into_iter().cloned().zip(outcomes));
+        }
+        results
+    }
+}
+
+/// Sets every setting, in their order, the preset first: it would undo the others.
+pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings) -> Result<(), String> {
+    let (preset, others): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| key.as_str() == "preset");
+    preset
+        .into_iter()
+        .chain(others)
+        .try_for_each(|(key, value)| parameters.set(key, value).map_err(|error| error.to_string()))
+}
+
+fn load(key: &StreamKey) -> Result<Loaded, String> {
+    let workload = isotherm_workloads::find(&key.workload).map_err(|error| error.to_string())?;
+    let mut parameters = workload.parameters();
+    apply(&mut parameters, &key.set)?;
+    let page_size = if key.huge { PageSize::Huge } else { PageSize::Base };
+    let mut go_on = |_| ControlFlow::Continue(());
+    load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)
+        .map_err(|error| error.to_string())
+}
+
+fn profile(key: &BenchKey) -> Result<Profile, String> {
+    let mut profile = Profile::builtin(&key.machine).map_err(|error| error.to_string())?;
+    for (path, value) in &key.machine_set {
+        profile.set(path, value).map_err(|error| error.to_string())?;
+    }
+    profile.check().map_err(|error| error.to_string())?;
+    Ok(profile)
+}
+
+/// Generates a stream and replays it for each of `runs`; the results are in their order.
+fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> {
+    let loaded = load(stream)?;
+    let stores = loaded.input.stream.accesses.iter().map(|access| u64::from(access.store)).sum::<u64>();
+    let program_bytes = 64 * (loaded.input.stream.accesses.len() as u64 + stores);
+    let keys: Vec<&BenchKey> = runs.iter().map(|run| &run.bench).collect::<BTreeSet<_>>().into_iter().collect();
+    let profiles = keys.iter().map(|key| profile(key)).collect::<Result<Vec<_>, _>>()?;
+    let experiments: Vec<Experiment<'_>> = keys
+        .iter()
+        .zip(&profiles)
+        .map(|(key, profile)| Experiment {
+            policies: Vec::new(),
+            sizes: Vec::new(),
+            profile,
+            machine: profile.summary(),
+            seed: key.seed,
+            scale: key.scale.map_or(loaded.scale, |by| Scale { footprint: by.into(), time: by.into() }),
+            intervals: key.intervals,
+            version: "",
+        })
+        .collect();
+    let benches = experiments
+        .par_iter()
+        .map(|experiment| Bench::new(&loaded.input, experiment).map_err(|error| error.to_string()))
+        .collect::<Result<Vec<_>, _>>()?;
+    let bench_of = |run: &RunKey| keys.iter().position(|&key| *key == run.bench).map(|index| &benches[index]);
+    let ran = |run: &&RunKey| {
+        let bench = bench_of(run).ok_or("no such machine")?;
+        run_one(bench, &loaded, run, program_bytes)
+    };
+    Ok(runs.par_iter().map(ran).collect())
+}
+
+fn run_one(bench: &Bench<'_>, loaded: &Loaded, run: &RunKey, program_bytes: u64) -> Ran {
+    let text = |error: &dyn std::fmt::Display| error.to_string();
+    let entry = isotherm_policies::find(&run.policy).map_err(|error| text(&error))?;
+    let size = FastSize::parse(&run.fast).map_err(|error| text(&error))?;
+    let fast = size.pages(&loaded.input.stream).map_err(|error| text(&error))?;
+    let mut parameters = entry.parameters();
+    apply(&mut parameters, &sized(&run.set, fast.0)?)?;
+    let result = bench.run(entry, &parameters, fast).map_err(|error| text(&error))?;
+    Ok(Outcome::new(&result, bench.all_fast_ends().iter().map(|end| end.0).collect(), program_bytes))
+}
+
+/// Settings in which `N*fast` has become a number of bytes, N for each page of the fast tier.
+fn sized(settings: &Settings, fast: u64) -> Result<Settings, String> {
+    let value = |text: &String| -> Result<String, String> {
+        let Some(each) = text.strip_suffix("*fast") else { return Ok(text.clone()) };
+        let each: u64 = each.parse().map_err(|_| format!("'{text}' is no multiple of the fast tier"))?;
+        Ok((each * fast).to_string())
+    };
+    settings.iter().map(|(key, text)| Ok((key.clone(), value(text)?))).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn sizes_in_pages_of_the_fast_tier_become_bytes() {
+        let settings = Settings::from([("filter_bytes".into(), "16*fast".into()), ("audit".into(), "true".into())]);
+        let sized_settings = sized(&settings, 100).expect("a number");
+        assert_eq!(sized_settings["filter_bytes"], "1600");
+        assert_eq!(sized_settings["audit"], "true");
+        assert!(sized(&Settings::from([("x".into(), "many*fast".into())]), 1).is_err());
+    }
+}

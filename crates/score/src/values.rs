@@ -1,0 +1,123 @@
+//! Defines where a value comes from: the run that a workload, a size and a system of a paper stand for.
+
+use crate::catalogue;
+use crate::figures::{Comparison, Effect, Paper, Settings};
+use crate::key::{BenchKey, RunKey, StreamKey};
+use crate::metadata::metadata_percent;
+use crate::metric::Metric;
+use crate::outcome::Outcome;
+use crate::plan::Mode;
+use crate::run::Results;
+
+/// A paper, what came of its runs, and what else decides about a run.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Values<'a> {
+    pub(crate) paper: &'a Paper,
+    pub(crate) mode: Mode,
+    pub(crate) results: &'a Results,
+    pub(crate) machine: &'a str,
+    pub(crate) huge: bool,
+    pub(crate) metric: Metric,
+    pub(crate) after: f64,
+    /// The effect that is switched.
+    pub(crate) switched: Option<&'a Effect>,
+    /// Added to the seed of sampling and policies.
+    pub(crate) reseed: u64,
+}
+
+/// Settings with others over them.
+fn over(settings: &Settings, others: &Settings) -> Settings {
+    let mut merged = settings.clone();
+    merged.extend(others.iter().map(|(key, value)| (key.clone(), value.clone())));
+    merged
+}
+
+impl<'a> Values<'a> {
+    pub(crate) fn of(paper: &'a Paper, comparison: &'a Comparison, mode: Mode, results: &'a Results) -> Self {
+        Self {
+            paper,
+            mode,
+            results,
+            machine: comparison.machine(paper),
+            huge: comparison.huge,
+            metric: comparison.metric,
+            after: comparison.after(paper),
+            switched: None,
+            reseed: 0,
+        }
+    }
+
+    pub(crate) fn of_effect(paper: &'a Paper, effect: &'a Effect, mode: Mode, results: &'a Results) -> Self {
+        Self {
+            paper,
+            mode,
+            results,
+            machine: &paper.machine,
+            huge: false,
+            metric: effect.metric,
+            after: paper.after,
+            switched: None,
+            reseed: 0,
+        }
+    }
+
+    /// The run of a system on a workload at a size, or what it lacks.
+    fn key(&self, system: &str, workload: &str, size: &str) -> Result<RunKey, String> {
+        let of_paper = |what: &str, name: &str| format!("the file of {} has no {what} {name}", self.paper.name);
+        let ours = self.paper.workload.get(workload).ok_or_else(|| of_paper("workload", workload))?;
+        let policy = self.paper.system.get(system).ok_or_else(|| of_paper("system", system))?;
+        let fast = ours.sizes.get(size).ok_or_else(|| of_paper("size", size))?;
+        if let Some(missing) = catalogue::missing(&ours.name, &policy.policy) {
+            return Err(missing);
+        }
+        let nothing = Settings::new();
+        let effect = |of: fn(&Effect) -> &Settings| self.switched.map_or(&nothing, of);
+        let quick = if self.mode.quick { &ours.quick } else { &nothing };
+        let limit = if self.mode.quick { ours.quick_accesses } else { ours.accesses };
+        let stream = StreamKey {
+            workload: ours.name.clone(),
+            set: over(&over(&ours.set, quick), effect(|effect| &effect.workload_set)),
+            accesses: limit.unwrap_or(self.mode.accesses()),
+            huge: self.huge || self.switched.is_some_and(|effect| effect.huge),
+            seed: self.mode.seed,
+        };
+        let bench = BenchKey {
+            stream,
+            machine: self.machine.into(),
+            machine_set: effect(|effect| &effect.machine).clone(),
+            scale: self.switched.and_then(|effect| effect.scale),
+            intervals: self.metric.intervals(),
+            seed: self.mode.seed + self.reseed,
+        };
+        let set = over(&policy.set, effect(|effect| &effect.set));
+        Ok(RunKey { bench, fast: fast.clone(), policy: policy.policy.clone(), set })
+    }
+
+    /// What is known of a run.
+    pub(crate) fn outcome(&self, system: &str, workload: &str, size: &str) -> Result<&'a Outcome, String> {
+        self.results.outcome(&self.key(system, workload, size)?)
+    }
+
+    /// The metric's value, or why there is none.
+    pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
+        if self.metric == Metric::Metadata {
+            return self.metadata(system, workload, size);
+        }
+        let change_at = self.paper.workload.get(workload).and_then(|ours| ours.change_at);
+        let value = self.metric.of(self.outcome(system, workload, size)?, self.after, change_at);
+        value.ok_or_else(|| "the run does not tell".into())
+    }
+
+    fn metadata(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
+        let key = self.key(system, workload, size)?;
+        let reference = self.paper.workload.get(workload).and_then(|ours| ours.reference.as_deref());
+        let reference = reference.ok_or("the paper's footprint is not given")?;
+        if self.results.dry {
+            return Err("not run".into());
+        }
+        let name = format!("{} {:?} {} {reference}", key.policy, key.set, key.fast);
+        let mut computed = self.results.computed.borrow_mut();
+        let compute = || metadata_percent(&key.policy, &key.set, reference, &key.fast);
+        computed.entry(name).or_insert_with(compute).clone()
+    }
+}

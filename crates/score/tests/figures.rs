@@ -1,0 +1,132 @@
+//! The papers' files: names that exist or are planned, settings that are valid, values in range.
+
+use std::collections::BTreeSet;
+
+use isotherm_core::parse_share;
+use isotherm_score::{Metric, PLANNED_POLICIES, PLANNED_WORKLOADS, Paper, papers};
+use isotherm_sim::{FastSize, Profile};
+
+#[test]
+fn every_workload_and_its_settings_are_valid_or_planned() {
+    for paper in papers() {
+        for (id, ours) in &paper.workload {
+            assert!(!ours.why.is_empty(), "{} {id}: why these sizes?", paper.name);
+            for size in ours.sizes.values() {
+                FastSize::parse(size).expect("a size of the fast tier");
+                assert!(parse_share(size).is_some(), "{id}: {size} depends on the footprint");
+            }
+            let Ok(workload) = isotherm_workloads::find(&ours.name) else {
+                assert!(PLANNED_WORKLOADS.contains(&ours.name.as_str()), "{}: {}", paper.name, ours.name);
+                continue;
+            };
+            for set in [&ours.set, &ours.quick] {
+                let mut parameters = workload.parameters();
+                set.iter().for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
+                workload.build(&parameters, 1).expect("parameters that fit each other");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_policy_and_its_settings_are_valid_or_planned() {
+    for paper in papers() {
+        for (id, system) in &paper.system {
+            let Ok(policy) = isotherm_policies::find(&system.policy) else {
+                assert!(PLANNED_POLICIES.contains(&system.policy.as_str()), "{} {id}", paper.name);
+                continue;
+            };
+            for (key, value) in &system.set {
+                let value = value.replace("*fast", "000");
+                policy.parameters().set(key, &value).expect("a valid setting");
+            }
+        }
+    }
+}
+
+#[test]
+fn every_machine_exists_and_takes_the_numbers_that_effects_set() {
+    for paper in papers() {
+        let machines = paper.comparison.iter().filter_map(|comparison| comparison.machine.as_deref());
+        machines.chain([paper.machine.as_str()]).for_each(|name| drop(Profile::builtin(name).expect("a machine")));
+        for effect in &paper.effect {
+            let mut profile = Profile::builtin(&paper.machine).expect("a machine");
+            effect.machine.iter().for_each(|(path, value)| profile.set(path, value).expect("a number"));
+            profile.check().expect("numbers that fit each other");
+            let switched = effect.machine.len() + effect.set.len() + effect.workload_set.len();
+            assert!(switched > 0 || effect.scale.is_some() || effect.huge, "{} switches nothing", effect.id);
+        }
+    }
+}
+
+#[test]
+fn ids_are_unique_and_begin_with_their_paper() {
+    let mut ids = BTreeSet::new();
+    for paper in papers() {
+        let comparisons = paper.comparison.iter().map(|comparison| &comparison.id);
+        for id in comparisons.chain(paper.effect.iter().map(|effect| &effect.id)) {
+            assert!(id.starts_with(&format!("{}.", paper.name)), "{id}");
+            assert!(ids.insert(id.clone()), "{id} twice");
+        }
+        assert!((2..=3).contains(&paper.effect.len()), "{}: two or three effects", paper.name);
+    }
+}
+
+/// Everything that a comparison names is in its paper's file.
+fn check_names(paper: &Paper) {
+    for one in &paper.comparison {
+        let known = |system: &String| assert!(one.systems.contains(system), "{}: {system}", one.id);
+        one.systems.iter().for_each(|system| assert!(paper.system.contains_key(system), "{}: {system}", one.id));
+        for workload in &one.workloads {
+            let ours = paper.workload.get(workload).unwrap_or_else(|| panic!("{}: {workload}", one.id));
+            one.sizes.iter().for_each(|size| assert!(ours.sizes.contains_key(size), "{}: {size}", one.id));
+            assert!(one.metric != Metric::Adaptation || ours.change_at.is_some(), "{}: no change", one.id);
+            assert!(one.metric != Metric::Metadata || ours.reference.is_some(), "{}: no footprint", one.id);
+        }
+        for ordering in &one.orderings {
+            known(&ordering.better);
+            ordering.than.iter().for_each(known);
+            assert!(!ordering.than.contains(&ordering.better), "{}: {} beats itself", one.id, ordering.better);
+            let named = ordering.workloads.iter().flatten();
+            named.for_each(|workload| assert!(one.workloads.contains(workload), "{}: {workload}", one.id));
+            let sizes = ordering.sizes.iter().flatten().chain(&ordering.than_size);
+            sizes.for_each(|size| assert!(one.sizes.contains(size), "{}: {size}", one.id));
+        }
+        for value in &one.values {
+            known(&value.system);
+            value.baseline.iter().filter(|name| *name != "best").for_each(known);
+            value.workload.iter().for_each(|name| assert!(one.workloads.contains(name), "{}: {name}", one.id));
+            value.size.iter().for_each(|size| assert!(one.sizes.contains(size), "{}: {size}", one.id));
+        }
+        one.quick_sizes.iter().flatten().for_each(|size| assert!(one.sizes.contains(size), "{}", one.id));
+    }
+}
+
+#[test]
+fn comparisons_name_only_what_their_file_defines() {
+    papers().iter().for_each(check_names);
+}
+
+#[test]
+fn values_are_in_the_range_of_their_metric() {
+    for one in papers().iter().flat_map(|paper| &paper.comparison) {
+        assert!(one.after.is_none_or(|after| (0.0..1.0).contains(&after)), "{}", one.id);
+        let cells = one.values.iter().filter(|value| value.baseline.is_none());
+        for value in cells {
+            let percent = matches!(
+                one.metric,
+                Metric::Performance | Metric::HitRatio | Metric::Agreement | Metric::Metadata | Metric::Saturated
+            );
+            let range = if percent { 0.0..=100.0 } else { 0.0..=1e9 };
+            assert!(range.contains(&value.value), "{}: {}", one.id, value.value);
+        }
+        let told = !one.values.is_empty() || !one.orderings.is_empty() || one.not_yet.is_some();
+        assert!(told, "{} compares nothing", one.id);
+    }
+}
+
+#[test]
+fn planned_names_are_in_kebab_case() {
+    let names = PLANNED_POLICIES.iter().chain(&PLANNED_WORKLOADS);
+    assert!(names.flat_map(|name| name.chars()).all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+}
