@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench score score-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,14 @@ fuzz: setup ## Fuzz the trace reader and the machine profiles (FUZZ_SECONDS=30 e
 
 bench: setup ## Measure what SPECIFICATION.md promises
 	cargo bench --workspace --bench '*'
+
+score: build ## Run the papers' comparisons, write docs/scoreboard.md and .json, build/scoreboard.html
+	@mkdir -p build
+	target/release/isotherm score --report build/scoreboard.html
+
+score-quick: build ## The same in minutes, written to build/score-quick
+	@mkdir -p build/score-quick
+	target/release/isotherm score --quick --output build/score-quick --report build/score-quick/scoreboard.html
 
 clean: ## Remove everything that was built
 	cargo clean

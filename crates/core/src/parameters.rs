@@ -216,6 +216,15 @@ impl Parameters {
         Ok(())
     }
 
+    /// Sets one parameter as a paper gives it: like a default, [`Parameters::scale`] divides it where it is scaled.
+    pub fn set_as_published(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
+        self.set(key, text)?;
+        if let Some(index) = self.specs.iter().position(|spec| spec.name == key) {
+            self.set[index] = false;
+        }
+        Ok(())
+    }
+
     /// Divides every `scaled` parameter that the user did not set, down to its lower bound.
     pub fn scale(&mut self, scale: Scale) {
         for ((value, spec), set) in self.values.iter_mut().zip(self.specs).zip(&self.set) {
@@ -376,6 +385,10 @@ mod tests {
         assert_eq!(parameters.duration("window"), Nanos(10_000_000_000));
         parameters.scale(Scale { footprint: 1000.0, time: 10.0 });
         assert_eq!(parameters.count("batch"), 64, "never below the range");
+        let mut published = Parameters::new("test", SPECS);
+        published.set_as_published("batch", "2M").expect("in range");
+        published.scale(Scale { footprint: 1000.0, time: 10.0 });
+        assert_eq!(published.count("batch"), 2000, "a paper's value is scaled as a default is");
         let mut untouched = Parameters::new("test", SPECS);
         untouched.scale(Scale { footprint: 1000.0, time: 10.0 });
         assert_eq!(untouched.duration("window"), Nanos(6_000_000_000), "times have a factor of their own");

@@ -31,7 +31,8 @@ fn smoothed(points: &[Point]) -> Vec<f64> {
     let ratio = |point: &Point| point.load_hits as f64 / point.loads.max(1) as f64;
     let ratios: Vec<f64> = points.iter().map(ratio).collect();
     let half = MEDIAN_OVER / 2;
-    let around = |index: usize| median(&ratios[index.saturating_sub(half)..ratios.len().min(index + half + 1)]);
+    let around =
+        |index: usize| median(&ratios[index.saturating_sub(half)..ratios.len().min(index + half + 1)]);
     (0..ratios.len()).map(around).collect()
 }
 

@@ -42,7 +42,10 @@ pub(crate) fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
-            rest.char_indices().map(|(index, _)| index).chain([rest.len()]).any(|cut| matches(after, &rest[cut..]))
+            rest.char_indices()
+                .map(|(index, _)| index)
+                .chain([rest.len()])
+                .any(|cut| matches(after, &rest[cut..]))
         }),
     }
 }

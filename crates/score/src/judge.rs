@@ -88,7 +88,11 @@ fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
     let sizes = comparison.sizes(quick);
     let cell = |value: &&Value| {
         let in_mode = value.size.as_ref().is_some_and(|size| sizes.contains(size));
-        in_mode && value.workload.is_some() && value.baseline.is_none() && value.stat.is_none() && !value.about
+        in_mode
+            && value.workload.is_some()
+            && value.baseline.is_none()
+            && value.stat.is_none()
+            && !value.about
     };
     let cells: Vec<&Value> = comparison.values.iter().filter(cell).collect();
     let mut pairs = Vec::new();
@@ -223,7 +227,8 @@ mod tests {
 
     #[test]
     fn exceptions_exempt_whole_experiments_the_worst_first() {
-        let mut group = [judged("x", "b", 0.9), judged("y", "b", 0.5), judged("y", "c", 0.95), judged("x", "c", 1.5)];
+        let mut group =
+            [judged("x", "b", 0.9), judged("y", "b", 0.5), judged("y", "c", 0.95), judged("x", "c", 1.5)];
         exempt(&mut group, 1);
         let verdicts = group.map(|one| one.verdict);
         assert_eq!(verdicts, [Verdict::NotKept, Verdict::Exempt, Verdict::Exempt, Verdict::Kept]);

@@ -17,16 +17,11 @@ pub(crate) fn metadata_percent(
     let bytes: Bytes = footprint.parse().map_err(|error: isotherm_core::ParseUnitError| error.to_string())?;
     let share = parse_share(fast).ok_or_else(|| format!("'{fast}' is no share of the footprint"))?;
     let Kind::Policy(build) = entry.kind else { return Err(format!("{policy} is a bound")) };
-    let mut parameters = entry.parameters();
-    apply(&mut parameters, settings)?;
     let pages = bytes.0 >> PageSize::Base.shift();
-    let setup = Setup {
-        pages: pages as usize,
-        fast: Pages((pages as f64 * share) as u64),
-        page_size: PageSize::Base,
-        tiers: 2,
-        seed: 1,
-    };
+    let fast = Pages((pages as f64 * share) as u64);
+    let mut parameters = entry.parameters();
+    apply(&mut parameters, settings, fast.0)?;
+    let setup = Setup { pages: pages as usize, fast, page_size: PageSize::Base, tiers: 2, seed: 1 };
     let policy = build(&parameters, &setup).map_err(|error| error.to_string())?;
     Ok(100.0 * policy.metadata().0 as f64 / bytes.0 as f64)
 }

@@ -72,10 +72,8 @@ impl Metric {
             Self::SlowTraffic => 100.0 * outcome.slow_bytes as f64 / outcome.program_bytes.max(1) as f64,
             Self::Adaptation => adaptation_minutes(outcome, change_at?),
             Self::Agreement => {
-                let (all, against) = (
-                    outcome.gauges.get("audited-decisions")?,
-                    outcome.gauges.get("audited-disagreements")?,
-                );
+                let (all, against) =
+                    (outcome.gauges.get("audited-decisions")?, outcome.gauges.get("audited-disagreements")?);
                 100.0 * (1.0 - against / all.max(1.0))
             }
             Self::Saturated => 100.0 * outcome.most.get("saturated-pages")? / outcome.pages.max(1) as f64,

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::PageSize;
+use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_sim::{Bench, Experiment, FastSize, Loaded, Profile, load_workload};
 use rayon::prelude::*;
 
@@ -65,6 +65,12 @@ impl Results {
     }
 }
 
+/// What a stream costs, about, in accesses: it is generated, and replayed for each run.
+fn weight(stream: &StreamKey, runs: usize) -> u64 {
+    let all = isotherm_workloads::find(&stream.workload).map_or(u64::MAX, |workload| workload.accesses);
+    stream.accesses.min(all) * (runs as u64 + 4)
+}
+
 impl Plan {
     /// Carries the plan out. A run that fails is a result too: it says why.
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
@@ -72,7 +78,6 @@ impl Plan {
         for run in &self.runs {
             streams.entry(&run.bench.stream).or_default().push(run);
         }
-        let weight = |stream: &StreamKey, runs: usize| stream.accesses * (runs as u64 + 1);
         let total = streams.iter().map(|(stream, runs)| weight(stream, runs.len())).sum();
         let (mut results, mut done) = (Results::default(), 0);
         let count = streams.len();
@@ -89,19 +94,24 @@ impl Plan {
     }
 }
 
-/// Sets every setting, in their order, the preset first: it would undo the others.
-pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings) -> Result<(), String> {
+/// Sets every setting as a paper gives it, the preset first: it would undo the others. `N*fast` is N for each of the
+/// `fast` pages of the fast tier, which is of this run and not of the paper's.
+pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings, fast: u64) -> Result<(), String> {
     let (preset, others): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| key.as_str() == "preset");
-    preset
-        .into_iter()
-        .chain(others)
-        .try_for_each(|(key, value)| parameters.set(key, value).map_err(|error| error.to_string()))
+    preset.into_iter().chain(others).try_for_each(|(key, value)| {
+        let set = match value.strip_suffix("*fast").map(str::parse::<u64>) {
+            None => parameters.set_as_published(key, value),
+            Some(Ok(each)) => parameters.set(key, &(each * fast).to_string()),
+            Some(Err(_)) => return Err(format!("{key}: '{value}' is no multiple of the fast tier")),
+        };
+        set.map_err(|error| error.to_string())
+    })
 }
 
 fn load(key: &StreamKey) -> Result<Loaded, String> {
     let workload = isotherm_workloads::find(&key.workload).map_err(|error| error.to_string())?;
     let mut parameters = workload.parameters();
-    apply(&mut parameters, &key.set)?;
+    apply(&mut parameters, &key.set, 0)?;
     let page_size = if key.huge { PageSize::Huge } else { PageSize::Base };
     let mut go_on = |_| ControlFlow::Continue(());
     load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)
@@ -122,7 +132,8 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> 
     let loaded = load(stream)?;
     let stores = loaded.input.stream.accesses.iter().map(|access| u64::from(access.store)).sum::<u64>();
     let program_bytes = 64 * (loaded.input.stream.accesses.len() as u64 + stores);
-    let keys: Vec<&BenchKey> = runs.iter().map(|run| &run.bench).collect::<BTreeSet<_>>().into_iter().collect();
+    let keys: Vec<&BenchKey> =
+        runs.iter().map(|run| &run.bench).collect::<BTreeSet<_>>().into_iter().collect();
     let profiles = keys.iter().map(|key| profile(key)).collect::<Result<Vec<_>, _>>()?;
     let experiments: Vec<Experiment<'_>> = keys
         .iter()
@@ -156,31 +167,29 @@ fn run_one(bench: &Bench<'_>, loaded: &Loaded, run: &RunKey, program_bytes: u64)
     let size = FastSize::parse(&run.fast).map_err(|error| text(&error))?;
     let fast = size.pages(&loaded.input.stream).map_err(|error| text(&error))?;
     let mut parameters = entry.parameters();
-    apply(&mut parameters, &sized(&run.set, fast.0)?)?;
+    apply(&mut parameters, &run.set, fast.0)?;
     let result = bench.run(entry, &parameters, fast).map_err(|error| text(&error))?;
     Ok(Outcome::new(&result, bench.all_fast_ends().iter().map(|end| end.0).collect(), program_bytes))
-}
-
-/// Settings in which `N*fast` has become a number of bytes, N for each page of the fast tier.
-fn sized(settings: &Settings, fast: u64) -> Result<Settings, String> {
-    let value = |text: &String| -> Result<String, String> {
-        let Some(each) = text.strip_suffix("*fast") else { return Ok(text.clone()) };
-        let each: u64 = each.parse().map_err(|_| format!("'{text}' is no multiple of the fast tier"))?;
-        Ok((each * fast).to_string())
-    };
-    settings.iter().map(|(key, text)| Ok((key.clone(), value(text)?))).collect()
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
+    fn hybridtier(key: &str, value: &str) -> Result<Parameters, String> {
+        let mut parameters =
+            isotherm_policies::find("hybridtier").map_err(|error| error.to_string())?.parameters();
+        apply(&mut parameters, &Settings::from([(key.into(), value.into())]), 100)?;
+        parameters.scale(Scale { footprint: 10.0, time: 10.0 });
+        Ok(parameters)
+    }
+
     #[test]
-    fn sizes_in_pages_of_the_fast_tier_become_bytes() {
-        let settings = Settings::from([("filter_bytes".into(), "16*fast".into()), ("audit".into(), "true".into())]);
-        let sized_settings = sized(&settings, 100).expect("a number");
-        assert_eq!(sized_settings["filter_bytes"], "1600");
-        assert_eq!(sized_settings["audit"], "true");
-        assert!(sized(&Settings::from([("x".into(), "many*fast".into())]), 1).is_err());
+    fn a_papers_value_is_scaled_and_one_for_each_fast_page_is_not() {
+        let bytes = hybridtier("filter_bytes", "16*fast").expect("a size").size("filter_bytes");
+        assert_eq!(bytes.0, 1600);
+        let revisit = hybridtier("revisit", "10s").expect("a duration").duration("revisit");
+        assert_eq!(revisit.0, 1_000_000_000);
+        assert!(hybridtier("filter_bytes", "many*fast").is_err_and(|error| error.contains("filter_bytes")));
     }
 }

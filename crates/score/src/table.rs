@@ -7,9 +7,7 @@ use crate::judge::{SMALLEST_MARGIN, noise, orderings};
 use crate::metric::Metric;
 use crate::plan::Request;
 use crate::run::Results;
-use crate::scoreboard::{
-    Cell, Gain, PaperScore, Row, RunFacts, Scoreboard, Scored, System, Tally, Verdict,
-};
+use crate::scoreboard::{Cell, Gain, PaperScore, Row, RunFacts, Scoreboard, Scored, System, Tally, Verdict};
 use crate::values::Values;
 
 /// Compares results with the papers.
@@ -116,7 +114,8 @@ fn system(paper: &Paper, id: &str) -> System {
 
 fn rows(values: &Values<'_>, comparison: &Comparison) -> Vec<Row> {
     let sizes = comparison.sizes(values.mode.quick);
-    let cases = comparison.workloads.iter().flat_map(|workload| sizes.iter().map(move |size| (workload, size)));
+    let cases =
+        comparison.workloads.iter().flat_map(|workload| sizes.iter().map(move |size| (workload, size)));
     cases.map(|(workload, size)| row(values, comparison, workload, size)).collect()
 }
 
@@ -208,7 +207,13 @@ fn gain(values: &Values<'_>, comparison: &Comparison, value: &Value, sizes: &[St
 }
 
 /// The figure in one case.
-fn case(values: &Values<'_>, comparison: &Comparison, value: &Value, workload: &str, size: &str) -> Option<f64> {
+fn case(
+    values: &Values<'_>,
+    comparison: &Comparison,
+    value: &Value,
+    workload: &str,
+    size: &str,
+) -> Option<f64> {
     let of = |system: &str| values.value(system, workload, size).ok();
     let ours = of(&value.system);
     let Some(baseline) = &value.baseline else { return ours };

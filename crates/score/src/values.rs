@@ -63,7 +63,8 @@ impl<'a> Values<'a> {
 
     /// The run of a system on a workload at a size, or what it lacks.
     fn key(&self, system: &str, workload: &str, size: &str) -> Result<RunKey, String> {
-        let of_paper = |what: &str, name: &str| format!("the file of {} has no {what} {name}", self.paper.name);
+        let of_paper =
+            |what: &str, name: &str| format!("the file of {} has no {what} {name}", self.paper.name);
         let ours = self.paper.workload.get(workload).ok_or_else(|| of_paper("workload", workload))?;
         let policy = self.paper.system.get(system).ok_or_else(|| of_paper("system", system))?;
         let fast = ours.sizes.get(size).ok_or_else(|| of_paper("size", size))?;

@@ -48,7 +48,9 @@ fn every_policy_and_its_settings_are_valid_or_planned() {
 fn every_machine_exists_and_takes_the_numbers_that_effects_set() {
     for paper in papers() {
         let machines = paper.comparison.iter().filter_map(|comparison| comparison.machine.as_deref());
-        machines.chain([paper.machine.as_str()]).for_each(|name| drop(Profile::builtin(name).expect("a machine")));
+        machines
+            .chain([paper.machine.as_str()])
+            .for_each(|name| drop(Profile::builtin(name).expect("a machine")));
         for effect in &paper.effect {
             let mut profile = Profile::builtin(&paper.machine).expect("a machine");
             effect.machine.iter().for_each(|(path, value)| profile.set(path, value).expect("a number"));
@@ -76,7 +78,9 @@ fn ids_are_unique_and_begin_with_their_paper() {
 fn check_names(paper: &Paper) {
     for one in &paper.comparison {
         let known = |system: &String| assert!(one.systems.contains(system), "{}: {system}", one.id);
-        one.systems.iter().for_each(|system| assert!(paper.system.contains_key(system), "{}: {system}", one.id));
+        one.systems
+            .iter()
+            .for_each(|system| assert!(paper.system.contains_key(system), "{}: {system}", one.id));
         for workload in &one.workloads {
             let ours = paper.workload.get(workload).unwrap_or_else(|| panic!("{}: {workload}", one.id));
             one.sizes.iter().for_each(|size| assert!(ours.sizes.contains_key(size), "{}: {size}", one.id));
@@ -86,7 +90,12 @@ fn check_names(paper: &Paper) {
         for ordering in &one.orderings {
             known(&ordering.better);
             ordering.than.iter().for_each(known);
-            assert!(!ordering.than.contains(&ordering.better), "{}: {} beats itself", one.id, ordering.better);
+            assert!(
+                !ordering.than.contains(&ordering.better),
+                "{}: {} beats itself",
+                one.id,
+                ordering.better
+            );
             let named = ordering.workloads.iter().flatten();
             named.for_each(|workload| assert!(one.workloads.contains(workload), "{}: {workload}", one.id));
             let sizes = ordering.sizes.iter().flatten().chain(&ordering.than_size);
@@ -95,7 +104,10 @@ fn check_names(paper: &Paper) {
         for value in &one.values {
             known(&value.system);
             value.baseline.iter().filter(|name| *name != "best").for_each(known);
-            value.workload.iter().for_each(|name| assert!(one.workloads.contains(name), "{}: {name}", one.id));
+            value
+                .workload
+                .iter()
+                .for_each(|name| assert!(one.workloads.contains(name), "{}: {name}", one.id));
             value.size.iter().for_each(|size| assert!(one.sizes.contains(size), "{}: {size}", one.id));
         }
         one.quick_sizes.iter().flatten().for_each(|size| assert!(one.sizes.contains(size), "{}", one.id));
@@ -115,7 +127,11 @@ fn values_are_in_the_range_of_their_metric() {
         for value in cells {
             let percent = matches!(
                 one.metric,
-                Metric::Performance | Metric::HitRatio | Metric::Agreement | Metric::Metadata | Metric::Saturated
+                Metric::Performance
+                    | Metric::HitRatio
+                    | Metric::Agreement
+                    | Metric::Metadata
+                    | Metric::Saturated
             );
             let range = if percent { 0.0..=100.0 } else { 0.0..=1e9 };
             assert!(range.contains(&value.value), "{}: {}", one.id, value.value);
@@ -128,5 +144,7 @@ fn values_are_in_the_range_of_their_metric() {
 #[test]
 fn planned_names_are_in_kebab_case() {
     let names = PLANNED_POLICIES.iter().chain(&PLANNED_WORKLOADS);
-    assert!(names.flat_map(|name| name.chars()).all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
+    assert!(
+        names.flat_map(|name| name.chars()).all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-')
+    );
 }

@@ -4,14 +4,11 @@
 //! and in the same proportion to the fast tier: the paper's 128 MB are 16 bytes a page of its 32 GB. In each run the policy
 //! counts the same samples in its filters and in exact tables, and compares every decision (`hybridtier.audit`).
 
-use std::collections::BTreeMap;
 use std::error::Error;
 use std::ops::ControlFlow;
 
 use isotherm_core::PageSize;
-use isotherm_core::parameters::Scale;
-use isotherm_sim::{Experiment, FastSize, INTERVALS, Input, Profile, RunResult, StreamBuilder, simulate};
-use isotherm_workloads::{Limits, MissRecorder};
+use isotherm_sim::{Experiment, FastSize, INTERVALS, Loaded, Profile, RunResult, load_workload, simulate};
 
 /// Table 5: filter bytes for each page of the fast tier, and megabytes and agreement as printed.
 const TABLE_5: [(u64, &str, &str); 5] = [
@@ -21,12 +18,10 @@ const TABLE_5: [(u64, &str, &str); 5] = [
     (4, "32", "99.42 %"),
     (1, "8", "96.92 %"),
 ];
-/// The paper's threads (section 5.3).
-const THREADS: f64 = 16.0;
 
 fn main() -> Result<(), Box<dyn Error>> {
     let name = std::env::args().nth(1).unwrap_or_else(|| "cachelib-cdn".into());
-    let (input, scale) = load(&name)?;
+    let Loaded { input, scale } = load(&name)?;
     let size = FastSize::parse("1:16")?;
     let fast = size.pages(&input.stream)?.0;
     let profile = Profile::builtin("freqtier-cxl1")?;
@@ -71,23 +66,8 @@ fn agreement(run: &RunResult) -> String {
 }
 
 /// The workload's misses, and by how much they are smaller than the paper's.
-fn load(name: &str) -> Result<(Input, Scale), Box<dyn Error>> {
+fn load(name: &str) -> Result<Loaded, Box<dyn Error>> {
     let workload = isotherm_workloads::find(name)?;
-    let program = workload.build(&workload.parameters(), 1)?;
-    let mut builder = StreamBuilder::new(PageSize::Base);
-    let limits = Limits { misses: u64::MAX, accesses: u64::MAX };
-    let mut recorder = MissRecorder::new(workload.cache(program.footprint()), limits, |rows: &mut _| {
-        builder.append(rows);
-        ControlFlow::Continue(())
-    });
-    program.run(&mut recorder);
-    recorder.finish();
-    let stream = builder.finish(name)?;
-    let reference = workload.reference_footprint.ok_or("the workload's source names no footprint")?;
-    let footprint = (reference.0 as f64 / stream.footprint().0 as f64).max(1.0).round();
-    let time = (footprint * stream.threads as f64 / THREADS).max(1.0).round();
-    let provenance = BTreeMap::new();
-    let input =
-        Input { name: name.into(), workload: true, parameters: None, provenance, stream, ranges: Vec::new() };
-    Ok((input, Scale { footprint, time }))
+    let mut go_on = |_| ControlFlow::Continue(());
+    Ok(load_workload(workload, workload.parameters(), PageSize::Base, 1, u64::MAX, &mut go_on)?)
 }

@@ -22,7 +22,8 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let folder = args.output.as_deref().or((!request.partial).then_some(Path::new(DEFAULT_FOLDER)));
     if let Some(folder) = folder {
         // Before the runs: an hour later is too late to hear that nothing can be written.
-        std::fs::create_dir_all(folder).map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
+        std::fs::create_dir_all(folder)
+            .map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
     }
     let plan = Plan::new(&request);
     let start = Instant::now();

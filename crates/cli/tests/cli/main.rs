@@ -5,6 +5,7 @@ mod generated;
 mod golden;
 mod listings;
 mod record;
+mod score;
 mod simulate;
 mod size;
 mod support;

@@ -27,7 +27,9 @@ fn bar(paper: &PaperScore) -> String {
     let Tally { kept, tie, not_kept, exempt, not_yet } = paper.tally;
     let parts = [(kept, "kept"), (tie + exempt, "tie"), (not_kept, "not-kept"), (not_yet, "not-yet")];
     let part = |(number, class): &(usize, &str)| {
-        format!("<span class=\"{class}\" style=\"flex-grow:{number}\" title=\"{number} {class}\">{number}</span>")
+        format!(
+            "<span class=\"{class}\" style=\"flex-grow:{number}\" title=\"{number} {class}\">{number}</span>"
+        )
     };
     let parts: String = parts.iter().filter(|(number, _)| *number > 0).map(part).collect();
     format!("<div class=\"bar\"><b>{}</b><div>{parts}</div></div>", escape(&paper.title))
@@ -51,7 +53,10 @@ fn compared(comparison: &Scored) -> String {
         escape(&comparison.title)
     );
     if let Some(why) = &comparison.not_yet {
-        return format!("{head}<p class=\"legend\"><span class=\"mark not-yet\">not yet</span> {}</p>", prose(why));
+        return format!(
+            "{head}<p class=\"legend\"><span class=\"mark not-yet\">not yet</span> {}</p>",
+            prose(why)
+        );
     }
     let columns: String =
         words::columns(comparison).iter().map(|name| format!("<th>{}</th>", escape(name))).collect();

@@ -123,8 +123,11 @@ pub(super) fn tallied(tally: Tally) -> String {
         (tally.exempt, "exempt"),
         (tally.not_yet, "not yet"),
     ];
-    let said: Vec<String> =
-        parts.iter().filter(|(number, _)| *number > 0).map(|(number, word)| format!("{number} {word}")).collect();
+    let said: Vec<String> = parts
+        .iter()
+        .filter(|(number, _)| *number > 0)
+        .map(|(number, word)| format!("{number} {word}"))
+        .collect();
     if said.is_empty() { "-".into() } else { said.join(", ") }
 }
 
@@ -201,8 +204,7 @@ pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
 /// A row an effect's system.
 pub(super) fn effect(effect: &EffectScore) -> Vec<[String; 4]> {
     let row = |row: &isotherm_score::EffectRow| {
-        let cell =
-            |value: Option<f64>| value.map_or_else(|| missing(row.missing.as_deref()), number);
+        let cell = |value: Option<f64>| value.map_or_else(|| missing(row.missing.as_deref()), number);
         let difference = row.with.zip(row.without).map(|(with, without)| without - with);
         let sign = |by: f64| format!("{}{}", if by > 0.0 { "+" } else { "" }, number(by));
         [row.system.clone(), cell(row.with), cell(row.without), difference.map_or("-".into(), sign)]

@@ -1,0 +1,60 @@
+//! `isotherm score` from end to end, on its smallest comparison.
+
+use crate::support::{Folder, isotherm};
+
+/// A stream of a few million accesses, four systems of which one or more may not exist yet.
+const SMALL: [&str; 5] = ["score", "--quick", "--only", "neomem.fig16.converged", "--quiet"];
+
+#[test]
+fn a_comparison_is_run_judged_and_written_the_same_each_time() {
+    let folder = Folder::new();
+    let run = |name: &str| {
+        let (output, report) = (folder.at(name), folder.at(&format!("{name}.html")));
+        let mut arguments = SMALL.to_vec();
+        arguments.extend(["--output", &output, "--report", &report]);
+        let summary = isotherm(&arguments).ok();
+        let read = |path: String| std::fs::read_to_string(path).expect("it was written");
+        let written = ["scoreboard.md", "scoreboard.json"].map(|file| read(format!("{output}/{file}")));
+        (summary, written, read(report))
+    };
+    let (summary, [page, json], html) = run("one");
+    assert!(summary.contains("NeoMem") && summary.contains("orderings kept"), "{summary}");
+    assert!(page.contains("`neomem.fig16.converged`") && page.contains("quick run"), "{page}");
+    assert!(html.starts_with("<!DOCTYPE html>") && !html.contains("http"), "one file without a network");
+    let board: serde_json::Value = serde_json::from_str(&json).expect("JSON");
+    let comparison = &board["papers"][0]["comparisons"][0];
+    assert_eq!(comparison["id"], "neomem.fig16.converged");
+    let cells = comparison["rows"][0]["cells"].as_array().expect("cells");
+    let ours =
+        |system: &str| cells.iter().find(|cell| cell["system"] == system).expect(system)["ours"].as_f64();
+    assert!(ours("pebs").is_some_and(|percent| (1.0..=101.0).contains(&percent)), "{cells:?}");
+    assert_eq!(comparison["orderings"].as_array().map(Vec::len), Some(3));
+    assert_eq!(run("two"), (summary, [page, json], html), "to the byte");
+}
+
+#[test]
+fn what_does_not_exist_yet_is_listed_and_no_error() {
+    let list = isotherm(&["score", "--list"]).ok();
+    for id in [
+        "freqtier.table2",
+        "hybridtier.table3",
+        "jenga.fig7.graph",
+        "neomem.fig11",
+        "pact.table2",
+        "pact.latency",
+    ] {
+        assert!(list.lines().any(|line| line.trim_start().starts_with(id)), "{id}: {list}");
+    }
+    let board =
+        isotherm(&["score", "--quick", "--only", "freqtier.table2.latency", "--json", "--quiet"]).json();
+    assert_eq!(board["tally"]["not_yet"], 1, "{board}");
+}
+
+#[test]
+fn unknown_names_are_refused_with_the_nearest() {
+    assert!(isotherm(&["score", "freqteir"]).refused(2).contains("freqtier"));
+    assert!(isotherm(&["score", "--only", "pact.tabel2"]).refused(2).contains("pact.table2"));
+    let folder = Folder::new();
+    let file = folder.file("plain", "no folder");
+    assert!(isotherm(&["score", "--only", "pact.fig4", "--output", &file]).refused(2).contains("plain"));
+}
