@@ -116,7 +116,7 @@ fn the_page_holds_both_figures_the_order_and_the_evidence() {
         "quick run",
         "| Paper | 4 | 1 | 0 | 2 | 0 | 1 |",
         "80.0 → 40.0 (0.50)",
-        "60.0 → not yet: policy pact",
+        "60.0 → not yet |",
         "failed: too large",
         "8.00M, 64M, 4.00k (250)",
         "1 kept, 2 not kept, 1 not yet",

@@ -65,6 +65,6 @@ mod tests {
 
     #[test]
     fn a_state_that_is_reached_by_the_last_tenth_only_is_found_there() {
-        assert!(adaptation_minutes(&run(480), 0.5) > 900.0);
+        assert!(adaptation_minutes(&run(440), 0.5) > 850.0);
     }
 }

@@ -99,11 +99,11 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// What stands where there is no figure of ours.
+/// What stands where there is no figure of ours. Which workload or policy is missing, row and column say.
 pub(super) fn missing(why: Option<&str>) -> String {
     let why = why.unwrap_or("not run");
     let absent = why.starts_with("workload ") || why.starts_with("policy ");
-    if absent { format!("not yet: {why}") } else { format!("failed: {why}") }
+    if absent { "not yet".into() } else { format!("failed: {why}") }
 }
 
 /// What became of a row's orderings.
