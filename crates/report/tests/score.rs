@@ -3,11 +3,11 @@
 use isotherm_core::Bytes;
 use isotherm_report::{score_html, score_json, score_markdown, score_summary};
 use isotherm_score::{
-    Cell, EffectRow, EffectScore, Gain, Judged, Metric, PaperScore, Row, RunFacts, Scoreboard, Scored,
+    Cell, EffectRow, EffectScore, Gain, Judged, Metric, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored,
     System, Tally, Verdict,
 };
 
-fn judged(than: &str, verdict: Verdict, evidence: Option<(String, String)>) -> Judged {
+fn judged(than: &str, verdict: Verdict, evidence: Option<Proof>) -> Judged {
     Judged {
         id: format!("p.t/a>{than}/w/1:8"),
         better: "a".into(),
@@ -33,7 +33,7 @@ fn system(id: &str) -> System {
 /// One paper with one comparison, `a` against `b`, `c` and `d`.
 fn board() -> Scoreboard {
     let tally = Tally { kept: 1, tie: 0, not_kept: 2, exempt: 0, not_yet: 1 };
-    let evidence = ("The tier is <full>.".to_owned(), "isotherm simulate".to_owned());
+    let evidence = Proof { text: "The tier is <full>.".into(), command: "isotherm simulate".into() };
     let run = RunFacts {
         accesses: 8_000_000,
         footprint_bytes: Bytes(64 << 20),

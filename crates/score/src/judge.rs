@@ -6,7 +6,7 @@
 
 use crate::evidence::{self, Evidence};
 use crate::figures::{Comparison, Ordering, Value};
-use crate::scoreboard::{Judged, Verdict};
+use crate::scoreboard::{Judged, Proof, Verdict};
 use crate::values::Values;
 
 /// The smallest margin: what differs by less is no order, in the paper's cells neither.
@@ -47,7 +47,8 @@ pub(crate) fn orderings(
     judged.extend(printed.map(|pair| judge(values, comparison, pair, margin)));
     for one in judged.iter_mut().filter(|one| matches!(one.verdict, Verdict::NotKept)) {
         let found = evidence::find(paragraphs, &one.id);
-        one.evidence = found.map(|evidence| (evidence.text.clone(), evidence.command.clone()));
+        one.evidence =
+            found.map(|evidence| Proof { text: evidence.text.clone(), command: evidence.command.clone() });
     }
     judged
 }

@@ -32,7 +32,7 @@ pub use metric::Metric;
 pub use plan::{Mode, Plan, Request};
 pub use run::{Progress, Results};
 pub use scoreboard::{
-    Cell, EffectRow, EffectScore, Gain, Judged, PaperScore, Row, RunFacts, Scoreboard, Scored, System, Tally,
-    Verdict,
+    Cell, EffectRow, EffectScore, Gain, Judged, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored, System,
+    Tally, Verdict,
 };
 pub use table::score;

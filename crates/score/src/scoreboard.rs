@@ -211,10 +211,19 @@ pub struct Judged {
     pub advantage: Option<f64>,
     /// What became of it.
     pub verdict: Verdict,
-    /// Evidence for why it is not kept: text and command.
-    pub evidence: Option<(String, String)>,
+    /// Why it is not kept.
+    pub evidence: Option<Proof>,
     /// Why it is not judged.
     pub missing: Option<String>,
+}
+
+/// Evidence for why an ordering is not kept.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Proof {
+    /// What is the case.
+    pub text: String,
+    /// What shows it.
+    pub command: String,
 }
 
 /// An effect, measured.

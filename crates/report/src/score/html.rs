@@ -1,6 +1,6 @@
 //! Defines the scoreboard as one HTML file without any reference to another: tables whose colours say what is kept.
 
-use isotherm_score::{EffectScore, Judged, PaperScore, Row, Scoreboard, Scored, Tally};
+use isotherm_score::{EffectScore, Judged, PaperScore, Proof, Row, Scoreboard, Scored, Tally};
 
 use super::words;
 use crate::html::{STYLE, escape, fill, prose, table};
@@ -104,9 +104,9 @@ fn failures(comparison: &Scored) -> String {
     let line = |failed: &words::Failed| {
         let evidence = failed.evidence.as_ref().map_or_else(
             || "no evidence yet.".to_owned(),
-            |(text, command)| format!("{} <code>{}</code>", prose(text.trim()), escape(command)),
+            |Proof { text, command }| format!("{} <code>{}</code>", prose(text.trim()), escape(command)),
         );
-        format!("<li>{}: {evidence}</li>", prose(&failed.line))
+        format!("<li>{}: {evidence}</li>", prose(&failed.line()))
     };
     let lines: String = words::failed(comparison).iter().map(line).collect();
     if lines.is_empty() { String::new() } else { format!("<p>Not kept:</p><ul class=\"notes\">{lines}</ul>") }

@@ -1,6 +1,6 @@
 //! Defines the scoreboard's page in Markdown.
 
-use isotherm_score::{EffectScore, PaperScore, Scoreboard, Scored};
+use isotherm_score::{EffectScore, PaperScore, Proof, Scoreboard, Scored};
 
 use super::words;
 
@@ -64,9 +64,9 @@ fn failures(comparison: &Scored) -> String {
     let line = |failed: &words::Failed| {
         let evidence = failed.evidence.as_ref().map_or_else(
             || "no evidence yet.".to_owned(),
-            |(text, command)| format!("{} `{command}`", text.trim()),
+            |Proof { text, command }| format!("{} `{command}`", text.trim()),
         );
-        format!("- {}: {evidence}\n", failed.line)
+        format!("- {}: {evidence}\n", failed.line())
     };
     format!("\nNot kept:\n\n{}", failed.iter().map(line).collect::<String>())
 }

@@ -1,7 +1,8 @@
 //! Defines how the scoreboard is put into words and cells, the same in Markdown and HTML.
 
 use isotherm_score::{
-    Cell, EffectScore, Gain, Judged, Metric, PaperScore, Row, Scoreboard, Scored, System, Tally, Verdict,
+    Cell, EffectScore, Gain, Judged, Metric, PaperScore, Proof, Row, Scoreboard, Scored, System, Tally,
+    Verdict,
 };
 
 use crate::format::{count, list};
@@ -170,12 +171,19 @@ pub(super) fn systems(systems: &[System]) -> String {
     format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
 
-/// Orderings of one verdict that fail for the same pair, as one line each: the pair, its cases, its evidence.
+/// Orderings of one pair of systems that are not kept, for one reason.
 pub(super) struct Failed {
-    /// `FreqTier > TPP: cdn 1:32 (0.95), ...`.
-    pub(super) line: String,
-    /// Text and command.
-    pub(super) evidence: Option<(String, String)>,
+    pair: String,
+    cases: Vec<String>,
+    /// Why.
+    pub(super) evidence: Option<Proof>,
+}
+
+impl Failed {
+    /// `FreqTier > TPP: cdn 1:32 (0.95) and cdn 1:8 (0.90)`.
+    pub(super) fn line(&self) -> String {
+        format!("{}: {}", self.pair, list(&self.cases))
+    }
 }
 
 /// The orderings that are not kept.
@@ -184,21 +192,17 @@ pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
         let known = comparison.systems.iter().find(|system| system.id == *id);
         known.map_or_else(|| id.clone(), |system| system.title.clone())
     };
-    let mut found: Vec<(String, Vec<String>, Option<(String, String)>)> = Vec::new();
+    let mut found: Vec<Failed> = Vec::new();
     for judged in comparison.orderings.iter().filter(|judged| judged.verdict == Verdict::NotKept) {
         let pair = format!("{} > {}", title(&judged.better), title(&judged.than));
         let by = judged.advantage.map_or(String::new(), |by| format!(" ({by:.2})"));
         let case = format!("{} {}{by}", judged.workload, judged.size);
-        match found.iter_mut().find(|(known, _, evidence)| *known == pair && *evidence == judged.evidence) {
-            Some((_, cases, _)) => cases.push(case),
-            None => found.push((pair, vec![case], judged.evidence.clone())),
+        match found.iter_mut().find(|known| known.pair == pair && known.evidence == judged.evidence) {
+            Some(known) => known.cases.push(case),
+            None => found.push(Failed { pair, cases: vec![case], evidence: judged.evidence.clone() }),
         }
     }
-    let line = |(pair, cases, evidence): (String, Vec<String>, _)| Failed {
-        line: format!("{pair}: {}", list(&cases)),
-        evidence,
-    };
-    found.into_iter().map(line).collect()
+    found
 }
 
 /// A row an effect's system.
