@@ -82,9 +82,9 @@ fn marked(comparison: &Scored, row: &Row) -> String {
     let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
     comparison.orderings.iter().filter(here).for_each(|judged| tally.count(judged.verdict));
     let cells = words::cells(comparison, row);
-    let last = cells.len().saturating_sub(1);
     let cell = |(index, text): (usize, &String)| {
-        let class = if index == last { format!(" class=\"mark {}\"", class(tally)) } else { String::new() };
+        let class =
+            if index == words::ORDER { format!(" class=\"mark {}\"", class(tally)) } else { String::new() };
         format!("<td{class}>{}</td>", prose(text))
     };
     format!("<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>())

@@ -67,10 +67,13 @@ fn about(value: f64, about: bool) -> String {
 
 /// The head of a comparison's table.
 pub(super) fn columns(comparison: &Scored) -> Vec<String> {
-    let fixed = ["workload", "fast tier", "accesses, footprint, scale (times)"].map(str::to_owned);
+    let fixed = ["workload", "fast tier", "order"].map(str::to_owned);
     let systems = comparison.systems.iter().map(|system| system.title.clone());
-    fixed.into_iter().chain(systems).chain(["order".to_owned()]).collect()
+    fixed.into_iter().chain(systems).chain(["accesses, footprint, scale (times)".to_owned()]).collect()
 }
+
+/// The column that says what became of a row's orderings.
+pub(super) const ORDER: usize = 2;
 
 /// A row of a comparison's table.
 pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
@@ -83,9 +86,9 @@ pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
             count(run.time_scale as u64)
         )
     });
-    let fixed = [row.ours.clone(), format!("{} = {}", row.size, row.fast), run];
+    let fixed = [row.ours.clone(), format!("{} = {}", row.size, row.fast), order(comparison, row)];
     let systems = row.cells.iter().map(cell);
-    fixed.into_iter().chain(systems).chain([order(comparison, row)]).collect()
+    fixed.into_iter().chain(systems).chain([run]).collect()
 }
 
 /// `paper → ours (ratio)`.
