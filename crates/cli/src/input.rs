@@ -4,34 +4,14 @@ use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::path::Path;
 
-use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Bytes, PageSize};
-use isotherm_sim::{Input, MAX_ACCESSES, NamedRange, StreamBuilder};
+use isotherm_core::PageSize;
+use isotherm_core::parameters::Parameters;
+use isotherm_sim::{Input, Loaded, MAX_ACCESSES, StreamBuilder};
 use isotherm_trace::{Provenance, Rows, TraceReader};
-use isotherm_workloads::{Limits, MissRecorder, Workload};
+use isotherm_workloads::Workload;
 
 use crate::failure::Failure;
 use crate::progress;
-
-/// Bytes of FreqTier's CacheLib workload (Table I): what the papers' time constants are made for.
-const REFERENCE_FOOTPRINT: Bytes = Bytes(267_000_000_000);
-/// Its threads (section VI-C).
-const REFERENCE_THREADS: f64 = 16.0;
-
-/// An input and by how much it is smaller than its paper's.
-pub(crate) struct Loaded {
-    pub(crate) input: Input,
-    /// By how much it is smaller than its paper's.
-    pub(crate) scale: Scale,
-}
-
-impl Loaded {
-    fn new(input: Input, reference: Bytes) -> Self {
-        let footprint = (reference.0 as f64 / input.stream.footprint().0 as f64).max(1.0).round();
-        let time = (footprint * input.stream.threads as f64 / REFERENCE_THREADS).max(1.0).round();
-        Self { input, scale: Scale { footprint, time } }
-    }
-}
 
 /// Bytes that an access takes while it is loaded and replayed: itself, the growth of its vector, its next use.
 const BYTES_PER_ACCESS: u64 = 32;
@@ -76,7 +56,7 @@ pub(crate) fn load_trace(
     let stream = builder.finish(&name).map_err(Failure::usage)?;
     let provenance = describe(reader.provenance());
     let input = Input { name, workload: false, parameters: None, provenance, stream, ranges: Vec::new() };
-    Ok(Loaded::new(input, REFERENCE_FOOTPRINT))
+    Ok(Loaded::new(input, None))
 }
 
 /// A trace's provenance as keys and values, without what is empty.
@@ -105,27 +85,6 @@ pub(crate) fn describe(provenance: &Provenance) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Runs a workload and hands its misses to `sink` in chunks; returns who allocated what.
-pub(crate) fn run_workload(
-    workload: &Workload,
-    parameters: &Parameters,
-    seed: u64,
-    limit: u64,
-    sink: impl FnMut(&mut Rows) -> ControlFlow<()>,
-) -> Result<Vec<NamedRange>, Failure> {
-    let program = workload.build(parameters, seed).map_err(Failure::usage)?;
-    let cache = workload.cache(program.footprint());
-    let mut recorder = MissRecorder::new(cache, Limits { misses: limit, accesses: u64::MAX }, sink);
-    program.run(&mut recorder);
-    let space = recorder.finish();
-    let named = |allocation: &isotherm_workloads::Allocation| NamedRange {
-        name: allocation.context.into(),
-        address: allocation.start,
-        bytes: Bytes(allocation.bytes),
-    };
-    Ok(space.allocations().iter().map(named).collect())
-}
-
 /// Generates a workload's misses, at most `limit` of them.
 pub(crate) fn load_workload(
     workload: &Workload,
@@ -136,24 +95,18 @@ pub(crate) fn load_workload(
     quiet: bool,
 ) -> Result<Loaded, Failure> {
     let bar = progress::line(quiet);
-    let mut builder = StreamBuilder::new(page_size);
     let most = most_accesses();
-    let ranges = run_workload(workload, &parameters, seed, limit, |rows| {
-        if builder.len() as u64 > most {
-            return ControlFlow::Break(());
-        }
-        builder.append(rows);
-        bar.set_message(format!("{}: {} M misses", workload.name, builder.len() / 1_000_000));
+    let mut full = false;
+    let mut progress = |misses: u64| {
+        full = misses > most;
+        bar.set_message(format!("{}: {} M misses", workload.name, misses / 1_000_000));
         bar.tick();
-        ControlFlow::Continue(())
-    })?;
+        if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
+    };
+    let loaded = isotherm_sim::load_workload(workload, parameters, page_size, seed, limit, &mut progress);
     bar.finish_and_clear();
-    if builder.len() as u64 > most {
+    if full {
         return Err(too_many(workload.name, most));
     }
-    let stream = builder.finish(workload.name).map_err(Failure::usage)?;
-    let provenance = BTreeMap::from([("source".to_owned(), workload.source.to_owned())]);
-    let name = workload.name.to_owned();
-    let input = Input { name, workload: true, parameters: Some(parameters), provenance, stream, ranges };
-    Ok(Loaded::new(input, workload.reference_footprint.unwrap_or(REFERENCE_FOOTPRINT)))
+    loaded.map_err(Failure::usage)
 }

@@ -5,6 +5,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bench;
 mod bounds;
 mod fast_size;
 mod faults;
@@ -21,7 +22,9 @@ mod stream;
 mod summary;
 mod thread_model;
 mod tiers;
+mod workload;
 
+pub use bench::Bench;
 pub use fast_size::FastSize;
 pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
 pub use result::{
@@ -35,3 +38,4 @@ pub use size::{
 };
 pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;
+pub use workload::{LoadError, Loaded, load_workload, run_workload};

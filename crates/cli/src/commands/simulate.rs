@@ -2,14 +2,13 @@
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_policies::Entry;
-use isotherm_sim::{Experiment, FastSize, Profile, simulate};
+use isotherm_sim::{Experiment, FastSize, Loaded, Profile, simulate};
 
 use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;
 use crate::failure::Failure;
-use crate::input::{self, Loaded};
 use crate::settings::{self, Setting};
-use crate::{commands, progress};
+use crate::{commands, input, progress};
 
 /// Runs the verb.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {

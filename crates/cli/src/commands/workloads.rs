@@ -4,13 +4,14 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use isotherm_core::parameters::Parameters;
+use isotherm_sim::run_workload;
 use isotherm_trace::{Provenance, TraceWriter};
 use isotherm_workloads::{ALL, Workload, find};
 
 use crate::args::WorkloadsArgs;
 use crate::commands::{listing, parameter_table, preset_json, preset_lines, print};
 use crate::failure::Failure;
-use crate::{input, settings};
+use crate::settings;
 
 /// Runs the verb.
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
@@ -108,10 +109,11 @@ fn export(
     let mut writer = TraceWriter::create(path, provenance).map_err(Failure::usage)?;
     let mut written = Ok(());
     let limit = args.max_accesses.unwrap_or(u64::MAX);
-    input::run_workload(workload, parameters, args.seed, limit, |rows| {
+    let ran = run_workload(workload, parameters, args.seed, limit, |rows| {
         written = writer.append(rows);
         if written.is_ok() { ControlFlow::Continue(()) } else { ControlFlow::Break(()) }
-    })?;
+    });
+    ran.map_err(Failure::usage)?;
     written.map_err(Failure::failed)?;
     let summary = writer.finish().map_err(Failure::failed)?;
     eprintln!(

@@ -1,0 +1,97 @@
+//! Defines how a workload becomes an input, and by how much that input is smaller than its paper's.
+
+use std::collections::BTreeMap;
+use std::ops::ControlFlow;
+
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::{Bytes, PageSize};
+use isotherm_trace::Rows;
+use isotherm_workloads::{Limits, MissRecorder, Workload, WorkloadError};
+
+use crate::simulate::Input;
+use crate::stream::{StreamBuilder, StreamError};
+use crate::summary::NamedRange;
+
+/// Bytes of FreqTier's CacheLib workload (Table I): what the papers' time constants are made for.
+const REFERENCE_FOOTPRINT: Bytes = Bytes(267_000_000_000);
+/// Its threads (section VI-C).
+const REFERENCE_THREADS: f64 = 16.0;
+
+/// Why a workload cannot be loaded.
+#[derive(Debug, thiserror::Error)]
+pub enum LoadError {
+    /// The workload refuses its parameters.
+    #[error(transparent)]
+    Workload(#[from] WorkloadError),
+    /// Its accesses do not fit the simulator.
+    #[error(transparent)]
+    Stream(#[from] StreamError),
+}
+
+/// An input and by how much it is smaller than its paper's.
+#[derive(Debug)]
+pub struct Loaded {
+    /// What is replayed.
+    pub input: Input,
+    /// By what scaled parameters are divided.
+    pub scale: Scale,
+}
+
+impl Loaded {
+    /// An input of a program whose paper's footprint is `reference`, or that of FreqTier where there is none.
+    pub fn new(input: Input, reference: Option<Bytes>) -> Self {
+        let reference = reference.unwrap_or(REFERENCE_FOOTPRINT);
+        let footprint = (reference.0 as f64 / input.stream.footprint().0 as f64).max(1.0).round();
+        let time = (footprint * input.stream.threads as f64 / REFERENCE_THREADS).max(1.0).round();
+        Self { input, scale: Scale { footprint, time } }
+    }
+}
+
+/// Runs a workload and hands its misses, at most `limit` of them, to `sink` in chunks; returns who allocated what.
+///
+/// # Errors
+/// If the workload refuses its parameters.
+pub fn run_workload(
+    workload: &Workload,
+    parameters: &Parameters,
+    seed: u64,
+    limit: u64,
+    sink: impl FnMut(&mut Rows) -> ControlFlow<()>,
+) -> Result<Vec<NamedRange>, WorkloadError> {
+    let program = workload.build(parameters, seed)?;
+    let cache = workload.cache(program.footprint());
+    let mut recorder = MissRecorder::new(cache, Limits { misses: limit, accesses: u64::MAX }, sink);
+    program.run(&mut recorder);
+    let space = recorder.finish();
+    let named = |allocation: &isotherm_workloads::Allocation| NamedRange {
+        name: allocation.context.into(),
+        address: allocation.start,
+        bytes: Bytes(allocation.bytes),
+    };
+    Ok(space.allocations().iter().map(named).collect())
+}
+
+/// Generates a workload's misses, at most `limit` of them. `progress` is told how many there are, and may end it.
+///
+/// # Errors
+/// If the workload refuses its parameters, or its misses do not fit the simulator.
+pub fn load_workload(
+    workload: &Workload,
+    parameters: Parameters,
+    page_size: PageSize,
+    seed: u64,
+    limit: u64,
+    progress: &mut dyn FnMut(u64) -> ControlFlow<()>,
+) -> Result<Loaded, LoadError> {
+    let mut builder = StreamBuilder::new(page_size);
+    let ranges = run_workload(workload, &parameters, seed, limit, |rows| {
+        progress(builder.len() as u64)?;
+        builder.append(rows);
+        ControlFlow::Continue(())
+    })?;
+    let stream = builder.finish(workload.name)?;
+    let provenance = BTreeMap::from([("source".to_owned(), workload.source.to_owned())]);
+    let name = workload.name.to_owned();
+    let input = Input { name, workload: true, parameters: Some(parameters), provenance, stream, ranges };
+    Ok(Loaded::new(input, workload.reference_footprint))
+}
