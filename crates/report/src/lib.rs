@@ -17,10 +17,12 @@
 
 mod facts;
 mod format;
+mod gallery;
 mod html;
 mod size;
 mod table;
 
+pub use gallery::{Pictured, gallery_html};
 pub use html::{MAX_HTML_BYTES, html};
 pub use size::{size_html, size_json, size_table};
 pub use table::table;

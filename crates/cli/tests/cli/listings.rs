@@ -109,3 +109,13 @@ fn listings_end_quietly_when_nobody_reads_on() {
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(!output.stdout.is_empty());
 }
+
+#[test]
+fn a_workload_is_drawn_and_the_page_says_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("gups.html");
+    let path = page.to_str().expect("a path of letters");
+    isotherm(&["workloads", "gups", "--set", "gups.preset=test", "--quiet", "--report", path]).ok();
+    let html = std::fs::read_to_string(&page).expect("the page was written");
+    assert!(html.contains("<b>gups</b> random updates") && html.contains("hot set changes"), "{html:.500}");
+}
