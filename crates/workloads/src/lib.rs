@@ -9,10 +9,12 @@ mod address_space;
 mod alias;
 #[allow(dead_code)]
 mod array;
+mod btree;
 mod cachelib;
 mod counting;
 mod dataflow;
 mod gups;
+mod heap;
 mod masim;
 mod memory;
 mod miss_recorder;
@@ -21,6 +23,8 @@ mod permutation;
 mod profile;
 mod random;
 mod registry;
+mod silo;
+mod zipf;
 
 pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;
