@@ -22,6 +22,7 @@ mod native_memory;
 mod permutation;
 mod profile;
 mod random;
+mod redis;
 mod registry;
 mod silo;
 mod zipf;
