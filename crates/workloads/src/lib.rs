@@ -13,6 +13,7 @@ mod btree;
 mod cachelib;
 mod counting;
 mod dataflow;
+mod flexkvs;
 mod gups;
 mod heap;
 mod masim;

@@ -4,7 +4,7 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, btree, cachelib, gups, masim, redis, silo};
+use crate::{Memory, btree, cachelib, flexkvs, gups, masim, redis, silo};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -140,6 +140,7 @@ pub static ALL: &[&Workload] = &[
     &cachelib::SOCIAL_WORKLOAD,
     &btree::WORKLOAD,
     &silo::WORKLOAD,
+    &flexkvs::WORKLOAD,
     &redis::WORKLOAD,
 ];
 

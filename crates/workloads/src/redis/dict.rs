@@ -17,6 +17,8 @@ pub(super) const ENTRY: u64 = 24;
 const FIRST_POWER: u64 = 2;
 /// Empty buckets that one step of rehashing passes at most.
 const EMPTY_VISITS: u32 = 10;
+/// Bytes of a line.
+const LINE: u64 = 64;
 /// Instructions of a lookup beside loads: the hash function (SipHash) of a short key.
 const HASH_INSTRUCTIONS: u32 = 60;
 
@@ -234,9 +236,13 @@ impl Dict {
     ) {
         let token = memory.load_range(self.0, DICT, after);
         for which in 0..=u64::from(self.is_rehashing(heap)) {
+            let mut line = token;
             for bucket in 0..self.slots(which, heap) {
                 let slot = self.table(which, heap) + bucket * WORD;
-                let (mut entry, mut token) = heap.load(memory, slot, token);
+                if bucket == 0 || slot.is_multiple_of(LINE) {
+                    line = memory.load(slot, token);
+                }
+                let (mut entry, mut token) = (heap.word(slot), line);
                 while entry != NULL {
                     token = memory.load_range(entry, ENTRY, token);
                     visit(heap.word(entry + KEY), heap.word(entry + VALUE), token, memory);

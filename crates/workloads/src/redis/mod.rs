@@ -41,8 +41,6 @@ const POINTER: u64 = 8;
 const BUFFER: u64 = 16 << 10;
 /// Bytes of a request: "HGETALL" and a key, in Redis' protocol.
 const REQUEST: u64 = 48;
-/// Bytes of the reply for each field: two bulk strings.
-const REPLY: u64 = 124;
 /// What a record takes on the heap at 16-byte alignment, with its two tables and its share of the main table.
 const RECORD: u64 = KEY + 2 * 16 + OBJECT + 64 + 64 + 128 + FIELDS * (2 * 16 + 16 + 112) + 3 * WORD;
 /// Instructions of a command beside the loads: event loop, system calls' user side, parsing, reply.
@@ -137,6 +135,10 @@ struct Server {
     space: Space,
     keys: Dict,
     clients: Vec<Client>,
+    /// The access clock.
+    clock: u64,
+    /// The reply under way, in registers and on the stack of the original.
+    reply: Vec<u64>,
 }
 
 /// What a record's field holds.
@@ -154,7 +156,7 @@ impl Server {
             reply: space.heap.allocate(memory, BUFFER, "redis reply buffer"),
         };
         let clients = (0..redis.clients).map(client).collect();
-        Self { space, keys, clients }
+        Self { space, keys, clients, clock: 0, reply: Vec::new() }
     }
 
     /// A string whose first word is `id`.
@@ -168,7 +170,7 @@ impl Server {
     /// HMSET of a new record: the object of the hash, the key, and then field by field.
     fn add(&mut self, record: u64, client: Client, memory: &mut dyn Memory) {
         memory.compute(COMMAND_INSTRUCTIONS);
-        memory.load_range(client.query, REQUEST + FIELDS * REPLY, Token::NONE);
+        memory.load_range(client.query, REQUEST + FIELDS * (FIELD + VALUE), Token::NONE);
         let hash = Dict::new(&mut self.space, memory);
         let object = self.space.heap.allocate(memory, OBJECT, "redis object");
         self.space.heap.set_word(object + POINTER, hash.0);
@@ -189,16 +191,19 @@ impl Server {
         let request = memory.load_range(client.query, REQUEST, Token::NONE);
         let (object, token) = self.keys.find(record, &mut self.space, memory, request)?;
         let (hash, token) = self.space.heap.load(memory, object + POINTER, token);
-        memory.store(object, token);
-        let (heap, mut sum, mut end) = (&self.space.heap, 0u64, client.reply);
+        self.clock += 1;
+        self.space.heap.store(memory, object, self.clock, token);
+        let (heap, reply) = (&self.space.heap, &mut self.reply);
+        reply.clear();
         Dict(hash).for_each(heap, memory, token, |name, value, token, memory| {
-            memory.load(name, token);
+            reply.push(heap.load(memory, name, token).0);
             memory.load_range(value, VALUE, token);
-            sum = sum.wrapping_add(heap.words(value, VALUE / WORD).iter().fold(0, |sum, word| sum ^ word));
-            memory.store_range(end, REPLY, Token::NONE);
-            end += REPLY;
+            reply.extend_from_slice(heap.words(value, VALUE / WORD));
         });
-        Some(sum)
+        memory.store_range(client.reply, reply.len() as u64 * WORD, Token::NONE);
+        self.space.heap.words_mut(client.reply, reply.len() as u64).copy_from_slice(reply);
+        let values = reply.chunks(1 + (VALUE / WORD) as usize).map(|field| field[1]);
+        Some(values.fold(0, u64::wrapping_add))
     }
 }
 
@@ -243,7 +248,6 @@ mod tests {
         let client = server.clients[1];
         for record in 0..500 {
             server.add(record, client, &mut memory);
-            // Thirteen equal words: their exclusive or is the word.
             let expected = (0..FIELDS).fold(0u64, |sum, field| sum.wrapping_add(content(record / 2, field)));
             assert_eq!(server.get_all(record / 2, client, &mut memory), Some(expected));
             assert_eq!(server.get_all(record + 1, client, &mut memory), None);
