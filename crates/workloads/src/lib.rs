@@ -13,6 +13,7 @@ mod btree;
 mod cachelib;
 mod counting;
 mod dataflow;
+mod dict;
 mod flexkvs;
 mod gups;
 mod heap;
@@ -26,6 +27,7 @@ mod random;
 mod redis;
 mod registry;
 mod silo;
+mod social_network;
 mod zipf;
 
 pub use address_space::{AddressSpace, Allocation};

@@ -4,7 +4,7 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, btree, cachelib, flexkvs, gups, masim, redis, silo};
+use crate::{Memory, btree, cachelib, flexkvs, gups, masim, redis, silo, social_network};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -142,6 +142,7 @@ pub static ALL: &[&Workload] = &[
     &silo::WORKLOAD,
     &flexkvs::WORKLOAD,
     &redis::WORKLOAD,
+    &social_network::WORKLOAD,
 ];
 
 /// The workload of that name.

@@ -123,14 +123,15 @@ impl Store {
         None
     }
 
-    /// The first word of the value of `key`: all of it is read, and copied to the response, which stays in the cache.
+    /// The sum of the words of the value of `key`: all of it is read and copied to the response, which stays in the cache.
     pub(super) fn get<M: Memory + ?Sized>(&mut self, key: u64, memory: &mut M) -> Option<u64> {
         memory.compute(REQUEST);
         let (item, token) = self.find(key, memory)?;
         let references = self.heap.word(item + REFERENCES);
         self.heap.store(memory, item + REFERENCES, references, token);
         memory.load_range(item + HEADER + KEY, self.value, token);
-        Some(self.heap.word(item + HEADER + KEY))
+        let words = self.heap.words(item + HEADER + KEY, self.value / WORD);
+        Some(words.iter().fold(0, |sum, &word| sum.wrapping_add(word)))
     }
 }
 
@@ -146,7 +147,7 @@ mod tests {
         for buckets in [2, 512] {
             let mut store = Store::new(buckets, 64, 1 << 20, &mut memory);
             (0..1000).for_each(|key| store.put(key, key + 5, &mut memory));
-            assert!((0..1000).all(|key| store.get(key, &mut memory) == Some(key + 5)));
+            assert!((0..1000).all(|key| store.get(key, &mut memory) == Some(8 * (key + 5))));
             assert_eq!(store.get(1000, &mut memory), None);
         }
     }

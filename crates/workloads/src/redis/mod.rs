@@ -13,12 +13,10 @@
 //! the millisecond of rehashing that Redis' timer adds, sockets, and jemalloc's size classes (objects follow each other in
 //! time, at multiples of 16 bytes).
 
-mod dict;
-
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
-use self::dict::{Dict, ENTRY, Space};
+use crate::dict::{Dict, Space};
 use crate::heap::WORD;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
@@ -239,6 +237,7 @@ impl Program for Redis {
 mod tests {
     use super::*;
     use crate::CountingMemory;
+    use crate::dict::ENTRY;
 
     #[test]
     fn a_record_is_read_as_it_was_written_and_only_if_it_is_there() {

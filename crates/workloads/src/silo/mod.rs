@@ -15,7 +15,7 @@
 //! key at once instead of in batches.
 
 mod transaction;
-mod tree;
+pub(crate) mod tree;
 mod ycsb;
 
 use isotherm_core::Bytes;

@@ -8,9 +8,9 @@ use crate::heap::{Heap, NULL, WORD};
 use crate::{Memory, Token};
 
 /// Keys of a node.
-pub(super) const WIDTH: u64 = 15;
+pub(crate) const WIDTH: u64 = 15;
 /// Bytes of a node of either kind: five lines.
-pub(super) const NODE: u64 = 320;
+pub(crate) const NODE: u64 = 320;
 /// Bytes that Masstree prefetches of a node.
 const PREFETCHED: u64 = 256;
 /// Instructions for a node on the way down, beside the loads.
@@ -32,7 +32,7 @@ const LEAF: Layout = Layout { keys: 32, values: 152, parent: 296 };
 const INNER: Layout = Layout { keys: 8, values: 128, parent: 256 };
 
 /// A map from keys to tuples.
-pub(super) struct Tree {
+pub(crate) struct Tree {
     root: u64,
 }
 
@@ -54,7 +54,7 @@ fn keys(node: u64, heap: &Heap) -> &[u64] {
 
 impl Tree {
     /// An empty tree: one leaf.
-    pub(super) fn new<M: Memory + ?Sized>(heap: &mut Heap, memory: &mut M) -> Self {
+    pub(crate) fn new<M: Memory + ?Sized>(heap: &mut Heap, memory: &mut M) -> Self {
         Self { root: make_node(true, heap, memory) }
     }
 
@@ -73,7 +73,7 @@ impl Tree {
     }
 
     /// The tuple of `key`, and the name of the pointer to it.
-    pub(super) fn find<M: Memory + ?Sized>(
+    pub(crate) fn find<M: Memory + ?Sized>(
         &self,
         key: u64,
         heap: &Heap,
@@ -85,7 +85,7 @@ impl Tree {
     }
 
     /// Visits up to `limit` tuples from `key` on in ascending order, and each leaf with its version before its tuples.
-    pub(super) fn scan<M: Memory + ?Sized>(
+    pub(crate) fn scan<M: Memory + ?Sized>(
         &self,
         key: u64,
         limit: u64,
@@ -112,7 +112,7 @@ impl Tree {
     }
 
     /// Adds a tuple under a key that is not there yet.
-    pub(super) fn insert<M: Memory + ?Sized>(
+    pub(crate) fn insert<M: Memory + ?Sized>(
         &mut self,
         key: u64,
         tuple: u64,
@@ -200,7 +200,7 @@ impl Tree {
 }
 
 /// What a scan comes by.
-pub(super) enum Visit {
+pub(crate) enum Visit {
     /// A leaf and its version.
     Leaf(u64, u64),
     /// A tuple and the name of the pointer to it.

@@ -10,9 +10,9 @@ use crate::random::mix;
 use crate::{Memory, Token};
 
 /// Bytes of a dict.
-pub(super) const DICT: u64 = 56;
+const DICT: u64 = 56;
 /// Bytes of an entry: key, value, next.
-pub(super) const ENTRY: u64 = 24;
+pub(crate) const ENTRY: u64 = 24;
 /// Slots of the first table, as a power of two.
 const FIRST_POWER: u64 = 2;
 /// Empty buckets that one step of rehashing passes at most.
@@ -33,36 +33,45 @@ const KEY: u64 = 0;
 const VALUE: u64 = 8;
 const NEXT: u64 = 16;
 
-/// The heap of the server, and freed tables that wait to be used again.
-pub(super) struct Space {
+/// The heap of a server, and freed blocks that wait to be used again, by their words.
+pub(crate) struct Space {
     pub heap: Heap,
     freed: HashMap<u64, Vec<u64>>,
 }
 
 /// A dict, by its address. Its keys are strings whose first word tells them apart.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Dict(pub u64);
+pub(crate) struct Dict(pub u64);
 
 impl Space {
-    pub(super) fn new(bytes: u64) -> Self {
+    pub(crate) fn new(bytes: u64) -> Self {
         Self { heap: Heap::new(bytes), freed: HashMap::new() }
     }
 
-    /// A table of zeros: a freed one of this size, or a new one.
-    fn table<M: Memory + ?Sized>(&mut self, slots: u64, memory: &mut M) -> u64 {
-        let bytes = slots * WORD;
-        let table = match self.freed.get_mut(&slots).and_then(Vec::pop) {
-            Some(table) => table,
-            None => self.heap.allocate(memory, bytes, "redis dict table"),
+    /// A block of zeros that can be freed: a freed one of this size, or a new one.
+    pub(crate) fn block<M: Memory + ?Sized>(
+        &mut self,
+        words: u64,
+        context: &'static str,
+        memory: &mut M,
+    ) -> u64 {
+        let block = match self.freed.get_mut(&words).and_then(Vec::pop) {
+            Some(block) => block,
+            None => self.heap.allocate(memory, words * WORD, context),
         };
-        self.heap.words_mut(table, slots).fill(0);
-        memory.store_range(table, bytes, Token::NONE);
-        table
+        self.heap.words_mut(block, words).fill(0);
+        memory.store_range(block, words * WORD, Token::NONE);
+        block
+    }
+
+    /// Keeps a block for the next allocation of its size.
+    pub(crate) fn free(&mut self, block: u64, words: u64) {
+        self.freed.entry(words).or_default().push(block);
     }
 }
 
 impl Dict {
-    pub(super) fn new<M: Memory + ?Sized>(space: &mut Space, memory: &mut M) -> Self {
+    pub(crate) fn new<M: Memory + ?Sized>(space: &mut Space, memory: &mut M) -> Self {
         let dict = Self(space.heap.allocate(memory, DICT, "redis dict"));
         space.heap.set_word(dict.0 + REHASH, NOT_REHASHING);
         space.heap.set_word(dict.0 + POWERS, NO_TABLE | NO_TABLE << 8);
@@ -90,12 +99,13 @@ impl Dict {
     }
 
     /// Entries.
-    pub(super) fn len(self, heap: &Heap) -> u64 {
+    #[cfg(test)]
+    pub(crate) fn len(self, heap: &Heap) -> u64 {
         self.used(0, heap) + self.used(1, heap)
     }
 
     /// The value of the key whose string begins with `id`, and the name of the entry that points to it.
-    pub(super) fn find<M: Memory + ?Sized>(
+    pub(crate) fn find<M: Memory + ?Sized>(
         self,
         id: u64,
         space: &mut Space,
@@ -123,7 +133,7 @@ impl Dict {
     }
 
     /// Adds a key that is not there yet.
-    pub(super) fn add<M: Memory + ?Sized>(
+    pub(crate) fn add<M: Memory + ?Sized>(
         self,
         key: u64,
         value: u64,
@@ -166,7 +176,7 @@ impl Dict {
         }
         let which = u64::from(slots > 0);
         let power = if slots == 0 { FIRST_POWER } else { u64::from((used + 1).next_power_of_two().ilog2()) };
-        let table = space.table(1 << power, memory);
+        let table = space.block(1 << power, "redis dict table", memory);
         self.set_table(which, table, power, &mut space.heap);
         if which == 1 {
             space.heap.set_word(self.0 + REHASH, 0);
@@ -215,7 +225,7 @@ impl Dict {
 
     fn finish_rehash<M: Memory + ?Sized>(self, space: &mut Space, memory: &mut M) {
         let (old, slots) = (self.table(0, &space.heap), self.slots(0, &space.heap));
-        space.freed.entry(slots).or_default().push(old);
+        space.free(old, slots);
         let heap = &mut space.heap;
         let (table, used) = (self.table(1, heap), self.used(1, heap));
         let power = heap.word(self.0 + POWERS) >> 8 & 0xff;
@@ -227,7 +237,7 @@ impl Dict {
     }
 
     /// Visits every key and value as an iterator does, bucket by bucket, the old table first.
-    pub(super) fn for_each<M: Memory + ?Sized>(
+    pub(crate) fn for_each<M: Memory + ?Sized>(
         self,
         heap: &Heap,
         memory: &mut M,
