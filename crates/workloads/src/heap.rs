@@ -8,6 +8,8 @@ use crate::{Memory, Token};
 
 /// Bytes of a page.
 const PAGE: u64 = 4096;
+/// Bytes of a line.
+const LINE: u64 = 64;
 /// Bytes of a word, the unit in which objects are read and written.
 pub(crate) const WORD: u64 = 8;
 
@@ -92,6 +94,20 @@ impl Heap {
         after: Token,
     ) -> (u64, Token) {
         (self.word(address), memory.load(address, after))
+    }
+
+    /// Reads a word of each line of `bytes` from `address` on, as a prefetch of them all or a copy does.
+    #[inline]
+    pub(crate) fn prefetch<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        address: u64,
+        bytes: u64,
+        after: Token,
+    ) -> Token {
+        let words = self.words(address, bytes / WORD).iter().step_by((LINE / WORD) as usize);
+        std::hint::black_box(words.fold(0, |sum, word| sum ^ word));
+        memory.load_range(address, bytes, after)
     }
 
     /// Writes the word at `address`.

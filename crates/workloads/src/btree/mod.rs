@@ -19,7 +19,7 @@ use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use self::slab::Slab;
 use self::tree::{ARRAY, NODE, Tree};
-use crate::heap::{Heap, WORD};
+use crate::heap::Heap;
 use crate::random::Random;
 use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
 use crate::{Memory, Program, Token, WorkloadError};
@@ -170,12 +170,14 @@ fn look_up(tree: &Tree, key: u64, heap: &mut Heap, memory: &mut dyn Memory) -> u
 
 impl Program for BTree {
     fn footprint(&self) -> Bytes {
-        Bytes((self.records as f64 * bytes_a_record()) as u64)
+        let nodes = (self.records as f64 * NODES_A_LEAF / KEYS_A_LEAF) as u64;
+        let slabs = [self.records * RECORD, nodes * NODE].map(|bytes| bytes.next_multiple_of(slab::SLAB));
+        Bytes(self.records * ELEMENT + nodes * 2 * ARRAY + slabs.iter().sum::<u64>())
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let mut random = Random::new(self.seed);
-        let mut heap = Heap::new(self.footprint().0 + self.footprint().0 / 8 + 4 * slab::SLAB + WORD);
+        let mut heap = Heap::new(self.footprint().0 + self.footprint().0 / 16 + slab::SLAB);
         let mut tree = Tree::new();
         memory.thread(0);
         if !self.load(&mut tree, &mut random, &mut heap, memory) {

@@ -157,7 +157,7 @@ impl Store {
 
 impl Transaction {
     fn read_tuple<M: Memory + ?Sized>(&mut self, tuple: u64, after: Token, heap: &Heap, memory: &mut M) {
-        memory.load_range(tuple, USED, after);
+        heap.prefetch(memory, tuple, USED, after);
         self.reads.push((tuple, heap.word(tuple + VERSION)));
         self.sum = self.sum.wrapping_add(heap.word(tuple + VALUE));
     }

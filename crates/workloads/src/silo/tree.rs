@@ -62,7 +62,7 @@ impl Tree {
     fn find_leaf<M: Memory + ?Sized>(&self, key: u64, heap: &Heap, memory: &mut M) -> (u64, Token) {
         let (mut node, mut token) = (self.root, Token::NONE);
         loop {
-            token = memory.load_range(node, PREFETCHED, token);
+            token = heap.prefetch(memory, node, PREFETCHED, token);
             memory.compute(DESCENT);
             if is_leaf(node, heap) {
                 return (node, token);
@@ -106,7 +106,7 @@ impl Tree {
             }
             (leaf, token) = heap.load(memory, leaf + NEXT, token);
             if leaf != NULL && left > 0 {
-                token = memory.load_range(leaf, PREFETCHED, token);
+                token = heap.prefetch(memory, leaf, PREFETCHED, token);
             }
         }
     }
@@ -153,7 +153,7 @@ impl Tree {
             heap.store(memory, left + parent_field, parent, Token::NONE);
             self.root = parent;
         }
-        memory.load_range(parent, PREFETCHED, Token::NONE);
+        heap.prefetch(memory, parent, PREFETCHED, Token::NONE);
         let children = heap.words(parent + INNER.values, count(parent, heap) + 1);
         let place = children.iter().take_while(|&&child| child != left).count() as u64;
         if count(parent, heap) < WIDTH {
