@@ -81,7 +81,7 @@ mod tests {
         let (zipf, mut random) = (Zipf::new(1000), Random::new(1));
         let mut counts = [0u32; 1000];
         (0..1_000_000).for_each(|_| counts[zipf.rank(&mut random) as usize] += 1);
-        let share = |ranks: std::ops::Range<usize>| counts[ranks].iter().sum::<u32>() as f64 / 1e6;
+        let share = |ranks: std::ops::Range<usize>| f64::from(counts[ranks].iter().sum::<u32>()) / 1e6;
         assert!((share(0..1) - 1.0 / zeta(1000)).abs() < 0.002);
         // The approximation is a few per cent off in the middle, as in YCSB.
         for ranks in [10, 100, 500] {

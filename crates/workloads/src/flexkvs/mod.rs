@@ -112,7 +112,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "1 KB items in 2 MiB segments",
     hot_set_changes: true,
     hot_set: "contiguous fifth, moves at mid-run",
-    accesses: 1,
+    accesses: 110_746_346,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: Some(Bytes(20 << 30)),

@@ -103,20 +103,18 @@ impl Store {
         };
         for place in 0..DIRECT {
             let item = self.heap.word(bucket + place * WORD);
-            if item != NULL && self.hash_beside(bucket, place) == hash_of(key) {
-                if let Some(found) = matches(item, token, memory) {
-                    return Some(found);
-                }
+            let same = item != NULL && self.hash_beside(bucket, place) == hash_of(key);
+            if let Some(found) = same.then(|| matches(item, token, memory)).flatten() {
+                return Some(found);
             }
         }
         let (mut item, mut token) = (self.heap.word(bucket + (DIRECT - 1) * WORD), token);
         while item != NULL {
             let next;
             (next, token) = self.heap.load(memory, item, token);
-            if self.heap.word(item + HASH) == hash_of(key) {
-                if let Some(found) = matches(item, token, memory) {
-                    return Some(found);
-                }
+            let same = self.heap.word(item + HASH) == hash_of(key);
+            if let Some(found) = same.then(|| matches(item, token, memory)).flatten() {
+                return Some(found);
             }
             item = next;
         }

@@ -97,7 +97,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "8 to 128 bytes, 35 a record",
     hot_set_changes: false,
     hot_set: "stable: popular records, scattered",
-    accesses: 1,
+    accesses: 165_341_200,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: Some(Bytes(18 << 30)),

@@ -85,7 +85,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "24 bytes to 2 KB",
     hot_set_changes: true,
     hot_set: "grows: the ends of timelines, hash tables, skip lists",
-    accesses: 1,
+    accesses: 40_215_164,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: Some(Bytes(17_000_000_000)),
