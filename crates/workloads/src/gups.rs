@@ -56,7 +56,7 @@ const SPECS: &[Spec] = &[
     Spec {
         name: "burst",
         kind: Kind::Count(1, 1 << 40),
-        default: "8M",
+        default: "8388608",
         unit: "updates",
         source: "ours, PACT does not say: the words of the default table, so that a sequential phase passes over it once",
         help: "Length of a sequential and of a random phase of the alternating pattern.",
