@@ -9,10 +9,14 @@ mod address_space;
 mod alias;
 #[allow(dead_code)]
 mod array;
+mod btree;
 mod cachelib;
 mod counting;
 mod dataflow;
+mod dict;
+mod flexkvs;
 mod gups;
+mod heap;
 mod masim;
 mod memory;
 mod miss_recorder;
@@ -20,7 +24,11 @@ mod native_memory;
 mod permutation;
 mod profile;
 mod random;
+mod redis;
 mod registry;
+mod silo;
+mod social_network;
+mod zipf;
 
 pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;
