@@ -12,6 +12,7 @@ mod array;
 mod cachelib;
 mod counting;
 mod dataflow;
+mod graph;
 mod gups;
 mod masim;
 mod memory;
