@@ -140,8 +140,16 @@ pub static ALL: &[&Workload] = &[
     &cachelib::SOCIAL_WORKLOAD,
     &graph::BFS_KRON,
     &graph::BFS_URAND,
+    &graph::CC_KRON,
+    &graph::CC_URAND,
     &graph::PR_KRON,
     &graph::PR_URAND,
+    &graph::BC_KRON,
+    &graph::BC_URAND,
+    &graph::SSSP_KRON,
+    &graph::SSSP_URAND,
+    &graph::TC_KRON,
+    &graph::TC_URAND,
 ];
 
 /// The workload of that name.

@@ -114,18 +114,45 @@ impl<N: Neighbour> Graph<N> {
     /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all threads write
     /// the pointers. (Offsets are read into a vector of their own that is freed at once; it is left out.)
     pub(crate) fn load<M: Memory + ?Sized>(memory: &mut M, stored: &Stored<N>, threads: Threads) -> Self {
-        let neighbours = Array::new(memory, stored.neighbours.len(), N::default(), "graph neighbours");
-        let index = Array::new(memory, stored.offsets.len(), 0, "graph index");
-        let mut graph = Self { index, neighbours };
-        graph.neighbours.values_mut().copy_from_slice(&stored.neighbours);
+        let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
         memory.thread(0);
-        graph.neighbours.store_run(memory, 0..stored.neighbours.len(), Token::NONE);
-        for (thread, range) in threads.even(stored.offsets.len()) {
-            memory.thread(thread);
-            graph.index.values_mut()[range.clone()].copy_from_slice(&stored.offsets[range.clone()]);
-            graph.index.store_run(memory, range, Token::NONE);
-        }
+        graph.write_list(memory, 0, &stored.neighbours, Token::NONE);
+        graph.copy_index(memory, &stored.offsets, threads);
         graph
+    }
+
+    /// Room for a graph.
+    pub(crate) fn untouched<M: Memory + ?Sized>(memory: &mut M, vertices: usize, directed: usize) -> Self {
+        let neighbours = Array::new(memory, directed, N::default(), "graph neighbours");
+        let index = Array::new(memory, vertices + 1, 0, "graph index");
+        Self { index, neighbours }
+    }
+
+    /// Writes the pointers, each thread its part.
+    pub(crate) fn copy_index<M: Memory + ?Sized>(
+        &mut self,
+        memory: &mut M,
+        offsets: &[u64],
+        threads: Threads,
+    ) {
+        for (thread, range) in threads.even(offsets.len()) {
+            memory.thread(thread);
+            self.index.values_mut()[range.clone()].copy_from_slice(&offsets[range.clone()]);
+            self.index.store_run(memory, range, Token::NONE);
+        }
+    }
+
+    /// Writes neighbours from the place `start` on, which came with the value `after`.
+    pub(crate) fn write_list<M: Memory + ?Sized>(
+        &mut self,
+        memory: &mut M,
+        start: usize,
+        list: &[N],
+        after: Token,
+    ) {
+        let range = start..start + list.len();
+        self.neighbours.values_mut()[range.clone()].copy_from_slice(list);
+        self.neighbours.store_run(memory, range, after);
     }
 
     /// Vertices.
@@ -172,12 +199,17 @@ impl<N: Neighbour> Graph<N> {
         Walk { edge, end: end as usize, index: token, line: token, fresh: true }
     }
 
-    /// The neighbours of a vertex in a walk over all vertices.
+    /// The neighbours of a vertex in a walk over all vertices, from the `skip`-th on.
     #[inline]
-    pub(crate) fn next_neighbours<M: Memory + ?Sized>(&self, memory: &mut M, vertex: u32) -> Walk {
+    pub(crate) fn next_neighbours<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        vertex: u32,
+        skip: usize,
+    ) -> Walk {
         let (start, index) = self.index.load_next(memory, vertex as usize);
         let end = start as usize + self.degree(vertex) as usize;
-        Walk { edge: start as usize, end, index, line: index, fresh: true }
+        Walk { edge: (start as usize + skip).min(end), end, index, line: index, fresh: true }
     }
 
     /// A vertex' neighbours, unreported.

@@ -3,6 +3,7 @@
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
 use super::csr::{Graph, Neighbour};
+use super::generator::Shape;
 use super::schedule::Threads;
 use crate::Memory;
 use crate::random::Random;
@@ -10,6 +11,7 @@ use crate::random::Random;
 /// What a run's memory grows with: its graph's size.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
+    pub(crate) shape: Shape,
     pub(crate) vertices: f64,
     pub(crate) directed_edges: f64,
 }

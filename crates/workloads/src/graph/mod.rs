@@ -16,7 +16,10 @@
 //! a thread waits for at barriers; atomic operations that fail. A kernel allocates its arrays once, and not in each trial:
 //! freed and allocated again, they would come back at the same addresses.
 
+mod bc;
 mod bfs;
+mod bins;
+mod cc;
 mod csr;
 mod frontier;
 mod generator;
@@ -24,6 +27,8 @@ mod kernel;
 mod pr;
 mod schedule;
 mod specs;
+mod sssp;
+mod tc;
 #[cfg(test)]
 mod testing;
 
@@ -51,6 +56,7 @@ struct Gapbs<K> {
 impl<K: Kernel> Program for Gapbs<K> {
     fn footprint(&self) -> Bytes {
         let size = Size {
+            shape: self.generator.shape,
             vertices: self.generator.vertices() as f64,
             directed_edges: self.generator.distinct_edges() * 2.0,
         };
@@ -111,5 +117,13 @@ const fn workload<K: Kernel + 'static, const UNIFORM: bool>(name: &'static str, 
 
 pub(crate) static BFS_KRON: Workload = workload::<bfs::Bfs, false>("gapbs-bfs-kron", 1);
 pub(crate) static BFS_URAND: Workload = workload::<bfs::Bfs, true>("gapbs-bfs-urand", 1);
+pub(crate) static CC_KRON: Workload = workload::<cc::Components, false>("gapbs-cc-kron", 1);
+pub(crate) static CC_URAND: Workload = workload::<cc::Components, true>("gapbs-cc-urand", 1);
 pub(crate) static PR_KRON: Workload = workload::<pr::PageRank, false>("gapbs-pr-kron", 1);
 pub(crate) static PR_URAND: Workload = workload::<pr::PageRank, true>("gapbs-pr-urand", 1);
+pub(crate) static BC_KRON: Workload = workload::<bc::Betweenness, false>("gapbs-bc-kron", 1);
+pub(crate) static BC_URAND: Workload = workload::<bc::Betweenness, true>("gapbs-bc-urand", 1);
+pub(crate) static SSSP_KRON: Workload = workload::<sssp::ShortestPaths, false>("gapbs-sssp-kron", 1);
+pub(crate) static SSSP_URAND: Workload = workload::<sssp::ShortestPaths, true>("gapbs-sssp-urand", 1);
+pub(crate) static TC_KRON: Workload = workload::<tc::Triangles, false>("gapbs-tc-kron", 1);
+pub(crate) static TC_URAND: Workload = workload::<tc::Triangles, true>("gapbs-tc-urand", 1);

@@ -52,7 +52,7 @@ impl PageRank {
                     return 0.0;
                 }
                 let mut incoming = 0.0;
-                let mut walk = graph.next_neighbours(memory, vertex as u32);
+                let mut walk = graph.next_neighbours(memory, vertex as u32, 0);
                 while let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {
                     incoming += self.contributions.load(memory, neighbour as usize, token).0;
                 }

@@ -81,3 +81,8 @@ pub(crate) const fn gap(values: Values) -> Preset {
         values,
     }
 }
+
+/// The same as the preset of the papers' size, where none of them says how it ran the kernel.
+pub(crate) const fn gap_as_paper(values: Values) -> Preset {
+    Preset { name: PAPER_PRESET, ..gap(values) }
+}
