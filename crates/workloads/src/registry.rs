@@ -150,6 +150,7 @@ pub static ALL: &[&Workload] = &[
     &graph::SSSP_URAND,
     &graph::TC_KRON,
     &graph::TC_URAND,
+    &graph::GRAPH500,
 ];
 
 /// The workload of that name.

@@ -4,6 +4,7 @@
 
 use std::ops::Range;
 
+use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use super::csr::Graph;
@@ -158,6 +159,7 @@ impl Kernel for Betweenness {
             values: &[("scale", "29"), ("degree", "6"), ("trials", "16"), ("iterations", "1")],
         },
     ];
+    const REFERENCE: Option<Bytes> = Some(Bytes(139_500_000_000));
     const TITLE: &'static str = "betweenness centrality (Brandes)";
 
     fn bytes(size: Size) -> f64 {

@@ -96,16 +96,16 @@ impl Generator {
 /// An edge of the Kronecker graph before vertices are permuted: a quadrant of the adjacency matrix for each level.
 #[inline]
 fn quadrants(scale: u32, random: &mut Random) -> (u64, u64) {
-    let (mut from, mut to, mut bits, mut left) = (0, 0, 0, 0);
-    for _ in 0..scale {
-        if left == 0 {
-            (bits, left) = (random.bits(), u64::BITS / LEVEL_BITS);
+    let (mut from, mut to) = (0, 0);
+    for level in (0..scale).step_by((u64::BITS / LEVEL_BITS) as usize) {
+        let mut bits = random.bits();
+        for _ in level..scale.min(level + u64::BITS / LEVEL_BITS) {
+            let point = bits & ((1 << LEVEL_BITS) - 1);
+            bits >>= LEVEL_BITS;
+            // Without branches, for no processor predicts them: A is upper left, B upper right, C lower left.
+            let [first, below, last] = [A, A + B, A + B + C].map(|bound| u64::from(point >= bound));
+            (from, to) = (from << 1 | below, to << 1 | (first ^ below ^ last));
         }
-        let point = bits & ((1 << LEVEL_BITS) - 1);
-        (bits, left) = (bits >> LEVEL_BITS, left - 1);
-        let below = point >= A + B;
-        let right = (point >= A && !below) || point >= A + B + C;
-        (from, to) = (from << 1 | u64::from(below), to << 1 | u64::from(right));
     }
     (from, to)
 }

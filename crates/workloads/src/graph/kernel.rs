@@ -1,5 +1,6 @@
 //! Defines what a kernel of GAPBS is to the driver that loads a graph and runs trials on it.
 
+use isotherm_core::Bytes;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
 use super::csr::{Graph, Neighbour};
@@ -24,6 +25,8 @@ pub(crate) trait Kernel: Sized {
     const SPECS: &'static [Spec];
     /// Published sets of defaults.
     const PRESETS: &'static [Preset];
+    /// The footprint of the papers' run on a machine with [`super::REFERENCE_CACHE`]: what trials touch of it (see the module).
+    const REFERENCE: Option<Bytes>;
     /// One line, without the graph.
     const TITLE: &'static str;
 

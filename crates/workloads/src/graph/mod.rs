@@ -23,6 +23,7 @@ mod cc;
 mod csr;
 mod frontier;
 mod generator;
+mod graph500;
 mod kernel;
 mod pr;
 mod schedule;
@@ -44,6 +45,9 @@ use self::schedule::Threads;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
 use crate::{Memory, Program, WorkloadError};
+
+/// The last-level cache of FreqTier's and HybridTier's machine, a Xeon Silver 4314.
+const REFERENCE_CACHE: Bytes = Bytes(24 << 20);
 
 /// A kernel on a graph.
 struct Gapbs<K> {
@@ -109,11 +113,13 @@ const fn workload<K: Kernel + 'static, const UNIFORM: bool>(name: &'static str, 
         accesses,
         specs: K::SPECS,
         presets: K::PRESETS,
-        reference_footprint: None,
-        reference_cache: None,
+        reference_footprint: K::REFERENCE,
+        reference_cache: if K::REFERENCE.is_some() { Some(REFERENCE_CACHE) } else { None },
         builder: build::<K, UNIFORM>,
     }
 }
+
+pub(crate) use self::graph500::WORKLOAD as GRAPH500;
 
 pub(crate) static BFS_KRON: Workload = workload::<bfs::Bfs, false>("gapbs-bfs-kron", 1);
 pub(crate) static BFS_URAND: Workload = workload::<bfs::Bfs, true>("gapbs-bfs-urand", 1);
@@ -127,3 +133,24 @@ pub(crate) static SSSP_KRON: Workload = workload::<sssp::ShortestPaths, false>("
 pub(crate) static SSSP_URAND: Workload = workload::<sssp::ShortestPaths, true>("gapbs-sssp-urand", 1);
 pub(crate) static TC_KRON: Workload = workload::<tc::Triangles, false>("gapbs-tc-kron", 1);
 pub(crate) static TC_URAND: Workload = workload::<tc::Triangles, true>("gapbs-tc-urand", 1);
+
+#[cfg(test)]
+mod tests {
+    use crate::ALL;
+    use crate::registry::PAPER_PRESET;
+
+    #[test]
+    fn the_reference_is_the_footprint_at_the_papers_size() {
+        for workload in ALL.iter().filter(|workload| workload.name.starts_with("gapbs")) {
+            let Some(reference) = workload.reference_footprint else { continue };
+            let mut parameters = workload.parameters();
+            parameters.set("preset", PAPER_PRESET).expect("every workload has it");
+            let footprint = workload.build(&parameters, 1).expect("consistent").footprint();
+            assert!(
+                (footprint.0 as f64 / reference.0 as f64 - 1.0).abs() < 0.01,
+                "{}: {footprint}",
+                workload.name
+            );
+        }
+    }
+}
