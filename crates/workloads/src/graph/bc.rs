@@ -9,7 +9,7 @@ use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use super::csr::Graph;
 use super::frontier::{Bitmap, SlidingQueue};
-use super::kernel::{Kernel, Size, Sources};
+use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::specs;
 use crate::array::Array;
@@ -159,7 +159,8 @@ impl Kernel for Betweenness {
             values: &[("scale", "29"), ("degree", "6"), ("trials", "16"), ("iterations", "1")],
         },
     ];
-    const REFERENCE: Option<Bytes> = Some(Bytes(139_500_000_000));
+    const REFERENCE: Reference =
+        Reference { footprints: [Bytes(139_400_000_000), Bytes(139_600_000_000)], cache: super::XEON_4314 };
     const TITLE: &'static str = "betweenness centrality (Brandes)";
 
     fn bytes(size: Size) -> f64 {

@@ -64,8 +64,9 @@ pub(crate) static WORKLOAD: Workload = Workload {
     accesses: 1,
     specs: SPECS,
     presets: PRESETS,
-    reference_footprint: None,
-    reference_cache: None,
+    reference_footprint: Some(Bytes(73_000_000_000)),
+    // Jenga's Xeon Gold 6230: 27.5 MiB.
+    reference_cache: Some(Bytes(55 << 19)),
     builder: build,
 };
 
@@ -250,7 +251,7 @@ fn count_degrees(
         }
     }
     let mut sum = 0;
-    for (thread, range) in threads.even(lists.len()) {
+    for (thread, range) in threads.dynamic(lists.len(), lists.len().div_ceil(threads.0)) {
         memory.thread(thread);
         for vertex in range {
             let ([count, _], _) = lists.load_next(memory, vertex);

@@ -17,6 +17,15 @@ pub(crate) struct Size {
     pub(crate) directed_edges: f64,
 }
 
+/// What the memory and the machine of the papers' run are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reference {
+    /// What trials touch at the papers' size, on the Kronecker and the uniform graph.
+    pub(crate) footprints: [Bytes; 2],
+    /// The last-level cache.
+    pub(crate) cache: Bytes,
+}
+
 /// A kernel with its own memory.
 pub(crate) trait Kernel: Sized {
     /// What stands in lists of neighbours.
@@ -25,8 +34,8 @@ pub(crate) trait Kernel: Sized {
     const SPECS: &'static [Spec];
     /// Published sets of defaults.
     const PRESETS: &'static [Preset];
-    /// The footprint of the papers' run on a machine with [`super::REFERENCE_CACHE`]: what trials touch of it (see the module).
-    const REFERENCE: Option<Bytes>;
+    /// The papers' run.
+    const REFERENCE: Reference;
     /// One line, without the graph.
     const TITLE: &'static str;
 

@@ -46,8 +46,10 @@ use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
 use crate::{Memory, Program, WorkloadError};
 
-/// The last-level cache of FreqTier's and HybridTier's machine, a Xeon Silver 4314.
-const REFERENCE_CACHE: Bytes = Bytes(24 << 20);
+/// The last-level cache of FreqTier's and HybridTier's machine.
+const XEON_4314: Bytes = Bytes(24 << 20);
+/// The last-level cache of PACT's machine: 13.75 MiB.
+const XEON_4114: Bytes = Bytes(55 << 18);
 
 /// A kernel on a graph.
 struct Gapbs<K> {
@@ -113,24 +115,25 @@ const fn workload<K: Kernel + 'static, const UNIFORM: bool>(name: &'static str, 
         accesses,
         specs: K::SPECS,
         presets: K::PRESETS,
-        reference_footprint: K::REFERENCE,
-        reference_cache: if K::REFERENCE.is_some() { Some(REFERENCE_CACHE) } else { None },
+        reference_footprint: Some(K::REFERENCE.footprints[UNIFORM as usize]),
+        reference_cache: Some(K::REFERENCE.cache),
         builder: build::<K, UNIFORM>,
     }
 }
 
 pub(crate) use self::graph500::WORKLOAD as GRAPH500;
 
-pub(crate) static BFS_KRON: Workload = workload::<bfs::Bfs, false>("gapbs-bfs-kron", 1);
-pub(crate) static BFS_URAND: Workload = workload::<bfs::Bfs, true>("gapbs-bfs-urand", 1);
-pub(crate) static CC_KRON: Workload = workload::<cc::Components, false>("gapbs-cc-kron", 1);
-pub(crate) static CC_URAND: Workload = workload::<cc::Components, true>("gapbs-cc-urand", 1);
+pub(crate) static BFS_KRON: Workload = workload::<bfs::Bfs, false>("gapbs-bfs-kron", 41_750_046);
+pub(crate) static BFS_URAND: Workload = workload::<bfs::Bfs, true>("gapbs-bfs-urand", 100_227_275);
+pub(crate) static CC_KRON: Workload = workload::<cc::Components, false>("gapbs-cc-kron", 83_861_905);
+pub(crate) static CC_URAND: Workload = workload::<cc::Components, true>("gapbs-cc-urand", 201_058_307);
 pub(crate) static PR_KRON: Workload = workload::<pr::PageRank, false>("gapbs-pr-kron", 1);
 pub(crate) static PR_URAND: Workload = workload::<pr::PageRank, true>("gapbs-pr-urand", 1);
-pub(crate) static BC_KRON: Workload = workload::<bc::Betweenness, false>("gapbs-bc-kron", 1);
-pub(crate) static BC_URAND: Workload = workload::<bc::Betweenness, true>("gapbs-bc-urand", 1);
-pub(crate) static SSSP_KRON: Workload = workload::<sssp::ShortestPaths, false>("gapbs-sssp-kron", 1);
-pub(crate) static SSSP_URAND: Workload = workload::<sssp::ShortestPaths, true>("gapbs-sssp-urand", 1);
+pub(crate) static BC_KRON: Workload = workload::<bc::Betweenness, false>("gapbs-bc-kron", 131_010_982);
+pub(crate) static BC_URAND: Workload = workload::<bc::Betweenness, true>("gapbs-bc-urand", 179_509_103);
+pub(crate) static SSSP_KRON: Workload = workload::<sssp::ShortestPaths, false>("gapbs-sssp-kron", 45_983_773);
+pub(crate) static SSSP_URAND: Workload =
+    workload::<sssp::ShortestPaths, true>("gapbs-sssp-urand", 52_395_044);
 pub(crate) static TC_KRON: Workload = workload::<tc::Triangles, false>("gapbs-tc-kron", 1);
 pub(crate) static TC_URAND: Workload = workload::<tc::Triangles, true>("gapbs-tc-urand", 1);
 
@@ -141,7 +144,9 @@ mod tests {
 
     #[test]
     fn the_reference_is_the_footprint_at_the_papers_size() {
-        for workload in ALL.iter().filter(|workload| workload.name.starts_with("gapbs")) {
+        for workload in
+            ALL.iter().filter(|workload| workload.name.starts_with("gapbs") || workload.name == "graph500")
+        {
             let Some(reference) = workload.reference_footprint else { continue };
             let mut parameters = workload.parameters();
             parameters.set("preset", PAPER_PRESET).expect("every workload has it");

@@ -10,7 +10,7 @@ use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use super::bins::{Bin, Heap};
 use super::csr::{Graph, Weighted};
-use super::kernel::{Kernel, Size, Sources};
+use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::specs;
 use crate::array::Array;
@@ -160,7 +160,8 @@ impl Kernel for ShortestPaths {
         specs::test(&[("scale", "13"), ("trials", "1")]),
         specs::gap_as_paper(&[("scale", "27"), ("degree", "16"), ("trials", "64")]),
     ];
-    const REFERENCE: Option<Bytes> = None;
+    const REFERENCE: Reference =
+        Reference { footprints: [Bytes(37_000_000_000), Bytes(37_600_000_000)], cache: super::XEON_4114 };
     const TITLE: &'static str = "shortest paths (delta-stepping)";
 
     fn bytes(size: Size) -> f64 {
