@@ -15,6 +15,7 @@ mod counting;
 mod dataflow;
 mod dict;
 mod flexkvs;
+mod graph;
 mod gups;
 mod heap;
 mod masim;

@@ -4,7 +4,7 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, btree, cachelib, flexkvs, gups, masim, redis, silo, social_network};
+use crate::{Memory, btree, cachelib, flexkvs, graph, gups, masim, redis, silo, social_network};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -143,6 +143,19 @@ pub static ALL: &[&Workload] = &[
     &flexkvs::WORKLOAD,
     &redis::WORKLOAD,
     &social_network::WORKLOAD,
+    &graph::BFS_KRON,
+    &graph::BFS_URAND,
+    &graph::CC_KRON,
+    &graph::CC_URAND,
+    &graph::PR_KRON,
+    &graph::PR_URAND,
+    &graph::BC_KRON,
+    &graph::BC_URAND,
+    &graph::SSSP_KRON,
+    &graph::SSSP_URAND,
+    &graph::TC_KRON,
+    &graph::TC_URAND,
+    &graph::GRAPH500,
 ];
 
 /// The workload of that name.

@@ -21,6 +21,10 @@ const PROGRAMS: &[(&str, &[(&str, &str)])] = &[
     ("silo", &[("footprint", "4M"), ("operations", "50k"), ("ycsb", "f")]),
     ("flexkvs", &[("footprint", "8M"), ("operations", "20k")]),
     ("social-network", &[("operations", "1200"), ("users", "200")]),
+    ("gapbs-bfs-kron", &[("scale", "17"), ("degree", "8"), ("trials", "2")]),
+    ("gapbs-bfs-urand", &[("scale", "17"), ("degree", "8"), ("trials", "2")]),
+    ("gapbs-pr-kron", &[("scale", "17"), ("degree", "8"), ("iterations", "3")]),
+    ("gapbs-pr-urand", &[("scale", "17"), ("degree", "8"), ("iterations", "3")]),
 ];
 
 /// The last-level cache of both sides: small, so that little data and few accesses suffice.
