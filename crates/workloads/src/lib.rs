@@ -21,6 +21,8 @@ mod permutation;
 mod profile;
 mod random;
 mod registry;
+mod specs;
+mod xsbench;
 
 pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;

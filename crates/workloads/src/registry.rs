@@ -4,7 +4,7 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, cachelib, gups, masim};
+use crate::{Memory, cachelib, gups, masim, xsbench};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -133,8 +133,13 @@ impl Workload {
 }
 
 /// Every workload, in the order of help texts.
-pub static ALL: &[&Workload] =
-    &[&masim::WORKLOAD, &gups::WORKLOAD, &cachelib::CDN_WORKLOAD, &cachelib::SOCIAL_WORKLOAD];
+pub static ALL: &[&Workload] = &[
+    &masim::WORKLOAD,
+    &gups::WORKLOAD,
+    &cachelib::CDN_WORKLOAD,
+    &cachelib::SOCIAL_WORKLOAD,
+    &xsbench::WORKLOAD,
+];
 
 /// The workload of that name.
 pub fn find(name: &str) -> Result<&'static Workload, WorkloadError> {
