@@ -9,10 +9,15 @@ mod address_space;
 mod alias;
 #[allow(dead_code)]
 mod array;
+mod bwaves;
 mod cachelib;
 mod counting;
 mod dataflow;
+mod deepsjeng;
+mod gpt2;
 mod gups;
+mod last_line;
+mod liblinear;
 mod masim;
 mod memory;
 mod miss_recorder;
@@ -23,6 +28,7 @@ mod random;
 mod registry;
 mod specs;
 mod xsbench;
+mod xz;
 
 pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;
