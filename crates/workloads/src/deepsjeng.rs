@@ -32,7 +32,7 @@ const SPECS: &[Spec] = &[
         "ours; SPEC's 631.deepsjeng_s: about 7 GB (PACT 5.1: 6.6 GB at least)",
         "Memory of the transposition table.",
     ),
-    operations("20M", "positions", "ours: about 16 positions a bucket", "Positions that are searched."),
+    operations("16M", "positions", "ours: about 16 positions a bucket", "Positions that are searched."),
     spec("depth", Kind::Count(1, 30), "9", "moves", "ours", "How far each move of a game is searched."),
     spec(
         "instructions",
@@ -141,7 +141,7 @@ impl Board {
     fn value(&self, moves: u64) -> i16 {
         const CORNERS: u64 = 0x8100_0000_0000_0081;
         let count = |own: u64, other: u64| own.count_ones() as i16 - other.count_ones() as i16;
-        4 * count(moves, self.pass().moves())
+        4 * moves.count_ones() as i16
             + 20 * count(self.own & CORNERS, self.other & CORNERS)
             + count(self.own, self.other)
     }

@@ -26,7 +26,9 @@ mod permutation;
 mod profile;
 mod random;
 mod registry;
+mod roms;
 mod specs;
+mod xgboost;
 mod xsbench;
 mod xz;
 

@@ -4,7 +4,7 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, bwaves, cachelib, deepsjeng, gpt2, gups, liblinear, masim, xsbench, xz};
+use crate::{Memory, bwaves, cachelib, deepsjeng, gpt2, gups, liblinear, masim, roms, xgboost, xsbench, xz};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -139,8 +139,10 @@ pub static ALL: &[&Workload] = &[
     &cachelib::CDN_WORKLOAD,
     &cachelib::SOCIAL_WORKLOAD,
     &xsbench::WORKLOAD,
+    &xgboost::WORKLOAD,
     &liblinear::WORKLOAD,
     &bwaves::WORKLOAD,
+    &roms::WORKLOAD,
     &gpt2::WORKLOAD,
     &deepsjeng::WORKLOAD,
     &xz::WORKLOAD,
