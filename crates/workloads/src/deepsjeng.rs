@@ -62,7 +62,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "64-byte buckets in one table",
     hot_set_changes: false,
     hot_set: "none: keys are random",
-    accesses: 1,
+    accesses: 23_577_317,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: None,

@@ -75,7 +75,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "weight matrices of megabytes, caches of keys and values",
     hot_set_changes: false,
     hot_set: "none: every weight once a token; the cache grows",
-    accesses: 1,
+    accesses: 79_681_176,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: None,

@@ -64,7 +64,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "5 x 5 blocks and vectors of 5 doubles, in 17 arrays",
     hot_set_changes: false,
     hot_set: "none: streams through blocks, vectors several times as often",
-    accesses: 1,
+    accesses: 106_833_473,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: None,

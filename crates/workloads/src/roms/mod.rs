@@ -6,7 +6,7 @@
 //! levels, tracers advected third-order upstream, and bands of rows for the threads. So phases alternate between all
 //! of the memory and a few flat fields.
 //!
-//! **Reduced.** 22 of the original's fields: no time levels beside the present and the next, a linear equation of state,
+//! **Reduced.** 23 of the original's fields: no time levels beside the present and the next, a linear equation of state,
 //! mixing after Pacanowski and Philander instead of KPP, a closed basin without forcing. A few drifters (an option of ROMS)
 //! depend on the seed; nothing else does. Values are computed in one thread's order and each loop's accesses reported after;
 //! scratch rows that the original keeps in its tiles (a core's cache) are not reported.
@@ -59,10 +59,10 @@ pub(crate) static WORKLOAD: Workload = Workload {
     title: "ocean model: stencils, tracers, vertical solves",
     source: "SPEC CPU 2017 654.roms_s, as run by HybridTier 5.3, Jenga 3.1 and NeoMem VI-A",
     object_size: ObjectSize::Mixed,
-    objects: "15 fields with levels, 7 without, of doubles",
+    objects: "16 fields with levels, 7 without, of doubles",
     hot_set_changes: true,
     hot_set: "alternates between the flat fields and each few of the deep ones",
-    accesses: 1,
+    accesses: 77_300_654,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: None,

@@ -16,7 +16,7 @@ const VISCOSITY: f64 = 500.0;
 /// Columns for each drifter.
 const DRIFTER_COLUMNS: usize = 64;
 /// Fields with levels, and without.
-const DEEP: usize = 15;
+const DEEP: usize = 16;
 const FLAT: usize = 7;
 
 /// Bytes of a column with so many levels.

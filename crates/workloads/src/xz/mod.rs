@@ -56,7 +56,7 @@ pub(crate) static WORKLOAD: Workload = Workload {
     objects: "trees of 8-byte nodes in arrays, buffers",
     hot_set_changes: true,
     hot_set: "windows slide; each block's trees grow anew; decompression has none",
-    accesses: 1,
+    accesses: 107_055_409,
     specs: SPECS,
     presets: PRESETS,
     reference_footprint: Some(Bytes(7 << 30)),
