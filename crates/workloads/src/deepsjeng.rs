@@ -244,7 +244,7 @@ impl<'a> Search<'a> {
     /// The position's value within the window: exact inside, a bound outside. 0 once the run is over.
     fn value(&mut self, board: &Board, key: u64, depth: u8, mut low: i16, high: i16, passed: bool) -> i16 {
         self.positions += 1;
-        if self.positions % 1024 == 0 && self.memory.finished() {
+        if self.positions.is_multiple_of(1024) && self.memory.finished() {
             self.positions = self.most;
         }
         if self.over() {

@@ -37,13 +37,13 @@ pub(super) fn jacobian(q: &State, direction: usize) -> [f64; BLOCK] {
     let mut rows = [0.0; BLOCK];
     let mut put = |row: usize, column: usize, value: f64| rows[row * EQUATIONS + column] += value;
     put(0, 1 + direction, 1.0);
-    for axis in 0..3 {
-        put(1 + axis, 0, -velocity[axis] * along);
+    for (axis, speed) in velocity.into_iter().enumerate() {
+        put(1 + axis, 0, -speed * along);
         put(1 + axis, 1 + axis, along);
-        put(1 + axis, 1 + direction, velocity[axis]);
+        put(1 + axis, 1 + direction, speed);
         // Pressure acts along the direction only.
-        put(1 + direction, 1 + axis, -(GAMMA - 1.0) * velocity[axis]);
-        put(4, 1 + axis, -(GAMMA - 1.0) * velocity[axis] * along);
+        put(1 + direction, 1 + axis, -(GAMMA - 1.0) * speed);
+        put(4, 1 + axis, -(GAMMA - 1.0) * speed * along);
     }
     put(1 + direction, 0, 0.5 * (GAMMA - 1.0) * square);
     put(1 + direction, 4, GAMMA - 1.0);

@@ -170,7 +170,12 @@ mod tests {
             {
                 let grid = &grids.nuclides.values()[usize::from(nuclide) * 20..][..20];
                 let above = grid.iter().position(|point| point.energy > energy).unwrap_or(19).clamp(1, 19);
-                add(&mut expected, concentration, energy, &grid[above - 1..=above]);
+                let (low, high) = (grid[above - 1], grid[above]);
+                let share = (energy - low.energy) / (high.energy - low.energy);
+                for (channel, expected) in expected.iter_mut().enumerate() {
+                    let section = low.sections[channel] * (1.0 - share) + high.sections[channel] * share;
+                    *expected += concentration * section;
+                }
             }
             let (found, _) = grids.lookup(energy, material, &mut memory, Token::NONE);
             for (found, expected) in found.iter().zip(expected) {
