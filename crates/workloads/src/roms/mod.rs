@@ -13,6 +13,7 @@
 
 mod grid;
 mod ocean;
+mod stencils;
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
