@@ -331,10 +331,34 @@ mod tests {
 
     #[test]
     fn the_search_finds_what_minimax_finds() {
-        for buckets in [16, 4096] {
+        let mut random = Random::new(2);
+        for case in 0..20 {
+            let mut board = Board::START;
+            for _ in 0..case {
+                let moves = board.moves();
+                let square = nth(moves, random.below(u64::from(moves.count_ones())));
+                board = board.play(square, board.turned(square));
+            }
             let mut memory = CountingMemory::default();
-            let mut search = Search::new(buckets, 0, u64::MAX, &mut Random::new(2), &mut memory);
-            assert_eq!(search.deepen(&Board::START, 6).0, minimax(&Board::START, 6));
+            let buckets = if case % 2 == 0 { 16 } else { 4096 };
+            let mut search = Search::new(buckets, 0, u64::MAX, &mut random, &mut memory);
+            assert_eq!(search.deepen(&board, 5).0, minimax(&board, 5), "after {case} moves");
+        }
+    }
+
+    #[test]
+    fn a_remembered_bound_counts_only_outside_the_window() {
+        let mut memory = CountingMemory::default();
+        let mut search = Search::new(64, 0, u64::MAX, &mut Random::new(2), &mut memory);
+        let key = search.zobrist.key(&Board::START);
+        let right = minimax(&Board::START, 2);
+        for (bound, value, cuts) in
+            [(Bound::AtLeast, 900, false), (Bound::AtLeast, 1000, true), (Bound::AtMost, -900, false)]
+        {
+            let entry = Entry { key, value, best: 19, depth: 9, age: 0, bound };
+            search.store(entry, Token::NONE);
+            let found = search.value(&Board::START, key, 2, -1000, 1000, false);
+            assert_eq!(found, if cuts { value } else { right }, "{entry:?}");
         }
     }
 
