@@ -63,7 +63,7 @@ const PRESETS: &[Preset] = &[
     paper(
         "PACT 5.1 (6.6 GB at least): GPT-2 with 1.5 billion parameters, the one of that size",
         "25 heads, 48 layers.",
-        &[("footprint", "7.2G"), ("layers", "48"), ("vocabulary", "31.4"), ("context", "0.64")],
+        &[("footprint", "6.5G"), ("layers", "48"), ("vocabulary", "31.4"), ("context", "0.64")],
     ),
 ];
 
