@@ -4,7 +4,10 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, btree, cachelib, flexkvs, graph, gups, masim, redis, silo, social_network};
+use crate::{
+    Memory, btree, bwaves, cachelib, deepsjeng, flexkvs, gpt2, graph, gups, liblinear, masim, redis, roms,
+    silo, social_network, xgboost, xsbench, xz,
+};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -156,6 +159,14 @@ pub static ALL: &[&Workload] = &[
     &graph::TC_KRON,
     &graph::TC_URAND,
     &graph::GRAPH500,
+    &xsbench::WORKLOAD,
+    &xgboost::WORKLOAD,
+    &liblinear::WORKLOAD,
+    &bwaves::WORKLOAD,
+    &roms::WORKLOAD,
+    &gpt2::WORKLOAD,
+    &deepsjeng::WORKLOAD,
+    &xz::WORKLOAD,
 ];
 
 /// The workload of that name.
