@@ -7,22 +7,17 @@
 
 mod address_space;
 mod alias;
-#[allow(dead_code)]
 mod array;
 mod btree;
 mod bwaves;
 mod cachelib;
-mod cachelib;
 mod counting;
-mod counting;
-mod dataflow;
 mod dataflow;
 mod deepsjeng;
 mod dict;
 mod flexkvs;
 mod gpt2;
 mod graph;
-mod gups;
 mod gups;
 mod heap;
 mod last_line;

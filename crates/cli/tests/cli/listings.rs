@@ -27,7 +27,38 @@ const POLICIES: [&str; 20] = [
     "oracle",
     "belady",
 ];
-const WORKLOADS: [&str; 4] = ["masim", "gups", "cachelib-cdn", "cachelib-social"];
+const WORKLOADS: [&str; 30] = [
+    "masim",
+    "gups",
+    "cachelib-cdn",
+    "cachelib-social",
+    "btree",
+    "silo",
+    "flexkvs",
+    "redis",
+    "social-network",
+    "gapbs-bfs-kron",
+    "gapbs-bfs-urand",
+    "gapbs-cc-kron",
+    "gapbs-cc-urand",
+    "gapbs-pr-kron",
+    "gapbs-pr-urand",
+    "gapbs-bc-kron",
+    "gapbs-bc-urand",
+    "gapbs-sssp-kron",
+    "gapbs-sssp-urand",
+    "gapbs-tc-kron",
+    "gapbs-tc-urand",
+    "graph500",
+    "xsbench",
+    "xgboost",
+    "liblinear",
+    "bwaves",
+    "roms",
+    "gpt2",
+    "deepsjeng",
+    "xz",
+];
 const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
 fn names(value: &Value) -> Vec<&str> {
