@@ -227,6 +227,9 @@ pub(crate) struct WorkloadsArgs {
     /// Run the workload and write its misses as a trace: a directory that does not exist yet
     #[arg(long, value_name = "NAME.trace", requires = "name")]
     pub(crate) export: Option<PathBuf>,
+    /// Run the workload, or all of them, and draw where they miss over time: one self-contained HTML file
+    #[arg(long, value_name = "FILE.html", conflicts_with = "export")]
+    pub(crate) report: Option<PathBuf>,
     /// Change a parameter: WORKLOAD.KEY=VALUE; may be repeated
     #[arg(long, value_name = "KEY=VALUE", requires = "name")]
     pub(crate) set: Vec<String>,
@@ -239,6 +242,9 @@ pub(crate) struct WorkloadsArgs {
     /// Print JSON
     #[arg(long)]
     pub(crate) json: bool,
+    /// Do not show progress
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
 }
 
 #[derive(Debug, Args)]

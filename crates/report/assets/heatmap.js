@@ -77,7 +77,7 @@ function heatLegend(pen, box, scale, maximum) {
   pen.fillText("0", left - 15, top + 24);
   for (let ten = 1; ten <= maximum; ten *= 10) {
     const x = left + (maximum > 1 ? Math.log(ten) / Math.log(maximum) : 0) * width;
-    if (x < left + width - 24) pen.fillText(compact.format(ten), x, top + 24);
+    if (x < left + width - 48) pen.fillText(compact.format(ten), x, top + 24);
   }
   pen.textAlign = "right";
   pen.fillText(compact.format(maximum), left + width, top + 24);

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use isotherm_report::{html, size_html};
+use isotherm_report::{Pictured, gallery_html, html, size_html};
 use isotherm_sim::{Heatmap, Report};
 
 /// What the browser made of a page: its document after the scripts have run.
@@ -111,6 +111,21 @@ fn a_sizing_draws_in_light_and_in_dark() {
     for dark in [false, true] {
         let pictures = assert_all_drawn(&opened(&page, dark));
         assert!(pictures["size"].1 > 4 * 13, "four curves: {} points", pictures["size"].1);
+    }
+}
+
+#[test]
+fn every_workload_of_a_gallery_draws_in_light_and_in_dark() {
+    let pictured = |name: &str| {
+        let mut input = support::report().input;
+        input.name = name.into();
+        let category = ["large objects".into(), "stable".into()];
+        Pictured { title: "a title with </script>".into(), category, input }
+    };
+    let page = gallery_html(&[pictured("one"), pictured("other")], "1");
+    for dark in [false, true] {
+        let pictures = assert_all_drawn(&opened(&page, dark));
+        assert_eq!(pictures.keys().collect::<Vec<_>>(), ["workload-0", "workload-1"]);
     }
 }
 

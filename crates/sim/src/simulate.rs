@@ -141,7 +141,7 @@ pub fn simulate(
     let runs = jobs.par_iter().map(run).collect::<Result<Vec<_>, _>>()?;
     Ok(Report {
         version: experiment.version.into(),
-        input: summary(input, experiment),
+        input: input.summary(experiment.seed, experiment.scale),
         machine: experiment.machine.clone(),
         runs,
     })
@@ -196,23 +196,26 @@ impl Sized<'_> {
     }
 }
 
-fn summary(input: &Input, experiment: &Experiment<'_>) -> InputSummary {
-    let stream = &input.stream;
-    let counts = page_counts(stream);
-    InputSummary {
-        name: input.name.clone(),
-        kind: if input.workload { "workload" } else { "trace" },
-        parameters: input.parameters.clone(),
-        provenance: input.provenance.clone(),
-        seed: experiment.seed,
-        scale: experiment.scale.footprint,
-        time_scale: experiment.scale.time,
-        accesses: stream.accesses.len() as u64,
-        instructions: stream.instructions(),
-        threads: stream.threads,
-        footprint_bytes: stream.footprint(),
-        heatmap: heatmap(stream),
-        page_cdf: page_cdf(&counts),
-        regions: regions(stream, &counts, &input.ranges),
+impl Input {
+    /// What is replayed, in numbers and pictures: footprint, heatmap, skew over pages, allocation sites.
+    pub fn summary(&self, seed: u64, scale: Scale) -> InputSummary {
+        let stream = &self.stream;
+        let counts = page_counts(stream);
+        InputSummary {
+            name: self.name.clone(),
+            kind: if self.workload { "workload" } else { "trace" },
+            parameters: self.parameters.clone(),
+            provenance: self.provenance.clone(),
+            seed,
+            scale: scale.footprint,
+            time_scale: scale.time,
+            accesses: stream.accesses.len() as u64,
+            instructions: stream.instructions(),
+            threads: stream.threads,
+            footprint_bytes: stream.footprint(),
+            heatmap: heatmap(stream),
+            page_cdf: page_cdf(&counts),
+            regions: regions(stream, &counts, &self.ranges),
+        }
     }
 }

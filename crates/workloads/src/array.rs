@@ -71,6 +71,26 @@ impl<T: Copy> Array<T> {
         memory.store(self.address(index), after);
     }
 
+    /// Reads an element in a walk over neighbouring ones: only one that starts a line is reported.
+    #[inline]
+    pub(crate) fn load_next<M: Memory + ?Sized>(&self, memory: &mut M, index: usize) -> (T, Token) {
+        if self.starts_line(index) {
+            return self.load(memory, index, Token::NONE);
+        }
+        memory.compute(1);
+        (self.values[index], Token::NONE)
+    }
+
+    /// Writes an element in a walk over neighbouring ones: only one that starts a line is reported.
+    #[inline]
+    pub(crate) fn store_next<M: Memory + ?Sized>(&mut self, memory: &mut M, index: usize, value: T) {
+        self.values[index] = value;
+        match self.starts_line(index) {
+            true => memory.store(self.address(index), Token::NONE),
+            false => memory.compute(1),
+        }
+    }
+
     /// Reads neighbouring elements, a line at a time.
     #[inline]
     pub(crate) fn load_run<M: Memory + ?Sized>(

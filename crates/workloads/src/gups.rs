@@ -7,6 +7,9 @@
 //! a random number generator and not from memory. Left out: HPCC's batches of 1,024 look-ahead updates (updates here are
 //! independent of each other, which is what the batches achieve).
 //!
+//! PACT (2.2) runs another variant: phases of sequential and of random updates in turn, half of the updates each, every one a
+//! read and a write (`pattern=alternating`, preset `pact`). A thread updates its own part of the table in a sequential phase.
+//!
 //! The table is divided into slots of the region's size; the region takes a seeded random sequence of different slots.
 
 use isotherm_core::Bytes;
@@ -39,6 +42,24 @@ const SPECS: &[Spec] = &[
         unit: "updates",
         source: "ours: about 9,000 updates a page, so that a PMU at 100 kHz a thread takes about ten samples of each",
         help: "Updates, over all threads.",
+        scaled: false,
+    },
+    Spec {
+        name: "pattern",
+        kind: Kind::Choice(&["random", "alternating"]),
+        default: "random",
+        unit: "",
+        source: "NeoMem VI-D; PACT 2.2: alternating",
+        help: "Whether phases of sequential updates alternate with those of random ones.",
+        scaled: false,
+    },
+    Spec {
+        name: "burst",
+        kind: Kind::Count(1, 1 << 40),
+        default: "8388608",
+        unit: "updates",
+        source: "ours, PACT does not say: the words of the default table, so that a sequential phase passes over it once",
+        help: "Length of a sequential and of a random phase of the alternating pattern.",
         scaled: false,
     },
     Spec {
@@ -86,6 +107,8 @@ struct Gups {
     hot_share: Probability,
     moves: u64,
     threads: u64,
+    alternating: bool,
+    burst: u64,
     seed: u64,
 }
 
@@ -101,6 +124,12 @@ const PRESETS: &[Preset] = &[
         source: "NeoMem VI-A: a slow tier of 16 GB",
         help: "The footprint of the paper.",
         values: &[("footprint", "16G")],
+    },
+    Preset {
+        name: "pact",
+        source: "PACT 2.2: sequential and random phases, half each; no hot region",
+        help: "Sequential and random phases in turn.",
+        values: &[("pattern", "alternating"), ("hot_share", "0"), ("moves", "0")],
     },
 ];
 
@@ -142,6 +171,8 @@ impl Gups {
             hot_share: Probability::new(parameters.number("hot_share")),
             moves,
             threads: parameters.count("threads"),
+            alternating: parameters.choice("pattern") == "alternating",
+            burst: parameters.count("burst"),
             seed,
         })
     }
@@ -157,6 +188,19 @@ impl Gups {
         let start =
             |phase: u64| (u128::from(self.updates) * u128::from(phase) / u128::from(self.moves + 1)) as u64;
         start(phase)..start(phase + 1)
+    }
+
+    /// The word of an update in a sequential phase: the next of its thread's part of the table, which it goes through round
+    /// and round. `None` in a random phase.
+    #[inline]
+    fn in_order(&self, update: u64) -> Option<u64> {
+        let (phase, place) = (update / self.burst, update % self.burst);
+        if !self.alternating || phase % 2 == 1 {
+            return None;
+        }
+        let before = phase / 2 * self.burst + place;
+        let part = (self.words / self.threads).max(1);
+        Some((update % self.threads * part + before / self.threads % part) % self.words)
     }
 
     #[inline]
@@ -181,7 +225,8 @@ impl Program for Gups {
         for phase in 0..=self.moves {
             let hot_start = self.hot_start(phase);
             for update in self.phase(phase) {
-                let address = table + self.draw(hot_start, &mut random) * WORD;
+                let word = self.in_order(update).unwrap_or_else(|| self.draw(hot_start, &mut random));
+                let address = table + word * WORD;
                 memory.thread((update % self.threads) as u16);
                 memory.compute(UPDATE_INSTRUCTIONS);
                 let token = memory.load(address, Token::NONE);
@@ -228,6 +273,23 @@ mod tests {
         }
         let covered: Vec<u64> = (0..=4).flat_map(|phase| gups.phase(phase)).collect();
         assert_eq!(covered, (0..103).collect::<Vec<_>>());
+    }
+
+    #[test]
+    fn sequential_phases_pass_over_the_whole_table_and_are_half_of_the_updates() {
+        let words = (1 << 20) / WORD;
+        let burst = words.to_string();
+        let settings =
+            [("footprint", "1M"), ("pattern", "alternating"), ("burst", &*burst), ("threads", "4")];
+        let gups = gups(&settings);
+        for round in 0..2 {
+            let phase = 2 * round * words..(2 * round + 1) * words;
+            let mut touched: Vec<u64> = phase.filter_map(|update| gups.in_order(update)).collect();
+            assert_eq!(touched[4], touched[0] + 1, "a thread's updates are neighbours");
+            touched.sort_unstable();
+            assert_eq!(touched, (0..words).collect::<Vec<_>>());
+        }
+        assert!((words..2 * words).all(|update| gups.in_order(update).is_none()));
     }
 
     #[test]

@@ -7,12 +7,21 @@
 
 mod address_space;
 mod alias;
-#[allow(dead_code)]
 mod array;
+mod btree;
+mod bwaves;
 mod cachelib;
 mod counting;
 mod dataflow;
+mod deepsjeng;
+mod dict;
+mod flexkvs;
+mod gpt2;
+mod graph;
 mod gups;
+mod heap;
+mod last_line;
+mod liblinear;
 mod masim;
 mod memory;
 mod miss_recorder;
@@ -20,7 +29,16 @@ mod native_memory;
 mod permutation;
 mod profile;
 mod random;
+mod redis;
 mod registry;
+mod roms;
+mod silo;
+mod social_network;
+mod specs;
+mod xgboost;
+mod xsbench;
+mod xz;
+mod zipf;
 
 pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;

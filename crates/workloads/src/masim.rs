@@ -9,8 +9,8 @@
 //! goes on where it was left.
 //!
 //! Kept: a chase is one cycle through all lines of its region, each address depending on the value read before; reads only,
-//! after one pass of stores that fills the memory. Left out: masim's phases are timed, these are counted in reads; PACT's
-//! colocated runs are two processes, these are two threads.
+//! after one pass of stores that fills the memory. Left out: masim's phases are timed, these are counted in reads. With
+//! `processes` each thread is a process with an address space of its own, as in PACT's colocated pair (5.9).
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
@@ -62,6 +62,15 @@ const SPECS: &[Spec] = &[
         unit: "",
         source: "PACT 2.2",
         help: "Threads; they take turns every 16 reads.",
+        scaled: false,
+    },
+    Spec {
+        name: "processes",
+        kind: Kind::Flag,
+        default: "false",
+        unit: "",
+        source: "PACT 2.2: threads of one process; 5.9: two processes",
+        help: "Whether each thread is a process of its own.",
         scaled: false,
     },
     Spec {
@@ -129,6 +138,7 @@ struct Masim {
     lines: u64,
     reads: u64,
     threads: u16,
+    processes: bool,
     regions: u64,
     hot_share: Probability,
     phases: u64,
@@ -147,6 +157,24 @@ const PRESETS: &[Preset] = &[
         source: "PACT 2.2: two threads of 6 GB",
         help: "The footprint of the paper.",
         values: &[("footprint", "12G")],
+    },
+    Preset {
+        name: "sequential",
+        source: "PACT 2.2: the traversing thread",
+        help: "One thread that reads an array in order.",
+        values: &[("pattern", "sequential"), ("threads", "1"), ("footprint", "128M")],
+    },
+    Preset {
+        name: "random",
+        source: "PACT 2.2: the chasing thread (\"pointer-chasing random accesses\")",
+        help: "One thread that chases pointers in random order.",
+        values: &[("pattern", "chase"), ("threads", "1"), ("footprint", "128M")],
+    },
+    Preset {
+        name: "colocated",
+        source: "PACT 5.9: two processes of 6 GB",
+        help: "A traversing and a chasing process.",
+        values: &[("processes", "true")],
     },
 ];
 
@@ -179,6 +207,7 @@ fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, Workloa
         lines,
         reads: parameters.count("operations"),
         threads: threads as u16,
+        processes: parameters.flag("processes"),
         regions,
         hot_share: Probability::new(parameters.number("hot_share")),
         phases: parameters.count("phases"),
@@ -197,9 +226,17 @@ impl Masim {
         }
     }
 
+    /// The accesses that follow are this thread's.
+    fn enter(&self, thread: u16, memory: &mut dyn Memory) {
+        if self.processes {
+            memory.process(thread);
+        }
+        memory.thread(thread);
+    }
+
     /// Allocates a thread's regions and fills them.
     fn prepare(&self, thread: u16, memory: &mut dyn Memory) -> Vec<Region> {
-        memory.thread(thread);
+        self.enter(thread, memory);
         let context = match self.pattern(thread) {
             Pattern::Sequential => "masim sequential",
             Pattern::Random => "masim random",
@@ -238,7 +275,7 @@ impl Program for Masim {
         while done < self.reads && !memory.finished() {
             let turn = done..(done + TURN).min(self.reads);
             for (thread, regions) in (0..self.threads).zip(&mut regions) {
-                memory.thread(thread);
+                self.enter(thread, memory);
                 let pattern = self.pattern(thread);
                 for read in turn.clone() {
                     regions[self.choose(read, &mut random)].read(pattern, &mut random, memory);

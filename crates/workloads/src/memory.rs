@@ -28,6 +28,11 @@ pub trait Memory {
     /// The accesses that follow are made by this thread.
     fn thread(&mut self, thread: u16);
 
+    /// The accesses that follow are made in the address space of this process; its threads have numbers of their own.
+    fn process(&mut self, process: u16) {
+        _ = process;
+    }
+
     /// `instructions` were executed that touch nothing worth reporting.
     fn compute(&mut self, instructions: u32);
 

@@ -37,6 +37,7 @@ pub struct MissRecorder<S> {
     space: AddressSpace,
     threads: Vec<Dataflow>,
     thread: usize,
+    process: u32,
     rows: Rows,
     limits: Limits,
     misses: u64,
@@ -53,6 +54,7 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> MissRecorder<S> {
             space: AddressSpace::default(),
             threads: vec![Dataflow::new(0)],
             thread: 0,
+            process: 0,
             rows: Rows::default(),
             limits,
             misses: 0,
@@ -104,7 +106,14 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> MissRecorder<S> {
             return dataflow.hit(line, after);
         }
         let (instructions, dependence, token) = dataflow.record(line, after);
-        self.rows.push(Row { process: 0, thread: self.thread as u32, instructions, line, store, dependence });
+        self.rows.push(Row {
+            process: self.process,
+            thread: self.thread as u32,
+            instructions,
+            line,
+            store,
+            dependence,
+        });
         self.misses += 1;
         self.stopped |= self.misses == self.limits.misses;
         if self.rows.len() == CHUNK {
@@ -125,6 +134,11 @@ impl<S: FnMut(&mut Rows) -> ControlFlow<()>> Memory for MissRecorder<S> {
         while self.threads.len() <= self.thread {
             self.threads.push(Dataflow::new(self.threads.len() as u16));
         }
+    }
+
+    #[inline]
+    fn process(&mut self, process: u16) {
+        self.process = u32::from(process);
     }
 
     #[inline]

@@ -4,7 +4,10 @@ use isotherm_core::cache::Geometry;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
-use crate::{Memory, cachelib, gups, masim};
+use crate::{
+    Memory, btree, bwaves, cachelib, deepsjeng, flexkvs, gpt2, graph, gups, liblinear, masim, redis, roms,
+    silo, social_network, xgboost, xsbench, xz,
+};
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
 const DEFAULT_CACHE: Bytes = Bytes(2 << 20);
@@ -133,8 +136,38 @@ impl Workload {
 }
 
 /// Every workload, in the order of help texts.
-pub static ALL: &[&Workload] =
-    &[&masim::WORKLOAD, &gups::WORKLOAD, &cachelib::CDN_WORKLOAD, &cachelib::SOCIAL_WORKLOAD];
+pub static ALL: &[&Workload] = &[
+    &masim::WORKLOAD,
+    &gups::WORKLOAD,
+    &cachelib::CDN_WORKLOAD,
+    &cachelib::SOCIAL_WORKLOAD,
+    &btree::WORKLOAD,
+    &silo::WORKLOAD,
+    &flexkvs::WORKLOAD,
+    &redis::WORKLOAD,
+    &social_network::WORKLOAD,
+    &graph::BFS_KRON,
+    &graph::BFS_URAND,
+    &graph::CC_KRON,
+    &graph::CC_URAND,
+    &graph::PR_KRON,
+    &graph::PR_URAND,
+    &graph::BC_KRON,
+    &graph::BC_URAND,
+    &graph::SSSP_KRON,
+    &graph::SSSP_URAND,
+    &graph::TC_KRON,
+    &graph::TC_URAND,
+    &graph::GRAPH500,
+    &xsbench::WORKLOAD,
+    &xgboost::WORKLOAD,
+    &liblinear::WORKLOAD,
+    &bwaves::WORKLOAD,
+    &roms::WORKLOAD,
+    &gpt2::WORKLOAD,
+    &deepsjeng::WORKLOAD,
+    &xz::WORKLOAD,
+];
 
 /// The workload of that name.
 pub fn find(name: &str) -> Result<&'static Workload, WorkloadError> {

@@ -170,6 +170,17 @@ fn in_the_mixed_pattern_both_threads_read_every_page_equally_often_and_only_one_
 }
 
 #[test]
+fn colocated_masim_is_two_processes_of_a_thread_each() {
+    let settings = [("preset", "colocated"), ("footprint", "2M"), ("operations", "50k")];
+    let (rows, _) = record("masim", &settings, 4);
+    assert!(rows.iter().all(|row| row.process == row.thread));
+    assert_eq!(rows.process.iter().collect::<HashSet<_>>().len(), 2);
+    let alone = record("masim", &[("footprint", "2M"), ("operations", "50k")], 4).0;
+    assert!(alone.process.iter().all(|&process| process == 0));
+    assert_eq!(alone.line, rows.line, "nothing else differs");
+}
+
+#[test]
 fn a_phase_of_masim_heats_its_region() {
     let settings = [
         ("footprint", "4M"),

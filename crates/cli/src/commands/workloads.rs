@@ -1,9 +1,11 @@
-//! `isotherm workloads [NAME] [--export NAME.trace]`.
+//! `isotherm workloads [NAME] [--export NAME.trace | --report FILE.html]`.
 
 use std::ops::ControlFlow;
 use std::path::Path;
 
+use isotherm_core::PageSize;
 use isotherm_core::parameters::Parameters;
+use isotherm_report::Pictured;
 use isotherm_sim::run_workload;
 use isotherm_trace::{Provenance, TraceWriter};
 use isotherm_workloads::{ALL, Workload, find};
@@ -11,20 +13,52 @@ use isotherm_workloads::{ALL, Workload, find};
 use crate::args::WorkloadsArgs;
 use crate::commands::{listing, parameter_table, preset_json, preset_lines, print};
 use crate::failure::Failure;
-use crate::settings;
+use crate::{input, settings};
 
 /// Runs the verb.
 pub(crate) fn run(args: &WorkloadsArgs) -> Result<(), Failure> {
-    let Some(name) = &args.name else { return list(args) };
+    let Some(name) = &args.name else {
+        let all = ALL.iter().map(|&workload| (workload, workload.parameters()));
+        return args.report.as_ref().map_or_else(|| list(args), |path| draw(all, path, args));
+    };
     let workload = find(name).map_err(Failure::usage)?;
     let mut parameters = workload.parameters();
     let mut settings = settings::parse(&args.set)?;
     settings::apply(&mut settings, &mut parameters)?;
     settings::finish(&settings)?;
-    match &args.export {
-        Some(path) => export(workload, &parameters, path, args),
-        None => explain(workload, &parameters, args),
+    match (&args.export, &args.report) {
+        (Some(path), _) => export(workload, &parameters, path, args),
+        (None, Some(path)) => draw(std::iter::once((workload, parameters)), path, args),
+        (None, None) => explain(workload, &parameters, args),
     }
+}
+
+/// Runs the workloads one after another and writes the page with their heatmaps.
+fn draw(
+    workloads: impl Iterator<Item = (&'static Workload, Parameters)>,
+    path: &Path,
+    args: &WorkloadsArgs,
+) -> Result<(), Failure> {
+    let limit = args.max_accesses.unwrap_or(u64::MAX);
+    let picture = |(workload, parameters): (&'static Workload, Parameters)| {
+        let loaded =
+            input::load_workload(workload, parameters, PageSize::Base, args.seed, limit, args.quiet)?;
+        Ok(Pictured {
+            title: workload.title.into(),
+            category: [
+                format!("{} objects", workload.object_size.name()),
+                if workload.hot_set_changes { "changes" } else { "stable" }.into(),
+            ],
+            input: loaded.input.summary(args.seed, loaded.scale),
+        })
+    };
+    let pictured = workloads.map(picture).collect::<Result<Vec<_>, Failure>>()?;
+    std::fs::write(path, isotherm_report::gallery_html(&pictured, env!("CARGO_PKG_VERSION")))
+        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    if !args.quiet {
+        eprintln!("report: {}", path.display());
+    }
+    Ok(())
 }
 
 fn json(workload: &Workload, parameters: &Parameters, seed: u64) -> Result<serde_json::Value, Failure> {

@@ -27,7 +27,38 @@ const POLICIES: [&str; 20] = [
     "oracle",
     "belady",
 ];
-const WORKLOADS: [&str; 4] = ["masim", "gups", "cachelib-cdn", "cachelib-social"];
+const WORKLOADS: [&str; 30] = [
+    "masim",
+    "gups",
+    "cachelib-cdn",
+    "cachelib-social",
+    "btree",
+    "silo",
+    "flexkvs",
+    "redis",
+    "social-network",
+    "gapbs-bfs-kron",
+    "gapbs-bfs-urand",
+    "gapbs-cc-kron",
+    "gapbs-cc-urand",
+    "gapbs-pr-kron",
+    "gapbs-pr-urand",
+    "gapbs-bc-kron",
+    "gapbs-bc-urand",
+    "gapbs-sssp-kron",
+    "gapbs-sssp-urand",
+    "gapbs-tc-kron",
+    "gapbs-tc-urand",
+    "graph500",
+    "xsbench",
+    "xgboost",
+    "liblinear",
+    "bwaves",
+    "roms",
+    "gpt2",
+    "deepsjeng",
+    "xz",
+];
 const MACHINES: [&str; 6] = ["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
 fn names(value: &Value) -> Vec<&str> {
@@ -108,4 +139,14 @@ fn listings_end_quietly_when_nobody_reads_on() {
         .expect("a shell");
     assert_eq!(String::from_utf8_lossy(&output.stderr), "");
     assert!(!output.stdout.is_empty());
+}
+
+#[test]
+fn a_workload_is_drawn_and_the_page_says_what_it_is() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let page = folder.path().join("gups.html");
+    let path = page.to_str().expect("a path of letters");
+    isotherm(&["workloads", "gups", "--set", "gups.preset=test", "--quiet", "--report", path]).ok();
+    let html = std::fs::read_to_string(&page).expect("the page was written");
+    assert!(html.contains("<b>gups</b> random updates") && html.contains("hot set changes"), "{html:.500}");
 }

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use isotherm_sim::{Interval, Report, RunResult};
+use isotherm_sim::{InputSummary, Interval, Report, RunResult};
 use serde::Serialize;
 
 use super::{MAX_TEXT, reduce};
@@ -66,8 +66,9 @@ struct Timeline {
     gauges: BTreeMap<&'static str, Vec<Option<f64>>>,
 }
 
+/// A heatmap as the pages' scripts draw it.
 #[derive(Serialize)]
-struct Heat {
+pub(crate) struct Heat {
     columns: usize,
     rows: usize,
     accesses_per_column: u64,
@@ -119,7 +120,7 @@ fn page(report: &Report) -> Page {
         bounds: facts::BOUNDS,
         size: facts::subject(report).map_or(0, size_of),
         runs: runs.collect(),
-        heatmap: heat(report),
+        heatmap: heat(&report.input, MAX_COLUMNS, MAX_ROWS),
         cdf: reduce::curve(&report.input.page_cdf),
         regions: sites(report),
         policies,
@@ -152,10 +153,11 @@ fn timeline(intervals: &[Interval], limit: usize) -> Timeline {
     }
 }
 
-fn heat(report: &Report) -> Heat {
-    let grid = reduce::grid(&report.input.heatmap, MAX_COLUMNS, MAX_ROWS);
-    let pages = report.input.heatmap.pages_per_row * report.input.heatmap.rows as f64;
-    let page_bytes = if pages > 0.0 { report.input.footprint_bytes.0 as f64 / pages } else { 0.0 };
+/// The input's heatmap in at most so many columns and rows.
+pub(crate) fn heat(input: &InputSummary, columns: usize, rows: usize) -> Heat {
+    let grid = reduce::grid(&input.heatmap, columns, rows);
+    let pages = input.heatmap.pages_per_row * input.heatmap.rows as f64;
+    let page_bytes = if pages > 0.0 { input.footprint_bytes.0 as f64 / pages } else { 0.0 };
     Heat {
         columns: grid.columns,
         rows: grid.rows,

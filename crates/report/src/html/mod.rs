@@ -6,6 +6,7 @@ mod tables;
 
 use isotherm_sim::Report;
 
+pub(crate) use data::{Heat, heat};
 pub(crate) use tables::table;
 
 use crate::facts;

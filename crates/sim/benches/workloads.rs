@@ -1,0 +1,77 @@
+//! What a workload costs at its defaults: the generator alone, with the cache that filters its accesses, and the replay of
+//! its misses under HybridTier at 1:8, one after another on one thread.
+//!
+//! A run takes seconds and is measured once, so this is a table and not one of criterion's benchmarks. The last column is
+//! what matters: the generator's time over the replay's; at most half is wanted.
+//!
+//! `cargo bench -p isotherm-sim --bench workloads -- [NAME...]`
+
+use std::ops::ControlFlow;
+use std::time::Instant;
+
+use isotherm_core::PageSize;
+use isotherm_sim::{Bench, Experiment, FastSize, INTERVALS, Profile, load_workload};
+use isotherm_workloads::{ALL, CountingMemory, Workload};
+
+const SEED: u64 = 42;
+const POLICY: &str = "hybridtier";
+const FAST: &str = "1:8";
+
+/// Seconds that `work` takes, and what it gives.
+fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
+    let start = Instant::now();
+    let result = work();
+    (start.elapsed().as_secs_f64(), result)
+}
+
+fn line(workload: &Workload, profile: &Profile) -> Result<(), Box<dyn std::error::Error>> {
+    let program = workload.build(&workload.parameters(), SEED)?;
+    let mut counting = CountingMemory::default();
+    let (generator, ()) = timed(|| program.run(&mut counting));
+    let accesses = (counting.loads + counting.stores) as f64;
+    drop(counting);
+    let mut progress = |_| ControlFlow::Continue(());
+    let (cached, loaded) = timed(|| {
+        load_workload(workload, workload.parameters(), PageSize::Base, SEED, u64::MAX, &mut progress)
+    });
+    let loaded = loaded?;
+    let misses = loaded.input.stream.accesses.len() as f64;
+    let experiment = Experiment {
+        policies: Vec::new(),
+        sizes: Vec::new(),
+        machine: profile.summary(),
+        profile,
+        seed: SEED,
+        scale: loaded.scale,
+        intervals: INTERVALS,
+        version: env!("CARGO_PKG_VERSION"),
+    };
+    let bench = Bench::new(&loaded.input, &experiment)?;
+    let entry = isotherm_policies::find(POLICY)?;
+    let fast = FastSize::parse(FAST)?.pages(&loaded.input.stream)?;
+    let (replay, result) = timed(|| bench.run(entry, &entry.parameters(), fast));
+    result?;
+    println!(
+        "{:<18} {:>7.0} M accesses {:>7.1} M/s   {:>6.1} M misses {:>6.1} M/s with the cache   replay {:>5.1} M/s   generator / replay {:>5.2}",
+        workload.name,
+        accesses / 1e6,
+        accesses / 1e6 / generator,
+        misses / 1e6,
+        misses / 1e6 / cached,
+        misses / 1e6 / replay,
+        generator / replay,
+    );
+    Ok(())
+}
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    // Cargo passes `--bench`.
+    let names: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let profile = Profile::builtin("freqtier-cxl1")?;
+    for workload in
+        ALL.iter().filter(|workload| names.is_empty() || names.iter().any(|name| name == workload.name))
+    {
+        line(workload, &profile)?;
+    }
+    Ok(())
+}

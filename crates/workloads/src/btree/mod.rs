@@ -1,0 +1,227 @@
+//! `btree`: a B+-tree index of records, built in random order and then read at random.
+//!
+//! The benchmark that Memtis, NeoMem and Jenga ran is Mitosis' `btree` (mitosis-project, after A. Aviram's B+ tree). Kept: its
+//! data structures with their sizes and sites (elements of 64 B in one array, shuffled keys; records of 32 B and nodes of 56 B
+//! from slabs of 1 MiB; key and pointer arrays of a line each, allocated one by one, by leaves and by inner nodes; order 6),
+//! the load by one thread in the shuffled order, and the lookups: uniform over twice the keys, of which every other one exists;
+//! one that finds its record counts in it and reads the element. Jenga (3.1): 200 million records, 2 billion random reads, ten
+//! a record.
+//!
+//! Not kept: the second of an insertion's two descents (all hits), the temporary arrays of a split (always the same few lines),
+//! the shared state of the random number generator, and the line that glibc leaves free behind each key array: its pages
+//! hold a fifth more than the original's.
+
+mod slab;
+mod tree;
+
+use isotherm_core::Bytes;
+use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
+
+use self::slab::Slab;
+use self::tree::{ARRAY, NODE, Tree};
+use crate::heap::Heap;
+use crate::random::Random;
+use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
+use crate::{Memory, Program, Token, WorkloadError};
+
+/// Bytes of an element: key, counter, value and payload.
+const ELEMENT: u64 = 64;
+/// Where the value lies in an element.
+const VALUE: u64 = 16;
+/// Bytes of a record: the element's address, a link, flags, a counter.
+const RECORD: u64 = 32;
+/// Where the counter lies in a record.
+const COUNTER: u64 = 24;
+/// Keys are this far apart.
+const STRIDE: u64 = 2;
+/// Keys that a leaf holds after insertions in random order (measured).
+const KEYS_A_LEAF: f64 = 3.70;
+/// Nodes for each leaf, inner ones included (measured).
+const NODES_A_LEAF: f64 = 1.298;
+/// Instructions of a lookup beside the way down: two steps of the random number generator, the remainder, the sum.
+const LOOKUP_INSTRUCTIONS: u32 = 60;
+
+const SPECS: &[Spec] = &[
+    Spec {
+        name: "footprint",
+        kind: Kind::Size(Bytes(1 << 20), Bytes(1 << 42)),
+        default: "64M",
+        unit: "bytes",
+        source: "ours: 420,000 records",
+        help: "Memory of elements, records and nodes; sets the number of records.",
+        scaled: false,
+    },
+    Spec {
+        name: "operations",
+        kind: Kind::Count(1, 1 << 40),
+        default: "4200k",
+        unit: "lookups",
+        source: "Jenga 3.1: ten for each record",
+        help: "Lookups, over all threads.",
+        scaled: false,
+    },
+    Spec {
+        name: "threads",
+        kind: Kind::Count(1, 1024),
+        default: "16",
+        unit: "",
+        source: "ours: as the other workloads (NeoMem VI-A: 32; Jenga does not say)",
+        help: "Threads that look up, in turn; one thread builds the tree.",
+        scaled: false,
+    },
+];
+
+const PRESETS: &[Preset] = &[
+    Preset {
+        name: TEST_PRESET,
+        source: "ours",
+        help: "Small enough for tests.",
+        values: &[("footprint", "4M"), ("operations", "40k")],
+    },
+    Preset {
+        name: PAPER_PRESET,
+        source: "Jenga 3.1: 200 million records, 2 billion reads",
+        help: "The size of Jenga's run.",
+        values: &[("footprint", "30G"), ("operations", "2G")],
+    },
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "btree",
+    title: "random lookups in a B+-tree index of records",
+    source: "Mitosis' btree, as run in Jenga 3.1 and NeoMem VI-A",
+    object_size: ObjectSize::Small,
+    objects: "32 to 64 bytes",
+    hot_set_changes: false,
+    hot_set: "stable: the upper levels of the tree",
+    accesses: 159_481_198,
+    specs: SPECS,
+    presets: PRESETS,
+    reference_footprint: Some(Bytes(30 << 30)),
+    reference_cache: Some(Bytes((55 << 20) / 2)),
+    builder: build,
+};
+
+struct BTree {
+    records: u64,
+    lookups: u64,
+    threads: u64,
+    seed: u64,
+}
+
+/// Bytes that each record takes, its part of the nodes included.
+fn bytes_a_record() -> f64 {
+    (ELEMENT + RECORD) as f64 + (NODE + 2 * ARRAY) as f64 * NODES_A_LEAF / KEYS_A_LEAF
+}
+
+fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+    let records = (parameters.size("footprint").0 as f64 / bytes_a_record()) as u64;
+    let (lookups, threads) = (parameters.count("operations"), parameters.count("threads"));
+    Ok(Box::new(BTree { records, lookups, threads, seed }))
+}
+
+impl BTree {
+    /// The array of elements with their keys shuffled.
+    fn make_elements(&self, random: &mut Random, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
+        let elements = heap.allocate(memory, self.records * ELEMENT, "btree elements");
+        for index in 0..self.records {
+            heap.set_word(elements + index * ELEMENT, index * STRIDE);
+            heap.set_word(elements + index * ELEMENT + VALUE, 1);
+        }
+        memory.store_range(elements, self.records * ELEMENT, Token::NONE);
+        for last in (1..self.records).rev() {
+            let (here, there) = (elements + last * ELEMENT, elements + random.below(last + 1) * ELEMENT);
+            let (first, token) = heap.load(memory, here, Token::NONE);
+            let (second, other) = heap.load(memory, there, Token::NONE);
+            heap.store(memory, here, second, other);
+            heap.store(memory, there, first, token);
+            memory.compute(LOOKUP_INSTRUCTIONS / 2);
+        }
+        elements
+    }
+
+    /// Builds the tree; false if the memory has seen enough before it was done.
+    fn load(&self, tree: &mut Tree, random: &mut Random, heap: &mut Heap, memory: &mut dyn Memory) -> bool {
+        let elements = self.make_elements(random, heap, memory);
+        let mut records = Slab::new(RECORD, "btree record slab");
+        for index in 0..self.records {
+            if index % 1024 == 0 && memory.finished() {
+                return false;
+            }
+            let element = elements + index * ELEMENT;
+            let key = heap.load(memory, element, Token::NONE).0;
+            let record = records.allocate(heap, memory);
+            heap.store(memory, record, element, Token::NONE);
+            tree.insert(key, record, heap, memory);
+        }
+        true
+    }
+}
+
+/// Looks `key` up, counts that in its record and reads its element; returns the element's value.
+fn look_up(tree: &Tree, key: u64, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
+    memory.compute(LOOKUP_INSTRUCTIONS);
+    let Some((record, token)) = tree.find(key, heap, memory) else { return 0 };
+    let (element, token) = heap.load(memory, record, token);
+    let count = heap.word(record + COUNTER) + 1;
+    heap.store(memory, record + COUNTER, count, token);
+    heap.load(memory, element + VALUE, token).0
+}
+
+impl Program for BTree {
+    fn footprint(&self) -> Bytes {
+        let nodes = (self.records as f64 * NODES_A_LEAF / KEYS_A_LEAF) as u64;
+        let slabs = [self.records * RECORD, nodes * NODE].map(|bytes| bytes.next_multiple_of(slab::SLAB));
+        Bytes(self.records * ELEMENT + nodes * 2 * ARRAY + slabs.iter().sum::<u64>())
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let mut random = Random::new(self.seed);
+        let mut heap = Heap::new(self.footprint().0 + self.footprint().0 / 16 + slab::SLAB);
+        let mut tree = Tree::new();
+        memory.thread(0);
+        if !self.load(&mut tree, &mut random, &mut heap, memory) {
+            return;
+        }
+        let mut sum = 0;
+        for lookup in 0..self.lookups {
+            if lookup % 1024 == 0 && memory.finished() {
+                return;
+            }
+            memory.thread((lookup % self.threads) as u16);
+            sum += look_up(&tree, random.below(self.records * STRIDE), &mut heap, memory);
+        }
+        std::hint::black_box(sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountingMemory;
+
+    #[test]
+    fn every_other_key_is_found_with_its_element_and_the_lookup_is_counted() {
+        let program = BTree { records: 5000, lookups: 0, threads: 1, seed: 1 };
+        let (mut memory, mut heap, mut tree) = (CountingMemory::default(), Heap::new(4 << 20), Tree::new());
+        assert!(program.load(&mut tree, &mut Random::new(1), &mut heap, &mut memory));
+        for key in 0..10_000 {
+            assert_eq!(look_up(&tree, key, &mut heap, &mut memory), u64::from(key % 2 == 0));
+            let Some((record, _)) = tree.find(key, &heap, &mut memory) else { continue };
+            assert_eq!(heap.word(record + COUNTER), 1);
+            assert_eq!(heap.word(heap.word(record)), key, "the record names the element of its key");
+        }
+    }
+
+    #[test]
+    fn small_objects_are_allocated_one_by_one_at_sites_of_their_own() {
+        let mut memory = CountingMemory::default();
+        build(&Parameters::with_presets("btree", SPECS, PRESETS), 1).map(drop).expect("valid defaults");
+        Box::new(BTree { records: 5000, lookups: 1, threads: 1, seed: 1 }).run(&mut memory);
+        let of = |site| memory.allocations().iter().filter(|found| found.context == site).count() as f64;
+        assert_eq!(of("btree elements"), 1.0);
+        let (leaves, inner) = (of("btree leaf keys"), of("btree inner pointers"));
+        assert!((5000.0 / leaves - KEYS_A_LEAF).abs() < 0.1, "{leaves}");
+        assert!((1.0 + inner / leaves - NODES_A_LEAF).abs() < 0.02, "{inner}");
+    }
+}

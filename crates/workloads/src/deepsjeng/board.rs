@@ -1,0 +1,118 @@
+//! Defines Othello on bitboards: positions, legal moves and what they turn.
+
+/// A position: the discs of the player to move and of the other one.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Board {
+    pub(super) own: u64,
+    pub(super) other: u64,
+    /// Whether the second player is to move.
+    pub(super) second: bool,
+}
+
+/// A step in each direction: its shift and the squares that it may reach without leaving the board.
+const STEPS: [(i32, u64); 8] = {
+    const NOT_FIRST: u64 = 0xfefe_fefe_fefe_fefe;
+    const NOT_LAST: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    [
+        (1, NOT_FIRST),
+        (-1, NOT_LAST),
+        (8, u64::MAX),
+        (-8, u64::MAX),
+        (9, NOT_FIRST),
+        (-9, NOT_LAST),
+        (7, NOT_LAST),
+        (-7, NOT_FIRST),
+    ]
+};
+
+fn shift(squares: u64, (step, mask): (i32, u64)) -> u64 {
+    (if step > 0 { squares << step } else { squares >> -step }) & mask
+}
+
+impl Board {
+    /// Before the first move.
+    pub(super) const START: Self =
+        Self { own: 0x0000_0008_1000_0000, other: 0x0000_0010_0800_0000, second: false };
+
+    /// The squares where the player may put a disc.
+    pub(super) fn moves(&self) -> u64 {
+        let mut moves = 0;
+        for step in STEPS {
+            let mut line = shift(self.own, step) & self.other;
+            for _ in 0..5 {
+                line |= shift(line, step) & self.other;
+            }
+            moves |= shift(line, step);
+        }
+        moves & !(self.own | self.other)
+    }
+
+    /// The discs that a disc on `square` turns.
+    pub(super) fn turned(&self, square: u32) -> u64 {
+        let mut turned = 0;
+        for step in STEPS {
+            let (mut line, mut next) = (0, shift(1 << square, step));
+            while next & self.other != 0 {
+                line |= next;
+                next = shift(next, step);
+            }
+            turned |= if next & self.own != 0 { line } else { 0 };
+        }
+        turned
+    }
+
+    /// The position after a disc on `square` that turns `turned`.
+    pub(super) fn play(&self, square: u32, turned: u64) -> Self {
+        Self { own: self.other & !turned, other: self.own | turned | 1 << square, second: !self.second }
+    }
+
+    /// The position after a player who cannot move.
+    pub(super) fn pass(&self) -> Self {
+        Self { own: self.other, other: self.own, second: !self.second }
+    }
+
+    /// How good the position is for the player: mobility, corners and, at the end, discs.
+    pub(super) fn value(&self, moves: u64) -> i16 {
+        const CORNERS: u64 = 0x8100_0000_0000_0081;
+        let count = |own: u64, other: u64| own.count_ones() as i16 - other.count_ones() as i16;
+        4 * moves.count_ones() as i16
+            + 20 * count(self.own & CORNERS, self.other & CORNERS)
+            + count(self.own, self.other)
+    }
+
+    /// The player's discs less the other's.
+    pub(super) fn discs(&self) -> i16 {
+        self.own.count_ones() as i16 - self.other.count_ones() as i16
+    }
+}
+
+/// The n-th set square, from 0.
+pub(super) fn nth(mut squares: u64, n: u64) -> u32 {
+    (0..n).for_each(|_| squares &= squares - 1);
+    squares.trailing_zeros()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn paths(board: &Board, depth: u32) -> u64 {
+        let mut moves = board.moves();
+        if depth == 0 {
+            return 1;
+        }
+        let mut count = 0;
+        while moves != 0 {
+            let square = moves.trailing_zeros();
+            moves &= moves - 1;
+            count += paths(&board.play(square, board.turned(square)), depth - 1);
+        }
+        count
+    }
+
+    #[test]
+    fn the_rules_give_the_known_numbers_of_games() {
+        let known = [1, 4, 12, 56, 244, 1396, 8200, 55_092];
+        (0..8).for_each(|depth| assert_eq!(paths(&Board::START, depth), known[depth as usize], "{depth}"));
+    }
+}

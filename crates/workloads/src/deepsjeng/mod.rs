@@ -1,0 +1,376 @@
+//! `deepsjeng`: game-tree search with a large transposition table.
+//!
+//! SPEC CPU 2017's 631.deepsjeng_s is a chess program (Pascutto) whose memory is almost only its transposition table: 7 GB.
+//! **Kept.** What makes its misses: alpha-beta search with iterative deepening in which each position that is entered
+//! looks its Zobrist key up in the table (one bucket of four 16-byte entries on a line, at a random place), takes the best
+//! move of an earlier visit first, and stores value, bound, depth and best move when it leaves, replacing the shallowest
+//! or oldest entry. The table is cleared front to back before. Several games are played, move by move, with one table.
+//! One thread, as the original has.
+//!
+//! **Changed.** The game is Othello on bitboards with its full rules, not chess: the table sees random keys either way, and
+//! positions repeat by transposition in both. Chess' evaluation and move generation take longer: `instructions` a
+//! position stands for that. **Left out.** The small tables (pawns, history, killer moves), which stay in the caches, and
+//! selective search.
+
+mod board;
+
+use isotherm_core::Bytes;
+use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
+
+use self::board::{Board, nth};
+use crate::array::Array;
+use crate::random::{Random, mix};
+use crate::registry::{ObjectSize, Workload};
+use crate::specs::{footprint, operations, paper, spec, test, threads};
+use crate::{Memory, Program, Token, WorkloadError};
+
+/// Entries of a bucket.
+const BUCKET: usize = 4;
+/// Beyond every value of a position.
+const INFINITE: i16 = 30_000;
+
+const SPECS: &[Spec] = &[
+    footprint(
+        "64M",
+        "ours; SPEC's 631.deepsjeng_s: about 7 GB (PACT 5.1: 6.6 GB at least)",
+        "Memory of the transposition table.",
+    ),
+    operations("16M", "positions", "ours: about 16 positions a bucket", "Positions that are searched."),
+    spec("depth", Kind::Count(1, 30), "9", "moves", "ours", "How far each move of a game is searched."),
+    spec(
+        "instructions",
+        Kind::Count(0, 1_000_000),
+        "2000",
+        "",
+        "ours: the order of a chess program's million positions a second",
+        "Instructions a position, its table accesses aside.",
+    ),
+    threads(1, "1", "631.deepsjeng_s is not parallel", "Threads."),
+];
+
+const PRESETS: &[Preset] = &[
+    test(&[("footprint", "2M"), ("operations", "60k"), ("depth", "6")]),
+    paper(
+        "SPEC's 631.deepsjeng_s, PACT 5.1",
+        "The footprint of the reference run.",
+        &[("footprint", "6.6G"), ("operations", "2000M"), ("depth", "14")],
+    ),
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "deepsjeng",
+    title: "alpha-beta search with a transposition table",
+    source: "SPEC CPU 2017 631.deepsjeng_s, as run by PACT 5.3",
+    object_size: ObjectSize::Large,
+    objects: "64-byte buckets in one table",
+    hot_set_changes: false,
+    hot_set: "none: keys are random",
+    accesses: 23_577_317,
+    specs: SPECS,
+    presets: PRESETS,
+    reference_footprint: None,
+    reference_cache: None,
+    builder: build,
+};
+
+/// Random numbers of each disc and of the player to move.
+struct Zobrist {
+    discs: [[u64; 64]; 2],
+    second: u64,
+}
+
+impl Zobrist {
+    fn new(random: &mut Random) -> Self {
+        Self { discs: std::array::from_fn(|_| std::array::from_fn(|_| random.bits())), second: random.bits() }
+    }
+
+    /// The key after a move from a position with this key.
+    fn moved(&self, key: u64, board: &Board, square: u32, mut turned: u64) -> u64 {
+        let (own, other) = (usize::from(board.second), usize::from(!board.second));
+        let mut key = key ^ self.second ^ self.discs[own][square as usize];
+        while turned != 0 {
+            let square = turned.trailing_zeros() as usize;
+            key ^= self.discs[own][square] ^ self.discs[other][square];
+            turned &= turned - 1;
+        }
+        key
+    }
+
+    /// A position's key, from scratch.
+    fn key(&self, board: &Board) -> u64 {
+        let (first, second) = if board.second { (board.other, board.own) } else { (board.own, board.other) };
+        let mut key = if board.second { self.second } else { 0 };
+        for (discs, mut squares) in self.discs.iter().zip([first, second]) {
+            while squares != 0 {
+                key ^= discs[squares.trailing_zeros() as usize];
+                squares &= squares - 1;
+            }
+        }
+        key
+    }
+}
+
+/// What a value says of a position.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Bound {
+    Exact,
+    AtLeast,
+    AtMost,
+}
+
+/// What an earlier visit found.
+#[derive(Debug, Clone, Copy)]
+#[repr(C)]
+struct Entry {
+    key: u64,
+    value: i16,
+    best: u8,
+    depth: u8,
+    age: u8,
+    bound: Bound,
+}
+
+const EMPTY: Entry = Entry { key: 0, value: 0, best: 64, depth: 0, age: 0, bound: Bound::Exact };
+
+struct Search<'a> {
+    table: Array<[Entry; BUCKET]>,
+    zobrist: Zobrist,
+    age: u8,
+    instructions: u32,
+    positions: u64,
+    most: u64,
+    memory: &'a mut dyn Memory,
+}
+
+impl<'a> Search<'a> {
+    fn new(
+        buckets: usize,
+        instructions: u32,
+        most: u64,
+        random: &mut Random,
+        memory: &'a mut dyn Memory,
+    ) -> Self {
+        let table = Array::new(memory, buckets, [EMPTY; BUCKET], "transposition table");
+        table.store_run(memory, 0..buckets, Token::NONE);
+        Self { table, zobrist: Zobrist::new(random), age: 0, instructions, positions: 0, most, memory }
+    }
+
+    fn bucket(&self, key: u64) -> usize {
+        ((u128::from(key) * self.table.len() as u128) >> 64) as usize
+    }
+
+    fn over(&self) -> bool {
+        self.positions >= self.most
+    }
+
+    /// The position's value within the window: exact inside, a bound outside. 0 once the run is over.
+    fn value(&mut self, board: &Board, key: u64, depth: u8, mut low: i16, high: i16, passed: bool) -> i16 {
+        self.positions += 1;
+        if self.positions.is_multiple_of(1024) && self.memory.finished() {
+            self.positions = self.most;
+        }
+        if self.over() {
+            return 0;
+        }
+        self.memory.compute(self.instructions);
+        let (found, token) = self.probe(key);
+        if let Some(entry) = found.filter(|entry| entry.depth >= depth) {
+            let enough = match entry.bound {
+                Bound::Exact => true,
+                Bound::AtLeast => entry.value >= high,
+                Bound::AtMost => entry.value <= low,
+            };
+            if enough {
+                return entry.value;
+            }
+        }
+        let moves = board.moves();
+        if depth == 0 {
+            return board.value(moves);
+        }
+        if moves == 0 {
+            if passed {
+                return 100 * board.discs();
+            }
+            return -self.value(&board.pass(), key ^ self.zobrist.second, depth, -high, -low, true);
+        }
+        let first = low;
+        let (mut best, mut best_move) = (-INFINITE, 64);
+        let remembered = found.map_or(64, |entry| u32::from(entry.best));
+        let mut left = moves;
+        while left != 0 {
+            let square = if remembered < 64 && left >> remembered & 1 == 1 {
+                remembered
+            } else {
+                left.trailing_zeros()
+            };
+            left &= !(1 << square);
+            let turned = board.turned(square);
+            let next_key = self.zobrist.moved(key, board, square, turned);
+            let value = -self.value(&board.play(square, turned), next_key, depth - 1, -high, -low, false);
+            if value > best {
+                (best, best_move) = (value, square);
+            }
+            low = low.max(best);
+            if low >= high {
+                break;
+            }
+        }
+        let bound = if best >= high {
+            Bound::AtLeast
+        } else if best <= first {
+            Bound::AtMost
+        } else {
+            Bound::Exact
+        };
+        if !self.over() {
+            self.store(Entry { key, value: best, best: best_move as u8, depth, age: self.age, bound }, token);
+        }
+        best
+    }
+
+    fn probe(&mut self, key: u64) -> (Option<Entry>, Token) {
+        let (bucket, token) = self.table.load(self.memory, self.bucket(key), Token::NONE);
+        (bucket.into_iter().find(|entry| entry.key == key && entry.best < 64), token)
+    }
+
+    /// Puts an entry over its own earlier one, or over the shallowest of the oldest.
+    fn store(&mut self, entry: Entry, token: Token) {
+        let index = self.bucket(entry.key);
+        let mut bucket = self.table.load(self.memory, index, token).0;
+        let worth = |old: &Entry| (old.key != entry.key, old.age == self.age, old.depth);
+        if let Some(place) = bucket.iter_mut().min_by_key(|old| worth(old)) {
+            *place = entry;
+        }
+        self.table.store(self.memory, index, bucket, token);
+    }
+
+    /// Searches a position deeper and deeper; returns its value and best move.
+    fn deepen(&mut self, board: &Board, depth: u8) -> (i16, u32) {
+        self.age = self.age.wrapping_add(1);
+        let (key, mut value) = (self.zobrist.key(board), 0);
+        for depth in 1..=depth {
+            value = self.value(board, key, depth, -INFINITE, INFINITE, false);
+        }
+        let best = self.probe(key).0.map_or(64, |entry| u32::from(entry.best));
+        (value, best)
+    }
+
+    /// Plays a game from a random opening.
+    fn game(&mut self, depth: u8, random: &mut Random) {
+        let mut board = Board::START;
+        let mut passes = 0;
+        for turn in 0..120 {
+            let moves = board.moves();
+            passes = if moves == 0 { passes + 1 } else { 0 };
+            if passes == 2 || self.over() {
+                return;
+            }
+            if moves == 0 {
+                board = board.pass();
+                continue;
+            }
+            let mut square = nth(moves, random.below(u64::from(moves.count_ones())));
+            if turn >= 4 {
+                let best = self.deepen(&board, depth).1;
+                square = if best < 64 { best } else { square };
+            }
+            board = board.play(square, board.turned(square));
+        }
+    }
+}
+
+struct DeepSjeng {
+    buckets: usize,
+    positions: u64,
+    depth: u8,
+    instructions: u32,
+    seed: u64,
+}
+
+fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
+    Ok(Box::new(DeepSjeng {
+        buckets: parameters.size("footprint").0 as usize / size_of::<[Entry; BUCKET]>(),
+        positions: parameters.count("operations"),
+        depth: parameters.count("depth") as u8,
+        instructions: parameters.count("instructions") as u32,
+        seed,
+    }))
+}
+
+impl Program for DeepSjeng {
+    fn footprint(&self) -> Bytes {
+        Bytes((self.buckets * size_of::<[Entry; BUCKET]>()) as u64)
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let mut random = Random::new(mix(self.seed));
+        let mut search = Search::new(self.buckets, self.instructions, self.positions, &mut random, memory);
+        while !search.over() {
+            search.game(self.depth, &mut random);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountingMemory;
+
+    fn minimax(board: &Board, depth: u8) -> i16 {
+        let moves = board.moves();
+        if depth == 0 {
+            return board.value(moves);
+        }
+        let squares = (0..64).filter(|square| moves >> square & 1 == 1);
+        squares
+            .map(|square| -minimax(&board.play(square, board.turned(square)), depth - 1))
+            .max()
+            .expect("no pass")
+    }
+
+    #[test]
+    fn the_search_finds_what_minimax_finds() {
+        let mut random = Random::new(2);
+        for case in 0..20 {
+            let mut board = Board::START;
+            for _ in 0..case {
+                let moves = board.moves();
+                let square = nth(moves, random.below(u64::from(moves.count_ones())));
+                board = board.play(square, board.turned(square));
+            }
+            let mut memory = CountingMemory::default();
+            let buckets = if case % 2 == 0 { 16 } else { 4096 };
+            let mut search = Search::new(buckets, 0, u64::MAX, &mut random, &mut memory);
+            assert_eq!(search.deepen(&board, 5).0, minimax(&board, 5), "after {case} moves");
+        }
+    }
+
+    #[test]
+    fn a_remembered_bound_counts_only_outside_the_window() {
+        let mut memory = CountingMemory::default();
+        let mut search = Search::new(64, 0, u64::MAX, &mut Random::new(2), &mut memory);
+        let key = search.zobrist.key(&Board::START);
+        let right = minimax(&Board::START, 2);
+        for (bound, value, cuts) in
+            [(Bound::AtLeast, 900, false), (Bound::AtLeast, 1000, true), (Bound::AtMost, -900, false)]
+        {
+            let entry = Entry { key, value, best: 19, depth: 9, age: 0, bound };
+            search.store(entry, Token::NONE);
+            let found = search.value(&Board::START, key, 2, -1000, 1000, false);
+            assert_eq!(found, if cuts { value } else { right }, "{entry:?}");
+        }
+    }
+
+    #[test]
+    fn an_entry_takes_16_bytes_and_a_key_changes_with_each_disc() {
+        assert_eq!(size_of::<[Entry; BUCKET]>(), 64);
+        let zobrist = Zobrist::new(&mut Random::new(1));
+        let turned = Board::START.turned(19);
+        let moved = Board::START.play(19, turned);
+        let key = zobrist.key(&Board::START);
+        assert_eq!(zobrist.moved(key, &Board::START, 19, turned), zobrist.key(&moved));
+        assert_ne!(zobrist.key(&Board::START), zobrist.key(&moved));
+        assert_ne!(zobrist.key(&moved), zobrist.key(&moved.pass()));
+    }
+}

@@ -1,0 +1,117 @@
+//! Defines the two forms of a frontier: a queue whose window slides, and a bitmap.
+
+use std::ops::Range;
+
+use super::schedule::Threads;
+use crate::array::Array;
+use crate::{Memory, Token};
+
+/// Bits of a word.
+const WORD: usize = 64;
+
+/// A queue that is read in windows: what was pushed becomes the next window.
+#[derive(Debug)]
+pub(crate) struct SlidingQueue {
+    vertices: Array<u32>,
+    window: Range<usize>,
+    end: usize,
+}
+
+impl SlidingQueue {
+    pub(crate) fn new<M: Memory + ?Sized>(memory: &mut M, capacity: usize) -> Self {
+        Self { vertices: Array::new(memory, capacity, 0, "frontier queue"), window: 0..0, end: 0 }
+    }
+
+    /// Empties it.
+    pub(crate) fn reset(&mut self) {
+        (self.window, self.end) = (0..0, 0);
+    }
+
+    /// Appends a vertex behind the window.
+    #[inline]
+    pub(crate) fn push<M: Memory + ?Sized>(&mut self, memory: &mut M, vertex: u32) {
+        self.vertices.store(memory, self.end, vertex, Token::NONE);
+        self.end += 1;
+    }
+
+    /// The window becomes what was pushed since it became what it is.
+    pub(crate) fn slide(&mut self) {
+        self.window = self.window.end..self.end;
+    }
+
+    /// The places of the window.
+    pub(crate) fn window(&self) -> Range<usize> {
+        self.window.clone()
+    }
+
+    /// The vertex at a place that is read in order from `first` on.
+    #[inline]
+    pub(crate) fn get<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        place: usize,
+        first: usize,
+        line: &mut Token,
+    ) -> u32 {
+        if place == first || self.vertices.starts_line(place) {
+            *line = memory.load(self.vertices.address(place), Token::NONE);
+        }
+        self.vertices.values()[place]
+    }
+}
+
+/// A set of numbers.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    words: Array<u64>,
+}
+
+impl Bitmap {
+    pub(crate) fn new<M: Memory + ?Sized>(memory: &mut M, bits: usize, context: &'static str) -> Self {
+        Self { words: Array::new(memory, bits.div_ceil(WORD), 0, context) }
+    }
+
+    /// Empties it (one thread: `std::fill`).
+    pub(crate) fn reset<M: Memory + ?Sized>(&mut self, memory: &mut M) {
+        memory.thread(0);
+        let words = 0..self.words.len();
+        self.words.values_mut().fill(0);
+        self.words.store_run(memory, words, Token::NONE);
+    }
+
+    /// Whether it holds `bit`, whose number came with the value `after`.
+    #[inline]
+    pub(crate) fn has<M: Memory + ?Sized>(&self, memory: &mut M, bit: usize, after: Token) -> (bool, Token) {
+        let (word, token) = self.words.load(memory, bit / WORD, after);
+        (word >> (bit % WORD) & 1 == 1, token)
+    }
+
+    /// Adds `bit`.
+    #[inline]
+    pub(crate) fn set<M: Memory + ?Sized>(&mut self, memory: &mut M, bit: usize, after: Token) {
+        let word = self.words.values()[bit / WORD] | 1 << (bit % WORD);
+        self.words.store(memory, bit / WORD, word, after);
+    }
+
+    /// Pushes all that it holds below `bits` to `queue`, in order, each thread its part.
+    pub(crate) fn enqueue<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        queue: &mut SlidingQueue,
+        bits: usize,
+        threads: Threads,
+    ) {
+        for (thread, range) in threads.even(bits) {
+            memory.thread(thread);
+            for bit in range {
+                if bit % (8 * WORD) == 0 {
+                    memory.compute(8 * WORD as u32);
+                    memory.load(self.words.address(bit / WORD), Token::NONE);
+                }
+                if self.words.values()[bit / WORD] >> (bit % WORD) & 1 == 1 {
+                    queue.push(memory, bit as u32);
+                }
+            }
+        }
+    }
+}
