@@ -69,7 +69,8 @@ pub struct WorkloadRef {
     pub why: String,
     /// When the hot set changes, as a share of the run.
     pub change_at: Option<f64>,
-    /// The paper's footprint, where a metric needs it.
+    /// The paper's footprint, of which `sizes` are shares: the scale of a run is this over its own. The workload's own
+    /// reference if absent.
     pub reference: Option<String>,
 }
 

@@ -19,6 +19,8 @@ pub(crate) struct BenchKey {
     pub(crate) stream: StreamKey,
     pub(crate) machine: String,
     pub(crate) machine_set: Settings,
+    /// The paper's footprint, for the scale; the workload's own if absent.
+    pub(crate) reference: Option<String>,
     /// In place of the automatic scale.
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,

@@ -4,8 +4,8 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use isotherm_core::PageSize;
 use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::{Bytes, PageSize};
 use isotherm_sim::{Bench, Experiment, FastSize, Loaded, Profile, load_workload};
 use rayon::prelude::*;
 
@@ -127,6 +127,19 @@ fn profile(key: &BenchKey) -> Result<Profile, String> {
     Ok(profile)
 }
 
+/// By how much a run is smaller than the paper's.
+fn scale(key: &BenchKey, loaded: &Loaded) -> Result<Scale, String> {
+    match (key.scale, &key.reference) {
+        (Some(by), _) => Ok(Scale { footprint: by.into(), time: by.into() }),
+        (None, Some(reference)) => {
+            let bytes: Bytes =
+                reference.parse().map_err(|error: isotherm_core::ParseUnitError| error.to_string())?;
+            Ok(loaded.input.scale(bytes))
+        }
+        (None, None) => Ok(loaded.scale),
+    }
+}
+
 /// Generates a stream and replays it for each of `runs`; the results are in their order.
 fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> {
     let loaded = load(stream)?;
@@ -135,16 +148,17 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> 
     let keys: Vec<&BenchKey> =
         runs.iter().map(|run| &run.bench).collect::<BTreeSet<_>>().into_iter().collect();
     let profiles = keys.iter().map(|key| profile(key)).collect::<Result<Vec<_>, _>>()?;
+    let scales = keys.iter().map(|key| scale(key, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let experiments: Vec<Experiment<'_>> = keys
         .iter()
-        .zip(&profiles)
-        .map(|(key, profile)| Experiment {
+        .zip(profiles.iter().zip(scales))
+        .map(|(key, (profile, scale))| Experiment {
             policies: Vec::new(),
             sizes: Vec::new(),
             profile,
             machine: profile.summary(),
             seed: key.seed,
-            scale: key.scale.map_or(loaded.scale, |by| Scale { footprint: by.into(), time: by.into() }),
+            scale,
             intervals: key.intervals,
             version: "",
         })

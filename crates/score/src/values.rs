@@ -86,6 +86,7 @@ impl<'a> Values<'a> {
             stream,
             machine: self.machine.into(),
             machine_set: effect(|effect| &effect.machine).clone(),
+            reference: ours.reference.clone(),
             scale: self.switched.and_then(|effect| effect.scale),
             intervals: self.metric.intervals(),
             seed: self.mode.seed + self.reseed,

@@ -40,10 +40,17 @@ pub struct Loaded {
 impl Loaded {
     /// An input of a program whose paper's footprint is `reference`, or that of FreqTier where there is none.
     pub fn new(input: Input, reference: Option<Bytes>) -> Self {
-        let reference = reference.unwrap_or(REFERENCE_FOOTPRINT);
-        let footprint = (reference.0 as f64 / input.stream.footprint().0 as f64).max(1.0).round();
-        let time = (footprint * input.stream.threads as f64 / REFERENCE_THREADS).max(1.0).round();
-        Self { input, scale: Scale { footprint, time } }
+        let scale = input.scale(reference.unwrap_or(REFERENCE_FOOTPRINT));
+        Self { input, scale }
+    }
+}
+
+impl Input {
+    /// By how much it is smaller than a program whose footprint is `reference`.
+    pub fn scale(&self, reference: Bytes) -> Scale {
+        let footprint = (reference.0 as f64 / self.stream.footprint().0 as f64).max(1.0).round();
+        let time = (footprint * self.stream.threads as f64 / REFERENCE_THREADS).max(1.0).round();
+        Scale { footprint, time }
     }
 }
 
