@@ -4,7 +4,7 @@ use isotherm_core::Bytes;
 use isotherm_report::{score_html, score_json, score_markdown, score_summary};
 use isotherm_score::{
     Cell, EffectRow, EffectScore, Gain, Judged, Metric, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored,
-    System, Tally, Verdict,
+    System, Tally, Tried, Verdict,
 };
 
 fn judged(than: &str, verdict: Verdict, evidence: Option<Proof>) -> Judged {
@@ -16,6 +16,7 @@ fn judged(than: &str, verdict: Verdict, evidence: Option<Proof>) -> Judged {
         size: "1:8".into(),
         advantage: Some(0.5),
         verdict,
+        tried: vec![Tried { what: "tiering free".into(), advantage: Some(1.25) }],
         evidence,
         missing: None,
     }
@@ -120,8 +121,8 @@ fn the_page_holds_both_figures_the_order_and_the_evidence() {
         "failed: too large",
         "8.00M, 64M, 4.00k (250)",
         "1 kept, 2 not kept, 1 not yet",
-        "- A > B: w 1:8 (0.50): The tier is <full>. `isotherm simulate`",
-        "- A > e: w 1:8 (0.50): no evidence yet.",
+        "- The tier is <full>. `isotherm simulate`\n  - A > B: w 1:8 (0.50; tiering free 1.25)\n",
+        "- No evidence yet.\n  - A > e: w 1:8 (0.50; tiering free 1.25)\n",
         "| a over b | ~10.0 % better | -50.0 % better | -5.00 | 1 of 2 |",
         "| a | 40.0 | 70.0 | +30.0 |",
         "within 2.0 %",

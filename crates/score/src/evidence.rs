@@ -1,12 +1,21 @@
 //! Defines why an ordering is not kept: paragraphs with a command that shows it, found by the ordering's id.
 
+use std::collections::BTreeMap;
+
 use serde::Deserialize;
+
+use crate::figures::Effect;
+use crate::scoreboard::Proof;
 
 const FILE: &str = include_str!("../figures/evidence.toml");
 
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct File {
+    #[serde(default)]
+    probe: Vec<Effect>,
+    #[serde(default)]
+    reason: BTreeMap<String, String>,
     #[serde(default)]
     evidence: Vec<Evidence>,
 }
@@ -23,22 +32,44 @@ pub(crate) struct Evidence {
     pub(crate) command: String,
 }
 
-/// Every paragraph.
+/// What is known of why orderings are not kept.
+#[derive(Debug)]
+pub(crate) struct Paragraphs {
+    /// What is switched for each speed that is not in order.
+    pub(crate) probes: Vec<Effect>,
+    /// What it says if that brings the order back, or does not.
+    reasons: BTreeMap<String, String>,
+    evidence: Vec<Evidence>,
+}
+
+/// Everything in the file.
 ///
 /// # Panics
 /// If the file is malformed: a mistake in the source, found by the first test that reads it.
-pub(crate) fn all() -> Vec<Evidence> {
+pub(crate) fn all() -> Paragraphs {
     let file: File = toml::from_str(FILE).unwrap_or_else(|error| panic!("figures/evidence.toml: {error}"));
-    file.evidence
+    Paragraphs { probes: file.probe, reasons: file.reason, evidence: file.evidence }
+}
+
+impl Paragraphs {
+    /// The paragraph for an ordering, or for what the probes say of it.
+    pub(crate) fn proof(&self, id: &str, reason: Option<&str>) -> Option<Proof> {
+        if let Some(Evidence { text, command, .. }) = find(&self.evidence, id) {
+            return Some(Proof { text: text.clone(), command: command.clone() });
+        }
+        let comparison = id.split('/').next().unwrap_or(id);
+        let text = self.reasons.get(reason?)?.clone();
+        Some(Proof { text, command: format!("isotherm score --only {comparison}") })
+    }
 }
 
 /// The first paragraph for an ordering.
-pub(crate) fn find<'a>(paragraphs: &'a [Evidence], id: &str) -> Option<&'a Evidence> {
+fn find<'a>(paragraphs: &'a [Evidence], id: &str) -> Option<&'a Evidence> {
     paragraphs.iter().find(|evidence| evidence.of.iter().any(|pattern| matches(pattern, id)))
 }
 
 /// Whether `*` in the pattern can stand for something such that it is the text.
-pub(crate) fn matches(pattern: &str, text: &str) -> bool {
+fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,
         Some((before, after)) => text.strip_prefix(before).is_some_and(|rest| {
@@ -63,8 +94,19 @@ mod tests {
     }
 
     #[test]
+    fn every_reason_that_probes_can_give_has_its_paragraph() {
+        let paragraphs = all();
+        for reason in crate::probe::REASONS {
+            let proof = paragraphs.proof("a.t2/x>y/cdn/1:8", Some(reason)).expect("a paragraph");
+            assert!(proof.text.len() > 40 && proof.command == "isotherm score --only a.t2", "{proof:?}");
+        }
+        assert_eq!(paragraphs.reasons.len(), crate::probe::REASONS.len());
+        assert!(!paragraphs.probes.is_empty());
+    }
+
+    #[test]
     fn every_paragraph_says_something_and_names_a_command() {
-        for evidence in all() {
+        for evidence in all().evidence {
             assert!(!evidence.of.is_empty() && evidence.text.len() > 40, "{evidence:?}");
             assert!(evidence.command.starts_with("isotherm "), "{evidence:?}");
         }

@@ -204,14 +204,19 @@ pub struct Effect {
     /// What is switched.
     pub title: String,
     /// What it stands for.
+    #[serde(default)]
     pub what: String,
-    /// The paper's workload.
+    /// The paper's workload; none for what is tried on any.
+    #[serde(default)]
     pub workload: String,
     /// The paper's size.
+    #[serde(default)]
     pub size: String,
     /// The paper's systems.
+    #[serde(default)]
     pub systems: Vec<String>,
     /// What is measured.
+    #[serde(default)]
     pub metric: Metric,
     /// Numbers of the machine, as `--set machine.` takes them.
     #[serde(default)]

@@ -4,9 +4,10 @@
 //! the paper prints more than 1 % apart. Ours is *kept* if the same one is better by more than the margin, *not kept* if the
 //! other is, and a *tie* in between. A claim with exceptions exempts as many experiments as the paper does, the worst first.
 
-use crate::evidence::{self, Evidence};
+use crate::evidence::Paragraphs;
 use crate::figures::{Comparison, Ordering, Value};
-use crate::scoreboard::{Judged, Proof, Verdict};
+use crate::probe::{Probed, probe};
+use crate::scoreboard::{Judged, Verdict};
 use crate::values::Values;
 
 /// The smallest margin: what differs by less is no order, in the paper's cells neither.
@@ -29,27 +30,22 @@ pub(crate) fn orderings(
     values: &Values<'_>,
     comparison: &Comparison,
     margin: f64,
-    paragraphs: &[Evidence],
+    paragraphs: &Paragraphs,
 ) -> Vec<Judged> {
+    let judge = |pair: &Pair| judge(values, comparison, pair, margin, paragraphs);
     let mut known: Vec<Pair> = Vec::new();
     let mut judged = Vec::new();
     for ordering in &comparison.orderings {
         let pairs: Vec<Pair> = claimed(ordering, comparison, values.mode.quick);
         let pairs: Vec<Pair> = pairs.into_iter().filter(|pair| !covered(&known, pair)).collect();
-        let mut group: Vec<Judged> =
-            pairs.iter().map(|pair| judge(values, comparison, pair, margin)).collect();
+        let mut group: Vec<Judged> = pairs.iter().map(judge).collect();
         exempt(&mut group, ordering.exceptions);
         known.extend(pairs);
         judged.extend(group);
     }
     let printed = printed(comparison, values.mode.quick);
     let printed = printed.iter().filter(|pair| !covered(&known, pair));
-    judged.extend(printed.map(|pair| judge(values, comparison, pair, margin)));
-    for one in judged.iter_mut().filter(|one| matches!(one.verdict, Verdict::NotKept)) {
-        let found = evidence::find(paragraphs, &one.id);
-        one.evidence =
-            found.map(|evidence| Proof { text: evidence.text.clone(), command: evidence.command.clone() });
-    }
+    judged.extend(printed.map(judge));
     judged
 }
 
@@ -116,27 +112,41 @@ fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
     pairs
 }
 
-fn judge(values: &Values<'_>, comparison: &Comparison, pair: &Pair, margin: f64) -> Judged {
-    let advantage = match &pair.workload {
+fn judge(
+    values: &Values<'_>,
+    comparison: &Comparison,
+    pair: &Pair,
+    margin: f64,
+    paragraphs: &Paragraphs,
+) -> Judged {
+    let advantage = |values: &Values<'_>| match &pair.workload {
         Some(workload) => advantage(values, pair, workload),
         None => mean_advantage(values, pair, &comparison.workloads),
     };
+    let decide = |by: f64| verdict(by, margin, pair.or_equal);
     let workload = pair.workload.as_deref().unwrap_or("mean");
     let size = if pair.size == pair.than_size {
         pair.size.clone()
     } else {
         format!("{} against {}", pair.size, pair.than_size)
     };
+    let id = format!("{}/{}>{}/{workload}/{size}", comparison.id, pair.better, pair.than);
+    let by = advantage(values);
+    let verdict = by.as_ref().map_or(Verdict::NotYet, |&by| decide(by));
+    let failed = verdict == Verdict::NotKept;
+    let probed =
+        if failed { probe(values, &paragraphs.probes, advantage, decide) } else { Probed::default() };
     Judged {
-        id: format!("{}/{}>{}/{workload}/{size}", comparison.id, pair.better, pair.than),
         better: pair.better.clone(),
         than: pair.than.clone(),
         workload: workload.into(),
         size,
-        verdict: advantage.as_ref().map_or(Verdict::NotYet, |&by| verdict(by, margin, pair.or_equal)),
-        evidence: None,
-        missing: advantage.as_ref().err().cloned(),
-        advantage: advantage.ok(),
+        verdict,
+        evidence: if failed { paragraphs.proof(&id, probed.reason) } else { None },
+        tried: probed.tried,
+        missing: by.as_ref().err().cloned(),
+        advantage: by.ok(),
+        id,
     }
 }
 
@@ -221,6 +231,7 @@ mod tests {
             size: "1:8".into(),
             advantage: Some(advantage),
             verdict: verdict(advantage, 0.01, false),
+            tried: Vec::new(),
             evidence: None,
             missing: None,
         }

@@ -21,6 +21,7 @@ mod metadata;
 mod metric;
 mod outcome;
 mod plan;
+mod probe;
 mod run;
 mod scoreboard;
 mod table;
@@ -29,10 +30,10 @@ mod values;
 pub use catalogue::{PLANNED_POLICIES, PLANNED_WORKLOADS};
 pub use figures::{Comparison, Effect, Paper, UnknownName, papers};
 pub use metric::Metric;
-pub use plan::{Mode, Plan, Request};
+pub use plan::{Mode, Plan, Request, compare};
 pub use run::{Progress, Results};
 pub use scoreboard::{
     Cell, EffectRow, EffectScore, Gain, Judged, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored, System,
-    Tally, Verdict,
+    Tally, Tried, Verdict,
 };
 pub use table::score;

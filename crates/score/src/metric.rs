@@ -6,10 +6,11 @@ use crate::adaptation::adaptation_minutes;
 use crate::outcome::Outcome;
 
 /// What is measured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
+#[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
     /// Speed in percent of that with all memory fast.
+    #[default]
     Performance,
     /// Time beyond that with all memory fast, in percent of it.
     Slowdown,

@@ -36,7 +36,7 @@ type Ran = Result<Outcome, String>;
 #[derive(Debug, Default)]
 pub struct Results {
     outcomes: BTreeMap<RunKey, Ran>,
-    /// Every run that was asked for.
+    /// Every run that was asked for and is not there.
     asked: RefCell<BTreeSet<RunKey>>,
     /// What was computed without a run, by what it was computed from.
     pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
@@ -55,13 +55,23 @@ impl Results {
 
     /// A run's numbers.
     pub(crate) fn outcome(&self, key: &RunKey) -> Result<&Outcome, String> {
-        if self.dry {
-            self.asked.borrow_mut().insert(key.clone());
-        }
         match self.outcomes.get(key) {
             Some(outcome) => outcome.as_ref().map_err(Clone::clone),
-            None => Err("not run".into()),
+            None => {
+                self.asked.borrow_mut().insert(key.clone());
+                Err("not run".into())
+            }
         }
+    }
+
+    /// The runs that were asked for in vain since the last call.
+    pub(crate) fn rest(&mut self) -> Plan {
+        Plan { runs: std::mem::take(self.asked.get_mut()) }
+    }
+
+    /// Adds what came of further runs.
+    pub(crate) fn extend(&mut self, further: Self) {
+        self.outcomes.extend(further.outcomes);
     }
 }
 

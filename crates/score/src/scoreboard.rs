@@ -211,10 +211,21 @@ pub struct Judged {
     pub advantage: Option<f64>,
     /// What became of it.
     pub verdict: Verdict,
+    /// What was tried on one that is not kept.
+    pub tried: Vec<Tried>,
     /// Why it is not kept.
     pub evidence: Option<Proof>,
     /// Why it is not judged.
     pub missing: Option<String>,
+}
+
+/// The same ordering measured otherwise: in hits, or with something switched off.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Tried {
+    /// What is measured or switched.
+    pub what: String,
+    /// How much better the better one is then.
+    pub advantage: Option<f64>,
 }
 
 /// Evidence for why an ordering is not kept.

@@ -1,7 +1,7 @@
 //! Defines how results become the scoreboard.
 
 use crate::effect::effect;
-use crate::evidence::{self, Evidence};
+use crate::evidence::{self, Paragraphs};
 use crate::figures::{Comparison, Paper, Settings, Stat, Value};
 use crate::judge::{SMALLEST_MARGIN, noise, orderings};
 use crate::metric::Metric;
@@ -25,7 +25,7 @@ pub fn score(request: &Request, results: &Results, version: &str) -> Scoreboard 
     }
 }
 
-fn score_paper(request: &Request, paper: &Paper, results: &Results, paragraphs: &[Evidence]) -> PaperScore {
+fn score_paper(request: &Request, paper: &Paper, results: &Results, paragraphs: &Paragraphs) -> PaperScore {
     let noise = if request.noise { noise_by_metric(request, paper, results) } else { Vec::new() };
     let margin = |metric| {
         let measured = noise.iter().find(|(of, _)| *of == metric).map_or(0.0, |(_, spread)| *spread);
@@ -68,7 +68,7 @@ fn noise_by_metric(request: &Request, paper: &Paper, results: &Results) -> Vec<(
     metrics.into_iter().filter(told).filter_map(measure).collect()
 }
 
-fn scored(values: &Values<'_>, comparison: &Comparison, margin: f64, paragraphs: &[Evidence]) -> Scored {
+fn scored(values: &Values<'_>, comparison: &Comparison, margin: f64, paragraphs: &Paragraphs) -> Scored {
     let runnable = comparison.not_yet.is_none();
     let rows = if runnable { rows(values, comparison) } else { Vec::new() };
     let gains = if runnable { gains(values, comparison) } else { Vec::new() };

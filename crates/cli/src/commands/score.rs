@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::time::Instant;
 
-use isotherm_score::{Mode, Plan, Progress, Request, Scoreboard, score};
+use isotherm_score::{Mode, Plan, Progress, Request, Scoreboard, compare};
 
 use crate::args::ScoreArgs;
 use crate::commands::{listing, print};
@@ -28,14 +28,15 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let plan = Plan::new(&request);
     let start = Instant::now();
     if !args.quiet {
-        eprintln!("{} runs over {} streams", plan.runs(), plan.streams());
+        let (runs, streams) = (plan.runs(), plan.streams());
+        eprintln!("{runs} runs over {streams} streams, then those that probe orderings that are not kept");
     }
-    let results = plan.run(&mut |progress| {
+    let mut progress = |progress: Progress<'_>| {
         if !args.quiet {
             eprintln!("{}", line(progress, start.elapsed().as_secs_f64()));
         }
-    });
-    let board = score(&request, &results, env!("CARGO_PKG_VERSION"));
+    };
+    let board = compare(&request, env!("CARGO_PKG_VERSION"), &mut progress);
     write(args, folder, &board)?;
     if args.json {
         return print(&format!("{}\n", isotherm_report::score_json(&board)));

@@ -103,10 +103,11 @@ fn class(tally: Tally) -> &'static str {
 fn failures(comparison: &Scored) -> String {
     let line = |failed: &words::Failed| {
         let evidence = failed.evidence.as_ref().map_or_else(
-            || "no evidence yet.".to_owned(),
+            || "No evidence yet.".to_owned(),
             |Proof { text, command }| format!("{} <code>{}</code>", prose(text.trim()), escape(command)),
         );
-        format!("<li>{}: {evidence}</li>", prose(&failed.line()))
+        let pairs: String = failed.lines().map(|pair| format!("<li>{}</li>", prose(&pair))).collect();
+        format!("<li>{evidence}<ul>{pairs}</ul></li>")
     };
     let lines: String = words::failed(comparison).iter().map(line).collect();
     if lines.is_empty() { String::new() } else { format!("<p>Not kept:</p><ul class=\"notes\">{lines}</ul>") }

@@ -63,10 +63,11 @@ fn failures(comparison: &Scored) -> String {
     }
     let line = |failed: &words::Failed| {
         let evidence = failed.evidence.as_ref().map_or_else(
-            || "no evidence yet.".to_owned(),
+            || "No evidence yet.".to_owned(),
             |Proof { text, command }| format!("{} `{command}`", text.trim()),
         );
-        format!("- {}: {evidence}\n", failed.line())
+        let pairs: String = failed.lines().map(|pair| format!("  - {pair}\n")).collect();
+        format!("- {evidence}\n{pairs}")
     };
     format!("\nNot kept:\n\n{}", failed.iter().map(line).collect::<String>())
 }

@@ -174,22 +174,30 @@ pub(super) fn systems(systems: &[System]) -> String {
     format!("{}.", said.collect::<Vec<_>>().join("; "))
 }
 
-/// Orderings of one pair of systems that are not kept, for one reason.
+/// Orderings that are not kept for one reason.
 pub(super) struct Failed {
-    pair: String,
-    cases: Vec<String>,
     /// Why.
     pub(super) evidence: Option<Proof>,
+    /// Pairs of systems, and the cases of each.
+    pairs: Vec<(String, Vec<String>)>,
 }
 
 impl Failed {
-    /// `FreqTier > TPP: cdn 1:32 (0.95) and cdn 1:8 (0.90)`.
-    pub(super) fn line(&self) -> String {
-        format!("{}: {}", self.pair, list(&self.cases))
+    /// `FreqTier > TPP: cdn 1:32 (0.95) and cdn 1:8 (0.90)`, a line a pair.
+    pub(super) fn lines(&self) -> impl Iterator<Item = String> {
+        self.pairs.iter().map(|(pair, cases)| format!("{pair}: {}", list(cases)))
     }
 }
 
-/// The orderings that are not kept.
+/// How much better ours is, and what was tried: `(0.80; hits 2.02, tiering free 1.12)`.
+fn measured(judged: &Judged) -> String {
+    let tried = judged.tried.iter().filter_map(|one| Some((one, one.advantage?)));
+    let tried: Vec<String> = tried.map(|(one, by)| format!("{} {by:.2}", one.what)).collect();
+    let tried = if tried.is_empty() { String::new() } else { format!("; {}", tried.join(", ")) };
+    judged.advantage.map_or(String::new(), |by| format!(" ({by:.2}{tried})"))
+}
+
+/// The orderings that are not kept, by reason.
 pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
     let title = |id: &String| {
         let known = comparison.systems.iter().find(|system| system.id == *id);
@@ -198,11 +206,16 @@ pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
     let mut found: Vec<Failed> = Vec::new();
     for judged in comparison.orderings.iter().filter(|judged| judged.verdict == Verdict::NotKept) {
         let pair = format!("{} > {}", title(&judged.better), title(&judged.than));
-        let by = judged.advantage.map_or(String::new(), |by| format!(" ({by:.2})"));
-        let case = format!("{} {}{by}", judged.workload, judged.size);
-        match found.iter_mut().find(|known| known.pair == pair && known.evidence == judged.evidence) {
-            Some(known) => known.cases.push(case),
-            None => found.push(Failed { pair, cases: vec![case], evidence: judged.evidence.clone() }),
+        let case = format!("{} {}{}", judged.workload, judged.size, measured(judged));
+        let place = found.iter().position(|known| known.evidence == judged.evidence);
+        let place = place.unwrap_or_else(|| {
+            found.push(Failed { evidence: judged.evidence.clone(), pairs: Vec::new() });
+            found.len() - 1
+        });
+        let pairs = &mut found[place].pairs;
+        match pairs.iter_mut().find(|(known, _)| *known == pair) {
+            Some((_, cases)) => cases.push(case),
+            None => pairs.push((pair, vec![case])),
         }
     }
     found

@@ -1,0 +1,52 @@
+//! Defines what is tried on an ordering of speeds that is not kept: whether the better system serves more loads from the fast
+//! tier, and whether the order comes back when tiering costs nothing.
+
+use crate::figures::Effect;
+use crate::metric::Metric;
+use crate::scoreboard::{Tried, Verdict};
+use crate::values::Values;
+
+/// The order comes back: what tiering costs on the model decides.
+const COSTS: &str = "costs";
+/// It does not, and the better system hits more.
+const MORE_HITS: &str = "more-hits";
+/// It does not, and the better system hits no more.
+const FEWER_HITS: &str = "fewer-hits";
+/// Every reason.
+#[cfg(test)]
+pub(crate) const REASONS: [&str; 3] = [COSTS, MORE_HITS, FEWER_HITS];
+
+/// What was tried, and what it says.
+#[derive(Debug, Default)]
+pub(crate) struct Probed {
+    pub(crate) tried: Vec<Tried>,
+    pub(crate) reason: Option<&'static str>,
+}
+
+/// Tries every probe on an ordering; `advantage` computes how much better the better system is, `verdict` judges it.
+///
+/// Hits are in the runs already; the probes are further runs, which are asked for by asking for their values.
+pub(crate) fn probe(
+    values: &Values<'_>,
+    probes: &[Effect],
+    advantage: impl Fn(&Values<'_>) -> Result<f64, String>,
+    verdict: impl Fn(f64) -> Verdict,
+) -> Probed {
+    if !matches!(values.metric, Metric::Performance | Metric::Slowdown) {
+        return Probed::default();
+    }
+    let hits = advantage(&Values { metric: Metric::HitRatio, ..*values }).ok();
+    let mut tried = vec![Tried { what: "hits".into(), advantage: hits }];
+    let mut back = None;
+    for one in probes {
+        let by = advantage(&Values { switched: Some(one), ..*values }).ok();
+        back = back.or(by).map(|first| by.map_or(first, |by| first.max(by)));
+        tried.push(Tried { what: one.title.clone(), advantage: by });
+    }
+    let reason = back.map(|by| match (verdict(by), hits) {
+        (Verdict::Kept, _) => COSTS,
+        (_, Some(hits)) if hits > 1.0 => MORE_HITS,
+        _ => FEWER_HITS,
+    });
+    Probed { tried, reason }
+}
