@@ -11,12 +11,10 @@ use isotherm_core::{
 };
 
 use crate::machine::Machine;
+use crate::page_tables::PAGES_PER_TABLE;
 use crate::placement::PageTable;
 use crate::tiers::transfer_time;
 use crate::{Costs, FailedMoves, Profile};
-
-/// Entries of a page table, which share a lock.
-const PAGES_PER_TABLE: u64 = 512;
 
 /// What the migrator did.
 #[derive(Debug, Clone, Copy, Default)]

@@ -11,6 +11,7 @@ mod fast_size;
 mod faults;
 mod host;
 mod machine;
+mod page_tables;
 mod placement;
 mod profile;
 mod replay;

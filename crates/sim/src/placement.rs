@@ -1,5 +1,6 @@
 //! Defines where pages are: the simulated page table, its allocation and the kernel's reclaim.
 
+use crate::page_tables::EntriesRead;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
 /// Marks a page that has not been touched yet.
@@ -215,17 +216,19 @@ impl PageTable {
     ) -> (Option<PageId>, u64) {
         let start = cursor.index().min(self.state.len());
         let end = found.len() + limit;
+        let mut read = EntriesRead::default();
         for (offset, state) in self.state[start..].iter_mut().enumerate() {
             if found.len() == end {
-                return (Some(PageId((start + offset) as u32)), offset as u64);
+                return (Some(PageId((start + offset) as u32)), read.total());
             }
             let tier = *state & TIER_MASK;
+            read.visit(start + offset, tier != UNMAPPED);
             if tier != UNMAPPED {
                 found.push((PageId((start + offset) as u32), TierId(tier), *state & ACCESSED != 0));
                 *state &= !ACCESSED;
             }
         }
-        (None, (self.state.len() - start) as u64)
+        (None, read.total())
     }
 
     /// Appends mapped pages from `cursor` on, at most `limit`, and says where to go on and how many entries it read.
@@ -237,16 +240,18 @@ impl PageTable {
     ) -> (Option<PageId>, u64) {
         let start = cursor.index();
         let end = found.len() + limit;
+        let mut read = EntriesRead::default();
         for (offset, &state) in self.state[start.min(self.state.len())..].iter().enumerate() {
             if found.len() == end {
-                return (Some(PageId((start + offset) as u32)), offset as u64);
+                return (Some(PageId((start + offset) as u32)), read.total());
             }
             let tier = state & TIER_MASK;
+            read.visit(start + offset, tier != UNMAPPED);
             if tier != UNMAPPED {
                 found.push((PageId((start + offset) as u32), TierId(tier)));
             }
         }
-        (None, self.state.len().saturating_sub(start) as u64)
+        (None, read.total())
     }
 
     /// Places a page without cost or limit; for the oracle, which knows what fits.
