@@ -1,0 +1,68 @@
+//! Defines what can go wrong between Isotherm and the kernel.
+
+use std::io;
+use std::path::PathBuf;
+
+/// A request to the kernel that failed, in one line: what, where and what would mend it.
+#[derive(Debug, thiserror::Error)]
+pub enum LinuxError {
+    /// A file of `/proc`, `/sys` or `/dev` could not be read or written.
+    #[error("{}: {error}", path.display())]
+    File {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+    /// A file does not hold what the kernel's documentation says.
+    #[error("{}: expected {expected}, found '{found}'", path.display())]
+    Format {
+        /// The file.
+        path: PathBuf,
+        /// What was expected.
+        expected: &'static str,
+        /// What stood there, shortened.
+        found: String,
+    },
+    /// A system call failed.
+    #[error("{call}: {error}")]
+    Call {
+        /// The call, as in its manual page.
+        call: &'static str,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+    /// The user may not do this.
+    #[error("{what} needs {needs}: {remedy}")]
+    Permission {
+        /// What was tried.
+        what: &'static str,
+        /// The capability or setting, such as `CAP_PERFMON`.
+        needs: &'static str,
+        /// The exact command that grants it.
+        remedy: String,
+    },
+    /// The kernel or the processor cannot do this.
+    #[error("{what} is not supported here: {remedy}")]
+    Unsupported {
+        /// What was tried.
+        what: &'static str,
+        /// What would be needed.
+        remedy: String,
+    },
+    /// The process ended, which is nothing unusual.
+    #[error("process {0} has ended")]
+    Ended(u32),
+}
+
+impl LinuxError {
+    /// A failed call, from `errno` as it stands.
+    pub fn last(call: &'static str) -> Self {
+        Self::Call { call, error: io::Error::last_os_error() }
+    }
+
+    /// A failed access to a file.
+    pub fn file(path: impl Into<PathBuf>, error: io::Error) -> Self {
+        Self::File { path: path.into(), error }
+    }
+}

@@ -1,0 +1,12 @@
+//! The operating system boundary: what Isotherm asks of Linux, and the only crate beside the allocator, the recorder's
+//! plugin and the preloaded library that may be `unsafe`.
+//!
+//! A live run joins four things: the [`topology`] says which nodes are which tier, access sources ([`source`]) say
+//! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
+//! its children.
+
+mod error;
+pub mod process;
+pub mod source;
+
+pub use error::LinuxError;
