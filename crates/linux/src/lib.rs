@@ -5,7 +5,9 @@
 //! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
 //! its children.
 
+pub mod clock;
 mod error;
+pub mod host;
 pub mod process;
 pub mod source;
 
