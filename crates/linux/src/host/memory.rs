@@ -298,6 +298,11 @@ impl Memory {
         statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
     }
 
+    /// The most that was mapped at a scan.
+    pub(crate) fn most_mapped(&self) -> Pages {
+        self.most
+    }
+
     /// Whether nothing really moves.
     pub(crate) fn shadow(&self) -> bool {
         self.shadow

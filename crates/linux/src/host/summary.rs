@@ -1,6 +1,6 @@
 //! Defines what is reported of a live run.
 
-use isotherm_core::{Bytes, Counters, Gauge, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
+use isotherm_core::{Bytes, Counters, Gauge, MoveStatus, Nanos, PageId, PageSize, TierId};
 use serde::Serialize;
 
 use super::heat::{Heat, HotSet};
@@ -145,7 +145,6 @@ pub(crate) struct Recorder {
     pub(crate) processes: u64,
     pub(crate) foreign: u64,
     pub(crate) traffic: Traffic,
-    most_mapped: Pages,
     metadata: Bytes,
     samples: u64,
     heat: Heat,
@@ -161,7 +160,6 @@ impl Recorder {
             processes: 0,
             foreign: 0,
             traffic: Traffic::default(),
-            most_mapped: Pages(0),
             metadata: Bytes(0),
             samples: 0,
             heat: Heat::default(),
@@ -221,7 +219,6 @@ impl Recorder {
         fill: impl FnOnce(&mut Vec<Gauge>),
     ) {
         self.metadata = self.metadata.max(metadata);
-        self.most_mapped = self.most_mapped.max(memory.residency.mapped());
         let now = self.now();
         let due = self.timeline.last().map_or(Nanos(0), |last| last.time_ns + self.distance);
         if now < due {
@@ -277,7 +274,7 @@ impl Recorder {
             processes: self.processes,
             shadow: memory.shadow(),
             page_size: memory.page_size(),
-            footprint_bytes: memory.bytes_of(self.most_mapped.max(memory.residency.mapped())),
+            footprint_bytes: memory.bytes_of(memory.most_mapped()),
             tiers: memory.tiers().zip(&hits).map(tier).collect(),
             hit_ratio: ratio(&hits),
             steady_hit_ratio: ratio(&late),
