@@ -6,6 +6,7 @@
 //! its children.
 
 pub mod clock;
+pub mod engine;
 mod error;
 pub mod host;
 pub mod process;

@@ -304,8 +304,9 @@ fn hybridtier_finds_the_hot_pages_of_shadow_tiers() {
         rounds += 1;
         let mut world = feeder.lock().expect("lock");
         // Pages 7000 to 7999 take nine of ten accesses.
-        let page =
-            |n: u64| if n % 10 == 0 { n / 10 * 7 % 10_000 } else { 7000 + (n / 10 * 9 + n % 10) % 1000 };
+        let page = |n: u64| {
+            if n.is_multiple_of(10) { n / 10 * 7 % 10_000 } else { 7000 + (n / 10 * 9 + n % 10) % 1000 }
+        };
         world.accesses.extend((0..20_000).map(|n| access(page(n + rounds * 20_000), Cause::Sampled)));
         world.ended = rounds == 60;
     })
