@@ -6,7 +6,9 @@ use isotherm_core::{
 };
 use isotherm_policies::{BuildError, Entry, Kind, Setup};
 
-use crate::host::{LiveHost, Pause};
+use serde::Serialize;
+
+use crate::host::{LiveHost, Pause, Summary};
 
 /// The rate at which policies that do not name one sample each thread, per second.
 const USUAL_RATE: f64 = 100_000.0;
@@ -40,6 +42,40 @@ pub struct Tiering {
     pub fastest: Option<u64>,
 }
 
+/// A live run and what came of it: what `--json` prints.
+#[derive(Debug, Clone, Serialize)]
+pub struct LiveResult {
+    /// Isotherm's version.
+    pub version: String,
+    /// The program and its arguments, or the process that was attached to.
+    pub program: Vec<String>,
+    /// The policy's name.
+    pub policy: String,
+    /// Its parameters as they were in force, scaled.
+    pub parameters: Parameters,
+    /// Of whatever was drawn.
+    pub seed: u64,
+    /// By what counts of samples and sizes were divided.
+    pub scale: f64,
+    /// By what durations were divided.
+    pub time_scale: f64,
+    /// How often the policy was built anew because the memory in use had outgrown it.
+    pub resized: u32,
+    /// Steps of the engine.
+    pub steps: u64,
+    /// Samples that reached the policy.
+    pub samples: u64,
+    /// Hint faults that reached the policy.
+    pub hint_faults: u64,
+    /// Samples lost on the way to it.
+    pub samples_lost: u64,
+    /// The program's exit status, 128 + signal where a signal ended it; none where it was attached to.
+    pub exit_status: Option<i32>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
 /// What passed through the engine, of all policies that were built.
 #[derive(Debug, Clone, Copy)]
 pub struct Ran {
@@ -52,6 +88,34 @@ pub struct Ran {
 }
 
 impl Tiering {
+    /// The run's result.
+    pub fn result(
+        &self,
+        program: Vec<String>,
+        ran: &Ran,
+        summary: Summary,
+        exit_status: Option<i32>,
+    ) -> LiveResult {
+        let mut parameters = self.parameters.clone();
+        parameters.scale(ran.scale);
+        LiveResult {
+            version: env!("CARGO_PKG_VERSION").into(),
+            program,
+            policy: self.entry.name.into(),
+            parameters,
+            seed: self.seed,
+            scale: ran.scale.footprint,
+            time_scale: ran.scale.time,
+            resized: ran.resized,
+            steps: ran.statistics.steps,
+            samples: ran.statistics.samples,
+            hint_faults: ran.statistics.faults,
+            samples_lost: ran.statistics.lost,
+            exit_status,
+            summary,
+        }
+    }
+
     /// What the policy needs of a host.
     ///
     /// # Errors

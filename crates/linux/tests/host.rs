@@ -9,7 +9,7 @@ use isotherm_core::{
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::host::{
-    AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes,
+    AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Tier,
 };
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, Cause, SourceStatistics};
@@ -109,7 +109,7 @@ impl Processes for Tree {
 fn options(fast: FastLimit, shadow: bool) -> Options {
     Options {
         page_size: PageSize::Base,
-        tiers: vec![Bytes(1 << 30), Bytes(1 << 30)],
+        tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
         fast,
         shadow,
         scan_interval: Nanos(0),
@@ -171,6 +171,8 @@ fn samples_arrive_with_their_pages_virtual_tiers_and_hits_are_summed() {
     let (batch, _) = step(&mut host);
     assert_eq!(batch.samples.len(), 1, "the rest comes with the next batch");
     assert_eq!(batch.counters.load_hits(), (2, 4));
+    let summary = host.summary();
+    assert_eq!((summary.hit_ratio, summary.slowdown_at_most), (Some(0.5), Some(2.0)));
 }
 
 #[test]
