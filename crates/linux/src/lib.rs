@@ -6,6 +6,7 @@
 //! its children.
 
 mod error;
+pub mod memory;
 pub mod process;
 pub mod source;
 
