@@ -9,6 +9,7 @@ pub mod clock;
 pub mod engine;
 mod error;
 pub mod host;
+pub mod memory;
 pub mod process;
 pub mod source;
 

@@ -1,0 +1,351 @@
+//! Defines one batch of the mover: the addresses behind its moves, and what the kernel's answers mean for them.
+
+use std::io;
+use std::ops::Range;
+
+use isotherm_core::{Bytes, MoveStatus};
+
+use super::{PageMove, Shape};
+use crate::LinuxError;
+use crate::memory::nodes::{MovePages, Residence, query, query_failed};
+use crate::memory::{BASE, HUGE};
+use crate::process::Pid;
+
+/// A status that the kernel did not write.
+const UNSET: i32 = i32::MIN;
+
+/// What a call or a round of calls came to.
+#[derive(Debug)]
+pub(super) enum Answer {
+    /// Every page was tried; those that stay open are busy.
+    Tried,
+    /// The node has no room.
+    NoRoom,
+    /// The whole call was refused.
+    Denied(Denial),
+}
+
+/// Why a move may not be.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Denial {
+    /// The process is another user's.
+    Process,
+    /// Other processes map the page too.
+    Shared,
+    /// The node is not among those of the process's cpuset.
+    Cpuset,
+    /// The capability to move shared pages is missing.
+    Nice,
+}
+
+impl Denial {
+    pub(super) fn error(self) -> LinuxError {
+        let (what, needs, remedy) = match self {
+            Self::Process => return query_failed(Pid(0), io::Error::from_raw_os_error(libc::EPERM)),
+            Self::Shared => (
+                "moving pages that several processes map",
+                "CAP_SYS_NICE and the option to move shared pages",
+                "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"",
+            ),
+            Self::Nice => (
+                "moving pages that several processes map",
+                "CAP_SYS_NICE",
+                "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"",
+            ),
+            Self::Cpuset => (
+                "moving pages to a node outside of the program's cpuset",
+                "that node in cpuset.mems",
+                "write the nodes of all tiers to cpuset.mems of the program's cgroup (see /proc/PID/cgroup)",
+            ),
+        };
+        LinuxError::Permission { what, needs, remedy: remedy.into() }
+    }
+}
+
+/// One address to hand to the kernel.
+#[derive(Debug, Clone, Copy)]
+struct Page {
+    address: u64,
+    bytes: u64,
+    /// The number of its move in the batch.
+    owner: usize,
+    status: Option<MoveStatus>,
+}
+
+impl Page {
+    fn new(address: u64, bytes: u64, owner: usize) -> Self {
+        Self { address, bytes, owner, status: None }
+    }
+
+    /// The last base page of a huge page.
+    fn tail(&self) -> u64 {
+        self.address + HUGE - BASE
+    }
+}
+
+/// A batch; reused.
+#[derive(Debug, Default)]
+pub(super) struct Batch {
+    pages: Vec<Page>,
+    /// Pages without a status, by number.
+    open: Vec<usize>,
+    addresses: Vec<u64>,
+    nodes: Vec<i32>,
+    status: Vec<i32>,
+}
+
+impl Batch {
+    /// Takes the first moves of one target that make up about `limit` addresses. Returns how many moves.
+    pub(super) fn load(&mut self, moves: &[PageMove], limit: usize) -> usize {
+        self.pages.clear();
+        let node = moves[0].node;
+        let mut owners = 0;
+        for request in moves.iter().take_while(|request| request.node == node) {
+            let pages = if request.shape == Shape::HugeRange { HUGE / BASE } else { 1 };
+            if owners > 0 && self.pages.len() + pages as usize > limit {
+                break;
+            }
+            let bytes = request.shape.bytes() / pages;
+            let page = |number: u64| Page::new(request.address + number * BASE, bytes, owners);
+            self.pages.extend((0..pages).map(page));
+            owners += 1;
+        }
+        owners
+    }
+
+    /// Forgets the moves behind the first `owners`.
+    pub(super) fn keep(&mut self, owners: usize) {
+        let end = self.pages.partition_point(|page| page.owner < owners);
+        self.pages.truncate(end);
+    }
+
+    /// Gives a status to pages that need not or cannot be moved.
+    pub(super) fn locate<K: MovePages>(
+        &mut self,
+        kernel: &mut K,
+        pid: Pid,
+        node: u32,
+    ) -> Result<Option<Denial>, LinuxError> {
+        self.addresses.clear();
+        self.addresses.extend(self.pages.iter().map(|page| page.address));
+        // A huge page is where both of its ends are, or it is none any more.
+        self.addresses.extend(self.pages.iter().filter(|page| page.bytes == HUGE).map(Page::tail));
+        if let Err(error) = query(kernel, pid, &self.addresses, &mut self.status) {
+            return match error.raw_os_error() {
+                Some(libc::EPERM | libc::EACCES) => Ok(Some(Denial::Process)),
+                _ => Err(query_failed(pid, error)),
+            };
+        }
+        let (heads, tails) = self.status.split_at(self.pages.len());
+        let mut tails = tails.iter();
+        for (page, &head) in self.pages.iter_mut().zip(heads) {
+            let tail = if page.bytes == HUGE { tails.next().copied().unwrap_or(head) } else { head };
+            let ends = [head, tail].map(Residence::from_status);
+            page.status = match ends {
+                [Residence::Node(one), Residence::Node(other)] if one == node && other == node => {
+                    Some(MoveStatus::AlreadyThere)
+                }
+                [Residence::Gone, Residence::Gone] => Some(MoveStatus::Gone),
+                _ => None,
+            };
+        }
+        Ok(None)
+    }
+
+    /// How many of the first `owners` moves cost at most `budget` together, and what they cost.
+    pub(super) fn affordable(&self, owners: usize, budget: Bytes) -> (usize, Bytes) {
+        let (mut cost, mut pages) = (0, self.pages.iter().peekable());
+        for owner in 0..owners {
+            let mut own = 0;
+            while let Some(page) = pages.next_if(|page| page.owner == owner) {
+                own += if page.status.is_none() { page.bytes } else { 0 };
+            }
+            if cost + own > budget.0 {
+                return (owner, Bytes(cost));
+            }
+            cost += own;
+        }
+        (owners, Bytes(cost))
+    }
+
+    /// Notes which pages have no status yet. Returns how many.
+    pub(super) fn collect_open(&mut self) -> usize {
+        self.open.clear();
+        self.open.extend((0..self.pages.len()).filter(|&index| self.pages[index].status.is_none()));
+        self.open.len()
+    }
+
+    /// How many pages were noted.
+    pub(super) fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// The bytes of the pages noted.
+    pub(super) fn open_bytes(&self) -> Bytes {
+        Bytes(self.open.iter().map(|&index| self.pages[index].bytes).sum())
+    }
+
+    /// Gives this status to the pages noted.
+    pub(super) fn settle_open(&mut self, status: MoveStatus) {
+        for &index in &self.open {
+            self.pages[index].status.get_or_insert(status);
+        }
+    }
+
+    /// Asks the kernel to move some of the pages noted. Also returns whether one was denied as shared.
+    pub(super) fn call<K: MovePages>(
+        &mut self,
+        kernel: &mut K,
+        pid: Pid,
+        node: u32,
+        all: bool,
+        part: Range<usize>,
+    ) -> Result<(Answer, bool), LinuxError> {
+        let open = &self.open[part.clone()];
+        self.addresses.clear();
+        self.addresses.extend(open.iter().map(|&index| self.pages[index].address));
+        self.nodes.clear();
+        self.nodes.resize(open.len(), i32::try_from(node).unwrap_or(i32::MAX));
+        self.status.clear();
+        self.status.resize(open.len(), UNSET);
+        let result = kernel.move_pages(pid, &self.addresses, Some(&self.nodes), &mut self.status, all);
+        let answer = match result {
+            Ok(_) => Answer::Tried,
+            Err(error) => meaning_of_failure(pid, node, all, error)?,
+        };
+        let (short, shared) = self.apply(node, part.clone());
+        self.find_moved(kernel, pid, node, part)?;
+        Ok((if short && matches!(answer, Answer::Tried) { Answer::NoRoom } else { answer }, shared))
+    }
+
+    /// Takes the statuses over. Returns whether a page found no room, and whether one is shared.
+    fn apply(&mut self, node: u32, part: Range<usize>) -> (bool, bool) {
+        let (mut short, mut shared) = (false, false);
+        for (&index, &status) in self.open[part].iter().zip(&self.status) {
+            let page = &mut self.pages[index].status;
+            match Residence::from_status(status) {
+                Residence::Node(found) if found == node => *page = Some(MoveStatus::Moved),
+                Residence::Gone => *page = Some(MoveStatus::Gone),
+                Residence::Unknown(libc::EACCES | libc::EPERM) => {
+                    (*page, shared) = (Some(MoveStatus::Denied), true);
+                }
+                Residence::Unknown(libc::ENOMEM) => short = true,
+                // EBUSY, and whatever else keeps a page where it is for now: tried again, then reported as busy.
+                Residence::Unknown(_) | Residence::Node(_) => {}
+            }
+        }
+        (short, shared)
+    }
+
+    /// Looks for pages that a call left without a word: it ended at one that did not move, or for want of memory.
+    fn find_moved<K: MovePages>(
+        &mut self,
+        kernel: &mut K,
+        pid: Pid,
+        node: u32,
+        part: Range<usize>,
+    ) -> Result<(), LinuxError> {
+        let words = self.open[part].iter().zip(&self.status);
+        let silent: Vec<usize> =
+            words.filter(|&(_, &status)| status == UNSET).map(|(&index, _)| index).collect();
+        if silent.is_empty() {
+            return Ok(());
+        }
+        self.addresses.clear();
+        self.addresses.extend(silent.iter().map(|&index| self.pages[index].address));
+        match query(kernel, pid, &self.addresses, &mut self.status) {
+            // The call itself says what is denied.
+            Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Ok(()),
+            result => result.map_err(|error| query_failed(pid, error))?,
+        }
+        for (&index, &status) in silent.iter().zip(&self.status) {
+            match Residence::from_status(status) {
+                Residence::Node(found) if found == node => {
+                    self.pages[index].status = Some(MoveStatus::Moved);
+                }
+                Residence::Gone => self.pages[index].status = Some(MoveStatus::Gone),
+                _ => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// Opens the base pages of huge pages of which only the first moved, since the kernel had split them. Returns
+    /// whether there are any.
+    pub(super) fn expand_split<K: MovePages>(
+        &mut self,
+        kernel: &mut K,
+        pid: Pid,
+        node: u32,
+    ) -> Result<bool, LinuxError> {
+        let tried = |page: &Page| {
+            page.bytes == HUGE && matches!(page.status, Some(MoveStatus::Moved | MoveStatus::Gone))
+        };
+        let huge: Vec<usize> = (0..self.pages.len()).filter(|&index| tried(&self.pages[index])).collect();
+        if huge.is_empty() {
+            return Ok(false);
+        }
+        self.addresses.clear();
+        self.addresses.extend(huge.iter().map(|&index| self.pages[index].tail()));
+        query(kernel, pid, &self.addresses, &mut self.status).map_err(|error| query_failed(pid, error))?;
+        let before = self.pages.len();
+        for (&index, &status) in huge.iter().zip(&self.status) {
+            if matches!(Residence::from_status(status), Residence::Node(found) if found != node) {
+                let Page { address, owner, .. } = self.pages[index];
+                self.pages[index].bytes = BASE;
+                let rest = (1..HUGE / BASE).map(|number| Page::new(address + number * BASE, BASE, owner));
+                self.pages.extend(rest);
+            }
+        }
+        Ok(self.pages.len() > before)
+    }
+
+    /// The bytes of the pages that moved.
+    pub(super) fn moved_bytes(&self) -> Bytes {
+        let moved = self.pages.iter().filter(|page| page.status == Some(MoveStatus::Moved));
+        Bytes(moved.map(|page| page.bytes).sum())
+    }
+
+    /// Appends the status of each of the first `owners` moves: of several pages, what matters most.
+    pub(super) fn statuses(&self, owners: usize, statuses: &mut Vec<MoveStatus>) {
+        let first = statuses.len();
+        statuses.resize(first + owners, MoveStatus::Gone);
+        for page in &self.pages {
+            let whole = &mut statuses[first + page.owner];
+            let part = page.status.unwrap_or(MoveStatus::Busy);
+            if weight(part) > weight(*whole) {
+                *whole = part;
+            }
+        }
+    }
+}
+
+/// Which status of a page stands for those of a whole range: what kept it from moving, then that it moved.
+fn weight(status: MoveStatus) -> u8 {
+    match status {
+        MoveStatus::Gone => 0,
+        MoveStatus::AlreadyThere => 1,
+        MoveStatus::Moved => 2,
+        MoveStatus::Busy => 3,
+        MoveStatus::NoRoom => 4,
+        MoveStatus::Denied => 5,
+    }
+}
+
+/// What it means that the whole call failed (`move_pages(2)`, and mm/migrate.c where the manual is silent).
+fn meaning_of_failure(pid: Pid, node: u32, all: bool, error: io::Error) -> Result<Answer, LinuxError> {
+    match error.raw_os_error() {
+        Some(libc::ENOMEM) => Ok(Answer::NoRoom),
+        Some(libc::EBUSY | libc::EAGAIN | libc::EINTR) => Ok(Answer::Tried),
+        Some(libc::EPERM) => Ok(Answer::Denied(if all { Denial::Nice } else { Denial::Process })),
+        Some(libc::EACCES) => Ok(Answer::Denied(Denial::Cpuset)),
+        Some(libc::ENODEV) => Err(LinuxError::Unsupported {
+            what: "moving pages to a node without memory",
+            remedy: format!(
+                "node {node} is not one of /sys/devices/system/node/has_memory; name those of the tiers"
+            ),
+        }),
+        // ESRCH and EINVAL: the process is no more, or a zombie.
+        _ => Err(query_failed(pid, error)),
+    }
+}

@@ -1,0 +1,45 @@
+//! Defines how a program ended.
+
+use std::os::unix::process::ExitStatusExt;
+use std::process::ExitStatus;
+
+/// How a program ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Exit {
+    /// It exited with this status, 0 to 255.
+    Code(u8),
+    /// This signal killed it.
+    Signal(u8),
+}
+
+impl Exit {
+    /// The exit status as a shell shows it: 128 + the signal where one killed the program.
+    pub fn status(self) -> u8 {
+        match self {
+            Self::Code(code) => code,
+            Self::Signal(signal) => 128u8.saturating_add(signal),
+        }
+    }
+
+    /// From the status that `wait(2)` returned; `None` where the process only stopped or went on.
+    pub fn from_wait(status: i32) -> Option<Self> {
+        let status = ExitStatus::from_raw(status);
+        let byte = |number: i32| u8::try_from(number).ok();
+        let code = status.code().and_then(byte).map(Self::Code);
+        code.or_else(|| status.signal().and_then(byte).map(Self::Signal))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn statuses_are_those_of_a_shell() {
+        assert_eq!(Exit::from_wait(0x0300), Some(Exit::Code(3)));
+        assert_eq!(Exit::from_wait(0x0009).map(Exit::status), Some(137));
+        // 0x80 says that a core was written.
+        assert_eq!(Exit::from_wait(0x008b).map(Exit::status), Some(139));
+        assert_eq!(Exit::from_wait(0x137f), None);
+    }
+}

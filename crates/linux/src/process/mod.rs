@@ -1,0 +1,19 @@
+//! Defines the processes that are followed: how a program is started, its tree, and one engine for each process.
+
+mod exit;
+mod proc;
+mod run_directory;
+mod stat;
+#[allow(unsafe_code)]
+mod sys;
+
+pub use exit::Exit;
+pub use proc::ProcRoot;
+pub(crate) use proc::excerpt;
+pub use run_directory::run_directory;
+pub use stat::ProcessStat;
+
+/// A process, by its number in Isotherm's own PID namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct Pid(pub u32);

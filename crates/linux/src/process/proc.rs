@@ -1,0 +1,126 @@
+//! Defines how files of `/proc` are read while their processes come and go.
+
+use std::fs::{self, File};
+use std::io::{self, Read};
+use std::path::{Path, PathBuf};
+
+use super::Pid;
+use crate::LinuxError;
+
+/// The least room for a read: the kernel fills `/proc` files by the page, and small reads can tear a list apart.
+const ROOM: usize = 16 << 10;
+
+/// Where `/proc` is mounted; another directory serves as a fixture.
+#[derive(Debug, Clone)]
+pub struct ProcRoot(PathBuf);
+
+impl Default for ProcRoot {
+    fn default() -> Self {
+        Self("/proc".into())
+    }
+}
+
+impl ProcRoot {
+    /// A tree of the same layout elsewhere.
+    pub fn at(path: impl Into<PathBuf>) -> Self {
+        Self(path.into())
+    }
+
+    /// Whether its processes are those that system calls reach.
+    pub fn is_real(&self) -> bool {
+        self.0 == Path::new("/proc")
+    }
+
+    /// The root itself.
+    pub fn path(&self) -> &Path {
+        &self.0
+    }
+
+    /// The path of a process's file.
+    pub fn file(&self, pid: Pid, name: &str) -> PathBuf {
+        self.0.join(pid.0.to_string()).join(name)
+    }
+
+    /// Opens a process's file: [`LinuxError::Ended`] where the process is no more.
+    pub fn open(&self, pid: Pid, name: &str) -> Result<File, LinuxError> {
+        let path = self.file(pid, name);
+        File::open(&path).map_err(|error| self.failure(pid, path, error))
+    }
+
+    /// Reads a process's whole file into `buffer`, which is emptied first and keeps its memory.
+    pub fn read(&self, pid: Pid, name: &str, buffer: &mut Vec<u8>) -> Result<(), LinuxError> {
+        let mut file = self.open(pid, name)?;
+        read_all(&mut file, buffer).map_err(|error| self.failure(pid, self.file(pid, name), error))
+    }
+
+    /// What a failed access to a file of this process means.
+    pub(crate) fn failure(&self, pid: Pid, path: PathBuf, error: io::Error) -> LinuxError {
+        match error.raw_os_error() {
+            Some(libc::ESRCH) => LinuxError::Ended(pid.0),
+            // The kernel may lack the file while the process lives.
+            Some(libc::ENOENT) if !self.exists(pid) => LinuxError::Ended(pid.0),
+            Some(libc::EACCES | libc::EPERM) => LinuxError::Permission {
+                what: "reading the memory map of another user's process",
+                needs: "CAP_SYS_PTRACE",
+                remedy: "run as the program's user or as root, or setcap cap_sys_ptrace+ep \"$(command -v isotherm)\""
+                    .into(),
+            },
+            _ => LinuxError::file(path, error),
+        }
+    }
+
+    fn exists(&self, pid: Pid) -> bool {
+        fs::metadata(self.0.join(pid.0.to_string())).is_ok()
+    }
+}
+
+/// Reads to the end in large pieces.
+pub(crate) fn read_all(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<()> {
+    buffer.clear();
+    let mut length = 0;
+    loop {
+        if buffer.len() < length + ROOM {
+            buffer.resize((length + ROOM).max(2 * length), 0);
+        }
+        match file.read(&mut buffer[length..]) {
+            Ok(0) => break,
+            Ok(read) => length += read,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    buffer.truncate(length);
+    Ok(())
+}
+
+/// A piece of a malformed file, short enough for one line.
+pub(crate) fn excerpt(bytes: &[u8]) -> String {
+    let shown = &bytes[..bytes.len().min(60)];
+    String::from_utf8_lossy(shown).escape_debug().to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_missing_process_has_ended_and_a_missing_file_is_named() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        let root = ProcRoot::at(directory.path());
+        assert!(matches!(root.open(Pid(7), "maps"), Err(LinuxError::Ended(7))));
+        fs::create_dir(directory.path().join("7")).expect("a directory");
+        let error = root.open(Pid(7), "maps").expect_err("no such file");
+        assert!(error.to_string().contains("7/maps"), "{error}");
+    }
+
+    #[test]
+    fn files_longer_than_a_piece_are_read_whole() {
+        let directory = tempfile::tempdir().expect("a temporary directory");
+        fs::create_dir(directory.path().join("7")).expect("a directory");
+        let content: Vec<u8> = (0..100_000u32).map(|i| i as u8).collect();
+        fs::write(directory.path().join("7/maps"), &content).expect("written");
+        let mut buffer = vec![1; 5];
+        ProcRoot::at(directory.path()).read(Pid(7), "maps", &mut buffer).expect("read");
+        assert_eq!(buffer, content);
+    }
+}

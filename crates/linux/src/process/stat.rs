@@ -1,0 +1,121 @@
+//! Defines what `/proc/PID/stat` tells of a process (`proc_pid_stat(5)`).
+
+use std::path::Path;
+
+use super::proc::excerpt;
+use super::{Pid, ProcRoot};
+use crate::LinuxError;
+
+/// `PF_KTHREAD` of include/linux/sched.h.
+const KERNEL_THREAD: u64 = 0x0020_0000;
+/// What a well-formed file holds.
+const EXPECTED: &str = "'pid (comm) state ppid ...' of at least 28 fields";
+
+/// What is needed to follow a process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct ProcessStat {
+    /// The state's letter: `R`, `S`, `D`, `T`, `Z` and others.
+    pub state: u8,
+    /// Its parent.
+    pub parent: Pid,
+    /// Whether it is a thread of the kernel.
+    pub kernel: bool,
+    /// How many threads it has.
+    pub threads: u32,
+    /// When it started, in clock ticks since boot: a number that is used again has another start.
+    pub start: u64,
+    /// Where the program's code starts; 0 or 1 without the permission to trace it. Changes with exec.
+    pub code: u64,
+    /// Where its stack starts; as [`Self::code`].
+    pub stack: u64,
+}
+
+impl ProcessStat {
+    /// Reads it; `buffer` is scratch memory.
+    pub fn read(root: &ProcRoot, pid: Pid, buffer: &mut Vec<u8>) -> Result<Self, LinuxError> {
+        root.read(pid, "stat", buffer)?;
+        Self::parse(buffer).ok_or_else(|| malformed(&root.file(pid, "stat"), buffer))
+    }
+
+    /// Reads the text of the file. The command may hold any bytes, parentheses and blanks included.
+    pub fn parse(text: &[u8]) -> Option<Self> {
+        let end = text.iter().rposition(|&byte| byte == b')')?;
+        let rest = std::str::from_utf8(&text[end + 1..]).ok()?;
+        let mut fields = [""; 26];
+        let mut words = rest.split_ascii_whitespace();
+        for field in &mut fields {
+            *field = words.next()?;
+        }
+        // fields[0] is number 3 of the manual page.
+        let number = |manual: usize| fields[manual - 3].parse::<u64>().ok();
+        let [state] = *fields[0].as_bytes() else { return None };
+        Some(Self {
+            state,
+            parent: Pid(u32::try_from(number(4)?).ok()?),
+            kernel: number(9)? & KERNEL_THREAD != 0,
+            threads: u32::try_from(number(20)?).ok()?,
+            start: number(22)?,
+            code: number(26)?,
+            stack: number(28)?,
+        })
+    }
+
+    /// Whether it runs no more, though its parent has not asked yet.
+    pub fn has_ended(&self) -> bool {
+        matches!(self.state, b'Z' | b'X' | b'x')
+    }
+}
+
+fn malformed(path: &Path, text: &[u8]) -> LinuxError {
+    LinuxError::Format { path: path.into(), expected: EXPECTED, found: excerpt(text) }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const LINE: &str = "42 (a) b) (c) S 7 42 42 34816 42 4194304 100 0 0 0 1 2 0 0 20 0 3 0 987654 1000000 250 \
+                        18446744073709551615 94000000000000 94000000100000 140720000000000 0 0 0 0 0 0 0 0 0 17 1";
+
+    #[test]
+    fn fields_are_counted_from_the_last_parenthesis() {
+        let stat = ProcessStat::parse(LINE.as_bytes()).expect("well-formed");
+        let expected = ProcessStat {
+            state: b'S',
+            parent: Pid(7),
+            kernel: false,
+            threads: 3,
+            start: 987_654,
+            code: 94_000_000_000_000,
+            stack: 140_720_000_000_000,
+        };
+        assert_eq!(stat, expected);
+    }
+
+    #[test]
+    fn this_process_and_a_kernel_thread_are_recognised() {
+        let mut buffer = Vec::new();
+        let own = ProcessStat::read(&ProcRoot::default(), Pid(std::process::id()), &mut buffer).expect("own");
+        assert!(!own.kernel && !own.has_ended() && own.threads >= 1 && own.code > 1);
+        match ProcessStat::read(&ProcRoot::default(), Pid(2), &mut buffer) {
+            Ok(kthreadd) if kthreadd.parent == Pid(0) => assert!(kthreadd.kernel),
+            _ => println!("skipped: process 2 is not kthreadd in this PID namespace"),
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn no_text_panics(text in prop::collection::vec(any::<u8>(), 0..300)) {
+            let _ = ProcessStat::parse(&text);
+        }
+
+        #[test]
+        fn a_line_cut_short_is_refused(part in 0.0..1.0) {
+            // Behind the start of the last number that is used.
+            let end = (LINE.find("140720").expect("the stack's start") as f64 * part) as usize;
+            prop_assert_eq!(ProcessStat::parse(&LINE.as_bytes()[..end]), None);
+        }
+    }
+}
