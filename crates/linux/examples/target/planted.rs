@@ -119,9 +119,11 @@ fn plan(arguments: &mut Arguments, pages: usize, contiguous: bool) -> Result<Pla
     }
     let phases = (0..if move_after.is_some() { 2 } else { 1 })
         .map(|phase| {
-            // The second phase's hot pages lie as far from the first's as can be.
+            // Contiguous: a quarter and three quarters through what is not hot. Scattered: half of the order apart, so
+            // that up to half of the pages may be hot and none be hot twice.
+            let quarter = (pages - hot) / 4;
             let mut order = order.clone();
-            order.rotate_left(phase * pages / 2 + if contiguous { pages / 4 } else { 0 });
+            order.rotate_left(if contiguous { quarter + phase * 2 * quarter } else { phase * pages / 2 });
             order
         })
         .collect();
