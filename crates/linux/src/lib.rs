@@ -7,6 +7,7 @@
 
 pub mod clock;
 pub mod engine;
+pub mod accessed_bits;
 mod error;
 pub mod host;
 pub mod memory;

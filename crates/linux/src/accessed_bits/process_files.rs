@@ -1,0 +1,70 @@
+//! Defines the files of one process in `/proc`, which cannot become those of another.
+
+use std::fs::{File, OpenOptions};
+use std::io::{self, ErrorKind};
+use std::os::fd::AsRawFd;
+use std::path::{Path, PathBuf};
+
+use crate::LinuxError;
+use crate::process::Pid;
+
+/// A process's directory in `/proc`, held open: after the process ended, its files are gone even if its number is used
+/// again.
+#[derive(Debug)]
+pub(super) struct ProcessFiles {
+    process: Pid,
+    directory: File,
+    /// As the user knows it, for messages.
+    path: PathBuf,
+}
+
+impl ProcessFiles {
+    /// Opens `ROOT/proc/PID`.
+    pub(super) fn open(root: &Path, process: Pid) -> Result<Self, LinuxError> {
+        let path = root.join("proc").join(process.0.to_string());
+        let directory = File::open(&path).map_err(|error| classify(&path, process, error))?;
+        Ok(Self { process, directory, path })
+    }
+
+    pub(super) fn process(&self) -> Pid {
+        self.process
+    }
+
+    /// The file's path for messages.
+    pub(super) fn path(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    pub(super) fn read(&self, name: &str) -> Result<File, LinuxError> {
+        self.opened(name, OpenOptions::new().read(true))
+    }
+
+    pub(super) fn write(&self, name: &str) -> Result<File, LinuxError> {
+        self.opened(name, OpenOptions::new().write(true))
+    }
+
+    /// Opens through this process's own descriptor, as openat(2) would.
+    fn opened(&self, name: &str, options: &OpenOptions) -> Result<File, LinuxError> {
+        let path = format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd());
+        options.open(path).map_err(|error| self.error(name, error))
+    }
+
+    /// What an error on one of the files means.
+    pub(super) fn error(&self, name: &str, error: io::Error) -> LinuxError {
+        classify(&self.path(name), self.process, error)
+    }
+}
+
+fn classify(path: &Path, process: Pid, error: io::Error) -> LinuxError {
+    if error.kind() == ErrorKind::NotFound || error.raw_os_error() == Some(libc::ESRCH) {
+        return LinuxError::Ended(process.0);
+    }
+    if error.kind() == ErrorKind::PermissionDenied {
+        return LinuxError::Permission {
+            what: "seeing another user's memory",
+            needs: "the same user, or CAP_SYS_PTRACE and CAP_DAC_OVERRIDE",
+            remedy: "run isotherm as the program's user, or as root".to_owned(),
+        };
+    }
+    LinuxError::file(path, error)
+}

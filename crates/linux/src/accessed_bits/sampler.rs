@@ -1,0 +1,148 @@
+//! Defines how pages found accessed become accesses, not more than may be.
+
+use std::ops::Range;
+
+use isotherm_core::{Nanos, Operation, SamplingRate};
+
+use super::pagemap::PAGE;
+use crate::process::Pid;
+use crate::source::{Access, Cause};
+
+/// Delivers every n-th of the pages.
+#[derive(Debug)]
+pub(super) struct Sampler {
+    /// What the policy asked for.
+    pub(super) rate: SamplingRate,
+    /// The most accesses of one scan.
+    most: u64,
+    /// Where the last scan stood in the sequence of starting points.
+    turn: u64,
+}
+
+impl Sampler {
+    pub(super) fn new(most: u64) -> Self {
+        Self { rate: SamplingRate::Period(1), most: most.max(1), turn: 0 }
+    }
+
+    /// Appends accesses to the pages, whose weights sum up to about the number of pages: exactly, on average over scans.
+    pub(super) fn sample(
+        &mut self,
+        (process, time, elapsed): (Pid, Nanos, Nanos),
+        pages: &[Range<u64>],
+        accesses: &mut Vec<Access>,
+    ) {
+        let total: u64 = pages.iter().map(|range| (range.end - range.start) / PAGE).sum();
+        let Some(step) = self.step(total, elapsed) else { return };
+        // Multiples of the golden ratio's fraction spread starting points evenly over the step: no page is always passed
+        // over.
+        self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut skip = ((u128::from(self.turn) * u128::from(step)) >> 64) as u64;
+        for range in pages {
+            let count = (range.end - range.start) / PAGE;
+            while skip < count {
+                accesses.push(Access {
+                    time,
+                    process,
+                    address: range.start + skip * PAGE,
+                    weight: u32::try_from(step).unwrap_or(u32::MAX),
+                    latency: 0,
+                    tier: None,
+                    operation: Operation::Load,
+                    cause: Cause::Sampled,
+                });
+                skip += step;
+            }
+            skip -= count;
+        }
+    }
+
+    /// Every how many pages one is delivered.
+    fn step(&self, total: u64, elapsed: Nanos) -> Option<u64> {
+        let most = match self.rate {
+            SamplingRate::Off => return None,
+            SamplingRate::Period(_) => self.most,
+            SamplingRate::Frequency(rate) => {
+                let wanted = u128::from(rate) * u128::from(elapsed.0) / u128::from(Nanos::SECOND.0);
+                self.most.min(u64::try_from(wanted).unwrap_or(u64::MAX)).max(1)
+            }
+        };
+        Some(total.div_ceil(most).max(1))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn sample(sampler: &mut Sampler, pages: &[Range<u64>], elapsed: Nanos) -> Vec<Access> {
+        let mut accesses = Vec::new();
+        sampler.sample((Pid(7), Nanos(9), elapsed), pages, &mut accesses);
+        accesses
+    }
+
+    fn ranges(runs: &[(u64, u64)]) -> Vec<Range<u64>> {
+        let mut start = 0;
+        runs.iter()
+            .map(|&(gap, length)| {
+                let range = (start + gap) * PAGE..(start + gap + length) * PAGE;
+                start += gap + length;
+                range
+            })
+            .collect()
+    }
+
+    proptest! {
+        #[test]
+        fn weights_stand_for_all_pages(
+            runs in proptest::collection::vec((1u64..5, 1u64..200), 1..20),
+            most in 1u64..300,
+        ) {
+            let pages = ranges(&runs);
+            let total: u64 = runs.iter().map(|run| run.1).sum();
+            let mut sampler = Sampler::new(most);
+            let mut weights = 0;
+            let scans = 200;
+            for _ in 0..scans {
+                let accesses = sample(&mut sampler, &pages, Nanos::SECOND);
+                prop_assert!(accesses.len() as u64 <= most);
+                prop_assert!(accesses.windows(2).all(|pair| pair[0].address < pair[1].address));
+                prop_assert!(accesses.iter().all(|a| pages.iter().any(|range| range.contains(&a.address))));
+                weights += accesses.iter().map(|access| u64::from(access.weight)).sum::<u64>();
+            }
+            let mean = weights as f64 / f64::from(scans);
+            prop_assert!((mean - total as f64).abs() <= 0.05 * total as f64 + 1.0, "{mean} for {total}");
+        }
+    }
+
+    #[test]
+    fn every_page_while_there_is_room() {
+        let accesses = sample(&mut Sampler::new(100), &ranges(&[(3, 60), (1, 40)]), Nanos::SECOND);
+        assert_eq!(accesses.len(), 100);
+        assert!(accesses.iter().all(|access| access.weight == 1));
+    }
+
+    #[test]
+    fn requests_are_kept() {
+        let mut sampler = Sampler::new(1000);
+        let pages = ranges(&[(0, 500)]);
+        sampler.rate = SamplingRate::Off;
+        assert!(sample(&mut sampler, &pages, Nanos::SECOND).is_empty());
+        sampler.rate = SamplingRate::Frequency(100);
+        assert_eq!(sample(&mut sampler, &pages, Nanos::SECOND).len(), 100);
+        assert_eq!(sample(&mut sampler, &pages, Nanos(500 * Nanos::MILLISECOND.0)).len(), 50);
+        sampler.rate = SamplingRate::Period(10_007);
+        assert_eq!(sample(&mut sampler, &pages, Nanos::SECOND).len(), 500);
+    }
+
+    #[test]
+    fn no_page_is_always_passed_over() {
+        let (mut sampler, pages) = (Sampler::new(10), ranges(&[(0, 100)]));
+        let mut seen = std::collections::HashSet::new();
+        for _ in 0..100 {
+            seen.extend(sample(&mut sampler, &pages, Nanos::SECOND).iter().map(|access| access.address));
+        }
+        assert_eq!(seen.len(), 100);
+    }
+}
