@@ -6,6 +6,7 @@
 //! its children.
 
 mod error;
+pub mod perf;
 pub mod process;
 pub mod source;
 pub mod topology;

@@ -1,0 +1,6 @@
+//! Defines sampling and counting with the processor's PMU, through `perf_event_open(2)`.
+
+pub mod record;
+pub mod ring;
+pub mod sample;
+pub mod sys;
