@@ -112,9 +112,10 @@ impl<'a> Records<'a> {
         let mut bytes = [0u8; 8];
         bytes[..size].copy_from_slice(payload);
         let packet = classify(header, high, u64::from_le_bytes(bytes));
-        self.position +=
-            if packet == Packet::Other && skip == 1 && !is_known(header) { 1 } else { skip + size };
-        self.damaged += usize::from(packet == Packet::Other && !is_known(header));
+        // No packet begins so: on to the next byte.
+        let unknown = packet == Packet::Other;
+        self.position += if unknown { 1 } else { skip + size };
+        self.damaged += usize::from(unknown);
         Some(packet)
     }
 
@@ -124,11 +125,6 @@ impl<'a> Records<'a> {
         self.position = (self.position + 2).next_multiple_of(alignment);
         (self.position <= self.buffer.len()).then_some(Packet::Padding)
     }
-}
-
-/// Whether the header is of a packet that is not of interest, rather than of none.
-const fn is_known(header: u8) -> bool {
-    header & 0xf8 == 0xb0 || header & 0xf8 == 0x98
 }
 
 fn classify(header: u8, high: u8, value: u64) -> Packet {
