@@ -8,12 +8,13 @@
 use std::io;
 
 use super::record::{Record, for_each};
-use super::sys::{self, Attr, Event, Mapping, flag, kind, software};
+use super::sys::{self, Attr, Event, Join, Mapping, flag, kind, software};
 
 /// A ring and its reader.
 #[derive(Debug)]
 pub struct Ring {
     anchor: Event,
+    cpu: u32,
     mapping: Mapping,
     tail: u64,
     scratch: Vec<u8>,
@@ -41,14 +42,23 @@ impl Ring {
             flags: flag::EXCLUDE_KERNEL | flag::EXCLUDE_HYPERVISOR,
             ..Attr::default()
         });
-        let anchor = sys::open(&attr, 0, cpu as i32, None)?;
+        let anchor = sys::open(&attr, 0, cpu as i32, Join::Alone)?;
         let mapping = Mapping::new(&anchor, pages)?;
-        Ok(Self { anchor, mapping, tail: 0, scratch: Vec::new(), damaged: 0 })
+        Ok(Self { anchor, cpu, mapping, tail: 0, scratch: Vec::new(), damaged: 0 })
     }
 
-    /// Lets `event`, which is on this ring's processor, write here.
-    pub fn attach(&self, event: &Event) -> io::Result<()> {
-        event.redirect(&self.anchor)
+    /// Opens an event of a task on this ring's processor that writes here from its first moment on.
+    pub fn open(&self, attr: &Attr, task: u32) -> io::Result<Event> {
+        sys::open(&common(*attr), task as i32, self.cpu as i32, Join::Ring(&self.anchor))
+    }
+
+    /// As [`Self::open`], led by another event of the task, which is opened too and only counts.
+    pub fn open_led(&self, leader: &Attr, attr: &Attr, task: u32) -> io::Result<[Event; 2]> {
+        let (task, cpu) = (task as i32, self.cpu as i32);
+        let leader = sys::open(&common(*leader), task, cpu, Join::Alone)?;
+        let event = sys::open(&common(*attr), task, cpu, Join::Group(&leader))?;
+        event.redirect(&self.anchor)?;
+        Ok([leader, event])
     }
 
     /// Calls `visit` for each record that is there now, and frees their memory.

@@ -171,6 +171,10 @@ const IOC_DISABLE: libc::c_ulong = 0x2401;
 const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 /// `_IOR('$', 7, __u64 *)`: the size is that of a pointer.
 const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong) << 16;
+/// `PERF_FLAG_FD_NO_GROUP`.
+const NO_GROUP: libc::c_ulong = 1 << 0;
+/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on it).
+const OUTPUT: libc::c_ulong = 1 << 1;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 
@@ -178,14 +182,27 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
-/// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any), in a group if one is given.
-pub fn open(attr: &Attr, task: i32, cpu: i32, group: Option<&Event>) -> io::Result<Event> {
+/// What an event belongs to from its first moment on.
+#[derive(Debug, Clone, Copy)]
+pub enum Join<'a> {
+    /// Nothing.
+    Alone,
+    /// The group of this leader.
+    Group(&'a Event),
+    /// The ring of this event, as with [`Event::redirect`].
+    Ring(&'a Event),
+}
+
+/// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any).
+pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Event> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
-    let leader = group.map_or(-1, |event| event.0.as_raw_fd());
-    // SAFETY: `attr` outlives the call, and its `size` says how much of it the kernel may read.
-    let fd = unsafe {
-        libc::syscall(libc::SYS_perf_event_open, &raw const attr, task, cpu, leader, CLOSE_ON_EXEC)
+    let (leader, flags) = match join {
+        Join::Alone => (-1, CLOSE_ON_EXEC),
+        Join::Group(event) => (event.0.as_raw_fd(), CLOSE_ON_EXEC),
+        Join::Ring(event) => (event.0.as_raw_fd(), CLOSE_ON_EXEC | NO_GROUP | OUTPUT),
     };
+    // SAFETY: `attr` outlives the call, and its `size` says how much of it the kernel may read.
+    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, task, cpu, leader, flags) };
     if fd < 0 {
         return Err(io::Error::last_os_error());
     }
