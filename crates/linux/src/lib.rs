@@ -11,7 +11,9 @@ pub mod accessed_bits;
 mod error;
 pub mod host;
 pub mod memory;
+pub mod perf;
 pub mod process;
 pub mod source;
+pub mod topology;
 
 pub use error::LinuxError;

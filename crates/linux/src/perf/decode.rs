@@ -1,0 +1,210 @@
+//! Defines how a sample becomes an [`Access`]: by the event that took it.
+
+use isotherm_core::{Nanos, Operation, TierId};
+
+use super::data_source::{DataSource, Served, TierMap};
+use super::events::{EventSpec, Format};
+use super::ibs::Op;
+use super::sample::{Fields, Layout};
+use crate::process::Pid;
+use crate::source::{Access, Cause};
+
+/// What a sample is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Decoded {
+    /// An access that memory served, or may have served.
+    Access(Access),
+    /// An access that a cache served, which is of no use.
+    Hit,
+    /// One of the kernel's own memory, or without an address.
+    Foreign,
+    /// Too short for its layout.
+    Malformed,
+}
+
+/// Decodes the samples of one event.
+#[derive(Debug, Clone)]
+pub struct Decoder {
+    layout: Layout,
+    format: Format,
+    operation: Operation,
+    tier: Option<TierId>,
+    tiers: TierMap,
+    /// Cycles a microsecond; 0 where it is not known.
+    megahertz: u32,
+}
+
+/// The first address that belongs to the kernel, on every 64-bit architecture that has PMU sampling of addresses.
+const KERNEL: u64 = 1 << 63;
+
+impl Decoder {
+    /// For the samples of `spec`; latencies are in cycles of `megahertz`, 0 if that is not known. `None` if the samples
+    /// hold fields that are not understood.
+    pub fn new(spec: &EventSpec, tiers: TierMap, megahertz: u32) -> Option<Self> {
+        let layout = Layout::new(spec.sample_type())?;
+        let (format, operation, tier) = (spec.format, spec.operation, spec.tier);
+        Some(Self { layout, format, operation, tier, tiers, megahertz })
+    }
+
+    /// Decodes the body of a sample.
+    #[inline]
+    pub fn decode(&self, body: &[u8]) -> Decoded {
+        let Some(fields) = self.layout.decode(body) else { return Decoded::Malformed };
+        match self.format {
+            Format::Plain => self.access(&fields, fields.address, self.operation, self.tier),
+            Format::DataSource => {
+                let source = DataSource(fields.data_source);
+                self.served(&fields, fields.address, source.operation(), source.served())
+            }
+            Format::Ibs => self.ibs(&fields),
+        }
+    }
+
+    fn ibs(&self, fields: &Fields<'_>) -> Decoded {
+        let Some(op) = Op::decode(fields.raw) else { return Decoded::Malformed };
+        match (op.operation, op.address) {
+            (Some(operation), Some(address)) => {
+                let fields = Fields { latency: op.latency, ..*fields };
+                self.served(&fields, address, Some(operation), op.served)
+            }
+            // A micro-op that accesses no memory.
+            (None, _) => Decoded::Hit,
+            (_, None) => Decoded::Foreign,
+        }
+    }
+
+    #[inline]
+    fn served(
+        &self,
+        fields: &Fields<'_>,
+        address: u64,
+        operation: Option<Operation>,
+        served: Served,
+    ) -> Decoded {
+        let tier = match served {
+            Served::Cache => return Decoded::Hit,
+            Served::Device => return Decoded::Foreign,
+            Served::Memory(memory) => self.tiers.tier(memory).or(self.tier),
+            Served::Unknown => self.tier,
+        };
+        self.access(fields, address, operation.unwrap_or(self.operation), tier)
+    }
+
+    #[inline]
+    fn access(
+        &self,
+        fields: &Fields<'_>,
+        address: u64,
+        operation: Operation,
+        tier: Option<TierId>,
+    ) -> Decoded {
+        // A task that is exiting has the number -1.
+        if address == 0 || address >= KERNEL || fields.pid == 0 || fields.pid == u32::MAX {
+            return Decoded::Foreign;
+        }
+        Decoded::Access(Access {
+            time: Nanos(fields.time),
+            process: Pid(fields.pid),
+            address,
+            weight: u32::try_from(fields.period).unwrap_or(u32::MAX).max(1),
+            latency: self.nanoseconds(fields.latency),
+            tier,
+            operation,
+            cause: Cause::Sampled,
+        })
+    }
+
+    #[inline]
+    fn nanoseconds(&self, cycles: u32) -> u32 {
+        if cycles == 0 || self.megahertz == 0 {
+            return 0;
+        }
+        (u64::from(cycles) * 1000 / u64::from(self.megahertz)).min(u64::from(u32::MAX)) as u32
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::data_source::Memory;
+    use super::*;
+
+    fn words(words: &[u64]) -> Vec<u8> {
+        words.iter().flat_map(|word| word.to_ne_bytes()).collect()
+    }
+
+    fn tiers() -> TierMap {
+        TierMap::default().with(Memory::LocalDram, TierId(0)).with(Memory::LocalCxl, TierId(1))
+    }
+
+    fn task(pid: u32) -> u64 {
+        u64::from_ne_bytes([pid.to_ne_bytes(), 77u32.to_ne_bytes()].concat().try_into().expect("8 bytes"))
+    }
+
+    fn latency_event() -> EventSpec {
+        EventSpec { format: Format::DataSource, tier: None, ..EventSpec::page_faults() }
+    }
+
+    /// A PEBS load latency sample as Linux writes it: task, time, address, period, weight, data source.
+    fn pebs(pid: u32, address: u64, source: u64) -> Vec<u8> {
+        words(&[task(pid), 1_000, address, 199, 600, source])
+    }
+
+    /// `mem_op` load, `mem_lvl` hit, `mem_lvl_num`.
+    fn load_from(number: u64) -> u64 {
+        2 | 2 << 5 | number << 33
+    }
+
+    #[test]
+    fn a_load_latency_sample_says_tier_weight_and_nanoseconds() {
+        let decoder = Decoder::new(&latency_event(), tiers(), 3_000).expect("known fields");
+        let Decoded::Access(access) = decoder.decode(&pebs(42, 0x7f00_1234, load_from(9))) else {
+            panic!("an access")
+        };
+        assert_eq!((access.process, access.address, access.time), (Pid(42), 0x7f00_1234, Nanos(1_000)));
+        assert_eq!((access.weight, access.latency, access.tier), (199, 200, Some(TierId(1))));
+        assert_eq!(decoder.decode(&pebs(42, 0x1000, load_from(3))), Decoded::Hit);
+        assert_eq!(decoder.decode(&pebs(42, 0x1000, load_from(10))), Decoded::Foreign);
+        let Decoded::Access(unknown) = decoder.decode(&pebs(42, 0x1000, 4)) else { panic!("an access") };
+        assert_eq!((unknown.tier, unknown.operation), (None, Operation::Store));
+    }
+
+    #[test]
+    fn the_kernels_memory_and_exiting_tasks_are_foreign() {
+        let decoder = Decoder::new(&latency_event(), tiers(), 0).expect("known fields");
+        for (pid, address) in [(42, 0), (42, 0xffff_8880_0000_0000), (0, 0x1000), (u32::MAX, 0x1000)] {
+            assert_eq!(decoder.decode(&pebs(pid, address, load_from(13))), Decoded::Foreign);
+        }
+        assert_eq!(decoder.decode(&pebs(42, 0x1000, load_from(13))[..40]), Decoded::Malformed);
+    }
+
+    #[test]
+    fn an_event_of_one_tier_needs_no_data_source() {
+        let spec = EventSpec { tier: Some(TierId(1)), ..EventSpec::page_faults() };
+        let decoder = Decoder::new(&spec, tiers(), 0).expect("known fields");
+        let Decoded::Access(access) = decoder.decode(&words(&[task(5), 7, 0x2000, 1])) else {
+            panic!("an access")
+        };
+        assert_eq!((access.tier, access.weight, access.latency), (Some(TierId(1)), 1, 0));
+    }
+
+    #[test]
+    fn an_ibs_sample_takes_address_and_latency_from_the_registers() {
+        let spec = EventSpec { format: Format::Ibs, ..EventSpec::page_faults() };
+        let decoder = Decoder::new(&spec, tiers(), 2_000).expect("known fields");
+        let sample = |data2: u64, data3: u64| {
+            let mut body = words(&[task(5), 7, 0, 0x4000]);
+            // 60 bytes: the capabilities, of Zen 4, and seven registers.
+            body.extend(60u32.to_ne_bytes());
+            body.extend((1u32 << 11).to_ne_bytes());
+            body.extend(words(&[0, 0, 0, data2, data3, 0x7000_0040, 0]));
+            body
+        };
+        let miss = 1 | 1 << 7 | 1 << 17 | 1 << 20 | 500 << 32;
+        let Decoded::Access(access) = decoder.decode(&sample(1 << 6, miss)) else { panic!("an access") };
+        assert_eq!((access.address, access.latency, access.tier), (0x7000_0040, 250, Some(TierId(1))));
+        assert_eq!((access.weight, access.operation), (0x4000, Operation::Load));
+        assert_eq!(decoder.decode(&sample(3, miss & !(1 << 20))), Decoded::Hit);
+        assert_eq!(decoder.decode(&sample(3, 0)), Decoded::Hit);
+        assert_eq!(decoder.decode(&sample(3, miss & !(1 << 17))), Decoded::Foreign);
+    }
+}

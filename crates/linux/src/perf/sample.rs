@@ -1,0 +1,266 @@
+//! Defines the decoding of a sample: where its fields stand follows from `sample_type`, and is worked out once.
+//!
+//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All of them have a fixed size
+//! but `PERF_SAMPLE_RAW`, behind which fields move; a layout without it is read at constant offsets.
+
+use super::record::{half, word};
+use super::sys::sample;
+
+/// The fields of a sample that are of use here; those that it lacks are 0.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Fields<'a> {
+    /// Instruction pointer.
+    pub ip: u64,
+    /// Process.
+    pub pid: u32,
+    /// Thread.
+    pub tid: u32,
+    /// Time on the clock of the event.
+    pub time: u64,
+    /// Data address.
+    pub address: u64,
+    /// Number of the event.
+    pub id: u64,
+    /// Processor.
+    pub cpu: u32,
+    /// The period in force.
+    pub period: u64,
+    /// Latency in cycles.
+    pub latency: u32,
+    /// What served the access: `union perf_mem_data_src`.
+    pub data_source: u64,
+    /// Physical address.
+    pub physical: u64,
+    /// The PMU's own record, padding included.
+    pub raw: &'a [u8],
+}
+
+/// Fields before the raw record, in their order; all of 8 bytes.
+const BEFORE: [u64; 9] = [
+    sample::IDENTIFIER,
+    sample::IP,
+    sample::TID,
+    sample::TIME,
+    sample::ADDR,
+    sample::ID,
+    sample::STREAM_ID,
+    sample::CPU,
+    sample::PERIOD,
+];
+
+/// Fields behind it.
+const BEHIND: [u64; 7] = [
+    sample::WEIGHT | sample::WEIGHT_STRUCT,
+    sample::DATA_SRC,
+    sample::TRANSACTION,
+    sample::PHYS_ADDR,
+    sample::CGROUP,
+    sample::DATA_PAGE_SIZE,
+    sample::CODE_PAGE_SIZE,
+];
+
+/// Where a field is that a layout lacks: behind the end of any record.
+const ABSENT: u16 = u16::MAX;
+
+/// Where the fields of a sample stand.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Layout {
+    before: [u16; BEFORE.len()],
+    /// Relative to the end of the raw record.
+    behind: [u16; BEHIND.len()],
+    raw: bool,
+    /// Bytes up to the raw record.
+    fixed: usize,
+    /// Bytes behind it.
+    rest: usize,
+    weight_struct: bool,
+}
+
+fn offsets<const N: usize>(fields: &[u64; N], sample_type: u64) -> ([u16; N], usize) {
+    let mut next = 0;
+    let offsets = fields.map(|field| {
+        if sample_type & field == 0 {
+            return ABSENT;
+        }
+        next += 8;
+        next - 8
+    });
+    (offsets, usize::from(next))
+}
+
+impl Layout {
+    /// The layout for `sample_type`; `None` if a field of it is not understood.
+    pub fn new(sample_type: u64) -> Option<Self> {
+        let known = BEFORE.iter().chain(&BEHIND).fold(sample::RAW, |bits, field| bits | field);
+        if sample_type & !known != 0 {
+            return None;
+        }
+        let (before, fixed) = offsets(&BEFORE, sample_type);
+        let (behind, rest) = offsets(&BEHIND, sample_type);
+        let raw = sample_type & sample::RAW != 0;
+        Some(Self {
+            before,
+            behind,
+            raw,
+            fixed,
+            rest,
+            weight_struct: sample_type & sample::WEIGHT_STRUCT != 0,
+        })
+    }
+
+    /// Reads the body of a sample; `None` if it is too short.
+    #[inline]
+    pub fn decode<'a>(&self, body: &'a [u8]) -> Option<Fields<'a>> {
+        let (raw, tail) = if self.raw {
+            split_raw(body.get(self.fixed..)?)?
+        } else {
+            (&body[..0], body.get(self.fixed..)?)
+        };
+        if tail.len() < self.rest {
+            return None;
+        }
+        let before = |field: usize| word(body, usize::from(self.before[field])).unwrap_or(0);
+        let behind = |field: usize| word(tail, usize::from(self.behind[field])).unwrap_or(0);
+        let ((pid, tid), (cpu, _)) = (halves(before(2)), halves(before(7)));
+        let weight = behind(0);
+        Some(Fields {
+            ip: before(1),
+            pid,
+            tid,
+            time: before(3),
+            address: before(4),
+            id: before(0).max(before(5)),
+            cpu,
+            period: before(8),
+            latency: if self.weight_struct {
+                first_weight(weight)
+            } else {
+                weight.min(u64::from(u32::MAX)) as u32
+            },
+            data_source: behind(1),
+            physical: behind(3),
+            raw,
+        })
+    }
+}
+
+/// Two 32-bit numbers that stand in a row in memory.
+#[inline]
+fn halves(value: u64) -> (u32, u32) {
+    let bytes = value.to_ne_bytes();
+    let [a, b, c, d, e, f, g, h] = bytes;
+    (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
+}
+
+/// `var1_dw` of `union perf_sample_weight`: the low half of the number, on either byte order.
+fn first_weight(weight: u64) -> u32 {
+    weight as u32
+}
+
+/// Parts the raw record, a 32-bit size and as many bytes, from what follows.
+fn split_raw(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
+    let size = half(bytes, 0)? as usize;
+    let content = bytes.get(4..)?;
+    (size <= content.len()).then(|| content.split_at(size))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// A sample as the kernel's `perf_output_sample` writes it: an independent statement of the order.
+    fn encode(sample_type: u64, values: &Fields<'_>) -> Vec<u8> {
+        let mut out = Vec::new();
+        let mut put = |bit: u64, bytes: &[u8]| {
+            if sample_type & (1 << bit) != 0 {
+                out.extend_from_slice(bytes);
+            }
+        };
+        let pair = |a: u32, b: u32| [a.to_ne_bytes(), b.to_ne_bytes()].concat();
+        put(16, &values.id.to_ne_bytes());
+        put(0, &values.ip.to_ne_bytes());
+        put(1, &pair(values.pid, values.tid));
+        put(2, &values.time.to_ne_bytes());
+        put(3, &values.address.to_ne_bytes());
+        put(6, &values.id.to_ne_bytes());
+        put(9, &[0x99; 8]);
+        put(7, &pair(values.cpu, 0x77));
+        put(8, &values.period.to_ne_bytes());
+        put(10, &(values.raw.len() as u32).to_ne_bytes());
+        put(10, values.raw);
+        put(14, &u64::from(values.latency).to_ne_bytes());
+        put(24, &(u64::from(values.latency) | 0xabcd << 32 | 0xef01 << 48).to_ne_bytes());
+        put(15, &values.data_source.to_ne_bytes());
+        put(17, &[0x55; 8]);
+        put(19, &values.physical.to_ne_bytes());
+        put(21, &[0x66; 8]);
+        put(22, &[0x44; 8]);
+        put(23, &[0x33; 8]);
+        out
+    }
+
+    const BITS: [u64; 19] = [0, 1, 2, 3, 6, 7, 8, 9, 10, 14, 15, 16, 17, 19, 21, 22, 23, 24, 16];
+
+    /// What of `values` a sample of this type can tell.
+    fn visible<'a>(sample_type: u64, values: &Fields<'a>) -> Fields<'a> {
+        let has = |bits: u64| sample_type & bits != 0;
+        let keep = |bits: u64, value: u64| if has(bits) { value } else { 0 };
+        Fields {
+            ip: keep(1, values.ip),
+            pid: keep(2, u64::from(values.pid)) as u32,
+            tid: keep(2, u64::from(values.tid)) as u32,
+            time: keep(4, values.time),
+            address: keep(8, values.address),
+            id: keep(1 << 6 | 1 << 16, values.id),
+            cpu: keep(1 << 7, u64::from(values.cpu)) as u32,
+            period: keep(1 << 8, values.period),
+            latency: keep(1 << 14 | 1 << 24, u64::from(values.latency)) as u32,
+            data_source: keep(1 << 15, values.data_source),
+            physical: keep(1 << 19, values.physical),
+            raw: if has(1 << 10) { values.raw } else { &[] },
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_encoded_is_decoded(
+            chosen in prop::collection::vec(prop::sample::select(&BITS[..]), 0..19),
+            numbers in prop::collection::vec(any::<u64>(), 8),
+            small in prop::collection::vec(any::<u32>(), 4),
+            raw_words in 0usize..12,
+        ) {
+            let mut sample_type = chosen.iter().fold(0, |bits, bit| bits | 1 << bit);
+            // The kernel refuses both weights at once.
+            if sample_type & (1 << 14) != 0 { sample_type &= !(1 << 24); }
+            // Padded so that size and content together fill whole words.
+            let raw: Vec<u8> = (0..raw_words * 8 + 4).map(|byte| byte as u8).collect();
+            let values = Fields {
+                ip: numbers[0], pid: small[0], tid: small[1], time: numbers[1], address: numbers[2], id: numbers[3],
+                cpu: small[2], period: numbers[4], latency: small[3], data_source: numbers[5], physical: numbers[6],
+                raw: &raw,
+            };
+            let layout = Layout::new(sample_type).expect("all bits are known");
+            let body = encode(sample_type, &values);
+            prop_assert_eq!(layout.decode(&body), Some(visible(sample_type, &values)));
+            if !body.is_empty() {
+                prop_assert_eq!(layout.decode(&body[..body.len() - 1]), None);
+            }
+        }
+
+        #[test]
+        fn no_bytes_make_it_panic(bits in 0u64..1 << 25, body in prop::collection::vec(any::<u8>(), 0..200)) {
+            if let Some(layout) = Layout::new(bits) {
+                let _ = layout.decode(&body);
+            }
+        }
+    }
+
+    #[test]
+    fn a_type_with_fields_of_unknown_size_is_refused() {
+        for bit in [4, 5, 11, 12, 13, 18, 20, 25] {
+            assert_eq!(Layout::new(1 << bit), None, "bit {bit}");
+        }
+    }
+}

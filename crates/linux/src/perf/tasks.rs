@@ -1,0 +1,266 @@
+//! Defines which tasks are observed by which events: the bookkeeping behind inheritance.
+//!
+//! Events are opened for a task, its *root*; threads and processes that it makes later inherit them, and theirs too. A
+//! root's events end, in all tasks, when they are closed. So a root must be kept as long as one task of its tree lives,
+//! and a task must not get events of its own if it inherits some, or its accesses would be seen twice.
+//!
+//! The kernel tells of both: FORK and EXIT records carry the number of the event that wrote them, hence the root. A
+//! task that was found in `/proc` and turns out to inherit loses its own events again.
+
+use std::collections::HashMap;
+
+use super::record::Task;
+
+/// The tasks, and a root's events `R` for each tree of them.
+#[derive(Debug)]
+pub(crate) struct Tasks<R> {
+    tasks: HashMap<u32, Entry>,
+    roots: HashMap<u64, Root<R>>,
+    /// The root of each event.
+    events: HashMap<u64, u64>,
+    next: u64,
+    generation: u32,
+}
+
+#[derive(Debug, Clone, Copy)]
+struct Entry {
+    pid: u32,
+    root: u64,
+}
+
+#[derive(Debug)]
+struct Root<R> {
+    events: R,
+    ids: Vec<u64>,
+    live: usize,
+    generation: u32,
+}
+
+impl<R> Default for Tasks<R> {
+    fn default() -> Self {
+        Self { tasks: HashMap::new(), roots: HashMap::new(), events: HashMap::new(), next: 0, generation: 0 }
+    }
+}
+
+impl<R> Tasks<R> {
+    /// Whether the task is observed.
+    pub(crate) fn has(&self, tid: u32) -> bool {
+        self.tasks.contains_key(&tid)
+    }
+
+    /// Whether a task of the process is observed.
+    pub(crate) fn has_process(&self, pid: u32) -> bool {
+        self.tasks.values().any(|task| task.pid == pid)
+    }
+
+    /// Every root's events.
+    pub(crate) fn roots(&self) -> impl Iterator<Item = &R> {
+        self.roots.values().map(|root| &root.events)
+    }
+
+    /// Makes the task a root with `events`, of which `ids` write records. Whatever observed it before does so no more.
+    pub(crate) fn attach(&mut self, pid: u32, tid: u32, events: R, ids: Vec<u64>) {
+        let root = self.next;
+        self.next += 1;
+        self.events.extend(ids.iter().map(|&id| (id, root)));
+        self.roots.insert(root, Root { events, ids, live: 1, generation: self.generation });
+        if let Some(before) = self.tasks.insert(tid, Entry { pid, root }) {
+            self.release(before.root);
+        }
+    }
+
+    /// From now on new roots replace those of before; [`Self::outdated`] says which tasks still need one.
+    pub(crate) fn renew(&mut self) {
+        self.generation += 1;
+    }
+
+    /// Tasks (process, thread) whose root is of an older generation.
+    pub(crate) fn outdated(&self) -> Vec<(u32, u32)> {
+        let old =
+            |entry: &Entry| self.roots.get(&entry.root).is_none_or(|root| root.generation < self.generation);
+        self.tasks.iter().filter(|(_, entry)| old(entry)).map(|(&tid, entry)| (entry.pid, tid)).collect()
+    }
+
+    /// The event `id` tells of a new task.
+    pub(crate) fn forked(&mut self, id: u64, task: Task) {
+        let Some(&root) = self.events.get(&id) else { return };
+        let Some(before) = self.tasks.get(&task.tid).copied() else {
+            self.insert(task.tid, Entry { pid: task.pid, root });
+            return;
+        };
+        if before.root == root || self.generation_of(before.root) > self.generation_of(root) {
+            return;
+        }
+        // It inherits and has events of its own: those are too many, and so are those that others inherited from it.
+        let doubled: Vec<u32> =
+            self.tasks.iter().filter(|(_, entry)| entry.root == before.root).map(|(&tid, _)| tid).collect();
+        let same_age = self.generation_of(before.root) == self.generation_of(root);
+        for tid in doubled.into_iter().filter(|&tid| same_age || tid == task.tid) {
+            if let Some(entry) = self.tasks.get(&tid).copied() {
+                self.insert(tid, Entry { root, ..entry });
+            }
+        }
+    }
+
+    /// A task ended.
+    pub(crate) fn exited(&mut self, tid: u32) {
+        if let Some(entry) = self.tasks.remove(&tid) {
+            self.release(entry.root);
+        }
+    }
+
+    /// The event `id` tells that a process runs another program: only one thread is left, under the process's number.
+    pub(crate) fn executed(&mut self, id: u64, pid: u32, tid: u32) {
+        let root = self.events.get(&id).copied().or_else(|| Some(self.tasks.get(&tid)?.root));
+        if let Some(root) = root {
+            self.insert(tid, Entry { pid, root });
+        }
+        for other in self.threads(pid) {
+            if other != tid {
+                self.exited(other);
+            }
+        }
+    }
+
+    /// The process is observed no more, unless it inherits.
+    pub(crate) fn forget(&mut self, pid: u32) {
+        for tid in self.threads(pid) {
+            self.exited(tid);
+        }
+    }
+
+    fn threads(&self, pid: u32) -> Vec<u32> {
+        self.tasks.iter().filter(|(_, entry)| entry.pid == pid).map(|(&tid, _)| tid).collect()
+    }
+
+    fn generation_of(&self, root: u64) -> u32 {
+        self.roots.get(&root).map_or(0, |root| root.generation)
+    }
+
+    fn insert(&mut self, tid: u32, entry: Entry) {
+        if let Some(root) = self.roots.get_mut(&entry.root) {
+            root.live += 1;
+        }
+        if let Some(before) = self.tasks.insert(tid, entry) {
+            self.release(before.root);
+        }
+    }
+
+    /// One task less; the last one closes the events.
+    fn release(&mut self, root: u64) {
+        let Some(state) = self.roots.get_mut(&root) else { return };
+        state.live -= 1;
+        if state.live == 0
+            && let Some(state) = self.roots.remove(&root)
+        {
+            for id in state.ids {
+                self.events.remove(&id);
+            }
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn child(pid: u32, tid: u32) -> Task {
+        Task { pid, tid, parent_pid: 1, parent_tid: 1 }
+    }
+
+    fn open(tasks: &Tasks<&'static str>) -> Vec<&'static str> {
+        let mut names: Vec<_> = tasks.roots().copied().collect();
+        names.sort_unstable();
+        names
+    }
+
+    #[test]
+    fn events_stay_open_until_the_last_heir_is_gone() {
+        let mut tasks = Tasks::default();
+        tasks.attach(1, 1, "first", vec![10]);
+        tasks.forked(10, child(1, 2));
+        tasks.forked(10, child(3, 3));
+        tasks.exited(1);
+        tasks.exited(2);
+        assert_eq!(open(&tasks), ["first"]);
+        assert!(tasks.has_process(3) && !tasks.has_process(1));
+        tasks.exited(3);
+        tasks.exited(3);
+        assert!(open(&tasks).is_empty() && tasks.events.is_empty());
+    }
+
+    #[test]
+    fn an_heir_that_got_events_of_its_own_loses_them() {
+        let mut tasks = Tasks::default();
+        tasks.attach(1, 1, "parent", vec![10]);
+        tasks.attach(1, 2, "double", vec![20]);
+        tasks.forked(20, child(1, 3));
+        tasks.forked(10, child(1, 2));
+        assert_eq!(open(&tasks), ["parent"]);
+        assert!(tasks.has(2) && tasks.has(3));
+        // The record of an event that is closed by now says nothing new.
+        tasks.forked(20, child(1, 4));
+        assert!(!tasks.has(4));
+    }
+
+    #[test]
+    fn a_new_generation_replaces_the_old_one_task_by_task() {
+        let mut tasks = Tasks::default();
+        tasks.attach(1, 1, "old", vec![10]);
+        tasks.forked(10, child(1, 2));
+        tasks.renew();
+        assert_eq!(tasks.outdated().len(), 2);
+        tasks.attach(1, 1, "new", vec![20]);
+        // Made by task 1 just now: both roots' events tell.
+        tasks.forked(10, child(1, 3));
+        tasks.forked(20, child(1, 3));
+        tasks.forked(10, child(1, 3));
+        // Made by task 2, which has the old events only.
+        tasks.forked(10, child(1, 4));
+        let mut outdated = tasks.outdated();
+        outdated.sort_unstable();
+        assert_eq!(outdated, [(1, 2), (1, 4)]);
+        tasks.attach(1, 2, "new 2", vec![30]);
+        tasks.attach(1, 4, "new 4", vec![40]);
+        assert_eq!(open(&tasks), ["new", "new 2", "new 4"]);
+    }
+
+    #[test]
+    fn exec_leaves_one_thread_under_the_processs_number() {
+        let mut tasks = Tasks::default();
+        tasks.attach(1, 1, "first", vec![10]);
+        tasks.attach(1, 2, "second", vec![20]);
+        // Thread 2 called exec: the kernel gives it the number 1.
+        tasks.executed(20, 1, 1);
+        assert_eq!(open(&tasks), ["second"]);
+        assert!(tasks.has(1) && !tasks.has(2));
+        tasks.forget(1);
+        assert!(open(&tasks).is_empty());
+    }
+
+    proptest! {
+        /// Whatever is reported in whatever order, a root is open exactly as long as tasks are counted on it.
+        #[test]
+        fn counts_match_the_tasks(steps in prop::collection::vec((0u8..6, 1u32..9, 1u32..4, 0u64..20), 0..200)) {
+            let mut tasks = Tasks::default();
+            for (step, tid, pid, id) in steps {
+                match step {
+                    0 => tasks.attach(pid, tid, "", vec![tasks.next]),
+                    1 | 2 => tasks.forked(id, child(pid, tid)),
+                    3 => tasks.exited(tid),
+                    4 => tasks.executed(id, pid, tid),
+                    _ => tasks.renew(),
+                }
+                for (number, root) in &tasks.roots {
+                    let live = tasks.tasks.values().filter(|task| task.root == *number).count();
+                    prop_assert_eq!(live, root.live);
+                    prop_assert!(live > 0);
+                }
+                prop_assert!(tasks.tasks.values().all(|task| tasks.roots.contains_key(&task.root)));
+                prop_assert_eq!(tasks.events.len(), tasks.roots.len());
+            }
+        }
+    }
+}
