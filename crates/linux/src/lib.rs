@@ -8,5 +8,6 @@
 mod error;
 pub mod process;
 pub mod source;
+pub mod topology;
 
 pub use error::LinuxError;
