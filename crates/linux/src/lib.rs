@@ -5,9 +5,9 @@
 //! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
 //! its children.
 
+pub mod accessed_bits;
 pub mod clock;
 pub mod engine;
-pub mod accessed_bits;
 mod error;
 pub mod host;
 pub mod memory;

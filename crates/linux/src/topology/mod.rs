@@ -1,4 +1,118 @@
-//! Defines what memory the machine has: nodes, tiers and processors, read from `/sys` and `/proc`.
+//! Defines what memory the machine has: nodes, tiers, devices and the processor, read from `/sys` and `/proc`.
+
+use std::path::Path;
+
+use serde::Serialize;
+
+use crate::LinuxError;
+use files::Tree;
 
 pub mod cpu;
+mod devices;
 pub(crate) mod files;
+#[cfg(test)]
+pub(crate) mod fixtures;
+mod kernel_tiers;
+mod node;
+#[cfg(test)]
+mod tests;
+mod tiers;
+
+pub use devices::{CxlDevice, CxlKind, DaxDevice, DaxState};
+pub use kernel_tiers::KernelTier;
+pub use node::{AccessAttributes, Node};
+pub use tiers::{Origin, Tier, Tiers, TiersError};
+
+/// Whether the kernel's reclaim demotes pages to a slower tier (`Documentation/ABI/testing/sysfs-kernel-mm-numa`).
+const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
+
+/// The memory of a machine at one moment.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Topology {
+    /// The nodes that are online, by number; at least one.
+    pub nodes: Vec<Node>,
+    /// The kernel's memory tiers, fastest first; `None` on kernels without them (before 6.1).
+    pub kernel_tiers: Option<Vec<KernelTier>>,
+    /// Whether the kernel's reclaim demotes; `None` where it cannot.
+    pub demotion: Option<bool>,
+    /// CXL memory devices, regions and decoders.
+    pub cxl: Vec<CxlDevice>,
+    /// DAX devices: memory that is no node's yet, or became one.
+    pub dax: Vec<DaxDevice>,
+    /// What beside nodes and tiers could not be read, one line each: a run goes on without.
+    pub problems: Vec<String>,
+}
+
+/// A node without processors that the kernel holds to be as fast as one with: nothing is demoted to it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct SameTier {
+    /// The node.
+    pub node: u32,
+    /// The kernel's number of the tier, as in `memory_tier4`.
+    pub tier: u32,
+}
+
+impl Topology {
+    /// Reads what `/sys` and `/proc` below `root` say; `root` is `/` on a live machine.
+    ///
+    /// A kernel without NUMA, or a container without `/sys`, shows one node with all memory of `/proc/meminfo`.
+    ///
+    /// # Errors
+    /// Nodes or tiers cannot be read or are nonsense. What is wrong with devices and attributes that a run can do without
+    /// stands in [`Self::problems`].
+    pub fn read(root: &Path) -> Result<Self, LinuxError> {
+        let tree = Tree::new(root);
+        let mut topology =
+            Self { nodes: node::read(tree)?, kernel_tiers: kernel_tiers::read(tree)?, ..Self::default() };
+        for node in &mut topology.nodes {
+            let access = [0, 1].map(|class| AccessAttributes::read(tree, node.id, class));
+            node.access = access.map(|result| note(result, &mut topology.problems).flatten());
+        }
+        topology.demotion = note(demotion(tree), &mut topology.problems).flatten();
+        topology.cxl = devices::cxl(tree, &mut topology.problems);
+        topology.dax = devices::dax(tree, &mut topology.problems);
+        Ok(topology)
+    }
+
+    /// The node of that number.
+    pub fn node(&self, id: u32) -> Option<&Node> {
+        self.nodes.iter().find(|node| node.id == id)
+    }
+
+    /// Whether a node is slower than memory beside processors, by all that is known: it has no processor, and firmware
+    /// does not rate it as fast (high-bandwidth memory).
+    pub fn is_slow(&self, node: &Node) -> bool {
+        let beside_processors = self.nodes.iter().filter(|node| !node.cpus.is_empty());
+        let ratings: Vec<AccessAttributes> = beside_processors.filter_map(Node::rating).collect();
+        let as_fast = node.rating().is_some_and(|own| own.is_as_fast_as_any(&ratings));
+        node.is_cpuless() && !as_fast
+    }
+
+    /// Slow nodes that share a kernel tier with a node that has processors: most often CXL memory that firmware handed over
+    /// as ordinary memory.
+    pub fn same_tier_nodes(&self) -> Vec<SameTier> {
+        let has_cpus = |id: u32| self.node(id).is_some_and(|node| !node.cpus.is_empty());
+        let is_slow = |id: u32| self.node(id).is_some_and(|node| self.is_slow(node));
+        let mut found = Vec::new();
+        for tier in
+            self.kernel_tiers.iter().flatten().filter(|tier| tier.nodes.iter().any(|&id| has_cpus(id)))
+        {
+            let nodes = tier.nodes.iter().filter(|&&id| is_slow(id));
+            found.extend(nodes.map(|&node| SameTier { node, tier: tier.number }));
+        }
+        found
+    }
+}
+
+fn demotion(tree: Tree<'_>) -> Result<Option<bool>, LinuxError> {
+    tree.parsed_if_there(DEMOTION, "'true' or 'false'", |text| match text {
+        "true" | "1" => Some(true),
+        "false" | "0" => Some(false),
+        _ => None,
+    })
+}
+
+/// The value, or `None` and a line among the problems.
+fn note<T>(result: Result<T, LinuxError>, problems: &mut Vec<String>) -> Option<T> {
+    result.map_err(|error| problems.push(error.to_string())).ok()
+}

@@ -1,0 +1,137 @@
+//! Defines the devices that memory sits on: CXL (`Documentation/ABI/testing/sysfs-bus-cxl`) and DAX
+//! (`Documentation/ABI/testing/sysfs-bus-dax`).
+
+use isotherm_core::Bytes;
+use serde::Serialize;
+
+use super::files::{Tree, decimal, hexadecimal};
+use super::note;
+use crate::LinuxError;
+
+const CXL: &str = "/sys/bus/cxl/devices";
+const DAX: &str = "/sys/bus/dax/devices";
+
+/// What a CXL device is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CxlKind {
+    /// `memN`: a memory expander.
+    Memory,
+    /// `regionN`: a range of physical addresses that expanders serve.
+    Region,
+    /// `decoderN.M`: a range of addresses that a port routes.
+    Decoder,
+}
+
+/// A device of the CXL bus.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CxlDevice {
+    /// Such as `mem0`, `region0`, `decoder0.0`.
+    pub name: String,
+    /// What it is.
+    pub kind: CxlKind,
+    /// The node of *processors* it is attached to; which node its memory becomes, DAX says.
+    pub node: Option<u32>,
+    /// Its memory, volatile and persistent, or the length of its range.
+    pub size: Option<Bytes>,
+}
+
+/// Who has a DAX device.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum DaxState {
+    /// `kmem`: it is ordinary memory of its target node.
+    SystemRam,
+    /// `device_dax`: a character device for programs that map it; no node has the memory.
+    DevDax,
+    /// No driver is bound.
+    Unbound,
+    /// A driver that is not known here.
+    Other(String),
+}
+
+/// A device of the DAX bus: memory that can become a node's.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct DaxDevice {
+    /// Such as `dax0.0`.
+    pub name: String,
+    /// The node that its memory belongs to when it is system RAM.
+    pub target_node: Option<u32>,
+    /// Its size; 0 for a seed device, which is a place to create others.
+    pub size: Bytes,
+    /// Who has it.
+    pub state: DaxState,
+}
+
+/// The devices of the CXL bus; one that cannot be read becomes a problem.
+pub(super) fn cxl(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<CxlDevice> {
+    let names = note(tree.names(CXL), problems).unwrap_or_default();
+    let known = names.into_iter().filter_map(|name| Some((cxl_kind(&name)?, name)));
+    known.filter_map(|(kind, name)| note(cxl_device(tree, kind, name), problems)).collect()
+}
+
+fn cxl_kind(name: &str) -> Option<CxlKind> {
+    let letters = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
+    match letters {
+        "mem" => Some(CxlKind::Memory),
+        "region" => Some(CxlKind::Region),
+        "decoder" => Some(CxlKind::Decoder),
+        _ => None,
+    }
+}
+
+fn cxl_device(tree: Tree<'_>, kind: CxlKind, name: String) -> Result<CxlDevice, LinuxError> {
+    let node = target(tree, &format!("{CXL}/{name}/numa_node"))?;
+    let bytes =
+        |file: &str| tree.parsed_if_there(&format!("{CXL}/{name}/{file}"), "a size in bytes", size_in_bytes);
+    let size = match kind {
+        CxlKind::Memory => match (bytes("ram/size")?, bytes("pmem/size")?) {
+            (None, None) => None,
+            (ram, pmem) => Some(ram.unwrap_or(0).saturating_add(pmem.unwrap_or(0))),
+        },
+        CxlKind::Region | CxlKind::Decoder => bytes("size")?,
+    };
+    Ok(CxlDevice { name, kind, node, size: size.map(Bytes) })
+}
+
+/// The devices of the DAX bus; one that cannot be read becomes a problem.
+pub(super) fn dax(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<DaxDevice> {
+    let names = note(tree.names(DAX), problems).unwrap_or_default();
+    names.into_iter().filter_map(|name| note(dax_device(tree, name), problems)).collect()
+}
+
+fn dax_device(tree: Tree<'_>, name: String) -> Result<DaxDevice, LinuxError> {
+    let size = tree.parsed(&format!("{DAX}/{name}/size"), "a size in bytes", size_in_bytes)?;
+    let target_node = target(tree, &format!("{DAX}/{name}/target_node"))?;
+    let state = dax_state(tree, &format!("{DAX}/{name}/driver"))?;
+    Ok(DaxDevice { name, target_node, size: Bytes(size), state })
+}
+
+fn dax_state(tree: Tree<'_>, driver: &str) -> Result<DaxState, LinuxError> {
+    let path = tree.path(driver);
+    let target = match std::fs::read_link(&path) {
+        Ok(target) => target,
+        Err(error) if super::files::is_absent(&error) => return Ok(DaxState::Unbound),
+        Err(error) => return Err(LinuxError::file(path, error)),
+    };
+    let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+    Ok(match name.as_str() {
+        "kmem" => DaxState::SystemRam,
+        "device_dax" => DaxState::DevDax,
+        _ => DaxState::Other(name),
+    })
+}
+
+/// A node's number; -1 is none.
+fn target(tree: Tree<'_>, name: &str) -> Result<Option<u32>, LinuxError> {
+    let node = tree.parsed_if_there(name, "a node's number or -1", |text| match text {
+        "-1" => Some(None),
+        text => decimal(text).map(Some),
+    })?;
+    Ok(node.flatten())
+}
+
+/// CXL prints sizes in hexadecimal with `0x`, DAX in decimal.
+fn size_in_bytes(text: &str) -> Option<u64> {
+    if text.starts_with("0x") { hexadecimal(text) } else { decimal(text) }
+}
