@@ -1,11 +1,15 @@
 //! Defines the processes that are followed: how a program is started, its tree, and one engine for each process.
 
 mod exit;
+pub mod launch;
+pub mod lock;
 mod proc;
 mod run_directory;
+pub mod signals;
 mod stat;
 #[allow(unsafe_code)]
 mod sys;
+pub mod tree;
 
 pub use exit::Exit;
 pub use proc::ProcRoot;

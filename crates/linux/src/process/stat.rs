@@ -60,9 +60,10 @@ impl ProcessStat {
         })
     }
 
-    /// Whether it runs no more, though its parent has not asked yet.
+    /// Whether it runs no more, though its parent has not asked yet. While other threads run, a first thread that ended
+    /// is a zombie and the process is not.
     pub fn has_ended(&self) -> bool {
-        matches!(self.state, b'Z' | b'X' | b'x')
+        matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
 }
 

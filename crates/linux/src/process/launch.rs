@@ -1,0 +1,223 @@
+//! Defines how `isotherm run` starts a program and waits for it, so that it runs as it would without.
+//!
+//! The program's streams, process group and terminal are left alone. It is forked and then waits before exec until
+//! [`Launch::release`], so that sources follow it from its first instruction; should Isotherm die meanwhile, it goes on.
+//! Signals to Isotherm are passed on, unless the terminal has sent them to the program itself.
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, OwnedFd};
+use std::process::{Child, Command};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use super::signals::Signals;
+use super::sys::{self, Who};
+use super::{Exit, Pid};
+use crate::LinuxError;
+
+/// Where the kernel has no pidfd, how often the program's end is looked for.
+const LOOK: Duration = Duration::from_millis(20);
+
+/// Why the program does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum LaunchError {
+    /// There is no such command.
+    #[error("{command}: not found; expected a program in PATH or a path")]
+    NotFound {
+        /// What was asked for.
+        command: String,
+    },
+    /// It cannot be executed.
+    #[error("{command}: not executable: {error}")]
+    NotExecutable {
+        /// What was asked for.
+        command: String,
+        /// The kernel's answer.
+        error: io::Error,
+    },
+    /// Something else failed.
+    #[error(transparent)]
+    Linux(#[from] LinuxError),
+}
+
+impl LaunchError {
+    /// The exit status that a shell user expects: 127 not found, 126 not executable, 1 otherwise.
+    pub fn exit_status(&self) -> u8 {
+        match self {
+            Self::NotFound { .. } => 127,
+            Self::NotExecutable { .. } => 126,
+            Self::Linux(_) => 1,
+        }
+    }
+}
+
+/// A program that was forked and waits before exec. Dropping it lets the program go on.
+#[derive(Debug)]
+pub struct Launch {
+    pid: Pid,
+    name: String,
+    /// Closing it lets the child go on.
+    release: Option<File>,
+    /// `Command::spawn` returns after exec only.
+    spawning: Option<JoinHandle<io::Result<Child>>>,
+    adopt: bool,
+}
+
+fn failed(call: &'static str) -> impl FnOnce(io::Error) -> LinuxError {
+    move |error| LinuxError::Call { call, error }
+}
+
+impl Launch {
+    /// Forks. `variables` come on top of this process's environment. With `adopt`, orphans among the program's
+    /// descendants become children of this process, which must then have no other children: [`Running::wait`] reaps all.
+    pub fn start(
+        name: &OsStr,
+        arguments: &[OsString],
+        variables: &[(OsString, OsString)],
+        adopt: bool,
+    ) -> Result<Self, LaunchError> {
+        if adopt {
+            sys::become_subreaper().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
+        }
+        let (mut ready, ready_writer) = sys::pipe().map_err(failed("pipe2"))?;
+        let (release_reader, release) = sys::pipe().map_err(failed("pipe2"))?;
+        let mut command = Command::new(name);
+        command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
+        let ends = [ready_writer.as_raw_fd(), release_reader.as_raw_fd(), release.as_raw_fd()];
+        sys::hold_before_exec(&mut command, ends[0], ends[1], ends[2]);
+        let spawn = move || {
+            let result = command.spawn();
+            drop((ready_writer, release_reader));
+            result
+        };
+        let builder = std::thread::Builder::new().name("isotherm-launch".into());
+        let spawning = builder.spawn(spawn).map_err(failed("pthread_create"))?;
+        let mut id = [0; 4];
+        let name = name.to_string_lossy().into_owned();
+        match ready.read_exact(&mut id) {
+            Ok(()) => {
+                let pid = Pid(u32::from_ne_bytes(id));
+                Ok(Self { pid, name, release: Some(release), spawning: Some(spawning), adopt })
+            }
+            // No child came to be: the reason is the spawn's.
+            Err(_) => Err(spawned(spawning, name).err().unwrap_or_else(|| {
+                failed("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into()
+            })),
+        }
+    }
+
+    /// The program's process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Lets the program start, and returns when it has, or has failed to.
+    pub fn release(mut self) -> Result<Running, LaunchError> {
+        // Before exec: the process cannot be another's yet.
+        let pidfd = sys::pidfd_open(self.pid).ok();
+        self.release = None;
+        let name = std::mem::take(&mut self.name);
+        if let Some(spawning) = self.spawning.take() {
+            spawned(spawning, name)?;
+        }
+        Ok(Running { pid: self.pid, pidfd, adopt: self.adopt, exit: None })
+    }
+}
+
+impl Drop for Launch {
+    fn drop(&mut self) {
+        self.release = None;
+        if let Some(spawning) = self.spawning.take() {
+            // Whether it succeeded concerns nobody any more.
+            let _ = spawning.join();
+        }
+    }
+}
+
+fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(), LaunchError> {
+    let result = spawning.join().unwrap_or_else(|_| Err(io::Error::other("the launching thread panicked")));
+    match result {
+        // Its end is learned by its number.
+        Ok(_child) => Ok(()),
+        Err(error) => Err(match error.raw_os_error() {
+            Some(libc::ENOENT | libc::ENOTDIR) => LaunchError::NotFound { command },
+            Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) => failed("fork")(error).into(),
+            _ => LaunchError::NotExecutable { command, error },
+        }),
+    }
+}
+
+/// A program that runs.
+#[derive(Debug)]
+pub struct Running {
+    pid: Pid,
+    pidfd: Option<OwnedFd>,
+    adopt: bool,
+    exit: Option<Exit>,
+}
+
+impl Running {
+    /// The program's process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+
+    /// Waits until the program ends, at most for `timeout`, and passes signals on. `None`: it still runs.
+    ///
+    /// The engine works between calls; a signal to Isotherm ends a call early.
+    pub fn wait(&mut self, signals: &mut Signals, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
+        let deadline = Instant::now() + timeout;
+        loop {
+            let signalled = self.pass_on(signals);
+            self.reap()?;
+            let left = deadline.saturating_duration_since(Instant::now());
+            if self.exit.is_some() || signalled || left.is_zero() {
+                return Ok(self.exit);
+            }
+            let own = signals.descriptor();
+            let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain([own]);
+            let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
+            sys::poll(&mut Vec::new(), files, pause, &mut Vec::new()).map_err(failed("poll"))?;
+        }
+    }
+
+    /// Passes on what came and the terminal did not send. Returns whether anything came.
+    fn pass_on(&self, signals: &mut Signals) -> bool {
+        let mut came = false;
+        while let Some(received) = signals.next() {
+            came = true;
+            if !received.from_kernel && self.exit.is_none() {
+                // It fails only if the program has just ended.
+                let _ = sys::send(self.pid, received.signal);
+            }
+        }
+        came
+    }
+
+    /// Learns which children ended: the program, and orphans if they are adopted.
+    fn reap(&mut self) -> Result<(), LinuxError> {
+        loop {
+            let who = match (self.adopt, self.exit) {
+                (true, _) => Who::Any,
+                (false, None) => Who::One(self.pid),
+                (false, Some(_)) => return Ok(()),
+            };
+            match sys::reap(who) {
+                Ok(Some((pid, status))) if pid == self.pid => {
+                    self.exit = self.exit.or(Exit::from_wait(status));
+                }
+                Ok(Some(_)) => {}
+                Ok(None) => return Ok(()),
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
+                    // Somebody else has waited for it: it is no more, and how it ended is not known.
+                    self.exit.get_or_insert(Exit::Code(1));
+                    return Ok(());
+                }
+                Err(error) => return Err(LinuxError::Call { call: "waitpid", error }),
+            }
+        }
+    }
+}

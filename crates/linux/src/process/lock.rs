@@ -1,0 +1,51 @@
+//! Defines the lock that keeps a second engine off a process.
+//!
+//! It is an abstract socket named after the process and its start time: whoever binds it has it, any user sees it (in one
+//! network namespace), a number that is used again has another name, and the kernel frees it when its holder dies,
+//! however that happens.
+
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr, UnixListener};
+
+use super::{Pid, ProcRoot, ProcessStat, sys};
+use crate::LinuxError;
+
+/// The right to tier one process; given up on drop.
+#[derive(Debug)]
+pub struct EngineLock {
+    _socket: UnixListener,
+    pid: Pid,
+}
+
+impl EngineLock {
+    /// Takes the lock of a process. Refused, naming the holder, while another engine has it.
+    pub fn take(root: &ProcRoot, pid: Pid) -> Result<Self, LinuxError> {
+        let start = ProcessStat::read(root, pid, &mut Vec::new())?.start;
+        let call = |error| LinuxError::Call { call: "bind of the engine's lock", error };
+        let name = format!("isotherm-engine-{}-{start}", pid.0);
+        let address = SocketAddr::from_abstract_name(&name).map_err(call)?;
+        match UnixListener::bind_addr(&address) {
+            Ok(socket) => Ok(Self { _socket: socket, pid }),
+            Err(error) if error.kind() == io::ErrorKind::AddrInUse => Err(refused(pid, &name)),
+            Err(error) => Err(call(error)),
+        }
+    }
+
+    /// The process.
+    pub fn pid(&self) -> Pid {
+        self.pid
+    }
+}
+
+fn refused(pid: Pid, name: &str) -> LinuxError {
+    let holder = match sys::listener(name) {
+        Ok(holder) if holder == pid => "the program itself, through libisotherm.so".into(),
+        Ok(holder) => format!("process {}", holder.0),
+        Err(_) => "another process".into(),
+    };
+    LinuxError::Unsupported {
+        what: "a second engine on one process",
+        remedy: format!("process {} is tiered by {holder}; end that engine first", pid.0),
+    }
+}

@@ -1,0 +1,95 @@
+//! Defines how signals to Isotherm are received: a handler writes each to a pipe, and whoever runs the program reads it.
+//!
+//! So everything that must happen at SIGTERM happens in ordinary code, guards are dropped as at any other end, and no
+//! signal is blocked, which children would inherit. Signals that were ignored before (`nohup`) stay ignored.
+
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::fd::{AsRawFd, RawFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+use super::sys::{self, Disposition};
+use crate::LinuxError;
+
+/// The signals that ask a program to end.
+pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// A signal that came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Received {
+    /// Its number.
+    pub signal: i32,
+    /// Whether the kernel sent it, as it does for a terminal's keys and hang-up: then the whole foreground group, the
+    /// program included, has got it too.
+    pub from_kernel: bool,
+}
+
+/// Receives [`ENDING`] signals; their former dispositions come back on drop. There is at most one.
+#[derive(Debug)]
+pub struct Signals {
+    reader: File,
+    /// Kept open for the handler.
+    _writer: File,
+    former: Vec<(i32, Disposition)>,
+}
+
+static TAKEN: AtomicBool = AtomicBool::new(false);
+
+impl Signals {
+    /// Starts to receive.
+    pub fn receive() -> Result<Self, LinuxError> {
+        if TAKEN.swap(true, Ordering::SeqCst) {
+            return Err(LinuxError::Unsupported {
+                what: "receiving signals twice in one process",
+                remedy: "keep one `Signals` and share it".into(),
+            });
+        }
+        let failed = |error| LinuxError::Call { call: "sigaction", error };
+        let ends = sys::pipe().inspect_err(|_| TAKEN.store(false, Ordering::SeqCst));
+        let (reader, writer) = ends.map_err(failed)?;
+        // From here on, drop gives everything back.
+        let mut signals = Self { reader, _writer: writer, former: Vec::new() };
+        sys::set_nonblocking(&signals.reader).map_err(failed)?;
+        sys::set_nonblocking(&signals._writer).map_err(failed)?;
+        sys::set_signal_pipe(signals._writer.as_raw_fd());
+        for signal in ENDING {
+            let former = sys::disposition(signal).map_err(failed)?;
+            if !former.is_ignored() {
+                sys::handle(signal).map_err(failed)?;
+                signals.former.push((signal, former));
+            }
+        }
+        Ok(signals)
+    }
+
+    /// The next signal, if one came.
+    pub fn next(&mut self) -> Option<Received> {
+        let mut byte = [0];
+        loop {
+            match self.reader.read(&mut byte) {
+                Ok(1) => {
+                    let signal = i32::from(byte[0] & !sys::FROM_KERNEL);
+                    return Some(Received { signal, from_kernel: byte[0] & sys::FROM_KERNEL != 0 });
+                }
+                Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+                _ => return None,
+            }
+        }
+    }
+
+    /// A descriptor that can be read when a signal came, for `poll(2)`.
+    pub fn descriptor(&self) -> RawFd {
+        self.reader.as_raw_fd()
+    }
+}
+
+impl Drop for Signals {
+    fn drop(&mut self) {
+        for (signal, former) in &self.former {
+            // It was in force before and so is valid.
+            let _ = sys::restore(*signal, former);
+        }
+        sys::set_signal_pipe(-1);
+        TAKEN.store(false, Ordering::SeqCst);
+    }
+}

@@ -1,0 +1,95 @@
+//! Defines how one process is watched: for its end, for another that took its number, and for exec.
+
+use std::fs::File;
+use std::os::fd::OwnedFd;
+use std::os::unix::fs::FileExt;
+
+use super::super::{Pid, ProcRoot, ProcessStat, sys};
+use crate::LinuxError;
+
+/// For so many polls a new process is read thoroughly: one made by vfork shares its parent's memory until exec, which
+/// comes soon and leaves the parent's page table readable.
+const YOUNG: u32 = 4;
+
+/// What was found.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Change {
+    None,
+    Executed,
+    Ended,
+}
+
+/// A process that is watched.
+#[derive(Debug)]
+pub(super) struct Watched {
+    start: u64,
+    /// Where its code and its stack start: both move at exec, unless addresses are not randomised.
+    places: (u64, u64),
+    age: u32,
+    /// Readable when the process has ended.
+    pub(super) pidfd: Option<OwnedFd>,
+    /// The page table: it ends with the memory, hence at exec, be it the same program at the same place.
+    memory: Option<File>,
+}
+
+impl Watched {
+    /// Starts to watch. The descriptor is that of whoever has the number now; if that is another than `stat` told of,
+    /// the next look says that the process ended.
+    pub(super) fn new(root: &ProcRoot, pid: Pid, stat: &ProcessStat, descriptors: bool) -> Self {
+        let mut watched = Self {
+            start: stat.start,
+            places: (stat.code, stat.stack),
+            age: 0,
+            pidfd: if descriptors { sys::pidfd_open(pid).ok() } else { None },
+            memory: None,
+        };
+        if descriptors {
+            watched.open_memory(root, pid);
+        }
+        watched
+    }
+
+    fn open_memory(&mut self, root: &ProcRoot, pid: Pid) {
+        self.memory = root.open(pid, "pagemap").ok().filter(is_alive);
+    }
+
+    /// Looks for changes: `thorough`ly, or as cheaply as the descriptors allow.
+    pub(super) fn look(
+        &mut self,
+        root: &ProcRoot,
+        pid: Pid,
+        thorough: bool,
+        buffer: &mut Vec<u8>,
+    ) -> Result<Change, LinuxError> {
+        self.age = self.age.saturating_add(1);
+        let replaced = self.memory.as_ref().is_some_and(|memory| !is_alive(memory));
+        let certain = self.pidfd.is_some() && self.memory.is_some() && !replaced;
+        if certain && !thorough && self.age > YOUNG {
+            return Ok(Change::None);
+        }
+        let stat = match ProcessStat::read(root, pid, buffer) {
+            Ok(stat) if stat.start == self.start && !stat.has_ended() => stat,
+            Ok(_) | Err(LinuxError::Ended(_)) => return Ok(Change::Ended),
+            Err(error) => return Err(error),
+        };
+        let places = (stat.code, stat.stack);
+        // While it dies, the memory goes first and the places read as zero: no exec, but an end that shows soon.
+        let moved = places != self.places && places.0 > 1;
+        if !moved && !replaced {
+            return Ok(Change::None);
+        }
+        if replaced || self.memory.is_some() {
+            self.open_memory(root, pid);
+        }
+        if places.0 > 1 {
+            self.places = places;
+        }
+        let executed = moved || self.memory.is_some();
+        Ok(if executed { Change::Executed } else { Change::None })
+    }
+}
+
+/// Whether the address space still is: the first page's entry can be read.
+fn is_alive(memory: &File) -> bool {
+    matches!(memory.read_at(&mut [0; 8], 0), Ok(8))
+}
