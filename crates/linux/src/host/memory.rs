@@ -44,6 +44,11 @@ pub trait AddressSpaces: Send {
 
     /// Has the kernel's LRU take so many bytes off a tier; returns how many it freed.
     fn reclaim(&mut self, from: TierId, bytes: u64) -> u64;
+
+    /// What went wrong since the last call, each reason once.
+    fn troubles(&mut self) -> Vec<LinuxError> {
+        Vec::new()
+    }
 }
 
 /// The programs' memory.
@@ -257,6 +262,11 @@ impl Memory {
                 MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
             }
         }
+    }
+
+    /// What the kernel refused since the last call, each reason once.
+    pub(crate) fn troubles(&mut self) -> Vec<LinuxError> {
+        self.spaces.troubles()
     }
 
     /// Whether reclaim works here.

@@ -14,9 +14,11 @@
 mod choice;
 mod feed;
 mod heat;
+pub mod kernel;
 mod memory;
 mod numbers;
 mod options;
+pub mod program;
 mod residency;
 mod scan;
 mod summary;
@@ -63,6 +65,11 @@ pub enum ProcessEvent {
 pub trait Processes: Send {
     /// Appends what happened since the last call. Returns false when no process is left, or the run was asked to end.
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
+
+    /// What went wrong in the last update.
+    fn trouble(&mut self) -> Option<LinuxError> {
+        None
+    }
 }
 
 /// Why the engine stopped.
@@ -172,6 +179,9 @@ impl LiveHost {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let running = self.processes.update(&mut events);
+        if let Some(trouble) = self.processes.trouble() {
+            self.feed.trouble(trouble.to_string());
+        }
         for &event in &events {
             match event {
                 ProcessEvent::Started(process) => self.start(process),
@@ -210,6 +220,7 @@ impl LiveHost {
             }
         }
         self.memory.enforce(&mut self.recorder);
+        self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
         let cost = clock::thread_cpu() - start;
         let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);
         self.scanner.done(self.recorder.now(), cost, budget, shortest);

@@ -1,0 +1,187 @@
+//! Defines the address spaces of real processes: what the kernel says is mapped and where, and what it moves.
+
+use std::collections::HashMap;
+
+use isotherm_core::{Bytes, MoveStatus, PageSize, TierId};
+
+use super::memory::{AddressSpaces, PresentRun};
+use crate::LinuxError;
+use crate::clock;
+use crate::memory::maps::{Mapping, MappingKind, MapsReader};
+use crate::memory::mover::{Mover, MoverOptions, PageMove, Shape, Step};
+use crate::memory::nodes::{Kernel, NodeReader, Residence};
+use crate::memory::pagemap::{PageRun, Pagemap};
+use crate::process::{Pid, ProcRoot};
+
+/// Runs of present pages taken at once.
+const RUNS: usize = 1024;
+/// Processes whose page tables are kept open.
+const OPEN: usize = 64;
+
+/// Makes room on a node: asked for bytes of a tier, it returns how many were freed.
+pub trait Reclaimer: Send {
+    /// Takes so many bytes off the tier's nodes.
+    fn reclaim(&mut self, tier: TierId, bytes: Bytes) -> Result<Bytes, LinuxError>;
+}
+
+/// This kernel's processes.
+pub struct KernelSpaces {
+    root: ProcRoot,
+    page_size: PageSize,
+    maps: MapsReader,
+    mappings: Vec<Mapping>,
+    pagemaps: HashMap<Pid, Pagemap>,
+    runs: Vec<PageRun>,
+    nodes: NodeReader<Kernel>,
+    residences: Vec<Residence>,
+    /// The nodes of each tier; empty where tiers are shadows.
+    tiers: Vec<Vec<u32>>,
+    mover: Mover<Kernel>,
+    moves: Vec<PageMove>,
+    reclaimer: Option<Box<dyn Reclaimer>>,
+}
+
+impl KernelSpaces {
+    /// The processes below `root`, with the nodes of each tier, fastest first (nothing where tiers are shadows).
+    pub fn new(
+        root: ProcRoot,
+        page_size: PageSize,
+        tiers: Vec<Vec<u32>>,
+        mover: MoverOptions,
+        reclaimer: Option<Box<dyn Reclaimer>>,
+    ) -> Self {
+        Self {
+            maps: MapsReader::new(root.clone()),
+            root,
+            page_size,
+            mappings: Vec::new(),
+            pagemaps: HashMap::new(),
+            runs: vec![PageRun::default(); RUNS],
+            nodes: NodeReader::new(Kernel),
+            residences: Vec::new(),
+            tiers,
+            mover: Mover::new(Kernel, mover),
+            moves: Vec::new(),
+            reclaimer,
+        }
+    }
+
+    /// Appends the present pages of the mappings read last.
+    fn scan(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
+        if self.pagemaps.len() >= OPEN && !self.pagemaps.contains_key(&process) {
+            self.pagemaps.clear();
+        }
+        let pagemap = match self.pagemaps.entry(process) {
+            std::collections::hash_map::Entry::Occupied(entry) => entry.into_mut(),
+            std::collections::hash_map::Entry::Vacant(entry) => {
+                entry.insert(Pagemap::open(&self.root, process)?)
+            }
+        };
+        for mapping in self.mappings.iter().filter(|mapping| is_tiered(mapping)) {
+            let mut next = mapping.start;
+            while next < mapping.end {
+                let scanned = pagemap.scan(next..mapping.end, &mut self.runs)?;
+                found.extend(
+                    self.runs[..scanned.runs].iter().map(|run| PresentRun {
+                        range: run.start..run.start + run.pages * crate::memory::BASE,
+                    }),
+                );
+                next = scanned.next;
+            }
+        }
+        Ok(())
+    }
+
+    /// The tier that a node belongs to.
+    fn tier_of(&self, node: u32) -> Option<TierId> {
+        let tier = self.tiers.iter().position(|nodes| nodes.contains(&node))?;
+        Some(TierId(tier as u8))
+    }
+
+    /// The node that the next page of a tier goes to: those of one tier take turns by address, so that all fill.
+    fn node_for(&self, tier: TierId, address: u64) -> Option<u32> {
+        let nodes = self.tiers.get(tier.index())?;
+        let turn = address >> self.page_size.shift();
+        nodes.get(turn as usize % nodes.len().max(1)).copied()
+    }
+}
+
+/// Memory that belongs to the program: what it allocated, and its stacks. Files are the page cache's.
+fn is_tiered(mapping: &Mapping) -> bool {
+    use MappingKind::{Anonymous, Heap, SharedMemory, Stack};
+    matches!(mapping.kind, Anonymous | Heap | SharedMemory | Stack) && mapping.readable
+}
+
+impl AddressSpaces for KernelSpaces {
+    fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
+        self.maps.read(process, &mut self.mappings)?;
+        let before = found.len();
+        match self.scan(process, found) {
+            // A page table that was opened before exec answers so, although the process lives.
+            Err(LinuxError::Ended(_)) if self.pagemaps.remove(&process).is_some() => {
+                found.truncate(before);
+                self.scan(process, found)
+            }
+            other => other,
+        }
+    }
+
+    fn tiers(
+        &mut self,
+        process: Pid,
+        addresses: &[u64],
+        tiers: &mut Vec<Option<TierId>>,
+    ) -> Result<(), LinuxError> {
+        self.residences.clear();
+        self.nodes.locate(process, addresses, &mut self.residences)?;
+        tiers.extend(self.residences.iter().map(|residence| match residence {
+            Residence::Node(node) => self.tier_of(*node),
+            Residence::Gone | Residence::Unknown(_) => None,
+        }));
+        Ok(())
+    }
+
+    fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>) {
+        let shape = if self.page_size == PageSize::Huge { Shape::HugeRange } else { Shape::Base };
+        let mut moved = Vec::with_capacity(moves.len());
+        let mut list = std::mem::take(&mut self.moves);
+        list.clear();
+        let node = |&(address, tier): &(u64, TierId)| {
+            self.node_for(tier, address).map(|node| PageMove { address, shape, node })
+        };
+        list.extend(moves.iter().map_while(node));
+        let step = {
+            let reclaimer = &mut self.reclaimer;
+            let tiers = &self.tiers;
+            let mut room = |node: u32, bytes: Bytes| {
+                let tier = tiers.iter().position(|nodes| nodes.contains(&node)).unwrap_or(0);
+                let freed = reclaimer.as_mut().map(|by| by.reclaim(TierId(tier as u8), bytes));
+                matches!(freed, Some(Ok(freed)) if freed.0 > 0)
+            };
+            self.mover.step(clock::monotonic(), process, &list, &mut moved, &mut room)
+        };
+        self.moves = list;
+        // What the rate does not allow now is busy: the policy sees it and may ask again.
+        let rest = match step {
+            Ok(Step::Done | Step::Wait { .. }) => MoveStatus::Busy,
+            Err(LinuxError::Ended(_)) => MoveStatus::Gone,
+            Err(LinuxError::Permission { .. }) => MoveStatus::Denied,
+            Err(_) => MoveStatus::Busy,
+        };
+        moved.resize(moves.len(), rest);
+        statuses.append(&mut moved);
+    }
+
+    fn reclaims(&self) -> bool {
+        self.reclaimer.is_some()
+    }
+
+    fn reclaim(&mut self, from: TierId, bytes: u64) -> u64 {
+        let freed = self.reclaimer.as_mut().and_then(|by| by.reclaim(from, Bytes(bytes)).ok());
+        freed.map_or(0, |freed| freed.0)
+    }
+
+    fn troubles(&mut self) -> Vec<LinuxError> {
+        self.mover.denials()
+    }
+}

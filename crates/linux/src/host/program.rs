@@ -1,0 +1,94 @@
+//! Defines the processes of a live run: a program that was started, or one that runs already, each with its descendants.
+
+use std::time::{Duration, Instant};
+
+use super::{ProcessEvent, Processes};
+use crate::LinuxError;
+use crate::process::Exit;
+use crate::process::launch::Running;
+use crate::process::signals::Signals;
+use crate::process::tree::{Event, Tree};
+
+/// How the program ended, told to whoever started it.
+pub type ExitCell = std::sync::Arc<std::sync::OnceLock<Exit>>;
+
+/// Who decides when the run is over.
+enum Life {
+    /// The program that was started: the run ends with it, or with the last of its descendants.
+    Started { running: Running, exit: ExitCell, with_descendants: bool },
+    /// A signal, the time, or the end of all processes.
+    Attached { until: Option<Instant> },
+}
+
+/// A tree of processes and when to stop following it.
+pub struct Program {
+    tree: Tree,
+    signals: Signals,
+    life: Life,
+    found: Vec<Event>,
+    trouble: Option<LinuxError>,
+}
+
+impl Program {
+    /// A program that was started. How it ended is in the cell afterwards.
+    pub fn started(
+        tree: Tree,
+        signals: Signals,
+        running: Running,
+        with_descendants: bool,
+    ) -> (Self, ExitCell) {
+        let exit = ExitCell::default();
+        let life = Life::Started { running, exit: exit.clone(), with_descendants };
+        (Self { tree, signals, life, found: Vec::new(), trouble: None }, exit)
+    }
+
+    /// A program that runs already, followed until it ends, a signal comes or the time is up.
+    pub fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
+        let life = Life::Attached { until: time.map(|time| Instant::now() + time) };
+        Self { tree, signals, life, found: Vec::new(), trouble: None }
+    }
+
+    fn follow(&mut self, events: &mut Vec<ProcessEvent>) -> Result<(), LinuxError> {
+        self.found.clear();
+        self.tree.poll(&mut self.found)?;
+        events.extend(self.found.iter().map(|event| match *event {
+            Event::Started { pid, .. } => ProcessEvent::Started(pid),
+            Event::Executed(pid) => ProcessEvent::Executed(pid),
+            Event::Ended(pid) => ProcessEvent::Ended(pid),
+        }));
+        Ok(())
+    }
+
+    fn goes_on(&mut self) -> Result<bool, LinuxError> {
+        match &mut self.life {
+            Life::Started { running, exit, with_descendants } => {
+                let Some(ended) = running.wait(&mut self.signals, Duration::ZERO)? else { return Ok(true) };
+                // Set once: later calls find it there.
+                let _ = exit.set(ended);
+                Ok(*with_descendants && !self.tree.is_empty())
+            }
+            Life::Attached { until } => {
+                let asked = self.signals.next().is_some();
+                let over = until.is_some_and(|until| Instant::now() >= until);
+                Ok(!asked && !over && !self.tree.is_empty())
+            }
+        }
+    }
+}
+
+impl Processes for Program {
+    fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
+        // What cannot be followed any more is still waited for.
+        let followed = self.follow(events);
+        let goes_on = self.goes_on();
+        self.trouble = followed.err();
+        goes_on.unwrap_or_else(|error| {
+            self.trouble = Some(error);
+            false
+        })
+    }
+
+    fn trouble(&mut self) -> Option<LinuxError> {
+        self.trouble.take()
+    }
+}
