@@ -1,0 +1,7 @@
+//! Accessed bits of real programs under the real kernel. The programs are `examples/target`, which check their memory.
+
+mod clear_refs;
+mod faults;
+mod grains;
+mod idle_pages;
+mod program;
