@@ -22,6 +22,8 @@ fn main() -> ExitCode {
         Verb::Record(args) => commands::record::run(args),
         Verb::Simulate(args) => commands::simulate::run(&args),
         Verb::Size(args) => commands::size::run(&args),
+        Verb::Run(args) => commands::live::run(args),
+        Verb::Attach(args) => commands::live::attach(&args),
         Verb::Score(args) => commands::score::run(&args),
         Verb::Policies(args) => commands::policies::run(&args),
         Verb::Machines(args) => commands::machines::run(&args),

@@ -1,6 +1,7 @@
 //! The verbs, one module each.
 
 pub(crate) mod generate;
+pub(crate) mod live;
 pub(crate) mod machines;
 pub(crate) mod policies;
 pub(crate) mod record;

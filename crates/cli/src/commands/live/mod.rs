@@ -1,0 +1,151 @@
+//! `isotherm run` and `isotherm attach`: tier the memory of real programs.
+
+mod sources;
+mod tiers;
+
+use std::path::Path;
+use std::time::Duration;
+
+use isotherm_core::Nanos;
+use isotherm_core::parameters::Scale;
+use isotherm_linux::engine::{LiveResult, Tiering};
+use isotherm_linux::host::kernel::KernelSpaces;
+use isotherm_linux::host::program::{ExitCell, Program};
+use isotherm_linux::host::{LiveHost, Options};
+use isotherm_linux::memory::mover::MoverOptions;
+use isotherm_linux::process::launch::Launch;
+use isotherm_linux::process::lock::EngineLock;
+use isotherm_linux::process::signals::Signals;
+use isotherm_linux::process::tree::Tree;
+use isotherm_linux::process::{Pid, ProcRoot};
+use isotherm_linux::source::AccessSource;
+
+use crate::args::{AttachArgs, LiveArgs, RunArgs};
+use crate::failure::Failure;
+use crate::settings;
+use sources::Sources;
+use tiers::Memory;
+
+/// How long a program may grow before its policy is sized by what it has mapped.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// The time between two looks at what is mapped, at least.
+const SCAN_INTERVAL: Nanos = Nanos(200 * Nanos::MILLISECOND.0);
+/// The share of one processor that they may take.
+const SCAN_BUDGET: f64 = 0.005;
+
+/// `isotherm run`. The exit status is the program's.
+pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
+    let Prepared { mut tiering, memory, sources } = prepare(&args.live)?;
+    let signals = Signals::receive().map_err(Failure::failed)?;
+    let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
+    let launch = Launch::start(name, rest, &sources.environment, true)
+        .map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
+    let root = ProcRoot::default();
+    let _lock = EngineLock::take(&root, launch.pid()).map_err(Failure::failed)?;
+    let tree = Tree::follow(root, launch.pid(), Some(Pid(std::process::id()))).map_err(Failure::failed)?;
+    let running =
+        launch.release().map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
+    let (program, exit) = Program::started(tree, signals, running, args.descendants);
+    let command = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
+    tiering.fastest = sources.fastest;
+    tier(&args.live, &tiering, &memory, sources.chosen, program, (command, Some(exit)))
+}
+
+/// `isotherm attach`.
+pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
+    let Prepared { mut tiering, memory, sources } = prepare(&args.live)?;
+    let signals = Signals::receive().map_err(Failure::failed)?;
+    let (root, pid) = (ProcRoot::default(), Pid(args.pid));
+    let _lock = EngineLock::take(&root, pid).map_err(Failure::failed)?;
+    let tree = Tree::follow(root, pid, None).map_err(Failure::failed)?;
+    let time = args.time.map(|time| Duration::from_nanos(time.0));
+    let program = Program::attached(tree, signals, time);
+    tiering.fastest = sources.fastest;
+    tier(&args.live, &tiering, &memory, sources.chosen, program, (vec![pid.0.to_string()], None))
+}
+
+/// What is decided before a program runs.
+struct Prepared {
+    tiering: Tiering,
+    memory: Memory,
+    sources: Sources,
+}
+
+fn prepare(args: &LiveArgs) -> Result<Prepared, Failure> {
+    let entry = isotherm_policies::find(&args.policy).map_err(Failure::usage)?;
+    let mut settings = settings::parse(&args.set)?;
+    let mut parameters = entry.parameters();
+    settings::apply(&mut settings, &mut parameters)?;
+    settings::finish(&settings)?;
+    let tiering =
+        Tiering { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
+    let needs = tiering.needs().map_err(Failure::usage)?;
+    let memory = tiers::memory(args, Path::new("/"))?;
+    let sources = sources::choose(args, needs)?;
+    if !args.quiet {
+        memory.notes.iter().chain(&sources.notes).for_each(|note| eprintln!("isotherm: {note}"));
+    }
+    Ok(Prepared { tiering, memory, sources })
+}
+
+fn parse_scale(text: &str) -> Result<Option<Scale>, Failure> {
+    if text == "auto" {
+        return Ok(None);
+    }
+    super::simulate::parse_scale(text, Scale::NONE).map(Some)
+}
+
+/// Runs the engine until the program ends, and tells what came of it.
+fn tier(
+    args: &LiveArgs,
+    tiering: &Tiering,
+    memory: &Memory,
+    sources: Vec<Box<dyn AccessSource>>,
+    program: Program,
+    (command, exit): (Vec<String>, Option<ExitCell>),
+) -> Result<(), Failure> {
+    let page_size = args.page_size.into();
+    let mover = MoverOptions { rate: args.rate, ..MoverOptions::default() };
+    let spaces = KernelSpaces::new(ProcRoot::default(), page_size, memory.nodes.clone(), mover, None);
+    let options = Options {
+        page_size,
+        tiers: memory.tiers.clone(),
+        fast: memory.fast,
+        shadow: memory.shadow,
+        scan_interval: SCAN_INTERVAL,
+        scan_budget: SCAN_BUDGET,
+    };
+    let mut host = LiveHost::new(options, sources, Box::new(spaces), Box::new(program));
+    host.settle(PATIENCE);
+    let ran = tiering.run(&mut host);
+    let status = exit.as_ref().and_then(|exit| exit.get()).map(|exit| exit.status());
+    let ran = ran.map_err(Failure::failed)?;
+    let result = tiering.result(command, &ran, host.summary(), status.map(i32::from));
+    drop(host);
+    report(args, &result)?;
+    match status {
+        None | Some(0) => Ok(()),
+        Some(status) => Err(Failure::Exit(status)),
+    }
+}
+
+fn report(args: &LiveArgs, result: &LiveResult) -> Result<(), Failure> {
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    };
+    if let Some(path) = &args.summary {
+        write(path, format!("{:#}\n", serde_json::json!(result)))?;
+    }
+    if let Some(path) = &args.report {
+        write(path, String::new())?;
+    }
+    if !args.quiet {
+        let text = if args.json {
+            format!("{:#}\n", serde_json::json!(result))
+        } else {
+            format!("{:#}\n", serde_json::json!(result))
+        };
+        eprint!("{text}");
+    }
+    Ok(())
+}
