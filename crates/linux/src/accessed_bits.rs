@@ -31,10 +31,11 @@
 //!
 //! Scans run on a thread of the source's own, which takes at most [`Pace::budget`] of one processor: after a scan that
 //! took *c*, none begins before *c* / budget is over. The program pays too: each cleared bit is set again by the
-//! page walker, and the flush empties its TLB. `SourceStatistics::program_time` is an estimate of that from
-//! [`WALK_NANOS`] for each page that was found accessed. What it does not hold: while `clear_refs` walks, page faults
-//! and changes of mappings wait (the kernel takes the address space's lock for writing); [`ScanStatistics::locked`] has
-//! the sum of these times.
+//! processor's page walker, and the flush empties its TLB. `SourceStatistics::program_time` is an estimate of that, a
+//! constant for each page that was found accessed, [`WALK`] or what [`measure_walk`] says of this machine; and
+//! [`Pace::program_budget`] bounds it as the other budget bounds scans. With many pages in use it is the larger of the
+//! two. What it does not hold: while `clear_refs` walks, page faults and changes of mappings wait (the kernel takes the
+//! address space's lock for writing); [`ScanStatistics::locked`] has the sum of these times.
 //!
 //! # Who else sees it
 //!
@@ -55,6 +56,7 @@ mod schedule;
 mod smaps;
 mod source;
 mod sys;
+mod walk;
 
 use std::ops::Range;
 
@@ -63,15 +65,11 @@ use isotherm_core::Nanos;
 use crate::LinuxError;
 use crate::process::Pid;
 
-pub use clear_refs::{ClearRefs, FAULT_NANOS, Resolution};
+pub use clear_refs::{ClearRefs, FAULT, Resolution};
 pub use idle_pages::IdlePages;
 pub use schedule::Pace;
 pub use source::{BitSource, ScanStatistics};
-
-/// What it costs a program, in nanoseconds, to have one accessed bit set again: a page walk that the TLB would have
-/// spared, and the write to the entry. Measured by `benches/accessed.rs` (`program/`) in a virtual machine with nested
-/// paging, where walks are dearest.
-pub const WALK_NANOS: u64 = 60;
+pub use walk::{WALK, measure_walk};
 
 /// A way to read and clear accessed bits.
 pub trait Scanner: Send + Sync + 'static {
@@ -103,7 +101,7 @@ pub struct Found {
     pub undecided: u64,
     /// How long faults and changes of mappings had to wait.
     pub locked: Nanos,
-    /// What it costs the program's threads to have the bits set again: an estimate, [`WALK_NANOS`] for each.
+    /// What it costs the program's threads to have the bits set again: an estimate.
     pub program_time: Nanos,
 }
 

@@ -164,7 +164,7 @@ fn work(memory: &Mapping, plan: &Plan, report: Option<&str>) -> Result<Done, Fai
     Ok(total)
 }
 
-/// One thread, which alone uses every n-th of the hot pages and of the cold ones.
+/// One of n threads, which alone uses every n-th page.
 struct Worker<'a> {
     memory: &'a Mapping,
     plan: &'a Plan,
@@ -204,12 +204,11 @@ impl Worker<'_> {
         }
     }
 
-    /// This thread's hot and cold pages. A thread that has none of one kind uses the other.
+    /// This thread's hot and cold pages, the same pages in all phases. A thread that has none of one kind uses the other.
     fn own(&self, order: &[u32]) -> [Vec<u32>; 2] {
-        let every =
-            |pages: &[u32]| pages.iter().skip(self.thread).step_by(self.plan.threads).copied().collect();
+        let own = |page: &&u32| **page as usize % self.plan.threads == self.thread;
         let (hot, cold) = order.split_at(self.plan.hot);
-        [every(hot), every(cold)]
+        [hot, cold].map(|pages| pages.iter().filter(own).copied().collect())
     }
 
     #[inline]

@@ -10,7 +10,7 @@
 //! translations stay in a TLB set no bit. These are the hottest of all, and they vanish. `4` (clear soft-dirty) ends
 //! with `flush_tlb_mm`, whatever the kernel was compiled with, and clears no accessed bits; so `1`, then `4`. Where
 //! soft-dirty is compiled in, `4` also write-protects the pages, and each page's next store faults, at
-//! [`FAULT_NANOS`]; it also takes soft-dirty bits from others (CRIU) that may use them. Accesses between smaps' walk and
+//! [`FAULT`]; it also takes soft-dirty bits from others (CRIU) that may use them. Accesses between smaps' walk and
 //! the flush, which follow each other at once, are missed or seen twice.
 //!
 //! **The resolution is the mapping**, and its number of accessed pages, not which. A mapping that was accessed in full,
@@ -34,12 +34,12 @@ use isotherm_core::{Nanos, PageSize};
 use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
 use super::smaps::{self, Mapping};
-use super::{Found, Scanner, WALK_NANOS, sys};
+use super::{Found, Scanner, WALK, sys};
 use crate::LinuxError;
 use crate::process::Pid;
 
 /// What a store costs to a page that the flush has write-protected, where soft-dirty is compiled in.
-pub const FAULT_NANOS: u64 = 700;
+pub const FAULT: Nanos = Nanos(700);
 
 /// What is said of mappings that were accessed in part.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -64,6 +64,7 @@ impl Default for Resolution {
 pub struct ClearRefs {
     root: PathBuf,
     resolution: Resolution,
+    walk: Nanos,
 }
 
 /// A process's open files and buffers.
@@ -88,7 +89,13 @@ impl ClearRefs {
                 remedy: "it needs /proc mounted and a kernel with CONFIG_PROC_PAGE_MONITOR=y".to_owned(),
             });
         }
-        Ok(Self { root: root.to_owned(), resolution })
+        Ok(Self { root: root.to_owned(), resolution, walk: WALK })
+    }
+
+    /// Takes this as what it costs the program to have a bit set again, in place of [`WALK`].
+    #[must_use]
+    pub fn with_walk(self, walk: Nanos) -> Self {
+        Self { walk, ..self }
     }
 
     /// Whether mappings accessed in part are delivered, called accessed, or neither.
@@ -153,8 +160,8 @@ impl Scanner for ClearRefs {
                 deliver(mapping, verdict.pages, &target.files, &mut pagemap, &mut found.pages)?;
             }
         }
-        let each = WALK_NANOS + if protected { FAULT_NANOS } else { 0 };
-        found.program_time = Nanos(found.referenced * each);
+        let each = self.walk + if protected { FAULT } else { Nanos(0) };
+        found.program_time = Nanos(found.referenced * each.0);
         Ok(())
     }
 }

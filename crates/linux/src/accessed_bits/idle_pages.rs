@@ -24,7 +24,7 @@ use isotherm_core::Nanos;
 use super::idle_bitmap::{self, has};
 use super::pagemap::{PAGE, Pagemap, extend};
 use super::process_files::ProcessFiles;
-use super::{Found, Scanner, WALK_NANOS, smaps};
+use super::{Found, Scanner, WALK, smaps};
 use crate::LinuxError;
 use crate::process::Pid;
 
@@ -44,6 +44,7 @@ pub struct IdlePages {
     root: PathBuf,
     bitmap: File,
     flags: File,
+    walk: Nanos,
 }
 
 /// A process's open files and buffers.
@@ -86,7 +87,18 @@ impl IdlePages {
                 _ => LinuxError::file(path, error),
             })
         };
-        Ok(Self { root: root.to_owned(), bitmap: open(BITMAP, true)?, flags: open(FLAGS, false)? })
+        Ok(Self {
+            root: root.to_owned(),
+            bitmap: open(BITMAP, true)?,
+            flags: open(FLAGS, false)?,
+            walk: WALK,
+        })
+    }
+
+    /// Takes this as what it costs the program to have a bit set again, in place of [`WALK`].
+    #[must_use]
+    pub fn with_walk(self, walk: Nanos) -> Self {
+        Self { walk, ..self }
     }
 
     /// Looks at the pages of one chunk and marks them.
@@ -192,7 +204,7 @@ impl Scanner for IdlePages {
         target.ranges = ranges;
         target.clear.write_all(b"4").map_err(|error| target.files.error("clear_refs", error))?;
         found.accessed.clone_from(&found.pages);
-        found.program_time = Nanos(found.referenced * WALK_NANOS);
+        found.program_time = Nanos(found.referenced * self.walk.0);
         Ok(())
     }
 }

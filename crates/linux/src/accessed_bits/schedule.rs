@@ -13,12 +13,14 @@ pub struct Pace {
     pub interval: Nanos,
     /// The share of one processor that all scans together may take, above 0 and at most 1.
     pub budget: f64,
+    /// The share of one processor that a process may lose by being scanned (`SourceStatistics::program_time`), above 0.
+    pub program_budget: f64,
 }
 
 impl Default for Pace {
-    /// Once a second, with at most 1 % of a processor.
+    /// Once a second, with at most 1 % of a processor for the scans and 1 % for their effect on each process.
     fn default() -> Self {
-        Self { interval: Nanos::SECOND, budget: 0.01 }
+        Self { interval: Nanos::SECOND, budget: 0.01, program_budget: 0.01 }
     }
 }
 
@@ -33,8 +35,9 @@ pub(super) struct Schedule {
 
 impl Schedule {
     pub(super) fn new(pace: Pace) -> Self {
-        let budget = if pace.budget > 0.0 { pace.budget.min(1.0) } else { 1e-6 };
-        Self { pace: Pace { budget, ..pace }, due: HashMap::new(), rest: Nanos(0) }
+        let least = |share: f64| if share > 0.0 { share } else { 1e-6 };
+        let (budget, program_budget) = (least(pace.budget).min(1.0), least(pace.program_budget));
+        Self { pace: Pace { budget, program_budget, ..pace }, due: HashMap::new(), rest: Nanos(0) }
     }
 
     /// Follows a process, which is due at once.
@@ -52,12 +55,13 @@ impl Schedule {
         Some((process, due.max(self.rest)))
     }
 
-    /// A scan that began at `began` took `cost` of processor time.
-    pub(super) fn scanned(&mut self, process: Pid, began: Nanos, cost: Nanos) {
-        let pause = (cost.0 as f64 / self.pace.budget).ceil() as u64;
-        self.rest = Nanos(began.0.saturating_add(pause));
+    /// A scan that began at `began` took `cost` of processor time, and will take `program` of the process's.
+    pub(super) fn scanned(&mut self, process: Pid, began: Nanos, cost: Nanos, program: Nanos) {
+        let after =
+            |time: Nanos, share: f64| Nanos(began.0.saturating_add((time.0 as f64 / share).ceil() as u64));
+        self.rest = after(cost, self.pace.budget);
         if let Some(due) = self.due.get_mut(&process) {
-            *due = began + self.pace.interval;
+            *due = after(program, self.pace.program_budget).max(began + self.pace.interval);
         }
     }
 }
@@ -69,33 +73,39 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever scans cost and however many processes there are, neither bound is broken and nobody starves.
+        /// Whatever scans cost and however many processes there are, no bound is broken and nobody starves.
         #[test]
-        fn keeps_interval_and_budget(
-            costs in proptest::collection::vec(0u64..5_000_000, 30..60),
+        fn keeps_interval_and_budgets(
+            costs in proptest::collection::vec((0u64..5_000_000, 0u64..5_000_000), 30..60),
             processes in 1u32..6,
             percent in 1u64..100,
+            program_percent in 1u64..200,
             interval in 0u64..50_000_000,
         ) {
-            let budget = percent as f64 / 100.0;
-            let mut schedule = Schedule::new(Pace { interval: Nanos(interval), budget });
+            let (budget, program_budget) = (percent as f64 / 100.0, program_percent as f64 / 100.0);
+            let mut schedule = Schedule::new(Pace { interval: Nanos(interval), budget, program_budget });
             let start = Nanos(1_000);
             for process in 0..processes {
                 schedule.add(Pid(process), start);
             }
-            let (mut scans, mut spent, mut now) = (HashMap::<Pid, Vec<Nanos>>::new(), 0, start);
-            for cost in costs {
+            let (mut scans, mut spent, mut now) = (HashMap::<Pid, Vec<(Nanos, u64)>>::new(), 0, start);
+            for (cost, program) in costs {
                 let (process, when) = schedule.next().unwrap();
                 now = now.max(when);
                 prop_assert!(spent as f64 <= budget * (now - start).0 as f64 + 1.0);
-                scans.entry(process).or_default().push(now);
-                schedule.scanned(process, now, Nanos(cost));
+                scans.entry(process).or_default().push((now, program));
+                schedule.scanned(process, now, Nanos(cost), Nanos(program));
                 spent += cost;
                 now += Nanos(cost);
             }
             for times in scans.values() {
-                prop_assert!(times.windows(2).all(|pair| pair[1].0 - pair[0].0 >= interval));
+                for pair in times.windows(2) {
+                    let between = pair[1].0.0 - pair[0].0.0;
+                    prop_assert!(between >= interval);
+                    prop_assert!(pair[0].1 as f64 <= program_budget * between as f64 + 1.0);
+                }
             }
+            // One that costs its program much comes rarely, but each has had its first turn.
             prop_assert_eq!(scans.len(), processes as usize);
         }
     }
@@ -105,7 +115,7 @@ mod tests {
         let mut schedule = Schedule::new(Pace::default());
         schedule.add(Pid(1), Nanos(5));
         schedule.remove(Pid(1));
-        schedule.scanned(Pid(1), Nanos(5), Nanos(1));
+        schedule.scanned(Pid(1), Nanos(5), Nanos(1), Nanos(1));
         assert_eq!(schedule.next(), None);
     }
 }

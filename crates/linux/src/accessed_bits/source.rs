@@ -250,7 +250,8 @@ impl<T> State<T> {
     ) {
         self.sums.scans += 1;
         self.sums.cpu += cost;
-        self.schedule.scanned(process, began, cost);
+        let program = outcome.as_ref().map_or(Nanos(0), |found| found.program_time);
+        self.schedule.scanned(process, began, cost, program);
         match outcome {
             Ok(found) => {
                 self.sum(found);

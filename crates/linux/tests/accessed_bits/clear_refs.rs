@@ -9,7 +9,7 @@ use isotherm_linux::source::AccessSource;
 use crate::program::{Program, bytes_within, until};
 
 /// As fast as it can.
-const EAGER: Pace = Pace { interval: Nanos(0), budget: 1.0 };
+const EAGER: Pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1e9 };
 /// Touches its hot pages, and no others, for longer than any test.
 const HOT_ONLY: &str = "planted --share 100% --layout contiguous --seconds 300";
 
@@ -115,7 +115,7 @@ fn the_source_delivers_hot_pages_and_answers_for_ranges() {
 fn the_first_scan_is_no_news() {
     let program = Program::start(&format!("{HOT_ONLY} --size 4M --own-mapping"));
     program.planted();
-    let hour = Pace { interval: Nanos(3_600 * Nanos::SECOND.0), budget: 1.0 };
+    let hour = Pace { interval: Nanos(3_600 * Nanos::SECOND.0), ..EAGER };
     let mut source = BitSource::new(ClearRefs::new(Resolution::default()).unwrap(), hour);
     source.follow(program.pid()).unwrap();
     until("the first scan", || source.scans().scans == 1);
@@ -123,4 +123,12 @@ fn the_first_scan_is_no_news() {
     source.drain(&mut accesses).unwrap();
     assert!(accesses.is_empty());
     assert_eq!(source.scans().scans, 1, "the next one is not due");
+}
+
+/// A bit that the processor sets costs something, and less than a page fault would take.
+#[test]
+fn setting_a_bit_again_has_a_price() {
+    let _turn = crate::grains::TURN.lock();
+    let walk = isotherm_linux::accessed_bits::measure_walk().unwrap();
+    assert!((1..100_000).contains(&walk.0), "{walk:?}");
 }

@@ -11,7 +11,7 @@ use isotherm_linux::source::AccessSource;
 
 use crate::program::{Program, until};
 
-const EAGER: Pace = Pace { interval: Nanos(0), budget: 1.0 };
+const EAGER: Pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1e9 };
 
 fn source() -> BitSource<ClearRefs> {
     BitSource::new(ClearRefs::new(Resolution::default()).unwrap(), EAGER)

@@ -13,7 +13,8 @@ use isotherm_linux::process::Pid;
 
 use crate::program::bytes_within;
 
-static TURN: Mutex<()> = Mutex::new(());
+/// Held by whoever clears this process's accessed bits.
+pub(crate) static TURN: Mutex<()> = Mutex::new(());
 
 const PAGE: u64 = 4096;
 
