@@ -102,9 +102,9 @@ impl Launch {
                 Ok(Self { pid, name, release: Some(release), spawning: Some(spawning), adopt })
             }
             // No child came to be: the reason is the spawn's.
-            Err(_) => Err(spawned(spawning, name).err().unwrap_or_else(|| {
-                failed("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into()
-            })),
+            Err(_) => Err(spawned(spawning, name)
+                .err()
+                .unwrap_or_else(|| failed("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into())),
         }
     }
 
