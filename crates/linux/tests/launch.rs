@@ -153,7 +153,7 @@ fn signals_are_passed_on_and_the_launcher_stays() {
 #[test]
 fn what_nohup_ignores_stays_ignored() {
     let script = "echo ready; sleep 0.3; echo survived";
-    let words: Vec<_> = helper("launcher").get_args().map(|word| word.to_owned()).collect();
+    let words: Vec<_> = helper("launcher").get_args().map(std::ffi::OsStr::to_owned).collect();
     let mut command = Command::new("nohup");
     command.arg(std::env::current_exe().expect("own path")).args(words);
     command.env(SCRIPT, script).stdin(Stdio::null()).stdout(Stdio::piped());

@@ -21,7 +21,7 @@ fn engine() {
     let mut restore = Restore::new(&directory.join("run")).expect("made");
     restore.set(&directory.join("value"), "changed").expect("set");
     println!("ready");
-    while signals.next().is_none() {
+    while signals.take().is_none() {
         std::thread::sleep(Duration::from_millis(2));
     }
 }

@@ -132,10 +132,7 @@ impl Reclaimer {
 
 /// What the answer to a request means. EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim the node.
 fn meaning(written: io::Result<usize>, path: PathBuf) -> Result<bool, LinuxError> {
-    let error = match written {
-        Ok(_) => return Ok(true),
-        Err(error) => error,
-    };
+    let Err(error) = written else { return Ok(true) };
     match error.raw_os_error() {
         Some(libc::EAGAIN | libc::EINTR | libc::EBUSY) => Ok(false),
         Some(libc::EACCES | libc::EPERM | libc::EROFS) => Err(LinuxError::Permission {
