@@ -6,6 +6,8 @@ pub mod maps;
 pub mod mover;
 pub mod nodes;
 pub mod pagemap;
+pub mod reclaim;
+pub mod restore;
 #[allow(unsafe_code)]
 mod sys;
 

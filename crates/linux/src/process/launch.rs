@@ -186,7 +186,7 @@ impl Running {
     /// Passes on what came and the terminal did not send. Returns whether anything came.
     fn pass_on(&self, signals: &mut Signals) -> bool {
         let mut came = false;
-        while let Some(received) = signals.next() {
+        while let Some(received) = signals.take() {
             came = true;
             if !received.from_kernel && self.exit.is_none() {
                 // It fails only if the program has just ended.

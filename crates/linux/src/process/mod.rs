@@ -13,7 +13,8 @@ pub mod tree;
 
 pub use exit::Exit;
 pub use proc::ProcRoot;
-pub(crate) use proc::excerpt;
+pub(crate) use proc::{excerpt, read_all};
+pub(crate) use run_directory::make_private;
 pub use run_directory::run_directory;
 pub use stat::ProcessStat;
 

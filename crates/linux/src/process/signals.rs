@@ -63,7 +63,7 @@ impl Signals {
     }
 
     /// The next signal, if one came.
-    pub fn next(&mut self) -> Option<Received> {
+    pub fn take(&mut self) -> Option<Received> {
         let mut byte = [0];
         loop {
             match self.reader.read(&mut byte) {

@@ -124,6 +124,8 @@ impl Tree {
         for (&pid, watched) in &mut self.known {
             match watched.look(&self.root, pid, thorough, &mut self.buffer)? {
                 Change::None => {}
+                // What it runs when its start is told, it runs from its start.
+                Change::Executed if awaits_start(&self.early, pid) => {}
                 Change::Executed => events.push(Event::Executed(pid)),
                 Change::Ended => ended.push(pid),
             }
@@ -170,8 +172,20 @@ impl Tree {
 /// An end, or nothing if nobody has heard of the start.
 fn report_end(pid: Pid, early: &mut Vec<Event>, events: &mut Vec<Event>) {
     let before = early.len();
-    early.retain(|event| !matches!(event, Event::Started { pid: started, .. } if *started == pid));
+    early.retain(|event| !is_start(event, pid));
     if early.len() == before {
         events.push(Event::Ended(pid));
     }
 }
+
+/// Whether the process's start is still to be told.
+fn awaits_start(early: &[Event], pid: Pid) -> bool {
+    early.iter().any(|event| is_start(event, pid))
+}
+
+fn is_start(event: &Event, pid: Pid) -> bool {
+    matches!(event, Event::Started { pid: started, .. } if *started == pid)
+}
+
+#[cfg(test)]
+mod tests;
