@@ -5,6 +5,7 @@
 //! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
 //! its children.
 
+pub mod doctor;
 mod error;
 pub mod process;
 pub mod source;
