@@ -104,7 +104,5 @@ fn finding(facts: &Facts<'_>, row: &Row, setcap: &Remedy) -> Finding {
     }
     let meaning =
         if rights.has(row.capability) { "held inside of this user namespace alone" } else { "not held" };
-    let remedy =
-        if need.grant { setcap.clone() } else { facts.grant("sudo isotherm run -- PROGRAM".to_owned()) };
-    Finding::missing(area, row.name, meaning, need.lost, remedy)
+    Finding::missing(area, row.name, meaning, need.lost, remedy(facts, row, setcap))
 }

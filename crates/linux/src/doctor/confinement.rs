@@ -40,10 +40,10 @@ fn container(facts: &Facts<'_>) -> Finding {
     let path = cgroup.as_deref().unwrap_or("");
     let engine = by_file.or_else(|| CONTAINER_CGROUPS.iter().find(|(part, _)| path.contains(part)));
     match (engine, cgroup) {
-        (Some((_, engine)), _) => Finding::warning(
+        (Some((sign, engine)), _) => Finding::warning(
             area,
             name,
-            format!("this process is in a container of {engine}"),
+            format!("this process seems to be in a container of {engine}, by '{sign}'"),
             "what the container withholds: see the other findings here",
             Remedy::advice("run Isotherm on the host, where it can attach to programs in containers"),
         ),
@@ -54,7 +54,7 @@ fn container(facts: &Facts<'_>) -> Finding {
 
 fn sys_mount(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Capabilities, "sys-mount");
-    let there = facts.tree.path("/sys/kernel").exists();
+    let there = facts.sys_is_visible();
     match facts.mount_at("/sys") {
         _ if !there => Finding::missing(
             area,

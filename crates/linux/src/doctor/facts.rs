@@ -10,6 +10,8 @@ use super::sys;
 use crate::LinuxError;
 use crate::topology::files::Tree;
 
+/// Why something is unknown where [`Facts::sys_is_visible`] is false.
+pub(super) const HIDDEN: &str = "/sys is hidden";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// A mounted file system (`proc_pid_mountinfo(5)`).
@@ -61,6 +63,11 @@ impl<'a> Facts<'a> {
         };
         let mounts = tree.text(MOUNTS).map(|text| text.lines().filter_map(Mount::parse).collect());
         Self { tree, probes, rights, rights_error, mounts: mounts.unwrap_or_default() }
+    }
+
+    /// Whether `/sys` shows the kernel, which containers may withhold.
+    pub(super) fn sys_is_visible(&self) -> bool {
+        self.tree.path("/sys/kernel").exists()
     }
 
     /// What is mounted last on a path, which hides what was mounted there before.

@@ -31,13 +31,9 @@ pub(super) fn examine(root: &Path, facts: &Facts<'_>) -> (Vec<Finding>, Option<T
 
 fn tiers_finding(facts: &Facts<'_>, topology: &Topology, tiers: &Tiers) -> Finding {
     let name = "memory-tiers";
-    if facts.mount_at("/sys").is_none() && !facts.tree.path("/sys/devices/system/node").exists() {
-        let lines = describe(tiers);
-        return Finding::unknown(
-            Area::Memory,
-            name,
-            format!("/sys is not there: nodes are taken for one, {lines}"),
-        );
+    if !facts.sys_is_visible() {
+        let reason = format!("/sys is hidden; memory is taken for one node: {}", describe(tiers));
+        return Finding::unknown(Area::Memory, name, reason);
     }
     match tiers.count() {
         1 => Finding::missing(

@@ -1,6 +1,6 @@
 //! Defines the finding about PMU sampling: whether the processor, the kernel and the settings allow it.
 
-use super::facts::Facts;
+use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use super::probes::Probe;
 use super::sysctls;
@@ -35,6 +35,9 @@ fn missing(meaning: impl Into<String>, remedy: Remedy) -> Finding {
 fn pmu(facts: &Facts<'_>, cpu: &Cpu) -> Finding {
     if let Some(closed) = closed(facts) {
         return closed;
+    }
+    if !facts.sys_is_visible() {
+        return Finding::unknown(Area::Sources, NAME, HIDDEN);
     }
     let devices = match facts.tree.names(DEVICES) {
         Ok(devices) if devices.is_empty() => {

@@ -1,6 +1,6 @@
 //! Defines the findings about how the kernel makes room: demotion, reclaim by node and cgroup, its LRU, huge pages.
 
-use super::facts::Facts;
+use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use crate::topology::files::hexadecimal;
 use crate::topology::{Tiers, Topology};
@@ -25,9 +25,7 @@ fn demotion(facts: &Facts<'_>, tiers: Option<&Tiers>) -> Finding {
     let lost = "reclaim by the kernel's LRU swaps cold pages out, or drops them, rather than demote them";
     match facts.tree.text_if_there(DEMOTION) {
         Err(error) => Finding::unknown(area, name, error),
-        Ok(None) if facts.mount_at("/sys").is_none() && !facts.tree.path("/sys/kernel").exists() => {
-            Finding::unknown(area, name, "/sys is not there")
-        }
+        Ok(None) if !facts.sys_is_visible() => Finding::unknown(area, name, HIDDEN),
         Ok(None) => Finding::missing(
             area,
             name,
@@ -65,8 +63,8 @@ fn node_reclaim(facts: &Facts<'_>, tiers: &Tiers) -> Option<Finding> {
     let Some((file, error)) = failed else {
         return Some(Finding::ok(area, name, "the fast tier's nodes can be asked to make room"));
     };
-    let finding = if !facts.tree.path("/sys/devices/system/node").exists() {
-        Finding::unknown(area, name, "/sys shows no nodes")
+    let finding = if !facts.sys_is_visible() {
+        Finding::unknown(area, name, HIDDEN)
     } else if error.kind() == std::io::ErrorKind::NotFound {
         let remedy = Remedy::advice("Linux 6.17 or later");
         Finding::missing(area, name, "the kernel cannot be asked to make room on one node", lost, remedy)
@@ -128,9 +126,7 @@ fn mglru(facts: &Facts<'_>) -> Finding {
     let lost = "the more exact of the kernel's two LRUs when it demotes by itself";
     match facts.tree.text_if_there(MGLRU) {
         Err(error) => Finding::unknown(area, name, error),
-        Ok(None) if !facts.tree.path("/sys/kernel/mm").exists() => {
-            Finding::unknown(area, name, "/sys/kernel/mm is not there")
-        }
+        Ok(None) if !facts.sys_is_visible() => Finding::unknown(area, name, HIDDEN),
         Ok(None) => Finding::missing(
             area,
             name,
@@ -154,9 +150,7 @@ fn huge_pages(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Memory, "transparent-huge-pages");
     match facts.tree.text_if_there(HUGE_PAGES) {
         Err(error) => Finding::unknown(area, name, error),
-        Ok(None) if !facts.tree.path("/sys/kernel/mm").exists() => {
-            Finding::unknown(area, name, "/sys/kernel/mm is not there")
-        }
+        Ok(None) if !facts.sys_is_visible() => Finding::unknown(area, name, HIDDEN),
         Ok(None) => Finding::ok(area, name, "the kernel has none: all pages are base pages"),
         Ok(Some(text)) => {
             let chosen =

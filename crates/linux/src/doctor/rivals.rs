@@ -1,6 +1,6 @@
 //! Defines the findings about others that move pages: NUMA balancing, DAMON, daemons. They are looked at, never touched.
 
-use super::facts::Facts;
+use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use super::sysctls;
 
@@ -44,8 +44,8 @@ fn numa_balancing(facts: &Facts<'_>) -> Finding {
 
 fn damon(facts: &Facts<'_>) -> Vec<Finding> {
     let (area, name) = (Area::Rivals, "damon");
-    if !facts.tree.path("/sys/kernel/mm").exists() {
-        return vec![Finding::unknown(area, name, "/sys/kernel/mm is not there")];
+    if !facts.sys_is_visible() {
+        return vec![Finding::unknown(area, name, HIDDEN)];
     }
     let threads = match facts.tree.numbered(KDAMONDS, "") {
         Err(error) => return vec![Finding::unknown(area, name, error)],

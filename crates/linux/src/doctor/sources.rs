@@ -1,6 +1,6 @@
 //! Defines the findings about sources in software: hint faults, accessed bits, idle pages.
 
-use super::facts::Facts;
+use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use super::probes::Probe;
 use super::rights::Capability;
@@ -23,7 +23,7 @@ fn hint_faults(facts: &Facts<'_>) -> Finding {
             area,
             name,
             "by libisotherm.so inside of programs, with mprotect alone: the kernel has no userfaultfd",
-            "armed pages that system calls may touch at will",
+            "hint faults on pages that programs hand to system calls",
             Remedy::option("CONFIG_USERFAULTFD=y"),
         ),
         (full, user_mode) => {
@@ -36,7 +36,7 @@ fn hint_faults(facts: &Facts<'_>) -> Finding {
                 area,
                 name,
                 format!("by libisotherm.so inside of programs, with mprotect: {only} ({})", full.reason()),
-                "armed pages that system calls may touch at will",
+                "hint faults on pages that programs hand to system calls",
                 Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"),
             )
         }
@@ -67,8 +67,8 @@ fn idle_pages(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Sources, "source-idle-pages");
     let lost = "accessed bits page by page, from outside of the program";
     let there = facts.tree.path(BITMAP).exists();
-    if !there && !facts.tree.path("/sys/kernel/mm").exists() {
-        return Finding::unknown(area, name, "/sys/kernel/mm is not there");
+    if !there && !facts.sys_is_visible() {
+        return Finding::unknown(area, name, HIDDEN);
     }
     if !there {
         let remedy = Remedy::option("CONFIG_IDLE_PAGE_TRACKING=y");

@@ -133,7 +133,7 @@ fn userfaultfd(facts: &Facts<'_>) -> Finding {
         Err(finding) => return *finding,
     };
     let meaning = format!("{USERFAULTFD} is {value}");
-    if value != 0 || facts.rights.has(Capability::SysPtrace) {
+    if value != 0 || facts.rights.holds(Capability::SysPtrace) {
         return Finding::ok(area, name, meaning);
     }
     if std::fs::File::open(facts.tree.path(USERFAULTFD_DEVICE)).is_ok() {
