@@ -8,6 +8,7 @@
 pub mod accessed_bits;
 pub mod clock;
 pub mod engine;
+pub mod doctor;
 mod error;
 pub mod host;
 pub mod memory;

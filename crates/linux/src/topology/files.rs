@@ -165,7 +165,7 @@ mod tests {
         assert_eq!(decimal::<u8>("256"), None);
         assert_eq!(decimal::<u32>("+1").or(decimal("")).or(decimal(" 1")), None);
         assert_eq!(hexadecimal("0x1fF"), Some(0x1ff));
-        assert_eq!(hexadecimal("000001fffeffffff"), Some(0x1_fffe_ffff_ff));
+        assert_eq!(hexadecimal("000001fffeffffff"), Some(0x01ff_feff_ffff));
         assert_eq!(hexadecimal("0x").or(hexadecimal("")).or(hexadecimal("+1")), None);
     }
 

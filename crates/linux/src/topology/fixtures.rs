@@ -9,6 +9,8 @@
 //! cxl   NAME NUMA_NODE SIZE
 //! dax   NAME TARGET_NODE SIZE DRIVER
 //! file  PATH TEXT (to the end of the line, `\n` for a new line)
+//! link  PATH TARGET
+//! without PATH (what an earlier line made)
 //! ```
 
 use std::fmt::Write as _;
@@ -149,6 +151,8 @@ pub(crate) fn extend(root: &Path, table: &str) {
                 let text = line.split_once(path).map_or("", |(_, text)| text.trim());
                 write(root, path, &text.replace("\\n", "\n"));
             }
+            ["link", path, target] => make_link(&root.join(path), target),
+            ["without", path] => remove(&root.join(path)),
             _ => panic!("no line of a fixture: {line}"),
         }
     }
@@ -199,7 +203,17 @@ fn dax(root: &Path, name: &str, target: &str, size: &str, driver: &str) {
     write(root, &format!("{directory}/size"), size);
     if !driver.is_empty() {
         let link = root.join(format!("{directory}/driver"));
-        let _ = fs::remove_file(&link);
-        symlink(format!("../../../bus/dax/drivers/{driver}"), link).expect("a link");
+        make_link(&link, &format!("../../../bus/dax/drivers/{driver}"));
     }
+}
+
+fn make_link(path: &Path, target: &str) {
+    fs::create_dir_all(path.parent().expect("a link in a directory")).expect("a directory");
+    let _ = fs::remove_file(path);
+    symlink(target, path).expect("a link");
+}
+
+fn remove(path: &Path) {
+    if path.is_dir() { fs::remove_dir_all(path) } else { fs::remove_file(path) }
+        .expect("something to remove");
 }

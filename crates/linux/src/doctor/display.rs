@@ -1,0 +1,98 @@
+//! Defines the doctor's findings as plain text of 80 columns, without colour.
+
+use std::fmt::{self, Write as _};
+
+use super::finding::{Area, Finding, Remedy, State};
+use super::policies::PolicySupport;
+use super::{Findings, Lack};
+
+/// Columns of a line; only a command that is to be copied whole may be longer.
+const WIDTH: usize = 80;
+/// Where text begins beneath the word for the state.
+const INDENT: usize = 11;
+
+impl fmt::Display for Findings {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        for area in Area::ALL {
+            let mut findings = self.findings.iter().filter(|finding| finding.area == area).peekable();
+            if findings.peek().is_some() {
+                writeln!(f, "{}", area.name())?;
+            }
+            let mut said = None;
+            for finding in findings {
+                write_finding(f, finding, said)?;
+                said = finding.remedy.as_ref().or(said);
+            }
+        }
+        if !self.policies.is_empty() {
+            writeln!(f, "policies")?;
+        }
+        self.policies.iter().try_for_each(|policy| write_policy(f, policy))
+    }
+}
+
+fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, said: Option<&Remedy>) -> fmt::Result {
+    write_head(f, finding.state, &format!("{}: {}", finding.title(), finding.meaning))?;
+    if let Some(lost) = &finding.lost {
+        write_text(f, "lost: ", lost)?;
+    }
+    match &finding.remedy {
+        None => Ok(()),
+        Some(remedy) if said == Some(remedy) => write_text(f, "mend: ", "as above"),
+        // A command is never broken, so that it can be copied.
+        Some(Remedy::Command(command)) => writeln!(f, "{:INDENT$}mend: {command}", ""),
+        Some(Remedy::KernelOption(option)) => write_text(f, "mend: ", &format!("a kernel with {option}")),
+        Some(Remedy::BootParameter(parameter)) => write_text(f, "mend: ", &format!("boot with {parameter}")),
+        Some(Remedy::Advice(advice)) => write_text(f, "mend: ", advice),
+    }
+}
+
+fn write_policy(f: &mut fmt::Formatter<'_>, policy: &PolicySupport) -> fmt::Result {
+    if policy.usable {
+        return write_head(f, State::Ok, &format!("{}: usable", policy.policy));
+    }
+    let lack = |lack: &Lack| match lack.mended_by.as_slice() {
+        [] => format!("{} (nothing here can offer them)", lack.signal),
+        findings => format!("{} (see {})", lack.signal, findings.join(", ")),
+    };
+    let lacks: Vec<String> = policy.lacks.iter().map(lack).collect();
+    write_head(f, State::Missing, &format!("{}: lacks {}", policy.policy, lacks.join("; ")))
+}
+
+/// The state, and text beside it.
+fn write_head(f: &mut fmt::Formatter<'_>, state: State, text: &str) -> fmt::Result {
+    let mut lines = wrapped(text, WIDTH - INDENT).into_iter();
+    writeln!(f, "  {:<width$}{}", state.name(), lines.next().unwrap_or_default(), width = INDENT - 2)?;
+    lines.try_for_each(|line| writeln!(f, "{:INDENT$}  {line}", ""))
+}
+
+/// Text beneath, after a word; further lines stand under its first.
+fn write_text(f: &mut fmt::Formatter<'_>, word: &str, text: &str) -> fmt::Result {
+    let room = WIDTH - INDENT - word.len();
+    for (index, line) in wrapped(text, room).into_iter().enumerate() {
+        let word = if index == 0 { word } else { "" };
+        writeln!(f, "{:INDENT$}{word:<6}{line}", "")?;
+    }
+    Ok(())
+}
+
+/// Lines of at most `width - 2` columns, broken at blanks; a longer word has its own line.
+fn wrapped(text: &str, width: usize) -> Vec<String> {
+    let mut lines = vec![String::new()];
+    for word in text.split_whitespace().map(plain) {
+        let line = lines.last_mut().expect("one line at least");
+        if line.is_empty() {
+            line.push_str(&word);
+        } else if line.chars().count() + 1 + word.chars().count() <= width - 2 {
+            let _ = write!(line, " {word}");
+        } else {
+            lines.push(word);
+        }
+    }
+    lines
+}
+
+/// A word without control characters: names of processes and files are others' text.
+fn plain(word: &str) -> String {
+    word.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
+}

@@ -1,0 +1,58 @@
+//! Defines what each policy can use here: which signals it lacks, and which findings say how to get them.
+
+use isotherm_core::{Signal, Signals};
+use serde::Serialize;
+
+use super::finding::{Finding, State};
+
+/// A signal that a policy needs and that nothing here offers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Lack {
+    /// In words, as [`Signal`] prints itself.
+    pub signal: String,
+    /// Titles of the findings that say how to get it, best first; empty where this machine cannot offer it at all.
+    pub mended_by: Vec<String>,
+}
+
+/// Whether a policy can run here.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct PolicySupport {
+    /// The policy.
+    pub policy: String,
+    /// Whether all that it needs is offered.
+    pub usable: bool,
+    /// What it lacks.
+    pub lacks: Vec<Lack>,
+}
+
+impl PolicySupport {
+    /// Judges a policy that needs `needs` on a host that offers `offered`, with what the doctor has found.
+    pub fn judge(policy: &str, needs: Signals, offered: Signals, findings: &[Finding]) -> Self {
+        let lack = |signal: Signal| {
+            let lacking = |name: &str| -> Vec<&Finding> {
+                findings.iter().filter(|finding| finding.name == name && finding.state != State::Ok).collect()
+            };
+            let mended_by =
+                mending(signal).iter().flat_map(|name| lacking(name)).map(Finding::title).collect();
+            Lack { signal: signal.to_string(), mended_by }
+        };
+        let lacks: Vec<Lack> = needs.missing(offered).map(lack).collect();
+        Self { policy: policy.to_owned(), usable: lacks.is_empty(), lacks }
+    }
+}
+
+/// The names of findings that provide a signal, best first.
+const fn mending(signal: Signal) -> &'static [&'static str] {
+    match signal {
+        Signal::LoadSamples | Signal::StoreSamples => {
+            &["source-pmu", "source-hint-faults", "source-idle-pages", "source-accessed-bits"]
+        }
+        Signal::SampleLatency | Signal::TierHits => &["source-pmu", "perf-event-paranoid"],
+        Signal::TierStalls => &["source-pmu", "perf-event-paranoid", "cap-perfmon"],
+        Signal::KernelReclaim => &["node-reclaim", "cgroup-reclaim", "demotion", "memory-tiers"],
+        Signal::HintFaults => &["source-hint-faults"],
+        Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages"],
+        // Nomad is a patch: no kernel that is released has it.
+        Signal::TransactionalMoves => &[],
+    }
+}

@@ -1,0 +1,110 @@
+//! Defines the findings about sources in software: hint faults, accessed bits, idle pages.
+
+use super::facts::{Facts, HIDDEN};
+use super::finding::{Area, Finding, Remedy};
+use super::probes::Probe;
+use super::rights::Capability;
+
+const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
+
+pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
+    vec![hint_faults(facts), accessed_bits(facts), idle_pages(facts), placement(facts)]
+}
+
+fn hint_faults(facts: &Facts<'_>) -> Finding {
+    let (area, name) = (Area::Sources, "source-hint-faults");
+    let (full, user_mode) = (facts.probes.userfaultfd, facts.probes.userfaultfd_user_mode);
+    match (full, user_mode) {
+        (Probe::Untried, _) => Finding::unknown(area, name, "userfaultfd was not tried"),
+        (Probe::Works, _) => {
+            Finding::ok(area, name, "by libisotherm.so inside of programs, with mprotect or userfaultfd")
+        }
+        (Probe::Fails(libc::ENOSYS), _) => Finding::warning(
+            area,
+            name,
+            "by libisotherm.so inside of programs, with mprotect alone: the kernel has no userfaultfd",
+            "hint faults on pages that programs hand to system calls",
+            Remedy::option("CONFIG_USERFAULTFD=y"),
+        ),
+        (full, user_mode) => {
+            let only = if user_mode == Probe::Works {
+                "userfaultfd is for user mode alone"
+            } else {
+                "no userfaultfd"
+            };
+            Finding::warning(
+                area,
+                name,
+                format!("by libisotherm.so inside of programs, with mprotect: {only} ({})", full.reason()),
+                "hint faults on pages that programs hand to system calls",
+                Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"),
+            )
+        }
+    }
+}
+
+fn accessed_bits(facts: &Facts<'_>) -> Finding {
+    let (area, name) = (Area::Sources, "source-accessed-bits");
+    if facts.rights_error.is_some() {
+        return Finding::unknown(area, name, "/proc/self cannot be read");
+    }
+    let lacking = ["clear_refs", "smaps", "pagemap"]
+        .into_iter()
+        .find(|file| !facts.tree.path(&format!("/proc/self/{file}")).exists());
+    match lacking {
+        None => Finding::ok(area, name, "of every process of this user, one mapping at a time"),
+        Some(file) => Finding::missing(
+            area,
+            name,
+            format!("the kernel has no /proc/PID/{file}"),
+            "accessed bits of programs that libisotherm.so is not in",
+            Remedy::option("CONFIG_PROC_PAGE_MONITOR=y"),
+        ),
+    }
+}
+
+fn idle_pages(facts: &Facts<'_>) -> Finding {
+    let (area, name) = (Area::Sources, "source-idle-pages");
+    let lost = "accessed bits page by page, from outside of the program";
+    let there = facts.tree.path(BITMAP).exists();
+    if !there && !facts.sys_is_visible() {
+        return Finding::unknown(area, name, HIDDEN);
+    }
+    if !there {
+        let remedy = Remedy::option("CONFIG_IDLE_PAGE_TRACKING=y");
+        return Finding::missing(area, name, "the kernel has no idle page tracking", lost, remedy);
+    }
+    match facts.writable(BITMAP) {
+        Err(error) => {
+            let meaning = format!("{BITMAP} may not be written: {error}");
+            Finding::missing(area, name, meaning, lost, facts.write_remedy(&error))
+        }
+        Ok(()) if !facts.rights.holds(Capability::SysAdmin) => {
+            let remedy = Remedy::command("sudo isotherm run -- PROGRAM");
+            Finding::missing(area, name, "frame numbers are hidden without CAP_SYS_ADMIN", lost, remedy)
+        }
+        Ok(()) => Finding::ok(area, name, "of every page of the machine"),
+    }
+}
+
+/// Not a source, and needed with each: where pages are, and moving them.
+fn placement(facts: &Facts<'_>) -> Finding {
+    let (area, name) = (Area::Sources, "move-pages");
+    let probe = facts.probes.move_pages;
+    let lost = "moving pages, and knowing which node holds them";
+    match probe {
+        Probe::Untried => Finding::unknown(area, name, "move_pages was not tried"),
+        Probe::Works => Finding::ok(area, name, "the kernel says where pages are"),
+        Probe::Fails(libc::ENOSYS) if !facts.rights.seccomp => {
+            let remedy = Remedy::option("CONFIG_NUMA=y CONFIG_MIGRATION=y");
+            Finding::missing(area, name, "the kernel has no move_pages", lost, remedy)
+        }
+        Probe::Fails(_) => Finding::missing(
+            area,
+            name,
+            format!("move_pages is refused: {}", probe.reason()),
+            lost,
+            Remedy::advice("give the container --cap-add=SYS_NICE, which its seccomp profile asks for"),
+        ),
+    }
+}
