@@ -1,0 +1,10 @@
+//! The whole sampling path on the real kernel, by page faults with addresses: no PMU is needed for these.
+//!
+//! The programs that are observed are this test binary again, in a role ([`child`]).
+
+mod child;
+mod inheritance;
+mod rates;
+mod refusals;
+mod rings;
+mod support;
