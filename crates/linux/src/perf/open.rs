@@ -35,8 +35,8 @@ pub(crate) fn encoded(encoding: Encoding) -> Attr {
     Attr { kind: encoding.kind, config, config1, config2, config3, ..Attr::default() }
 }
 
-/// The period, or the frequency and its flag, that a rate means for `spec`.
-pub(crate) fn period(spec: &EventSpec, rate: SamplingRate, max_rate: u64) -> (u64, u64) {
+/// The period, or the frequency and [`flag::FREQ`], that a rate means for `spec`.
+pub fn period(spec: &EventSpec, rate: SamplingRate, max_rate: u64) -> (u64, u64) {
     match rate {
         SamplingRate::Frequency(frequency) => (frequency.clamp(1, max_rate.max(1)), flag::FREQ),
         // IBS refuses periods below 0x90.
@@ -53,7 +53,7 @@ pub(crate) fn sampling(spec: &EventSpec, grant: Grant, rate: SamplingRate, max_r
     let (period, frequency) = period(spec, rate, max_rate);
     Attr {
         period,
-        sample_type: spec.sample_type(),
+        sample_type: spec.sample_type(frequency != 0),
         flags: frequency | flag::precise(grant.precise) | modes(grant),
         ..encoded(spec.encoding)
     }

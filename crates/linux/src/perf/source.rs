@@ -126,7 +126,7 @@ impl PmuSource {
             statistics: SourceStatistics::default(),
             counters: None,
         };
-        source.slots = source.slots_for(SamplingScope::AllTiers, false)?;
+        source.slots = source.slots_for(SamplingScope::AllTiers, false, SamplingRate::Off)?;
         Ok(source)
     }
 
@@ -147,20 +147,30 @@ impl PmuSource {
         self.tasks.roots().map(|root| root.sampling.len() + root.reports.len()).sum()
     }
 
-    fn slots_for(&self, scope: SamplingScope, stores: bool) -> Result<Vec<Slot>, LinuxError> {
+    fn slots_for(
+        &self,
+        scope: SamplingScope,
+        stores: bool,
+        rate: SamplingRate,
+    ) -> Result<Vec<Slot>, LinuxError> {
         let loads = match scope {
             SamplingScope::AllTiers => &self.events.all_tiers,
             SamplingScope::EachTier => &self.events.each_tier,
         };
         let specs = loads.iter().chain(self.events.stores.iter().filter(|_| stores));
-        specs.map(|spec| self.slot(spec)).collect()
+        specs.map(|spec| self.slot(spec, rate)).collect()
     }
 
-    fn slot(&self, spec: &EventSpec) -> Result<Slot, LinuxError> {
+    fn slot(&self, spec: &EventSpec, rate: SamplingRate) -> Result<Slot, LinuxError> {
         let grant = open::probe(spec, &self.options.root)?;
-        let decoder = Decoder::new(spec, self.events.tiers, self.options.megahertz).ok_or_else(|| {
-            super::events::unsupported(format!("samples of {} hold fields of unknown size", spec.name))
-        })?;
+        let fixed = match open::period(spec, rate, self.max_rate) {
+            (period, 0) => Some(period),
+            _ => None,
+        };
+        let decoder =
+            Decoder::new(spec, fixed, self.events.tiers, self.options.megahertz).ok_or_else(|| {
+                super::events::unsupported(format!("samples of {} hold fields of unknown size", spec.name))
+            })?;
         Ok(Slot { spec: spec.clone(), grant, decoder })
     }
 
@@ -337,7 +347,7 @@ impl AccessSource for PmuSource {
         if same {
             return if self.enabled { Ok(()) } else { self.enable(true) };
         }
-        let slots = self.slots_for(sampling.scope, sampling.stores)?;
+        let slots = self.slots_for(sampling.scope, sampling.stores, sampling.rate)?;
         self.enable(false)?;
         self.read_rings();
         self.slots = slots;

@@ -59,7 +59,7 @@ fn children_and_grandchildren_are_seen_and_their_events_closed() {
         program.order("go");
         accesses.extend(drained(&mut source));
     }
-    program.assert_pages(&accesses, (0..6_000));
+    program.assert_pages(&accesses, 0..6_000);
     let mut processes: Vec<Pid> = accesses.iter().map(|access| access.process).collect();
     processes.sort_unstable();
     processes.dedup();
@@ -90,7 +90,7 @@ fn a_child_that_inherits_and_is_followed_is_seen_once() {
     source.forget(child);
     (0..10).for_each(|_| program.order("go"));
     let accesses = drained(&mut source);
-    program.assert_pages(&accesses, (10..20));
+    program.assert_pages(&accesses, 10..20);
     assert!(source.statistics().foreign >= 10);
 
     // And forgetting the parent leaves the child.
@@ -98,7 +98,7 @@ fn a_child_that_inherits_and_is_followed_is_seen_once() {
     source.forget(program.pid);
     (0..10).for_each(|_| program.order("go"));
     let accesses = drained(&mut source);
-    program.assert_pages(&accesses, (120..130));
+    program.assert_pages(&accesses, 120..130);
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_exec_keeps_the_events() {
     assert!(seen_before > 100, "the new program's own start faults: {seen_before}");
     program.order("1000");
     let accesses = drained(&mut source);
-    program.assert_pages(&accesses, (0..1_000));
+    program.assert_pages(&accesses, 0..1_000);
     program.finish();
     drained(&mut source);
     assert_eq!(source.open_events(), 0);
