@@ -4,10 +4,12 @@ use isotherm_core::SamplingRate;
 use isotherm_linux::perf::events::{EventSpec, SourceEvents};
 use isotherm_linux::perf::pmu::Encoding;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
-use isotherm_linux::perf::sys::{kind, software};
 use isotherm_linux::source::AccessSource;
 
 use super::support::{Program, at, drained, every, page_faults};
+
+/// `PERF_TYPE_TRACEPOINT`.
+const TRACEPOINT: u32 = 2;
 
 /// Threads that inherited their events are told too, which `PERF_EVENT_IOC_PERIOD` would not do.
 #[test]
@@ -57,29 +59,39 @@ fn a_frequency_above_the_kernels_limit_is_clamped_and_samples_weigh_what_they_st
     source.request(&at(SamplingRate::Frequency(1_000))).expect("granted");
 }
 
-/// The kernel throttles software events only if a timer makes them: page faults never, the processor clock if its
-/// samples reach the limit of a tick.
+/// The kernel throttles what overflows often within one tick of its clock. Page faults are not checked, a timer's samples
+/// stay below the limit; the tracepoint of a task's run time counts its nanoseconds, a million at once.
 #[test]
 fn throttling_is_counted() {
-    let clock = EventSpec {
-        name: "cpu-clock".into(),
-        encoding: Encoding { kind: kind::SOFTWARE, config: [software::CPU_CLOCK, 0, 0, 0] },
+    let Ok(id) = std::fs::read_to_string("/sys/kernel/tracing/events/sched/sched_stat_runtime/id") else {
+        println!("skipped: no tracefs, whose sched_stat_runtime is the event that can be throttled");
+        return;
+    };
+    let id = id.trim().parse().expect("a number");
+    let run_time = EventSpec {
+        name: "sched_stat_runtime".into(),
+        encoding: Encoding { kind: TRACEPOINT, config: [id, 0, 0, 0] },
         ..EventSpec::page_faults()
     };
-    let events = SourceEvents { all_tiers: vec![clock], ..SourceEvents::page_faults() };
+    let events = SourceEvents { all_tiers: vec![run_time], ..SourceEvents::page_faults() };
     let program = Program::start("spin");
-    let mut source = PmuSource::new(events, PmuOptions::default()).expect("a software event");
+    let mut source = PmuSource::new(events, PmuOptions::default()).expect("root may");
     source.follow(program.pid).expect("it runs");
     source.request(&every(1)).expect("granted");
-    let mut throttled = 0;
-    for _ in 0..200 {
+    for _ in 0..1_000 {
         std::thread::sleep(std::time::Duration::from_millis(10));
         drained(&mut source);
-        throttled = source.statistics().throttled;
-        if throttled > 0 {
+        if source.statistics().throttled > 0 {
             break;
         }
     }
-    println!("throttled {throttled} {:?}", source.statistics());
-    assert!(source.statistics().foreign > 0, "clock samples have no address");
+    let statistics = source.statistics();
+    assert!(statistics.throttled > 0 && statistics.foreign > 0, "{statistics:?}");
+    // A slower rate is not throttled.
+    source.request(&every(1_000_000_000)).expect("granted");
+    drained(&mut source);
+    let before = source.statistics().throttled;
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    drained(&mut source);
+    assert_eq!(source.statistics().throttled, before);
 }

@@ -1,15 +1,21 @@
 //! Rings that wrap and overflow.
 
+use isotherm_linux::perf::events::{EventSpec, Format, SourceEvents};
+use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::perf::sys::{self, Attr, Join, kind, software};
 use isotherm_linux::source::AccessSource;
 
 use super::support::{Program, drained, every, page_faults};
 
-/// A ring of one page holds 128 records of 32 bytes, and a record does not divide it: 20,000 faults wrap it 196 times.
+/// A ring of one page holds 85 records of 48 bytes and a third of one: 20,000 faults wrap it 235 times, most often within
+/// a record.
 #[test]
 fn a_ring_that_wraps_loses_nothing_when_drained_in_time() {
     let mut program = Program::start("touch 20000");
-    let mut source = page_faults(1);
+    let faults = EventSpec { format: Format::DataSource, ..EventSpec::page_faults() };
+    let events = SourceEvents { all_tiers: vec![faults], ..SourceEvents::page_faults() };
+    let options = PmuOptions { ring_pages: 1, ..PmuOptions::default() };
+    let mut source = PmuSource::new(events, options).expect("page faults need no PMU");
     source.follow(program.pid).expect("it runs");
     source.request(&every(1)).expect("granted");
     let mut accesses = Vec::new();
