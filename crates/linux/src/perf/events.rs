@@ -30,6 +30,8 @@ pub enum Quantity {
     Occupancy(Memory),
     /// Cycles with at least one such read in flight.
     Busy(Memory),
+    /// Cycles of the agent that counts occupancy.
+    Clock,
 }
 
 /// An event of some processors.

@@ -316,13 +316,17 @@ impl AccessSource for PmuSource {
                 break;
             }
             for tid in new {
-                self.attach(pid, tid)?;
+                if self.attach(pid, tid)?
+                    && let Some(counters) = &mut self.counters
+                {
+                    counters.attach(tid)?;
+                }
             }
         }
         if !found || !self.tasks.has_process(pid) {
             return Err(LinuxError::Ended(pid));
         }
-        self.counters.as_mut().map_or(Ok(()), |counters| counters.follow(process))
+        Ok(())
     }
 
     fn forget(&mut self, process: Pid) {
@@ -331,9 +335,6 @@ impl AccessSource for PmuSource {
         // It may inherit from a process that is followed still.
         if threads(Tree::new(&self.options.root), process.0).is_some() {
             self.muted.insert(process.0);
-        }
-        if let Some(counters) = &mut self.counters {
-            counters.forget(process);
         }
     }
 
