@@ -3,6 +3,7 @@
 //! The programs that are observed are this test binary again, in a role ([`child`]).
 
 mod child;
+mod counters;
 mod inheritance;
 mod rates;
 mod refusals;
