@@ -30,6 +30,8 @@ pub struct Decoder {
     operation: Operation,
     tier: Option<TierId>,
     tiers: TierMap,
+    /// The period in force; 0 where samples say it.
+    period: u64,
     /// Cycles a microsecond; 0 where it is not known.
     megahertz: u32,
 }
@@ -38,12 +40,13 @@ pub struct Decoder {
 const KERNEL: u64 = 1 << 63;
 
 impl Decoder {
-    /// For the samples of `spec`; latencies are in cycles of `megahertz`, 0 if that is not known. `None` if the samples
-    /// hold fields that are not understood.
-    pub fn new(spec: &EventSpec, tiers: TierMap, megahertz: u32) -> Option<Self> {
-        let layout = Layout::new(spec.sample_type())?;
+    /// For the samples of `spec` with a fixed `period`, or one that samples say themselves if that is `None`; latencies are
+    /// in cycles of `megahertz`, 0 if that is not known. `None` if the samples hold fields that are not understood.
+    pub fn new(spec: &EventSpec, period: Option<u64>, tiers: TierMap, megahertz: u32) -> Option<Self> {
+        let layout = Layout::new(spec.sample_type(period.is_none()))?;
+        let period = period.unwrap_or(0);
         let (format, operation, tier) = (spec.format, spec.operation, spec.tier);
-        Some(Self { layout, format, operation, tier, tiers, megahertz })
+        Some(Self { layout, format, operation, tier, tiers, period, megahertz })
     }
 
     /// Decodes the body of a sample.
@@ -106,7 +109,7 @@ impl Decoder {
             time: Nanos(fields.time),
             process: Pid(fields.pid),
             address,
-            weight: u32::try_from(fields.period).unwrap_or(u32::MAX).max(1),
+            weight: u32::try_from(fields.period.max(self.period)).unwrap_or(u32::MAX).max(1),
             latency: self.nanoseconds(fields.latency),
             tier,
             operation,
@@ -156,7 +159,7 @@ mod tests {
 
     #[test]
     fn a_load_latency_sample_says_tier_weight_and_nanoseconds() {
-        let decoder = Decoder::new(&latency_event(), tiers(), 3_000).expect("known fields");
+        let decoder = Decoder::new(&latency_event(), None, tiers(), 3_000).expect("known fields");
         let Decoded::Access(access) = decoder.decode(&pebs(42, 0x7f00_1234, load_from(9))) else {
             panic!("an access")
         };
@@ -170,7 +173,7 @@ mod tests {
 
     #[test]
     fn the_kernels_memory_and_exiting_tasks_are_foreign() {
-        let decoder = Decoder::new(&latency_event(), tiers(), 0).expect("known fields");
+        let decoder = Decoder::new(&latency_event(), None, tiers(), 0).expect("known fields");
         for (pid, address) in [(42, 0), (42, 0xffff_8880_0000_0000), (0, 0x1000), (u32::MAX, 0x1000)] {
             assert_eq!(decoder.decode(&pebs(pid, address, load_from(13))), Decoded::Foreign);
         }
@@ -180,17 +183,17 @@ mod tests {
     #[test]
     fn an_event_of_one_tier_needs_no_data_source() {
         let spec = EventSpec { tier: Some(TierId(1)), ..EventSpec::page_faults() };
-        let decoder = Decoder::new(&spec, tiers(), 0).expect("known fields");
-        let Decoded::Access(access) = decoder.decode(&words(&[task(5), 7, 0x2000, 1])) else {
+        let decoder = Decoder::new(&spec, Some(4), tiers(), 0).expect("known fields");
+        let Decoded::Access(access) = decoder.decode(&words(&[task(5), 7, 0x2000])) else {
             panic!("an access")
         };
-        assert_eq!((access.tier, access.weight, access.latency), (Some(TierId(1)), 1, 0));
+        assert_eq!((access.tier, access.weight, access.latency), (Some(TierId(1)), 4, 0));
     }
 
     #[test]
     fn an_ibs_sample_takes_address_and_latency_from_the_registers() {
         let spec = EventSpec { format: Format::Ibs, ..EventSpec::page_faults() };
-        let decoder = Decoder::new(&spec, tiers(), 2_000).expect("known fields");
+        let decoder = Decoder::new(&spec, None, tiers(), 2_000).expect("known fields");
         let sample = |data2: u64, data3: u64| {
             let mut body = words(&[task(5), 7, 0, 0x4000]);
             // 60 bytes: the capabilities, of Zen 4, and seven registers.

@@ -210,4 +210,18 @@ pub(crate) const ROWS: &[Row] = &[
         &[("event", 0x1f), ("umask", 0xc817_7e01), ("thresh", 1)],
         ICX_CHA,
     ),
+    cha(
+        UP_TO_ICE_LAKE,
+        Quantity::Clock,
+        "UNC_CHA_CLOCKTICKS",
+        &[("event", 0x00)],
+        "intel/perfmon skylakex_uncore.json, cascadelakex_uncore.json, icelakex_uncore.json",
+    ),
+    cha(
+        SINCE_SAPPHIRE_RAPIDS,
+        Quantity::Clock,
+        "UNC_CHA_CLOCKTICKS",
+        &[("event", 0x01)],
+        "intel/perfmon sapphirerapids_uncore.json, emeraldrapids_uncore.json, graniterapids_uncore.json",
+    ),
 ];

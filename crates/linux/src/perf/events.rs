@@ -30,6 +30,8 @@ pub enum Quantity {
     Occupancy(Memory),
     /// Cycles with at least one such read in flight.
     Busy(Memory),
+    /// Cycles of the agent that counts occupancy.
+    Clock,
 }
 
 /// An event of some processors.
@@ -89,9 +91,13 @@ pub struct EventSpec {
 
 impl EventSpec {
     /// What a sample of it holds: bits of [`sample`].
-    pub fn sample_type(&self) -> u64 {
-        let always = sample::TID | sample::TIME | sample::ADDR | sample::PERIOD;
+    ///
+    /// The period is there only where the kernel adjusts it. With a fixed one it is known, and the kernel would take it for a
+    /// wish to see every single event of its own (`perf_swevent_event` in `kernel/events/core.c`).
+    pub fn sample_type(&self, frequency: bool) -> u64 {
+        let always = sample::TID | sample::TIME | sample::ADDR;
         always
+            | if frequency { sample::PERIOD } else { 0 }
             | match self.format {
                 Format::Plain => 0,
                 Format::DataSource => sample::WEIGHT | sample::DATA_SRC,

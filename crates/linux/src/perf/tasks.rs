@@ -20,6 +20,8 @@ pub(crate) struct Tasks<R> {
     events: HashMap<u64, u64>,
     next: u64,
     generation: u32,
+    /// Roots are kept whatever is counted: heirs may be unknown.
+    kept: bool,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -38,7 +40,14 @@ struct Root<R> {
 
 impl<R> Default for Tasks<R> {
     fn default() -> Self {
-        Self { tasks: HashMap::new(), roots: HashMap::new(), events: HashMap::new(), next: 0, generation: 0 }
+        Self {
+            tasks: HashMap::new(),
+            roots: HashMap::new(),
+            events: HashMap::new(),
+            next: 0,
+            generation: 0,
+            kept: false,
+        }
     }
 }
 
@@ -51,6 +60,11 @@ impl<R> Tasks<R> {
     /// Whether a task of the process is observed.
     pub(crate) fn has_process(&self, pid: u32) -> bool {
         self.tasks.values().any(|task| task.pid == pid)
+    }
+
+    /// Reports were lost: heirs may live that nobody knows of, so events are closed no more, except by renewing.
+    pub(crate) fn distrust(&mut self) {
+        self.kept = true;
     }
 
     /// Every root's events.
@@ -72,6 +86,14 @@ impl<R> Tasks<R> {
     /// From now on new roots replace those of before; [`Self::outdated`] says which tasks still need one.
     pub(crate) fn renew(&mut self) {
         self.generation += 1;
+        self.kept = false;
+        let events = &mut self.events;
+        self.roots.retain(|_, root| {
+            if root.live == 0 {
+                events.retain(|id, _| !root.ids.contains(id));
+            }
+            root.live > 0
+        });
     }
 
     /// Tasks (process, thread) whose root is of an older generation.
@@ -150,7 +172,9 @@ impl<R> Tasks<R> {
     fn release(&mut self, root: u64) {
         let Some(state) = self.roots.get_mut(&root) else { return };
         state.live -= 1;
+        let kept = self.kept && state.generation == self.generation;
         if state.live == 0
+            && !kept
             && let Some(state) = self.roots.remove(&root)
         {
             for id in state.ids {
@@ -238,6 +262,17 @@ mod tests {
         assert!(tasks.has(1) && !tasks.has(2));
         tasks.forget(1);
         assert!(open(&tasks).is_empty());
+    }
+
+    #[test]
+    fn lost_reports_keep_events_open() {
+        let mut tasks = Tasks::default();
+        tasks.attach(1, 1, "first", vec![10]);
+        tasks.distrust();
+        tasks.exited(1);
+        assert_eq!(open(&tasks), ["first"]);
+        tasks.renew();
+        assert!(open(&tasks).is_empty() && tasks.events.is_empty());
     }
 
     proptest! {

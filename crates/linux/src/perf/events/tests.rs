@@ -64,7 +64,8 @@ fn load_latency_takes_a_threshold_and_the_leader_that_sysfs_names() {
     assert_eq!(ice_lake[0].encoding.config, [0x1cd, 64, 0, 0]);
     assert_eq!((ice_lake[0].leader, ice_lake[0].format), (None, Format::DataSource));
     assert!(
-        ice_lake[0].sample_type() & sample::DATA_SRC != 0 && ice_lake[0].sample_type() & sample::WEIGHT != 0
+        ice_lake[0].sample_type(true) & sample::DATA_SRC != 0
+            && ice_lake[0].sample_type(true) & sample::WEIGHT != 0
     );
 
     // Sapphire Rapids: `MEM_LOADS_AUX`, event 0x03 with umask 0x82.
@@ -88,7 +89,7 @@ fn ibs_counts_ops_and_filters_where_it_can() {
         let op = events.expect("there").all_tiers.remove(0);
         assert_eq!(op.encoding, Encoding { kind: 11, config: [config, 0, 0, 0] });
         assert_eq!((op.period_step, op.format, op.hits_too), (16, Format::Ibs, true));
-        assert!(op.sample_type() & sample::RAW != 0);
+        assert!(op.sample_type(true) & sample::RAW != 0);
     }
 }
 

@@ -1,0 +1,301 @@
+//! Defines counting of misses, stalls and queue occupancy, for policies that watch without sampling (FreqTier's monitoring
+//! mode) or need them beside samples (PACT).
+//!
+//! The processor's own events are counted for each followed thread, with inheritance, as one group, so that they run at the
+//! same time. Those of the caching and home agents count whole sockets: they cannot be had for a program alone, and
+//! need CAP_PERFMON. Both stay open until the counters are dropped, because heirs count on them.
+
+use std::io;
+use std::path::Path;
+
+use isotherm_core::{Counters, Nanos, Signal, Signals, TierCounters, TierId};
+
+use super::data_source::TierMap;
+use super::events::{Quantity, Row, find, unsupported};
+use super::open::{encoded, explain};
+use super::pmu::{Encoding, Pmu};
+use super::sys::{self, Attr, Event, Join, flag, read};
+use crate::LinuxError;
+use crate::topology::cpu::Model;
+use crate::topology::files::Tree;
+
+/// Counters that a core or an agent has at least: a larger group would never run.
+const GROUP: usize = 4;
+
+/// What a counted event means.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Measure {
+    /// Loads that a tier served.
+    Loads(TierId),
+    /// Cycles of stalls, of all tiers together.
+    Stalls,
+    /// Requests to a tier in flight, summed over cycles.
+    Occupancy(TierId),
+    /// Cycles with a request to a tier in flight.
+    Busy(TierId),
+    /// Cycles of the agent that counts the others of the group.
+    Clock,
+}
+
+/// An event to count.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CountSpec {
+    /// Its name.
+    pub name: String,
+    /// The event.
+    pub encoding: Encoding,
+    /// What it means.
+    pub measure: Measure,
+}
+
+/// A group of events that count whole sockets, and the processor that it is opened on.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SocketGroup {
+    /// A processor of the socket.
+    pub cpu: u32,
+    /// The events, all of one PMU.
+    pub events: Vec<CountSpec>,
+}
+
+/// What is counted on a machine.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct CounterEvents {
+    /// Groups for each thread.
+    pub threads: Vec<Vec<CountSpec>>,
+    /// Groups for each caching and home agent.
+    pub sockets: Vec<SocketGroup>,
+}
+
+/// The measure of a row, where its memory is a tier.
+fn measure(quantity: Quantity, tiers: TierMap) -> Option<Measure> {
+    Some(match quantity {
+        Quantity::Loads(memory) => Measure::Loads(tiers.tier(memory)?),
+        Quantity::Occupancy(memory) => Measure::Occupancy(tiers.tier(memory)?),
+        Quantity::Busy(memory) => Measure::Busy(tiers.tier(memory)?),
+        Quantity::Stalls => Measure::Stalls,
+        Quantity::Clock => Measure::Clock,
+        Quantity::Misses | Quantity::SlowLoads | Quantity::Stores => return None,
+    })
+}
+
+fn spec(row: &Row, pmu: &Pmu, tiers: TierMap) -> Option<CountSpec> {
+    let measure = measure(row.quantity, tiers)?;
+    Some(CountSpec { name: row.name.into(), encoding: pmu.encode(row.terms)?, measure })
+}
+
+impl CounterEvents {
+    /// The events of a model whose sysfs lies below `root`. Empty where it is not in the table.
+    pub fn of(root: &Path, model: Model, tiers: TierMap) -> Result<Self, LinuxError> {
+        let root = Tree::new(root);
+        let mut events = Self::default();
+        if let Some(cpu) = Pmu::read(root, "cpu")? {
+            let rows = find(model, |quantity| matches!(quantity, Quantity::Loads(_) | Quantity::Stalls));
+            let specs: Vec<_> = rows.filter_map(|row| spec(row, &cpu, tiers)).collect();
+            events.threads = specs.chunks(GROUP).map(<[_]>::to_vec).collect();
+        }
+        for agent in Pmu::all(root, "uncore_cha")? {
+            for group in agent_groups(&agent, model, tiers) {
+                let sockets = agent.cpus.iter().map(|&cpu| SocketGroup { cpu, events: group.clone() });
+                events.sockets.extend(sockets);
+            }
+        }
+        Ok(events)
+    }
+}
+
+/// One group a tier: occupancy can be counted by an agent's counter 0 only, and `COUNTER0_OCCUPANCY` reads that one.
+fn agent_groups(agent: &Pmu, model: Model, tiers: TierMap) -> Vec<Vec<CountSpec>> {
+    let of = |wanted: Measure| {
+        find(model, |quantity| measure(quantity, tiers) == Some(wanted))
+            .find_map(|row| spec(row, agent, tiers))
+    };
+    let known = tiers.0.into_iter().flatten().collect::<std::collections::BTreeSet<_>>();
+    let group =
+        |tier| Some(vec![of(Measure::Occupancy(tier))?, of(Measure::Busy(tier))?, of(Measure::Clock)?]);
+    known.into_iter().filter_map(group).collect()
+}
+
+/// A group that counts.
+#[derive(Debug)]
+struct Group {
+    events: Vec<Event>,
+    measures: Vec<Measure>,
+}
+
+/// What a group has counted, and for how long.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Reading {
+    /// Nanoseconds that it was to count.
+    enabled: u64,
+    /// Nanoseconds that it did; less if counters were shared out (multiplexed).
+    running: u64,
+    values: Vec<u64>,
+}
+
+/// `value * numerator / denominator`, 0 where nothing was counted.
+fn scaled(value: u64, numerator: u64, denominator: u64) -> u64 {
+    let product = u128::from(value) * u128::from(numerator);
+    u64::try_from(product.checked_div(u128::from(denominator)).unwrap_or(0)).unwrap_or(u64::MAX)
+}
+
+impl Group {
+    fn open(events: &[CountSpec], task: i32, cpu: i32) -> io::Result<Self> {
+        let inherit = if task < 0 { 0 } else { flag::INHERIT };
+        let mut group = Self { events: Vec::new(), measures: Vec::new() };
+        for event in events {
+            let attr = Attr {
+                read_format: read::GROUP | read::TIME_ENABLED | read::TIME_RUNNING,
+                flags: inherit,
+                ..encoded(event.encoding)
+            };
+            let join = group.events.first().map_or(Join::Alone, Join::Group);
+            let opened = sys::open(&attr, task, cpu, join).or_else(|error| match error.raw_os_error() {
+                // The user may count in user mode only. Agents know no modes.
+                Some(libc::EACCES | libc::EPERM) if task >= 0 => {
+                    let flags = attr.flags | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HYPERVISOR;
+                    sys::open(&Attr { flags, ..attr }, task, cpu, join)
+                }
+                _ => Err(error),
+            })?;
+            group.events.push(opened);
+            group.measures.push(event.measure);
+        }
+        Ok(group)
+    }
+
+    fn read(&self) -> io::Result<Reading> {
+        let mut words = vec![0; 3 + self.events.len()];
+        let count = self.events[0].read(&mut words)?;
+        if count != words.len() || words[0] != self.events.len() as u64 {
+            return Err(io::Error::from_raw_os_error(libc::EIO));
+        }
+        Ok(Reading { enabled: words[1], running: words[2], values: words.split_off(3) })
+    }
+}
+
+/// Sums of all groups.
+#[derive(Debug, Default, PartialEq, Eq)]
+struct Sums {
+    tiers: Vec<TierCounters>,
+    stall_cycles: u64,
+}
+
+impl Sums {
+    fn tier(&mut self, tier: TierId) -> &mut TierCounters {
+        if self.tiers.len() <= tier.index() {
+            self.tiers.resize(tier.index() + 1, TierCounters::default());
+        }
+        &mut self.tiers[tier.index()]
+    }
+
+    fn add(&mut self, measures: &[Measure], reading: &Reading) {
+        let clock = measures.iter().position(|&measure| measure == Measure::Clock);
+        let ticks = clock.map_or(reading.running, |at| reading.values[at]);
+        for (&measure, &value) in measures.iter().zip(&reading.values) {
+            let whole = scaled(value, reading.enabled, reading.running);
+            // An agent's cycles become nanoseconds by its own clock, which ran as long as the group did.
+            let nanoseconds = scaled(value, reading.enabled, ticks);
+            match measure {
+                Measure::Loads(tier) => self.tier(tier).load_misses += whole,
+                Measure::Stalls => self.stall_cycles += whole,
+                Measure::Occupancy(tier) => self.tier(tier).occupancy += nanoseconds,
+                Measure::Busy(tier) => self.tier(tier).busy += nanoseconds,
+                Measure::Clock => {}
+            }
+        }
+    }
+
+    /// Shares the stalls out: by occupancy where it is counted, else by misses. No processor counts them by tier.
+    fn share_stalls(&mut self, megahertz: u32) {
+        let nanoseconds = scaled(self.stall_cycles, 1000, u64::from(megahertz));
+        let occupied = self.tiers.iter().any(|tier| tier.occupancy > 0);
+        let weight = |tier: &TierCounters| if occupied { tier.occupancy } else { tier.load_misses };
+        let all = self.tiers.iter().map(weight).fold(0, u64::saturating_add);
+        for tier in &mut self.tiers {
+            tier.stall = Nanos(scaled(nanoseconds, weight(tier), all));
+        }
+    }
+}
+
+/// Counts events of followed threads and of sockets.
+#[derive(Debug)]
+pub struct PmuCounters {
+    events: CounterEvents,
+    megahertz: u32,
+    threads: Vec<Group>,
+    sockets: Vec<Group>,
+    sockets_refused: Option<LinuxError>,
+    least_share: f64,
+}
+
+impl PmuCounters {
+    /// Counters of `events`; stall cycles are of `megahertz`. An error if there is nothing to count; that agents may not
+    /// be counted, [`Self::sockets_refused`] says.
+    pub fn new(events: CounterEvents, megahertz: u32) -> Result<Self, LinuxError> {
+        if events.threads.is_empty() && events.sockets.is_empty() {
+            return Err(unsupported("the event table has no counters for this processor".into()));
+        }
+        let open = |group: &SocketGroup| Group::open(&group.events, -1, group.cpu as i32);
+        let opened: io::Result<Vec<_>> = events.sockets.iter().map(open).collect();
+        let (sockets, refused) = match opened {
+            Ok(sockets) => (sockets, None),
+            Err(error) => (Vec::new(), Some(explain(error, "uncore_cha", Tree::new("/".as_ref()), None))),
+        };
+        let threads = Vec::new();
+        Ok(Self { events, megahertz, threads, sockets, sockets_refused: refused, least_share: 1.0 })
+    }
+
+    /// Why queue occupancy is not counted although the table has it.
+    pub fn sockets_refused(&self) -> Option<&LinuxError> {
+        self.sockets_refused.as_ref()
+    }
+
+    /// The least share of its time that a group has counted: below 1, groups took turns and their counts are extrapolated.
+    pub fn least_share(&self) -> f64 {
+        self.least_share
+    }
+
+    /// What these add to `signals`.
+    pub fn offers(&self, signals: Signals) -> Signals {
+        let counts = |wanted: fn(&Measure) -> bool| {
+            self.events.threads.iter().flatten().any(|event| wanted(&event.measure))
+        };
+        let hits = counts(|measure| matches!(measure, Measure::Loads(_)));
+        let stalls = counts(|measure| *measure == Measure::Stalls) && !self.sockets.is_empty();
+        let signals = if hits { signals.with(Signal::TierHits) } else { signals };
+        if stalls && self.megahertz > 0 { signals.with(Signal::TierStalls) } else { signals }
+    }
+
+    /// Counts a thread too, and what it makes later.
+    pub(crate) fn attach(&mut self, tid: u32) -> Result<(), LinuxError> {
+        for events in &self.events.threads {
+            match Group::open(events, tid as i32, -1) {
+                Ok(group) => self.threads.push(group),
+                Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
+                Err(error) => return Err(explain(error, &events[0].name, Tree::new("/".as_ref()), None)),
+            }
+        }
+        Ok(())
+    }
+
+    /// Writes what was counted since the start.
+    pub fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
+        let mut sums = Sums::default();
+        for group in self.threads.iter().chain(&self.sockets) {
+            let reading =
+                group.read().map_err(|error| LinuxError::Call { call: "read of a perf counter", error })?;
+            if reading.enabled > 0 {
+                self.least_share = self.least_share.min(reading.running as f64 / reading.enabled as f64);
+            }
+            sums.add(&group.measures, &reading);
+        }
+        sums.share_stalls(self.megahertz);
+        let tiers = sums.tiers.len().max(counters.tiers.len());
+        sums.tiers.resize(tiers, TierCounters::default());
+        counters.tiers = sums.tiers;
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests;

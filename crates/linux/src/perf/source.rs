@@ -1,0 +1,383 @@
+//! Defines the access source that samples with the PMU.
+//!
+//! **What is opened.** For each thread of a followed process, and each processor, one event of every kind that is sampled,
+//! inherited by whatever the thread makes later; never an event of all tasks. The events of one kind on one processor
+//! write to one ring ([`Ring`]), so the ring tells the kind, and no sample needs to say which event took it. A further
+//! event for each thread and processor counts nothing and reports forks, exits and execs, from which [`Tasks`] knows who
+//! inherits from whom.
+//!
+//! **Changing the rate.** `PERF_EVENT_IOC_PERIOD` does not reach events that were inherited already, so a new rate or
+//! scope opens new events for all tasks, in place of the old ones. Off and on again only disables and enables.
+//!
+//! **Order.** A drain sorts what all rings hold by time and delivers what happened before it began; the rest waits for
+//! the next one. Times are `CLOCK_MONOTONIC`, which the kernel stamps itself: PEBS records are thus taken one by one.
+//!
+//! **What may be missed.** A thread that is being made in the very microseconds in which its maker gets its events. A
+//! program that is followed before it executes, as `isotherm run` does, has no such moment.
+
+use std::collections::HashSet;
+use std::io;
+use std::path::PathBuf;
+
+use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals};
+
+use super::counters::PmuCounters;
+use super::decode::{Decoded, Decoder};
+use super::events::{EventSpec, Format, SourceEvents};
+use super::lifecycle::Lifecycle;
+use super::open::{self, Grant};
+use super::record::Content;
+use super::ring::Ring;
+use super::sys::{self, Attr, Event, flag};
+use super::tasks::Tasks;
+use crate::LinuxError;
+use crate::process::Pid;
+use crate::source::{Access, AccessSource, SourceStatistics};
+use crate::topology::files::{Tree, decimal, list};
+
+/// How often the threads of a process are listed until no new ones are found.
+const SCANS: usize = 64;
+
+/// How a source is set up.
+#[derive(Debug, Clone)]
+pub struct PmuOptions {
+    /// Where `/proc` and `/sys` lie.
+    pub root: PathBuf,
+    /// Pages of each ring, a power of two; one for each processor and kind of event.
+    pub ring_pages: usize,
+    /// Cycles a microsecond, which latencies are counted in; 0 where it is not known.
+    pub megahertz: u32,
+}
+
+impl Default for PmuOptions {
+    /// 512 KiB a ring: 80 ms of 100,000 samples a second with all fields.
+    fn default() -> Self {
+        Self { root: "/".into(), ring_pages: 128, megahertz: megahertz(Tree::new("/".as_ref())) }
+    }
+}
+
+/// The processors' base frequency, in which PEBS and IBS count latencies to a good approximation.
+fn megahertz(root: Tree<'_>) -> u32 {
+    let kilohertz: Option<u32> =
+        root.parsed("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "kHz", decimal).ok();
+    let cpuinfo = || {
+        let text = root.text("/proc/cpuinfo").ok()?;
+        let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
+        line.split_once(':')?.1.trim().parse::<f64>().ok().map(|megahertz| megahertz as u32)
+    };
+    kilohertz.map(|kilohertz| kilohertz / 1000).or_else(cpuinfo).unwrap_or(0)
+}
+
+/// A kind of event that is sampled now.
+#[derive(Debug)]
+struct Slot {
+    spec: EventSpec,
+    grant: Grant,
+    decoder: Decoder,
+}
+
+/// The events of a root: those that sample, and those that report the life of tasks.
+#[derive(Debug)]
+struct Opened {
+    sampling: Vec<Event>,
+    reports: Vec<Event>,
+}
+
+/// Samples accesses with the PMU, or with any events that carry addresses.
+#[derive(Debug)]
+pub struct PmuSource {
+    events: SourceEvents,
+    options: PmuOptions,
+    cpus: Vec<u32>,
+    max_rate: u64,
+    slots: Vec<Slot>,
+    request: Option<Sampling>,
+    enabled: bool,
+    lifecycle: Lifecycle,
+    /// For each slot, one for each processor.
+    rings: Vec<Vec<Ring>>,
+    tasks: Tasks<Opened>,
+    muted: HashSet<u32>,
+    pending: Vec<Access>,
+    statistics: SourceStatistics,
+    counters: Option<PmuCounters>,
+}
+
+impl PmuSource {
+    /// A source of `events`. Opens nothing but its own rings; whether the events are granted, [`open::probe`] says.
+    pub fn new(events: SourceEvents, options: PmuOptions) -> Result<Self, LinuxError> {
+        let root = Tree::new(&options.root);
+        let cpus = root.parsed("/sys/devices/system/cpu/online", "a list of processors", list)?;
+        let lifecycle = Lifecycle::new(&cpus)?;
+        let max_rate = open::max_rate(root);
+        let mut source = Self {
+            events,
+            options,
+            cpus,
+            max_rate,
+            slots: Vec::new(),
+            request: None,
+            enabled: false,
+            lifecycle,
+            rings: Vec::new(),
+            tasks: Tasks::default(),
+            muted: HashSet::new(),
+            pending: Vec::new(),
+            statistics: SourceStatistics::default(),
+            counters: None,
+        };
+        source.slots = source.slots_for(SamplingScope::AllTiers, false, SamplingRate::Off)?;
+        Ok(source)
+    }
+
+    /// With counters beside the samples.
+    #[must_use]
+    pub fn with_counters(mut self, counters: PmuCounters) -> Self {
+        self.counters = Some(counters);
+        self
+    }
+
+    /// What is sampled now, and with what precision: for the user to see.
+    pub fn sampled(&self) -> impl Iterator<Item = (&str, Grant)> {
+        self.slots.iter().map(|slot| (slot.spec.name.as_str(), slot.grant))
+    }
+
+    /// How many events are open for other tasks: file descriptors, of which a process may have a limited number.
+    pub fn open_events(&self) -> usize {
+        self.tasks.roots().map(|root| root.sampling.len() + root.reports.len()).sum()
+    }
+
+    fn slots_for(
+        &self,
+        scope: SamplingScope,
+        stores: bool,
+        rate: SamplingRate,
+    ) -> Result<Vec<Slot>, LinuxError> {
+        let loads = match scope {
+            SamplingScope::AllTiers => &self.events.all_tiers,
+            SamplingScope::EachTier => &self.events.each_tier,
+        };
+        let specs = loads.iter().chain(self.events.stores.iter().filter(|_| stores));
+        specs.map(|spec| self.slot(spec, rate)).collect()
+    }
+
+    fn slot(&self, spec: &EventSpec, rate: SamplingRate) -> Result<Slot, LinuxError> {
+        let grant = open::probe(spec, &self.options.root)?;
+        let fixed = match open::period(spec, rate, self.max_rate) {
+            (period, 0) => Some(period),
+            _ => None,
+        };
+        let decoder =
+            Decoder::new(spec, fixed, self.events.tiers, self.options.megahertz).ok_or_else(|| {
+                super::events::unsupported(format!("samples of {} hold fields of unknown size", spec.name))
+            })?;
+        Ok(Slot { spec: spec.clone(), grant, decoder })
+    }
+
+    /// Makes the rings that the slots need.
+    fn make_rings(&mut self) -> Result<(), LinuxError> {
+        while self.rings.len() < self.slots.len() {
+            let pages = self.options.ring_pages;
+            let ring = |&cpu| Ring::new(cpu, pages).map_err(|error| open::explain_ring(error, pages));
+            self.rings.push(self.cpus.iter().map(ring).collect::<Result<_, _>>()?);
+        }
+        Ok(())
+    }
+
+    fn open_sampling(&self, tid: u32) -> io::Result<Vec<Event>> {
+        let Some(request) = self.request else { return Ok(Vec::new()) };
+        let disabled = if self.enabled { 0 } else { flag::DISABLED };
+        let mut opened = Vec::new();
+        for (slot, rings) in self.slots.iter().zip(&self.rings) {
+            let attr = open::sampling(&slot.spec, slot.grant, request.rate, self.max_rate);
+            let attr = Attr { flags: attr.flags | flag::INHERIT | disabled, ..attr };
+            let leader = open::leading(&slot.spec, slot.grant);
+            for ring in rings {
+                match leader {
+                    None => opened.push(ring.open(&attr, tid)?),
+                    Some(leader) => {
+                        let leader = Attr { flags: leader.flags | flag::INHERIT, ..leader };
+                        opened.extend(ring.open_led(&leader, &attr, tid)?);
+                    }
+                }
+            }
+        }
+        Ok(opened)
+    }
+
+    /// Gives a task events of its own. False if it has ended meanwhile.
+    fn attach(&mut self, pid: u32, tid: u32) -> Result<bool, LinuxError> {
+        let opened = self.lifecycle.open(tid).and_then(|(reports, ids)| {
+            let sampling = self.open_sampling(tid)?;
+            Ok((Opened { sampling, reports }, ids))
+        });
+        match opened {
+            Ok((opened, ids)) => self.tasks.attach(pid, tid, opened, ids),
+            Err(error) if error.raw_os_error() == Some(libc::ESRCH) => {
+                self.tasks.exited(tid);
+                return Ok(false);
+            }
+            Err(error) => {
+                let name = self.slots.first().map_or("", |slot| slot.spec.name.as_str());
+                return Err(open::explain(error, name, Tree::new(&self.options.root), Some(Pid(pid))));
+            }
+        }
+        Ok(true)
+    }
+
+    /// Takes in what became of tasks.
+    fn sync(&mut self) {
+        self.lifecycle.apply(&mut self.tasks, &mut self.muted);
+    }
+
+    /// Replaces all events by those of the request in force.
+    fn renew(&mut self) -> Result<(), LinuxError> {
+        self.tasks.renew();
+        for _ in 0..SCANS {
+            self.sync();
+            let outdated = self.tasks.outdated();
+            if outdated.is_empty() {
+                break;
+            }
+            for (pid, tid) in outdated {
+                self.attach(pid, tid)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Starts or stops all events that sample.
+    fn enable(&mut self, on: bool) -> Result<(), LinuxError> {
+        self.enabled = on;
+        for event in self.tasks.roots().flat_map(|root| &root.sampling) {
+            let done = if on { event.enable() } else { event.disable() };
+            done.map_err(|error| LinuxError::Call { call: "ioctl of a perf event", error })?;
+        }
+        Ok(())
+    }
+
+    /// Decodes what the rings hold.
+    fn read_rings(&mut self) {
+        let keep_stores = self.request.is_some_and(|request| request.stores);
+        let Self { slots, rings, pending, statistics, muted, .. } = self;
+        for (slot, rings) in slots.iter().zip(rings) {
+            for ring in rings {
+                ring.drain(|record| match record.content() {
+                    Content::Sample(body) => match slot.decoder.decode(body) {
+                        Decoded::Access(access) if access.operation == Operation::Store && !keep_stores => {}
+                        Decoded::Access(access) if muted.is_empty() || !muted.contains(&access.process.0) => {
+                            pending.push(access);
+                        }
+                        Decoded::Hit => {}
+                        Decoded::Access(_) | Decoded::Foreign | Decoded::Malformed => statistics.foreign += 1,
+                    },
+                    Content::Lost(count) => statistics.lost += count,
+                    Content::Throttled => statistics.throttled += 1,
+                    _ => {}
+                });
+            }
+        }
+    }
+}
+
+/// The threads of a process; `None` once it has ended.
+fn threads(root: Tree<'_>, pid: u32) -> Option<Vec<u32>> {
+    let threads = root.numbered(&format!("/proc/{pid}/task"), "").ok()?;
+    (!threads.is_empty()).then_some(threads)
+}
+
+impl AccessSource for PmuSource {
+    fn name(&self) -> &'static str {
+        self.events.name
+    }
+
+    fn offers(&self) -> Signals {
+        let mut signals = Signals::NONE.with(Signal::LoadSamples);
+        if self.events.stores_too || self.events.stores.is_some() {
+            signals = signals.with(Signal::StoreSamples);
+        }
+        if self.options.megahertz > 0 && self.events.all_tiers.iter().any(|spec| spec.format != Format::Plain)
+        {
+            signals = signals.with(Signal::SampleLatency);
+        }
+        self.counters.as_ref().map_or(signals, |counters| counters.offers(signals))
+    }
+
+    fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {
+        let Pid(pid) = process;
+        self.muted.remove(&pid);
+        let mut found = false;
+        for _ in 0..SCANS {
+            self.sync();
+            let Some(threads) = threads(Tree::new(&self.options.root), pid) else { break };
+            let new: Vec<u32> = threads.into_iter().filter(|&tid| !self.tasks.has(tid)).collect();
+            found = true;
+            if new.is_empty() {
+                break;
+            }
+            for tid in new {
+                if self.attach(pid, tid)?
+                    && let Some(counters) = &mut self.counters
+                {
+                    counters.attach(tid)?;
+                }
+            }
+        }
+        if !found || !self.tasks.has_process(pid) {
+            return Err(LinuxError::Ended(pid));
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, process: Pid) {
+        self.sync();
+        self.tasks.forget(process.0);
+        // It may inherit from a process that is followed still.
+        if threads(Tree::new(&self.options.root), process.0).is_some() {
+            self.muted.insert(process.0);
+        }
+    }
+
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        if sampling.rate == SamplingRate::Off {
+            return self.enable(false);
+        }
+        let same = self.request.is_some_and(|before| {
+            (before.rate, before.scope, before.stores) == (sampling.rate, sampling.scope, sampling.stores)
+        });
+        if same {
+            return if self.enabled { Ok(()) } else { self.enable(true) };
+        }
+        let slots = self.slots_for(sampling.scope, sampling.stores, sampling.rate)?;
+        self.enable(false)?;
+        self.read_rings();
+        self.slots = slots;
+        self.make_rings()?;
+        self.request = Some(*sampling);
+        self.enabled = true;
+        self.renew()
+    }
+
+    fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        let begun = sys::monotonic();
+        self.sync();
+        self.read_rings();
+        // Each ring is in order, or nearly: sorting finds these runs and merges them.
+        self.pending.sort_by_key(|access| access.time);
+        let ready = self.pending.partition_point(|access| access.time.0 <= begun);
+        self.statistics.delivered += ready as u64;
+        accesses.extend(self.pending.drain(..ready));
+        Ok(())
+    }
+
+    fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
+        self.counters.as_mut().map_or(Ok(()), |own| own.count(counters))
+    }
+
+    fn statistics(&self) -> SourceStatistics {
+        let rings: u64 = self.rings.iter().flatten().map(Ring::memory).sum();
+        let pending = self.pending.capacity() * size_of::<Access>();
+        let memory = Bytes(rings + self.lifecycle.memory() + pending as u64);
+        SourceStatistics { memory, ..self.statistics }
+    }
+}
