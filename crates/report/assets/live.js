@@ -99,7 +99,37 @@ function drawRates(figure, data, rates, title) {
       ),
     );
   const absolute = (value) => compact.format(Math.abs(value));
-  drawOverSeconds(figure, data, lines, axis(title, absolute), absolute);
+  drawOverSeconds(figure, data, lines, { ...axis(title, absolute), beginAtZero: true }, absolute);
+}
+
+// How much memory takes how many of the accesses.
+function drawHotSet(figure, data) {
+  const most = Math.max(0, ...data.hot.map((share) => share.bytes));
+  if (!most) return markEmpty(figure, "No access was sampled.");
+  const unit = byteUnit(most);
+  const format = (value) => bytes(value * unit.bytes);
+  const bars = {
+    label: "memory",
+    data: data.hot.map((share) => share.bytes / unit.bytes),
+    backgroundColor: colours("--series")[0],
+    maxBarThickness: 70,
+  };
+  drawChart(
+    figure,
+    "bar",
+    { labels: data.hot.map((share) => percent(share.accesses, 0)), datasets: [bars] },
+    {
+      layout: { padding: { top: 16 } },
+      scales: {
+        x: { ...axis("share of the sampled accesses", null), grid: { display: false }, ticks: {} },
+        y: { ...axis(`hottest memory (${unit.name})`, (value) => plain.format(value)), min: 0 },
+      },
+      plugins: {
+        ...plugins(false, (item) => format(item.parsed.y)),
+        "bar-values": { format },
+      },
+    },
+  );
 }
 
 function drawLiveGauge(figure, data, name) {
@@ -120,6 +150,7 @@ function livePictures(data, gauges) {
     () => drawResidency(figureOf("residency"), data),
     () => drawRatio(figureOf("hits"), data),
     () => drawRates(figureOf("moves"), data, moves, "pages per second"),
+    () => drawHotSet(figureOf("hot-set"), data),
     () => drawRates(figureOf("samples"), data, samples, "samples per second"),
     ...gauges.map((name) => () => drawLiveGauge(figureOf(`gauge-${name}`), data, name)),
   ];

@@ -7,7 +7,7 @@ mod support;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use isotherm_report::{Pictured, gallery_html, html, size_html};
+use isotherm_report::{Pictured, gallery_html, html, live_html, size_html};
 use isotherm_sim::{Heatmap, Report};
 
 /// What the browser made of a page: its document after the scripts have run.
@@ -112,6 +112,37 @@ fn a_sizing_draws_in_light_and_in_dark() {
         let pictures = assert_all_drawn(&opened(&page, dark));
         assert!(pictures["size"].1 > 4 * 13, "four curves: {} points", pictures["size"].1);
     }
+}
+
+#[test]
+fn a_live_run_draws_in_light_and_in_dark() {
+    let page = live_html(&support::live::live());
+    for dark in [false, true] {
+        let pictures = assert_all_drawn(&opened(&page, dark));
+        let expected = [
+            "gauge-hot-pages",
+            "gauge-hot-threshold",
+            "gauge-saturated-pages",
+            "gauge-second-chances",
+            "hits",
+            "hot-set",
+            "moves",
+            "residency",
+            "samples",
+        ];
+        assert_eq!(pictures.keys().map(String::as_str).collect::<Vec<_>>(), expected);
+        assert_eq!(pictures["residency"].1, 150 * 3, "two tiers and the limit");
+        assert_eq!(pictures["moves"].1, 150 * 3, "promotions, demotions and reclaim");
+    }
+}
+
+#[test]
+fn a_live_run_without_a_course_says_so() {
+    let document = opened(&live_html(&support::live::empty()), false);
+    assert_eq!(errors(&document), "");
+    let pictures = pictures(&document);
+    let drawn: Vec<_> = pictures.values().map(|(drawn, _)| drawn.as_str()).collect();
+    assert_eq!(drawn, ["empty"; 5], "{pictures:?}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use isotherm_core::Nanos;
 use isotherm_linux::engine::LiveResult;
-use isotherm_linux::host::{Moment, Traffic};
+use isotherm_linux::host::{HotShare, Moment, Traffic};
 use serde::Serialize;
 
 use crate::html::{gauges, merge_factor, rounded};
@@ -13,6 +13,9 @@ use crate::html::{gauges, merge_factor, rounded};
 const MAX_MOMENTS: usize = 600;
 /// Tiers in a picture.
 const MAX_TIERS: usize = 8;
+
+/// Bars in a picture.
+const MAX_SHARES: usize = 8;
 
 /// The course of a run, a value for each moment.
 #[derive(Debug, Serialize)]
@@ -31,6 +34,8 @@ pub(super) struct Course {
     reclaimed: Vec<Option<f64>>,
     samples: Vec<Option<f64>>,
     gauges: BTreeMap<&'static str, Vec<Option<f64>>>,
+    /// Memory for several shares of the accesses, of the whole run.
+    hot: Vec<HotShare>,
 }
 
 impl Course {
@@ -63,6 +68,7 @@ pub(super) fn course(result: &LiveResult) -> Course {
         reclaimed: rate(|moment| moment.traffic.reclaimed),
         samples: rate(|moment| moment.samples),
         gauges: gauges(moments.iter().map(|moment| moment.gauges.iter().copied())),
+        hot: summary.hot_set.shares.iter().take(MAX_SHARES).copied().collect(),
     }
 }
 

@@ -62,7 +62,9 @@ fn captions(shadow: bool) -> [&'static str; 2] {
 
 fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
     let summary = &result.summary;
-    let slowdown = summary.slowdown_at_most.map_or("-".into(), factor);
+    let slowdown = summary
+        .slowdown_at_most
+        .map_or("-".into(), |slowdown| format!("{} x all-fast time", factor(slowdown)));
     vec![
         ("policy", result.policy.clone()),
         ("run", words::run(result)),
