@@ -60,7 +60,10 @@ fn the_first_sentence_tells_shadow_from_real() {
     let mut result = live();
     assert!(live_text(&result).starts_with("Nothing moved (shadow): hybridtier would have moved"));
     result.summary.shadow = false;
-    assert!(live_text(&result).starts_with("hybridtier moved"));
+    assert!(live_text(&result).starts_with("hybridtier moved 241k pages and the fast tier served"));
+    let page = live_html(&result);
+    assert!(page.contains("Where the memory in use lies.") && page.contains("Pages moved in a second"));
+    assert!(!page.contains("would have") && !page.contains("would move"), "nothing is hypothetical");
     result.summary.traffic = Default::default();
     assert!(live_text(&result).starts_with("hybridtier moved no page and "), "{}", live_text(&result));
 }
@@ -68,11 +71,11 @@ fn the_first_sentence_tells_shadow_from_real() {
 #[test]
 fn a_run_without_anything_seen_says_so() {
     let shown = live_text(&empty());
-    let answer = "The run of redis-server was over after 3.20ms, before any of its memory was";
+    let answer = "Nothing would have moved (shadow): no memory of redis-server was seen in the\n3.20ms that";
     assert!(shown.starts_with(answer), "{shown}");
     assert!(shown.contains("hit ratio    not known: no access was counted"), "{shown}");
     assert!(shown.contains("samples      none: no access source"), "{shown}");
-    assert!(live_html(&empty()).contains("before any of its memory was seen"));
+    assert!(live_html(&empty()).contains("no memory of redis-server was seen"));
 }
 
 #[test]
@@ -110,7 +113,22 @@ fn troubles_are_a_line_each_and_the_rest_is_counted() {
 fn the_output_fits_its_schema() {
     for result in [live(), empty()] {
         assert!(live_json(&result).ends_with("}\n"));
+        assert!(live_json(&result).lines().count() > 50, "it is indented");
         assert_eq!(problems(&DOCUMENTED.schema(), &serialised(&result)), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_parameters_of_every_policy_fit_the_schema() {
+    let mut result = live();
+    for entry in isotherm_policies::ALL {
+        result.parameters = entry.parameters();
+        assert_eq!(
+            problems(&DOCUMENTED.schema(), &serialised(&result)),
+            Vec::<String>::new(),
+            "{}",
+            entry.name
+        );
     }
 }
 
@@ -175,6 +193,8 @@ fn the_page_shows_the_answer_the_tables_and_the_troubles() {
         "<td>205M</td>",
         "3 mappings of process 4711",
         "<h3>hybridtier",
+        "Where the memory in use would lie.",
+        "Pages that would move in a second",
     ] {
         assert!(page.contains(part), "{part}");
     }

@@ -33,9 +33,9 @@ pub(super) fn answer(result: &LiveResult) -> String {
     let (program, ran) = (program(result), result.summary.duration_ns);
     let summary = &result.summary;
     if summary.footprint_bytes.0 == 0 {
-        let nothing = if summary.shadow { "would have moved" } else { "moved" };
+        let nothing = if summary.shadow { "would have moved (shadow)" } else { "moved" };
         return format!(
-            "The run of {program} was over after {ran}, before any of its memory was seen: nothing {nothing}."
+            "Nothing {nothing}: no memory of {program} was seen in the {ran} that it was followed."
         );
     }
     let start = deeds(result);
