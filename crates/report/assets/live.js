@@ -45,7 +45,7 @@ function courseLine(data, label, values, stroke, more = {}) {
 }
 
 function drawOverSeconds(figure, data, lines, y, format) {
-  if (data.seconds.length < 2) return markEmpty(figure, noCourse);
+  if (data.seconds.length < 2 || !(data.seconds[data.seconds.length - 1] > 0)) return markEmpty(figure, noCourse);
   const { x, when } = timeAxis(data);
   drawCourse(figure, lines, { x, y }, format, when);
 }

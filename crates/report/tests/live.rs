@@ -60,12 +60,12 @@ fn the_first_sentence_tells_shadow_from_real() {
     let mut result = live();
     assert!(live_text(&result).starts_with("Nothing moved (shadow): hybridtier would have moved"));
     result.summary.shadow = false;
-    assert!(live_text(&result).starts_with("hybridtier moved 241k pages and the fast tier served"));
+    assert!(live_text(&result).starts_with("hybridtier moved 241k pages, and 256M of fast memory"));
     let page = live_html(&result);
     assert!(page.contains("Where the memory in use lies.") && page.contains("Pages moved in a second"));
     assert!(!page.contains("would have") && !page.contains("would move"), "nothing is hypothetical");
     result.summary.traffic = Default::default();
-    assert!(live_text(&result).starts_with("hybridtier moved no page and "), "{}", live_text(&result));
+    assert!(live_text(&result).starts_with("hybridtier moved no page, and "), "{}", live_text(&result));
 }
 
 #[test]

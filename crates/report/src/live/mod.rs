@@ -1,6 +1,7 @@
 //! Defines what people and programs read of a live run: a summary for the terminal, JSON, and one self-contained HTML file.
 
 mod course;
+mod lines;
 mod page;
 mod words;
 
@@ -20,10 +21,10 @@ const NAME: usize = 13;
 /// At most 80 columns wide without colours; a trouble is one line of any length, so that its remedy can be copied.
 pub fn live_text(result: &LiveResult) -> String {
     let mut text = wrapped("", &words::answer(result), WIDTH);
-    for (name, value) in words::lines(result) {
+    for (name, value) in lines::lines(result) {
         text.push_str(&wrapped(&label(&name), &value, WIDTH));
     }
-    words::troubles(result).iter().for_each(|trouble| {
+    lines::troubles(result).iter().for_each(|trouble| {
         text.push_str(&format!("{}{trouble}\n", label("trouble")));
     });
     text
