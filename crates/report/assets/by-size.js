@@ -92,9 +92,7 @@ function boundRuns(data, name, value) {
 const hitRatio = {
   title: "hit ratio",
   value: (run) => run.hits,
-  format: (value) => percent(value),
-  tick: (value) => percent(value, 0),
-  range: { min: 0, max: 1 },
+  ...ratioFormat,
   limits: (data) => [
     ["belady", perSize(data, (run) => run.belady), [2, 3]],
     ["oracle", perSize(data, (run) => run.oracle), [7, 4]],

@@ -90,6 +90,53 @@ function plugins(legend, label, title) {
   };
 }
 
+const ratioFormat = {
+  format: (value) => percent(value),
+  tick: (value) => percent(value, 0),
+  range: { min: 0, max: 1 },
+};
+
+// Lines over a common horizontal axis; the tooltip shows all of them at one place, under a title.
+function drawCourse(figure, lines, scales, format, title) {
+  drawChart(
+    figure,
+    "line",
+    { datasets: lines },
+    {
+      interaction: { mode: "index", intersect: false },
+      scales,
+      plugins: plugins(true, (item) => `${item.dataset.label}: ${format(item.parsed.y)}`, title),
+    },
+  );
+}
+
+// Levels and thresholds are whole numbers: no ticks between them.
+function wholeSteps(scale) {
+  scale.options.ticks.precision = 0;
+}
+
+// The vertical axis of gauges.
+function gaugeRange(lines) {
+  const whole = lines.every((one) => one.data.every(({ y }) => Number.isInteger(y ?? 0)));
+  return { beginAtZero: true, ...(whole && { afterDataLimits: wholeSteps }) };
+}
+
+// One figure for each gauge, the hot threshold first; returns their order.
+function addGaugeFigures(place, names, when) {
+  const ordered = [...names].sort((one, other) => (other === "hot-threshold") - (one === "hot-threshold"));
+  ordered.forEach((name) => {
+    const figure = document.createElement("figure");
+    figure.id = `gauge-${name}`;
+    figure.innerHTML =
+      '<figcaption><b></b><span></span></figcaption><div class="plot"><canvas></canvas></div>';
+    figure.querySelector("b").textContent =
+      name === "hot-threshold" ? "Hot threshold over time" : `${name} over time`;
+    figure.querySelector("span").textContent = when;
+    place.append(figure);
+  });
+  return ordered;
+}
+
 // Policies that a machine can run have a colour each, the same in every picture; bounds are grey.
 function policyColour(data, policy) {
   const real = data.policies.filter((name) => !data.bounds.includes(name));

@@ -8,7 +8,6 @@ function drawOverTime(figure, data, lines, title, format, tick, range = {}) {
     (value) => [percent(value, 0), compact.format(value * data.accesses)],
     { axis: { type: "linear", min: 0, max: 1 }, ticks: { maxTicksLimit: 11 } },
   );
-  const label = (item) => `${item.dataset.label}: ${format(item.parsed.y)}`;
   const when = (items) =>
     items
       .slice(0, 1)
@@ -16,16 +15,7 @@ function drawOverTime(figure, data, lines, title, format, tick, range = {}) {
         (item) =>
           `until ${percent(item.parsed.x)} of accesses (${plain.format(item.raw.seconds)} s of modelled time)`,
       );
-  drawChart(
-    figure,
-    "line",
-    { datasets: lines },
-    {
-      interaction: { mode: "index", intersect: false },
-      scales: { x, y: { ...axis(title, tick), ...range } },
-      plugins: plugins(true, label, when),
-    },
-  );
+  drawCourse(figure, lines, { x, y: { ...axis(title, tick), ...range } }, format, when);
 }
 
 function over(timeline, values, sign = 1) {
@@ -77,11 +67,6 @@ function drawMigrations(figure, data, size) {
   drawOverTime(figure, data, lines, `pages moved in ${interval} accesses`, absolute, absolute);
 }
 
-// Levels and thresholds are whole numbers: no ticks between them.
-function wholeSteps(scale) {
-  scale.options.ticks.precision = 0;
-}
-
 function drawGauge(figure, data, size, name) {
   const runs = runsOver(data, size).filter((run) => run.timeline.gauges[name]);
   if (!runs.length) return markEmpty(figure, "No policy at this size shows it.");
@@ -93,8 +78,6 @@ function drawGauge(figure, data, size, name) {
       { stepped: "before" },
     ),
   );
-  const whole = lines.every((one) => one.data.every(({ y }) => Number.isInteger(y ?? 0)));
-  const range = { beginAtZero: true, ...(whole && { afterDataLimits: wholeSteps }) };
   drawOverTime(
     figure,
     data,
@@ -102,6 +85,6 @@ function drawGauge(figure, data, size, name) {
     name,
     (value) => plain.format(value),
     (value) => compact.format(value),
-    range,
+    gaugeRange(lines),
   );
 }

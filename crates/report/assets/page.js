@@ -1,26 +1,6 @@
 "use strict";
 // Draws every picture from the data in the page, again when the size or the colour scheme changes.
 
-function figureOf(id) {
-  return document.getElementById(id);
-}
-
-// One figure for each gauge that any policy shows, the hot threshold first.
-function addGauges(data) {
-  const names = new Set(data.runs.flatMap((run) => Object.keys(run.timeline.gauges)));
-  const ordered = [...names].sort((one, other) => (other === "hot-threshold") - (one === "hot-threshold"));
-  ordered.forEach((name) => {
-    const figure = document.createElement("figure");
-    figure.id = `gauge-${name}`;
-    figure.innerHTML =
-      '<figcaption><b></b>At the end of each interval.</figcaption><div class="plot"><canvas></canvas></div>';
-    figure.querySelector("b").textContent =
-      name === "hot-threshold" ? "Hot threshold over time" : `${name} over time`;
-    figureOf("gauges").append(figure);
-  });
-  return ordered;
-}
-
 function addSizes(data) {
   const choice = figureOf("size");
   data.sizes.forEach((size, index) => choice.add(new Option(`${size.label} (${bytes(size.bytes)})`, index)));
@@ -28,9 +8,9 @@ function addSizes(data) {
   return choice;
 }
 
-function drawAll(data, gauges) {
+function pictures(data, gauges) {
   const size = Number(figureOf("size").value);
-  const pictures = [
+  return [
     () => drawBySize(figureOf("hits"), data, hitRatio),
     () => drawBySize(figureOf("slowdown"), data, slowdown),
     () => drawHitsOverTime(figureOf("hits-over-time"), data, size),
@@ -40,24 +20,10 @@ function drawAll(data, gauges) {
     () => drawCdf(figureOf("cdf"), data, figureOf("logarithmic").checked),
     () => drawRegions(figureOf("regions"), data),
   ];
-  pictures.forEach((draw) => {
-    try {
-      draw();
-    } catch (error) {
-      showError(error);
-    }
-  });
 }
 
-window.addEventListener("error", (event) => showError(event.message));
-try {
-  const data = JSON.parse(figureOf("data").textContent);
-  const gauges = addGauges(data);
-  const redraw = () => drawAll(data, gauges);
-  addSizes(data).addEventListener("change", redraw);
-  figureOf("logarithmic").addEventListener("change", redraw);
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  redraw();
-} catch (error) {
-  showError(error);
-}
+keepDrawn((data) => {
+  const names = new Set(data.runs.flatMap((run) => Object.keys(run.timeline.gauges)));
+  const gauges = addGaugeFigures(figureOf("gauges"), names, "At the end of each interval.");
+  return { inputs: [addSizes(data), figureOf("logarithmic")], pictures: () => pictures(data, gauges) };
+});

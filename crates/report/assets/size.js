@@ -82,18 +82,4 @@ function drawSizes(figure, data) {
   );
 }
 
-window.addEventListener("error", (event) => showError(event.message));
-try {
-  const data = JSON.parse(document.getElementById("data").textContent);
-  const redraw = () => {
-    try {
-      drawSizes(document.getElementById("size"), data);
-    } catch (error) {
-      showError(error);
-    }
-  };
-  window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
-  redraw();
-} catch (error) {
-  showError(error);
-}
+keepDrawn((data) => ({ pictures: () => [() => drawSizes(figureOf("size"), data)] }));

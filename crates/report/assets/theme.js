@@ -28,6 +28,10 @@ function bytes(value) {
   return `${value < 100 && value % 1 ? value.toFixed(1) : Math.round(value)} ${units[unit]}`;
 }
 
+function figureOf(id) {
+  return document.getElementById(id);
+}
+
 // Marks a figure as drawn, but only once something is on its canvas: an empty picture must not pass for a drawn one.
 function markDrawn(figure, points) {
   const canvas = figure.querySelector("canvas");
@@ -59,7 +63,29 @@ function clearFigure(figure) {
 }
 
 function showError(error) {
-  const place = document.getElementById("errors");
+  const place = figureOf("errors");
   place.hidden = false;
   place.textContent += `This page failed to draw: ${error && error.message ? error.message : error}. `;
+}
+
+// Draws a page's pictures from its data, and again when the colour scheme or an input changes. `prepare` says which inputs
+// and how to draw each picture; one that fails leaves the others.
+function keepDrawn(prepare) {
+  window.addEventListener("error", (event) => showError(event.message));
+  try {
+    const { inputs = [], pictures } = prepare(JSON.parse(figureOf("data").textContent));
+    const redraw = () =>
+      pictures().forEach((draw) => {
+        try {
+          draw();
+        } catch (error) {
+          showError(error);
+        }
+      });
+    inputs.forEach((input) => input.addEventListener("change", redraw));
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+    redraw();
+  } catch (error) {
+    showError(error);
+  }
 }

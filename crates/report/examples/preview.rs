@@ -1,5 +1,5 @@
-//! Writes the page of a made-up report, to look at it: `cargo run -p isotherm-report --example preview -- FILE.html [1]`,
-//! where `1` keeps one size of the fast tier.
+//! Writes the page of a made-up report, to look at it: `cargo run -p isotherm-report --example preview -- FILE.html
+//! [1|live]`, where `1` keeps one size of the fast tier, and `live` takes a live run.
 
 #[path = "../tests/support/mod.rs"]
 mod support;
@@ -8,8 +8,13 @@ fn main() -> std::io::Result<()> {
     let mut report = support::report();
     let mut arguments = std::env::args().skip(1);
     let path = arguments.next().unwrap_or_else(|| "preview.html".into());
-    if arguments.next().is_some() {
-        report.runs.retain(|run| run.fast == "1:8");
-    }
-    std::fs::write(path, isotherm_report::html(&report))
+    let page = match arguments.next().as_deref() {
+        Some("live") => isotherm_report::live_html(&support::live::live()),
+        Some(_) => {
+            report.runs.retain(|run| run.fast == "1:8");
+            isotherm_report::html(&report)
+        }
+        None => isotherm_report::html(&report),
+    };
+    std::fs::write(path, page)
 }

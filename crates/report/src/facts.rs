@@ -2,7 +2,7 @@
 
 use isotherm_sim::{Report, RunResult};
 
-use crate::format::{count, factor, list, percent, share};
+use crate::format::{count, factor, list, percent, reasons, share};
 
 /// The policies that no machine can run: limits that the others are measured against.
 pub(crate) const BOUNDS: [&str; 4] = ["all-fast", "all-slow", "oracle", "belady"];
@@ -95,18 +95,13 @@ fn lost_samples(report: &Report) -> Option<String> {
 fn failed_moves(report: &Report) -> Option<String> {
     let describe = |run: &RunResult| {
         let failed = run.failed_moves;
-        let reasons = [
+        let reasons_of = [
             ("no room", failed.no_room),
             ("busy", failed.busy),
             ("gone", failed.gone),
             ("denied", failed.denied),
         ];
-        let reasons: Vec<_> = reasons
-            .iter()
-            .filter(|(_, moves)| *moves > 0)
-            .map(|(why, moves)| format!("{why} {}", count(*moves)))
-            .collect();
-        format!("{} ({})", run_name(run), reasons.join(", "))
+        format!("{} ({})", run_name(run), reasons(&reasons_of))
     };
     named(report, |run| failures(run) > 0, describe).map(|names| format!("Moves that failed: {names}."))
 }
@@ -136,7 +131,11 @@ fn footprint_fits(report: &Report) -> Option<String> {
 }
 
 fn scaled(report: &Report) -> Option<String> {
-    let (scale, times) = (report.input.scale, report.input.time_scale);
+    scaled_by(report.input.scale, report.input.time_scale)
+}
+
+/// By what parameters were divided; `None` where they were not.
+pub(crate) fn scaled_by(scale: f64, times: f64) -> Option<String> {
     (scale != 1.0 || times != 1.0).then(|| {
         format!(
             "Scale {scale}: sample counts of policies, made for a larger footprint, were divided by it, and times by \

@@ -50,6 +50,51 @@ pub(crate) fn list(words: &[String]) -> String {
     }
 }
 
+/// A number with its noun: `1 thread`, `8 threads`, `12.3k pages`.
+pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
+    format!("{} {}", count(number), if number == 1 { one } else { many })
+}
+
+/// Counts by reason, those that occurred: `busy 11, gone 2`.
+pub(crate) fn reasons(counts: &[(&str, u64)]) -> String {
+    let occurred = counts.iter().filter(|(_, number)| *number > 0);
+    occurred.map(|(why, number)| format!("{why} {}", count(*number))).collect::<Vec<_>>().join(", ")
+}
+
+/// A path without its folders.
+pub(crate) fn file_name(path: &str) -> &str {
+    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
+}
+
+/// Text from outside on one line and without anything that a terminal would obey.
+pub(crate) fn printable(text: &str) -> String {
+    text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
+}
+
+/// The text after `lead`, in lines of at most `width` columns where its words allow it; later lines start below the
+/// first one's text. A percent sign stays with its number.
+pub(crate) fn wrapped(lead: &str, text: &str, width: usize) -> String {
+    let indent = lead.chars().count();
+    let mut lines = String::from(lead);
+    let mut column = indent;
+    for word in text.replace(" %", "\u{a0}%").split([' ', '\n']).filter(|word| !word.is_empty()) {
+        let length = word.chars().count();
+        if column > indent && column + 1 + length > width {
+            lines.push('\n');
+            lines.extend(std::iter::repeat_n(' ', indent));
+            column = indent;
+        }
+        if column > indent {
+            lines.push(' ');
+            column += 1;
+        }
+        lines.push_str(word);
+        column += length;
+    }
+    lines.push('\n');
+    lines.replace('\u{a0}', " ")
+}
+
 /// The text, cut to `limit` characters with a mark that says so.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
@@ -81,6 +126,25 @@ mod tests {
     fn what_is_not_known_is_a_dash() {
         assert_eq!(percent(f64::NAN), "-");
         assert_eq!(factor(f64::INFINITY), "-");
+    }
+
+    #[test]
+    fn lines_are_as_wide_as_allowed_and_start_below_the_text() {
+        assert_eq!(wrapped("- ", "one two 3 % four", 9), "- one two\n  3 %\n  four\n");
+        assert_eq!(wrapped("", "incomprehensible is a word", 8), "incomprehensible\nis a\nword\n");
+        assert_eq!(wrapped("name ", "", 8), "name \n");
+    }
+
+    #[test]
+    fn nothing_that_a_terminal_obeys_is_printable() {
+        assert_eq!(printable("a\u{1b}[31mb\n\u{9b}ä"), "a [31mb  ä");
+    }
+
+    #[test]
+    fn counts_are_told_with_their_nouns_and_reasons() {
+        assert_eq!(counted(1, "page", "pages"), "1 page");
+        assert_eq!(counted(12_345, "page", "pages"), "12.3k pages");
+        assert_eq!(reasons(&[("busy", 11), ("gone", 0), ("denied", 1)]), "busy 11, denied 1");
     }
 
     #[test]

@@ -19,12 +19,14 @@ mod facts;
 mod format;
 mod gallery;
 mod html;
+mod live;
 mod score;
 mod size;
 mod table;
 
 pub use gallery::{Pictured, gallery_html};
 pub use html::{MAX_HTML_BYTES, html};
+pub use live::{live_html, live_json, live_text};
 pub use score::{score_html, score_json, score_markdown, score_summary};
 pub use size::{size_html, size_json, size_table};
 pub use table::table;

@@ -7,7 +7,7 @@ use isotherm_core::Bytes;
 use isotherm_sim::{Report, RunResult};
 
 use crate::facts;
-use crate::format::{count, factor, percent};
+use crate::format::{count, counted, factor, percent, wrapped};
 
 const HEADER: [&str; 14] = [
     "policy",
@@ -44,7 +44,7 @@ pub fn table(report: &Report) -> String {
     text.push_str(&aligned(&HEADER, report.runs.iter().map(row), 2));
     text.push('\n');
     for note in facts::answer(report).into_iter().chain(facts::notes(report)) {
-        text.push_str(&wrapped(&note));
+        text.push_str(&noted(&note));
     }
     text
 }
@@ -73,7 +73,7 @@ pub(crate) fn aligned<R: Into<comfy_table::Row>>(
 
 fn head(report: &Report) -> String {
     let input = &report.input;
-    let threads = if input.threads == 1 { "1 thread".into() } else { format!("{} threads", input.threads) };
+    let threads = counted(input.threads as u64, "thread", "threads");
     let lines = [
         ("input", format!("{} {}", input.kind, input.name)),
         (
@@ -133,19 +133,6 @@ fn fast_tier(asked: &str, bytes: Bytes) -> String {
 }
 
 /// The note in lines of at most [`WIDTH`] columns, the first with a dash before it.
-pub(crate) fn wrapped(note: &str) -> String {
-    let mut lines = String::from("-");
-    let mut width = 1;
-    for word in note.split_whitespace() {
-        let length = word.chars().count();
-        if width + 1 + length > WIDTH {
-            lines.push_str("\n ");
-            width = 1;
-        }
-        lines.push(' ');
-        lines.push_str(word);
-        width += 1 + length;
-    }
-    lines.push('\n');
-    lines
+pub(crate) fn noted(note: &str) -> String {
+    wrapped("- ", note, WIDTH)
 }

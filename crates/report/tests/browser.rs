@@ -7,7 +7,8 @@ mod support;
 use std::collections::BTreeMap;
 use std::process::Command;
 
-use isotherm_report::{Pictured, gallery_html, html, size_html};
+use isotherm_core::Nanos;
+use isotherm_report::{Pictured, gallery_html, html, live_html, size_html};
 use isotherm_sim::{Heatmap, Report};
 
 /// What the browser made of a page: its document after the scripts have run.
@@ -112,6 +113,55 @@ fn a_sizing_draws_in_light_and_in_dark() {
         let pictures = assert_all_drawn(&opened(&page, dark));
         assert!(pictures["size"].1 > 4 * 13, "four curves: {} points", pictures["size"].1);
     }
+}
+
+#[test]
+fn a_live_run_draws_in_light_and_in_dark() {
+    let page = live_html(&support::live::live());
+    for dark in [false, true] {
+        let pictures = assert_all_drawn(&opened(&page, dark));
+        let expected = [
+            "gauge-hot-pages",
+            "gauge-hot-threshold",
+            "gauge-saturated-pages",
+            "gauge-second-chances",
+            "hits",
+            "hot-set",
+            "moves",
+            "residency",
+            "samples",
+        ];
+        assert_eq!(pictures.keys().map(String::as_str).collect::<Vec<_>>(), expected);
+        assert_eq!(pictures["residency"].1, 150 * 3, "two tiers and the limit");
+        assert_eq!(pictures["moves"].1, 150 * 3, "promotions, demotions and reclaim");
+    }
+}
+
+#[test]
+fn hours_with_pauses_of_a_live_run_draw() {
+    let mut result = support::live::lasting(600);
+    let first = result.summary.timeline[300].hits.clone();
+    for (index, moment) in result.summary.timeline.iter_mut().enumerate() {
+        moment.time_ns = Nanos(moment.time_ns.0 * 200);
+        if (300..500).contains(&index) {
+            moment.hits.clone_from(&first);
+        }
+    }
+    assert_all_drawn(&opened(&live_html(&result), false));
+}
+
+#[test]
+fn a_live_run_without_a_course_says_so() {
+    let mut short = support::live::empty();
+    short.summary.timeline = support::live::live().summary.timeline[..2].to_vec();
+    short.summary.timeline.iter_mut().for_each(|moment| moment.time_ns = Nanos(0));
+    let without = |result| {
+        let document = opened(&live_html(&result), false);
+        assert_eq!(errors(&document), "");
+        pictures(&document).into_values().map(|(drawn, _)| drawn).collect::<Vec<_>>()
+    };
+    assert_eq!(without(support::live::empty()), ["empty"; 5]);
+    assert_eq!(without(short), ["empty"; 9]);
 }
 
 #[test]

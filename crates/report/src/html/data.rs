@@ -138,10 +138,6 @@ fn timeline(intervals: &[Interval], limit: usize) -> Timeline {
     let share = |hits: fn(&Interval) -> u64| {
         points.iter().map(move |point| rounded(hits(point) as f64 / point.accesses as f64))
     };
-    let mut names: Vec<&'static str> = points.iter().flat_map(|point| point.gauges.keys().copied()).collect();
-    names.sort_unstable();
-    names.dedup();
-    let gauge = |name| points.iter().map(|point| point.gauges.get(name).copied().map(rounded)).collect();
     Timeline {
         x: ends.collect(),
         seconds: points.iter().map(|point| rounded(point.end_ns.as_seconds())).collect(),
@@ -149,8 +145,22 @@ fn timeline(intervals: &[Interval], limit: usize) -> Timeline {
         oracle: share(|point| point.oracle_hits).collect(),
         promotions: points.iter().map(|point| point.promotions).collect(),
         demotions: points.iter().map(|point| point.demotions).collect(),
-        gauges: names.into_iter().take(MAX_GAUGES).map(|name| (name, gauge(name))).collect(),
+        gauges: gauges(points.iter().map(|point| point.gauges.iter().map(|(&name, &value)| (name, value)))),
     }
+}
+
+/// The policies' numbers at a series of moments, in columns of equal length, at most [`MAX_GAUGES`].
+pub(crate) fn gauges(
+    moments: impl ExactSizeIterator<Item = impl Iterator<Item = (&'static str, f64)>>,
+) -> BTreeMap<&'static str, Vec<Option<f64>>> {
+    let length = moments.len();
+    let mut columns = BTreeMap::new();
+    for (index, moment) in moments.enumerate() {
+        for (name, value) in moment {
+            columns.entry(name).or_insert_with(|| vec![None; length])[index] = Some(rounded(value));
+        }
+    }
+    columns.into_iter().take(MAX_GAUGES).collect()
 }
 
 /// The input's heatmap in at most so many columns and rows.
@@ -187,6 +197,6 @@ fn sites(report: &Report) -> Vec<Site> {
 }
 
 /// Four digits behind the point: more cannot be seen and cost bytes.
-fn rounded(value: f64) -> f64 {
+pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }

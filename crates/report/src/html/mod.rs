@@ -6,8 +6,9 @@ mod tables;
 
 use isotherm_sim::Report;
 
-pub(crate) use data::{Heat, heat};
-pub(crate) use tables::table;
+pub(crate) use data::{Heat, gauges, heat, rounded};
+pub(crate) use reduce::merge_factor;
+pub(crate) use tables::{MAX_ROWS, parameter_table, table};
 
 use crate::facts;
 use crate::format::{count, shortened};
@@ -35,13 +36,12 @@ const SCRIPTS: [&str; 7] = [
 ///
 /// Long runs are aggregated: neighbouring intervals and heatmap cells are merged, so that sums stay true.
 pub fn html(report: &Report) -> String {
-    let notes: String = facts::notes(report).iter().map(|note| format!("<li>{}</li>", prose(note))).collect();
     let parts = [
         ("title", escape(&format!("{} on {}", shortened(&report.input.name, MAX_TEXT), report.machine.name))),
         ("style", STYLE.into()),
         ("answer", prose(&facts::answer(report).unwrap_or_else(|| "Nothing was run.".into()))),
         ("facts", head(report)),
-        ("notes", notes),
+        ("notes", items(&facts::notes(report))),
         ("runs", tables::runs(report)),
         ("parameters", tables::parameters(report)),
         ("machine", tables::machine(report)),
@@ -68,10 +68,20 @@ fn head(report: &Report) -> String {
         ("seed", input.seed.to_string()),
         ("Isotherm", report.version.clone()),
     ];
-    terms
-        .iter()
-        .map(|(term, value)| format!("<div><dt>{term}</dt><dd>{}</dd></div>", escape(value)))
-        .collect()
+    definitions(&terms)
+}
+
+/// Terms and their values, for the page's head.
+pub(crate) fn definitions(terms: &[(&str, String)]) -> String {
+    let definition = |(term, value): &(&str, String)| {
+        format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(term), escape(value))
+    };
+    terms.iter().map(definition).collect()
+}
+
+/// Sentences as the items of a list.
+pub(crate) fn items(sentences: &[String]) -> String {
+    sentences.iter().map(|sentence| format!("<li>{}</li>", prose(sentence))).collect()
 }
 
 /// Puts each part where the template names it as `{{name}}`, in one pass: a part's own text is never looked into.

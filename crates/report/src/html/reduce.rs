@@ -4,7 +4,7 @@ use isotherm_core::Nanos;
 use isotherm_sim::{Heatmap, Interval};
 
 /// How many neighbours must become one for `length` items to be at most `limit`.
-pub(super) fn merge_factor(length: usize, limit: usize) -> usize {
+pub(crate) fn merge_factor(length: usize, limit: usize) -> usize {
     length.div_ceil(limit.max(1)).max(1)
 }
 

@@ -8,7 +8,8 @@ use super::{MAX_TEXT, escape};
 use crate::facts::failures;
 use crate::format::{count, factor, percent, shortened};
 
-const MAX_ROWS: usize = 200;
+/// Rows of a table whose length is not ours.
+pub(crate) const MAX_ROWS: usize = 200;
 const MAX_POLICIES: usize = 40;
 
 const RUN_COLUMNS: [&str; 19] = [
@@ -82,7 +83,7 @@ pub(super) fn parameters(report: &Report) -> String {
     if shown.is_empty() {
         return "<p>Nothing run here has parameters.</p>".into();
     }
-    shown.iter().map(|parameters| group(parameters)).collect()
+    shown.iter().map(|parameters| parameter_table(parameters)).collect()
 }
 
 fn same(one: &Parameters, other: &Parameters) -> bool {
@@ -91,7 +92,8 @@ fn same(one: &Parameters, other: &Parameters) -> bool {
         && one.iter().map(|(_, value)| value).eq(other.iter().map(|(_, value)| value))
 }
 
-fn group(parameters: &Parameters) -> String {
+/// A group of parameters as they were in force.
+pub(crate) fn parameter_table(parameters: &Parameters) -> String {
     let rows = parameters.iter().map(|(spec, value)| {
         let default =
             if spec.parse(spec.default) == Some(value) { String::new() } else { spec.default.into() };

@@ -6,7 +6,7 @@ mod words;
 use isotherm_sim::{Outcome, PolicySize, Recommended, SizeReport};
 
 use crate::format::{count, percent};
-use crate::table::{aligned, named, wrapped};
+use crate::table::{aligned, named, noted};
 
 pub use page::size_html;
 
@@ -25,7 +25,7 @@ pub fn size_table(report: &SizeReport) -> String {
     text.push_str(&aligned(&HEADER, report.policies.iter().map(|policy| row(report, policy)), 1));
     text.push('\n');
     for note in std::iter::once(words::answer(report)).chain(words::notes(report)) {
-        text.push_str(&wrapped(&note));
+        text.push_str(&noted(&note));
     }
     text
 }

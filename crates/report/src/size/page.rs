@@ -6,7 +6,9 @@ use serde::Serialize;
 use super::{HEADER, cost, row, words};
 use crate::facts::BOUNDS;
 use crate::format::{count, percent, shortened};
-use crate::html::{CHARTING_LIBRARY, MAX_TEXT, STYLE, escape, fill, prose, script_safe, table};
+use crate::html::{
+    CHARTING_LIBRARY, MAX_TEXT, STYLE, definitions, escape, fill, items, prose, script_safe, table,
+};
 
 const PAGE: &str = include_str!("../../assets/size.html");
 const SCRIPTS: [&str; 3] = [
@@ -28,7 +30,6 @@ struct Data<'a> {
 
 /// The sizing as one HTML file without any reference to another.
 pub fn size_html(report: &SizeReport) -> String {
-    let notes: String = words::notes(report).iter().map(|note| format!("<li>{}</li>", prose(note))).collect();
     let title = format!("{} on {}", shortened(&report.input.name, MAX_TEXT), report.machine.name);
     let rows = report.policies.iter().map(|policy| row(report, policy));
     let numbers = report.machine.numbers.iter();
@@ -39,7 +40,7 @@ pub fn size_html(report: &SizeReport) -> String {
         ("style", STYLE.into()),
         ("answer", prose(&words::answer(report))),
         ("facts", facts(report)),
-        ("notes", notes),
+        ("notes", items(&words::notes(report))),
         ("sizes", table(&HEADER, rows)),
         ("full", full_runs(report)),
         ("machine", table(&["number", "value", "source"], numbers)),
@@ -76,10 +77,7 @@ fn facts(report: &SizeReport) -> String {
         ("seed", input.seed.to_string()),
         ("Isotherm", report.version.clone()),
     ];
-    terms
-        .iter()
-        .map(|(term, value)| format!("<div><dt>{term}</dt><dd>{}</dd></div>", escape(value)))
-        .collect()
+    definitions(&terms)
 }
 
 /// Every full simulation beside what was expected of it.

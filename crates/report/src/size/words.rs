@@ -3,7 +3,7 @@
 use isotherm_sim::{Outcome, PolicySize, SizeReport};
 
 use super::cost;
-use crate::format::{count, list, percent};
+use crate::format::{count, file_name, list, percent};
 
 /// The answer in one sentence.
 pub(super) fn answer(report: &SizeReport) -> String {
@@ -36,11 +36,6 @@ pub(super) fn answer(report: &SizeReport) -> String {
         if size.slowdown > 1.0005 { cost(size.slowdown) } else { "nothing".into() },
         size.saved_bytes
     )
-}
-
-/// A trace's name without its folders.
-fn file_name(path: &str) -> &str {
-    path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
 /// How the input was thinned out.

@@ -3,6 +3,8 @@
 
 #![allow(dead_code, unreachable_pub)] // each test binary uses its part
 
+pub mod documented;
+pub mod live;
 pub mod sized;
 pub mod validator;
 

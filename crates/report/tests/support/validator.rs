@@ -29,8 +29,16 @@ impl Validator<'_> {
                 "enum" => {
                     self.require(rule.as_array().expect("a list").contains(value), path, "one of the words");
                 }
-                "minimum" => self.require(value.as_f64() >= rule.as_f64(), path, "at least the minimum"),
-                "maximum" => self.require(value.as_f64() <= rule.as_f64(), path, "at most the maximum"),
+                "minimum" => self.require(
+                    !value.is_number() || value.as_f64() >= rule.as_f64(),
+                    path,
+                    "at least the minimum",
+                ),
+                "maximum" => self.require(
+                    !value.is_number() || value.as_f64() <= rule.as_f64(),
+                    path,
+                    "at most the maximum",
+                ),
                 "minItems" | "maxItems" => {
                     let length = value.as_array().map(|items| items.len() as u64);
                     let bound = rule.as_u64();

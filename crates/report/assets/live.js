@@ -1,0 +1,162 @@
+"use strict";
+// Pictures of a live run over time.
+
+const noCourse = "The run was too short for a course over time.";
+
+// The largest unit that a duration in seconds fills some of.
+function timeUnit(seconds) {
+  const units = [
+    { name: "h", seconds: 3600 },
+    { name: "min", seconds: 60 },
+  ];
+  return units.find((unit) => seconds >= 5 * unit.seconds) || { name: "s", seconds: 1 };
+}
+
+function byteUnit(most) {
+  const power = Math.max(0, Math.min(4, Math.floor(Math.log2(Math.max(1, most)) / 10)));
+  return { name: ["B", "KiB", "MiB", "GiB", "TiB"][power], bytes: 1024 ** power };
+}
+
+// The horizontal axis, and how a moment is told.
+function timeAxis(data) {
+  const end = data.seconds[data.seconds.length - 1];
+  const unit = timeUnit(end);
+  const x = axis(`time since the start (${unit.name})`, (value) => plain.format(value / unit.seconds), {
+    axis: { type: "linear", min: 0, max: end },
+    ticks: { stepSize: niceStep(end / unit.seconds / 8) * unit.seconds, includeBounds: false },
+  });
+  const when = (items) =>
+    items.slice(0, 1).map((item) => `${plain.format(item.parsed.x / unit.seconds)} ${unit.name}`);
+  return { x, when };
+}
+
+// The next of 1, 2, 5, 10 ... of a power of ten.
+function niceStep(least) {
+  const power = 10 ** Math.floor(Math.log10(least));
+  return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
+}
+
+// A line of what is known at each moment. A value between two unknown ones is a point: a line would not show it.
+function courseLine(data, label, values, stroke, more = {}) {
+  const unknown = (index) => (values[index] ?? null) === null;
+  const alone = values.map((_, index) => (unknown(index - 1) && unknown(index + 1) ? 2 : 0));
+  const points = values.map((y, index) => ({ x: data.seconds[index], y }));
+  return line(label, points, stroke, { borderWidth: 1.5, pointRadius: alone, ...more });
+}
+
+function drawOverSeconds(figure, data, lines, y, format) {
+  if (data.seconds.length < 2 || !(data.seconds[data.seconds.length - 1] > 0)) return markEmpty(figure, noCourse);
+  const { x, when } = timeAxis(data);
+  drawCourse(figure, lines, { x, y }, format, when);
+}
+
+// What lies on each tier, one above the other, the fast one at the bottom.
+function drawResidency(figure, data) {
+  const totals = data.seconds.map((_, index) =>
+    data.resident.reduce((sum, tier) => sum + tier[index], 0),
+  );
+  const most = Math.max(...totals);
+  if (!(most > 0)) return markEmpty(figure, "No memory was seen.");
+  const unit = byteUnit(most);
+  const series = colours("--series");
+  const areas = data.resident.map((tier, index) => {
+    const stroke = series[index % series.length];
+    const values = tier.map((value) => value / unit.bytes);
+    const fill = index === 0 ? "origin" : "-1";
+    return courseLine(data, tierName(index), values, stroke, { fill, backgroundColor: `${stroke}66`, stack: "tiers" });
+  });
+  const limit = data.fast_limit;
+  if (limit !== null && limit > 0 && limit <= most) {
+    const values = data.seconds.map(() => limit / unit.bytes);
+    areas.push(courseLine(data, "fast limit at the end", values, colour("--ink"), { ...dashed, stack: "limit" }));
+  }
+  const y = { ...axis(`resident (${unit.name})`, (value) => plain.format(value)), stacked: true, min: 0 };
+  drawOverSeconds(figure, data, areas, y, (value) => bytes(value * unit.bytes));
+}
+
+function tierName(index) {
+  return index === 0 ? "tier 0 (fast)" : `tier ${index}`;
+}
+
+function drawRatio(figure, data) {
+  if (data.hits.every((value) => value === null)) return markEmpty(figure, "No access was counted.");
+  const hits = courseLine(data, "hit ratio", data.hits, colours("--series")[0]);
+  const y = { ...axis("share of accesses", ratioFormat.tick), ...ratioFormat.range };
+  drawOverSeconds(figure, data, [hits], y, ratioFormat.format);
+}
+
+// What happened in a second, as the mean over each interval: a step as wide as the interval.
+function drawRates(figure, data, rates, title) {
+  const lines = rates
+    .filter(({ values }, index) => index === 0 || values.some((value) => value))
+    .map(({ label, values, sign = 1, stroke, dash }) =>
+      courseLine(
+        data,
+        label,
+        values.map((value) => (value === null ? null : sign * value)),
+        stroke,
+        { stepped: "after", ...(dash && { borderDash: dash }) },
+      ),
+    );
+  const absolute = (value) => compact.format(Math.abs(value));
+  drawOverSeconds(figure, data, lines, { ...axis(title, absolute), beginAtZero: true }, absolute);
+}
+
+// How much memory takes how many of the accesses.
+function drawHotSet(figure, data) {
+  const most = Math.max(0, ...data.hot.map((share) => share.bytes));
+  if (!most) return markEmpty(figure, "No access was sampled.");
+  const unit = byteUnit(most);
+  const format = (value) => bytes(value * unit.bytes);
+  const bars = {
+    label: "memory",
+    data: data.hot.map((share) => share.bytes / unit.bytes),
+    backgroundColor: colours("--series")[0],
+    maxBarThickness: 70,
+  };
+  drawChart(
+    figure,
+    "bar",
+    { labels: data.hot.map((share) => percent(share.accesses, 0)), datasets: [bars] },
+    {
+      layout: { padding: { top: 16 } },
+      scales: {
+        x: { ...axis("share of the sampled accesses", null), grid: { display: false }, ticks: {} },
+        y: { ...axis(`hottest memory (${unit.name})`, (value) => plain.format(value)), min: 0 },
+      },
+      plugins: {
+        ...plugins(false, (item) => format(item.parsed.y)),
+        "bar-values": { format },
+      },
+    },
+  );
+}
+
+function drawLiveGauge(figure, data, name) {
+  const lines = [courseLine(data, name, data.gauges[name], colours("--series")[0], { stepped: "before" })];
+  const y = { ...axis(name, (value) => compact.format(value)), ...gaugeRange(lines) };
+  drawOverSeconds(figure, data, lines, y, (value) => plain.format(value));
+}
+
+function livePictures(data, gauges) {
+  const series = colours("--series");
+  const moves = [
+    { label: "promotions", values: data.promotions, stroke: series[0] },
+    { label: "demotions", values: data.demotions, sign: -1, stroke: series[1] },
+    { label: "reclaimed by the kernel", values: data.reclaimed, sign: -1, stroke: series[2], dash: [4, 3] },
+  ];
+  const samples = [{ label: "samples", values: data.samples, stroke: series[0] }];
+  return [
+    () => drawResidency(figureOf("residency"), data),
+    () => drawRatio(figureOf("hits"), data),
+    () => drawRates(figureOf("moves"), data, moves, "pages per second"),
+    () => drawHotSet(figureOf("hot-set"), data),
+    () => drawRates(figureOf("samples"), data, samples, "samples per second"),
+    ...gauges.map((name) => () => drawLiveGauge(figureOf(`gauge-${name}`), data, name)),
+  ];
+}
+
+keepDrawn((data) => {
+  const gauges = addGaugeFigures(figureOf("gauges"), Object.keys(data.gauges), "As the policy told at each moment.");
+  return { pictures: () => livePictures(data, gauges) };
+});

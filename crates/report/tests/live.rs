@@ -1,0 +1,261 @@
+//! Holds what is written of a live run: its text to a terminal, its JSON to its schema, its page to what it must show.
+
+mod support;
+
+use isotherm_core::{Bytes, Nanos};
+use isotherm_linux::engine::LiveResult;
+use isotherm_report::{MAX_HTML_BYTES, live_html, live_json, live_text};
+use serde_json::Value;
+use support::documented::Documented;
+use support::live::{empty, lasting, live};
+use support::validator::problems;
+
+const DOCUMENTED: Documented = Documented {
+    schema: include_str!("../../../docs/live-schema.json"),
+    document: include_str!("../../../docs/live-schema.md"),
+    path: "docs/live-schema.md",
+    test: "live",
+    objects: &[
+        "run",
+        "tier",
+        "traffic",
+        "refused",
+        "source",
+        "engine",
+        "hot_set",
+        "hot_share",
+        "fast_range",
+        "moment",
+    ],
+};
+
+fn serialised(result: &LiveResult) -> Value {
+    serde_json::from_str(&live_json(result)).expect("the output is JSON")
+}
+
+#[test]
+fn the_summary_is_as_it_was_looked_at() {
+    let expected = include_str!("live.txt");
+    let shown = live_text(&live());
+    assert_eq!(shown, expected, "\nIf the change is wanted, put this into tests/live.txt:\n{shown}");
+}
+
+#[test]
+fn it_fits_a_terminal() {
+    let mut real = live();
+    real.summary.shadow = false;
+    real.summary.troubles.clear();
+    for result in [live(), real, empty()] {
+        let shown = live_text(&result);
+        let widest =
+            shown.lines().filter(|line| !line.starts_with("trouble")).map(|line| line.chars().count());
+        assert!(widest.max() <= Some(80), "{shown}");
+        assert!(shown.lines().count() <= 16, "{shown}");
+        assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
+    }
+}
+
+#[test]
+fn the_first_sentence_tells_shadow_from_real() {
+    let mut result = live();
+    assert!(live_text(&result).starts_with("Nothing moved (shadow): hybridtier would have moved"));
+    result.summary.shadow = false;
+    assert!(live_text(&result).starts_with("hybridtier moved 241k pages, and 256M of fast memory"));
+    let page = live_html(&result);
+    assert!(page.contains("Where the memory in use lies.") && page.contains("Pages moved in a second"));
+    assert!(!page.contains("would have") && !page.contains("would move"), "nothing is hypothetical");
+    result.summary.traffic = Default::default();
+    assert!(live_text(&result).starts_with("hybridtier moved no page, and "), "{}", live_text(&result));
+}
+
+#[test]
+fn a_run_without_anything_seen_says_so() {
+    let shown = live_text(&empty());
+    let answer = "Nothing would have moved (shadow): no memory of redis-server was seen in the\n3.20ms that";
+    assert!(shown.starts_with(answer), "{shown}");
+    assert!(shown.contains("hit ratio    not known: no access was counted"), "{shown}");
+    assert!(shown.contains("samples      none: no access source"), "{shown}");
+    assert!(live_html(&empty()).contains("no memory of redis-server was seen"));
+}
+
+#[test]
+fn memory_without_accesses_has_no_hit_ratio() {
+    let mut result = live();
+    (result.summary.hit_ratio, result.summary.steady_hit_ratio) = (None, None);
+    result.summary.slowdown_at_most = None;
+    let shown = live_text(&result);
+    assert!(shown.contains("no access was counted, so the hit"), "{shown}");
+    assert!(shown.contains("slowdown     not known"), "{shown}");
+}
+
+#[test]
+fn memory_that_fits_the_fast_tier_is_told() {
+    let mut result = live();
+    assert!(!live_text(&result).contains("fits the fast tier"));
+    result.summary.tiers[0].capacity_bytes = result.summary.footprint_bytes;
+    assert!(live_text(&result).contains("fits the fast tier"));
+    assert!(live_html(&result).contains("fits the fast tier"));
+}
+
+#[test]
+fn troubles_are_a_line_each_and_the_rest_is_counted() {
+    let mut result = live();
+    result.summary.troubles =
+        (0..9).map(|index| format!("trouble {index}:\n{}", "mend it ".repeat(20))).collect();
+    let shown = live_text(&result);
+    let lines: Vec<_> = shown.lines().filter(|line| line.starts_with("trouble ")).collect();
+    assert_eq!(lines.len(), 5, "{shown}");
+    assert!(lines[3].starts_with("trouble      trouble 3: mend it ") && lines[3].ends_with("mend it "));
+    assert_eq!(lines[4], "trouble      and 5 more: --json and --report show all");
+}
+
+#[test]
+fn the_output_fits_its_schema() {
+    for result in [live(), empty()] {
+        assert!(live_json(&result).ends_with("}\n"));
+        assert!(live_json(&result).lines().count() > 50, "it is indented");
+        assert_eq!(problems(&DOCUMENTED.schema(), &serialised(&result)), Vec::<String>::new());
+    }
+}
+
+#[test]
+fn the_parameters_of_every_policy_fit_the_schema() {
+    let mut result = live();
+    for entry in isotherm_policies::ALL {
+        result.parameters = entry.parameters();
+        assert_eq!(
+            problems(&DOCUMENTED.schema(), &serialised(&result)),
+            Vec::<String>::new(),
+            "{}",
+            entry.name
+        );
+    }
+}
+
+#[test]
+fn what_does_not_fit_is_found() {
+    let mut value = serialised(&live());
+    value["surprise"] = 1.into();
+    value["page_size"] = "giant".into();
+    value["hit_ratio"] = 1.5.into();
+    value["tiers"][0].as_object_mut().expect("a tier").remove("hits");
+    value["timeline"][3]["gauges"][0] = "hot-pages".into();
+    let expected = [
+        "report.hit_ratio is not at most the maximum",
+        "report.page_size is not one of the words",
+        "report.surprise is not documented",
+        "report.tiers[0].hits is not present",
+        "report.timeline[3].gauges[0] is not of type \"array\"",
+        "report.timeline[3].gauges[0] is not a list of that length",
+    ];
+    let mut found = problems(&DOCUMENTED.schema(), &value);
+    found.sort();
+    let mut expected = expected.map(String::from).to_vec();
+    expected.sort();
+    assert_eq!(found, expected);
+}
+
+/// What a test does not fill, a schema does not get tried on.
+#[test]
+fn the_run_that_is_tried_leaves_no_field_empty() {
+    fn trivial(path: &str, value: &Value, found: &mut Vec<String>) {
+        match value {
+            Value::Object(fields) => {
+                for (name, part) in fields {
+                    trivial(&format!("{path}.{name}"), part, found);
+                }
+            }
+            Value::Array(items) if !items.is_empty() => trivial(&format!("{path}[0]"), &items[0], found),
+            Value::Array(_) | Value::Null => found.push(path.into()),
+            Value::String(text) if text.is_empty() => found.push(path.into()),
+            Value::Number(_) | Value::Bool(_) | Value::String(_) => {}
+        }
+    }
+    let mut found = Vec::new();
+    trivial("run", &serialised(&live()), &mut found);
+    assert_eq!(found, Vec::<String>::new());
+}
+
+#[test]
+fn every_field_is_documented() {
+    DOCUMENTED.check();
+}
+
+#[test]
+fn the_page_shows_the_answer_the_tables_and_the_troubles() {
+    let page = live_html(&live());
+    for part in [
+        "Nothing moved (shadow): hybridtier would have moved",
+        "redis-server --port 7777 under hybridtier",
+        "<td>hint-faults</td>",
+        "<td>refused: no room</td>",
+        "<td>0x7f3a00000000</td>",
+        "<td>205M</td>",
+        "3 mappings of process 4711",
+        "<h3>hybridtier",
+        "Where the memory in use would lie.",
+        "Pages that would move in a second",
+    ] {
+        assert!(page.contains(part), "{part}");
+    }
+    assert!(!page.contains("{{"), "a place was not filled");
+    let own = page.replace(isotherm_library(&page), "");
+    for reference in ["<link", "<img", "src=", "@import", "url(", "href="] {
+        assert!(!own.contains(reference), "{reference}");
+    }
+}
+
+/// The charting library's script.
+fn isotherm_library(page: &str) -> &str {
+    let start = page.find("<script>").expect("the library's script");
+    let end = page[start..].find("</script>").expect("its end");
+    &page[start..start + end]
+}
+
+#[test]
+fn names_from_outside_stay_text() {
+    let hostile = "/x/'\"></script><script>alert(1)</script><!--{{data}}\u{1b}]0;taken\u{7}";
+    let mut result = live();
+    result.program = vec![hostile.into()];
+    result.summary.troubles = vec![hostile.into()];
+    let page = live_html(&result);
+    assert!(!page.contains("<script>alert"), "a script element came through");
+    assert_eq!(page.matches("<script").count(), 3);
+    assert!(page.contains("&lt;script&gt;alert(1)"), "the name is shown");
+    let shown = live_text(&result);
+    assert!(!shown.contains(['\u{1b}', '\u{7}']), "a terminal would obey this");
+    assert_eq!(shown.lines().filter(|line| line.starts_with("trouble")).count(), 1);
+}
+
+#[test]
+fn a_full_timeline_and_long_texts_make_a_page_within_the_limit() {
+    let mut result = lasting(600);
+    let quotes = "\"".repeat(20_000);
+    result.program = vec![quotes.clone(); 100];
+    result.version.clone_from(&quotes);
+    result.summary.troubles = (0..1000).map(|index| format!("{index}{quotes}")).collect();
+    let range = result.summary.hot_set.fast_ranges[0];
+    result.summary.hot_set.fast_ranges = vec![range; 1000];
+    result.summary.sources = vec![result.summary.sources[0].clone(); 300];
+    let size = live_html(&result).len();
+    assert!(size <= MAX_HTML_BYTES, "{size} bytes");
+    let usual = live_html(&lasting(600)).len();
+    assert!(usual < 500_000, "a usual page is small: {usual} bytes");
+}
+
+#[test]
+fn nothing_is_divided_by_zero() {
+    let mut result = live();
+    result.summary.tiers.clear();
+    for moment in &mut result.summary.timeline {
+        moment.time_ns = Nanos(0);
+        moment.hits.clear();
+        moment.resident_bytes.clear();
+    }
+    result.summary.footprint_bytes = Bytes(0);
+    result.summary.duration_ns = Nanos(0);
+    for text in [live_text(&result), live_html(&result)] {
+        let own = text.split("<script").next().expect("the start");
+        assert!(!own.contains("NaN") && !own.contains("inf "), "{own}");
+    }
+}
