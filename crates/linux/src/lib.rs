@@ -7,6 +7,7 @@
 
 pub mod clock;
 mod error;
+pub mod hint_faults;
 pub mod host;
 pub mod process;
 pub mod source;
