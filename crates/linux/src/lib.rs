@@ -10,6 +10,7 @@ pub mod clock;
 pub mod engine;
 pub mod doctor;
 mod error;
+pub mod hint_faults;
 pub mod host;
 pub mod memory;
 pub mod perf;

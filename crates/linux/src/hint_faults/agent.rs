@@ -1,0 +1,331 @@
+//! Defines the agent: the thread inside of a program that arms windows and answers faults.
+//!
+//! While anything is armed the thread must not wait for the program and not touch its memory: no allocation, no locks, no
+//! lazily bound symbols, no thread-local variables. All of its state lies in one arena; system calls take pointers into
+//! that arena or its stack. It blocks all signals and has a table of descriptors of its own.
+
+use std::time::Duration;
+
+use super::gate;
+use super::link::Link;
+use super::mechanism::{Event, Mechanism, Order, Tables};
+use super::pace::{Allowed, Pace};
+use super::pass::Pass;
+use super::protocol::{Counter, Shared, State};
+use super::random::Random;
+use super::store::SMALL;
+use super::sys::{self, Arena, PAGE, Zeroed};
+use super::userfault::{Denied, RawMessage, Userfault, decode};
+use crate::clock;
+
+/// Messages read at once.
+const MESSAGES: usize = 32;
+/// Windows armed at once.
+const BURST: usize = 16;
+/// A pass that is older is given up, for memory that came since.
+const PASS_AGE: u64 = 10_000_000_000;
+/// At least so long between two passes, and between two looks at the rest of the world.
+const PASS_PAUSE: u64 = 50_000_000;
+const LOOK: Duration = Duration::from_secs(1);
+/// While pages are armed the agent looks this often whether anybody forks, should the doorbell be out of order.
+const HOLD_LOOK: Duration = Duration::from_millis(5);
+
+/// What lies in the arena.
+pub(super) struct Memory {
+    pub(super) tables: Tables,
+    pub(super) pace: Pace,
+    pass: Pass,
+    messages: [RawMessage; MESSAGES],
+}
+
+#[allow(unsafe_code)]
+// SAFETY: numbers, flags and arrays of them; no references, no enumerations.
+unsafe impl Zeroed for Memory {}
+
+/// See the module.
+pub(super) struct Agent {
+    pub(super) memory: Arena<Memory>,
+    pub(super) mechanism: Mechanism,
+    pub(super) link: Link,
+    random: Random,
+    next_pass: u64,
+    next_look: u64,
+    rung: bool,
+    ending: bool,
+}
+
+impl Agent {
+    /// Sets everything up; [`State`] says what is wrong otherwise.
+    pub(super) fn new(link: Link) -> Result<Self, (Link, State)> {
+        let parts = Self::parts(&link);
+        match parts {
+            Err(state) => Err((link, state)),
+            Ok((memory, mechanism)) => {
+                let random = Random(link.shared().seed.load(std::sync::atomic::Ordering::Relaxed));
+                Ok(Self {
+                    memory,
+                    mechanism,
+                    link,
+                    random,
+                    next_pass: 0,
+                    next_look: 0,
+                    rung: false,
+                    ending: false,
+                })
+            }
+        }
+    }
+
+    fn parts(link: &Link) -> Result<(Arena<Memory>, Mechanism), State> {
+        let userfault = Userfault::open().map_err(|denied| match denied {
+            Denied::Permission => State::NotPermitted,
+            Denied::Unsupported => State::Unsupported,
+        })?;
+        let memory: Arena<Memory> = Arena::new().map_err(|_| State::NoMemory)?;
+        sys::small_pages_only(memory.range());
+        let stack = sys::own_stack().ok_or(State::NoMemory)?;
+        let own = [memory.range(), link.range(), stack, stack];
+        let mechanism = Mechanism::new(userfault, own).map_err(|error| match error {
+            libc::ENOMEM => State::NoMemory,
+            _ => State::Unsupported,
+        })?;
+        Ok((memory, mechanism))
+    }
+
+    /// Works until the engine goes, or the program is at its end. Everything is put back by then.
+    pub(super) fn run(&mut self) {
+        gate::activate(self.mechanism.doorbell());
+        self.tell_where();
+        let (cost, handling) = self.calibrate();
+        let (now, cpu) = (clock::monotonic().0, clock::thread_cpu().0);
+        self.memory.pace.begin(now, cpu, cost, handling);
+        self.link.shared().state.store(State::Ready as u64, std::sync::atomic::Ordering::Relaxed);
+        loop {
+            let busy = self.serve();
+            let now = clock::monotonic().0;
+            let allowed = self.link.allowed();
+            self.memory.pace.tick(now, clock::thread_cpu().0, allowed);
+            let closed = self.close(now);
+            if closed && self.ending {
+                break;
+            }
+            self.arm(now, allowed);
+            self.tell();
+            if !busy {
+                self.wait(allowed, closed);
+            }
+        }
+        gate::deactivate();
+        self.tell();
+    }
+
+    /// Where the agent's own memory lies.
+    fn tell_where(&self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (memory, store) = (self.memory.range(), self.mechanism.store.range());
+        let words = [memory.start, memory.end, store.start, store.end];
+        for (place, word) in self.link.shared().hidden.iter().zip(words) {
+            place.store(word, Relaxed);
+        }
+    }
+
+    /// Reads and answers messages; whether there were any.
+    pub(super) fn serve(&mut self) -> bool {
+        let Memory { tables, pace, messages, .. } = &mut *self.memory;
+        let count = self.mechanism.userfault.read(messages);
+        let read = clock::monotonic().0;
+        let shared = self.link.shared();
+        let mut now = read;
+        for message in &messages[..count.min(MESSAGES)] {
+            match self.mechanism.answer(tables, shared, decode(*message), now) {
+                Event::None => {}
+                Event::Doorbell => self.rung = true,
+                Event::Locked => {
+                    shared.state.store(State::Locked as u64, std::sync::atomic::Ordering::Relaxed);
+                    self.ending = true;
+                }
+                Event::Answered(record) => {
+                    now = clock::monotonic().0;
+                    pace.fault(now - read, record.requested);
+                    tables.extend(pace.fault_cost);
+                    shared.push(record);
+                }
+            }
+        }
+        count > 0
+    }
+
+    /// Closes what is due; true if nothing is armed any more.
+    fn close(&mut self, now: u64) -> bool {
+        let Memory { tables, pace, .. } = &mut *self.memory;
+        let all = self.ending || self.rung || gate::is_held();
+        let closed = self.mechanism.close(tables, self.link.shared(), now, all, |window| {
+            let (armed, faults) = if window.pages as u64 > SMALL {
+                (1, window.faults.min(1))
+            } else {
+                (window.armed_at_first, window.faults)
+            };
+            pace.closed(u64::from(armed), u64::from(faults));
+        });
+        if closed {
+            gate::quiet();
+            if std::mem::take(&mut self.rung) {
+                self.mechanism.answer_doorbell();
+            }
+        }
+        closed
+    }
+
+    /// Arms what policies ask for, then windows of the pass, as far as the budget goes.
+    fn arm(&mut self, now: u64, allowed: Allowed) {
+        if self.ending || self.rung || !self.memory.pace.can_pay() {
+            return;
+        }
+        let sampling = allowed.rate > 0 && self.memory.pace.allows();
+        let asked = self.link.shared().asked().is_some();
+        if !(sampling || asked) || !gate::begin() {
+            return self.settle();
+        }
+        if asked {
+            self.arm_requests();
+        }
+        if sampling && self.has_pass(now) {
+            for _ in 0..BURST {
+                if !self.memory.pace.allows() || !self.arm_next() {
+                    break;
+                }
+            }
+        }
+        self.settle();
+    }
+
+    /// Says so if nothing is armed after all.
+    fn settle(&self) {
+        if self.memory.tables.is_empty() {
+            gate::quiet();
+        }
+    }
+
+    /// Makes sure that there is a window to be armed. A new pass begins only while nothing is armed, for it takes time.
+    fn has_pass(&mut self, now: u64) -> bool {
+        let Memory { tables, pass, .. } = &mut *self.memory;
+        let old = now > pass.began + PASS_AGE;
+        if pass.is_left() && !old {
+            return true;
+        }
+        if now < self.next_pass || !tables.is_empty() {
+            return false;
+        }
+        let window = self.link.window();
+        let mechanism = &self.mechanism;
+        pass.begin(mechanism.maps(), mechanism.presence(), &mut self.random, window, |range| {
+            mechanism.is_own(range)
+        });
+        (pass.began, self.next_pass) = (now, now + PASS_PAUSE);
+        pass.is_left()
+    }
+
+    /// Arms the next window of the pass; false if there is none.
+    fn arm_next(&mut self) -> bool {
+        let Memory { tables, pass, pace, .. } = &mut *self.memory;
+        if !tables.has_room() {
+            return false;
+        }
+        let Some(window) = pass.next() else { return false };
+        let now = clock::monotonic().0;
+        let until = now + pace.window_time;
+        let order = Order {
+            start: window.start,
+            pages: window.pages,
+            huge: window.huge,
+            requested: false,
+            now,
+            until,
+        };
+        self.mechanism.arm(tables, self.link.shared(), order);
+        pace.lose((clock::monotonic().0 - now) / ARMING_LOSS);
+        true
+    }
+
+    /// Arms pages that a policy asked for, neighbours together.
+    fn arm_requests(&mut self) {
+        let Memory { tables, pace, .. } = &mut *self.memory;
+        let shared = self.link.shared();
+        for _ in 0..BURST {
+            if !tables.has_room_for_requests() || !pace.can_pay() {
+                return;
+            }
+            let Some((start, pages)) = next_request(shared) else { return };
+            let now = clock::monotonic().0;
+            let until = now.saturating_add(self.link.armed_bound());
+            let order = Order { start, pages, huge: false, requested: true, now, until };
+            let mut armed = self.mechanism.arm(tables, shared, order);
+            if armed == 0 {
+                let huge = start & !((2 << 20) - 1);
+                let order = Order { start: huge, pages: 512, huge: true, ..order };
+                armed = self.mechanism.arm(tables, shared, order);
+            }
+            if armed == 0 {
+                shared.add(Counter::Refused, pages);
+            }
+            pace.lose((clock::monotonic().0 - now) / ARMING_LOSS);
+        }
+    }
+
+    /// Sleeps until a message, a nudge, or the next thing to do.
+    fn wait(&mut self, allowed: Allowed, closed: bool) {
+        let now = clock::monotonic().0;
+        let Memory { tables, pace, .. } = &mut *self.memory;
+        let (open, next) = tables.open_windows();
+        let mut time = if open == 0 { LOOK } else { HOLD_LOOK };
+        if let Some(next) = next {
+            time = time.min(Duration::from_nanos(next.saturating_sub(now)));
+            if next == 0 {
+                sys::give_way();
+            }
+        } else if !closed {
+            time = Duration::ZERO;
+        }
+        let wanted = allowed.rate > 0 || self.link.shared().asked().is_some();
+        if wanted && !gate::is_held() {
+            let pause = pace.pause(allowed).max(self.next_pass.saturating_sub(now).min(if open == 0 { PASS_PAUSE } else { 0 }));
+            time = time.min(Duration::from_nanos(pause));
+        } else if gate::is_held() {
+            time = time.min(Duration::from_millis(1));
+        }
+        let [_, nudged] = sys::wait([self.mechanism.userfault.raw(), self.link.descriptor()], Some(time));
+        if nudged {
+            self.ending |= !self.link.is_there();
+        }
+        if now > self.next_look {
+            self.next_look = now + LOOK.as_nanos() as u64;
+            self.ending |= self.link.is_alone();
+        }
+        self.ending |= gate::is_ending();
+    }
+
+    /// Tells the engine what it costs.
+    fn tell(&self) {
+        use std::sync::atomic::Ordering::Relaxed;
+        let (shared, pace) = (self.link.shared(), &self.memory.pace);
+        shared.agent_cpu.store(pace.cpu(), Relaxed);
+        shared.program_time.store(pace.program_time, Relaxed);
+        shared.set(Counter::WindowTime, pace.window_time);
+        shared.set(Counter::FaultCost, pace.fault_cost);
+    }
+}
+
+/// While pages are moved, threads of the program are interrupted for a part of that time: one in so many.
+const ARMING_LOSS: u64 = 2;
+
+/// Takes neighbouring pages out of the queue.
+fn next_request(shared: &Shared) -> Option<(u64, u64)> {
+    let start = shared.asked()? & !(PAGE - 1);
+    shared.answered();
+    let mut pages = 1;
+    while pages < SMALL && shared.asked() == Some(start + pages * PAGE) {
+        shared.answered();
+        pages += 1;
+    }
+    Some((start, pages))
+}

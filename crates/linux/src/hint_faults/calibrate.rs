@@ -1,0 +1,101 @@
+//! Defines what a fault costs: measured on pages of the agent's own, touched by a thread that lives for this alone.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+use super::agent::Agent;
+use super::gate;
+use super::mechanism::Order;
+use super::sys::{self, BlockedSignals, PAGE};
+use super::userfault::Range64;
+use crate::clock;
+
+/// Pages touched.
+const PAGES: u64 = 32;
+/// What is assumed if it cannot be measured, in nanoseconds: a fault, and the agent's part in it.
+const ASSUMED: (u64, u64) = (12_000, 3_000);
+const PATIENCE: Duration = Duration::from_millis(500);
+
+impl Agent {
+    /// The time that a thread loses in a fault, and how much of it the agent takes, in nanoseconds.
+    pub(super) fn calibrate(&mut self) -> (u64, u64) {
+        let Ok(start) = sys::map(PAGES * PAGE) else { return ASSUMED };
+        let range = Range64::new(start, PAGES * PAGE);
+        sys::small_pages_only(range);
+        (0..PAGES).for_each(|page| sys::write_byte(start + page * PAGE, 1));
+        let measured = self.measure(start);
+        let settled = self.mechanism.userfault.unregister(range).is_ok();
+        if settled {
+            sys::unmap(range);
+        }
+        measured.unwrap_or(ASSUMED)
+    }
+
+    fn measure(&mut self, start: u64) -> Option<(u64, u64)> {
+        // The thread is started, and has taken what memory it needs, before anything is armed.
+        let (go, spent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
+        let toucher = {
+            let (go, spent) = (Arc::clone(&go), Arc::clone(&spent));
+            let _blocked = BlockedSignals::all();
+            std::thread::Builder::new()
+                .name("isotherm".into())
+                .stack_size(64 << 10)
+                .spawn(move || touch_all(start, &go, &spent))
+                .ok()?
+        };
+        self.memory.pace.begin(clock::monotonic().0, 0, ASSUMED.0, ASSUMED.1);
+        let handled = self.serve_toucher(start, &go, &spent);
+        go.store(true, SeqCst);
+        toucher.join().ok()?;
+        let spent = spent.load(SeqCst);
+        (spent > 0 && handled.is_some()).then(|| ((spent / PAGES).clamp(1_000, 200_000), handled.unwrap_or(0)))
+    }
+
+    /// Arms the pages and answers until all came back; returns the agent's time for each.
+    fn serve_toucher(&mut self, start: u64, go: &AtomicBool, spent: &AtomicU64) -> Option<u64> {
+        if !gate::begin() {
+            self.close_all();
+            return None;
+        }
+        let (now, begin) = (clock::monotonic().0, Instant::now());
+        let order = Order { start, pages: PAGES, huge: false, requested: false, now, until: u64::MAX };
+        let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
+        if u64::from(armed) == PAGES {
+            go.store(true, SeqCst);
+            while spent.load(SeqCst) == 0 && begin.elapsed() < PATIENCE && !gate::is_held() {
+                if !self.serve() {
+                    sys::wait([self.mechanism.userfault.raw(), -1], Some(Duration::from_millis(1)));
+                }
+            }
+        }
+        self.close_all();
+        Some(self.memory.pace.handling())
+    }
+
+    /// Puts everything back, however long it takes.
+    fn close_all(&mut self) {
+        loop {
+            self.serve();
+            let now = clock::monotonic().0;
+            let tables = &mut self.memory.tables;
+            if self.mechanism.close(tables, self.link.shared(), now, true, |_| {}) {
+                break;
+            }
+            sys::give_way();
+        }
+        gate::quiet();
+    }
+}
+
+/// Reads each page once and tells how long that took.
+fn touch_all(start: u64, go: &AtomicBool, spent: &AtomicU64) {
+    while !go.load(SeqCst) {
+        std::thread::yield_now();
+    }
+    let begin = clock::monotonic().0;
+    for page in 0..PAGES {
+        sys::touch(start + page * PAGE);
+    }
+    spent.store((clock::monotonic().0 - begin).max(1), SeqCst);
+}

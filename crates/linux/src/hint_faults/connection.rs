@@ -1,0 +1,175 @@
+//! Defines one agent as the engine sees it.
+
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::os::fd::AsRawFd;
+use std::os::unix::net::UnixStream;
+use std::sync::atomic::Ordering::Relaxed;
+
+use super::protocol::{Counter, RING, Record, Shared, State, VERSION};
+use super::shared::{SharedMapping, nudge, peer, receive_hello, still_there};
+use super::source::HintFaultOptions;
+use crate::process::Pid;
+
+/// Requests to arm that wait for room in the agent's queue, at most.
+const WAITING: usize = 1 << 20;
+
+/// An agent that has connected and not said hello yet.
+pub(super) struct Pending {
+    socket: UnixStream,
+    pub(super) process: Pid,
+}
+
+impl Pending {
+    /// `None` if the process is gone already.
+    pub(super) fn new(socket: UnixStream) -> Option<Self> {
+        let process = Pid(peer(socket.as_raw_fd())?);
+        Some(Self { socket, process })
+    }
+
+    /// Hears the hello: a connection, or not yet, or why not (`None`: it went away).
+    pub(super) fn greet(
+        self,
+        options: &HintFaultOptions,
+    ) -> Result<Result<Connection, Self>, Option<String>> {
+        let (hello, file) = match receive_hello(self.socket.as_raw_fd()) {
+            Ok(hello) => hello,
+            Err(libc::EAGAIN) => return Ok(Err(self)),
+            Err(_) => return Err(None),
+        };
+        if hello.version != VERSION {
+            let theirs = hello.version;
+            return Err(Some(format!(
+                "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: use the library of the same build"
+            )));
+        }
+        let mapping = file.ok_or(libc::EINVAL).and_then(|file| SharedMapping::adopt(&file));
+        let shared = mapping.map_err(|error| {
+            let error = std::io::Error::from_raw_os_error(error);
+            Some(format!("the agent's memory file cannot be used: {error}"))
+        })?;
+        let connection = Connection { socket: self.socket, shared, waiting: VecDeque::new(), refused: false };
+        connection.configure(options);
+        Ok(Ok(connection))
+    }
+}
+
+/// What an agent tells of itself.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub(super) struct Report {
+    pub(super) agent_cpu: u64,
+    pub(super) program_time: u64,
+    pub(super) lost: u64,
+    pub(super) counters: [u64; Counter::COUNT],
+}
+
+impl Report {
+    /// Sums, but not of what is in force at a time.
+    pub(super) fn add(&mut self, other: &Self) {
+        self.agent_cpu += other.agent_cpu;
+        self.program_time += other.program_time;
+        self.lost += other.lost;
+        for (at, (mine, theirs)) in self.counters.iter_mut().zip(other.counters).enumerate() {
+            if at != Counter::WindowTime as usize && at != Counter::FaultCost as usize {
+                *mine += theirs;
+            }
+        }
+    }
+}
+
+/// See the module.
+pub(super) struct Connection {
+    socket: UnixStream,
+    shared: SharedMapping,
+    /// Requests to arm for which the queue has no room.
+    waiting: VecDeque<u64>,
+    refused: bool,
+}
+
+impl Connection {
+    /// Bytes that it occupies.
+    pub(super) const MEMORY: u64 = size_of::<Shared>() as u64;
+
+    fn configure(&self, options: &HintFaultOptions) {
+        let millionths = |part: f64| (part * 1e6) as u64;
+        self.shared.program_budget.store(millionths(options.program_budget), Relaxed);
+        self.shared.agent_budget.store(millionths(options.agent_budget), Relaxed);
+        self.shared.window.store(u64::from(options.window), Relaxed);
+        self.shared.armed_bound.store(options.armed_bound.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
+        self.shared.seed.store(options.seed, Relaxed);
+    }
+
+    /// Lets the agent begin.
+    pub(super) fn want(&self) {
+        self.shared.wanted.store(1, Relaxed);
+        nudge(self.socket.as_raw_fd());
+    }
+
+    /// Bounds the faults a second.
+    pub(super) fn set_rate(&self, rate: u64) {
+        self.shared.rate.store(rate, Relaxed);
+        nudge(self.socket.as_raw_fd());
+    }
+
+    /// Asks for pages to be armed.
+    pub(super) fn arm(&mut self, addresses: &[u64]) {
+        let room = WAITING - self.waiting.len().min(WAITING);
+        self.waiting.extend(addresses.iter().take(room));
+        self.shared.add(Counter::Refused, addresses.len().saturating_sub(room) as u64);
+        self.pass_on();
+    }
+
+    /// Moves requests into the agent's queue.
+    fn pass_on(&mut self) {
+        let before = self.waiting.len();
+        while let Some(address) = self.waiting.front()
+            && self.shared.ask(*address)
+        {
+            self.waiting.pop_front();
+        }
+        if self.waiting.len() != before {
+            nudge(self.socket.as_raw_fd());
+        }
+    }
+
+    /// Takes all records, no more than the ring holds.
+    pub(super) fn take(&self, mut see: impl FnMut(Record)) {
+        for _ in 0..RING {
+            match self.shared.pop() {
+                Some(record) => see(record),
+                None => return,
+            }
+        }
+    }
+
+    /// Whether the agent still lives.
+    pub(super) fn is_there(&self) -> bool {
+        still_there(self.socket.as_raw_fd())
+    }
+
+    /// Why the agent cannot work, told once; passes waiting requests on.
+    pub(super) fn new_refusal(&mut self) -> Option<&'static str> {
+        self.pass_on();
+        let refusal = State::of(self.shared.state.load(Relaxed)).refusal()?;
+        (!std::mem::replace(&mut self.refused, true)).then_some(refusal)
+    }
+
+    /// The agent's own memory.
+    pub(super) fn hidden(&self) -> Vec<Range<u64>> {
+        let [a, b, c, d] = &self.shared.hidden;
+        [(a, b), (c, d)]
+            .into_iter()
+            .map(|(start, end)| start.load(Relaxed)..end.load(Relaxed))
+            .filter(|range| !range.is_empty())
+            .collect()
+    }
+
+    pub(super) fn report(&self) -> Report {
+        Report {
+            agent_cpu: self.shared.agent_cpu.load(Relaxed),
+            program_time: self.shared.program_time.load(Relaxed),
+            lost: self.shared.lost.load(Relaxed),
+            counters: std::array::from_fn(|at| self.shared.counters[at].load(Relaxed)),
+        }
+    }
+}

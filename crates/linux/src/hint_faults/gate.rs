@@ -1,0 +1,182 @@
+//! Defines what the program's own threads share with the agent: who forks, and where threads live.
+//!
+//! **Forks.** A child must not be made while pages are armed: it would miss them. Whoever forks raises [`HOLD`] and, unless
+//! [`QUIET`] says that nothing is armed, reads the *doorbell*, a missing page that the agent serves: the read returns when
+//! the agent has put everything back. The agent lowers `QUIET` before it looks at `HOLD`, the forking thread raises `HOLD`
+//! before it looks at `QUIET`: one of the two sees the other.
+//!
+//! **Threads.** When a thread ends, the kernel clears its thread number in its control block and, unlike everywhere else,
+//! does not wait for a missing page there: whoever joins the thread would wait for ever. So no stack is ever armed. Threads
+//! say where they live before they run ([`note_thread`]), and wait until an arming that may not know of it is over.
+
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
+
+use super::sys;
+use super::userfault::Range64;
+
+/// Threads' stacks that can be known; with more, nothing is armed.
+const STACKS: usize = 1 << 12;
+
+static CONFIGURED: AtomicBool = AtomicBool::new(false);
+static ACTIVE: AtomicBool = AtomicBool::new(false);
+static QUIET: AtomicBool = AtomicBool::new(true);
+static HOLD: AtomicU64 = AtomicU64::new(0);
+static ENDING: AtomicBool = AtomicBool::new(false);
+static DOORBELL: AtomicU64 = AtomicU64::new(0);
+static ARMING: AtomicU64 = AtomicU64::new(0);
+static NOTED: AtomicUsize = AtomicUsize::new(0);
+static NOTED_STACKS: [[AtomicU64; 2]; STACKS] = [const { [const { AtomicU64::new(0) }; 2] }; STACKS];
+
+/// From now on threads are noted.
+pub(super) fn configure() {
+    CONFIGURED.store(true, SeqCst);
+}
+
+/// An address in the variables of this library.
+pub(super) fn own_variable() -> u64 {
+    (&raw const NOTED) as usize as u64
+}
+
+/// The agent serves the doorbell from now on.
+pub(super) fn activate(doorbell: u64) {
+    DOORBELL.store(doorbell, SeqCst);
+    ACTIVE.store(true, SeqCst);
+}
+
+/// The agent serves nobody any more.
+pub(super) fn deactivate() {
+    QUIET.store(true, SeqCst);
+    ACTIVE.store(false, SeqCst);
+}
+
+/// The agent: whether something may be armed. [`quiet`] must follow in either case.
+pub(super) fn begin() -> bool {
+    QUIET.store(false, SeqCst);
+    HOLD.load(SeqCst) == 0
+}
+
+/// The agent: nothing is armed or registered.
+pub(super) fn quiet() {
+    QUIET.store(true, SeqCst);
+}
+
+/// Whether somebody is forking.
+pub(super) fn is_held() -> bool {
+    HOLD.load(SeqCst) != 0
+}
+
+/// Asks the agent to end.
+pub(super) fn end() {
+    ENDING.store(true, SeqCst);
+    if ACTIVE.load(SeqCst) {
+        sys::touch(DOORBELL.load(SeqCst));
+    }
+}
+
+/// Whether the agent is to end.
+pub(super) fn is_ending() -> bool {
+    ENDING.load(SeqCst)
+}
+
+/// Sleeps in small parts.
+pub(super) fn sleep_unless_ending(time: std::time::Duration) {
+    for _ in 0..10 {
+        if !is_ending() {
+            std::thread::sleep(time / 10);
+        }
+    }
+}
+
+/// Runs in the thread that is about to fork.
+pub(super) extern "C" fn before_fork() {
+    HOLD.fetch_add(1, SeqCst);
+    while ACTIVE.load(SeqCst) && !QUIET.load(SeqCst) {
+        sys::touch(DOORBELL.load(SeqCst));
+        if !QUIET.load(SeqCst) {
+            sys::give_way();
+        }
+    }
+}
+
+/// Runs in the parent after a fork.
+pub(super) extern "C" fn after_fork() {
+    HOLD.fetch_sub(1, SeqCst);
+}
+
+/// In the child nobody else forks, and there is no agent.
+pub(super) fn reset_in_child() {
+    HOLD.store(0, SeqCst);
+    ACTIVE.store(false, SeqCst);
+    ENDING.store(false, SeqCst);
+    QUIET.store(true, SeqCst);
+    ARMING.store(0, SeqCst);
+}
+
+/// Tells where the calling thread lives; to be called before it does anything. Costs a few microseconds, nothing if there
+/// is no agent in this program.
+pub fn note_thread() {
+    if !CONFIGURED.load(SeqCst) {
+        return;
+    }
+    if let Some(stack) = sys::own_stack() {
+        // The control block lies at the stack's upper end.
+        note(Range64 { start: stack.start, end: stack.end + sys::PAGE });
+    }
+}
+
+/// Tells where the main thread's control block lies; its stack is known by name.
+pub(super) fn note_main() {
+    let block = sys::own_control_block() & !(sys::PAGE - 1);
+    note(Range64::new(block, 2 * sys::PAGE));
+}
+
+fn note(range: Range64) {
+    if !is_noted(range) {
+        let place = NOTED.fetch_add(1, SeqCst);
+        if let Some([start, end]) = NOTED_STACKS.get(place) {
+            // In this order a range that is half written overlaps nothing; its thread waits below.
+            start.store(range.start, SeqCst);
+            end.store(range.end, SeqCst);
+        }
+    }
+    let current = ARMING.load(SeqCst);
+    while current % 2 == 1 && ARMING.load(SeqCst) == current && ACTIVE.load(SeqCst) {
+        sys::give_way();
+    }
+    // What had been armed by then comes back by being touched.
+    let block = sys::own_control_block();
+    sys::touch(block);
+    sys::touch((block + sys::CONTROL_BLOCK) & !7);
+}
+
+fn is_noted(range: Range64) -> bool {
+    noted().any(|stack| stack == range)
+}
+
+fn noted() -> impl Iterator<Item = Range64> {
+    let count = NOTED.load(SeqCst).min(STACKS);
+    NOTED_STACKS[..count]
+        .iter()
+        .map(|[start, end]| Range64 { end: end.load(SeqCst), start: start.load(SeqCst) })
+}
+
+/// While it lives, a thread that starts waits.
+pub(super) struct Arming;
+
+impl Arming {
+    pub(super) fn begin() -> Self {
+        ARMING.fetch_add(1, SeqCst);
+        Self
+    }
+
+    /// Whether threads may live there.
+    pub(super) fn concerns(&self, range: Range64) -> bool {
+        NOTED.load(SeqCst) > STACKS || noted().any(|stack| stack.overlaps(range))
+    }
+}
+
+impl Drop for Arming {
+    fn drop(&mut self) {
+        ARMING.fetch_add(1, SeqCst);
+    }
+}

@@ -1,0 +1,156 @@
+//! Defines which of the program's memory may be armed: `/proc/self/maps`, asked in whole or for one address.
+
+use std::os::fd::{AsRawFd, OwnedFd};
+
+use super::sys;
+use super::userfault::Range64;
+
+/// A mapping, as far as it matters here.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Mapping {
+    pub(super) range: Range64,
+    /// Private, anonymous, readable, writable and not executable; not the main stack.
+    pub(super) plain: bool,
+    /// Whether it maps a file of the C library or the loader, whose memory the agent itself may touch.
+    pub(super) library: bool,
+    /// Whether it maps a file at all.
+    pub(super) file: bool,
+}
+
+/// Reads one line of `/proc/PID/maps` (`proc_pid_maps(5)`); `None` if it is not one.
+pub(super) fn parse(line: &[u8]) -> Option<Mapping> {
+    let (start, rest) = hexadecimal(line, b'-')?;
+    let (end, rest) = hexadecimal(rest, b' ')?;
+    let (access, rest) = rest.split_at_checked(4)?;
+    let mut fields = rest.split(|byte| *byte == b' ').filter(|field| !field.is_empty());
+    let (_offset, _device, inode) = (fields.next()?, fields.next()?, fields.next()?);
+    let name = fields.next().unwrap_or(b"");
+    let anonymous = inode == b"0" && (name.is_empty() || name == b"[heap]" || name.starts_with(b"[anon:"));
+    Some(Mapping {
+        range: Range64 { start, end },
+        plain: access == b"rw-p" && anonymous && start < end,
+        library: is_library(name),
+        file: inode != b"0",
+    })
+}
+
+/// A hexadecimal number up to `stop`, and what follows that.
+fn hexadecimal(text: &[u8], stop: u8) -> Option<(u64, &[u8])> {
+    let length = text.iter().position(|byte| *byte == stop)?;
+    let digits = std::str::from_utf8(text.get(..length)?).ok()?;
+    Some((u64::from_str_radix(digits, 16).ok()?, text.get(length + 1..)?))
+}
+
+fn is_library(name: &[u8]) -> bool {
+    let file = name.rsplit(|byte| *byte == b'/').next().unwrap_or(name);
+    [&b"libc.so"[..], b"libc-", b"ld-", b"ld.so", b"ld64", b"libpthread", b"libgcc_s", b"libisotherm"]
+        .iter()
+        .any(|prefix| file.starts_with(prefix))
+}
+
+/// The file, kept open, and a buffer for its text.
+pub(super) struct Maps {
+    file: OwnedFd,
+}
+
+/// Bytes read at once; longer than any line.
+pub(super) const BUFFER: usize = 32 << 10;
+
+impl Maps {
+    pub(super) fn open() -> Result<Self, i32> {
+        sys::open(c"/proc/self/maps").map(|file| Self { file })
+    }
+
+    /// Calls `see` with each mapping until it returns false.
+    pub(super) fn walk(&self, buffer: &mut [u8; BUFFER], mut see: impl FnMut(Mapping) -> bool) {
+        let (mut offset, mut kept) = (0, 0);
+        loop {
+            let got = sys::read_at(self.file.as_raw_fd(), &mut buffer[kept..], offset);
+            offset += got as u64;
+            let text = &buffer[..kept + got];
+            let whole = text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1);
+            for line in text[..whole].split(|byte| *byte == b'\n') {
+                if let Some(mapping) = parse(line)
+                    && !see(mapping)
+                {
+                    return;
+                }
+            }
+            if got == 0 || whole == 0 {
+                return;
+            }
+            kept = text.len() - whole;
+            buffer.copy_within(whole..whole + kept, 0);
+        }
+    }
+
+    /// The mapping that holds the address or is the next after it: `PROCMAP_QUERY` (Linux 6.11), or else a walk.
+    pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Range64> {
+        const IOC_QUERY: u64 = 0xc068_6611;
+        const COVERING_OR_NEXT: u64 = 0x10;
+        // struct procmap_query: size, flags, address, start, end, ...
+        let mut words = [0u64; 13];
+        (words[0], words[1], words[2]) = (104, COVERING_OR_NEXT, address);
+        match sys::ioctl_words(self.file.as_raw_fd(), IOC_QUERY, &mut words) {
+            Ok(_) => return Some(Range64 { start: words[3], end: words[4] }),
+            Err(libc::ENOENT) => return None,
+            Err(_) => {}
+        }
+        let mut found = None;
+        self.walk(buffer, |mapping| {
+            found = (mapping.range.end > address).then_some(mapping.range);
+            found.is_none()
+        });
+        found
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_read_as_the_kernel_writes_them() {
+        let heap = parse(b"55d0a7e2c000-55d0a7e4d000 rw-p 00000000 00:00 0                          [heap]");
+        let range = Range64 { start: 0x55d0_a7e2_c000, end: 0x55d0_a7e4_d000 };
+        assert_eq!(heap, Some(Mapping { range, plain: true, library: false, file: false }));
+        let file = parse(b"7f0000000000-7f0000001000 rw-p 00001000 fe:01 123      /usr/lib/libc.so.6").unwrap();
+        assert!(!file.plain && file.library && file.file);
+        for other in [
+            &b"7ffd5000-7ffd6000 rw-p 00000000 00:00 0      [stack]"[..],
+            b"7000-8000 r--p 00000000 00:00 0 ",
+            b"7000-8000 rw-s 00000000 00:00 0 ",
+            b"7000-8000 rwxp 00000000 00:00 0 ",
+            b"7000-8000 rw-p 00000000 00:01 9 /dev/zero (deleted)",
+        ] {
+            assert!(!parse(other).unwrap().plain);
+        }
+    }
+
+    #[test]
+    fn this_process_has_the_mapping_of_its_own_heap() {
+        let (maps, mut buffer) = (Maps::open().unwrap(), Box::new([0; BUFFER]));
+        let value = Box::new([1u8; 1 << 20]);
+        let address = value.as_ptr() as u64;
+        let range = maps.at(&mut buffer, address).unwrap();
+        assert!(range.contains(address));
+        let mut seen = 0;
+        maps.walk(&mut buffer, |mapping| {
+            seen += u64::from(mapping.range == range && mapping.plain);
+            true
+        });
+        assert_eq!(seen, 1);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_line_panics(line: Vec<u8>) {
+            let _ = parse(&line);
+        }
+
+        #[test]
+        fn no_text_of_the_right_letters_panics(line in "[0-9a-f]{0,18}-[0-9a-f]{0,18} [rwxps-]{0,5}[ 0-9:a-z\\[\\]/]{0,40}") {
+            let _ = parse(line.as_bytes());
+        }
+    }
+}

@@ -1,0 +1,536 @@
+//! Defines arming and disarming: pages go to the store and come back, whatever the program does meanwhile.
+//!
+//! - *Regions* are the program's mappings that are registered with userfaultfd while windows in them are armed. Whole
+//!   mappings are registered, not windows: registering splits mappings, and `mremap` fails across a split.
+//! - A first touch of a page that was never there also faults in a registered region. Then its windows are closed and it is
+//!   unregistered, so that the kernel's own way (huge pages included) is taken.
+//! - Changes of mappings arrive as events. While one is under way the kernel answers `EAGAIN` to every move: then
+//!   messages are read and the move is tried again, in [`super::agent`]'s loop.
+//! - The kernel removes contents after the event was read, at a time that cannot be known. What was armed in between would
+//!   come back from the dead; so nothing is armed there for [`QUARANTINE`].
+
+use super::gate;
+use super::mappings::{BUFFER, Maps};
+use super::presence::{Presence, Present, RUNS};
+use super::protocol::{Counter, Record, Shared};
+use super::store::{Store, TOTAL};
+use super::sys::{self, PAGE};
+use super::userfault::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Range64, Userfault};
+use super::window::{LARGEST, Window};
+
+/// How long, in nanoseconds, nothing is armed where contents were removed.
+const QUARANTINE: u64 = 2_000_000_000;
+const REGIONS: usize = 32;
+const QUARANTINED: usize = 128;
+/// Pages of a window that the kernel may hold before the rest is left alone.
+const PATIENCE: u32 = 4;
+const HUGE: u64 = LARGEST as u64 * PAGE;
+
+#[derive(Clone, Copy)]
+struct Region {
+    range: Range64,
+    closing: bool,
+}
+
+impl Region {
+    fn is_free(self) -> bool {
+        self.range.end == 0
+    }
+}
+
+/// State that lies in the arena. All zero is the start.
+pub(super) struct Tables {
+    pub(super) windows: [Window; TOTAL],
+    regions: [Region; REGIONS],
+    quarantine: [(Range64, u64); QUARANTINED],
+    maps_buffer: [u8; BUFFER],
+}
+
+/// What the caller should know of a message.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Event {
+    /// Nothing.
+    None,
+    /// A fault was answered.
+    Answered(Record),
+    /// The doorbell rang.
+    Doorbell,
+    /// The store itself was touched: the program locks all of its memory.
+    Locked,
+}
+
+/// How one window is to be armed.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Order {
+    pub(super) start: u64,
+    pub(super) pages: u64,
+    pub(super) huge: bool,
+    pub(super) requested: bool,
+    pub(super) now: u64,
+    pub(super) until: u64,
+}
+
+/// See the module.
+pub(super) struct Mechanism {
+    pub(super) userfault: Userfault,
+    maps: Maps,
+    presence: Presence,
+    pub(super) store: Store,
+    doorbell: u64,
+    /// The agent's own memory, which is registered with nothing.
+    own: [Range64; 4],
+}
+
+impl Mechanism {
+    /// Joins the parts; `own` is memory that must stay unregistered.
+    pub(super) fn new(userfault: Userfault, own: [Range64; 4]) -> Result<Self, i32> {
+        let (maps, presence) = (Maps::open()?, Presence::open()?);
+        let store = Store::new(&userfault)?;
+        let doorbell = sys::map(PAGE)?;
+        userfault.register(Range64::new(doorbell, PAGE))?;
+        Ok(Self { userfault, maps, presence, store, doorbell, own })
+    }
+
+    pub(super) fn maps(&self) -> &Maps {
+        &self.maps
+    }
+
+    pub(super) fn presence(&self) -> &Presence {
+        &self.presence
+    }
+
+    pub(super) fn doorbell(&self) -> u64 {
+        self.doorbell
+    }
+
+    /// Whether the range holds memory of the agent.
+    pub(super) fn is_own(&self, range: Range64) -> bool {
+        self.own.iter().any(|own| own.overlaps(range))
+            || self.store.range().overlaps(range)
+            || range.contains(self.doorbell)
+            || range.contains(gate::own_variable())
+    }
+
+    /// Arms the present pages of the range; returns how many.
+    pub(super) fn arm(&self, tables: &mut Tables, shared: &Shared, order: Order) -> u32 {
+        let wanted = Range64::new(order.start, order.pages * PAGE);
+        let mut runs = [Present::default(); RUNS];
+        let Ok((found, _)) = self.presence.scan(wanted, &mut runs) else { return 0 };
+        // Moving a part of a huge page would split it.
+        let fits = |run: &Present| !run.huge || (order.huge && run.range == wanted);
+        if found == 0 || !runs[..found].iter().any(fits) || self.is_quarantined(tables, wanted, order.now) {
+            return 0;
+        }
+        let Some(at) = tables.free_window(order.huge, order.requested) else { return 0 };
+        if tables.windows.iter().any(|window| window.bounds.overlaps(wanted) && !window.is_free()) {
+            return 0;
+        }
+        let Some(region) = self.region(tables, wanted) else { return 0 };
+        let arming = gate::Arming::begin();
+        tables.windows[at].open(order.start, order.pages as usize, self.store.slot(at));
+        if !arming.concerns(wanted) {
+            let window = &mut tables.windows[at];
+            (window.requested, window.since, window.until) = (order.requested, order.now, order.until);
+            for run in runs[..found].iter().filter(|run| fits(run)) {
+                let first = ((run.range.start - order.start) / PAGE) as usize;
+                let pages = ((run.range.end - run.range.start) / PAGE) as usize;
+                if !self.move_out(window, shared, first, pages) {
+                    break;
+                }
+            }
+        }
+        drop(arming);
+        let window = &mut tables.windows[at];
+        window.armed_at_first = window.armed;
+        if window.armed == 0 {
+            window.pages = 0;
+            tables.regions[region].closing |= !tables.is_used(tables.regions[region].range);
+        }
+        shared.add(Counter::Armed, u64::from(tables.windows[at].armed));
+        tables.windows[at].armed
+    }
+
+    /// Moves pages to the store; false if the rest of the window should be left alone.
+    fn move_out(&self, window: &mut Window, shared: &Shared, first: usize, pages: usize) -> bool {
+        let (mut page, mut busy) = (first, 0);
+        while page < first + pages {
+            let home = window.bounds.start + page as u64 * PAGE;
+            let bytes = (first + pages - page) as u64 * PAGE;
+            let (moved, result) =
+                self.userfault.move_pages(window.stored(page), home, bytes, MOVE_QUIETLY);
+            let moved = (moved / PAGE) as usize;
+            (page..page + moved).for_each(|page| window.mark(page, true));
+            page += moved;
+            match result {
+                Ok(()) => return true,
+                Err(_) if moved > 0 => {}
+                // Not this process's alone, pinned, or gone since.
+                Err(libc::EBUSY | libc::ENOENT) if busy < PATIENCE => {
+                    shared.add(Counter::Busy, 1);
+                    (page, busy) = (page + 1, busy + 1);
+                }
+                Err(_) => return false,
+            }
+        }
+        true
+    }
+
+    /// The registered region that holds the range, made if need be.
+    fn region(&self, tables: &mut Tables, wanted: Range64) -> Option<usize> {
+        let covers = |range: Range64| range.start <= wanted.start && wanted.end <= range.end;
+        if let Some(at) = tables.regions.iter().position(|region| region.range.overlaps(wanted)) {
+            let region = tables.regions[at];
+            return (covers(region.range) && !region.closing).then_some(at);
+        }
+        let free = tables.regions.iter().position(|region| region.is_free())?;
+        let mapping = self.maps.at(&mut tables.maps_buffer, wanted.start)?;
+        if !covers(mapping) {
+            return None;
+        }
+        let range = if self.is_own(mapping) { wanted } else { mapping };
+        self.userfault.register(range).ok()?;
+        tables.regions[free] = Region { range, closing: false };
+        Some(free)
+    }
+
+    fn is_quarantined(&self, tables: &mut Tables, range: Range64, now: u64) -> bool {
+        let mut full = true;
+        for (removed, until) in &mut tables.quarantine {
+            if *until > now && removed.overlaps(range) {
+                return true;
+            }
+            full &= *until > now;
+        }
+        full
+    }
+
+    /// Answers one message.
+    pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
+        match message {
+            Message::Fault { address, write, thread } => {
+                return self.fault(tables, shared, address, (write, thread), now);
+            }
+            Message::Fork { descriptor } => self.serve_child(tables, &Userfault::of_child(descriptor)),
+            Message::Remove { range } => {
+                tables.quarantine(range, now + QUARANTINE);
+                tables.disturb(shared, range, |window| window.remove(range));
+            }
+            Message::Unmap { range } => tables.disturb(shared, range, |window| window.unmap(range)),
+            Message::Remap { from, to, length } => {
+                let old = Range64::new(from, length);
+                tables.disturb(shared, old, |window| window.remap(old, to));
+                tables.add_ghost(Range64::new(to, length));
+            }
+            Message::Other => {}
+        }
+        Event::None
+    }
+
+    fn fault(
+        &self,
+        tables: &mut Tables,
+        shared: &Shared,
+        address: u64,
+        (store, thread): (bool, u32),
+        now: u64,
+    ) -> Event {
+        let page = Range64::new(address & !(PAGE - 1), PAGE);
+        if page.start == self.doorbell {
+            return Event::Doorbell;
+        }
+        if self.store.range().contains(address) {
+            return Event::Locked;
+        }
+        let found = tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
+        let Some((window, at)) = found else {
+            self.miss(tables, page);
+            return Event::None;
+        };
+        if !window.is_armed(at) {
+            if window.has_returned(at) {
+                // Another thread was first.
+                self.userfault.wake(page);
+            } else {
+                tables.close_region(page);
+            }
+            return Event::None;
+        }
+        if !self.bring_back(window, shared, at) {
+            self.userfault.wake(page);
+            return Event::None;
+        }
+        window.faults += 1;
+        shared.add(Counter::Faults, 1);
+        let (since, requested) = (now.saturating_sub(window.since), window.requested);
+        Event::Answered(Record { time: now, address, since, thread, store, requested })
+    }
+
+    /// Brings one page back, all of a huge one.
+    fn bring_back(&self, window: &mut Window, shared: &Shared, page: usize) -> bool {
+        if window.pages as usize == LARGEST {
+            window.closing = true;
+            return self.put_back(window, shared);
+        }
+        let Some(run) = window.armed_run(page) else { return true };
+        self.put_run_back(window, shared, page, run.home, 1)
+    }
+
+    /// A page is missing that no window holds: it was never there.
+    fn miss(&self, tables: &mut Tables, page: Range64) {
+        if tables.close_region(page) {
+            return;
+        }
+        // Registered, but no region: a mapping grew or was moved meanwhile.
+        let mapping = self.maps.at(&mut tables.maps_buffer, page.start).unwrap_or(page);
+        if mapping.contains(page.start) && !tables.is_used(mapping) && !self.is_own(mapping) {
+            let _ = self.userfault.unregister(mapping);
+        } else {
+            let _ = self.userfault.zero(page);
+        }
+        self.userfault.wake(page);
+    }
+
+    /// Moves all armed pages of the window back; false if that has to be tried again after more messages.
+    fn put_back(&self, window: &mut Window, shared: &Shared) -> bool {
+        let mut next = 0;
+        while let Some(run) = window.armed_run(next) {
+            next = run.first;
+            if !self.put_run_back(window, shared, run.first, run.home, run.pages) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Moves a run back, as far as one call and what it leaves over go; false if that has to be tried again.
+    fn put_run_back(
+        &self,
+        window: &mut Window,
+        shared: &Shared,
+        first: usize,
+        home: u64,
+        pages: usize,
+    ) -> bool {
+        let bytes = pages as u64 * PAGE;
+        let (moved, result) =
+            self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
+        let moved = (moved / PAGE) as usize;
+        (first..first + moved).for_each(|page| window.mark(page, false));
+        match result {
+            Ok(()) => true,
+            // The reason comes with the next call.
+            Err(_) if moved > 0 => true,
+            Err(libc::EAGAIN) => false,
+            Err(libc::EINVAL) if pages > 1 => {
+                (0..pages).all(|at| self.put_run_back(window, shared, first + at, home + at as u64 * PAGE, 1))
+            }
+            Err(_) => self.copy_back(window, shared, first, home),
+        }
+    }
+
+    /// Copies a page back that cannot be moved: its mapping is protected or locked now, or the page is pinned.
+    fn copy_back(&self, window: &mut Window, shared: &Shared, page: usize, home: u64) -> bool {
+        match self.userfault.copy(home, window.stored(page), PAGE) {
+            Ok(()) => shared.add(Counter::Copied, 1),
+            // The program put something else there (a guard, `MADV_GUARD_INSTALL`): the old contents are gone.
+            Err(libc::EEXIST) => self.userfault.wake(Range64::new(home, PAGE)),
+            Err(_) => return false,
+        }
+        window.mark(page, false);
+        window.stale = true;
+        true
+    }
+
+    /// Gives a child of a raw fork what is armed here; its registration ends with the descriptor.
+    fn serve_child(&self, tables: &Tables, child: &Userfault) {
+        for window in tables.windows.iter().filter(|window| window.armed > 0) {
+            let mut next = 0;
+            while let Some(run) = window.armed_run(next) {
+                for page in 0..run.pages {
+                    let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
+                    while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
+                        sys::give_way();
+                    }
+                }
+                next = run.first + run.pages;
+            }
+        }
+    }
+
+    /// Closes windows that are due, or all, and regions without windows; true if none is open any more. Calls `closed`
+    /// with each window that ended undisturbed.
+    pub(super) fn close(
+        &self,
+        tables: &mut Tables,
+        shared: &Shared,
+        now: u64,
+        all: bool,
+        mut closed: impl FnMut(&Window),
+    ) -> bool {
+        let mut open = 0;
+        for at in 0..TOTAL {
+            let window = &mut tables.windows[at];
+            if window.is_free() {
+                continue;
+            }
+            let due = all || window.closing || window.until <= now || window.armed == 0;
+            if !due || !self.put_back(window, shared) {
+                window.closing |= due;
+                open += 1;
+                continue;
+            }
+            if !window.disturbed && !all && !window.requested {
+                closed(window);
+            }
+            if std::mem::take(&mut window.stale) {
+                self.store.clean(&self.userfault, at);
+            }
+            window.pages = 0;
+            let bounds = std::mem::take(&mut window.bounds);
+            tables.release(bounds);
+        }
+        self.close_regions(tables, all);
+        open == 0 && tables.regions.iter().all(|region| region.is_free())
+    }
+
+    fn close_regions(&self, tables: &mut Tables, all: bool) {
+        for at in 0..REGIONS {
+            let Region { range, closing } = tables.regions[at];
+            if range.end == 0 || tables.is_used(range) || !(all || closing) {
+                continue;
+            }
+            self.unregister(tables, range, at);
+            tables.regions[at] = Region { range: Range64::default(), closing: false };
+        }
+    }
+
+    /// Unregisters each mapping that is in the range now, in whole unless another region shares it.
+    fn unregister(&self, tables: &mut Tables, range: Range64, region: usize) {
+        let mut address = range.start;
+        while address < range.end {
+            let Some(mapping) = self.maps.at(&mut tables.maps_buffer, address) else { return };
+            if mapping.start >= range.end || mapping.end <= address {
+                return;
+            }
+            let others = tables.regions.iter().enumerate();
+            let shared = others.into_iter().any(|(at, other)| at != region && other.range.overlaps(mapping));
+            let part = if shared || self.is_own(mapping) {
+                Range64 { start: mapping.start.max(range.start), end: mapping.end.min(range.end) }
+            } else {
+                mapping
+            };
+            // A mapping of another kind that took the place of ours refuses, rightly.
+            let _ = self.userfault.unregister(part);
+            address = mapping.end;
+        }
+    }
+
+    /// Lets who rings the doorbell go on, and sets it up anew.
+    pub(super) fn answer_doorbell(&self) {
+        let page = Range64::new(self.doorbell, PAGE);
+        // Unregistering wakes; the page that the kernel then gives has to go again.
+        let _ = self.userfault.unregister(page);
+        sys::drop_pages(page);
+        let _ = self.userfault.register(page);
+    }
+}
+
+impl Drop for Mechanism {
+    /// Everything has been put back by then. Closing the descriptor would unregister the rest, too late for `munmap`.
+    fn drop(&mut self) {
+        let page = Range64::new(self.doorbell, PAGE);
+        // What is still registered must not be unmapped: who unmaps waits for whoever reads the event.
+        for range in [page, self.store.range()] {
+            if self.userfault.unregister(range).is_ok() {
+                sys::unmap(range);
+            }
+        }
+    }
+}
+
+impl Tables {
+    fn free_window(&self, huge: bool, requested: bool) -> Option<usize> {
+        super::store::places(huge, requested).find(|at| self.windows[*at].is_free())
+    }
+
+    fn is_used(&self, range: Range64) -> bool {
+        self.windows.iter().any(|window| !window.is_free() && window.bounds.overlaps(range))
+    }
+
+    /// How many windows of sampling are open, and when the next one is to be closed.
+    pub(super) fn open_windows(&self) -> (usize, Option<u64>) {
+        let open = self.windows.iter().filter(|window| !window.is_free());
+        open.fold((0, None), |(count, next): (usize, Option<u64>), window| {
+            let until = if window.closing { 0 } else { window.until };
+            (count + 1, Some(next.map_or(until, |next| next.min(until))))
+        })
+    }
+
+    /// Whether nothing is armed or registered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.windows.iter().all(Window::is_free) && self.regions.iter().all(|region| region.is_free())
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.free_window(false, false).is_some()
+    }
+
+    pub(super) fn has_room_for_requests(&self) -> bool {
+        self.free_window(false, true).is_some()
+    }
+
+    /// The program's time went by without it: windows stay open for that much longer.
+    pub(super) fn extend(&mut self, time: u64) {
+        for window in self.windows.iter_mut().filter(|window| !window.is_free()) {
+            window.until = window.until.saturating_add(time);
+        }
+    }
+
+    /// Closes regions in which no window is left.
+    fn release(&mut self, bounds: Range64) {
+        for at in 0..REGIONS {
+            let range = self.regions[at].range;
+            if range.overlaps(bounds) && !self.is_used(range) {
+                self.regions[at].closing = true;
+            }
+        }
+    }
+
+    /// Closes the region that holds the page, with all of its windows; false if there is none.
+    fn close_region(&mut self, page: Range64) -> bool {
+        let Some(region) = self.regions.iter_mut().find(|region| region.range.overlaps(page)) else {
+            return false;
+        };
+        region.closing = true;
+        let range = region.range;
+        for window in self.windows.iter_mut().filter(|window| window.bounds.overlaps(range)) {
+            window.disturb();
+        }
+        true
+    }
+
+    /// Tells all windows of a change, and closes the regions that it concerns.
+    fn disturb(&mut self, shared: &Shared, range: Range64, mut tell: impl FnMut(&mut Window) -> bool) {
+        for window in self.windows.iter_mut().filter(|window| !window.is_free()) {
+            if tell(window) {
+                shared.add(Counter::Disturbed, 1);
+            }
+        }
+        for region in self.regions.iter_mut().filter(|region| region.range.overlaps(range)) {
+            region.closing = true;
+        }
+    }
+
+    /// A registered mapping is in a new place.
+    fn add_ghost(&mut self, range: Range64) {
+        if let Some(region) = self.regions.iter_mut().find(|region| region.is_free()) {
+            *region = Region { range, closing: true };
+        }
+    }
+
+    fn quarantine(&mut self, range: Range64, until: u64) {
+        if let Some(oldest) = self.quarantine.iter_mut().min_by_key(|(_, until)| *until) {
+            *oldest = (range, until);
+        }
+    }
+}

@@ -1,0 +1,259 @@
+//! Defines how fast windows are armed and for how long.
+//!
+//! Three accounts are paid in as time goes by and drawn on as costs occur: the program's lost time, the agent's processor
+//! time and, where the policy bounds it, the number of faults. Windows are armed while none is overdrawn. What is saved up
+//! is bounded, so that a pause is not followed by a storm.
+
+/// The smallest and the largest window time, in nanoseconds.
+const WINDOW_TIMES: (u64, u64) = (30_000, 1_000_000_000);
+const FIRST_WINDOW_TIME: u64 = 100_000;
+/// Of the pages armed, in hundredths: fewer faults, and the window grows; more, and it shrinks.
+const WANTED_SHARE: (u64, u64) = (3, 12);
+/// Pages armed between two looks at the share.
+const LOOK: u64 = 1024;
+/// Part of the budget that is used, in hundredths: the rest covers what the estimate does not know.
+const USED: u64 = 75;
+const SECOND: u64 = 1_000_000_000;
+const MILLION: u64 = 1_000_000;
+
+/// A budget, in units that come in steadily.
+#[derive(Debug, Clone, Copy, Default)]
+struct Account {
+    balance: i64,
+    most: i64,
+}
+
+impl Account {
+    fn pay_in(&mut self, amount: u64) {
+        self.balance = self.balance.saturating_add(amount as i64).min(self.most);
+    }
+
+    fn draw(&mut self, amount: u64) {
+        self.balance = self.balance.saturating_sub(amount as i64);
+    }
+}
+
+/// What the engine allows.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Allowed {
+    /// Faults a second.
+    pub(super) rate: u64,
+    /// The program's time, in millionths.
+    pub(super) program: u64,
+    /// The agent's processor time, in millionths of a core.
+    pub(super) agent: u64,
+}
+
+/// See the module. All zero, [`Pace::begin`] starts it.
+pub(super) struct Pace {
+    program: Account,
+    agent: Account,
+    /// In millionths of a fault.
+    faults: Account,
+    last: u64,
+    last_cpu: u64,
+    armed: u64,
+    faulted: u64,
+    /// How long a window stays armed.
+    pub(super) window_time: u64,
+    /// What a fault costs the program, in nanoseconds.
+    pub(super) fault_cost: u64,
+    calibrated_cost: u64,
+    calibrated_handling: u64,
+    handling: u64,
+    /// All the time that the program lost, estimated.
+    pub(super) program_time: u64,
+}
+
+impl Pace {
+    /// Starts with a measured cost of a fault and of its handling by the agent.
+    pub(super) fn begin(&mut self, now: u64, cpu: u64, fault_cost: u64, handling: u64) {
+        *self = Self {
+            program: Account::default(),
+            agent: Account::default(),
+            faults: Account::default(),
+            last: now,
+            last_cpu: cpu,
+            armed: 0,
+            faulted: 0,
+            window_time: FIRST_WINDOW_TIME,
+            fault_cost,
+            calibrated_cost: fault_cost,
+            calibrated_handling: handling,
+            handling,
+            program_time: self.program_time,
+        };
+    }
+
+    /// Time has passed, and the agent has used so much of it.
+    pub(super) fn tick(&mut self, now: u64, cpu: u64, allowed: Allowed) {
+        let passed = now.saturating_sub(self.last).min(SECOND);
+        (self.program.most, self.agent.most) = (2_000_000, 2_000_000);
+        self.faults.most = (allowed.rate.min(MILLION) * MILLION / 50).max(MILLION) as i64;
+        self.program.pay_in(passed * allowed.program / MILLION * USED / 100);
+        self.agent.pay_in(passed * allowed.agent / MILLION * USED / 100);
+        self.faults.pay_in((u128::from(passed) * u128::from(allowed.rate.min(MILLION)) / 1000) as u64);
+        self.agent.draw(cpu.saturating_sub(self.last_cpu));
+        (self.last, self.last_cpu) = (now, cpu);
+    }
+
+    /// Whether another window may be armed.
+    pub(super) fn allows(&self) -> bool {
+        self.can_pay() && self.faults.balance > 0
+    }
+
+    /// Whether windows that policies asked for may be armed: they do not count as sampling.
+    pub(super) fn can_pay(&self) -> bool {
+        self.program.balance > 0 && self.agent.balance > 0
+    }
+
+    /// The agent's processor time so far.
+    pub(super) fn cpu(&self) -> u64 {
+        self.last_cpu
+    }
+
+    /// The agent's part of a fault, in nanoseconds, smoothed.
+    pub(super) fn handling(&self) -> u64 {
+        self.handling
+    }
+
+    /// How long until [`Self::allows`] with enough to spare for several windows.
+    pub(super) fn pause(&self, allowed: Allowed) -> u64 {
+        let wait = |account: &Account, wanted: i64, per_million: u64| -> u64 {
+            let missing = wanted.saturating_sub(account.balance).max(0) as u64;
+            let rate = (per_million * USED / 100).max(1);
+            (u128::from(missing) * u128::from(MILLION) / u128::from(rate)) as u64
+        };
+        let program = wait(&self.program, 500_000, allowed.program);
+        let agent = wait(&self.agent, 400_000, allowed.agent);
+        let faults = if self.faults.balance > 0 {
+            0
+        } else {
+            self.faults.balance.unsigned_abs() * 1000 / allowed.rate.clamp(1, MILLION)
+        };
+        program.max(agent).max(faults).clamp(100_000, SECOND)
+    }
+
+    /// The program waited for a page; `handling` is the agent's part, from the message to the wake-up.
+    pub(super) fn fault(&mut self, handling: u64, requested: bool) {
+        self.handling = self.handling - self.handling / 32 + handling.min(MILLION) / 32;
+        let least = self.calibrated_cost / 2;
+        self.fault_cost =
+            (self.calibrated_cost + self.handling).saturating_sub(self.calibrated_handling).max(least);
+        self.lose(self.fault_cost);
+        if !requested {
+            self.faults.draw(MILLION);
+        }
+    }
+
+    /// The program lost time in another way.
+    pub(super) fn lose(&mut self, time: u64) {
+        self.program.draw(time);
+        self.program_time += time;
+    }
+
+    /// A window was closed: `faults` of its `armed` pages had faulted.
+    pub(super) fn closed(&mut self, armed: u64, faults: u64) {
+        self.armed += armed;
+        self.faulted += faults;
+        if self.armed < LOOK {
+            return;
+        }
+        let share = self.faulted * 100 / self.armed;
+        let time = if share > WANTED_SHARE.1 {
+            let (most, faulted) = (self.armed * WANTED_SHARE.1, self.faulted * 100);
+            (self.window_time * most / faulted).max(self.window_time / 2)
+        } else if share < WANTED_SHARE.0 {
+            self.window_time * 3 / 2
+        } else {
+            self.window_time
+        };
+        self.window_time = time.clamp(WINDOW_TIMES.0, WINDOW_TIMES.1);
+        (self.armed, self.faulted) = (0, 0);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const ALLOWED: Allowed = Allowed { rate: MILLION, program: 20_000, agent: 30_000 };
+
+    fn pace() -> Pace {
+        let mut pace = Pace {
+            program: Account::default(),
+            agent: Account::default(),
+            faults: Account::default(),
+            last: 0,
+            last_cpu: 0,
+            armed: 0,
+            faulted: 0,
+            window_time: 0,
+            fault_cost: 0,
+            calibrated_cost: 0,
+            calibrated_handling: 0,
+            handling: 0,
+            program_time: 0,
+        };
+        pace.begin(0, 0, 10_000, 2_000);
+        pace
+    }
+
+    /// One fault each time it is allowed, in steps of 100 us.
+    fn faults_in_ten_seconds(allowed: Allowed, cpu_of_a_fault: u64) -> u64 {
+        let (mut pace, mut faults) = (pace(), 0);
+        for step in 1..=100_000u64 {
+            pace.tick(step * 100_000, faults * cpu_of_a_fault, allowed);
+            if pace.allows() {
+                pace.fault(2_000, false);
+                faults += 1;
+            }
+        }
+        faults
+    }
+
+    #[test]
+    fn the_program_loses_no_more_than_allowed() {
+        // 2 % of 10 s, three quarters of it used, at 10 us a fault: 15,000 faults.
+        let faults = faults_in_ten_seconds(ALLOWED, 0);
+        assert!((14_900..=15_100).contains(&faults), "{faults}");
+    }
+
+    #[test]
+    fn the_agent_uses_no_more_than_allowed() {
+        // 3 % of 10 s, three quarters of it used, at 50 us a fault: 4,500 faults.
+        let faults = faults_in_ten_seconds(ALLOWED, 50_000);
+        assert!((4_400..=4_600).contains(&faults), "{faults}");
+    }
+
+    #[test]
+    fn the_policy_bounds_the_rate() {
+        let faults = faults_in_ten_seconds(Allowed { rate: 100, ..ALLOWED }, 0);
+        assert!((990..=1010).contains(&faults), "{faults}");
+        assert_eq!(faults_in_ten_seconds(Allowed { rate: 0, ..ALLOWED }, 0), 0);
+    }
+
+    #[test]
+    fn the_window_time_follows_the_share_of_faults() {
+        let mut pace = pace();
+        for _ in 0..200 {
+            pace.closed(LOOK, LOOK / 2);
+        }
+        assert_eq!(pace.window_time, WINDOW_TIMES.0);
+        for _ in 0..200 {
+            pace.closed(LOOK, 0);
+        }
+        assert_eq!(pace.window_time, WINDOW_TIMES.1);
+        pace.closed(LOOK, LOOK / 10);
+        assert_eq!(pace.window_time, WINDOW_TIMES.1);
+    }
+
+    #[test]
+    fn the_cost_of_a_fault_follows_its_handling() {
+        let mut pace = pace();
+        for _ in 0..1000 {
+            pace.fault(7_000, false);
+        }
+        assert!((14_500..=15_100).contains(&pace.fault_cost), "{}", pace.fault_cost);
+    }
+}

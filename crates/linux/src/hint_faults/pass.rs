@@ -1,0 +1,179 @@
+//! Defines a pass: every window of the program's present memory once, in random order.
+//!
+//! Drawing without putting back keeps the choice uniform and spreads it evenly: after n passes each page was armed n
+//! times, where independent draws would leave some pages out. Of more windows than fit, a uniform sample is taken. The
+//! cuts between windows shift from pass to pass.
+
+use super::mappings::{BUFFER, Mapping, Maps};
+use super::presence::{Presence, Present, RUNS};
+use super::random::Random;
+use super::sys::PAGE;
+use super::userfault::Range64;
+
+/// Windows that a pass holds.
+const WINDOWS: usize = 1 << 16;
+const HUGE: u64 = 2 << 20;
+const HUGE_FLAG: u64 = 1 << 11;
+
+/// A window to be armed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Candidate {
+    pub(super) start: u64,
+    pub(super) pages: u64,
+    pub(super) huge: bool,
+}
+
+/// See the module. All zero is an empty pass.
+pub(super) struct Pass {
+    /// A page's address, and in the lower twelve bits a number of pages and [`HUGE_FLAG`].
+    windows: [u64; WINDOWS],
+    kept: usize,
+    next: usize,
+    /// Windows seen, of which `kept` were kept.
+    seen: u64,
+    /// When it began.
+    pub(super) began: u64,
+    /// Huge pages among its windows are armed as such.
+    pub(super) buffer: [u8; BUFFER],
+}
+
+impl Pass {
+    /// The next window, if any is left.
+    pub(super) fn next(&mut self) -> Option<Candidate> {
+        let word = *self.windows.get(..self.kept)?.get(self.next)?;
+        self.next += 1;
+        Some(Candidate { start: word & !(PAGE - 1), pages: word & 0x3ff, huge: word & HUGE_FLAG != 0 })
+    }
+
+    /// Looks at all memory anew. `excluded` says which mappings to leave out.
+    pub(super) fn begin(
+        &mut self,
+        maps: &Maps,
+        presence: &Presence,
+        random: &mut Random,
+        window: u64,
+        excluded: impl Fn(Range64) -> bool,
+    ) {
+        (self.kept, self.next, self.seen) = (0, 0, 0);
+        let phase = random.below(window) * PAGE;
+        let mut buffer = std::mem::replace(&mut self.buffer, [0; BUFFER]);
+        let mut before = None;
+        maps.walk(&mut buffer, |mapping| {
+            let library = follows_library(before, mapping);
+            before = Some(Mapping { library: mapping.library || library, ..mapping });
+            if mapping.plain && !library && !excluded(mapping.range) {
+                self.add(mapping.range, presence, random, window * PAGE, phase);
+            }
+            true
+        });
+        for at in (1..self.kept).rev() {
+            self.windows.swap(at, random.below(at as u64 + 1) as usize);
+        }
+    }
+
+    fn add(&mut self, range: Range64, presence: &Presence, random: &mut Random, size: u64, phase: u64) {
+        let mut runs = [Present::default(); RUNS];
+        let mut start = range.start;
+        while start < range.end {
+            let Ok((found, end)) = presence.scan(Range64 { start, end: range.end }, &mut runs) else { return };
+            for run in &runs[..found] {
+                self.cut(*run, random, size, phase);
+            }
+            if end <= start {
+                return;
+            }
+            start = end;
+        }
+    }
+
+    /// Cuts a run into windows.
+    fn cut(&mut self, run: Present, random: &mut Random, size: u64, phase: u64) {
+        let mut start = run.range.start;
+        while start < run.range.end {
+            let whole = run.huge && start.is_multiple_of(HUGE) && start + HUGE <= run.range.end;
+            let next = match run.huge {
+                true => (start / HUGE + 1) * HUGE,
+                false => start - (start + size - phase) % size + size,
+            };
+            let end = next.min(run.range.end);
+            if whole || !run.huge {
+                self.keep(start | (end - start) / PAGE | if whole { HUGE_FLAG } else { 0 }, random);
+            }
+            start = end;
+        }
+    }
+
+    /// Keeps a window, or a uniform sample of them.
+    fn keep(&mut self, word: u64, random: &mut Random) {
+        self.seen += 1;
+        if self.kept < WINDOWS {
+            self.windows[self.kept] = word;
+            self.kept += 1;
+        } else if let Some(place) = self.windows.get_mut(random.below(self.seen) as usize) {
+            *place = word;
+        }
+    }
+
+    /// Whether a window is left.
+    pub(super) fn is_left(&self) -> bool {
+        self.next < self.kept
+    }
+}
+
+/// A library's variables that start at zero lie right behind its file.
+fn follows_library(before: Option<Mapping>, mapping: Mapping) -> bool {
+    before.is_some_and(|before| before.library && !mapping.file && before.range.end == mapping.range.start)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn pass() -> Box<Pass> {
+        Box::new(Pass { windows: [0; WINDOWS], kept: 0, next: 0, seen: 0, began: 0, buffer: [0; BUFFER] })
+    }
+
+    fn pages_of(pass: &mut Pass) -> Vec<u64> {
+        let mut pages = Vec::new();
+        while let Some(window) = pass.next() {
+            pages.extend((0..window.pages).map(|page| window.start + page * PAGE));
+        }
+        pages.sort_unstable();
+        pages
+    }
+
+    #[test]
+    fn every_present_page_is_in_one_window() {
+        let run = Present { range: Range64 { start: 0x7000, end: 0x7000 + 1000 * PAGE }, huge: false };
+        for phase in [0, 3, 31] {
+            let mut pass = pass();
+            pass.cut(run, &mut Random(1), 32 * PAGE, phase * PAGE);
+            let expected: Vec<u64> = (0..1000).map(|page| 0x7000 + page * PAGE).collect();
+            assert_eq!(pages_of(&mut pass), expected);
+            assert!(pass.windows[..pass.kept].iter().all(|word| (1..=32).contains(&(word & 0x3ff))));
+        }
+    }
+
+    #[test]
+    fn huge_pages_are_windows_of_their_own() {
+        let mut pass = pass();
+        let run = Present { range: Range64 { start: HUGE, end: 3 * HUGE }, huge: true };
+        pass.cut(run, &mut Random(1), 32 * PAGE, PAGE);
+        let first = pass.next();
+        assert_eq!(first, Some(Candidate { start: HUGE, pages: 512, huge: true }));
+        assert_eq!(pages_of(&mut pass).len(), 512);
+    }
+
+    /// One present page here is found, and nothing of the C library is.
+    #[test]
+    fn a_pass_finds_this_program() {
+        let (maps, presence) = (Maps::open().unwrap(), Presence::open().unwrap());
+        let memory = vec![1u8; 8 << 20];
+        let page = (memory.as_ptr() as u64 + 100 * PAGE) & !(PAGE - 1);
+        let mut pass = pass();
+        pass.begin(&maps, &presence, &mut Random(7), 32, |_| false);
+        assert!(pages_of(&mut pass).binary_search(&page).is_ok());
+        pass.begin(&maps, &presence, &mut Random(7), 32, |range| range.contains(page));
+        assert!(pages_of(&mut pass).binary_search(&page).is_err());
+    }
+}

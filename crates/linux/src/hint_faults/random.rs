@@ -1,0 +1,20 @@
+//! Defines the agent's own generator: splitmix64, which needs one word and no library.
+
+/// The generator's state.
+#[derive(Debug, Clone, Copy, Default)]
+pub(super) struct Random(pub(super) u64);
+
+impl Random {
+    pub(super) fn next(&mut self) -> u64 {
+        self.0 = self.0.wrapping_add(0x9e37_79b9_7f4a_7c15);
+        let mut mixed = self.0;
+        mixed = (mixed ^ mixed >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+        mixed = (mixed ^ mixed >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+        mixed ^ mixed >> 31
+    }
+
+    /// A number below `bound`, 0 if that is 0.
+    pub(super) fn below(&mut self, bound: u64) -> u64 {
+        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+    }
+}

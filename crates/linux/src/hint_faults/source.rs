@@ -1,0 +1,373 @@
+//! Defines the outside end: an access source fed by the agents in programs.
+
+use std::collections::BTreeMap;
+use std::ffi::OsString;
+use std::fs;
+use std::io;
+use std::os::unix::fs::DirBuilderExt;
+use std::os::unix::net::UnixListener;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::{Duration, Instant};
+
+use isotherm_core::{Bytes, Nanos, Operation, Sampling, SamplingRate, Signal, Signals};
+
+use super::connection::{Connection, Pending, Report};
+use super::protocol::{Counter, Record, SOCKET_VARIABLE, UNBOUNDED};
+use crate::LinuxError;
+use crate::process::Pid;
+use crate::source::{Access, AccessSource, Cause, SourceStatistics};
+
+/// Budgets and sizes of [`HintFaultSource`].
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct HintFaultOptions {
+    /// The part of the program's time that may be lost; 0.02 by default.
+    pub program_budget: f64,
+    /// The agents' processor time in each program, as a part of one core; 0.03 by default.
+    pub agent_budget: f64,
+    /// Pages that are armed together, 1 to 64; 32 by default.
+    pub window: u32,
+    /// How long a page that a policy armed stays so if nobody touches it; 10 s by default.
+    pub armed_bound: Duration,
+    /// The seed of the choice of windows.
+    pub seed: u64,
+}
+
+impl Default for HintFaultOptions {
+    fn default() -> Self {
+        Self {
+            program_budget: 0.02,
+            agent_budget: 0.03,
+            window: 32,
+            armed_bound: Duration::from_secs(10),
+            seed: 1,
+        }
+    }
+}
+
+impl HintFaultOptions {
+    fn check(&self) -> Result<(), LinuxError> {
+        let fraction = |value: f64| value > 0.0 && value <= 1.0;
+        let remedy = |text: &str| {
+            Err(LinuxError::Unsupported { what: "this setting of hint faults", remedy: text.to_owned() })
+        };
+        if !fraction(self.program_budget) || !fraction(self.agent_budget) {
+            return remedy("budgets lie above 0 and up to 1");
+        }
+        if !(1..=64).contains(&self.window) {
+            return remedy("a window has 1 to 64 pages");
+        }
+        Ok(())
+    }
+}
+
+/// What the agents have counted, all of them together.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct HintFaultStatistics {
+    /// Programs with an agent now.
+    pub agents: usize,
+    /// Pages armed.
+    pub armed: u64,
+    /// Accesses to armed pages.
+    pub faults: u64,
+    /// Pages that could not be armed because the kernel held them, or children shared them.
+    pub busy: u64,
+    /// Windows whose mapping the program changed while they were armed.
+    pub disturbed: u64,
+    /// Pages that had to be copied back rather than moved.
+    pub copied: u64,
+    /// Requests of policies that could not be met: nothing there, or not to be armed.
+    pub refused: u64,
+    /// The longest window time in force.
+    pub window_time: Nanos,
+    /// The dearest fault in force, as the agents estimate it.
+    pub fault_cost: Nanos,
+}
+
+impl HintFaultStatistics {
+    fn add(&mut self, report: &Report) {
+        let count = |counter: Counter| report.counters[counter as usize];
+        self.armed += count(Counter::Armed);
+        self.faults += count(Counter::Faults);
+        self.busy += count(Counter::Busy);
+        self.disturbed += count(Counter::Disturbed);
+        self.copied += count(Counter::Copied);
+        self.refused += count(Counter::Refused);
+        self.window_time = self.window_time.max(Nanos(count(Counter::WindowTime)));
+        self.fault_cost = self.fault_cost.max(Nanos(count(Counter::FaultCost)));
+    }
+}
+
+/// Hint faults in software: see the [module](super).
+pub struct HintFaultSource {
+    options: HintFaultOptions,
+    listener: UnixListener,
+    directory: Directory,
+    pending: Vec<Pending>,
+    connections: BTreeMap<Pid, Connection>,
+    /// Since when each process is wanted.
+    wanted: BTreeMap<Pid, Instant>,
+    refusals: Vec<(Pid, String)>,
+    rate: u64,
+    stores: bool,
+    delivered: u64,
+    /// What agents that are gone had told.
+    past: Report,
+}
+
+impl HintFaultSource {
+    /// Creates the socket, in a new directory below `$XDG_RUNTIME_DIR` or the directory for temporary files, for this
+    /// user alone. Sampling is off until [`AccessSource::request`].
+    ///
+    /// # Errors
+    /// If the directory or the socket cannot be made, or an option is out of bounds.
+    pub fn open(options: HintFaultOptions) -> Result<Self, LinuxError> {
+        options.check()?;
+        let directory = Directory::new()?;
+        let path = directory.socket();
+        let listener = UnixListener::bind(&path).map_err(|error| LinuxError::file(&path, error))?;
+        listener.set_nonblocking(true).map_err(|error| LinuxError::file(&path, error))?;
+        Ok(Self {
+            options,
+            listener,
+            directory,
+            pending: Vec::new(),
+            connections: BTreeMap::new(),
+            wanted: BTreeMap::new(),
+            refusals: Vec::new(),
+            rate: 0,
+            stores: true,
+            delivered: 0,
+            past: Report::default(),
+        })
+    }
+
+    /// Variables for the environment of a program to be launched; `library` is `libisotherm.so`. Other preloaded
+    /// libraries of this process's own environment stay.
+    pub fn environment(&self, library: &Path) -> Vec<(OsString, OsString)> {
+        let mut preload = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()).unwrap_or_default();
+        if !preload.is_empty() {
+            preload.push(":");
+        }
+        preload.push(library);
+        vec![
+            ("LD_PRELOAD".into(), preload),
+            (SOCKET_VARIABLE.into(), self.directory.socket().into_os_string()),
+        ]
+    }
+
+    /// The socket, for an agent that is started otherwise ([`super::start_agent`]).
+    pub fn socket(&self) -> PathBuf {
+        self.directory.socket()
+    }
+
+    /// Processes whose agent cannot work, with one line each of what would mend it.
+    pub fn refusals(&self) -> &[(Pid, String)] {
+        &self.refusals
+    }
+
+    /// Processes that are followed for at least `time` without having an agent: statically linked or with more rights
+    /// than their user (the loader ignores `LD_PRELOAD`), or not started by [`Self::environment`].
+    pub fn without_agent(&self, time: Duration) -> Vec<Pid> {
+        let wanted = self.wanted.iter().filter(|(pid, since)| {
+            !self.connections.contains_key(pid) && since.elapsed() >= time
+        });
+        wanted.map(|(pid, _)| *pid).collect()
+    }
+
+    /// Memory of the process that belongs to its agent: armed pages lie there for a while. Nobody should count or move it.
+    pub fn hidden(&self, process: Pid) -> Vec<std::ops::Range<u64>> {
+        self.connections.get(&process).map(Connection::hidden).unwrap_or_default()
+    }
+
+    /// What the agents have counted.
+    pub fn counted(&self) -> HintFaultStatistics {
+        let mut total = HintFaultStatistics { agents: self.connections.len(), ..Default::default() };
+        total.add(&self.past);
+        for connection in self.connections.values() {
+            total.add(&connection.report());
+        }
+        total
+    }
+
+    /// Takes in agents that have come.
+    fn accept(&mut self) -> Result<(), LinuxError> {
+        loop {
+            match self.listener.accept() {
+                Ok((socket, _)) => self.pending.extend(Pending::new(socket)),
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+                Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
+                Err(error) => return Err(LinuxError::Call { call: "accept", error }),
+            }
+        }
+        for pending in std::mem::take(&mut self.pending) {
+            let process = pending.process;
+            match pending.greet(&self.options) {
+                Ok(Ok(connection)) => self.adopt(process, connection),
+                Ok(Err(pending)) => self.pending.push(pending),
+                Err(Some(reason)) => self.refusals.push((process, reason)),
+                Err(None) => {}
+            }
+        }
+        Ok(())
+    }
+
+    /// A process has an agent now; after an exec, a new one.
+    fn adopt(&mut self, process: Pid, connection: Connection) {
+        connection.set_rate(self.rate);
+        if self.wanted.contains_key(&process) {
+            connection.want();
+        }
+        if let Some(old) = self.connections.insert(process, connection) {
+            self.past.add(&old.report());
+        }
+    }
+
+    fn access(&self, process: Pid, record: Record) -> Option<Access> {
+        let cause = match record.requested {
+            true => Cause::Armed { since: Nanos(record.since) },
+            false => Cause::Sampled,
+        };
+        let operation = if record.store { Operation::Store } else { Operation::Load };
+        if operation == Operation::Store && cause == Cause::Sampled && !self.stores {
+            return None;
+        }
+        Some(Access {
+            time: Nanos(record.time),
+            process,
+            address: record.address,
+            weight: 1,
+            latency: 0,
+            tier: None,
+            operation,
+            cause,
+        })
+    }
+}
+
+impl AccessSource for HintFaultSource {
+    fn name(&self) -> &'static str {
+        "hint-faults"
+    }
+
+    fn offers(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples).with(Signal::HintFaults)
+    }
+
+    fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {
+        self.accept()?;
+        self.wanted.entry(process).or_insert_with(Instant::now);
+        if let Some(connection) = self.connections.get(&process) {
+            connection.want();
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, process: Pid) {
+        self.wanted.remove(&process);
+        if let Some(connection) = self.connections.remove(&process) {
+            self.past.add(&connection.report());
+        }
+    }
+
+    /// [`SamplingRate::Frequency`] bounds the faults a second of each process; [`SamplingRate::Period`] cannot be kept by
+    /// faults and leaves the rate to the budgets.
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        self.rate = match sampling.rate {
+            SamplingRate::Off => 0,
+            SamplingRate::Period(_) => UNBOUNDED,
+            SamplingRate::Frequency(rate) => rate,
+        };
+        self.stores = sampling.stores;
+        for connection in self.connections.values() {
+            connection.set_rate(self.rate);
+        }
+        Ok(())
+    }
+
+    fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        self.accept()?;
+        let before = accesses.len();
+        let mut gone = Vec::new();
+        for (&process, connection) in &self.connections {
+            // The end is noticed before the last records are taken: nothing is left behind.
+            let ended = !connection.is_there();
+            connection.take(|record| accesses.extend(self.access(process, record)));
+            if ended {
+                gone.push(process);
+            }
+        }
+        for process in gone {
+            if let Some(connection) = self.connections.remove(&process) {
+                self.past.add(&connection.report());
+            }
+        }
+        for (process, connection) in &mut self.connections {
+            if let Some(reason) = connection.new_refusal() {
+                self.refusals.push((*process, reason.to_owned()));
+            }
+        }
+        self.delivered += (accesses.len() - before) as u64;
+        Ok(())
+    }
+
+    /// Pages that cannot be armed are counted ([`HintFaultStatistics::refused`]).
+    fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
+        if let Some(connection) = self.connections.get_mut(&process) {
+            connection.arm(addresses);
+        }
+        Ok(())
+    }
+
+    fn statistics(&self) -> SourceStatistics {
+        let mut total = self.past;
+        for connection in self.connections.values() {
+            total.add(&connection.report());
+        }
+        SourceStatistics {
+            delivered: self.delivered,
+            lost: total.lost,
+            throttled: 0,
+            foreign: 0,
+            agent_cpu: Nanos(total.agent_cpu),
+            program_time: Nanos(total.program_time),
+            memory: Bytes(self.connections.len() as u64 * Connection::MEMORY),
+        }
+    }
+}
+
+/// A directory for the socket, removed on drop.
+struct Directory(PathBuf);
+
+impl Directory {
+    fn new() -> Result<Self, LinuxError> {
+        static NEXT: AtomicU64 = AtomicU64::new(0);
+        let runtime = std::env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from).filter(|path| path.is_dir());
+        let base = runtime.unwrap_or_else(std::env::temp_dir);
+        let mut last = None;
+        for _ in 0..16 {
+            let number = NEXT.fetch_add(1, Ordering::Relaxed);
+            let path = base.join(format!("isotherm-{}-{number}", std::process::id()));
+            match fs::DirBuilder::new().mode(0o700).create(&path) {
+                Ok(()) => return Ok(Self(path)),
+                // Left over from a process of the same number that was killed: not ours to remove.
+                Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some((path, error)),
+                Err(error) => return Err(LinuxError::file(path, error)),
+            }
+        }
+        let (path, error) = last.unwrap_or((base, io::ErrorKind::AlreadyExists.into()));
+        Err(LinuxError::file(path, error))
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("socket")
+    }
+}
+
+impl Drop for Directory {
+    fn drop(&mut self) {
+        let _ = fs::remove_file(self.socket());
+        let _ = fs::remove_dir(&self.0);
+    }
+}
+

@@ -1,0 +1,120 @@
+//! Defines how the agent comes to life: in a program that starts, and in each child that a fork makes.
+
+use std::ffi::OsString;
+use std::io::Write as _;
+use std::os::unix::ffi::OsStringExt;
+use std::path::Path;
+use std::sync::{Mutex, OnceLock};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use super::agent::Agent;
+use super::gate;
+use super::link::Link;
+use super::protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
+use super::sys::{self, BlockedSignals};
+
+/// A child that lives shorter than this gets no agent to speak of, so that storms of forks stay cheap.
+const CHILD_PAUSE: Duration = Duration::from_millis(50);
+const STACK: usize = 512 << 10;
+
+struct Configuration {
+    socket: Vec<u8>,
+    verbose: bool,
+}
+
+static CONFIGURATION: OnceLock<Configuration> = OnceLock::new();
+static THREAD: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
+
+/// Starts the agent if the environment names an engine's socket; does nothing at all otherwise. To be called on the main
+/// thread before the program starts others.
+pub fn start_from_environment() {
+    let Some(socket) = std::env::var_os(SOCKET_VARIABLE).filter(|socket| !socket.is_empty()) else { return };
+    let verbose = std::env::var_os(VERBOSE_VARIABLE).is_some();
+    start(socket, verbose);
+}
+
+/// Starts the agent of this process for the engine that listens at `socket`.
+pub fn start_agent(socket: &Path) {
+    start(socket.as_os_str().to_owned(), false);
+}
+
+fn start(socket: OsString, verbose: bool) {
+    if CONFIGURATION.set(Configuration { socket: socket.into_vec(), verbose }).is_err() {
+        return;
+    }
+    gate::configure();
+    gate::note_main();
+    if sys::at_fork(gate::before_fork, gate::after_fork, in_child) {
+        spawn(Duration::ZERO);
+    }
+}
+
+/// Ends the agent and waits for its end: when the main thread leaves but the process goes on, whoever is last must be a
+/// thread of the program, for it flushes the program's streams.
+pub fn end_agent() {
+    gate::end();
+    let thread = THREAD.try_lock().ok().and_then(|mut thread| thread.take());
+    if let Some(thread) = thread {
+        let _ = thread.join();
+    }
+}
+
+/// Runs in each child of a fork.
+extern "C" fn in_child() {
+    gate::reset_in_child();
+    // Whether the parent's agent was being started or ended is the parent's business.
+    THREAD.clear_poison();
+    if let Ok(mut thread) = THREAD.try_lock() {
+        // A handle of a thread that is not here must not be joined or detached.
+        std::mem::forget(thread.take());
+    }
+    spawn(CHILD_PAUSE);
+}
+
+fn spawn(pause: Duration) {
+    let _blocked = BlockedSignals::all();
+    let agent = std::thread::Builder::new().name("isotherm".into()).stack_size(STACK).spawn(move || live(pause));
+    if let (Ok(agent), Ok(mut thread)) = (agent, THREAD.try_lock()) {
+        *thread = Some(agent);
+    }
+}
+
+/// The agent's life.
+fn live(pause: Duration) {
+    let Some(configuration) = CONFIGURATION.get() else { return };
+    gate::note_thread();
+    if sys::own_descriptors(configuration.verbose).is_err() {
+        return;
+    }
+    if !pause.is_zero() {
+        gate::sleep_unless_ending(pause);
+    }
+    sys::wake_precisely();
+    let link = match Link::open(&configuration.socket) {
+        Ok(link) => link,
+        Err(error) => return say(configuration, &format!("no engine: error {error}")),
+    };
+    if !link.wait_until_wanted() {
+        return;
+    }
+    match Agent::new(link) {
+        Ok(mut agent) => {
+            say(configuration, "hint faults on");
+            agent.run();
+        }
+        Err((link, state)) => {
+            link.shared().state.store(state as u64, std::sync::atomic::Ordering::Relaxed);
+            say(configuration, state.refusal().unwrap_or_default());
+            link.wait_for_end();
+        }
+    }
+}
+
+/// At most one line a process, and only if wanted. Nothing is armed at that time.
+fn say(configuration: &Configuration, message: &str) {
+    if configuration.verbose {
+        // A stream that is gone is no reason to end anything.
+        let _ = writeln!(std::io::stderr(), "isotherm: {message}");
+    }
+}

@@ -1,0 +1,258 @@
+//! Defines a window: pages of the program that are armed together.
+//!
+//! Each page has a *home*, the address where the program looks for it. It changes when the program moves the mapping, and
+//! is gone when it unmaps it. Pages that are armed lie in the window's slot of the store.
+
+use super::sys::PAGE;
+use super::userfault::Range64;
+
+/// Pages of the largest window: 2 MiB.
+pub(super) const LARGEST: usize = 512;
+/// The home of a page that was unmapped.
+const GONE: u64 = 0;
+
+/// See the module. All zero is a free window.
+pub(super) struct Window {
+    /// How many pages; 0 while it is free.
+    pub(super) pages: u32,
+    /// How many of them are armed.
+    pub(super) armed: u32,
+    /// How many were armed at first.
+    pub(super) armed_at_first: u32,
+    /// How many faulted.
+    pub(super) faults: u32,
+    /// Whether a policy asked for it.
+    pub(super) requested: bool,
+    /// Whether it has to be closed now, whatever the time.
+    pub(super) closing: bool,
+    /// Whether the program changed its mapping, or the kernel needs it: what was seen says nothing.
+    pub(super) disturbed: bool,
+    /// Whether its slot holds contents that are no page's any more.
+    pub(super) stale: bool,
+    /// When it was armed.
+    pub(super) since: u64,
+    /// When it is to be closed.
+    pub(super) until: u64,
+    /// Where it lies in the store.
+    pub(super) slot: u64,
+    /// Bounds of all homes.
+    pub(super) bounds: Range64,
+    bits: [u64; LARGEST / 64],
+    returned: [u64; LARGEST / 64],
+    homes: [u64; LARGEST],
+}
+
+/// Armed pages that lie side by side, in the store and at home.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Run {
+    /// The first page.
+    pub(super) first: usize,
+    /// How many.
+    pub(super) pages: usize,
+    /// The first page's home.
+    pub(super) home: u64,
+}
+
+impl Window {
+    /// Begins a window of `pages` pages at `start`, none of them armed yet.
+    pub(super) fn open(&mut self, start: u64, pages: usize, slot: u64) {
+        let pages = pages.min(LARGEST);
+        for (at, home) in self.homes[..pages].iter_mut().enumerate() {
+            *home = start + at as u64 * PAGE;
+        }
+        self.bits = [0; LARGEST / 64];
+        self.returned = [0; LARGEST / 64];
+        (self.pages, self.slot) = (pages as u32, slot);
+        (self.armed, self.armed_at_first, self.faults) = (0, 0, 0);
+        (self.requested, self.closing, self.disturbed, self.stale) = (false, false, false, false);
+        self.bounds = Range64::new(start, pages as u64 * PAGE);
+    }
+
+    pub(super) fn is_free(&self) -> bool {
+        self.pages == 0
+    }
+
+    pub(super) fn is_armed(&self, page: usize) -> bool {
+        self.bits[page / 64] >> (page % 64) & 1 != 0
+    }
+
+    /// Marks a page as armed or not.
+    pub(super) fn mark(&mut self, page: usize, armed: bool) {
+        if self.is_armed(page) == armed {
+            return;
+        }
+        self.bits[page / 64] ^= 1 << (page % 64);
+        self.armed = if armed { self.armed + 1 } else { self.armed - 1 };
+        self.returned[page / 64] |= u64::from(!armed) << (page % 64);
+    }
+
+    /// Whether the page was armed in this window and is no more.
+    pub(super) fn has_returned(&self, page: usize) -> bool {
+        self.returned[page / 64] >> (page % 64) & 1 != 0
+    }
+
+    /// Closes it as soon as possible, and what it saw does not count.
+    pub(super) fn disturb(&mut self) {
+        (self.closing, self.disturbed) = (true, true);
+    }
+
+    /// Where the page lies while it is armed.
+    pub(super) fn stored(&self, page: usize) -> u64 {
+        self.slot + page as u64 * PAGE
+    }
+
+    /// The page whose home holds the address.
+    pub(super) fn find(&self, address: u64) -> Option<usize> {
+        if !self.bounds.contains(address) {
+            return None;
+        }
+        let address = address & !(PAGE - 1);
+        let homes = &self.homes[..self.pages as usize];
+        let guess = (address - self.bounds.start) / PAGE;
+        if homes.get(guess as usize) == Some(&address) {
+            return Some(guess as usize);
+        }
+        homes.iter().position(|home| *home == address)
+    }
+
+    /// The next armed pages from `first` on that lie side by side.
+    pub(super) fn armed_run(&self, first: usize) -> Option<Run> {
+        let first = (first..self.pages as usize).find(|page| self.is_armed(*page))?;
+        let home = self.homes[first];
+        let pages = (first..self.pages as usize)
+            .take_while(|page| self.is_armed(*page) && self.homes[*page] == home + (page - first) as u64 * PAGE)
+            .count();
+        Some(Run { first, pages, home })
+    }
+
+    /// The contents of the range are to be dropped; says whether any of it was here.
+    pub(super) fn remove(&mut self, range: Range64) -> bool {
+        let mut found = false;
+        for page in 0..self.pages as usize {
+            if range.contains(self.homes[page]) {
+                found = true;
+                self.stale |= self.is_armed(page);
+                self.mark(page, false);
+            }
+        }
+        if found {
+            self.disturb();
+        }
+        found
+    }
+
+    /// The range is no longer mapped; says whether any of it was here.
+    pub(super) fn unmap(&mut self, range: Range64) -> bool {
+        let found = self.remove(range);
+        if found {
+            for home in &mut self.homes[..self.pages as usize] {
+                if range.contains(*home) {
+                    *home = GONE;
+                }
+            }
+            self.find_bounds();
+        }
+        found
+    }
+
+    /// What was in `from` is at `to` now; says whether any of it was here.
+    pub(super) fn remap(&mut self, from: Range64, to: u64) -> bool {
+        let mut found = false;
+        for home in &mut self.homes[..self.pages as usize] {
+            if from.contains(*home) {
+                *home = *home - from.start + to;
+                found = true;
+            }
+        }
+        if found {
+            self.disturb();
+            self.find_bounds();
+        }
+        found
+    }
+
+    fn find_bounds(&mut self) {
+        let homes = self.homes[..self.pages as usize].iter().filter(|home| **home != GONE);
+        let (low, high) = homes.fold((u64::MAX, 0), |(low, high), home| (low.min(*home), high.max(*home + PAGE)));
+        self.bounds = if low < high { Range64 { start: low, end: high } } else { Range64::default() };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const START: u64 = 0x10_0000;
+
+    fn window(pages: usize) -> Box<Window> {
+        let mut window = Box::new(Window {
+            pages: 0,
+            armed: 0,
+            armed_at_first: 0,
+            faults: 0,
+            requested: false,
+            closing: false,
+            disturbed: false,
+            stale: false,
+            since: 0,
+            until: 0,
+            slot: 0,
+            bounds: Range64::default(),
+            bits: [0; LARGEST / 64],
+            returned: [0; LARGEST / 64],
+            homes: [0; LARGEST],
+        });
+        window.open(START, pages, 0x7000_0000);
+        (0..pages).for_each(|page| window.mark(page, true));
+        window
+    }
+
+    fn runs(window: &Window) -> Vec<(usize, usize, u64)> {
+        let mut runs: Vec<(usize, usize, u64)> = Vec::new();
+        let next = |runs: &[(usize, usize, u64)]| runs.last().map_or(0, |run| run.0 + run.1);
+        while let Some(run) = window.armed_run(next(&runs)) {
+            runs.push((run.first, run.pages, run.home));
+        }
+        runs
+    }
+
+    #[test]
+    fn an_armed_page_is_found_by_any_address_in_it() {
+        let window = window(64);
+        assert_eq!(window.find(START + 5 * PAGE + 123), Some(5));
+        assert_eq!(window.find(START - 1), None);
+        assert_eq!(window.find(START + 64 * PAGE), None);
+        assert_eq!(runs(&window), [(0, 64, START)]);
+    }
+
+    #[test]
+    fn removed_pages_are_armed_no_more_but_stay_at_home() {
+        let mut window = window(64);
+        assert!(window.remove(Range64::new(START + 2 * PAGE, 3 * PAGE)));
+        assert_eq!((window.armed, window.stale, window.closing), (61, true, true));
+        assert_eq!(window.find(START + 3 * PAGE), Some(3));
+        assert_eq!(runs(&window), [(0, 2, START), (5, 59, START + 5 * PAGE)]);
+    }
+
+    #[test]
+    fn a_part_that_moves_twice_is_found_where_it_ended() {
+        let mut window = window(8);
+        assert!(window.remap(Range64::new(START + 2 * PAGE, 2 * PAGE), 0x40_0000));
+        assert!(window.remap(Range64::new(0x40_0000, PAGE), 0x80_0000));
+        assert_eq!(window.find(0x80_0000), Some(2));
+        assert_eq!(window.find(0x40_0000 + PAGE), Some(3));
+        assert_eq!(window.find(START + 2 * PAGE), None);
+        let expected = [(0, 2, START), (2, 1, 0x80_0000), (3, 1, 0x40_1000), (4, 4, START + 4 * PAGE)];
+        assert_eq!(runs(&window), expected);
+    }
+
+    #[test]
+    fn unmapped_pages_have_no_home() {
+        let mut window = window(4);
+        assert!(window.unmap(Range64::new(START, PAGE)));
+        assert_eq!(window.find(START), None);
+        assert_eq!(runs(&window), [(1, 3, START + PAGE)]);
+        assert!(window.unmap(Range64::new(0, u64::MAX)));
+        assert_eq!((window.armed, window.armed_run(0)), (0, None));
+    }
+}

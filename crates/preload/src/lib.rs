@@ -1,0 +1,101 @@
+//! `libisotherm.so`: the agent inside of a program, by `LD_PRELOAD`. It starts before `main`, does nothing unless
+//! `ISOTHERM_SOCKET` names an engine's socket, and changes nothing that the program can see.
+//!
+//! Two functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
+//! and the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]).
+#![allow(unsafe_code)]
+
+use std::ffi::{CStr, c_int, c_void};
+use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
+
+use isotherm_linux::hint_faults;
+
+/// The loader calls what stands here, on the main thread and before `main`.
+#[used]
+// SAFETY: the section holds pointers to functions of this kind (System V ABI, "Initialization and Termination Functions").
+#[unsafe(link_section = ".init_array")]
+static START: extern "C" fn() = start;
+
+extern "C" fn start() {
+    hint_faults::start_from_environment();
+}
+
+type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
+type Create =
+    unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Routine, *mut c_void) -> c_int;
+type Exit = unsafe extern "C" fn(*mut c_void) -> !;
+
+/// The C library's own function, looked up once.
+fn original(name: &CStr, known: &AtomicUsize) -> usize {
+    match known.load(Relaxed) {
+        0 => {
+            // SAFETY: a name that ends in 0.
+            let found = unsafe { libc::dlsym(libc::RTLD_NEXT, name.as_ptr()) } as usize;
+            known.store(found, Relaxed);
+            found
+        }
+        known => known,
+    }
+}
+
+/// What a new thread is to do.
+struct Task {
+    routine: Routine,
+    argument: *mut c_void,
+}
+
+extern "C" fn begin(task: *mut c_void) -> *mut c_void {
+    // SAFETY: `pthread_create` below made the box for this call alone.
+    let Task { routine, argument } = *unsafe { Box::from_raw(task.cast::<Task>()) };
+    hint_faults::note_thread();
+    routine(argument)
+}
+
+/// As in `pthread_create(3)`.
+///
+/// # Safety
+/// As in `pthread_create(3)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn pthread_create(
+    thread: *mut libc::pthread_t,
+    attributes: *const libc::pthread_attr_t,
+    routine: Routine,
+    argument: *mut c_void,
+) -> c_int {
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    let address = original(c"pthread_create", &KNOWN);
+    if address == 0 {
+        return libc::EAGAIN;
+    }
+    // SAFETY: the C library's function of this name has this type.
+    let create = unsafe { std::mem::transmute::<usize, Create>(address) };
+    let task = Box::into_raw(Box::new(Task { routine, argument }));
+    // SAFETY: the caller's arguments, and a routine that takes the box.
+    let result = unsafe { create(thread, attributes, begin, task.cast()) };
+    if result != 0 {
+        // SAFETY: no thread was made, so the box is still this function's own.
+        drop(unsafe { Box::from_raw(task) });
+    }
+    result
+}
+
+/// As in `pthread_exit(3)`.
+///
+/// # Safety
+/// As in `pthread_exit(3)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
+    static KNOWN: AtomicUsize = AtomicUsize::new(0);
+    // SAFETY: no arguments.
+    if unsafe { libc::gettid() == libc::getpid() } {
+        hint_faults::end_agent();
+    }
+    let address = original(c"pthread_exit", &KNOWN);
+    if address == 0 {
+        std::process::abort();
+    }
+    // SAFETY: the C library's function of this name has this type.
+    let exit = unsafe { std::mem::transmute::<usize, Exit>(address) };
+    // SAFETY: the caller's argument.
+    unsafe { exit(value) }
+}
