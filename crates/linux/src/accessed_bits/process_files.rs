@@ -68,3 +68,22 @@ fn classify(path: &Path, process: Pid, error: io::Error) -> LinuxError {
     }
     LinuxError::file(path, error)
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(code: i32) -> LinuxError {
+        classify(Path::new("/proc/7/smaps"), Pid(7), io::Error::from_raw_os_error(code))
+    }
+
+    #[test]
+    fn errors_say_what_they_mean() {
+        assert!(matches!(class(libc::ENOENT), LinuxError::Ended(7)));
+        assert!(matches!(class(libc::ESRCH), LinuxError::Ended(7)));
+        for code in [libc::EACCES, libc::EPERM] {
+            assert!(class(code).to_string().contains("CAP_SYS_PTRACE"));
+        }
+        assert!(class(libc::EIO).to_string().starts_with("/proc/7/smaps: "));
+    }
+}
