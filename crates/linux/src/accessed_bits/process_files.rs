@@ -1,6 +1,6 @@
 //! Defines the files of one process in `/proc`, which cannot become those of another.
 
-use std::fs::{File, OpenOptions};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
 use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
@@ -45,14 +45,35 @@ impl ProcessFiles {
 
     /// Opens through this process's own descriptor, as openat(2) would.
     fn opened(&self, name: &str, options: &OpenOptions) -> Result<File, LinuxError> {
-        let path = format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd());
-        options.open(path).map_err(|error| self.error(name, error))
+        options.open(self.descriptor_path(name)).map_err(|error| self.error(name, error))
     }
 
-    /// What an error on one of the files means.
+    fn descriptor_path(&self, name: &str) -> String {
+        format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd())
+    }
+
+    /// What an error on one of the files means. Of a process that is about to end, the kernel gives the files to root.
     pub(super) fn error(&self, name: &str, error: io::Error) -> LinuxError {
+        if error.kind() == ErrorKind::PermissionDenied && self.is_ending() {
+            return LinuxError::Ended(self.process.0);
+        }
         classify(&self.path(name), self.process, error)
     }
+
+    fn is_ending(&self) -> bool {
+        fs::read(self.descriptor_path("stat")).map_or(true, |stat| says_ending(&stat))
+    }
+}
+
+/// Whether `/proc/PID/stat` has the state zombie or dead, or `PF_EXITING` in the flags (proc_pid_stat(5)).
+fn says_ending(stat: &[u8]) -> bool {
+    // The name, in parentheses, may hold anything.
+    let Some(name_end) = stat.iter().rposition(|&byte| byte == b')') else { return false };
+    let text = String::from_utf8_lossy(&stat[name_end + 1..]);
+    let mut fields = text.split_whitespace();
+    let state = fields.next();
+    let flags: u64 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
+    matches!(state, Some("Z" | "X")) || flags & 4 != 0
 }
 
 fn classify(path: &Path, process: Pid, error: io::Error) -> LinuxError {
@@ -67,4 +88,34 @@ fn classify(path: &Path, process: Pid, error: io::Error) -> LinuxError {
         };
     }
     LinuxError::file(path, error)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn class(code: i32) -> LinuxError {
+        classify(Path::new("/proc/7/smaps"), Pid(7), io::Error::from_raw_os_error(code))
+    }
+
+    #[test]
+    fn a_process_about_to_end_is_told_by_its_state() {
+        let stat =
+            |name: &str, state: &str, flags: u64| format!("7 ({name}) {state} 1 7 7 0 -1 {flags} 90 0 0");
+        assert!(says_ending(stat("a", "Z", 0x40_0000).as_bytes()));
+        assert!(says_ending(stat("a", "R", 0x40_0004).as_bytes()));
+        assert!(!says_ending(stat("a) Z 1", "R", 0x40_0040).as_bytes()));
+        assert!(!says_ending(b"") && !says_ending(b"7 (a)") && !says_ending(b")"));
+        assert!(!ProcessFiles::open(Path::new("/"), Pid(std::process::id())).unwrap().is_ending());
+    }
+
+    #[test]
+    fn errors_say_what_they_mean() {
+        assert!(matches!(class(libc::ENOENT), LinuxError::Ended(7)));
+        assert!(matches!(class(libc::ESRCH), LinuxError::Ended(7)));
+        for code in [libc::EACCES, libc::EPERM] {
+            assert!(class(code).to_string().contains("CAP_SYS_PTRACE"));
+        }
+        assert!(class(libc::EIO).to_string().starts_with("/proc/7/smaps: "));
+    }
 }

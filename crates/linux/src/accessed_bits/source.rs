@@ -293,3 +293,6 @@ impl<T> State<T> {
         self.accesses.truncate(fits);
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,98 @@
+//! What the real kernel does not do on demand: fail in the middle, and find more than is kept.
+
+use std::time::Instant;
+
+use super::*;
+
+/// Finds a lot, or fails, from the second scan on.
+struct Scripted {
+    pages: u64,
+    fails: bool,
+}
+
+impl Scanner for Scripted {
+    /// The number of scans.
+    type Target = u64;
+
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+
+    fn open(&self, _: Pid) -> Result<u64, LinuxError> {
+        Ok(0)
+    }
+
+    fn scan(&self, scans: &mut u64, found: &mut Found) -> Result<(), LinuxError> {
+        *scans += 1;
+        if self.fails && *scans > 1 {
+            return Err(LinuxError::Permission { what: "scan", needs: "nothing", remedy: String::new() });
+        }
+        found.pages.push(0..self.pages * 4096);
+        Ok(())
+    }
+}
+
+fn source(pages: u64, fails: bool) -> BitSource<Scripted> {
+    let pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1.0 };
+    BitSource::new(Scripted { pages, fails }, pace)
+}
+
+fn until(mut holds: impl FnMut() -> bool) {
+    let start = Instant::now();
+    while !holds() {
+        assert!(start.elapsed() < Duration::from_secs(120), "waited too long");
+        std::thread::sleep(Duration::from_millis(1));
+    }
+}
+
+#[test]
+fn a_failure_is_told_once_and_ends_following() {
+    let mut source = source(1, true);
+    source.follow(Pid(1)).unwrap();
+    until(|| !source.follows(Pid(1)));
+    let error = source.drain(&mut Vec::new()).unwrap_err();
+    assert!(matches!(error, LinuxError::Permission { .. }), "{error}");
+    source.drain(&mut Vec::new()).unwrap();
+    assert_eq!(source.scans().scans, 2);
+}
+
+#[test]
+fn what_nobody_drains_is_lost_and_counted() {
+    let mut source = source(MOST_PER_SCAN * 3, false);
+    source.follow(Pid(1)).unwrap();
+    until(|| source.statistics().lost > 0);
+    source.forget(Pid(1));
+    let mut accesses = Vec::new();
+    source.drain(&mut accesses).unwrap();
+    assert_eq!(accesses.len(), MOST_KEPT);
+    assert!(accesses.iter().all(|access| access.weight == 3), "a third of the pages of each scan");
+    assert_eq!(source.statistics().delivered, MOST_KEPT as u64);
+    assert!(source.statistics().memory.0 >= (MOST_KEPT * size_of::<Access>()) as u64);
+}
+
+#[test]
+fn sampling_off_delivers_nothing_and_marks_go_on() {
+    let mut source = source(8, false);
+    let off = Sampling {
+        rate: isotherm_core::SamplingRate::Off,
+        scope: isotherm_core::SamplingScope::AllTiers,
+        stores: false,
+        batch: 1,
+        tick: Nanos(1),
+    };
+    source.request(&off).unwrap();
+    source.follow(Pid(1)).unwrap();
+    until(|| source.scans().scans > 3);
+    let mut accesses = Vec::new();
+    source.drain(&mut accesses).unwrap();
+    assert!(accesses.is_empty());
+    assert_eq!(source.statistics().delivered, 0);
+}
+
+#[test]
+fn a_process_that_is_not_followed_has_no_marks() {
+    let mut source = source(8, false);
+    let mut answers = Vec::new();
+    source.accessed(Pid(9), &[0..4096, 4096..8192], &mut answers).unwrap();
+    assert_eq!(answers, [false, false]);
+}
