@@ -7,8 +7,8 @@
 
 pub mod accessed_bits;
 pub mod clock;
-pub mod engine;
 pub mod doctor;
+pub mod engine;
 mod error;
 pub mod hint_faults;
 pub mod host;

@@ -288,7 +288,11 @@ impl Agent {
         }
         let wanted = allowed.rate > 0 || self.link.shared().asked().is_some();
         if wanted && !gate::is_held() {
-            let pause = pace.pause(allowed).max(self.next_pass.saturating_sub(now).min(if open == 0 { PASS_PAUSE } else { 0 }));
+            let pause = pace.pause(allowed).max(self.next_pass.saturating_sub(now).min(if open == 0 {
+                PASS_PAUSE
+            } else {
+                0
+            }));
             time = time.min(Duration::from_nanos(pause));
         } else if gate::is_held() {
             time = time.min(Duration::from_millis(1));

@@ -1,7 +1,7 @@
 //! Defines what a fault costs: measured on pages of the agent's own, touched by a thread that lives for this alone.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::agent::Agent;
@@ -49,7 +49,8 @@ impl Agent {
         go.store(true, SeqCst);
         toucher.join().ok()?;
         let spent = spent.load(SeqCst);
-        (spent > 0 && handled.is_some()).then(|| ((spent / PAGES).clamp(1_000, 200_000), handled.unwrap_or(0)))
+        (spent > 0 && handled.is_some())
+            .then(|| ((spent / PAGES).clamp(1_000, 200_000), handled.unwrap_or(0)))
     }
 
     /// Arms the pages and answers until all came back; returns the agent's time for each.

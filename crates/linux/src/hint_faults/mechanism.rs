@@ -156,8 +156,7 @@ impl Mechanism {
         while page < first + pages {
             let home = window.bounds.start + page as u64 * PAGE;
             let bytes = (first + pages - page) as u64 * PAGE;
-            let (moved, result) =
-                self.userfault.move_pages(window.stored(page), home, bytes, MOVE_QUIETLY);
+            let (moved, result) = self.userfault.move_pages(window.stored(page), home, bytes, MOVE_QUIETLY);
             let moved = (moved / PAGE) as usize;
             (page..page + moved).for_each(|page| window.mark(page, true));
             page += moved;
@@ -241,7 +240,8 @@ impl Mechanism {
         if self.store.range().contains(address) {
             return Event::Locked;
         }
-        let found = tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
+        let found =
+            tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
         let Some((window, at)) = found else {
             self.miss(tables, page);
             return Event::None;
@@ -312,8 +312,7 @@ impl Mechanism {
         pages: usize,
     ) -> bool {
         let bytes = pages as u64 * PAGE;
-        let (moved, result) =
-            self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
+        let (moved, result) = self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
         let moved = (moved / PAGE) as usize;
         (first..first + moved).for_each(|page| window.mark(page, false));
         match result {

@@ -75,7 +75,9 @@ impl Pass {
         let mut runs = [Present::default(); RUNS];
         let mut start = range.start;
         while start < range.end {
-            let Ok((found, end)) = presence.scan(Range64 { start, end: range.end }, &mut runs) else { return };
+            let Ok((found, end)) = presence.scan(Range64 { start, end: range.end }, &mut runs) else {
+                return;
+            };
             for run in &runs[..found] {
                 self.cut(*run, random, size, phase);
             }

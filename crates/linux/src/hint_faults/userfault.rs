@@ -160,7 +160,8 @@ impl Userfault {
     pub(super) fn move_pages(&self, to: u64, from: u64, bytes: u64, mode: u64) -> (u64, Result<(), i32>) {
         let mut words = [to, from, bytes, mode, 0];
         let result = call(self.raw(), IOC_MOVE, &mut words);
-        let moved = if result.is_ok() { bytes } else { u64::try_from(words[4] as i64).unwrap_or(0).min(bytes) };
+        let moved =
+            if result.is_ok() { bytes } else { u64::try_from(words[4] as i64).unwrap_or(0).min(bytes) };
         (moved, result)
     }
 
@@ -237,7 +238,10 @@ mod tests {
         );
         assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork { descriptor: 9 });
         assert_eq!(decode([0x14, 1, 2, 3]), Message::Remap { from: 1, to: 2, length: 3 });
-        assert_eq!(decode([0x16, 4096, 8192, 0]), Message::Unmap { range: Range64 { start: 4096, end: 8192 } });
+        assert_eq!(
+            decode([0x16, 4096, 8192, 0]),
+            Message::Unmap { range: Range64 { start: 4096, end: 8192 } }
+        );
         assert_eq!(decode([0xff; 4]), Message::Other);
     }
 }
