@@ -5,8 +5,11 @@
 //! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
 //! its children.
 
+pub mod clock;
 pub mod doctor;
+pub mod engine;
 mod error;
+pub mod host;
 pub mod process;
 pub mod source;
 pub mod topology;

@@ -27,7 +27,7 @@ mod scoreboard;
 mod table;
 mod values;
 
-pub use catalogue::{PLANNED_POLICIES, PLANNED_WORKLOADS};
+pub use catalogue::PLANNED_POLICIES;
 pub use figures::{Comparison, Effect, Paper, UnknownName, papers};
 pub use metric::Metric;
 pub use plan::{Mode, Plan, Request, compare};

@@ -268,6 +268,10 @@ impl Program for Masim {
         Bytes(self.lines * LINE * self.regions * u64::from(self.threads))
     }
 
+    fn processes(&self) -> usize {
+        if self.processes { usize::from(self.threads) } else { 1 }
+    }
+
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
         let mut regions: Vec<_> = (0..self.threads).map(|thread| self.prepare(thread, memory)).collect();
         let mut random = Random::new(self.seed);

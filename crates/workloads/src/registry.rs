@@ -70,6 +70,11 @@ pub trait Program: Send {
     /// About how much memory it reserves; what it touches may be up to a fifth less (chunks larger than their items).
     fn footprint(&self) -> Bytes;
 
+    /// How many processes it consists of, each with an address space of its own.
+    fn processes(&self) -> usize {
+        1
+    }
+
     /// Runs it to its end, or until `memory` has seen enough.
     fn run(self: Box<Self>, memory: &mut dyn Memory);
 }

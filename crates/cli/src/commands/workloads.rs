@@ -131,14 +131,14 @@ fn export(
     path: &Path,
     args: &WorkloadsArgs,
 ) -> Result<(), Failure> {
-    let footprint = workload.build(parameters, args.seed).map_err(Failure::usage)?.footprint();
+    let program = workload.build(parameters, args.seed).map_err(Failure::usage)?;
     let values: Vec<String> =
         parameters.iter().map(|(spec, value)| format!("{}={value}", spec.name)).collect();
     let mut provenance = Provenance::new(format!("isotherm workloads {} --export", workload.name));
     provenance.recorder = "instrumented workload".into();
-    provenance.cache = Some(workload.cache(footprint));
+    provenance.cache = Some(workload.cache(program.footprint()));
     provenance.dependence = true;
-    provenance.processes = vec![workload.name.into()];
+    provenance.processes = vec![workload.name.into(); program.processes()];
     provenance.workload = Some(format!("{} seed={} {}", workload.name, args.seed, values.join(" ")));
     let mut writer = TraceWriter::create(path, provenance).map_err(Failure::usage)?;
     let mut written = Ok(());

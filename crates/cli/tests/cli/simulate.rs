@@ -138,6 +138,17 @@ fn an_exported_workload_replays_to_the_same_hits_as_the_workload_itself() {
 }
 
 #[test]
+fn an_exported_pair_of_processes_names_both() {
+    let folder = Folder::new();
+    let trace = folder.at("pair.trace");
+    let pair = ["--set", "masim.preset=colocated", "--set", "masim.footprint=16M"];
+    isotherm(&["workloads", "masim", pair[0], pair[1], pair[2], pair[3], "--export", &trace]).ok();
+    let info = isotherm(&["trace", "info", &trace, "--json"]).json();
+    assert_eq!(info["processes"], 2);
+    assert_eq!(info["provenance"]["processes"].as_array().map(Vec::len), Some(2));
+}
+
+#[test]
 fn settings_of_policy_workload_and_machine_reach_the_result() {
     let report = simulate(&[
         "--policy",

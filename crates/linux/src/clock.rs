@@ -1,0 +1,24 @@
+//! Defines the clocks.
+
+use isotherm_core::Nanos;
+use rustix::time::{ClockId, clock_gettime};
+
+fn read(clock: ClockId) -> Nanos {
+    let time = clock_gettime(clock);
+    Nanos(time.tv_sec as u64 * Nanos::SECOND.0 + time.tv_nsec as u64)
+}
+
+/// `CLOCK_MONOTONIC`, which accesses are stamped with.
+pub fn monotonic() -> Nanos {
+    read(ClockId::Monotonic)
+}
+
+/// Processor time of this process, all threads.
+pub fn process_cpu() -> Nanos {
+    read(ClockId::ProcessCPUTime)
+}
+
+/// Processor time of the calling thread.
+pub fn thread_cpu() -> Nanos {
+    read(ClockId::ThreadCPUTime)
+}

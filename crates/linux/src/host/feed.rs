@@ -1,0 +1,180 @@
+//! Defines how accesses come from the sources to the engine: drained, numbered, counted, batched.
+
+use std::collections::VecDeque;
+
+use isotherm_core::{
+    Counters, HintFault, Nanos, Operation, Sample, SampleBatch, Sampling, SamplingRate, Signal, Signals,
+    TierCounters,
+};
+
+use super::memory::Memory;
+use super::summary::Recorder;
+use crate::LinuxError;
+use crate::source::{Access, AccessSource, Cause};
+
+/// The share of the policy's last sampling rate that goes on, for the hit counters, while it has switched sampling off.
+const SENTINEL_SHARE: u64 = 16;
+/// The sentinel's rate where the policy samples by period, which says nothing about time.
+const SENTINEL_FREQUENCY: u64 = 100;
+/// Different troubles that are kept for the user.
+const TROUBLES: usize = 20;
+
+/// The sources and what came from them.
+pub(crate) struct Feed {
+    pub(crate) sources: Vec<Box<dyn AccessSource>>,
+    /// The policy's request, with the last rate that was not off.
+    sampling: Option<Sampling>,
+    /// Whether samples reach the policy, or only the hit counters.
+    delivering: bool,
+    /// Accesses that the engine has not taken yet.
+    waiting: VecDeque<Access>,
+    drained: Vec<Access>,
+    lost: u64,
+    pub(crate) counters: Counters,
+    /// Whether the hardware counts hits of the tiers; otherwise samples are summed.
+    measured: bool,
+    /// The first troubles, for the user.
+    pub(crate) troubles: Vec<String>,
+}
+
+impl Feed {
+    /// `real` says that samples' tiers are the kernel's, so that counters of the hardware mean the same.
+    pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, tiers: usize, real: bool) -> Self {
+        let measured = real && sources.iter().any(|source| source.offers().has(Signal::TierHits));
+        Self {
+            sources,
+            sampling: None,
+            delivering: true,
+            waiting: VecDeque::new(),
+            drained: Vec::new(),
+            lost: 0,
+            counters: Counters { tiers: vec![TierCounters::default(); tiers] },
+            measured,
+            troubles: Vec::new(),
+        }
+    }
+
+    /// What the sources offer together. Hits of tiers can be estimated from any samples.
+    pub(crate) fn offers(&self) -> Signals {
+        let has = |signal| self.sources.iter().any(|source| source.offers().has(signal));
+        let estimated = |signal| signal == Signal::TierHits && has(Signal::LoadSamples);
+        let offered = Signal::ALL.into_iter().filter(|&signal| has(signal) || estimated(signal));
+        offered.fold(Signals::NONE, Signals::with)
+    }
+
+    /// Calls every source and keeps what troubled it.
+    pub(crate) fn each(&mut self, mut call: impl FnMut(&mut dyn AccessSource) -> Result<(), LinuxError>) {
+        let mut troubles = Vec::new();
+        for source in &mut self.sources {
+            match call(source.as_mut()) {
+                Ok(()) | Err(LinuxError::Ended(_)) => {}
+                Err(error) => troubles.push(format!("{}: {error}", source.name())),
+            }
+        }
+        troubles.into_iter().for_each(|trouble| self.trouble(trouble));
+    }
+
+    /// Keeps a trouble for the user, each text once and not without end.
+    pub(crate) fn trouble(&mut self, text: String) {
+        if self.troubles.len() < TROUBLES && !self.troubles.contains(&text) {
+            self.troubles.push(text);
+        }
+    }
+
+    /// Changes the sampling.
+    pub(crate) fn request(&mut self, request: Sampling) {
+        let last = self.sampling.map_or(request.rate, |before| before.rate);
+        self.delivering = request.rate != SamplingRate::Off;
+        let rate = match request.rate {
+            SamplingRate::Off if self.measured => SamplingRate::Off,
+            SamplingRate::Off => SamplingRate::Frequency(match last {
+                SamplingRate::Frequency(before) => (before / SENTINEL_SHARE).max(1),
+                _ => SENTINEL_FREQUENCY,
+            }),
+            rate => rate,
+        };
+        self.each(|source| source.request(&Sampling { rate, ..request }));
+        self.sampling = Some(Sampling { rate: if self.delivering { rate } else { last }, ..request });
+    }
+
+    /// After how many samples, and how long, a batch is full.
+    pub(crate) fn batch(&self) -> (usize, Nanos) {
+        self.sampling.map_or((1, Nanos::SECOND), |sampling| (sampling.batch.max(1), sampling.tick))
+    }
+
+    /// Takes what the sources have seen.
+    pub(crate) fn drain(&mut self) {
+        let mut drained = std::mem::take(&mut self.drained);
+        self.each(|source| source.drain(&mut drained));
+        self.waiting.extend(drained.drain(..));
+        self.drained = drained;
+    }
+
+    /// Moves waiting accesses into the batch until it holds `full`.
+    pub(crate) fn fill(
+        &mut self,
+        batch: &mut SampleBatch,
+        full: usize,
+        memory: &mut Memory,
+        recorder: &mut Recorder,
+    ) {
+        while batch.samples.len() + batch.faults.len() < full {
+            let Some(access) = self.waiting.pop_front() else { break };
+            self.take(&access, batch, memory, recorder);
+        }
+    }
+
+    fn take(
+        &mut self,
+        access: &Access,
+        batch: &mut SampleBatch,
+        memory: &mut Memory,
+        recorder: &mut Recorder,
+    ) {
+        let Some((page, tier)) = memory.locate(access.process, access.address) else {
+            recorder.foreign += 1;
+            return;
+        };
+        let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
+        let time = recorder.since_start(access.time);
+        match access.cause {
+            Cause::Armed { since } => {
+                let operation = access.operation;
+                batch.faults.push(HintFault { time, page, latency: since, tier, operation });
+            }
+            Cause::Sampled => {
+                recorder.sampled(page, access.weight);
+                self.count(tier.index(), access);
+                if self.delivering {
+                    let (weight, latency, operation) = (access.weight, access.latency, access.operation);
+                    batch.samples.push(Sample { time, page, weight, latency, tier, operation });
+                }
+            }
+        }
+    }
+
+    /// Sums up hits where the hardware does not.
+    fn count(&mut self, tier: usize, access: &Access) {
+        if self.measured {
+            return;
+        }
+        let counter = &mut self.counters.tiers[tier];
+        match access.operation {
+            Operation::Load => counter.load_misses += u64::from(access.weight),
+            Operation::Store => counter.store_misses += u64::from(access.weight),
+        }
+    }
+
+    /// Ends a batch: what was lost since the one before, and the counters.
+    pub(crate) fn finish(&mut self, batch: &mut SampleBatch) {
+        let lost = self.sources.iter().map(|source| source.statistics().lost).sum::<u64>();
+        batch.lost = lost.saturating_sub(self.lost);
+        self.lost = lost;
+        if self.measured {
+            let mut counters = std::mem::take(&mut self.counters);
+            self.each(|source| source.count(&mut counters));
+            self.counters = counters;
+        }
+        batch.counters.clone_from(&self.counters);
+    }
+}

@@ -1,0 +1,390 @@
+//! Defines the live host: running programs as the engine sees them.
+//!
+//! The host follows processes, numbers the memory that they map (`numbers`), keeps where each page is (`residency`, `memory`)
+//! and turns what the access sources saw into the engine's batches (`feed`). With *shadow* tiers samples are real and
+//! residency is virtual: nothing moves. Otherwise the kernel carries plans out. The programs run on while the engine works:
+//! nothing here stops them.
+//!
+//! - Time is `CLOCK_MONOTONIC` since the host was made.
+//! - The policy's own work takes the time that it takes; [`Plan::sleep`] delays the next delivery.
+//! - Where the hardware does not count hits of tiers, they are summed over samples; while a policy has switched sampling off,
+//!   it goes on at a sixteenth of the rate for that alone, and those samples are not delivered.
+//! - Copies are the kernel's: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only, where nothing is copied.
+
+mod choice;
+mod feed;
+mod heat;
+mod memory;
+mod numbers;
+mod options;
+mod residency;
+mod scan;
+mod summary;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use isotherm_core::{
+    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling,
+    Signal, Signals, TierId, View, Work,
+};
+
+use crate::LinuxError;
+use crate::clock;
+use crate::process::Pid;
+use crate::source::AccessSource;
+pub use choice::{Candidate, ChoiceError, choose};
+use feed::Feed;
+pub use heat::{FastRange, HotSet, HotShare};
+use memory::Memory;
+pub use memory::{AddressSpaces, PresentRun};
+pub use options::{FastLimit, FastLimitError, Options, Tier};
+use scan::Scanner;
+use summary::Recorder;
+pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traffic};
+
+/// How often sources are drained: their buffers must hold what comes meanwhile.
+const POLL: Duration = Duration::from_millis(10);
+/// What has grown less than by this part between two looks has settled.
+const SETTLED: u64 = 20;
+
+/// What happened to the processes that are followed.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ProcessEvent {
+    /// A process appeared.
+    Started(Pid),
+    /// It executed another program: its old memory is gone.
+    Executed(Pid),
+    /// It ended.
+    Ended(Pid),
+}
+
+/// The processes of a run.
+pub trait Processes: Send {
+    /// Appends what happened since the last call. Returns false when no process is left, or the run was asked to end.
+    fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
+}
+
+/// Why the engine stopped.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Pause {
+    /// The programs have ended, or the run was asked to end.
+    Ended,
+    /// The memory in use has outgrown what the policy was sized for: it should be built anew.
+    Outgrown,
+}
+
+/// Running programs under the engine.
+pub struct LiveHost {
+    options: Options,
+    memory: Memory,
+    feed: Feed,
+    processes: Box<dyn Processes>,
+    followed: Vec<Pid>,
+    scanner: Scanner,
+    recorder: Recorder,
+    /// The policy's thread rests until then.
+    resume: Nanos,
+    pause: Option<Pause>,
+    events: Vec<ProcessEvent>,
+    ranges: Vec<Range<u64>>,
+    accessed: Vec<bool>,
+}
+
+impl LiveHost {
+    /// A host over the sources, whose processes are those that `processes` tells of.
+    pub fn new(
+        options: Options,
+        sources: Vec<Box<dyn AccessSource>>,
+        spaces: Box<dyn AddressSpaces>,
+        processes: Box<dyn Processes>,
+    ) -> Self {
+        Self {
+            memory: Memory::new(&options, spaces),
+            feed: Feed::new(sources, options.tiers.len(), !options.shadow),
+            processes,
+            followed: Vec::new(),
+            scanner: Scanner::default(),
+            recorder: Recorder::new(),
+            resume: Nanos(0),
+            pause: None,
+            events: Vec::new(),
+            ranges: Vec::new(),
+            accessed: Vec::new(),
+            options,
+        }
+    }
+
+    /// Lets the programs run without a policy until their memory has stopped growing, at most `patience`: what the policy is
+    /// then sized by. Returns false if they ended meanwhile.
+    pub fn settle(&mut self, patience: Duration) -> bool {
+        let deadline = self.now() + Nanos(patience.as_nanos() as u64);
+        let mut before = 0;
+        while self.now() < deadline {
+            std::thread::sleep(patience / 10);
+            if !self.follow_processes() {
+                return false;
+            }
+            self.scan();
+            let mapped = self.memory.residency.mapped().0;
+            if mapped > 0 && mapped.saturating_sub(before) <= mapped / SETTLED {
+                break;
+            }
+            before = mapped;
+        }
+        true
+    }
+
+    /// The fast tier's size now.
+    pub fn fast(&self) -> Pages {
+        self.memory.residency.capacity(TierId::FAST)
+    }
+
+    /// What is mapped now.
+    pub fn footprint(&self) -> Pages {
+        self.memory.residency.mapped()
+    }
+
+    /// Why the engine stopped. The host goes on when the engine is started again.
+    pub fn pause(&mut self) -> Pause {
+        self.pause.take().unwrap_or(Pause::Ended)
+    }
+
+    /// A policy starts that is sized for the memory as it is now.
+    pub fn begin_policy(&mut self, allocation: Allocation) {
+        self.memory.begin_policy(allocation);
+    }
+
+    /// Takes what the engine's last step left: the policy's memory and gauges.
+    pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
+        self.recorder.note(metadata, &self.memory, &self.feed.counters, fill);
+    }
+
+    /// What came of the run so far.
+    pub fn summary(&mut self) -> Summary {
+        let Self { recorder, memory, feed, options, .. } = self;
+        let latencies = options.tiers.iter().map(|tier| tier.latency).collect::<Vec<_>>();
+        recorder.summary(memory, &latencies, &feed.counters, &feed.sources, &feed.troubles)
+    }
+
+    /// Returns false when the run is over. What the last processes held stays known, for the summary.
+    fn follow_processes(&mut self) -> bool {
+        let mut events = std::mem::take(&mut self.events);
+        events.clear();
+        let running = self.processes.update(&mut events);
+        for &event in &events {
+            match event {
+                ProcessEvent::Started(process) => self.start(process),
+                ProcessEvent::Executed(process) => {
+                    self.end(process);
+                    self.start(process);
+                }
+                ProcessEvent::Ended(process) if running => self.end(process),
+                ProcessEvent::Ended(_) => {}
+            }
+        }
+        self.events = events;
+        running
+    }
+
+    fn start(&mut self, process: Pid) {
+        self.recorder.processes += 1;
+        self.followed.push(process);
+        self.scanner.soon();
+        self.feed.each(|source| source.follow(process));
+    }
+
+    fn end(&mut self, process: Pid) {
+        self.followed.retain(|&followed| followed != process);
+        self.feed.sources.iter_mut().for_each(|source| source.forget(process));
+        self.memory.forget(process, &mut self.recorder);
+    }
+
+    /// Looks at which pages are mapped, and keeps the fast tier within its limit.
+    fn scan(&mut self) {
+        let start = clock::thread_cpu();
+        for &process in &self.followed {
+            match self.memory.scan(process, &mut self.recorder) {
+                Ok(()) | Err(LinuxError::Ended(_)) => {}
+                Err(error) => self.feed.trouble(error.to_string()),
+            }
+        }
+        self.memory.enforce(&mut self.recorder);
+        let cost = clock::thread_cpu() - start;
+        let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);
+        self.scanner.done(self.recorder.now(), cost, budget, shortest);
+    }
+
+    /// One look at processes, memory and sources. Returns false when the run is over.
+    fn poll(&mut self) -> bool {
+        let running = self.follow_processes();
+        if running && self.scanner.due(self.now()) {
+            self.scan();
+            if self.memory.outgrown() {
+                self.pause = Some(Pause::Outgrown);
+            }
+        }
+        self.feed.drain();
+        if !running {
+            self.pause = Some(Pause::Ended);
+        }
+        running
+    }
+
+    /// Arms the pages of a plan, process by process.
+    fn arm(&mut self, pages: &[PageId]) {
+        let mut addresses = Vec::new();
+        let mut owner = None;
+        for &page in pages {
+            let Some((process, address)) = self.memory.numbers.address(page) else { continue };
+            if owner.is_some_and(|owner| owner != process) {
+                self.arm_addresses(owner, &mut addresses);
+            }
+            owner = Some(process);
+            addresses.push(address);
+        }
+        self.arm_addresses(owner, &mut addresses);
+    }
+
+    fn arm_addresses(&mut self, owner: Option<Pid>, addresses: &mut Vec<u64>) {
+        if let Some(process) = owner {
+            let hints = |source: &dyn AccessSource| source.offers().has(Signal::HintFaults);
+            self.feed.each(|source| if hints(source) { source.arm(process, addresses) } else { Ok(()) });
+        }
+        addresses.clear();
+    }
+
+    /// Asks for the accessed bits of pages of one process.
+    fn accessed_bits(&mut self, process: Pid, ranges: &[Range<u64>], answers: &mut Vec<bool>) {
+        let asked = answers.len() + ranges.len();
+        let mut done = false;
+        self.feed.each(|source| {
+            if done || !source.offers().has(Signal::AccessedBits) {
+                return Ok(());
+            }
+            done = true;
+            source.accessed(process, ranges, answers)
+        });
+        answers.resize(asked, false);
+    }
+}
+
+impl Host for LiveHost {
+    fn offers(&self) -> Signals {
+        let mut offers = self.feed.offers();
+        if self.memory.reclaims() {
+            offers = offers.with(Signal::KernelReclaim);
+        }
+        if self.options.shadow { offers.with(Signal::TransactionalMoves) } else { offers }
+    }
+
+    fn remedy(&self, missing: Signal) -> String {
+        choice::remedy(missing).into()
+    }
+
+    fn view(&mut self) -> &mut dyn View {
+        self
+    }
+
+    fn now(&self) -> Nanos {
+        self.recorder.now()
+    }
+
+    fn sample(&mut self, request: Sampling) {
+        self.feed.request(request);
+    }
+
+    fn advance(&mut self, batch: &mut SampleBatch) -> bool {
+        batch.samples.clear();
+        batch.faults.clear();
+        let (full, tick) = self.feed.batch();
+        let deadline = (self.now() + tick).max(self.resume);
+        loop {
+            let running = self.poll();
+            self.feed.fill(batch, full, &mut self.memory, &mut self.recorder);
+            let filled = batch.samples.len() + batch.faults.len() >= full && self.now() >= self.resume;
+            if !running || self.pause.is_some() || filled || self.now() >= deadline {
+                self.feed.finish(batch);
+                return self.pause.is_none();
+            }
+            std::thread::sleep(POLL.min(Duration::from_nanos((deadline - self.now()).0)));
+        }
+    }
+
+    fn spend(&mut self, _work: Work, _metadata: Bytes, sleep: Nanos) {
+        self.resume = self.now() + sleep;
+    }
+
+    fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
+        for reclaim in &plan.reclaim {
+            let freed = self.memory.reclaim(reclaim.from, reclaim.pages, &mut self.recorder);
+            outcome.reclaimed.push(freed);
+        }
+        self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder);
+        self.arm(&plan.arm);
+    }
+}
+
+impl View for LiveHost {
+    fn tiers(&self) -> usize {
+        self.memory.residency.tiers()
+    }
+
+    fn page_size(&self) -> PageSize {
+        self.options.page_size
+    }
+
+    fn capacity(&self, tier: TierId) -> Pages {
+        self.memory.residency.capacity(tier)
+    }
+
+    fn free(&self, tier: TierId) -> Pages {
+        self.memory.residency.free(tier)
+    }
+
+    fn pages(&self) -> usize {
+        self.memory.numbers.pages()
+    }
+
+    fn tier_of(&self, page: PageId) -> Option<TierId> {
+        self.memory.residency.tier_of(page)
+    }
+
+    fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
+        self.memory.residency.walk(cursor, limit, |page, tier| found.push((page, tier)))
+    }
+
+    fn scan_accessed(
+        &mut self,
+        cursor: PageId,
+        limit: usize,
+        found: &mut Vec<(PageId, TierId, bool)>,
+    ) -> Option<PageId> {
+        let first = found.len();
+        let next = self.memory.residency.walk(cursor, limit, |page, tier| found.push((page, tier, false)));
+        let (mut ranges, mut answers) =
+            (std::mem::take(&mut self.ranges), std::mem::take(&mut self.accessed));
+        let step = self.options.page_size.bytes().0;
+        let mut index = first;
+        while let Some((process, _)) = found.get(index).and_then(|entry| self.memory.numbers.address(entry.0))
+        {
+            ranges.clear();
+            answers.clear();
+            let addresses = found[index..].iter().map_while(|entry| {
+                self.memory.numbers.address(entry.0).filter(|(owner, _)| *owner == process)
+            });
+            ranges.extend(addresses.map(|(_, address)| address..address + step));
+            self.accessed_bits(process, &ranges, &mut answers);
+            for (entry, &accessed) in found[index..].iter_mut().zip(&answers) {
+                entry.2 = accessed;
+            }
+            index += ranges.len();
+        }
+        (self.ranges, self.accessed) = (ranges, answers);
+        next
+    }
+
+    fn huge_range(&self, page: PageId) -> Range<u32> {
+        self.memory.numbers.chunk_of(page)
+    }
+}

@@ -1,0 +1,250 @@
+//! Defines where pages are: one byte a page, and how much of each tier they fill.
+
+use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
+
+const TIER: u8 = 0x07;
+/// Not mapped, as far as is known.
+const ABSENT: u8 = 0x07;
+/// Accessed since the hand of reclaim passed.
+const REFERENCED: u8 = 0x08;
+/// Seen by the scan that is under way.
+const SEEN: u8 = 0x10;
+
+/// The tier of every page: the real one, or the virtual one of shadow tiers.
+#[derive(Debug)]
+pub(crate) struct Residency {
+    pages: Vec<u8>,
+    used: Vec<u64>,
+    capacity: Vec<u64>,
+    /// Where the hand of reclaim stands, for each tier.
+    hands: Vec<usize>,
+}
+
+impl Residency {
+    /// Nothing mapped yet. `capacity` in pages, fastest first; the slowest tier takes whatever comes.
+    pub(crate) fn new(capacity: Vec<u64>) -> Self {
+        let tiers = capacity.len();
+        Self { pages: Vec::new(), used: vec![0; tiers], capacity, hands: vec![0; tiers] }
+    }
+
+    pub(crate) fn tiers(&self) -> usize {
+        self.capacity.len()
+    }
+
+    pub(crate) fn capacity(&self, tier: TierId) -> Pages {
+        Pages(self.capacity.get(tier.index()).copied().unwrap_or(0))
+    }
+
+    /// Changes a tier's size. Pages beyond it stay until somebody moves them.
+    pub(crate) fn resize(&mut self, tier: TierId, pages: u64) {
+        if let Some(capacity) = self.capacity.get_mut(tier.index()) {
+            *capacity = pages;
+        }
+    }
+
+    pub(crate) fn used(&self, tier: TierId) -> Pages {
+        Pages(self.used.get(tier.index()).copied().unwrap_or(0))
+    }
+
+    pub(crate) fn free(&self, tier: TierId) -> Pages {
+        self.capacity(tier) - self.used(tier)
+    }
+
+    /// Mapped pages of all tiers.
+    pub(crate) fn mapped(&self) -> Pages {
+        Pages(self.used.iter().sum())
+    }
+
+    pub(crate) fn tier_of(&self, page: PageId) -> Option<TierId> {
+        let tier = self.pages.get(page.index())? & TIER;
+        (tier != ABSENT).then_some(TierId(tier))
+    }
+
+    /// The tier that a page mapped now would be given: the first with room, in the order of the allocation policy.
+    pub(crate) fn place(&self, allocation: Allocation) -> TierId {
+        let last = self.tiers() - 1;
+        let has_room = |&tier: &usize| tier == last || self.used[tier] < self.capacity[tier];
+        let found = match allocation {
+            Allocation::FastFirst => (0..=last).find(has_room),
+            Allocation::SlowFirst => Some(last),
+        };
+        TierId(found.unwrap_or(last) as u8)
+    }
+
+    /// The page is mapped, on `tier`.
+    pub(crate) fn map(&mut self, page: PageId, tier: TierId) {
+        if page.index() >= self.pages.len() {
+            self.pages.resize(page.index() + 1, ABSENT);
+        }
+        let state = &mut self.pages[page.index()];
+        if *state & TIER != ABSENT {
+            self.used[(*state & TIER) as usize] -= 1;
+        }
+        *state = *state & !TIER | tier.0;
+        self.used[tier.index()] += 1;
+    }
+
+    /// The page is not mapped any more.
+    pub(crate) fn unmap(&mut self, page: PageId) {
+        let Some(state) = self.pages.get_mut(page.index()) else { return };
+        if *state & TIER != ABSENT {
+            self.used[(*state & TIER) as usize] -= 1;
+        }
+        *state = ABSENT;
+    }
+
+    /// The page was accessed.
+    pub(crate) fn touch(&mut self, page: PageId) {
+        if let Some(state) = self.pages.get_mut(page.index()) {
+            *state |= REFERENCED;
+        }
+    }
+
+    /// The scan under way has found the page mapped.
+    pub(crate) fn see(&mut self, page: PageId) {
+        if let Some(state) = self.pages.get_mut(page.index()) {
+            *state |= SEEN;
+        }
+    }
+
+    /// Unmaps what the scan has not seen of these pages, and forgets what it has. Returns how many remain mapped.
+    pub(crate) fn sweep(&mut self, pages: std::ops::Range<u32>) -> u32 {
+        let mut mapped = 0;
+        for page in pages {
+            let Some(state) = self.pages.get_mut(page as usize) else { break };
+            if *state & SEEN == 0 {
+                self.unmap(PageId(page));
+            } else {
+                *state &= !SEEN;
+                mapped += 1;
+            }
+        }
+        mapped
+    }
+
+    /// Moves a page of shadow tiers, where there is room.
+    pub(crate) fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
+        match self.tier_of(page) {
+            None => MoveStatus::Gone,
+            Some(from) if from == to => MoveStatus::AlreadyThere,
+            Some(_) if to.index() >= self.tiers() => MoveStatus::Gone,
+            Some(_) if to.index() + 1 < self.tiers() && self.free(to).0 == 0 => MoveStatus::NoRoom,
+            Some(_) => {
+                self.map(page, to);
+                MoveStatus::Moved
+            }
+        }
+    }
+
+    /// Picks up to `wanted` pages of a tier that were not accessed since the hand last passed them (CLOCK, the second chance of
+    /// the kernel's inactive list), and goes round at most twice.
+    pub(crate) fn victims(&mut self, tier: TierId, wanted: u64, victims: &mut Vec<PageId>) {
+        let pages = self.pages.len();
+        let Some(hand) = self.hands.get_mut(tier.index()) else { return };
+        let mut left = wanted;
+        for _ in 0..2 * pages {
+            if left == 0 {
+                break;
+            }
+            *hand = if *hand + 1 < pages { *hand + 1 } else { 0 };
+            let state = &mut self.pages[*hand];
+            if *state & TIER != tier.0 {
+                continue;
+            }
+            if *state & REFERENCED != 0 {
+                *state &= !REFERENCED;
+            } else {
+                victims.push(PageId(*hand as u32));
+                left -= 1;
+            }
+        }
+    }
+
+    /// Walks the mapped pages from `cursor`, at most `limit` of them; where to go on.
+    pub(crate) fn walk(
+        &self,
+        cursor: PageId,
+        limit: usize,
+        mut found: impl FnMut(PageId, TierId),
+    ) -> Option<PageId> {
+        let mut left = limit;
+        for (page, state) in self.pages.iter().enumerate().skip(cursor.index()) {
+            if state & TIER == ABSENT {
+                continue;
+            }
+            if left == 0 {
+                return Some(PageId(page as u32));
+            }
+            found(PageId(page as u32), TierId(state & TIER));
+            left -= 1;
+        }
+        None
+    }
+
+    /// Memory that it occupies, in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.pages.capacity()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn two_tiers(fast: u64, pages: u32) -> Residency {
+        let mut residency = Residency::new(vec![fast, 1000]);
+        (0..pages).for_each(|page| {
+            let tier = residency.place(Allocation::FastFirst);
+            residency.map(PageId(page), tier);
+        });
+        residency
+    }
+
+    #[test]
+    fn new_pages_fill_the_fast_tier_first_and_moves_need_room() {
+        let mut residency = two_tiers(2, 3);
+        assert_eq!(residency.tier_of(PageId(1)), Some(TierId(0)));
+        assert_eq!(residency.tier_of(PageId(2)), Some(TierId(1)));
+        assert_eq!(residency.relocate(PageId(2), TierId(0)), MoveStatus::NoRoom);
+        assert_eq!(residency.relocate(PageId(0), TierId(1)), MoveStatus::Moved);
+        assert_eq!(residency.relocate(PageId(2), TierId(0)), MoveStatus::Moved);
+        assert_eq!(residency.relocate(PageId(2), TierId(0)), MoveStatus::AlreadyThere);
+        assert_eq!(residency.relocate(PageId(9), TierId(0)), MoveStatus::Gone);
+        assert_eq!((residency.used(TierId(0)), residency.used(TierId(1))), (Pages(2), Pages(1)));
+    }
+
+    #[test]
+    fn a_scan_unmaps_what_it_did_not_see() {
+        let mut residency = two_tiers(2, 4);
+        residency.see(PageId(1));
+        residency.see(PageId(3));
+        assert_eq!(residency.sweep(0..4), 2);
+        assert_eq!(residency.mapped(), Pages(2));
+        assert_eq!(residency.sweep(0..4), 0, "each scan sees anew");
+        assert_eq!(residency.mapped(), Pages(0));
+    }
+
+    #[test]
+    fn reclaim_spares_what_was_accessed_since_the_hand_passed() {
+        let mut residency = two_tiers(4, 4);
+        residency.touch(PageId(1));
+        residency.touch(PageId(2));
+        let mut victims = Vec::new();
+        residency.victims(TierId(0), 2, &mut victims);
+        victims.sort_unstable();
+        assert_eq!(victims, [PageId(0), PageId(3)]);
+        victims.clear();
+        residency.victims(TierId(1), 1, &mut victims);
+        assert!(victims.is_empty(), "nothing is on that tier");
+    }
+
+    #[test]
+    fn a_walk_goes_on_where_it_stopped() {
+        let residency = two_tiers(2, 5);
+        let mut found = Vec::new();
+        let next = residency.walk(PageId(0), 3, |page, tier| found.push((page.0, tier.0)));
+        assert_eq!(next, Some(PageId(3)));
+        assert_eq!(residency.walk(PageId(3), 3, |page, tier| found.push((page.0, tier.0))), None);
+        assert_eq!(found, [(0, 0), (1, 0), (2, 1), (3, 1), (4, 1)]);
+    }
+}
