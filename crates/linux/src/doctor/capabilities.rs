@@ -35,7 +35,7 @@ const ROWS: [Row; 8] = [
         "cap-sys-ptrace",
         Capability::SysPtrace,
         true,
-        "following programs of other users, and userfaultfd for faults in system calls",
+        "following programs of other users, and hint faults where userfaultfd is restricted",
     ),
     row(
         "cap-sys-resource",

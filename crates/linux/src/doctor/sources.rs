@@ -13,33 +13,27 @@ pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
 
 fn hint_faults(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Sources, "source-hint-faults");
-    let (full, user_mode) = (facts.probes.userfaultfd, facts.probes.userfaultfd_user_mode);
-    match (full, user_mode) {
+    let lost = "the source that tells most where there is no PMU, by libisotherm.so inside of programs";
+    let missing = |meaning: &str, remedy| Finding::missing(area, name, meaning, lost, remedy);
+    let probes = facts.probes;
+    match (probes.userfaultfd, probes.userfaultfd_move) {
         (Probe::Untried, _) => Finding::unknown(area, name, "userfaultfd was not tried"),
+        (Probe::Fails(libc::ENOSYS), _) if !facts.rights.seccomp => {
+            missing("the kernel has no userfaultfd", Remedy::option("CONFIG_USERFAULTFD=y"))
+        }
+        (_, Probe::Fails(libc::ENOSYS)) if !facts.rights.seccomp => {
+            missing("the kernel's userfaultfd cannot move pages", Remedy::advice("Linux 6.8 or later"))
+        }
         (Probe::Works, _) => {
-            Finding::ok(area, name, "by libisotherm.so inside of programs, with mprotect or userfaultfd")
+            Finding::ok(area, name, "by libisotherm.so inside of programs, with userfaultfd")
         }
-        (Probe::Fails(libc::ENOSYS), _) => Finding::warning(
-            area,
-            name,
-            "by libisotherm.so inside of programs, with mprotect alone: the kernel has no userfaultfd",
-            "hint faults on pages that programs hand to system calls",
-            Remedy::option("CONFIG_USERFAULTFD=y"),
+        _ if facts.userfaultfd_device().is_ok() => {
+            Finding::ok(area, name, "by libisotherm.so inside of programs, with /dev/userfaultfd")
+        }
+        (refused, _) => missing(
+            &format!("userfaultfd may not handle faults inside of system calls: {}", refused.reason()),
+            Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"),
         ),
-        (full, user_mode) => {
-            let only = if user_mode == Probe::Works {
-                "userfaultfd is for user mode alone"
-            } else {
-                "no userfaultfd"
-            };
-            Finding::warning(
-                area,
-                name,
-                format!("by libisotherm.so inside of programs, with mprotect: {only} ({})", full.reason()),
-                "hint faults on pages that programs hand to system calls",
-                Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"),
-            )
-        }
     }
 }
 

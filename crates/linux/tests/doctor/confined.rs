@@ -115,7 +115,8 @@ fn without_proc_there_are_still_findings() {
 fn a_process_named_like_a_rival_is_seen() {
     let directory = tempfile::tempdir().unwrap();
     let rival = directory.path().join("memtierd");
-    fs::copy("/bin/sleep", &rival).unwrap();
+    // A copy could not be run while another thread's child still has it open.
+    std::os::unix::fs::symlink("/bin/sleep", &rival).unwrap();
     let mut child = Command::new(&rival).arg("60").spawn().unwrap();
     let title = format!("rival-process {}", child.id());
     let found = Findings::live();

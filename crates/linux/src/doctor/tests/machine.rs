@@ -45,6 +45,7 @@ pub(super) const WORKING: Probes = Probes {
     software_events: Probe::Works,
     userfaultfd: Probe::Works,
     userfaultfd_user_mode: Probe::Works,
+    userfaultfd_move: Probe::Works,
     move_pages: Probe::Works,
 };
 

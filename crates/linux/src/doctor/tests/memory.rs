@@ -14,7 +14,7 @@ fn memory() {
                 "file proc/sys/kernel/osrelease 6.5.0",
                 "kernel",
                 Warning,
-                "reclaim of one node, scans",
+                "reclaim of one node, hint faults (UFFDIO_MOVE), scans",
                 "Linux 6.17 or later",
             ),
             ("file proc/sys/kernel/osrelease x", "kernel", Unknown, "'x' is no version", ""),

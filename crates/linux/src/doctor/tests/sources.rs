@@ -44,7 +44,7 @@ fn settings() {
                 "max-map-count",
                 Warning,
                 "is 1024",
-                "sysctl -w vm.max_map_count=262144",
+                "sysctl -w vm.max_map_count=65530",
             ),
             ("without proc/sys/vm/max_map_count", "max-map-count", Unknown, "not known to this kernel", ""),
             (
@@ -152,34 +152,28 @@ fn sampling_depends_on_processor_and_kernel() {
 #[test]
 fn sources_in_software() {
     use State::{Missing, Warning};
-    let pages = "hint faults on pages that programs hand to system calls";
-    let denied = Probes { userfaultfd: Probe::Fails(libc::EPERM), ..WORKING };
+    let refused = Probe::Fails(libc::EPERM);
+    let denied = Probes { userfaultfd: refused, ..WORKING };
     let name = "source-hint-faults";
+    let permit = "sysctl -w vm.unprivileged_userfaultfd=1";
+    let no_device = format!("{UNPRIVILEGED}\nwithout dev/userfaultfd").leak();
+    check(&findings("", &denied), ("EPERM", name, State::Ok, "with /dev/userfaultfd", ""));
     check(
-        &findings("", &denied),
-        ("EPERM", name, Warning, "for user mode alone", "sysctl -w vm.unprivileged_userfaultfd=1"),
+        &findings(no_device, &denied),
+        (no_device, name, Missing, "may not handle faults inside of system calls", permit),
     );
-    let none = Probes {
-        userfaultfd: Probe::Fails(libc::ENOSYS),
-        userfaultfd_user_mode: Probe::Fails(libc::ENOSYS),
-        ..WORKING
-    };
-    check(&findings("", &none), ("ENOSYS", name, Warning, pages, "CONFIG_USERFAULTFD=y"));
-    let device = format!("{UNPRIVILEGED}\nwithout dev/userfaultfd").leak();
+    let kconfig = "CONFIG_USERFAULTFD=y (Linux 6.1 or later)";
     check(
-        &findings(device, &denied),
-        (
-            device,
-            "dev-userfaultfd",
-            Missing,
-            "no /dev/userfaultfd",
-            "CONFIG_USERFAULTFD=y (Linux 6.1 or later)",
-        ),
+        &findings(no_device, &denied),
+        (no_device, "dev-userfaultfd", Missing, "no /dev/userfaultfd", kconfig),
     );
-    check(
-        &findings(device, &denied),
-        (device, "unprivileged-userfaultfd", Warning, "is 0", "sysctl -w vm.unprivileged_userfaultfd=1"),
-    );
+    check(&findings(no_device, &denied), (no_device, "unprivileged-userfaultfd", Warning, "is 0", permit));
+    let none = Probe::Fails(libc::ENOSYS);
+    let unbuilt =
+        Probes { userfaultfd: none, userfaultfd_user_mode: none, userfaultfd_move: none, ..WORKING };
+    check(&findings("", &unbuilt), ("ENOSYS", name, Missing, "no userfaultfd", "CONFIG_USERFAULTFD=y"));
+    let old = Probes { userfaultfd_move: none, ..WORKING };
+    check(&findings("", &old), ("old", name, Missing, "cannot move pages", "Linux 6.8 or later"));
     check_all(
         &WORKING,
         &[
