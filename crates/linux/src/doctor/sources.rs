@@ -4,6 +4,7 @@ use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use super::probes::Probe;
 use super::rights::Capability;
+use super::sysctls;
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
@@ -15,7 +16,7 @@ fn hint_faults(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Sources, "source-hint-faults");
     let lost = "the source that tells most where there is no PMU, by libisotherm.so inside of programs";
     let missing = |meaning: &str, remedy| Finding::missing(area, name, meaning, lost, remedy);
-    let probes = facts.probes;
+    let (probes, permit) = (facts.probes, Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"));
     match (probes.userfaultfd, probes.userfaultfd_move) {
         (Probe::Untried, _) => Finding::unknown(area, name, "userfaultfd was not tried"),
         (Probe::Fails(libc::ENOSYS), _) if !facts.rights.seccomp => {
@@ -24,17 +25,27 @@ fn hint_faults(facts: &Facts<'_>) -> Finding {
         (_, Probe::Fails(libc::ENOSYS)) if !facts.rights.seccomp => {
             missing("the kernel's userfaultfd cannot move pages", Remedy::advice("Linux 6.8 or later"))
         }
-        (Probe::Works, _) => {
+        (Probe::Works, _) if programs_may_use(facts) => {
             Finding::ok(area, name, "by libisotherm.so inside of programs, with userfaultfd")
         }
         _ if facts.userfaultfd_device().is_ok() => {
             Finding::ok(area, name, "by libisotherm.so inside of programs, with /dev/userfaultfd")
         }
-        (refused, _) => missing(
-            &format!("userfaultfd may not handle faults inside of system calls: {}", refused.reason()),
-            Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"),
-        ),
+        (Probe::Works, _) => {
+            missing("programs that Isotherm starts may not handle faults inside of system calls", permit)
+        }
+        (refused, _) => {
+            let reason = refused.reason();
+            missing(&format!("userfaultfd may not handle faults inside of system calls: {reason}"), permit)
+        }
     }
+}
+
+/// Whether userfaultfd is permitted to programs too, not only to this process.
+fn programs_may_use(facts: &Facts<'_>) -> bool {
+    let for_all = sysctls::value(facts, "vm.unprivileged_userfaultfd")
+        .is_ok_and(|value| value.is_some_and(|value| value != 0));
+    for_all || facts.rights.passes_on(Capability::SysPtrace)
 }
 
 fn accessed_bits(facts: &Facts<'_>) -> Finding {

@@ -132,7 +132,7 @@ fn userfaultfd(facts: &Facts<'_>) -> Finding {
         Err(finding) => return *finding,
     };
     let meaning = format!("{USERFAULTFD} is {value}");
-    if value != 0 || facts.rights.holds(Capability::SysPtrace) {
+    if value != 0 || facts.rights.passes_on(Capability::SysPtrace) {
         return Finding::ok(area, name, meaning);
     }
     if facts.userfaultfd_device().is_ok() {
@@ -157,7 +157,7 @@ fn device(facts: &Facts<'_>) -> Finding {
         }
         Err(error) => {
             let meaning = format!("{USERFAULTFD_DEVICE} may not be opened: {error}");
-            let remedy = Remedy::command(format!("setfacl -m u:$USER:rw {USERFAULTFD_DEVICE}"));
+            let remedy = Remedy::command(format!("sudo setfacl -m u:$USER:rw {USERFAULTFD_DEVICE}"));
             Finding::missing(area, name, meaning, lost, remedy)
         }
     }

@@ -168,6 +168,14 @@ fn sources_in_software() {
         (no_device, "dev-userfaultfd", Missing, "no /dev/userfaultfd", kconfig),
     );
     check(&findings(no_device, &denied), (no_device, "unprivileged-userfaultfd", Warning, "is 0", permit));
+    let granted = "file proc/self/status Uid: 1000 1000 1000 1000\\nCapEff: 000001ffffffffff\\nCapBnd: 000001ffffffffff\\nCapAmb: 0";
+    let by_setcap = format!("{granted}\nwithout dev/userfaultfd").leak();
+    check(
+        &findings(by_setcap, &WORKING),
+        (by_setcap, name, Missing, "programs that Isotherm starts may not", permit),
+    );
+    let ambient = by_setcap.replace("CapAmb: 0", "CapAmb: 0000000000080000").leak();
+    check(&findings(ambient, &WORKING), (ambient, name, State::Ok, "with userfaultfd", ""));
     let none = Probe::Fails(libc::ENOSYS);
     let unbuilt =
         Probes { userfaultfd: none, userfaultfd_user_mode: none, userfaultfd_move: none, ..WORKING };
