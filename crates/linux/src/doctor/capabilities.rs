@@ -31,12 +31,7 @@ const ROWS: [Row; 8] = [
         "counters of the memory controllers, and PMU samples where perf_event_paranoid forbids them",
     ),
     row("cap-sys-nice", Capability::SysNice, true, "moving pages that several processes share"),
-    row(
-        "cap-sys-ptrace",
-        Capability::SysPtrace,
-        true,
-        "following programs of other users, and userfaultfd for faults in system calls",
-    ),
+    row("cap-sys-ptrace", Capability::SysPtrace, true, "following programs of other users"),
     row(
         "cap-sys-resource",
         Capability::SysResource,

@@ -158,5 +158,5 @@ fn privileges(facts: &Facts<'_>) -> Finding {
         let remedy = Remedy::advice("start Isotherm without no_new_privs (systemd: NoNewPrivileges=no)");
         return Finding::warning(area, name, "set", "capabilities that setcap gave to the program", remedy);
     }
-    Finding::ok(area, name, "not set: setcap works")
+    Finding::ok(area, name, "not set")
 }

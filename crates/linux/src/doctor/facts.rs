@@ -1,5 +1,6 @@
 //! Defines what several parts of the doctor need to know.
 
+use std::fs::File;
 use std::io;
 use std::path::Path;
 
@@ -12,6 +13,8 @@ use crate::topology::files::Tree;
 
 /// Why something is unknown where [`Facts::sys_is_visible`] is false.
 pub(super) const HIDDEN: &str = "/sys is hidden";
+/// Since Linux 6.1, userfaultfd for whom its permissions name.
+pub(super) const USERFAULTFD_DEVICE: &str = "/dev/userfaultfd";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
 /// A mounted file system (`proc_pid_mountinfo(5)`).
@@ -78,6 +81,11 @@ impl<'a> Facts<'a> {
     /// Whether this process may write the file.
     pub(super) fn writable(&self, name: &str) -> io::Result<()> {
         sys::writable(&self.tree.path(name))
+    }
+
+    /// Whether this process may have a userfaultfd by the permissions of its device.
+    pub(super) fn userfaultfd_device(&self) -> io::Result<()> {
+        File::options().read(true).write(true).open(self.tree.path(USERFAULTFD_DEVICE)).map(drop)
     }
 
     /// A command that grants rights to the program, where that can help.

@@ -7,8 +7,9 @@ use crate::topology::files::decimal;
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
 /// What came with which kernel and is used here, newest first.
-const FEATURES: [((u32, u32), &str); 4] = [
+const FEATURES: [((u32, u32), &str); 5] = [
     ((6, 17), "reclaim of one node"),
+    ((6, 8), "hint faults (UFFDIO_MOVE)"),
     ((6, 7), "scans of page tables in one call (PAGEMAP_SCAN)"),
     ((6, 1), "memory tiers"),
     ((5, 15), "demotion"),

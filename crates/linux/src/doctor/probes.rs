@@ -55,6 +55,8 @@ pub struct Probes {
     pub userfaultfd: Probe,
     /// `userfaultfd` that handles faults of user mode alone.
     pub userfaultfd_user_mode: Probe,
+    /// `UFFDIO_API`, asking whether userfaultfd can move pages.
+    pub userfaultfd_move: Probe,
     /// `move_pages`, asking where a page is.
     pub move_pages: Probe,
 }
@@ -67,6 +69,7 @@ impl Probes {
             software_events: Probe::of(sys::perf_event(EventType::Software)),
             userfaultfd: Probe::of(sys::userfaultfd(false)),
             userfaultfd_user_mode: Probe::of(sys::userfaultfd(true)),
+            userfaultfd_move: Probe::of(sys::userfaultfd_move()),
             move_pages: Probe::of(sys::move_pages()),
         }
     }

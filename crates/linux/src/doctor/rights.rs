@@ -30,6 +30,8 @@ pub(super) enum Capability {
 pub(super) struct Rights {
     effective: u64,
     bounding: u64,
+    ambient: u64,
+    root: bool,
     /// Whether programs that it starts gain nothing by `setcap`.
     pub(super) no_new_privileges: bool,
     /// Whether a seccomp filter judges its system calls.
@@ -56,6 +58,9 @@ impl Rights {
         Ok(Self {
             effective: capabilities("CapEff")?,
             bounding: capabilities("CapBnd")?,
+            // Before Linux 4.3 there was no ambient set.
+            ambient: field("CapAmb").and_then(hexadecimal).unwrap_or(0),
+            root: field("Uid").and_then(|users| users.split_whitespace().nth(1)) == Some("0"),
             no_new_privileges: number("NoNewPrivs") > 0,
             seccomp: number("Seccomp") > 0,
             user_namespace: tree.text_if_there(USER_MAP)?.is_some_and(|map| !is_identity(&map)),
@@ -76,6 +81,12 @@ impl Rights {
     /// Whether it has the capability on the whole machine.
     pub(super) fn holds(&self, capability: Capability) -> bool {
         self.has(capability) && !self.user_namespace
+    }
+
+    /// Whether programs that it starts have the capability too: what `setcap` gave to Isotherm is not theirs.
+    pub(super) fn passes_on(&self, capability: Capability) -> bool {
+        let ambient = self.ambient & 1 << capability as u8 != 0;
+        self.holds(capability) && (ambient || self.root)
     }
 
     /// Whether it may use the PMU, whatever `perf_event_paranoid` says.

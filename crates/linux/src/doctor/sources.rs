@@ -4,6 +4,7 @@ use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use super::probes::Probe;
 use super::rights::Capability;
+use super::sysctls;
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
@@ -13,34 +14,38 @@ pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
 
 fn hint_faults(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Sources, "source-hint-faults");
-    let (full, user_mode) = (facts.probes.userfaultfd, facts.probes.userfaultfd_user_mode);
-    match (full, user_mode) {
+    let lost = "the source that tells most where there is no PMU, by libisotherm.so inside of programs";
+    let missing = |meaning: &str, remedy| Finding::missing(area, name, meaning, lost, remedy);
+    let (probes, permit) = (facts.probes, Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"));
+    match (probes.userfaultfd, probes.userfaultfd_move) {
         (Probe::Untried, _) => Finding::unknown(area, name, "userfaultfd was not tried"),
-        (Probe::Works, _) => {
-            Finding::ok(area, name, "by libisotherm.so inside of programs, with mprotect or userfaultfd")
+        (Probe::Fails(libc::ENOSYS), _) if !facts.rights.seccomp => {
+            missing("the kernel has no userfaultfd", Remedy::option("CONFIG_USERFAULTFD=y"))
         }
-        (Probe::Fails(libc::ENOSYS), _) => Finding::warning(
-            area,
-            name,
-            "by libisotherm.so inside of programs, with mprotect alone: the kernel has no userfaultfd",
-            "hint faults on pages that programs hand to system calls",
-            Remedy::option("CONFIG_USERFAULTFD=y"),
-        ),
-        (full, user_mode) => {
-            let only = if user_mode == Probe::Works {
-                "userfaultfd is for user mode alone"
-            } else {
-                "no userfaultfd"
-            };
-            Finding::warning(
-                area,
-                name,
-                format!("by libisotherm.so inside of programs, with mprotect: {only} ({})", full.reason()),
-                "hint faults on pages that programs hand to system calls",
-                Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"),
-            )
+        (_, Probe::Fails(libc::ENOSYS)) if !facts.rights.seccomp => {
+            missing("the kernel's userfaultfd cannot move pages", Remedy::advice("Linux 6.8 or later"))
+        }
+        (Probe::Works, _) if programs_may_use(facts) => {
+            Finding::ok(area, name, "by libisotherm.so inside of programs, with userfaultfd")
+        }
+        _ if facts.userfaultfd_device().is_ok() => {
+            Finding::ok(area, name, "by libisotherm.so inside of programs, with /dev/userfaultfd")
+        }
+        (Probe::Works, _) => {
+            missing("programs that Isotherm starts may not handle faults inside of system calls", permit)
+        }
+        (refused, _) => {
+            let reason = refused.reason();
+            missing(&format!("userfaultfd may not handle faults inside of system calls: {reason}"), permit)
         }
     }
+}
+
+/// Whether userfaultfd is permitted to programs too, not only to this process.
+fn programs_may_use(facts: &Facts<'_>) -> bool {
+    let for_all = sysctls::value(facts, "vm.unprivileged_userfaultfd")
+        .is_ok_and(|value| value.is_some_and(|value| value != 0));
+    for_all || facts.rights.passes_on(Capability::SysPtrace)
 }
 
 fn accessed_bits(facts: &Facts<'_>) -> Finding {

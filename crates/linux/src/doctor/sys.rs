@@ -2,7 +2,7 @@
 
 use std::ffi::CString;
 use std::io;
-use std::os::fd::{FromRawFd, OwnedFd};
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 use std::ptr::NonNull;
@@ -25,6 +25,10 @@ const FLAGS: u64 = 1 << 0 | 1 << 5 | 1 << 6;
 const CLOSE_ON_EXEC: libc::c_ulong = 8;
 /// `UFFD_USER_MODE_ONLY` of `linux/userfaultfd.h`.
 const USER_MODE_ONLY: libc::c_int = 1;
+/// `UFFD_API`, `UFFDIO_API` (`_IOWR(0xAA, 0x3F, struct uffdio_api)`, whose size is 24) and `UFFD_FEATURE_MOVE`.
+const UFFD_API: u64 = 0xaa;
+const UFFDIO_API: libc::Ioctl = 0xc018_aa3f;
+const FEATURE_MOVE: u64 = 1 << 16;
 
 /// Opens event 0 of the type (cycles, or the processor's clock) for this thread, never enabled, and closes it.
 pub(super) fn perf_event(kind: EventType) -> io::Result<()> {
@@ -34,14 +38,32 @@ pub(super) fn perf_event(kind: EventType) -> io::Result<()> {
     // SAFETY: the kernel reads `ATTRIBUTE_BYTES` bytes, the size of the array, as the structure itself says.
     let answer =
         unsafe { libc::syscall(libc::SYS_perf_event_open, attribute.as_ptr(), 0, -1, -1, CLOSE_ON_EXEC) };
-    close(answer)
+    owned(answer).map(drop)
 }
 
 /// Makes a userfaultfd and closes it; without `user_mode` one that handles faults inside of system calls as well.
 pub(super) fn userfaultfd(user_mode: bool) -> io::Result<()> {
+    new_userfaultfd(user_mode).map(drop)
+}
+
+/// Whether userfaultfd can move pages (`UFFDIO_MOVE`, Linux 6.8): ENOSYS where it cannot.
+pub(super) fn userfaultfd_move() -> io::Result<()> {
+    let descriptor = new_userfaultfd(true)?;
+    // `struct uffdio_api`: the version, the features, the commands; the kernel answers with all features that it has.
+    let mut handshake = [UFFD_API, 0, 0];
+    // SAFETY: the command reads and writes one such structure, which lives through the call.
+    let answer = unsafe { libc::ioctl(descriptor.as_raw_fd(), UFFDIO_API, handshake.as_mut_ptr()) };
+    match handshake[1] & FEATURE_MOVE {
+        _ if answer < 0 => Err(io::Error::last_os_error()),
+        0 => Err(io::Error::from_raw_os_error(libc::ENOSYS)),
+        _ => Ok(()),
+    }
+}
+
+fn new_userfaultfd(user_mode: bool) -> io::Result<OwnedFd> {
     let flags = libc::O_CLOEXEC | if user_mode { USER_MODE_ONLY } else { 0 };
     // SAFETY: the call takes flags alone.
-    close(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
+    owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
 /// Asks where a page of this process is, as `move_pages(2)` does with `nodes` null.
@@ -140,13 +162,10 @@ impl Drop for GuardedPages {
     }
 }
 
-fn close(descriptor: libc::c_long) -> io::Result<()> {
+fn owned(descriptor: libc::c_long) -> io::Result<OwnedFd> {
     match i32::try_from(descriptor) {
-        Ok(descriptor) if descriptor >= 0 => {
-            // SAFETY: the kernel has just made the descriptor, and nobody else knows it.
-            drop(unsafe { OwnedFd::from_raw_fd(descriptor) });
-            Ok(())
-        }
+        // SAFETY: the kernel has just made the descriptor, and nobody else knows it.
+        Ok(descriptor) if descriptor >= 0 => Ok(unsafe { OwnedFd::from_raw_fd(descriptor) }),
         _ => Err(io::Error::last_os_error()),
     }
 }

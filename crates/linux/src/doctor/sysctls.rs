@@ -1,13 +1,12 @@
 //! Defines the findings about settings below `/proc/sys` (`Documentation/admin-guide/sysctl`).
 
-use super::facts::Facts;
+use super::facts::{Facts, USERFAULTFD_DEVICE};
 use super::finding::{Area, Finding, Remedy};
 use super::rights::Capability;
 use crate::LinuxError;
 
 const PARANOID: &str = "kernel.perf_event_paranoid";
 const USERFAULTFD: &str = "vm.unprivileged_userfaultfd";
-const USERFAULTFD_DEVICE: &str = "/dev/userfaultfd";
 const PTRACE: &str = "kernel.yama.ptrace_scope";
 
 /// A setting that is bad below a value.
@@ -47,8 +46,8 @@ const FLOORS: [Floor; 4] = [
         key: "vm.max_map_count",
         name: "max-map-count",
         least: 65_530,
-        wanted: 262_144,
-        lost: "room for hint faults by mprotect, which split a program's mappings",
+        wanted: 65_530,
+        lost: "room for mappings: a program near the limit may fail to get more while it is tiered",
     },
 ];
 
@@ -133,20 +132,20 @@ fn userfaultfd(facts: &Facts<'_>) -> Finding {
         Err(finding) => return *finding,
     };
     let meaning = format!("{USERFAULTFD} is {value}");
-    if value != 0 || facts.rights.holds(Capability::SysPtrace) {
+    if value != 0 || facts.rights.passes_on(Capability::SysPtrace) {
         return Finding::ok(area, name, meaning);
     }
-    if std::fs::File::open(facts.tree.path(USERFAULTFD_DEVICE)).is_ok() {
+    if facts.userfaultfd_device().is_ok() {
         return Finding::ok(area, name, format!("{meaning}, and {USERFAULTFD_DEVICE} stands open"));
     }
-    let lost = "userfaultfd for faults inside of system calls";
+    let lost = "hint faults, for users without CAP_SYS_PTRACE";
     Finding::warning(area, name, meaning, lost, Remedy::command(format!("sysctl -w {USERFAULTFD}=1")))
 }
 
 fn device(facts: &Facts<'_>) -> Finding {
     let (area, name) = (Area::Sources, "dev-userfaultfd");
-    let lost = "userfaultfd without privileges, granted by a file's permissions";
-    match std::fs::File::open(facts.tree.path(USERFAULTFD_DEVICE)) {
+    let lost = "hint faults for some users alone, by permissions of a file";
+    match facts.userfaultfd_device() {
         Ok(_) => Finding::ok(area, name, format!("{USERFAULTFD_DEVICE} may be opened")),
         Err(_) if facts.probes.userfaultfd == super::probes::Probe::Works => {
             Finding::ok(area, name, format!("{USERFAULTFD_DEVICE} may not be opened, and need not"))
@@ -158,7 +157,7 @@ fn device(facts: &Facts<'_>) -> Finding {
         }
         Err(error) => {
             let meaning = format!("{USERFAULTFD_DEVICE} may not be opened: {error}");
-            let remedy = Remedy::command(format!("setfacl -m u:$USER:rw {USERFAULTFD_DEVICE}"));
+            let remedy = Remedy::command(format!("sudo setfacl -m u:$USER:rw {USERFAULTFD_DEVICE}"));
             Finding::missing(area, name, meaning, lost, remedy)
         }
     }

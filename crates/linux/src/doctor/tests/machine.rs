@@ -10,7 +10,7 @@ const SOUND: &str = "
 file proc/sys/kernel/osrelease 6.18.1-amd64
 file proc/cmdline root=/dev/sda1 quiet
 file proc/cpuinfo vendor_id : GenuineIntel\\ncpu family : 6\\nmodel : 143\\nmodel name : Intel(R) Xeon(R)\\nstepping : 8\\nflags : fpu
-file proc/self/status Name: isotherm\\nCapEff: 000001ffffffffff\\nCapBnd: 000001ffffffffff\\nNoNewPrivs: 0\\nSeccomp: 0
+file proc/self/status Name: isotherm\\nUid: 0 0 0 0\\nCapEff: 000001ffffffffff\\nCapBnd: 000001ffffffffff\\nNoNewPrivs: 0\\nSeccomp: 0
 file proc/self/uid_map 0 0 4294967295
 link proc/self/ns/pid pid:[4026531836]
 file proc/self/cgroup 0::/user.slice/a.scope
@@ -45,6 +45,7 @@ pub(super) const WORKING: Probes = Probes {
     software_events: Probe::Works,
     userfaultfd: Probe::Works,
     userfaultfd_user_mode: Probe::Works,
+    userfaultfd_move: Probe::Works,
     move_pages: Probe::Works,
 };
 

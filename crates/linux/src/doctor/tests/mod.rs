@@ -1,3 +1,7 @@
-mod cases;
+mod case;
 mod machine;
+mod memory;
+mod rights;
+mod rivals;
 mod shape;
+mod sources;

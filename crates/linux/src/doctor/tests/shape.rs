@@ -46,6 +46,7 @@ fn findings_of_good_and_bad_machines_are_complete_and_readable() {
         software_events: denied,
         userfaultfd: denied,
         userfaultfd_user_mode: denied,
+        userfaultfd_move: denied,
         move_pages: denied,
     };
     let bad = "
