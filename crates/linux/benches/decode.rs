@@ -93,7 +93,7 @@ fn sorting(criterion: &mut Criterion) {
     let mut accesses = Vec::new();
     read(&memory, &decoder, &mut Vec::new(), &mut accesses);
     let rings = 16;
-    let mut mixed = Vec::with_capacity(accesses.len());
+    let mut mixed: Vec<Access> = Vec::with_capacity(accesses.len());
     (0..rings).for_each(|ring| mixed.extend(accesses.iter().skip(ring).step_by(rings)));
     let mut group = criterion.benchmark_group("perf-decode");
     group.throughput(Throughput::Elements(count));

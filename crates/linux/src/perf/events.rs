@@ -1,6 +1,6 @@
 //! Defines which events of which processor say what: data, and the choice among them.
 //!
-//! The rows stand in [`super::event_table`], each with its source; what follows from them on a machine is an
+//! The rows stand in `event_table.rs`, each with its source; what follows from them on a machine is an
 //! [`EventSpec`], in the terms of the machine's own sysfs.
 
 use isotherm_core::{Operation, TierId};

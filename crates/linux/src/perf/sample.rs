@@ -74,6 +74,55 @@ pub struct Layout {
     /// Bytes behind it.
     rest: usize,
     weight_struct: bool,
+    shape: Option<Shape>,
+}
+
+/// The samples that are taken most: task, time and address, then the period or not, then latency and data source or
+/// neither. They are read without looking up where anything stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Shape {
+    period: bool,
+    served: bool,
+}
+
+impl Shape {
+    fn of(sample_type: u64) -> Option<Self> {
+        const ALWAYS: u64 = sample::TID | sample::TIME | sample::ADDR;
+        const SERVED: u64 = sample::WEIGHT | sample::DATA_SRC;
+        let (period, served) = (sample_type & sample::PERIOD != 0, sample_type & SERVED == SERVED);
+        let whole = ALWAYS | if period { sample::PERIOD } else { 0 } | if served { SERVED } else { 0 };
+        (sample_type == whole).then_some(Self { period, served })
+    }
+
+    #[inline]
+    fn decode(self, body: &[u8]) -> Option<Fields<'_>> {
+        let (task, rest) = body.split_first_chunk::<8>()?;
+        let (time, rest) = rest.split_first_chunk::<8>()?;
+        let (address, rest) = rest.split_first_chunk::<8>()?;
+        let (period, rest) = if self.period { rest.split_first_chunk::<8>()? } else { (&[0; 8], rest) };
+        let (weight, data_source) = if self.served {
+            let (weight, rest) = rest.split_first_chunk::<8>()?;
+            (weight, rest.first_chunk::<8>()?)
+        } else {
+            (&[0; 8], &[0; 8])
+        };
+        let (pid, tid) = halves(u64::from_ne_bytes(*task));
+        Some(Fields {
+            pid,
+            tid,
+            time: u64::from_ne_bytes(*time),
+            address: u64::from_ne_bytes(*address),
+            period: u64::from_ne_bytes(*period),
+            latency: clamped(u64::from_ne_bytes(*weight)),
+            data_source: u64::from_ne_bytes(*data_source),
+            ..Fields::default()
+        })
+    }
+}
+
+/// A latency that does not fit 32 bits is as long as can be.
+fn clamped(weight: u64) -> u32 {
+    u32::try_from(weight).unwrap_or(u32::MAX)
 }
 
 fn offsets<const N: usize>(fields: &[u64; N], sample_type: u64) -> ([u16; N], usize) {
@@ -105,12 +154,20 @@ impl Layout {
             fixed,
             rest,
             weight_struct: sample_type & sample::WEIGHT_STRUCT != 0,
+            shape: Shape::of(sample_type),
         })
     }
 
     /// Reads the body of a sample; `None` if it is too short.
     #[inline]
     pub fn decode<'a>(&self, body: &'a [u8]) -> Option<Fields<'a>> {
+        match self.shape {
+            Some(shape) => shape.decode(body),
+            None => self.decode_any(body),
+        }
+    }
+
+    fn decode_any<'a>(&self, body: &'a [u8]) -> Option<Fields<'a>> {
         let (raw, tail) = if self.raw {
             split_raw(body.get(self.fixed..)?)?
         } else {
@@ -132,11 +189,7 @@ impl Layout {
             id: before(0).max(before(5)),
             cpu,
             period: before(8),
-            latency: if self.weight_struct {
-                first_weight(weight)
-            } else {
-                weight.min(u64::from(u32::MAX)) as u32
-            },
+            latency: if self.weight_struct { first_weight(weight) } else { clamped(weight) },
             data_source: behind(1),
             physical: behind(3),
             raw,
@@ -221,6 +274,26 @@ mod tests {
             physical: keep(1 << 19, values.physical),
             raw: if has(1 << 10) { values.raw } else { &[] },
         }
+    }
+
+    #[test]
+    fn common_samples_are_read_the_same_the_short_way() {
+        let common = sample::TID | sample::TIME | sample::ADDR;
+        let served = sample::WEIGHT | sample::DATA_SRC;
+        for sample_type in
+            [common, common | sample::PERIOD, common | served, common | sample::PERIOD | served]
+        {
+            let layout = Layout::new(sample_type).expect("all bits are known");
+            assert!(layout.shape.is_some());
+            let numbers = Fields { pid: 1, tid: 2, time: 3, address: 4, period: 5, ..Fields::default() };
+            let values = Fields { latency: 6, data_source: 7, ..numbers };
+            let body = encode(sample_type, &values);
+            assert_eq!(layout.decode(&body), Some(visible(sample_type, &values)));
+            assert_eq!(layout.decode_any(&body), layout.decode(&body));
+            assert_eq!(layout.decode(&body[..body.len() - 1]), None);
+        }
+        assert_eq!(Layout::new(common | sample::WEIGHT).expect("known").shape, None);
+        assert_eq!(Layout::new(common | sample::RAW).expect("known").shape, None);
     }
 
     proptest! {

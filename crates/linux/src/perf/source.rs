@@ -3,7 +3,7 @@
 //! **What is opened.** For each thread of a followed process, and each processor, one event of every kind that is sampled,
 //! inherited by whatever the thread makes later; never an event of all tasks. The events of one kind on one processor
 //! write to one ring ([`Ring`]), so the ring tells the kind, and no sample needs to say which event took it. A further
-//! event for each thread and processor counts nothing and reports forks, exits and execs, from which [`Tasks`] knows who
+//! event for each thread and processor counts nothing and reports forks, exits and execs, from which `tasks.rs` knows who
 //! inherits from whom.
 //!
 //! **Changing the rate.** `PERF_EVENT_IOC_PERIOD` does not reach events that were inherited already, so a new rate or

@@ -1,10 +1,10 @@
 //! Rates: changed on running threads, off and on, clamped, throttled.
 
-use isotherm_core::SamplingRate;
+use isotherm_core::{Operation, Sampling, SamplingRate, SamplingScope, Signal, TierId};
 use isotherm_linux::perf::events::{EventSpec, SourceEvents};
 use isotherm_linux::perf::pmu::Encoding;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
-use isotherm_linux::source::AccessSource;
+use isotherm_linux::source::{Access, AccessSource};
 
 use super::support::{Program, at, drained, every, page_faults};
 
@@ -57,6 +57,42 @@ fn a_frequency_above_the_kernels_limit_is_clamped_and_samples_weigh_what_they_st
     let accesses = drained(&mut source);
     assert!(!accesses.is_empty() && accesses.iter().all(|access| access.weight >= 1));
     source.request(&at(SamplingRate::Frequency(1_000))).expect("granted");
+}
+
+/// Minor faults stand in for one tier, all faults for another, and minor faults again for stores: each in its own ring.
+#[test]
+fn each_tier_and_stores_have_events_of_their_own() {
+    let faults = |name: &str, config, operation, tier| EventSpec {
+        name: name.into(),
+        encoding: Encoding { kind: 1, config: [config, 0, 0, 0] },
+        operation,
+        tier,
+        ..EventSpec::page_faults()
+    };
+    let each_tier = vec![
+        faults("all", 2, Operation::Load, Some(TierId(0))),
+        faults("minor", 5, Operation::Load, Some(TierId(1))),
+    ];
+    let stores = Some(faults("minor stores", 5, Operation::Store, None));
+    let events = SourceEvents { each_tier, stores, ..SourceEvents::page_faults() };
+    let mut program = Program::start("touch 30");
+    let mut source = PmuSource::new(events, PmuOptions::default()).expect("page faults need no PMU");
+    assert!(source.offers().has(Signal::StoreSamples));
+    source.follow(program.pid).expect("it runs");
+    let mut kinds = |scope, stores| {
+        source.request(&Sampling { scope, stores, ..every(1) }).expect("granted");
+        program.order("10");
+        let accesses = drained(&mut source);
+        let count = |operation, tier| {
+            let of = |access: &&Access| access.operation == operation && access.tier == tier;
+            program.inside(&accesses).filter(of).count()
+        };
+        let loads = [None, Some(TierId(0)), Some(TierId(1))].map(|tier| count(Operation::Load, tier));
+        (loads, count(Operation::Store, None))
+    };
+    assert_eq!(kinds(SamplingScope::EachTier, true), ([0, 10, 10], 10));
+    assert_eq!(kinds(SamplingScope::AllTiers, false), ([10, 0, 0], 0));
+    assert_eq!(kinds(SamplingScope::EachTier, false), ([0, 10, 10], 0));
 }
 
 /// The kernel throttles what overflows often within one tick of its clock. Page faults are not checked, a timer's samples

@@ -47,7 +47,7 @@ fn read(memory: &[u8], tail: usize, head: usize) -> (Vec<(u32, Vec<u8>)>, usize)
     let mut seen = Vec::new();
     let left =
         for_each(&memory[start..start + first], &memory[..length - first], &mut Vec::new(), |record| {
-            seen.push((record.kind, record.body.to_vec()))
+            seen.push((record.kind, record.body.to_vec()));
         });
     (seen, left)
 }
