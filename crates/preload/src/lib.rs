@@ -20,10 +20,10 @@ extern "C" fn start() {
     hint_faults::start_from_environment();
 }
 
-type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
+type Routine = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Create =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Routine, *mut c_void) -> c_int;
-type Exit = unsafe extern "C" fn(*mut c_void) -> !;
+type Exit = unsafe extern "C-unwind" fn(*mut c_void) -> !;
 
 /// The C library's own function, looked up once.
 fn original(name: &CStr, known: &AtomicUsize) -> usize {
@@ -44,7 +44,8 @@ struct Task {
     argument: *mut c_void,
 }
 
-extern "C" fn begin(task: *mut c_void) -> *mut c_void {
+// A thread that ends by `pthread_exit` or cancellation is unwound through this frame, which holds nothing by then.
+extern "C-unwind" fn begin(task: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below made the box for this call alone.
     let Task { routine, argument } = *unsafe { Box::from_raw(task.cast::<Task>()) };
     hint_faults::note_thread();

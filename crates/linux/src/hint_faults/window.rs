@@ -31,8 +31,11 @@ pub(super) struct Window {
     pub(super) stale: bool,
     /// When it was armed.
     pub(super) since: u64,
-    /// When it is to be closed.
+    /// When it is to be closed at the latest.
     pub(super) until: u64,
+    /// When the program's processor time is to be looked at, and what it must have reached for the window to be closed.
+    pub(super) look: u64,
+    pub(super) used: u64,
     /// Where it lies in the store.
     pub(super) slot: u64,
     /// Bounds of all homes.
@@ -196,6 +199,8 @@ mod tests {
             stale: false,
             since: 0,
             until: 0,
+            look: 0,
+            used: 0,
             slot: 0,
             bounds: Range64::default(),
             bits: [0; LARGEST / 64],
