@@ -152,6 +152,9 @@ impl Agent {
                 }
             }
         }
+        if count > 0 && pace.overshoots() {
+            tables.close_sampled();
+        }
         count > 0
     }
 
@@ -162,7 +165,8 @@ impl Agent {
         let agent = pace.cpu();
         tables.postpone(now, || clock::process_cpu().0.saturating_sub(agent));
         let closed = self.mechanism.close(tables, self.link.shared(), now, all, |window| {
-            pace.closed(expected_pages(window));
+            let faults = if window.requested { 0 } else { u64::from(window.faults) };
+            pace.closed(expected_pages(window), faults);
             if !window.disturbed && !window.requested && !all {
                 pace.observe(expected_pages(window), u64::from(window.faults));
             }
@@ -247,7 +251,7 @@ impl Agent {
         if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
             pace.opened(expected_pages(armed));
         }
-        pace.lose((clock::monotonic().0 - now) / ARMING_LOSS);
+        pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MOST_ARMING_LOSS));
         true
     }
 
@@ -272,7 +276,7 @@ impl Agent {
                 Some(pages) => pace.opened(pages),
                 None => shared.add(Counter::Refused, pages),
             }
-            pace.lose((clock::monotonic().0 - now) / ARMING_LOSS);
+            pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MOST_ARMING_LOSS));
         }
     }
 
@@ -323,6 +327,8 @@ impl Agent {
 const LONGEST_WINDOW: u64 = 1_000_000_000;
 /// While pages are moved, threads of the program are interrupted for a part of that time: one in so many.
 const ARMING_LOSS: u64 = 2;
+/// No window interrupts for longer, in nanoseconds; more is waiting for a processor.
+const MOST_ARMING_LOSS: u64 = 20_000;
 
 /// Pages of the window that may fault each: a huge page comes back at the first fault.
 fn expected_pages(window: &Window) -> u64 {

@@ -484,6 +484,12 @@ impl Tables {
         self.free_window(false, true).is_some()
     }
 
+    /// Closes all windows of sampling before their time.
+    pub(super) fn close_sampled(&mut self) {
+        let sampled = |window: &&mut Window| !window.is_free() && !window.requested;
+        self.windows.iter_mut().filter(sampled).for_each(Window::disturb);
+    }
+
     /// Postpones windows for which the program has not run long enough, as `used` (its processor time so far, asked for if
     /// need be) tells. The next look is when it can have done so, or, while it does not run, a little later each time.
     pub(super) fn postpone(&mut self, now: u64, used: impl FnOnce() -> u64) {

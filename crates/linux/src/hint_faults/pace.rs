@@ -9,6 +9,8 @@ const WINDOW_TIMES: (u64, u64) = (30_000, 1_000_000_000);
 const FIRST_WINDOW_TIME: u64 = 100_000;
 /// Of the pages armed, in hundredths: fewer faults, and the window grows; more, and it shrinks.
 const WANTED_SHARE: (u64, u64) = (3, 12);
+/// With more than this the open windows are closed at once.
+const MOST_SHARE: u64 = 25;
 /// Pages armed between two looks at the share.
 const LOOK: u64 = 1024;
 /// Part of the budget that is used, in hundredths: the rest covers what the estimate does not know.
@@ -54,8 +56,9 @@ pub(super) struct Pace {
     faults: Account,
     last: u64,
     last_cpu: u64,
-    /// Pages of open windows.
+    /// Pages of open windows, and how many of them have faulted.
     open: u64,
+    open_faults: u64,
     armed: u64,
     faulted: u64,
     /// How long a window stays armed.
@@ -79,6 +82,7 @@ impl Pace {
             last: now,
             last_cpu: cpu,
             open: 0,
+            open_faults: 0,
             armed: 0,
             faulted: 0,
             window_time: FIRST_WINDOW_TIME,
@@ -158,7 +162,18 @@ impl Pace {
         self.lose(self.fault_cost);
         if !requested {
             self.faults.draw(MILLION);
+            self.open_faults += 1;
         }
+    }
+
+    /// Whether the windows are far too long: then all are to be closed now, and the next ones are half as long.
+    pub(super) fn overshoots(&mut self) -> bool {
+        let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MOST_SHARE;
+        if too_many {
+            (self.open_faults, self.armed, self.faulted) = (0, 0, 0);
+            self.window_time = (self.window_time / 2).max(WINDOW_TIMES.0);
+        }
+        too_many
     }
 
     /// The program lost time in another way.
@@ -168,8 +183,9 @@ impl Pace {
     }
 
     /// A window that was armed with so many pages is closed.
-    pub(super) fn closed(&mut self, armed: u64) {
+    pub(super) fn closed(&mut self, armed: u64, faults: u64) {
         self.open = self.open.saturating_sub(armed);
+        self.open_faults = self.open_faults.saturating_sub(faults);
     }
 
     /// A window was closed when its time was over: `faults` of its `armed` pages had faulted.
@@ -207,6 +223,7 @@ mod tests {
             last: 0,
             last_cpu: 0,
             open: 0,
+            open_faults: 0,
             armed: 0,
             faulted: 0,
             window_time: 0,
