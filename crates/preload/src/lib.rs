@@ -1,8 +1,9 @@
 //! `libisotherm.so`: the agent inside of a program, by `LD_PRELOAD`. It starts before `main`, does nothing unless
 //! `ISOTHERM_SOCKET` names an engine's socket, and changes nothing that the program can see.
 //!
-//! Two functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
-//! and the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]).
+//! Three functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
+//! the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]), and advice that no
+//! event tells of ([`madvise`]) is given while nothing is armed.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -99,4 +100,26 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     let exit = unsafe { std::mem::transmute::<usize, Exit>(address) };
     // SAFETY: the caller's argument.
     unsafe { exit(value) }
+}
+
+/// As in `madvise(2)`.
+///
+/// # Safety
+/// As in `madvise(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int {
+    /// `linux/mman.h`: drops contents without an event.
+    const GUARD_INSTALL: c_int = 102;
+    let range = start as usize as u64..(start as usize as u64).saturating_add(length as u64);
+    // SAFETY: the caller's arguments. The system call, as the C library does it.
+    let advise = || unsafe { libc::syscall(libc::SYS_madvise, start, length, advice) } as c_int;
+    match advice {
+        libc::MADV_WIPEONFORK => {
+            // A child must find zeros: what is armed would be copied into it.
+            hint_faults::exclude(range);
+            hint_faults::undisturbed(advise)
+        }
+        GUARD_INSTALL => hint_faults::undisturbed(advise),
+        _ => advise(),
+    }
 }

@@ -25,7 +25,7 @@ fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
     let wanted = least(pages);
     let done = run.drain_until(|run| {
         let counted = run.source.counted();
-        run.refusal().is_some() || counted.armed >= wanted || counted.refused >= pages
+        run.refusal().is_some() || (wanted > 0 && counted.armed >= wanted) || counted.refused >= pages
     });
     if let Some(reason) = run.refusal() {
         println!("skipped: {reason}");
@@ -97,8 +97,7 @@ fn huge_pages_stay_huge() {
 #[test]
 fn a_program_with_a_userfaultfd_of_its_own_is_not_disturbed() {
     let Some((run, _)) = armed("own-userfaultfd", |_| 0) else { return };
-    assert_eq!(run.source.counted().armed, 32, "only the pages of the measurement at the start");
-    assert!(run.source.counted().refused >= 256);
+    assert_eq!(run.source.counted().refused, 256);
     let ended = run.finish();
     assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
 }
@@ -118,9 +117,7 @@ fn ends_are_told_as_they_were() {
 
 #[test]
 fn a_main_thread_may_leave_its_process() {
-    let mut run = Run::new(&example("victim"), &["main-exit"], generous(), SamplingRate::Frequency(1_000_000));
-    assert!(run.line().starts_with("ready"));
-    run.go();
+    let run = Run::new(&example("leaver"), &[], generous(), SamplingRate::Frequency(1_000_000));
     let ended = run.finish();
     assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
 }

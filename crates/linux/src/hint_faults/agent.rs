@@ -145,10 +145,9 @@ impl Agent {
                     shared.state.store(State::Locked as u64, std::sync::atomic::Ordering::Relaxed);
                     self.ending = true;
                 }
-                Event::Answered(record) => {
+                Event::Answered { requested } => {
                     now = clock::monotonic().0;
-                    pace.fault(now - read, record.requested);
-                    shared.push(record);
+                    pace.fault(now - read, requested);
                 }
             }
         }

@@ -53,8 +53,8 @@ pub(super) struct Tables {
 pub(super) enum Event {
     /// Nothing.
     None,
-    /// A fault was answered.
-    Answered(Record),
+    /// A fault was answered, and its record is in the ring.
+    Answered { requested: bool },
     /// The doorbell rang.
     Doorbell,
     /// The store itself was touched: the program locks all of its memory.
@@ -262,14 +262,19 @@ impl Mechanism {
             }
             return Event::None;
         }
+        let (since, requested) = (now.saturating_sub(window.since), window.requested);
+        if window.told != at as u32 + 1 {
+            // Told before the thread goes on: it may be its last access.
+            shared.push(Record { time: now, address, since, thread, store, requested });
+            window.told = at as u32 + 1;
+        }
         if !self.bring_back(window, shared, at) {
             self.userfault.wake(page);
             return Event::None;
         }
         window.faults += 1;
         shared.add(Counter::Faults, 1);
-        let (since, requested) = (now.saturating_sub(window.since), window.requested);
-        Event::Answered(Record { time: now, address, since, thread, store, requested })
+        Event::Answered { requested }
     }
 
     /// Brings one page back, all of a huge one.

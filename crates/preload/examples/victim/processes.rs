@@ -1,9 +1,7 @@
 //! Defines what processes and threads do while all of the memory is armed.
 #![allow(unsafe_code)]
 
-use std::process::ExitCode;
-
-use crate::memory::{Area, PAGE, PAGES};
+use crate::memory::{Area, PAGE};
 use crate::{Result, ensure};
 
 const MIDDLE: usize = 64;
@@ -151,36 +149,4 @@ pub(crate) fn threads(area: &mut Area) -> Result {
         let right = all.into_iter().filter_map(|thread| thread.join().ok()).filter(|right| *right).count();
         ensure(right == 200, &format!("{right} of 200 threads found what they should"))
     })
-}
-
-extern "C-unwind" fn last(area: *mut libc::c_void) -> *mut libc::c_void {
-    // SAFETY: the main thread left the box to this one.
-    let area = unsafe { Box::from_raw(area.cast::<Area>()) };
-    area.announce();
-    std::thread::sleep(std::time::Duration::from_millis(100));
-    if area.check().is_ok() {
-        // SAFETY: a string that ends in 0. Not flushed: the C library does so at the process's end.
-        unsafe { libc::printf(c"ok\n".as_ptr()) };
-    }
-    std::ptr::null_mut()
-}
-
-/// The main thread goes, another one stays. Who ends last ends the process.
-pub(crate) fn leave_main() -> ExitCode {
-    unsafe extern "C-unwind" {
-        fn pthread_exit(value: *mut libc::c_void) -> !;
-        fn pthread_create(
-            thread: *mut libc::pthread_t,
-            attributes: *const libc::pthread_attr_t,
-            routine: extern "C-unwind" fn(*mut libc::c_void) -> *mut libc::c_void,
-            argument: *mut libc::c_void,
-        ) -> i32;
-    }
-    let area = Box::into_raw(Box::new(Area::new(PAGES)));
-    let mut thread = 0;
-    // SAFETY: the box is the new thread's; this frame holds nothing that would have to be dropped.
-    unsafe {
-        pthread_create(&raw mut thread, std::ptr::null(), last, area.cast());
-        pthread_exit(std::ptr::null_mut())
-    }
 }
