@@ -449,11 +449,11 @@ impl Drop for Mechanism {
     /// Everything has been put back by then. Closing the descriptor would unregister the rest, too late for `munmap`.
     fn drop(&mut self) {
         let page = Range64::new(self.doorbell, PAGE);
+        // The page stays: a thread may be on its way to it.
+        let _ = self.userfault.unregister(page);
         // What is still registered must not be unmapped: who unmaps waits for whoever reads the event.
-        for range in [page, self.store.range()] {
-            if self.userfault.unregister(range).is_ok() {
-                sys::unmap(range);
-            }
+        if self.userfault.unregister(self.store.range()).is_ok() {
+            sys::unmap(self.store.range());
         }
     }
 }
