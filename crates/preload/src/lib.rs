@@ -1,8 +1,9 @@
 //! `libisotherm.so`: the agent inside of a program, by `LD_PRELOAD`. It starts before `main`, does nothing unless
 //! `ISOTHERM_SOCKET` names an engine's socket, and changes nothing that the program can see.
 //!
-//! Two functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
-//! and the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]).
+//! Three functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
+//! the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]), and advice that no
+//! event tells of ([`madvise`]) is given while nothing is armed.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -20,10 +21,10 @@ extern "C" fn start() {
     hint_faults::start_from_environment();
 }
 
-type Routine = extern "C" fn(*mut c_void) -> *mut c_void;
+type Routine = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
 type Create =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Routine, *mut c_void) -> c_int;
-type Exit = unsafe extern "C" fn(*mut c_void) -> !;
+type Exit = unsafe extern "C-unwind" fn(*mut c_void) -> !;
 
 /// The C library's own function, looked up once.
 fn original(name: &CStr, known: &AtomicUsize) -> usize {
@@ -44,7 +45,8 @@ struct Task {
     argument: *mut c_void,
 }
 
-extern "C" fn begin(task: *mut c_void) -> *mut c_void {
+// A thread that ends by `pthread_exit` or cancellation is unwound through this frame, which holds nothing by then.
+extern "C-unwind" fn begin(task: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below made the box for this call alone.
     let Task { routine, argument } = *unsafe { Box::from_raw(task.cast::<Task>()) };
     hint_faults::note_thread();
@@ -98,4 +100,26 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     let exit = unsafe { std::mem::transmute::<usize, Exit>(address) };
     // SAFETY: the caller's argument.
     unsafe { exit(value) }
+}
+
+/// As in `madvise(2)`.
+///
+/// # Safety
+/// As in `madvise(2)`.
+#[unsafe(no_mangle)]
+pub unsafe extern "C" fn madvise(start: *mut c_void, length: usize, advice: c_int) -> c_int {
+    /// `linux/mman.h`: drops contents without an event.
+    const GUARD_INSTALL: c_int = 102;
+    let range = start as usize as u64..(start as usize as u64).saturating_add(length as u64);
+    // SAFETY: the caller's arguments. The system call, as the C library does it.
+    let advise = || unsafe { libc::syscall(libc::SYS_madvise, start, length, advice) } as c_int;
+    match advice {
+        libc::MADV_WIPEONFORK => {
+            // A child must find zeros: what is armed would be copied into it.
+            hint_faults::exclude(range);
+            hint_faults::undisturbed(advise)
+        }
+        GUARD_INSTALL => hint_faults::undisturbed(advise),
+        _ => advise(),
+    }
 }

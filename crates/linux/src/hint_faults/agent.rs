@@ -16,6 +16,7 @@ use super::random::Random;
 use super::store::SMALL;
 use super::sys::{self, Arena, PAGE, Zeroed};
 use super::userfault::{Denied, RawMessage, Userfault, decode};
+use super::window::Window;
 use crate::clock;
 
 /// Messages read at once.
@@ -144,13 +145,14 @@ impl Agent {
                     shared.state.store(State::Locked as u64, std::sync::atomic::Ordering::Relaxed);
                     self.ending = true;
                 }
-                Event::Answered(record) => {
+                Event::Answered { requested } => {
                     now = clock::monotonic().0;
-                    pace.fault(now - read, record.requested);
-                    tables.extend(pace.fault_cost);
-                    shared.push(record);
+                    pace.fault(now - read, requested);
                 }
             }
+        }
+        if count > 0 && pace.overshoots() {
+            tables.close_sampled();
         }
         count > 0
     }
@@ -159,13 +161,14 @@ impl Agent {
     fn close(&mut self, now: u64) -> bool {
         let Memory { tables, pace, .. } = &mut *self.memory;
         let all = self.ending || self.rung || gate::is_held();
+        let agent = pace.cpu();
+        tables.postpone(now, || clock::process_cpu().0.saturating_sub(agent));
         let closed = self.mechanism.close(tables, self.link.shared(), now, all, |window| {
-            let (armed, faults) = if window.pages as u64 > SMALL {
-                (1, window.faults.min(1))
-            } else {
-                (window.armed_at_first, window.faults)
-            };
-            pace.closed(u64::from(armed), u64::from(faults));
+            let faults = if window.requested { 0 } else { u64::from(window.faults) };
+            pace.closed(expected_pages(window), faults);
+            if !window.disturbed && !window.requested && !all {
+                pace.observe(expected_pages(window), u64::from(window.faults));
+            }
         });
         if closed {
             gate::quiet();
@@ -190,8 +193,9 @@ impl Agent {
             self.arm_requests();
         }
         if sampling && self.has_pass(now) {
+            let used = clock::process_cpu().0.saturating_sub(self.memory.pace.cpu());
             for _ in 0..BURST {
-                if !self.memory.pace.allows() || !self.arm_next() {
+                if !self.memory.pace.allows() || !self.arm_next(used) {
                     break;
                 }
             }
@@ -225,25 +229,28 @@ impl Agent {
         pass.is_left()
     }
 
-    /// Arms the next window of the pass; false if there is none.
-    fn arm_next(&mut self) -> bool {
+    /// Arms the next window of the pass; false if there is none. The program has used so much processor time.
+    fn arm_next(&mut self, used: u64) -> bool {
         let Memory { tables, pass, pace, .. } = &mut *self.memory;
         if !tables.has_room() {
             return false;
         }
         let Some(window) = pass.next() else { return false };
         let now = clock::monotonic().0;
-        let until = now + pace.window_time;
         let order = Order {
             start: window.start,
             pages: window.pages,
             huge: window.huge,
             requested: false,
             now,
-            until,
+            until: now + LONGEST_WINDOW,
+            look: now + pace.window_time,
+            used: used + pace.window_time,
         };
-        self.mechanism.arm(tables, self.link.shared(), order);
-        pace.lose((clock::monotonic().0 - now) / ARMING_LOSS);
+        if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
+            pace.opened(expected_pages(armed));
+        }
+        pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MOST_ARMING_LOSS));
         true
     }
 
@@ -258,17 +265,17 @@ impl Agent {
             let Some((start, pages)) = next_request(shared) else { return };
             let now = clock::monotonic().0;
             let until = now.saturating_add(self.link.armed_bound());
-            let order = Order { start, pages, huge: false, requested: true, now, until };
-            let mut armed = self.mechanism.arm(tables, shared, order);
-            if armed == 0 {
-                let huge = start & !((2 << 20) - 1);
-                let order = Order { start: huge, pages: 512, huge: true, ..order };
-                armed = self.mechanism.arm(tables, shared, order);
+            let order = Order { start, pages, huge: false, requested: true, now, until, look: until, used: 0 };
+            let huge = start & !((2 << 20) - 1);
+            let whole = Order { start: huge, pages: 512, huge: true, ..order };
+            let opened = [order, whole]
+                .into_iter()
+                .find_map(|order| self.mechanism.arm(tables, shared, order).map(expected_pages));
+            match opened {
+                Some(pages) => pace.opened(pages),
+                None => shared.add(Counter::Refused, pages),
             }
-            if armed == 0 {
-                shared.add(Counter::Refused, pages);
-            }
-            pace.lose((clock::monotonic().0 - now) / ARMING_LOSS);
+            pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MOST_ARMING_LOSS));
         }
     }
 
@@ -319,8 +326,17 @@ impl Agent {
     }
 }
 
+/// A window is closed after this time even if the program has hardly run.
+const LONGEST_WINDOW: u64 = 1_000_000_000;
 /// While pages are moved, threads of the program are interrupted for a part of that time: one in so many.
 const ARMING_LOSS: u64 = 2;
+/// No window interrupts for longer, in nanoseconds; more is waiting for a processor.
+const MOST_ARMING_LOSS: u64 = 20_000;
+
+/// Pages of the window that may fault each: a huge page comes back at the first fault.
+fn expected_pages(window: &Window) -> u64 {
+    if u64::from(window.pages) > SMALL { 1 } else { u64::from(window.armed_at_first) }
+}
 
 /// Takes neighbouring pages out of the queue.
 fn next_request(shared: &Shared) -> Option<(u64, u64)> {

@@ -103,6 +103,21 @@ pub(super) extern "C" fn after_fork() {
     HOLD.fetch_sub(1, SeqCst);
 }
 
+/// Runs something that the kernel does without telling the agent, while nothing is armed.
+pub fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
+    before_fork();
+    let result = work();
+    after_fork();
+    result
+}
+
+/// Never arms the range, from now on.
+pub fn exclude(range: std::ops::Range<u64>) {
+    if CONFIGURED.load(SeqCst) && !range.is_empty() {
+        add(Range64 { start: range.start, end: range.end });
+    }
+}
+
 /// In the child nobody else forks, and there is no agent.
 pub(super) fn reset_in_child() {
     HOLD.store(0, SeqCst);
@@ -131,6 +146,15 @@ pub(super) fn note_main() {
 }
 
 fn note(range: Range64) {
+    add(range);
+    // What had been armed by then comes back by being touched.
+    let block = sys::own_control_block();
+    sys::touch(block);
+    sys::touch((block + sys::CONTROL_BLOCK) & !7);
+}
+
+/// Adds to what is not armed; returns when no arming is under way that does not know it.
+fn add(range: Range64) {
     if !is_noted(range) {
         let place = NOTED.fetch_add(1, SeqCst);
         if let Some([start, end]) = NOTED_STACKS.get(place) {
@@ -143,10 +167,6 @@ fn note(range: Range64) {
     while current % 2 == 1 && ARMING.load(SeqCst) == current && ACTIVE.load(SeqCst) {
         sys::give_way();
     }
-    // What had been armed by then comes back by being touched.
-    let block = sys::own_control_block();
-    sys::touch(block);
-    sys::touch((block + sys::CONTROL_BLOCK) & !7);
 }
 
 fn is_noted(range: Range64) -> bool {

@@ -22,9 +22,11 @@ use super::window::{LARGEST, Window};
 const QUARANTINE: u64 = 2_000_000_000;
 const REGIONS: usize = 32;
 const QUARANTINED: usize = 128;
+/// Processor time that may be missing when a window is closed, and the longest time between two looks, in nanoseconds.
+const SLACK: u64 = 10_000;
+const LONGEST_LOOK: u64 = 2_000_000;
 /// Pages of a window that the kernel may hold before the rest is left alone.
 const PATIENCE: u32 = 4;
-const HUGE: u64 = LARGEST as u64 * PAGE;
 
 #[derive(Clone, Copy)]
 struct Region {
@@ -51,8 +53,8 @@ pub(super) struct Tables {
 pub(super) enum Event {
     /// Nothing.
     None,
-    /// A fault was answered.
-    Answered(Record),
+    /// A fault was answered, and its record is in the ring.
+    Answered { requested: bool },
     /// The doorbell rang.
     Doorbell,
     /// The store itself was touched: the program locks all of its memory.
@@ -67,7 +69,10 @@ pub(super) struct Order {
     pub(super) huge: bool,
     pub(super) requested: bool,
     pub(super) now: u64,
+    /// To be closed when the clock shows this, or when the program has used its processor time up to `used`.
     pub(super) until: u64,
+    pub(super) look: u64,
+    pub(super) used: u64,
 }
 
 /// See the module.
@@ -111,26 +116,27 @@ impl Mechanism {
             || range.contains(gate::own_variable())
     }
 
-    /// Arms the present pages of the range; returns how many.
-    pub(super) fn arm(&self, tables: &mut Tables, shared: &Shared, order: Order) -> u32 {
+    /// Arms the present pages of the range; `None` if there are none, or none can be armed now.
+    pub(super) fn arm<'a>(&self, tables: &'a mut Tables, shared: &Shared, order: Order) -> Option<&'a Window> {
         let wanted = Range64::new(order.start, order.pages * PAGE);
         let mut runs = [Present::default(); RUNS];
-        let Ok((found, _)) = self.presence.scan(wanted, &mut runs) else { return 0 };
+        let (found, _) = self.presence.scan(wanted, &mut runs).ok()?;
         // Moving a part of a huge page would split it.
         let fits = |run: &Present| !run.huge || (order.huge && run.range == wanted);
         if found == 0 || !runs[..found].iter().any(fits) || self.is_quarantined(tables, wanted, order.now) {
-            return 0;
+            return None;
         }
-        let Some(at) = tables.free_window(order.huge, order.requested) else { return 0 };
+        let at = tables.free_window(order.huge, order.requested)?;
         if tables.windows.iter().any(|window| window.bounds.overlaps(wanted) && !window.is_free()) {
-            return 0;
+            return None;
         }
-        let Some(region) = self.region(tables, wanted) else { return 0 };
+        let region = self.region(tables, wanted)?;
         let arming = gate::Arming::begin();
         tables.windows[at].open(order.start, order.pages as usize, self.store.slot(at));
         if !arming.concerns(wanted) {
             let window = &mut tables.windows[at];
-            (window.requested, window.since, window.until) = (order.requested, order.now, order.until);
+            (window.requested, window.since) = (order.requested, order.now);
+            (window.until, window.look, window.used) = (order.until, order.look, order.used);
             for run in runs[..found].iter().filter(|run| fits(run)) {
                 let first = ((run.range.start - order.start) / PAGE) as usize;
                 let pages = ((run.range.end - run.range.start) / PAGE) as usize;
@@ -142,12 +148,13 @@ impl Mechanism {
         drop(arming);
         let window = &mut tables.windows[at];
         window.armed_at_first = window.armed;
+        shared.add(Counter::Armed, u64::from(window.armed));
         if window.armed == 0 {
             window.pages = 0;
             tables.regions[region].closing |= !tables.is_used(tables.regions[region].range);
+            return None;
         }
-        shared.add(Counter::Armed, u64::from(tables.windows[at].armed));
-        tables.windows[at].armed
+        Some(&tables.windows[at])
     }
 
     /// Moves pages to the store; false if the rest of the window should be left alone.
@@ -255,14 +262,19 @@ impl Mechanism {
             }
             return Event::None;
         }
+        let (since, requested) = (now.saturating_sub(window.since), window.requested);
+        if window.told != at as u32 + 1 {
+            // Told before the thread goes on: it may be its last access.
+            shared.push(Record { time: now, address, since, thread, store, requested });
+            window.told = at as u32 + 1;
+        }
         if !self.bring_back(window, shared, at) {
             self.userfault.wake(page);
             return Event::None;
         }
         window.faults += 1;
         shared.add(Counter::Faults, 1);
-        let (since, requested) = (now.saturating_sub(window.since), window.requested);
-        Event::Answered(Record { time: now, address, since, thread, store, requested })
+        Event::Answered { requested }
     }
 
     /// Brings one page back, all of a huge one.
@@ -357,7 +369,7 @@ impl Mechanism {
     }
 
     /// Closes windows that are due, or all, and regions without windows; true if none is open any more. Calls `closed`
-    /// with each window that ended undisturbed.
+    /// with each window that is closed.
     pub(super) fn close(
         &self,
         tables: &mut Tables,
@@ -378,9 +390,7 @@ impl Mechanism {
                 open += 1;
                 continue;
             }
-            if !window.disturbed && !all && !window.requested {
-                closed(window);
-            }
+            closed(window);
             if std::mem::take(&mut window.stale) {
                 self.store.clean(&self.userfault, at);
             }
@@ -438,11 +448,11 @@ impl Drop for Mechanism {
     /// Everything has been put back by then. Closing the descriptor would unregister the rest, too late for `munmap`.
     fn drop(&mut self) {
         let page = Range64::new(self.doorbell, PAGE);
+        // The page stays: a thread may be on its way to it.
+        let _ = self.userfault.unregister(page);
         // What is still registered must not be unmapped: who unmaps waits for whoever reads the event.
-        for range in [page, self.store.range()] {
-            if self.userfault.unregister(range).is_ok() {
-                sys::unmap(range);
-            }
+        if self.userfault.unregister(self.store.range()).is_ok() {
+            sys::unmap(self.store.range());
         }
     }
 }
@@ -460,7 +470,7 @@ impl Tables {
     pub(super) fn open_windows(&self) -> (usize, Option<u64>) {
         let open = self.windows.iter().filter(|window| !window.is_free());
         open.fold((0, None), |(count, next): (usize, Option<u64>), window| {
-            let until = if window.closing { 0 } else { window.until };
+            let until = if window.closing { 0 } else { window.until.min(window.look) };
             (count + 1, Some(next.map_or(until, |next| next.min(until))))
         })
     }
@@ -478,10 +488,28 @@ impl Tables {
         self.free_window(false, true).is_some()
     }
 
-    /// The program's time went by without it: windows stay open for that much longer.
-    pub(super) fn extend(&mut self, time: u64) {
-        for window in self.windows.iter_mut().filter(|window| !window.is_free()) {
-            window.until = window.until.saturating_add(time);
+    /// Closes all windows of sampling before their time.
+    pub(super) fn close_sampled(&mut self) {
+        let sampled = |window: &&mut Window| !window.is_free() && !window.requested;
+        self.windows.iter_mut().filter(sampled).for_each(Window::disturb);
+    }
+
+    /// Postpones windows for which the program has not run long enough, as `used` (its processor time so far, asked for if
+    /// need be) tells. The next look is when it can have done so, or, while it does not run, a little later each time.
+    pub(super) fn postpone(&mut self, now: u64, used: impl FnOnce() -> u64) {
+        let due = |window: &Window| !window.is_free() && window.look <= now && window.look < window.until;
+        if !self.windows.iter().any(due) {
+            return;
+        }
+        let used = used();
+        for window in self.windows.iter_mut().filter(|window| due(window)) {
+            let missing = window.used.saturating_sub(used);
+            if missing > SLACK {
+                let waited = (now - window.since) / 2;
+                window.look = (now + missing.max(waited.min(LONGEST_LOOK))).min(window.until);
+            } else {
+                window.until = now;
+            }
         }
     }
 

@@ -20,7 +20,7 @@ mod sys;
 mod userfault;
 mod window;
 
-pub use gate::note_thread;
+pub use gate::{exclude, note_thread, undisturbed};
 pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use source::{HintFaultOptions, HintFaultSource, HintFaultStatistics};
 pub use start::{end_agent, start_agent, start_from_environment};

@@ -9,10 +9,14 @@ const WINDOW_TIMES: (u64, u64) = (30_000, 1_000_000_000);
 const FIRST_WINDOW_TIME: u64 = 100_000;
 /// Of the pages armed, in hundredths: fewer faults, and the window grows; more, and it shrinks.
 const WANTED_SHARE: (u64, u64) = (3, 12);
+/// With more than this the open windows are closed at once.
+const MOST_SHARE: u64 = 25;
 /// Pages armed between two looks at the share.
 const LOOK: u64 = 1024;
 /// Part of the budget that is used, in hundredths: the rest covers what the estimate does not know.
 const USED: u64 = 75;
+/// No answer takes longer by itself, in nanoseconds.
+const DEAREST: u64 = 30_000;
 const SECOND: u64 = 1_000_000_000;
 const MILLION: u64 = 1_000_000;
 
@@ -52,6 +56,9 @@ pub(super) struct Pace {
     faults: Account,
     last: u64,
     last_cpu: u64,
+    /// Pages of open windows, and how many of them have faulted.
+    open: u64,
+    open_faults: u64,
     armed: u64,
     faulted: u64,
     /// How long a window stays armed.
@@ -74,6 +81,8 @@ impl Pace {
             faults: Account::default(),
             last: now,
             last_cpu: cpu,
+            open: 0,
+            open_faults: 0,
             armed: 0,
             faulted: 0,
             window_time: FIRST_WINDOW_TIME,
@@ -99,12 +108,22 @@ impl Pace {
 
     /// Whether another window may be armed.
     pub(super) fn allows(&self) -> bool {
-        self.can_pay() && self.faults.balance > 0
+        self.can_pay() && self.faults.balance > (self.expected() * MILLION) as i64
     }
 
     /// Whether windows that policies asked for may be armed: they do not count as sampling.
     pub(super) fn can_pay(&self) -> bool {
-        self.program.balance > 0 && self.agent.balance > 0
+        self.program.balance > (self.expected() * self.fault_cost) as i64 && self.agent.balance > 0
+    }
+
+    /// Faults that open windows may still bring.
+    fn expected(&self) -> u64 {
+        self.open * WANTED_SHARE.1 / 100
+    }
+
+    /// A window was armed with so many pages.
+    pub(super) fn opened(&mut self, armed: u64) {
+        self.open += armed;
     }
 
     /// The agent's processor time so far.
@@ -136,14 +155,25 @@ impl Pace {
 
     /// The program waited for a page; `handling` is the agent's part, from the message to the wake-up.
     pub(super) fn fault(&mut self, handling: u64, requested: bool) {
-        self.handling = self.handling - self.handling / 32 + handling.min(MILLION) / 32;
+        self.handling = self.handling - self.handling / 32 + handling.min(DEAREST) / 32;
         let least = self.calibrated_cost / 2;
         self.fault_cost =
             (self.calibrated_cost + self.handling).saturating_sub(self.calibrated_handling).max(least);
         self.lose(self.fault_cost);
         if !requested {
             self.faults.draw(MILLION);
+            self.open_faults += 1;
         }
+    }
+
+    /// Whether the windows are far too long: then all are to be closed now, and the next ones are half as long.
+    pub(super) fn overshoots(&mut self) -> bool {
+        let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MOST_SHARE;
+        if too_many {
+            (self.open_faults, self.armed, self.faulted) = (0, 0, 0);
+            self.window_time = (self.window_time / 2).max(WINDOW_TIMES.0);
+        }
+        too_many
     }
 
     /// The program lost time in another way.
@@ -152,8 +182,14 @@ impl Pace {
         self.program_time += time;
     }
 
-    /// A window was closed: `faults` of its `armed` pages had faulted.
+    /// A window that was armed with so many pages is closed.
     pub(super) fn closed(&mut self, armed: u64, faults: u64) {
+        self.open = self.open.saturating_sub(armed);
+        self.open_faults = self.open_faults.saturating_sub(faults);
+    }
+
+    /// A window was closed when its time was over: `faults` of its `armed` pages had faulted.
+    pub(super) fn observe(&mut self, armed: u64, faults: u64) {
         self.armed += armed;
         self.faulted += faults;
         if self.armed < LOOK {
@@ -186,6 +222,8 @@ mod tests {
             faults: Account::default(),
             last: 0,
             last_cpu: 0,
+            open: 0,
+            open_faults: 0,
             armed: 0,
             faulted: 0,
             window_time: 0,
@@ -237,14 +275,14 @@ mod tests {
     fn the_window_time_follows_the_share_of_faults() {
         let mut pace = pace();
         for _ in 0..200 {
-            pace.closed(LOOK, LOOK / 2);
+            pace.observe(LOOK, LOOK / 2);
         }
         assert_eq!(pace.window_time, WINDOW_TIMES.0);
         for _ in 0..200 {
-            pace.closed(LOOK, 0);
+            pace.observe(LOOK, 0);
         }
         assert_eq!(pace.window_time, WINDOW_TIMES.1);
-        pace.closed(LOOK, LOOK / 10);
+        pace.observe(LOOK, LOOK / 10);
         assert_eq!(pace.window_time, WINDOW_TIMES.1);
     }
 

@@ -245,8 +245,4 @@ impl Shared {
     pub(super) fn set(&self, counter: Counter, number: u64) {
         self.counters[counter as usize].store(number, Relaxed);
     }
-
-    pub(super) fn get(&self, counter: Counter) -> u64 {
-        self.counters[counter as usize].load(Relaxed)
-    }
 }

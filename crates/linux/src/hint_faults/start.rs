@@ -92,6 +92,7 @@ fn live(pause: Duration) {
         gate::sleep_unless_ending(pause);
     }
     sys::wake_precisely();
+    sys::run_first();
     let link = match Link::open(&configuration.socket) {
         Ok(link) => link,
         Err(error) => return say(configuration, &format!("no engine: error {error}")),

@@ -29,10 +29,15 @@ pub(super) struct Window {
     pub(super) disturbed: bool,
     /// Whether its slot holds contents that are no page's any more.
     pub(super) stale: bool,
+    /// The page that was told last, plus 1: it may have to fault again before it can come back.
+    pub(super) told: u32,
     /// When it was armed.
     pub(super) since: u64,
-    /// When it is to be closed.
+    /// When it is to be closed at the latest.
     pub(super) until: u64,
+    /// When the program's processor time is to be looked at, and what it must have reached for the window to be closed.
+    pub(super) look: u64,
+    pub(super) used: u64,
     /// Where it lies in the store.
     pub(super) slot: u64,
     /// Bounds of all homes.
@@ -64,6 +69,7 @@ impl Window {
         self.returned = [0; LARGEST / 64];
         (self.pages, self.slot) = (pages as u32, slot);
         (self.armed, self.armed_at_first, self.faults) = (0, 0, 0);
+        self.told = 0;
         (self.requested, self.closing, self.disturbed, self.stale) = (false, false, false, false);
         self.bounds = Range64::new(start, pages as u64 * PAGE);
     }
@@ -197,8 +203,11 @@ mod tests {
             closing: false,
             disturbed: false,
             stale: false,
+            told: 0,
             since: 0,
             until: 0,
+            look: 0,
+            used: 0,
             slot: 0,
             bounds: Range64::default(),
             bits: [0; LARGEST / 64],

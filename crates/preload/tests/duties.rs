@@ -1,0 +1,149 @@
+//! Whatever happens to a program whose memory is armed in whole, its memory is intact.
+//!
+//! Each test arms every page of the program `victim`, makes sure that they are armed, and lets the duty begin.
+
+mod support;
+
+use std::os::unix::process::ExitStatusExt;
+
+use isotherm_core::SamplingRate;
+use isotherm_linux::source::{AccessSource, Cause};
+use support::{Ended, Run, example, generous};
+
+/// Starts the duty and arms all of its memory. `None`: not possible here, and said so.
+fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
+    let mut run = Run::new(&example("victim"), &[duty], generous(), SamplingRate::Off);
+    let line = run.line();
+    let words: Vec<&str> = line.split_whitespace().collect();
+    assert_eq!((words.len(), words.first()), (3, Some(&"ready")), "{duty}: {line}");
+    let start = u64::from_str_radix(words[1], 16).expect("an address");
+    let pages: u64 = words[2].parse().expect("a number");
+    assert!(run.drain_until(|run| run.source.counted().agents == 1), "{duty}: no agent");
+    let addresses: Vec<u64> = (0..pages).map(|page| start + page * 4096).collect();
+    let pid = run.pid();
+    run.source.arm(pid, &addresses).expect("to arm");
+    let wanted = least(pages);
+    let done = run.drain_until(|run| {
+        let counted = run.source.counted();
+        run.refusal().is_some() || (wanted > 0 && counted.armed >= wanted) || counted.refused >= pages
+    });
+    if let Some(reason) = run.refusal() {
+        println!("skipped: {reason}");
+        return None;
+    }
+    assert!(done, "{duty}: {:?}", run.source.counted());
+    assert!(run.source.counted().armed >= wanted, "{duty}: {:?}", run.source.counted());
+    run.go();
+    Some((run, start))
+}
+
+fn duty(name: &str) -> Option<Ended> {
+    let (run, _) = armed(name, |pages| pages)?;
+    Some(run.finish())
+}
+
+fn expect_ok(name: &str) {
+    let Some(ended) = duty(name) else { return };
+    if ended.status.code() == Some(77) {
+        println!("skipped: see the line above");
+        return;
+    }
+    assert!(ended.status.success() && ended.output == "ok\n", "{name}: {} '{}'", ended.status, ended.output);
+}
+
+macro_rules! duties {
+    ($($test:ident $name:literal;)*) => {
+        $(#[test]
+        fn $test() {
+            expect_ok($name);
+        })*
+    };
+}
+
+duties! {
+    reading_finds_everything "read";
+    writing_stays "write";
+    unmapped_memory_is_gone "unmap";
+    a_mapping_over_it_replaces_it "fixed";
+    dropped_memory_is_zero_and_stays_so "dontneed";
+    freed_memory_can_be_used_anew "free";
+    moved_memory_is_where_it_went "remap";
+    a_moved_part_is_where_it_went "remap-part";
+    grown_memory_is_itself_and_zeros "grow";
+    memory_moved_away_leaves_zeros "dontunmap";
+    protected_memory_comes_back "protect";
+    locked_memory_is_intact "lock";
+    a_program_that_locks_everything_is_left_alone "lock-all";
+    guards_hide_and_drop "guard";
+    direct_files_read_and_write "direct";
+    a_child_has_its_copy "fork";
+    a_child_of_a_raw_call_has_its_copy "raw-fork";
+    advice_on_forks_is_kept "dont-fork";
+    spawning_works "spawn";
+    executing_works "exec";
+    closing_all_descriptors_does_not_matter "close-all";
+    changing_identity_reaches_all_threads "identity";
+    two_hundred_threads_find_everything "threads";
+}
+
+#[test]
+fn huge_pages_stay_huge() {
+    // Two windows of 512 pages each.
+    let Some((run, _)) = armed("huge", |_| 1024) else { return };
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
+}
+
+#[test]
+fn a_program_with_a_userfaultfd_of_its_own_is_not_disturbed() {
+    let Some((run, _)) = armed("own-userfaultfd", |_| 0) else { return };
+    assert_eq!(run.source.counted().refused, 256);
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
+}
+
+#[test]
+fn ends_are_told_as_they_were() {
+    if let Some(ended) = duty("exit") {
+        assert_eq!(ended.status.code(), Some(42));
+    }
+    if let Some(ended) = duty("abort") {
+        assert_eq!(ended.status.signal(), Some(libc::SIGABRT));
+    }
+    if let Some(ended) = duty("kill") {
+        assert_eq!(ended.status.signal(), Some(libc::SIGKILL));
+    }
+}
+
+#[test]
+fn a_main_thread_may_leave_its_process() {
+    let run = Run::new(&example("leaver"), &[], generous(), SamplingRate::Frequency(1_000_000));
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
+}
+
+/// Every page is touched once, in the order of addresses, by a load.
+#[test]
+fn each_touch_of_an_armed_page_is_told_once() {
+    let Some((run, start)) = armed("read", |pages| pages) else { return };
+    let ended = run.finish();
+    let inside = |address: u64| (start..start + 256 * 4096).contains(&address);
+    let pages: Vec<u64> = ended
+        .accesses
+        .iter()
+        .filter(|access| inside(access.address) && matches!(access.cause, Cause::Armed { .. }))
+        .map(|access| (access.address - start) / 4096)
+        .collect();
+    assert_eq!(pages, (0..256).collect::<Vec<_>>());
+    assert!(ended.accesses.iter().all(|access| access.operation == isotherm_core::Operation::Load));
+}
+
+/// The engine goes while everything is armed.
+#[test]
+fn a_program_outlives_its_engine() {
+    let Some((run, _)) = armed("protect", |pages| pages) else { return };
+    let Run { source, child, .. } = run;
+    drop(source);
+    let ended = child.wait_with_output().expect("to wait");
+    assert!(ended.status.success(), "{}", ended.status);
+}

@@ -1,0 +1,129 @@
+//! Defines how tests run programs with the library.
+#![allow(dead_code)]
+
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use isotherm_core::{Nanos, Sampling, SamplingRate, SamplingScope};
+use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
+use isotherm_linux::process::Pid;
+use isotherm_linux::source::{Access, AccessSource};
+
+/// The directory of what cargo has built beside this test.
+fn built() -> PathBuf {
+    let test = std::env::current_exe().expect("a test knows its file");
+    test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").to_owned()
+}
+
+/// `libisotherm.so`.
+pub fn library() -> PathBuf {
+    built().join("libisotherm.so")
+}
+
+/// An example of this package.
+pub fn example(name: &str) -> PathBuf {
+    built().join("examples").join(name)
+}
+
+/// Sampling without a bound but the budgets.
+pub fn sampling(rate: SamplingRate) -> Sampling {
+    Sampling { rate, scope: SamplingScope::AllTiers, stores: true, batch: 4096, tick: Nanos(10_000_000) }
+}
+
+/// Budgets that let nearly everything be armed: these tests are about memory, not about time.
+pub fn generous() -> HintFaultOptions {
+    HintFaultOptions { program_budget: 1.0, agent_budget: 1.0, window: 64, ..HintFaultOptions::default() }
+}
+
+/// A program with its engine.
+pub struct Run {
+    pub source: HintFaultSource,
+    pub child: Child,
+    pub accesses: Vec<Access>,
+    output: Option<BufReader<std::process::ChildStdout>>,
+}
+
+/// How a program ended.
+pub struct Ended {
+    pub status: std::process::ExitStatus,
+    pub output: String,
+    pub accesses: Vec<Access>,
+}
+
+impl Run {
+    pub fn new(program: &Path, arguments: &[&str], options: HintFaultOptions, rate: SamplingRate) -> Self {
+        let mut source = HintFaultSource::open(options).expect("a source");
+        source.request(&sampling(rate)).expect("a rate");
+        let mut child = Command::new(program)
+            .args(arguments)
+            .envs(source.environment(&library()))
+            .stdin(Stdio::piped())
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("the program starts");
+        source.follow(Pid(child.id())).expect("to follow");
+        let output = child.stdout.take().map(BufReader::new);
+        Self { source, child, accesses: Vec::new(), output }
+    }
+
+    pub fn pid(&self) -> Pid {
+        Pid(self.child.id())
+    }
+
+    /// The next line of its output.
+    pub fn line(&mut self) -> String {
+        let mut line = String::new();
+        self.output.as_mut().expect("its output").read_line(&mut line).expect("a line");
+        line
+    }
+
+    /// Lets the program go on.
+    pub fn go(&mut self) {
+        self.child.stdin.as_mut().expect("its input").write_all(b"\n").expect("to write");
+    }
+
+    /// Takes accesses until `enough` or until patience ends; says which.
+    pub fn drain_until(&mut self, mut enough: impl FnMut(&mut Self) -> bool) -> bool {
+        let start = Instant::now();
+        while start.elapsed() < Duration::from_secs(30) {
+            self.source.drain(&mut self.accesses).expect("to drain");
+            if enough(self) {
+                return true;
+            }
+            std::thread::sleep(Duration::from_millis(2));
+        }
+        false
+    }
+
+    /// Takes accesses until the program ends. Never more than a minute.
+    pub fn finish(mut self) -> Ended {
+        drop(self.child.stdin.take());
+        let mut output = self.output.take().expect("its output");
+        let reader = std::thread::spawn(move || {
+            let mut text = String::new();
+            output.read_to_string(&mut text).map(|_| text)
+        });
+        let mut status = None;
+        let ended = (0..2).any(|_| {
+            self.drain_until(|run| {
+                status = run.child.try_wait().expect("a child");
+                status.is_some()
+            })
+        });
+        if !ended {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+            panic!("the program hangs");
+        }
+        self.source.drain(&mut self.accesses).expect("to drain");
+        let output = reader.join().expect("a reader").expect("text");
+        Ended { status: status.expect("ended"), output, accesses: self.accesses }
+    }
+
+    /// Why hint faults cannot be had, once that is known.
+    pub fn refusal(&self) -> Option<String> {
+        self.source.refusals().first().map(|(_, reason)| reason.clone())
+    }
+}
