@@ -265,7 +265,8 @@ impl Agent {
             let Some((start, pages)) = next_request(shared) else { return };
             let now = clock::monotonic().0;
             let until = now.saturating_add(self.link.armed_bound());
-            let order = Order { start, pages, huge: false, requested: true, now, until, look: until, used: 0 };
+            let order =
+                Order { start, pages, huge: false, requested: true, now, until, look: until, used: 0 };
             let huge = start & !((2 << 20) - 1);
             let whole = Order { start: huge, pages: 512, huge: true, ..order };
             let opened = [order, whole]

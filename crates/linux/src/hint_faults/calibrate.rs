@@ -51,8 +51,6 @@ impl Agent {
         go.store(true, SeqCst);
         toucher.join().ok()?;
         let spent = spent.load(SeqCst);
-        (spent > 0 && handled.is_some())
-            .then(|| ((spent / PAGES).clamp(1_000, 200_000), handled.unwrap_or(0)))
         (spent > 0 && handled.is_some()).then(|| (spent.clamp(1_000, DEAREST), handled.unwrap_or(0)))
     }
 
@@ -63,7 +61,16 @@ impl Agent {
             return None;
         }
         let (now, begin) = (clock::monotonic().0, Instant::now());
-        let order = Order { start, pages: PAGES, huge: false, requested: false, now, until: u64::MAX, look: u64::MAX, used: 0 };
+        let order = Order {
+            start,
+            pages: PAGES,
+            huge: false,
+            requested: false,
+            now,
+            until: u64::MAX,
+            look: u64::MAX,
+            used: 0,
+        };
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {

@@ -117,7 +117,12 @@ impl Mechanism {
     }
 
     /// Arms the present pages of the range; `None` if there are none, or none can be armed now.
-    pub(super) fn arm<'a>(&self, tables: &'a mut Tables, shared: &Shared, order: Order) -> Option<&'a Window> {
+    pub(super) fn arm<'a>(
+        &self,
+        tables: &'a mut Tables,
+        shared: &Shared,
+        order: Order,
+    ) -> Option<&'a Window> {
         let wanted = Range64::new(order.start, order.pages * PAGE);
         let mut runs = [Present::default(); RUNS];
         let (found, _) = self.presence.scan(wanted, &mut runs).ok()?;

@@ -68,7 +68,7 @@ impl Program {
                 Ok(*with_descendants && !self.tree.is_empty())
             }
             Life::Attached { until } => {
-                let asked = self.signals.next().is_some();
+                let asked = self.signals.take().is_some();
                 let over = until.is_some_and(|until| Instant::now() >= until);
                 Ok(!asked && !over && !self.tree.is_empty())
             }
