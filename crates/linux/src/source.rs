@@ -109,6 +109,12 @@ pub trait AccessSource: Send {
         Ok(())
     }
 
+    /// Memory of the process that is the source's own: it is neither counted nor moved.
+    fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
+        let _ = process;
+        Vec::new()
+    }
+
     /// What it has done.
     fn statistics(&self) -> SourceStatistics;
 }

@@ -176,11 +176,6 @@ impl HintFaultSource {
         wanted.map(|(pid, _)| *pid).collect()
     }
 
-    /// Memory of the process that belongs to its agent: armed pages lie there for a while. Nobody should count or move it.
-    pub fn hidden(&self, process: Pid) -> Vec<std::ops::Range<u64>> {
-        self.connections.get(&process).map(Connection::hidden).unwrap_or_default()
-    }
-
     /// What the agents have counted.
     pub fn counted(&self) -> HintFaultStatistics {
         let mut total = HintFaultStatistics { agents: self.connections.len(), ..Default::default() };
@@ -318,6 +313,10 @@ impl AccessSource for HintFaultSource {
             connection.arm(addresses);
         }
         Ok(())
+    }
+
+    fn hidden(&self, process: Pid) -> Vec<std::ops::Range<u64>> {
+        self.connections.get(&process).map(Connection::hidden).unwrap_or_default()
     }
 
     fn statistics(&self) -> SourceStatistics {

@@ -1,6 +1,7 @@
 //! Defines how accesses come from the sources to the engine: drained, numbered, counted, batched.
 
 use std::collections::VecDeque;
+use std::ops::Range;
 
 use isotherm_core::{
     Counters, HintFault, Nanos, Operation, Sample, SampleBatch, Sampling, SamplingRate, Signal, Signals,
@@ -10,6 +11,7 @@ use isotherm_core::{
 use super::memory::Memory;
 use super::summary::Recorder;
 use crate::LinuxError;
+use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause};
 
 /// The share of the policy's last sampling rate that goes on, for the hit counters, while it has switched sampling off.
@@ -81,6 +83,11 @@ impl Feed {
         }
     }
 
+    /// Memory of the process that belongs to the sources.
+    pub(crate) fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
+        self.sources.iter().flat_map(|source| source.hidden(process)).collect()
+    }
+
     /// Changes the sampling.
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);
@@ -139,6 +146,7 @@ impl Feed {
         let time = recorder.since_start(access.time);
         match access.cause {
             Cause::Armed { since } => {
+                memory.disarm(page);
                 let operation = access.operation;
                 batch.faults.push(HintFault { time, page, latency: since, tier, operation });
             }

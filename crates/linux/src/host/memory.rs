@@ -1,8 +1,9 @@
 //! Defines the memory of the programs: which pages are mapped, where each is, and what moves them.
 
+use std::collections::VecDeque;
 use std::ops::Range;
 
-use isotherm_core::{Allocation, Bytes, Move, MoveStatus, PageId, PageSize, Pages, TierId};
+use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
 
 use super::Options;
 use super::numbers::Numbers;
@@ -13,6 +14,8 @@ use crate::process::Pid;
 
 /// Pages asked for, or moved, in one call.
 const BATCH: usize = 4096;
+/// How long a source holds a page that was armed, at most, and a second more.
+const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
 /// By how much the footprint may grow before a policy is sized anew.
 const OUTGROWN: u64 = 2;
 
@@ -72,6 +75,8 @@ pub(crate) struct Memory {
     victims: Vec<PageId>,
     /// Where the pages of the moves under way came from.
     origins: Vec<Option<TierId>>,
+    /// Pages that a policy armed, in the order of time.
+    armed: VecDeque<(Nanos, PageId)>,
 }
 
 impl Memory {
@@ -95,6 +100,7 @@ impl Memory {
             moves: Vec::new(),
             victims: Vec::new(),
             origins: Vec::new(),
+            armed: VecDeque::new(),
         };
         memory.limit();
         memory
@@ -135,14 +141,21 @@ impl Memory {
         Some((page, tier))
     }
 
-    /// Looks at what the process has mapped, and, where tiers are real, on which.
+    /// Looks at what the process has mapped, the `hidden` ranges of its sources apart, and, where tiers are real, on which tier.
     ///
     /// # Errors
     /// If the process has ended or may not be looked at; what was known of it stays.
-    pub(crate) fn scan(&mut self, process: Pid, recorder: &mut Recorder) -> Result<(), LinuxError> {
+    pub(crate) fn scan(
+        &mut self,
+        process: Pid,
+        hidden: &[Range<u64>],
+        recorder: &mut Recorder,
+    ) -> Result<(), LinuxError> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let looked = self.spaces.present(process, &mut found);
+        let own = |run: &PresentRun| hidden.iter().any(|range| range.contains(&run.range.start));
+        found.retain(|run| !own(run));
         let taken = looked.and_then(|()| self.take_runs(process, &found));
         self.found = found;
         taken?;
@@ -206,6 +219,30 @@ impl Memory {
         self.numbers.forget(process);
     }
 
+    /// The source holds these pages from now until they are accessed, for at most [`ARMED_FOR`].
+    pub(crate) fn arm(&mut self, pages: &[PageId], now: Nanos) {
+        for &page in pages {
+            self.residency.set_armed(page, true);
+            self.armed.push_back((now, page));
+        }
+    }
+
+    /// The page was accessed, or has been held for too long.
+    pub(crate) fn disarm(&mut self, page: PageId) {
+        self.residency.set_armed(page, false);
+    }
+
+    /// Forgets what has been armed for too long.
+    pub(crate) fn expire(&mut self, now: Nanos) {
+        while let Some(&(since, page)) = self.armed.front() {
+            if now - since < ARMED_FOR {
+                break;
+            }
+            self.armed.pop_front();
+            self.disarm(page);
+        }
+    }
+
     /// Moves pages and says what became of each.
     pub(crate) fn migrate(
         &mut self,
@@ -258,8 +295,8 @@ impl Memory {
             let one = moves[index - first];
             match answer {
                 MoveStatus::Moved | MoveStatus::AlreadyThere => self.residency.map(one.page, one.to),
-                MoveStatus::Gone => self.residency.unmap(one.page),
-                MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
+                // What is gone, or held by a source for a moment, the next scans tell.
+                MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
             }
         }
     }

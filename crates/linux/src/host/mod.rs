@@ -213,8 +213,10 @@ impl LiveHost {
     /// Looks at which pages are mapped, and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
+        self.memory.expire(self.recorder.now());
         for &process in &self.followed {
-            match self.memory.scan(process, &mut self.recorder) {
+            let hidden = self.feed.hidden(process);
+            match self.memory.scan(process, &hidden, &mut self.recorder) {
                 Ok(()) | Err(LinuxError::Ended(_)) => {}
                 Err(error) => self.feed.trouble(error.to_string()),
             }
@@ -244,6 +246,7 @@ impl LiveHost {
 
     /// Arms the pages of a plan, process by process.
     fn arm(&mut self, pages: &[PageId]) {
+        self.memory.arm(pages, self.recorder.now());
         let mut addresses = Vec::new();
         let mut owner = None;
         for &page in pages {

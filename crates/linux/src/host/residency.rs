@@ -9,6 +9,11 @@ const ABSENT: u8 = 0x07;
 const REFERENCED: u8 = 0x08;
 /// Seen by the scan that is under way.
 const SEEN: u8 = 0x10;
+/// How many scans in a row have not seen it, in these bits: a source may hold a page for a moment.
+const MISSES: u8 = 0x60;
+const MISS: u8 = 0x20;
+/// A source holds the page until it is accessed, so that no scan sees it.
+const ARMED: u8 = 0x80;
 
 /// The tier of every page: the real one, or the virtual one of shadow tiers.
 #[derive(Debug)]
@@ -107,17 +112,31 @@ impl Residency {
         }
     }
 
-    /// Unmaps what the scan has not seen of these pages, and forgets what it has. Returns how many remain mapped.
+    /// A source holds the page until it is accessed, or no more.
+    pub(crate) fn set_armed(&mut self, page: PageId, armed: bool) {
+        if let Some(state) = self.pages.get_mut(page.index()) {
+            *state = *state & !ARMED | if armed { ARMED } else { 0 };
+        }
+    }
+
+    /// Ends a scan: unmaps what three scans in a row have not seen of these pages and no source holds. Returns how many remain
+    /// mapped.
     pub(crate) fn sweep(&mut self, pages: std::ops::Range<u32>) -> u32 {
         let mut mapped = 0;
         for page in pages {
             let Some(state) = self.pages.get_mut(page as usize) else { break };
-            if *state & SEEN == 0 {
-                self.unmap(PageId(page));
-            } else {
-                *state &= !SEEN;
-                mapped += 1;
+            if *state & TIER == ABSENT {
+                continue;
             }
+            if *state & (SEEN | ARMED) != 0 {
+                *state &= !(SEEN | MISSES);
+            } else if *state & MISSES == MISSES - MISS {
+                self.unmap(PageId(page));
+                continue;
+            } else {
+                *state += MISS;
+            }
+            mapped += 1;
         }
         mapped
     }
@@ -214,13 +233,19 @@ mod tests {
     }
 
     #[test]
-    fn a_scan_unmaps_what_it_did_not_see() {
+    fn what_three_scans_did_not_see_is_unmapped_unless_a_source_holds_it() {
         let mut residency = two_tiers(2, 4);
-        residency.see(PageId(1));
-        residency.see(PageId(3));
-        assert_eq!(residency.sweep(0..4), 2);
-        assert_eq!(residency.mapped(), Pages(2));
-        assert_eq!(residency.sweep(0..4), 0, "each scan sees anew");
+        residency.set_armed(PageId(2), true);
+        for (scan, left) in [(0, 4), (1, 4), (2, 3)] {
+            residency.see(PageId(1));
+            if scan == 1 {
+                residency.see(PageId(3));
+            }
+            assert_eq!(residency.sweep(0..4), left, "scan {scan}");
+        }
+        assert_eq!(residency.tier_of(PageId(0)), None);
+        residency.set_armed(PageId(2), false);
+        (0..3).for_each(|_| drop(residency.sweep(0..4)));
         assert_eq!(residency.mapped(), Pages(0));
     }
 
