@@ -345,8 +345,9 @@ fn a_range_moves_its_pages_also_where_a_huge_page_maps_it() {
     let mut kernel = Fake::on_slow(1024);
     kernel.huge = [HUGE].into();
     let moves = [huge_at(0, Shape::HugeRange), huge_at(1, Shape::HugeRange), huge_at(2, Shape::HugeRange)];
-    let (statuses, ..) = run(&mut kernel, &moves);
+    let (statuses, statistics, _) = run(&mut kernel, &moves);
     assert_eq!(statuses, [MoveStatus::Moved, MoveStatus::Moved, MoveStatus::Gone]);
+    assert_eq!((statistics.retries, kernel.paused), (0, 0), "its parts are no busy pages");
     assert!(kernel.pages.values().all(|&node| node == 0));
 }
 
@@ -365,6 +366,19 @@ fn the_rate_is_spent_on_pages_that_move_only() {
     assert!(until > Nanos(0) && until < Nanos::SECOND, "{until}: when the next page may move");
     assert_eq!(step(&mut mover, Nanos::SECOND), Step::Done);
     assert_eq!((mover.statistics().moved, statuses.len()), (1024, 2048));
+}
+
+#[test]
+fn what_did_not_move_costs_no_tokens() {
+    let mut kernel = Fake::on_slow(512);
+    kernel.fail = (0..512).map(|page| (page * BASE, (libc::EACCES, 1))).collect();
+    let options = MoverOptions { rate: Some(Bytes(1)), burst: Bytes(HUGE), ..MoverOptions::default() };
+    let mut mover = Mover::new(&mut kernel, options);
+    for expected in [MoveStatus::Denied, MoveStatus::Moved] {
+        let mut statuses = Vec::new();
+        let step = mover.step(Nanos(0), Pid(1), &all_to_fast(512), &mut statuses, &mut |_, _| false);
+        assert_eq!((step.expect("no error"), count(&statuses, expected)), (Step::Done, 512));
+    }
 }
 
 proptest! {
