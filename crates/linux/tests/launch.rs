@@ -2,6 +2,7 @@
 
 mod support;
 
+use std::ffi::OsString;
 use std::fs;
 use std::io::{Read as _, Write as _};
 use std::path::Path;
@@ -16,29 +17,26 @@ use support::{alone, helper, kill, line_with, started, until};
 const SCRIPT: &str = "ISOTHERM_TEST_SCRIPT";
 
 fn wait(running: &mut Running) -> Exit {
-    let mut signals = Signals::receive().expect("signals");
     loop {
-        if let Some(exit) = running.wait(&mut signals, Duration::from_secs(1)).expect("waited") {
+        if let Some(exit) = running.wait(Duration::from_secs(1)).expect("waited") {
             return exit;
         }
     }
 }
 
-fn launch(words: &[&str]) -> Result<Running, LaunchError> {
+fn start(words: &[&str], variables: &[(OsString, OsString)], adopt: bool) -> Result<Launch, LaunchError> {
     let arguments: Vec<_> = words[1..].iter().map(Into::into).collect();
-    Launch::start(words[0].as_ref(), &arguments, &[], false).and_then(Launch::release)
+    Launch::start(Signals::receive().expect("signals"), words[0].as_ref(), &arguments, variables, adopt)
 }
 
 /// As `isotherm run -- sh -c SCRIPT`.
 #[test]
 #[ignore = "a helper of the tests below"]
 fn launcher() {
-    let script = std::env::var_os(SCRIPT).expect("the script");
-    let arguments = ["-c".into(), script];
+    let script = std::env::var(SCRIPT).expect("the script");
     let variables = [("ISOTHERM_TEST_ADDED".into(), "added".into())];
-    let mut running = Launch::start("sh".as_ref(), &arguments, &variables, true)
-        .and_then(Launch::release)
-        .expect("launched");
+    let mut running =
+        start(&["sh", "-c", &script], &variables, true).and_then(Launch::release).expect("launched");
     let exit = wait(&mut running);
     let own = std::process::id();
     let children = fs::read_to_string(format!("/proc/{own}/task/{own}/children")).unwrap_or_default();
@@ -85,8 +83,11 @@ fn streams_and_environment_are_the_callers() {
 
 #[test]
 fn what_cannot_run_has_a_shells_statuses() {
+    if !alone("what_cannot_run_has_a_shells_statuses") {
+        return;
+    }
     let status = |path: &str| {
-        let error = launch(&[path]).expect_err(path);
+        let error = start(&[path], &[], false).and_then(Launch::release).expect_err(path);
         assert!(error.to_string().starts_with(path), "{error}");
         error.exit_status()
     };
@@ -101,7 +102,7 @@ fn the_program_waits_before_exec_until_it_is_released() {
     if !alone("the_program_waits_before_exec_until_it_is_released") {
         return;
     }
-    let launch = Launch::start("sleep".as_ref(), &["1000".into()], &[], false).expect("forked");
+    let launch = start(&["sleep", "1000"], &[], false).expect("forked");
     let path = format!("/proc/{}/exe", launch.pid().0);
     let executable = || fs::read_link(&path).expect("its program");
     let own = std::env::current_exe().expect("own path");
@@ -119,8 +120,8 @@ fn the_program_waits_before_exec_until_it_is_released() {
 #[test]
 #[ignore = "a helper of the_program_goes_on_without_its_launcher"]
 fn dies_before_release() {
-    let script = std::env::var_os(SCRIPT).expect("the script");
-    let _launch = Launch::start("sh".as_ref(), &["-c".into(), script], &[], false).expect("forked");
+    let script = std::env::var(SCRIPT).expect("the script");
+    let _launch = start(&["sh", "-c", &script], &[], false).expect("forked");
     println!("ready");
     std::thread::sleep(Duration::from_secs(1000));
 }
@@ -163,6 +164,23 @@ fn what_nohup_ignores_stays_ignored() {
     assert!(launcher.wait().expect("waited").success());
 }
 
+/// Counts signals: a shell would take two that come together for one.
+#[test]
+#[ignore = "a helper of the test below"]
+fn counter() {
+    let mut signals = Signals::receive().expect("signals");
+    println!("ready");
+    let mut count = 0;
+    until("a signal", || {
+        count += usize::from(signals.take().is_some());
+        count > 0
+    });
+    std::thread::sleep(Duration::from_millis(300));
+    count += std::iter::from_fn(|| signals.take()).count();
+    println!("got {count}");
+    std::process::exit(41);
+}
+
 #[test]
 fn a_terminals_interrupt_reaches_the_program_once() {
     if !Path::new("/usr/bin/script").exists() {
@@ -172,13 +190,25 @@ fn a_terminals_interrupt_reaches_the_program_once() {
     let words: Vec<_> =
         helper("launcher").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
     let line = format!("exec {} {}", std::env::current_exe().expect("own path").display(), words.join(" "));
-    let program = "trap 'n=$((n+1))' INT; echo ready; until [ $n ]; do sleep 0.01; done; sleep 0.2; echo got $n; exit 41";
+    let own = std::env::current_exe().expect("own path");
+    let program = format!("exec {} counter --exact --ignored --nocapture", own.display());
     let mut command = Command::new("script");
     command.args(["-qec", &line, "/dev/null"]).env(SCRIPT, program);
     let (mut terminal, mut lines) = started(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
     terminal.stdin.as_mut().expect("piped").write_all(b"\x03").expect("written");
     line_with(&mut lines, "got 1");
     assert_eq!(terminal.wait().expect("waited").code(), Some(41));
+}
+
+#[test]
+fn a_signal_before_exec_is_the_programs() {
+    if !alone("a_signal_before_exec_is_the_programs") {
+        return;
+    }
+    let launch = start(&["sleep", "1000"], &[], false).expect("forked");
+    kill("-TERM", launch.pid().0);
+    let mut running = launch.release().expect("it came to be");
+    assert_eq!(wait(&mut running), Exit::Signal(15));
 }
 
 #[test]

@@ -94,6 +94,19 @@ fn what_cannot_be_changed_is_named_and_nothing_is_recorded() {
 }
 
 #[test]
+fn the_old_value_is_recorded_before_the_new_one_is_written() {
+    let place = Place::new();
+    let mut restore = Restore::new(&place.run()).expect("made");
+    // Readable, and it refuses what is no number, so that only the first half is done.
+    let file = Path::new("/proc/self/oom_score_adj");
+    assert!(restore.set(file, "nonsense").is_err());
+    let state = fs::read_dir(place.run()).expect("listed").flatten().next().expect("a state file");
+    let expected = format!("{}\t{}\n", file.display(), read_value(file).expect("read"));
+    assert_eq!(value(&state.path()), expected);
+    assert!(matches!(&restore.finish()[..], [(_, Restored::Back)]));
+}
+
+#[test]
 fn a_failed_restoration_is_told_and_kept_for_later() {
     let place = Place::new();
     let file = place.file("one", "old");

@@ -57,6 +57,7 @@ impl LaunchError {
 #[derive(Debug)]
 pub struct Launch {
     pid: Pid,
+    signals: Option<Signals>,
     name: String,
     /// Closing it lets the child go on.
     release: Option<File>,
@@ -70,9 +71,10 @@ fn failed(call: &'static str) -> impl FnOnce(io::Error) -> LinuxError {
 }
 
 impl Launch {
-    /// Forks. `variables` come on top of this process's environment. With `adopt`, orphans among the program's
+    /// Forks. `signals` are received from before, so that none is lost in between. `variables` come on top of this process's environment. With `adopt`, orphans among the program's
     /// descendants become children of this process, which must then have no other children: [`Running::wait`] reaps all.
     pub fn start(
+        signals: Signals,
         name: &OsStr,
         arguments: &[OsString],
         variables: &[(OsString, OsString)],
@@ -99,7 +101,14 @@ impl Launch {
         match ready.read_exact(&mut id) {
             Ok(()) => {
                 let pid = Pid(u32::from_ne_bytes(id));
-                Ok(Self { pid, name, release: Some(release), spawning: Some(spawning), adopt })
+                Ok(Self {
+                    pid,
+                    signals: Some(signals),
+                    name,
+                    release: Some(release),
+                    spawning: Some(spawning),
+                    adopt,
+                })
             }
             // No child came to be: the reason is the spawn's.
             Err(_) => Err(spawned(spawning, name)
@@ -122,7 +131,7 @@ impl Launch {
         if let Some(spawning) = self.spawning.take() {
             spawned(spawning, name)?;
         }
-        Ok(Running { pid: self.pid, pidfd, adopt: self.adopt, exit: None })
+        Ok(Running { pid: self.pid, signals: self.signals.take(), pidfd, adopt: self.adopt, exit: None })
     }
 }
 
@@ -153,6 +162,8 @@ fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
+    /// Always there; taken from a [`Launch`], which has a destructor.
+    signals: Option<Signals>,
     pidfd: Option<OwnedFd>,
     adopt: bool,
     exit: Option<Exit>,
@@ -167,26 +178,26 @@ impl Running {
     /// Waits until the program ends, at most for `timeout`, and passes signals on. `None`: it still runs.
     ///
     /// The engine works between calls; a signal to Isotherm ends a call early.
-    pub fn wait(&mut self, signals: &mut Signals, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
+    pub fn wait(&mut self, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
         let deadline = Instant::now() + timeout;
         loop {
-            let signalled = self.pass_on(signals);
+            let signalled = self.pass_on();
             self.reap()?;
             let left = deadline.saturating_duration_since(Instant::now());
             if self.exit.is_some() || signalled || left.is_zero() {
                 return Ok(self.exit);
             }
-            let own = signals.descriptor();
-            let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain([own]);
+            let own = self.signals.iter().map(Signals::descriptor);
+            let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain(own);
             let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
             sys::poll(&mut Vec::new(), files, pause, &mut Vec::new()).map_err(failed("poll"))?;
         }
     }
 
     /// Passes on what came and the terminal did not send. Returns whether anything came.
-    fn pass_on(&self, signals: &mut Signals) -> bool {
+    fn pass_on(&mut self) -> bool {
         let mut came = false;
-        while let Some(received) = signals.take() {
+        while let Some(received) = self.signals.as_mut().and_then(Signals::take) {
             came = true;
             if !received.from_kernel && self.exit.is_none() {
                 // It fails only if the program has just ended.

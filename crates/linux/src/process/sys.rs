@@ -213,10 +213,23 @@ pub(super) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> 
     checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)
 }
 
+/// Signals that are handled here are not the program's to lose: until exec, they do what they will do after it. Only calls
+/// async-signal-safe functions.
+fn reset_own_handlers() {
+    let own = on_signal as extern "C" fn(_, _, _) as usize;
+    for signal in super::signals::ENDING {
+        if disposition(signal).is_ok_and(|former| former.0.sa_sigaction == own) {
+            // SAFETY: the default disposition is valid for each of these signals.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
 /// In the child, before exec: says that it is there, and waits until it may go on or whoever made it is gone.
 ///
 /// Only calls async-signal-safe functions, and touches no descriptor but these three.
 pub(super) fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
+    reset_own_handlers();
     // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this process's copy,
     // lets the read end when the parent dies.
     unsafe {

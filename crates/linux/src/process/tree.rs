@@ -22,7 +22,7 @@ use crate::LinuxError;
 /// How many processes are watched by descriptors, two each: less than the 1024 that a process usually may have.
 const DESCRIPTORS_FOR: usize = 256;
 /// Every so many polls everything is read anew, whatever the hints say.
-const THOROUGH: u32 = 16;
+const THOROUGH: u32 = 64;
 
 /// What happened to a process of the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

@@ -13,6 +13,8 @@ use crate::process::Pid;
 
 /// A status that the kernel did not write.
 const UNSET: i32 = i32::MIN;
+/// The status of a page that others hold, or the same call.
+const BUSY: i32 = -libc::EBUSY;
 
 /// What a call or a round of calls came to.
 #[derive(Debug)]
@@ -237,7 +239,8 @@ impl Batch {
         (short, shared)
     }
 
-    /// Looks for pages that a call left without a word: it ended at one that did not move, or for want of memory.
+    /// Looks for pages that a call left without a word, since it ended at one that did not move or for want of memory; and
+    /// for busy ones, which may be parts of a huge page that the same call moved.
     fn find_moved<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -247,7 +250,7 @@ impl Batch {
     ) -> Result<(), LinuxError> {
         let words = self.open[part].iter().zip(&self.status);
         let silent: Vec<usize> =
-            words.filter(|&(_, &status)| status == UNSET).map(|(&index, _)| index).collect();
+            words.filter(|&(_, &status)| matches!(status, UNSET | BUSY)).map(|(&index, _)| index).collect();
         if silent.is_empty() {
             return Ok(());
         }

@@ -7,7 +7,8 @@ use crate::memory::{BASE, HUGE};
 /// What lies at a move's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// A page of 4 KiB.
+    /// A page of 4 KiB. Of a part of a huge page the kernel moves the whole, 512 times what is counted here: ask for that
+    /// as [`Self::Huge`].
     Base,
     /// A huge page that is mapped as one ([`crate::memory::pagemap::PageRun::huge`]): it is moved by its first address. One
     /// that the kernel split meanwhile is noticed and moved page by page.

@@ -3,124 +3,12 @@ use std::process::Command;
 
 use proptest::prelude::*;
 
+use self::fake::Fake;
 use super::*;
 use crate::memory::sys::testing::Memory;
 use crate::memory::{BASE, HUGE};
 
-/// A kernel of two nodes with injected errors. Like Linux, a call puts pages aside and moves them in one go; that ends at
-/// a page which cannot be put aside, and the call itself ends when pages put aside do not move.
-#[derive(Default)]
-struct Fake {
-    /// Address and node of each page that is present.
-    pages: std::collections::BTreeMap<u64, i32>,
-    /// Addresses that cannot be put aside, and with which error; how often.
-    fail: std::collections::BTreeMap<u64, (i32, u32)>,
-    /// Addresses that are put aside and then do not move, how often.
-    stuck: std::collections::BTreeMap<u64, u32>,
-    /// Pages that node 0 takes until ENOMEM.
-    room: Option<u64>,
-    /// Huge pages by first address.
-    huge: std::collections::BTreeSet<u64>,
-    /// Errors of the next moving calls, 0 for none, and of every query.
-    errors: Vec<i32>,
-    query_error: i32,
-    /// What was asked for: pages of each moving call.
-    calls: Vec<usize>,
-    paused: u64,
-}
-
-impl Fake {
-    fn on_slow(pages: u64) -> Self {
-        Self { pages: (0..pages).map(|page| (page * BASE, 1)).collect(), ..Self::default() }
-    }
-
-    fn head(&self, address: u64) -> u64 {
-        let head = address & !(HUGE - 1);
-        if self.huge.contains(&head) { head } else { address }
-    }
-
-    fn shift(&mut self, head: u64, node: i32) {
-        let size = if self.huge.contains(&head) { HUGE } else { BASE };
-        self.pages.range_mut(head..head + size).for_each(|(_, place)| *place = node);
-    }
-
-    /// Moves what was put aside. An error or a count of failures ends the call.
-    fn flush(&mut self, aside: &mut Vec<(usize, u64)>, node: i32, status: &mut [i32]) -> Result<u64, i32> {
-        let mut failed = 0;
-        let all = std::mem::take(aside);
-        for &(_, head) in &all {
-            if let Some(left) = self.stuck.get_mut(&head).filter(|left| **left > 0) {
-                *left -= 1;
-                failed += 1;
-                continue;
-            }
-            if let Some(room) = self.room.as_mut().filter(|_| node == 0) {
-                *room = room.checked_sub(1).ok_or(libc::ENOMEM)?;
-            }
-            self.shift(head, node);
-        }
-        if failed == 0 {
-            all.iter().for_each(|&(index, _)| status[index] = node);
-        }
-        Ok(failed)
-    }
-
-    fn answer(&mut self, addresses: &[u64], nodes: &[i32], status: &mut [i32]) -> Result<u64, i32> {
-        let (mut aside, mut taken): (Vec<(usize, u64)>, Vec<u64>) = (Vec::new(), Vec::new());
-        for (index, &address) in addresses.iter().enumerate() {
-            let head = self.head(address);
-            let error = match (self.pages.get(&address), self.fail.get_mut(&address)) {
-                (None, _) => -libc::ENOENT,
-                (_, Some((error, left))) if *left > 0 => {
-                    *left -= 1;
-                    -*error
-                }
-                (Some(&place), _) if place == nodes[index] => place,
-                _ if taken.contains(&head) => -libc::EBUSY,
-                _ => {
-                    aside.push((index, head));
-                    taken.push(head);
-                    continue;
-                }
-            };
-            status[index] = error;
-            let failed = self.flush(&mut aside, nodes[index], status)?;
-            taken.clear();
-            if failed > 0 {
-                return Ok(failed + (addresses.len() - index) as u64);
-            }
-        }
-        self.flush(&mut aside, nodes[0], status)
-    }
-}
-
-impl MovePages for &mut Fake {
-    fn move_pages(
-        &mut self,
-        _pid: Pid,
-        addresses: &[u64],
-        nodes: Option<&[i32]>,
-        status: &mut [i32],
-        _all: bool,
-    ) -> io::Result<u64> {
-        let Some(nodes) = nodes else {
-            if self.query_error != 0 {
-                return Err(io::Error::from_raw_os_error(self.query_error));
-            }
-            let place = |address: &u64| self.pages.get(address).copied().unwrap_or(-libc::ENOENT);
-            status.iter_mut().zip(addresses).for_each(|(status, address)| *status = place(address));
-            return Ok(0);
-        };
-        self.calls.push(addresses.len());
-        let error = if self.errors.is_empty() { 0 } else { self.errors.remove(0) };
-        let result = if error == 0 { self.answer(addresses, nodes, status) } else { Err(error) };
-        result.map_err(io::Error::from_raw_os_error)
-    }
-
-    fn pause(&mut self, time: Nanos) {
-        self.paused += time.0;
-    }
-}
+mod fake;
 
 fn base(page: u64, node: u32) -> PageMove {
     PageMove { address: page * BASE, shape: Shape::Base, node }
@@ -345,8 +233,9 @@ fn a_range_moves_its_pages_also_where_a_huge_page_maps_it() {
     let mut kernel = Fake::on_slow(1024);
     kernel.huge = [HUGE].into();
     let moves = [huge_at(0, Shape::HugeRange), huge_at(1, Shape::HugeRange), huge_at(2, Shape::HugeRange)];
-    let (statuses, ..) = run(&mut kernel, &moves);
+    let (statuses, statistics, _) = run(&mut kernel, &moves);
     assert_eq!(statuses, [MoveStatus::Moved, MoveStatus::Moved, MoveStatus::Gone]);
+    assert_eq!((statistics.retries, kernel.paused), (0, 0), "its parts are no busy pages");
     assert!(kernel.pages.values().all(|&node| node == 0));
 }
 
@@ -365,6 +254,19 @@ fn the_rate_is_spent_on_pages_that_move_only() {
     assert!(until > Nanos(0) && until < Nanos::SECOND, "{until}: when the next page may move");
     assert_eq!(step(&mut mover, Nanos::SECOND), Step::Done);
     assert_eq!((mover.statistics().moved, statuses.len()), (1024, 2048));
+}
+
+#[test]
+fn what_did_not_move_costs_no_tokens() {
+    let mut kernel = Fake::on_slow(512);
+    kernel.fail = (0..512).map(|page| (page * BASE, (libc::EACCES, 1))).collect();
+    let options = MoverOptions { rate: Some(Bytes(1)), burst: Bytes(HUGE), ..MoverOptions::default() };
+    let mut mover = Mover::new(&mut kernel, options);
+    for expected in [MoveStatus::Denied, MoveStatus::Moved] {
+        let mut statuses = Vec::new();
+        let step = mover.step(Nanos(0), Pid(1), &all_to_fast(512), &mut statuses, &mut |_, _| false);
+        assert_eq!((step.expect("no error"), count(&statuses, expected)), (Step::Done, 512));
+    }
 }
 
 proptest! {
