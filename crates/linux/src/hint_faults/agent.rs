@@ -265,7 +265,8 @@ impl Agent {
             let Some((start, pages)) = next_request(shared) else { return };
             let now = clock::monotonic().0;
             let until = now.saturating_add(self.link.armed_bound());
-            let order = Order { start, pages, huge: false, requested: true, now, until, look: until, used: 0 };
+            let order =
+                Order { start, pages, huge: false, requested: true, now, until, look: until, used: 0 };
             let huge = start & !((2 << 20) - 1);
             let whole = Order { start: huge, pages: 512, huge: true, ..order };
             let opened = [order, whole]
@@ -295,7 +296,11 @@ impl Agent {
         }
         let wanted = allowed.rate > 0 || self.link.shared().asked().is_some();
         if wanted && !gate::is_held() {
-            let pause = pace.pause(allowed).max(self.next_pass.saturating_sub(now).min(if open == 0 { PASS_PAUSE } else { 0 }));
+            let pause = pace.pause(allowed).max(self.next_pass.saturating_sub(now).min(if open == 0 {
+                PASS_PAUSE
+            } else {
+                0
+            }));
             time = time.min(Duration::from_nanos(pause));
         } else if gate::is_held() {
             time = time.min(Duration::from_millis(1));

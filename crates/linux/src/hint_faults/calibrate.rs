@@ -1,7 +1,7 @@
 //! Defines what a fault costs: measured on pages of the agent's own, touched by a thread that lives for this alone.
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::time::{Duration, Instant};
 
 use super::agent::Agent;
@@ -61,7 +61,16 @@ impl Agent {
             return None;
         }
         let (now, begin) = (clock::monotonic().0, Instant::now());
-        let order = Order { start, pages: PAGES, huge: false, requested: false, now, until: u64::MAX, look: u64::MAX, used: 0 };
+        let order = Order {
+            start,
+            pages: PAGES,
+            huge: false,
+            requested: false,
+            now,
+            until: u64::MAX,
+            look: u64::MAX,
+            used: 0,
+        };
         let armed = self.mechanism.arm(&mut self.memory.tables, self.link.shared(), order);
         let armed = armed.map(|window| u64::from(window.armed));
         if armed == Some(PAGES) {

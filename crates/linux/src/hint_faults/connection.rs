@@ -95,7 +95,9 @@ impl Connection {
         self.shared.program_budget.store(millionths(options.program_budget), Relaxed);
         self.shared.agent_budget.store(millionths(options.agent_budget), Relaxed);
         self.shared.window.store(u64::from(options.window), Relaxed);
-        self.shared.armed_bound.store(options.armed_bound.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
+        self.shared
+            .armed_bound
+            .store(options.armed_bound.as_nanos().min(u128::from(u64::MAX)) as u64, Relaxed);
         self.shared.seed.store(options.seed, Relaxed);
     }
 

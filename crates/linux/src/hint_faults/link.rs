@@ -70,7 +70,9 @@ impl Link {
     pub(super) fn is_alone(&self) -> bool {
         let mut text = [0; 1024];
         let length = sys::read_at(self.status.as_raw_fd(), &mut text, 0);
-        text.get(..length).and_then(state_and_threads).is_some_and(|(state, threads)| state == b'Z' && threads <= 2)
+        text.get(..length)
+            .and_then(state_and_threads)
+            .is_some_and(|(state, threads)| state == b'Z' && threads <= 2)
     }
 
     /// The budgets and the rate in force.

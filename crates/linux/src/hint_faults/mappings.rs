@@ -114,7 +114,8 @@ mod tests {
         let heap = parse(b"55d0a7e2c000-55d0a7e4d000 rw-p 00000000 00:00 0                          [heap]");
         let range = Range64 { start: 0x55d0_a7e2_c000, end: 0x55d0_a7e4_d000 };
         assert_eq!(heap, Some(Mapping { range, plain: true, library: false, file: false }));
-        let file = parse(b"7f0000000000-7f0000001000 rw-p 00001000 fe:01 123      /usr/lib/libc.so.6").unwrap();
+        let file =
+            parse(b"7f0000000000-7f0000001000 rw-p 00001000 fe:01 123      /usr/lib/libc.so.6").unwrap();
         assert!(!file.plain && file.library && file.file);
         for other in [
             &b"7ffd5000-7ffd6000 rw-p 00000000 00:00 0      [stack]"[..],

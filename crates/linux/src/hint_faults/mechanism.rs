@@ -117,13 +117,18 @@ impl Mechanism {
     }
 
     /// Arms the present pages of the range; `None` if there are none, or none can be armed now.
-    pub(super) fn arm<'a>(&self, tables: &'a mut Tables, shared: &Shared, order: Order) -> Option<&'a Window> {
+    pub(super) fn arm<'a>(
+        &self,
+        tables: &'a mut Tables,
+        shared: &Shared,
+        order: Order,
+    ) -> Option<&'a Window> {
         let wanted = Range64::new(order.start, order.pages * PAGE);
         let mut runs = [Present::default(); RUNS];
         let (found, _) = self.presence.scan(wanted, &mut runs).ok()?;
         // Moving a part of a huge page would split it.
         let fits = |run: &Present| !run.huge || (order.huge && run.range == wanted);
-        if found == 0 || !runs[..found].iter().any(fits) || self.is_quarantined(tables, wanted, order.now) {
+        if found == 0 || !runs[..found].iter().any(fits) || tables.is_quarantined(wanted, order.now) {
             return None;
         }
         let at = tables.free_window(order.huge, order.requested)?;
@@ -133,7 +138,7 @@ impl Mechanism {
         let region = self.region(tables, wanted)?;
         let arming = gate::Arming::begin();
         tables.windows[at].open(order.start, order.pages as usize, self.store.slot(at));
-        if !arming.concerns(wanted) {
+        if !gate::Arming::concerns(wanted) {
             let window = &mut tables.windows[at];
             (window.requested, window.since) = (order.requested, order.now);
             (window.until, window.look, window.used) = (order.until, order.look, order.used);
@@ -163,8 +168,7 @@ impl Mechanism {
         while page < first + pages {
             let home = window.bounds.start + page as u64 * PAGE;
             let bytes = (first + pages - page) as u64 * PAGE;
-            let (moved, result) =
-                self.userfault.move_pages(window.stored(page), home, bytes, MOVE_QUIETLY);
+            let (moved, result) = self.userfault.move_pages(window.stored(page), home, bytes, MOVE_QUIETLY);
             let moved = (moved / PAGE) as usize;
             (page..page + moved).for_each(|page| window.mark(page, true));
             page += moved;
@@ -200,24 +204,13 @@ impl Mechanism {
         Some(free)
     }
 
-    fn is_quarantined(&self, tables: &mut Tables, range: Range64, now: u64) -> bool {
-        let mut full = true;
-        for (removed, until) in &mut tables.quarantine {
-            if *until > now && removed.overlaps(range) {
-                return true;
-            }
-            full &= *until > now;
-        }
-        full
-    }
-
     /// Answers one message.
     pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
         match message {
             Message::Fault { address, write, thread } => {
                 return self.fault(tables, shared, address, (write, thread), now);
             }
-            Message::Fork { descriptor } => self.serve_child(tables, &Userfault::of_child(descriptor)),
+            Message::Fork { descriptor } => serve_child(tables, &Userfault::of_child(descriptor)),
             Message::Remove { range } => {
                 tables.quarantine(range, now + QUARANTINE);
                 tables.disturb(shared, range, |window| window.remove(range));
@@ -248,7 +241,8 @@ impl Mechanism {
         if self.store.range().contains(address) {
             return Event::Locked;
         }
-        let found = tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
+        let found =
+            tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
         let Some((window, at)) = found else {
             self.miss(tables, page);
             return Event::None;
@@ -324,8 +318,7 @@ impl Mechanism {
         pages: usize,
     ) -> bool {
         let bytes = pages as u64 * PAGE;
-        let (moved, result) =
-            self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
+        let (moved, result) = self.userfault.move_pages(home, window.stored(first), bytes, MOVE_ALLOW_HOLES);
         let moved = (moved / PAGE) as usize;
         (first..first + moved).for_each(|page| window.mark(page, false));
         match result {
@@ -351,22 +344,6 @@ impl Mechanism {
         window.mark(page, false);
         window.stale = true;
         true
-    }
-
-    /// Gives a child of a raw fork what is armed here; its registration ends with the descriptor.
-    fn serve_child(&self, tables: &Tables, child: &Userfault) {
-        for window in tables.windows.iter().filter(|window| window.armed > 0) {
-            let mut next = 0;
-            while let Some(run) = window.armed_run(next) {
-                for page in 0..run.pages {
-                    let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
-                    while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
-                        sys::give_way();
-                    }
-                }
-                next = run.first + run.pages;
-            }
-        }
     }
 
     /// Closes windows that are due, or all, and regions without windows; true if none is open any more. Calls `closed`
@@ -556,9 +533,37 @@ impl Tables {
         }
     }
 
+    /// Whether contents were removed there a short while ago, or so often that it is not known where.
+    fn is_quarantined(&self, range: Range64, now: u64) -> bool {
+        let mut full = true;
+        for (removed, until) in &self.quarantine {
+            if *until > now && removed.overlaps(range) {
+                return true;
+            }
+            full &= *until > now;
+        }
+        full
+    }
+
     fn quarantine(&mut self, range: Range64, until: u64) {
         if let Some(oldest) = self.quarantine.iter_mut().min_by_key(|(_, until)| *until) {
             *oldest = (range, until);
+        }
+    }
+}
+
+/// Gives a child of a raw fork what is armed here; its registration ends with the descriptor.
+fn serve_child(tables: &Tables, child: &Userfault) {
+    for window in tables.windows.iter().filter(|window| window.armed > 0) {
+        let mut next = 0;
+        while let Some(run) = window.armed_run(next) {
+            for page in 0..run.pages {
+                let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
+                while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
+                    sys::give_way();
+                }
+            }
+            next = run.first + run.pages;
         }
     }
 }

@@ -75,7 +75,9 @@ impl Pass {
         let mut runs = [Present::default(); RUNS];
         let mut start = range.start;
         while start < range.end {
-            let Ok((found, end)) = presence.scan(Range64 { start, end: range.end }, &mut runs) else { return };
+            let Ok((found, end)) = presence.scan(Range64 { start, end: range.end }, &mut runs) else {
+                return;
+            };
             for run in &runs[..found] {
                 self.cut(*run, random, size, phase);
             }
@@ -97,7 +99,8 @@ impl Pass {
             };
             let end = next.min(run.range.end);
             if whole || !run.huge {
-                self.keep(start | (end - start) / PAGE | if whole { HUGE_FLAG } else { 0 }, random);
+                let flag = if whole { HUGE_FLAG } else { 0 };
+                self.keep(start | ((end - start) / PAGE) | flag, random);
             }
             start = end;
         }

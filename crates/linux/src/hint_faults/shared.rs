@@ -61,9 +61,8 @@ impl SharedMapping {
     fn map(file: &OwnedFd) -> Result<Self, i32> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         // SAFETY: a new mapping at a place of the kernel's choice; the file's size is sealed, so it stays backed.
-        let start = unsafe {
-            libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, file.as_raw_fd(), 0)
-        };
+        let start =
+            unsafe { libc::mmap(std::ptr::null_mut(), BYTES, access, libc::MAP_SHARED, file.as_raw_fd(), 0) };
         if start == libc::MAP_FAILED {
             return Err(errno());
         }
@@ -138,8 +137,8 @@ pub(super) fn receive_hello(socket: RawFd) -> Result<(Hello, Option<OwnedFd>), i
         let is_file = !control.is_null()
             && (*control).cmsg_type == libc::SCM_RIGHTS
             && (*control).cmsg_len as usize == libc::CMSG_LEN(4) as usize;
-        let file = is_file
-            .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<i32>().read_unaligned()));
+        let file =
+            is_file.then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<i32>().read_unaligned()));
         (got, file)
     };
     if got != bytes.len() as isize {

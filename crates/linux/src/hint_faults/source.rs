@@ -169,9 +169,10 @@ impl HintFaultSource {
     /// Processes that are followed for at least `time` without having an agent: statically linked or with more rights
     /// than their user (the loader ignores `LD_PRELOAD`), or not started by [`Self::environment`].
     pub fn without_agent(&self, time: Duration) -> Vec<Pid> {
-        let wanted = self.wanted.iter().filter(|(pid, since)| {
-            !self.connections.contains_key(pid) && since.elapsed() >= time
-        });
+        let wanted = self
+            .wanted
+            .iter()
+            .filter(|(pid, since)| !self.connections.contains_key(pid) && since.elapsed() >= time);
         wanted.map(|(pid, _)| *pid).collect()
     }
 
@@ -370,4 +371,3 @@ impl Drop for Directory {
         let _ = fs::remove_dir(&self.0);
     }
 }
-

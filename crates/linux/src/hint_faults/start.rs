@@ -74,7 +74,8 @@ extern "C" fn in_child() {
 
 fn spawn(pause: Duration) {
     let _blocked = BlockedSignals::all();
-    let agent = std::thread::Builder::new().name("isotherm".into()).stack_size(STACK).spawn(move || live(pause));
+    let agent =
+        std::thread::Builder::new().name("isotherm".into()).stack_size(STACK).spawn(move || live(pause));
     if let (Ok(agent), Ok(mut thread)) = (agent, THREAD.try_lock()) {
         *thread = Some(agent);
     }

@@ -77,9 +77,8 @@ pub(super) fn map(bytes: u64) -> Result<u64, i32> {
     let length = whole_pages(bytes) as usize;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
     // SAFETY: a new mapping at a place of the kernel's choice touches nothing in use.
-    let start = unsafe {
-        libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0)
-    };
+    let start =
+        unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0) };
     if start == libc::MAP_FAILED {
         return Err(errno());
     }
@@ -237,7 +236,11 @@ pub(super) fn own_stack() -> Option<Range64> {
 
 // SAFETY: as in pthread_atfork(3).
 unsafe extern "C" {
-    fn pthread_atfork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> libc::c_int;
+    fn pthread_atfork(
+        prepare: extern "C" fn(),
+        parent: extern "C" fn(),
+        child: extern "C" fn(),
+    ) -> libc::c_int;
 }
 
 /// Registers what runs around each `fork` of the C library.

@@ -102,19 +102,15 @@ pub(super) enum Denied {
 /// An open userfaultfd.
 pub(super) struct Userfault {
     descriptor: OwnedFd,
-    /// Whether copies of the process by raw system calls are told.
-    pub(super) fork_events: bool,
 }
 
 impl Userfault {
     /// Opens one that serves kernel-mode faults too, with fork events where permitted.
     pub(super) fn open() -> Result<Self, Denied> {
         match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
-            Ok(descriptor) => Ok(Self { descriptor, fork_events: true }),
+            Ok(descriptor) => Ok(Self { descriptor }),
             Err(Denied::Unsupported) => Err(Denied::Unsupported),
-            Err(Denied::Permission) => {
-                Self::open_with(NEEDED).map(|descriptor| Self { descriptor, fork_events: false })
-            }
+            Err(Denied::Permission) => Self::open_with(NEEDED).map(|descriptor| Self { descriptor }),
         }
     }
 
@@ -131,7 +127,7 @@ impl Userfault {
     /// Takes over the descriptor of a [`Message::Fork`].
     pub(super) fn of_child(descriptor: u32) -> Self {
         // SAFETY: the kernel opened the descriptor for whoever read the message, and nobody else knows of it.
-        Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }, fork_events: true }
+        Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
     }
 
     /// For `poll`.
@@ -159,7 +155,8 @@ impl Userfault {
     pub(super) fn move_pages(&self, to: u64, from: u64, bytes: u64, mode: u64) -> (u64, Result<(), i32>) {
         let mut words = [to, from, bytes, mode, 0];
         let result = call(self.raw(), IOC_MOVE, &mut words);
-        let moved = if result.is_ok() { bytes } else { u64::try_from(words[4] as i64).unwrap_or(0).min(bytes) };
+        let moved =
+            if result.is_ok() { bytes } else { u64::try_from(words[4] as i64).unwrap_or(0).min(bytes) };
         (moved, result)
     }
 
@@ -236,7 +233,10 @@ mod tests {
         );
         assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork { descriptor: 9 });
         assert_eq!(decode([0x14, 1, 2, 3]), Message::Remap { from: 1, to: 2, length: 3 });
-        assert_eq!(decode([0x16, 4096, 8192, 0]), Message::Unmap { range: Range64 { start: 4096, end: 8192 } });
+        assert_eq!(
+            decode([0x16, 4096, 8192, 0]),
+            Message::Unmap { range: Range64 { start: 4096, end: 8192 } }
+        );
         assert_eq!(decode([0xff; 4]), Message::Other);
     }
 }

@@ -126,7 +126,9 @@ impl Window {
         let first = (first..self.pages as usize).find(|page| self.is_armed(*page))?;
         let home = self.homes[first];
         let pages = (first..self.pages as usize)
-            .take_while(|page| self.is_armed(*page) && self.homes[*page] == home + (page - first) as u64 * PAGE)
+            .take_while(|page| {
+                self.is_armed(*page) && self.homes[*page] == home + (page - first) as u64 * PAGE
+            })
             .count();
         Some(Run { first, pages, home })
     }
@@ -179,7 +181,8 @@ impl Window {
 
     fn find_bounds(&mut self) {
         let homes = self.homes[..self.pages as usize].iter().filter(|home| **home != GONE);
-        let (low, high) = homes.fold((u64::MAX, 0), |(low, high), home| (low.min(*home), high.max(*home + PAGE)));
+        let (low, high) =
+            homes.fold((u64::MAX, 0), |(low, high), home| (low.min(*home), high.max(*home + PAGE)));
         self.bounds = if low < high { Range64 { start: low, end: high } } else { Range64::default() };
     }
 }
