@@ -82,6 +82,7 @@ mod source;
 mod start;
 mod store;
 mod sys;
+mod tables;
 mod userfault;
 mod window;
 
