@@ -25,7 +25,8 @@ fn main() -> ExitCode {
 fn run() -> Result<(), Box<dyn std::error::Error>> {
     let mut arguments = std::env::args_os().skip(1);
     let library = arguments.next().ok_or("a library is needed")?;
-    let seconds: f64 = arguments.next().and_then(|word| word.to_str()?.parse().ok()).ok_or("seconds are needed")?;
+    let seconds: f64 =
+        arguments.next().and_then(|word| word.to_str()?.parse().ok()).ok_or("seconds are needed")?;
     let program = arguments.next().ok_or("a program is needed")?;
     let mut source = HintFaultSource::open(HintFaultOptions::default())?;
     let rate = SamplingRate::Frequency(1_000_000);
@@ -41,7 +42,9 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
         std::thread::sleep(Duration::from_millis(10));
         source.drain(&mut accesses)?;
         last = (source.statistics(), source.counted());
-        if std::env::var_os("TRACE").is_some() { eprintln!("{:?}", last.1); }
+        if std::env::var_os("TRACE").is_some() {
+            eprintln!("{:?}", last.1);
+        }
         status = child.try_wait()?;
     }
     let time = start.elapsed().as_secs_f64();

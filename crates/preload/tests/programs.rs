@@ -16,7 +16,8 @@ const ANY: SamplingRate = SamplingRate::Frequency(1_000_000);
 
 /// The program's output and status, without anything of Isotherm.
 fn plain(program: &Path, arguments: &[&str]) -> (String, Option<i32>) {
-    let output = Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("the program runs");
+    let output =
+        Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("the program runs");
     (String::from_utf8(output.stdout).expect("text"), output.status.code())
 }
 
@@ -38,7 +39,8 @@ fn same(program: &Path, arguments: &[&str]) -> u64 {
 
 /// A program of the system, if it is installed.
 fn installed(name: &str) -> Option<PathBuf> {
-    let path = ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists());
+    let path =
+        ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists());
     if path.is_none() {
         println!("skipped: {name} is not installed");
     }
@@ -102,7 +104,8 @@ fn small_programs_do_as_without() {
 #[test]
 fn a_program_without_the_library_is_told() {
     let mut source = HintFaultSource::open(HintFaultOptions::default()).expect("a source");
-    let mut child = Command::new(example("victim")).arg("read").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
+    let mut child =
+        Command::new(example("victim")).arg("read").stdin(Stdio::piped()).stdout(Stdio::null()).spawn();
     let child = child.as_mut().expect("it starts");
     let pid = isotherm_linux::process::Pid(child.id());
     source.follow(pid).expect("to follow");
@@ -222,7 +225,8 @@ fn planted_hot_pages_are_found() {
             let (hot, counts) = counts(&text, &run.accesses);
             let mut ranked: Vec<_> = counts.iter().map(|(page, count)| (*count, *page)).collect();
             ranked.sort_unstable_by(|a, b| b.cmp(a));
-            let found = ranked.iter().take(hot.len()).filter(|(_, page)| hot.binary_search(page).is_ok()).count();
+            let found =
+                ranked.iter().take(hot.len()).filter(|(_, page)| hot.binary_search(page).is_ok()).count();
             best = found as f64 / hot.len() as f64;
             best > 0.955
         });

@@ -8,13 +8,14 @@ use std::time::Duration;
 
 use super::gate;
 use super::link::Link;
-use super::mechanism::{Event, Mechanism, Order, Tables};
+use super::mechanism::{Event, Mechanism, Order};
 use super::pace::{Allowed, Pace};
 use super::pass::Pass;
 use super::protocol::{Counter, Shared, State};
 use super::random::Random;
 use super::store::SMALL;
 use super::sys::{self, Arena, PAGE, Zeroed};
+use super::tables::Tables;
 use super::userfault::{Denied, RawMessage, Userfault, decode};
 use super::window::Window;
 use crate::clock;

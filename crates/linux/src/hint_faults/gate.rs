@@ -190,7 +190,7 @@ impl Arming {
     }
 
     /// Whether threads may live there.
-    pub(super) fn concerns(&self, range: Range64) -> bool {
+    pub(super) fn concerns(range: Range64) -> bool {
         NOTED.load(SeqCst) > STACKS || noted().any(|stack| stack.overlaps(range))
     }
 }

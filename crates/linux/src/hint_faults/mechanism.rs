@@ -10,43 +10,19 @@
 //!   come back from the dead; so nothing is armed there for [`QUARANTINE`].
 
 use super::gate;
-use super::mappings::{BUFFER, Maps};
+use super::mappings::Maps;
 use super::presence::{Presence, Present, RUNS};
 use super::protocol::{Counter, Record, Shared};
-use super::store::{Store, TOTAL};
+use super::store::Store;
 use super::sys::{self, PAGE};
+use super::tables::{REGIONS, Region, Tables};
 use super::userfault::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Range64, Userfault};
 use super::window::{LARGEST, Window};
 
 /// How long, in nanoseconds, nothing is armed where contents were removed.
 const QUARANTINE: u64 = 2_000_000_000;
-const REGIONS: usize = 32;
-const QUARANTINED: usize = 128;
-/// Processor time that may be missing when a window is closed, and the longest time between two looks, in nanoseconds.
-const SLACK: u64 = 10_000;
-const LONGEST_LOOK: u64 = 2_000_000;
 /// Pages of a window that the kernel may hold before the rest is left alone.
 const PATIENCE: u32 = 4;
-
-#[derive(Clone, Copy)]
-struct Region {
-    range: Range64,
-    closing: bool,
-}
-
-impl Region {
-    fn is_free(self) -> bool {
-        self.range.end == 0
-    }
-}
-
-/// State that lies in the arena. All zero is the start.
-pub(super) struct Tables {
-    pub(super) windows: [Window; TOTAL],
-    regions: [Region; REGIONS],
-    quarantine: [(Range64, u64); QUARANTINED],
-    maps_buffer: [u8; BUFFER],
-}
 
 /// What the caller should know of a message.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,18 +104,17 @@ impl Mechanism {
         let (found, _) = self.presence.scan(wanted, &mut runs).ok()?;
         // Moving a part of a huge page would split it.
         let fits = |run: &Present| !run.huge || (order.huge && run.range == wanted);
-        if found == 0 || !runs[..found].iter().any(fits) || self.is_quarantined(tables, wanted, order.now) {
+        if found == 0 || !runs[..found].iter().any(fits) || tables.is_quarantined(wanted, order.now) {
             return None;
         }
         let at = tables.free_window(order.huge, order.requested)?;
-        if tables.windows.iter().any(|window| window.bounds.overlaps(wanted) && !window.is_free()) {
+        if tables.is_used(wanted) {
             return None;
         }
-        let region = self.region(tables, wanted)?;
+        self.ensure_region(tables, wanted)?;
         let arming = gate::Arming::begin();
-        tables.windows[at].open(order.start, order.pages as usize, self.store.slot(at));
-        if !arming.concerns(wanted) {
-            let window = &mut tables.windows[at];
+        let window = tables.begin(at, order.start, order.pages, self.store.slot(at));
+        if !gate::Arming::concerns(wanted) {
             (window.requested, window.since) = (order.requested, order.now);
             (window.until, window.look, window.used) = (order.until, order.look, order.used);
             for run in runs[..found].iter().filter(|run| fits(run)) {
@@ -151,15 +126,14 @@ impl Mechanism {
             }
         }
         drop(arming);
-        let window = &mut tables.windows[at];
         window.armed_at_first = window.armed;
         shared.add(Counter::Armed, u64::from(window.armed));
         if window.armed == 0 {
-            window.pages = 0;
-            tables.regions[region].closing |= !tables.is_used(tables.regions[region].range);
+            let bounds = tables.end(at);
+            tables.release(bounds);
             return None;
         }
-        Some(&tables.windows[at])
+        Some(tables.window(at))
     }
 
     /// Moves pages to the store; false if the rest of the window should be left alone.
@@ -186,12 +160,12 @@ impl Mechanism {
         true
     }
 
-    /// The registered region that holds the range, made if need be.
-    fn region(&self, tables: &mut Tables, wanted: Range64) -> Option<usize> {
+    /// Registers the mapping that holds the range, if it is not.
+    fn ensure_region(&self, tables: &mut Tables, wanted: Range64) -> Option<()> {
         let covers = |range: Range64| range.start <= wanted.start && wanted.end <= range.end;
         if let Some(at) = tables.regions.iter().position(|region| region.range.overlaps(wanted)) {
             let region = tables.regions[at];
-            return (covers(region.range) && !region.closing).then_some(at);
+            return (covers(region.range) && !region.closing).then_some(());
         }
         let free = tables.regions.iter().position(|region| region.is_free())?;
         let mapping = self.maps.at(&mut tables.maps_buffer, wanted.start)?;
@@ -201,18 +175,7 @@ impl Mechanism {
         let range = if self.is_own(mapping) { wanted } else { mapping };
         self.userfault.register(range).ok()?;
         tables.regions[free] = Region { range, closing: false };
-        Some(free)
-    }
-
-    fn is_quarantined(&self, tables: &mut Tables, range: Range64, now: u64) -> bool {
-        let mut full = true;
-        for (removed, until) in &mut tables.quarantine {
-            if *until > now && removed.overlaps(range) {
-                return true;
-            }
-            full &= *until > now;
-        }
-        full
+        Some(())
     }
 
     /// Answers one message.
@@ -221,7 +184,7 @@ impl Mechanism {
             Message::Fault { address, write, thread } => {
                 return self.fault(tables, shared, address, (write, thread), now);
             }
-            Message::Fork { descriptor } => self.serve_child(tables, &Userfault::of_child(descriptor)),
+            Message::Fork { descriptor } => serve_child(tables, &Userfault::of_child(descriptor)),
             Message::Remove { range } => {
                 tables.quarantine(range, now + QUARANTINE);
                 tables.disturb(shared, range, |window| window.remove(range));
@@ -255,6 +218,7 @@ impl Mechanism {
         let found =
             tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
         let Some((window, at)) = found else {
+        let Some((window, at)) = tables.find(address) else {
             self.miss(tables, page);
             return Event::None;
         };
@@ -357,22 +321,6 @@ impl Mechanism {
         true
     }
 
-    /// Gives a child of a raw fork what is armed here; its registration ends with the descriptor.
-    fn serve_child(&self, tables: &Tables, child: &Userfault) {
-        for window in tables.windows.iter().filter(|window| window.armed > 0) {
-            let mut next = 0;
-            while let Some(run) = window.armed_run(next) {
-                for page in 0..run.pages {
-                    let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
-                    while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
-                        sys::give_way();
-                    }
-                }
-                next = run.first + run.pages;
-            }
-        }
-    }
-
     /// Closes windows that are due, or all, and regions without windows; true if none is open any more. Calls `closed`
     /// with each window that is closed.
     pub(super) fn close(
@@ -384,11 +332,8 @@ impl Mechanism {
         mut closed: impl FnMut(&Window),
     ) -> bool {
         let mut open = 0;
-        for at in 0..TOTAL {
-            let window = &mut tables.windows[at];
-            if window.is_free() {
-                continue;
-            }
+        for at in tables.numbers() {
+            let window = tables.window(at);
             let due = all || window.closing || window.until <= now || window.armed == 0;
             if !due || !self.put_back(window, shared) {
                 window.closing |= due;
@@ -399,8 +344,7 @@ impl Mechanism {
             if std::mem::take(&mut window.stale) {
                 self.store.clean(&self.userfault, at);
             }
-            window.pages = 0;
-            let bounds = std::mem::take(&mut window.bounds);
+            let bounds = tables.end(at);
             tables.release(bounds);
         }
         self.close_regions(tables, all);
@@ -462,107 +406,18 @@ impl Drop for Mechanism {
     }
 }
 
-impl Tables {
-    fn free_window(&self, huge: bool, requested: bool) -> Option<usize> {
-        super::store::places(huge, requested).find(|at| self.windows[*at].is_free())
-    }
-
-    fn is_used(&self, range: Range64) -> bool {
-        self.windows.iter().any(|window| !window.is_free() && window.bounds.overlaps(range))
-    }
-
-    /// How many windows of sampling are open, and when the next one is to be closed.
-    pub(super) fn open_windows(&self) -> (usize, Option<u64>) {
-        let open = self.windows.iter().filter(|window| !window.is_free());
-        open.fold((0, None), |(count, next): (usize, Option<u64>), window| {
-            let until = if window.closing { 0 } else { window.until.min(window.look) };
-            (count + 1, Some(next.map_or(until, |next| next.min(until))))
-        })
-    }
-
-    /// Whether nothing is armed or registered.
-    pub(super) fn is_empty(&self) -> bool {
-        self.windows.iter().all(Window::is_free) && self.regions.iter().all(|region| region.is_free())
-    }
-
-    pub(super) fn has_room(&self) -> bool {
-        self.free_window(false, false).is_some()
-    }
-
-    pub(super) fn has_room_for_requests(&self) -> bool {
-        self.free_window(false, true).is_some()
-    }
-
-    /// Closes all windows of sampling before their time.
-    pub(super) fn close_sampled(&mut self) {
-        let sampled = |window: &&mut Window| !window.is_free() && !window.requested;
-        self.windows.iter_mut().filter(sampled).for_each(Window::disturb);
-    }
-
-    /// Postpones windows for which the program has not run long enough, as `used` (its processor time so far, asked for if
-    /// need be) tells. The next look is when it can have done so, or, while it does not run, a little later each time.
-    pub(super) fn postpone(&mut self, now: u64, used: impl FnOnce() -> u64) {
-        let due = |window: &Window| !window.is_free() && window.look <= now && window.look < window.until;
-        if !self.windows.iter().any(due) {
-            return;
-        }
-        let used = used();
-        for window in self.windows.iter_mut().filter(|window| due(window)) {
-            let missing = window.used.saturating_sub(used);
-            if missing > SLACK {
-                let waited = (now - window.since) / 2;
-                window.look = (now + missing.max(waited.min(LONGEST_LOOK))).min(window.until);
-            } else {
-                window.until = now;
+/// Gives a child of a raw fork what is armed here; its registration ends with the descriptor.
+fn serve_child(tables: &Tables, child: &Userfault) {
+    for window in tables.open().filter(|window| window.armed > 0) {
+        let mut next = 0;
+        while let Some(run) = window.armed_run(next) {
+            for page in 0..run.pages {
+                let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
+                while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
+                    sys::give_way();
+                }
             }
-        }
-    }
-
-    /// Closes regions in which no window is left.
-    fn release(&mut self, bounds: Range64) {
-        for at in 0..REGIONS {
-            let range = self.regions[at].range;
-            if range.overlaps(bounds) && !self.is_used(range) {
-                self.regions[at].closing = true;
-            }
-        }
-    }
-
-    /// Closes the region that holds the page, with all of its windows; false if there is none.
-    fn close_region(&mut self, page: Range64) -> bool {
-        let Some(region) = self.regions.iter_mut().find(|region| region.range.overlaps(page)) else {
-            return false;
-        };
-        region.closing = true;
-        let range = region.range;
-        for window in self.windows.iter_mut().filter(|window| window.bounds.overlaps(range)) {
-            window.disturb();
-        }
-        true
-    }
-
-    /// Tells all windows of a change, and closes the regions that it concerns.
-    fn disturb(&mut self, shared: &Shared, range: Range64, mut tell: impl FnMut(&mut Window) -> bool) {
-        for window in self.windows.iter_mut().filter(|window| !window.is_free()) {
-            if tell(window) {
-                shared.add(Counter::Disturbed, 1);
-            }
-        }
-        for region in self.regions.iter_mut().filter(|region| region.range.overlaps(range)) {
-            region.closing = true;
-        }
-    }
-
-    /// A registered mapping is in a new place.
-    fn add_ghost(&mut self, range: Range64) {
-        if let Some(region) = self.regions.iter_mut().find(|region| region.is_free()) {
-            *region = Region { range, closing: true };
-        }
-    }
-
-    fn quarantine(&mut self, range: Range64, until: u64) {
-        if let Some(oldest) = self.quarantine.iter_mut().min_by_key(|(_, until)| *until) {
-            *oldest = (range, until);
+            next = run.first + run.pages;
         }
     }
 }

@@ -99,7 +99,8 @@ impl Pass {
             };
             let end = next.min(run.range.end);
             if whole || !run.huge {
-                self.keep(start | (end - start) / PAGE | if whole { HUGE_FLAG } else { 0 }, random);
+                let flag = if whole { HUGE_FLAG } else { 0 };
+                self.keep(start | ((end - start) / PAGE) | flag, random);
             }
             start = end;
         }

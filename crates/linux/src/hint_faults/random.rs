@@ -15,6 +15,6 @@ impl Random {
 
     /// A number below `bound`, 0 if that is 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
-        (u128::from(self.next()) * u128::from(bound) >> 64) as u64
+        ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }
 }

@@ -102,19 +102,15 @@ pub(super) enum Denied {
 /// An open userfaultfd.
 pub(super) struct Userfault {
     descriptor: OwnedFd,
-    /// Whether copies of the process by raw system calls are told.
-    pub(super) fork_events: bool,
 }
 
 impl Userfault {
     /// Opens one that serves kernel-mode faults too, with fork events where permitted.
     pub(super) fn open() -> Result<Self, Denied> {
         match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
-            Ok(descriptor) => Ok(Self { descriptor, fork_events: true }),
+            Ok(descriptor) => Ok(Self { descriptor }),
             Err(Denied::Unsupported) => Err(Denied::Unsupported),
-            Err(Denied::Permission) => {
-                Self::open_with(NEEDED).map(|descriptor| Self { descriptor, fork_events: false })
-            }
+            Err(Denied::Permission) => Self::open_with(NEEDED).map(|descriptor| Self { descriptor }),
         }
     }
 
@@ -131,7 +127,7 @@ impl Userfault {
     /// Takes over the descriptor of a [`Message::Fork`].
     pub(super) fn of_child(descriptor: u32) -> Self {
         // SAFETY: the kernel opened the descriptor for whoever read the message, and nobody else knows of it.
-        Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) }, fork_events: true }
+        Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
     }
 
     /// For `poll`.

@@ -1,8 +1,8 @@
 //! Defines changes of mappings, each done while all of the memory is armed.
 #![allow(unsafe_code)]
 
-use std::os::unix::fs::OpenOptionsExt;
 use std::os::fd::AsRawFd;
+use std::os::unix::fs::OpenOptionsExt;
 use std::time::Duration;
 
 use crate::memory::{Area, PAGE, map, read};

@@ -22,11 +22,7 @@ pub(crate) type Result = std::result::Result<(), Failure>;
 
 /// Fails unless `holds`.
 pub(crate) fn ensure(holds: bool, what: &str) -> Result {
-    if holds {
-        Ok(())
-    } else {
-        Err(Failure::Wrong(format!("{what} ({})", std::io::Error::last_os_error())))
-    }
+    if holds { Ok(()) } else { Err(Failure::Wrong(format!("{what} ({})", std::io::Error::last_os_error()))) }
 }
 
 type Duty = fn(&mut Area) -> Result;

@@ -24,7 +24,8 @@ fn word(page: usize) -> u64 {
 /// Maps memory, at `place` if that is not 0.
 pub(crate) fn map(place: usize, bytes: usize) -> usize {
     let fixed = if place == 0 { 0 } else { libc::MAP_FIXED };
-    let (access, kind) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed);
+    let (access, kind) =
+        (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | fixed);
     // SAFETY: new memory, or memory of an area that its owner replaces.
     unsafe { libc::mmap(place as *mut _, bytes, access, kind, -1, 0) as usize }
 }

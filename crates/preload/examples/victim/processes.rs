@@ -85,7 +85,8 @@ pub(crate) fn spawn(area: &mut Area) -> Result {
     for _ in 0..20 {
         let mut child = 0;
         // The words were written before the area was armed anew, or come back by being written: both are wanted.
-        let arguments = [put(area, 0, "/bin/sh"), put(area, 1, "-c"), put(area, 2, "exit 0"), std::ptr::null_mut()];
+        let arguments =
+            [put(area, 0, "/bin/sh"), put(area, 1, "-c"), put(area, 2, "exit 0"), std::ptr::null_mut()];
         // SAFETY: strings that end in 0, a list that ends in null, the environment as it is.
         let result = unsafe {
             unsafe extern "C" {

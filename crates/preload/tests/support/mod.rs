@@ -18,42 +18,47 @@ fn built() -> PathBuf {
 }
 
 /// `libisotherm.so`.
-pub fn library() -> PathBuf {
+pub(crate) fn library() -> PathBuf {
     built().join("libisotherm.so")
 }
 
 /// An example of this package.
-pub fn example(name: &str) -> PathBuf {
+pub(crate) fn example(name: &str) -> PathBuf {
     built().join("examples").join(name)
 }
 
 /// Sampling without a bound but the budgets.
-pub fn sampling(rate: SamplingRate) -> Sampling {
+pub(crate) fn sampling(rate: SamplingRate) -> Sampling {
     Sampling { rate, scope: SamplingScope::AllTiers, stores: true, batch: 4096, tick: Nanos(10_000_000) }
 }
 
 /// Budgets that let nearly everything be armed: these tests are about memory, not about time.
-pub fn generous() -> HintFaultOptions {
+pub(crate) fn generous() -> HintFaultOptions {
     HintFaultOptions { program_budget: 1.0, agent_budget: 1.0, window: 64, ..HintFaultOptions::default() }
 }
 
 /// A program with its engine.
-pub struct Run {
-    pub source: HintFaultSource,
-    pub child: Child,
-    pub accesses: Vec<Access>,
+pub(crate) struct Run {
+    pub(crate) source: HintFaultSource,
+    pub(crate) child: Child,
+    pub(crate) accesses: Vec<Access>,
     output: Option<BufReader<std::process::ChildStdout>>,
 }
 
 /// How a program ended.
-pub struct Ended {
-    pub status: std::process::ExitStatus,
-    pub output: String,
-    pub accesses: Vec<Access>,
+pub(crate) struct Ended {
+    pub(crate) status: std::process::ExitStatus,
+    pub(crate) output: String,
+    pub(crate) accesses: Vec<Access>,
 }
 
 impl Run {
-    pub fn new(program: &Path, arguments: &[&str], options: HintFaultOptions, rate: SamplingRate) -> Self {
+    pub(crate) fn new(
+        program: &Path,
+        arguments: &[&str],
+        options: HintFaultOptions,
+        rate: SamplingRate,
+    ) -> Self {
         let mut source = HintFaultSource::open(options).expect("a source");
         source.request(&sampling(rate)).expect("a rate");
         let mut child = Command::new(program)
@@ -68,24 +73,24 @@ impl Run {
         Self { source, child, accesses: Vec::new(), output }
     }
 
-    pub fn pid(&self) -> Pid {
+    pub(crate) fn pid(&self) -> Pid {
         Pid(self.child.id())
     }
 
     /// The next line of its output.
-    pub fn line(&mut self) -> String {
+    pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.as_mut().expect("its output").read_line(&mut line).expect("a line");
         line
     }
 
     /// Lets the program go on.
-    pub fn go(&mut self) {
+    pub(crate) fn go(&mut self) {
         self.child.stdin.as_mut().expect("its input").write_all(b"\n").expect("to write");
     }
 
     /// Takes accesses until `enough` or until patience ends; says which.
-    pub fn drain_until(&mut self, mut enough: impl FnMut(&mut Self) -> bool) -> bool {
+    pub(crate) fn drain_until(&mut self, mut enough: impl FnMut(&mut Self) -> bool) -> bool {
         let start = Instant::now();
         while start.elapsed() < Duration::from_secs(30) {
             self.source.drain(&mut self.accesses).expect("to drain");
@@ -98,7 +103,7 @@ impl Run {
     }
 
     /// Takes accesses until the program ends. Never more than a minute.
-    pub fn finish(mut self) -> Ended {
+    pub(crate) fn finish(mut self) -> Ended {
         drop(self.child.stdin.take());
         let mut output = self.output.take().expect("its output");
         let reader = std::thread::spawn(move || {
@@ -123,7 +128,7 @@ impl Run {
     }
 
     /// Why hint faults cannot be had, once that is known.
-    pub fn refusal(&self) -> Option<String> {
+    pub(crate) fn refusal(&self) -> Option<String> {
         self.source.refusals().first().map(|(_, reason)| reason.clone())
     }
 }

@@ -1,0 +1,209 @@
+//! Defines the tables of what is armed and registered. They lie in the arena and are searched without allocation.
+
+use super::mappings::BUFFER;
+use super::protocol::{Counter, Shared};
+use super::store::{TOTAL, places};
+use super::userfault::Range64;
+use super::window::Window;
+
+/// Regions at most.
+pub(super) const REGIONS: usize = 32;
+const QUARANTINED: usize = 128;
+/// Processor time that may be missing when a window is closed, and the longest time between two looks, in nanoseconds.
+const SLACK: u64 = 10_000;
+const LONGEST_LOOK: u64 = 2_000_000;
+
+#[derive(Clone, Copy)]
+pub(super) struct Region {
+    pub(super) range: Range64,
+    pub(super) closing: bool,
+}
+
+impl Region {
+    pub(super) fn is_free(self) -> bool {
+        self.range.end == 0
+    }
+}
+
+/// State that lies in the arena. All zero is the start.
+pub(super) struct Tables {
+    windows: [Window; TOTAL],
+    /// A bit for each window that is open: the windows themselves are far apart.
+    open: [u64; TOTAL.div_ceil(64)],
+    pub(super) regions: [Region; REGIONS],
+    quarantine: [(Range64, u64); QUARANTINED],
+    pub(super) maps_buffer: [u8; BUFFER],
+}
+
+impl Tables {
+    /// The numbers of open windows.
+    pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
+        let open = self.open;
+        (0..TOTAL).filter(move |at| open[at / 64] >> (at % 64) & 1 != 0)
+    }
+
+    /// All open windows.
+    pub(super) fn open(&self) -> impl Iterator<Item = &Window> {
+        self.numbers().map(|at| &self.windows[at])
+    }
+
+    /// Calls `see` with all open windows.
+    pub(super) fn each_open(&mut self, mut see: impl FnMut(&mut Window)) {
+        for at in self.numbers() {
+            see(&mut self.windows[at]);
+        }
+    }
+
+    /// A window by its number.
+    pub(super) fn window(&mut self, at: usize) -> &mut Window {
+        &mut self.windows[at]
+    }
+
+    /// Opens a window.
+    pub(super) fn begin(&mut self, at: usize, start: u64, pages: u64, slot: u64) -> &mut Window {
+        self.open[at / 64] |= 1 << (at % 64);
+        self.windows[at].open(start, pages as usize, slot);
+        &mut self.windows[at]
+    }
+
+    /// Closes it; returns where it was.
+    pub(super) fn end(&mut self, at: usize) -> Range64 {
+        self.open[at / 64] &= !(1 << (at % 64));
+        self.windows[at].pages = 0;
+        std::mem::take(&mut self.windows[at].bounds)
+    }
+
+    /// The open window and the page of it whose home is at the address.
+    pub(super) fn find(&mut self, address: u64) -> Option<(&mut Window, usize)> {
+        let (at, page) =
+            self.numbers().find_map(|at| self.windows[at].find(address).map(|page| (at, page)))?;
+        Some((&mut self.windows[at], page))
+    }
+
+    pub(super) fn free_window(&self, huge: bool, requested: bool) -> Option<usize> {
+        places(huge, requested).find(|at| self.windows[*at].is_free())
+    }
+
+    pub(super) fn is_used(&self, range: Range64) -> bool {
+        self.open().any(|window| window.bounds.overlaps(range))
+    }
+
+    /// How many windows of sampling are open, and when the next one is to be closed.
+    pub(super) fn open_windows(&self) -> (usize, Option<u64>) {
+        self.open().fold((0, None), |(count, next): (usize, Option<u64>), window| {
+            let until = if window.closing { 0 } else { window.until.min(window.look) };
+            (count + 1, Some(next.map_or(until, |next| next.min(until))))
+        })
+    }
+
+    /// Whether nothing is armed or registered.
+    pub(super) fn is_empty(&self) -> bool {
+        self.open == [0; TOTAL.div_ceil(64)] && self.regions.iter().all(|region| region.is_free())
+    }
+
+    pub(super) fn has_room(&self) -> bool {
+        self.free_window(false, false).is_some()
+    }
+
+    pub(super) fn has_room_for_requests(&self) -> bool {
+        self.free_window(false, true).is_some()
+    }
+
+    /// Closes all windows of sampling before their time.
+    pub(super) fn close_sampled(&mut self) {
+        self.each_open(|window| {
+            if !window.requested {
+                window.disturb();
+            }
+        });
+    }
+
+    /// Postpones windows for which the program has not run long enough, as `used` (its processor time so far, asked for if
+    /// need be) tells. The next look is when it can have done so, or, while it does not run, a little later each time.
+    pub(super) fn postpone(&mut self, now: u64, used: impl FnOnce() -> u64) {
+        let due = |window: &Window| window.look <= now && window.look < window.until;
+        if !self.open().any(due) {
+            return;
+        }
+        let used = used();
+        self.each_open(|window| {
+            if !due(window) {
+                return;
+            }
+            let missing = window.used.saturating_sub(used);
+            if missing > SLACK {
+                let waited = (now - window.since) / 2;
+                window.look = (now + missing.max(waited.min(LONGEST_LOOK))).min(window.until);
+            } else {
+                window.until = now;
+            }
+        });
+    }
+
+    /// Closes regions in which no window is left.
+    pub(super) fn release(&mut self, bounds: Range64) {
+        for at in 0..REGIONS {
+            let range = self.regions[at].range;
+            if range.overlaps(bounds) && !self.is_used(range) {
+                self.regions[at].closing = true;
+            }
+        }
+    }
+
+    /// Closes the region that holds the page, with all of its windows; false if there is none.
+    pub(super) fn close_region(&mut self, page: Range64) -> bool {
+        let Some(region) = self.regions.iter_mut().find(|region| region.range.overlaps(page)) else {
+            return false;
+        };
+        region.closing = true;
+        let range = region.range;
+        self.each_open(|window| {
+            if window.bounds.overlaps(range) {
+                window.disturb();
+            }
+        });
+        true
+    }
+
+    /// Tells all windows of a change, and closes the regions that it concerns.
+    pub(super) fn disturb(
+        &mut self,
+        shared: &Shared,
+        range: Range64,
+        mut tell: impl FnMut(&mut Window) -> bool,
+    ) {
+        self.each_open(|window| {
+            if tell(window) {
+                shared.add(Counter::Disturbed, 1);
+            }
+        });
+        for region in self.regions.iter_mut().filter(|region| region.range.overlaps(range)) {
+            region.closing = true;
+        }
+    }
+
+    /// A registered mapping is in a new place.
+    pub(super) fn add_ghost(&mut self, range: Range64) {
+        if let Some(region) = self.regions.iter_mut().find(|region| region.is_free()) {
+            *region = Region { range, closing: true };
+        }
+    }
+
+    /// Whether contents were removed there a short while ago, or so often that it is not known where.
+    pub(super) fn is_quarantined(&self, range: Range64, now: u64) -> bool {
+        let mut full = true;
+        for (removed, until) in &self.quarantine {
+            if *until > now && removed.overlaps(range) {
+                return true;
+            }
+            full &= *until > now;
+        }
+        full
+    }
+
+    pub(super) fn quarantine(&mut self, range: Range64, until: u64) {
+        if let Some(oldest) = self.quarantine.iter_mut().min_by_key(|(_, until)| *until) {
+            *oldest = (range, until);
+        }
+    }
+}
