@@ -215,9 +215,6 @@ impl Mechanism {
         if self.store.range().contains(address) {
             return Event::Locked;
         }
-        let found =
-            tables.windows.iter_mut().find_map(|window| window.find(address).map(|page| (window, page)));
-        let Some((window, at)) = found else {
         let Some((window, at)) = tables.find(address) else {
             self.miss(tables, page);
             return Event::None;

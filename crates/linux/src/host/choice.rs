@@ -75,8 +75,21 @@ pub fn choose(
     Ok(chosen)
 }
 
+/// What a host with these sources offers. Hits of tiers can be summed over any samples; with shadow tiers moves cost nothing, and
+/// reclaim is by a clock over the samples.
+pub fn offers(sources: &[Box<dyn AccessSource>], shadow: bool, reclaims: bool) -> Signals {
+    let has = |signal| sources.iter().any(|source| source.offers().has(signal));
+    let offered = Signal::ALL.into_iter().filter(|&signal| match signal {
+        Signal::TierHits => has(signal) || has(Signal::LoadSamples),
+        Signal::KernelReclaim => reclaims,
+        Signal::TransactionalMoves => shadow,
+        signal => has(signal),
+    });
+    offered.fold(Signals::NONE, Signals::with)
+}
+
 /// What would provide a signal that no source offers.
-pub(crate) fn remedy(missing: Signal) -> &'static str {
+pub fn remedy(missing: Signal) -> &'static str {
     match missing {
         Signal::LoadSamples => {
             "it needs a PMU, hint faults or accessed bits; `isotherm doctor` says what each lacks here"

@@ -4,8 +4,7 @@ use std::collections::VecDeque;
 use std::ops::Range;
 
 use isotherm_core::{
-    Counters, HintFault, Nanos, Operation, Sample, SampleBatch, Sampling, SamplingRate, Signal, Signals,
-    TierCounters,
+    Counters, HintFault, Nanos, Operation, Sample, SampleBatch, Sampling, SamplingRate, Signal, TierCounters,
 };
 
 use super::memory::Memory;
@@ -54,14 +53,6 @@ impl Feed {
             measured,
             troubles: Vec::new(),
         }
-    }
-
-    /// What the sources offer together. Hits of tiers can be estimated from any samples.
-    pub(crate) fn offers(&self) -> Signals {
-        let has = |signal| self.sources.iter().any(|source| source.offers().has(signal));
-        let estimated = |signal| signal == Signal::TierHits && has(Signal::LoadSamples);
-        let offered = Signal::ALL.into_iter().filter(|&signal| has(signal) || estimated(signal));
-        offered.fold(Signals::NONE, Signals::with)
     }
 
     /// Calls every source and keeps what troubled it.

@@ -1,16 +1,19 @@
 //! Defines the address spaces of real processes: what the kernel says is mapped and where, and what it moves.
 
 use std::collections::HashMap;
+use std::path::Path;
 
-use isotherm_core::{Bytes, MoveStatus, PageSize, TierId};
+use isotherm_core::{Bytes, MoveStatus, PageSize, Pages, TierId};
 
 use super::memory::{AddressSpaces, PresentRun};
 use crate::LinuxError;
 use crate::clock;
+use crate::memory::BASE;
 use crate::memory::maps::{Mapping, MappingKind, MapsReader};
 use crate::memory::mover::{Mover, MoverOptions, PageMove, Shape, Step};
 use crate::memory::nodes::{Kernel, NodeReader, Residence};
 use crate::memory::pagemap::{PageRun, Pagemap};
+use crate::memory::reclaim::Reclaimer;
 use crate::process::{Pid, ProcRoot};
 
 /// Runs of present pages taken at once.
@@ -18,10 +21,41 @@ const RUNS: usize = 1024;
 /// Processes whose page tables are kept open.
 const OPEN: usize = 64;
 
-/// Makes room on a node: asked for bytes of a tier, it returns how many were freed.
-pub trait Reclaimer: Send {
-    /// Takes so many bytes off the tier's nodes.
-    fn reclaim(&mut self, tier: TierId, bytes: Bytes) -> Result<Bytes, LinuxError>;
+/// The kernel's LRU on the nodes of each tier: what makes room there.
+#[derive(Debug, Default)]
+pub struct TierReclaim {
+    tiers: Vec<Vec<Reclaimer>>,
+}
+
+impl TierReclaim {
+    /// For the tiers' nodes, fastest first, and a program. Nodes on which reclaim is not to be had are left out, with the reasons
+    /// in `refused`.
+    pub fn find(root: &Path, tiers: &[Vec<u32>], program: Pid, refused: &mut Vec<LinuxError>) -> Self {
+        let own = Pid(std::process::id());
+        let faster = tiers.len().saturating_sub(1);
+        let mut find = |&node: &u32| match Reclaimer::find(root, program, own, node) {
+            Ok(found) => Some(found),
+            Err(error) => {
+                refused.push(error);
+                None
+            }
+        };
+        Self {
+            tiers: tiers[..faster].iter().map(|nodes| nodes.iter().filter_map(&mut find).collect()).collect(),
+        }
+    }
+
+    fn exists(&self) -> bool {
+        self.tiers.first().is_some_and(|reclaimers| !reclaimers.is_empty())
+    }
+
+    /// Takes so many bytes off the tier, evenly off its nodes; returns how many were freed.
+    fn reclaim(&self, tier: usize, bytes: Bytes) -> Bytes {
+        let reclaimers = self.tiers.get(tier).map_or(&[][..], Vec::as_slice);
+        let each = Pages((bytes.0 / BASE).div_ceil(reclaimers.len().max(1) as u64));
+        let freed = reclaimers.iter().filter_map(|reclaimer| reclaimer.reclaim(each).ok());
+        Bytes(freed.map(|freed| freed.pages.0 * BASE).sum())
+    }
 }
 
 /// This kernel's processes.
@@ -38,7 +72,7 @@ pub struct KernelSpaces {
     tiers: Vec<Vec<u32>>,
     mover: Mover<Kernel>,
     moves: Vec<PageMove>,
-    reclaimer: Option<Box<dyn Reclaimer>>,
+    reclaim: TierReclaim,
 }
 
 impl KernelSpaces {
@@ -48,7 +82,7 @@ impl KernelSpaces {
         page_size: PageSize,
         tiers: Vec<Vec<u32>>,
         mover: MoverOptions,
-        reclaimer: Option<Box<dyn Reclaimer>>,
+        reclaim: TierReclaim,
     ) -> Self {
         Self {
             maps: MapsReader::new(root.clone()),
@@ -62,7 +96,7 @@ impl KernelSpaces {
             tiers,
             mover: Mover::new(Kernel, mover),
             moves: Vec::new(),
-            reclaimer,
+            reclaim,
         }
     }
 
@@ -82,9 +116,9 @@ impl KernelSpaces {
             while next < mapping.end {
                 let scanned = pagemap.scan(next..mapping.end, &mut self.runs)?;
                 found.extend(
-                    self.runs[..scanned.runs].iter().map(|run| PresentRun {
-                        range: run.start..run.start + run.pages * crate::memory::BASE,
-                    }),
+                    self.runs[..scanned.runs]
+                        .iter()
+                        .map(|run| PresentRun { range: run.start..run.start + run.pages * BASE }),
                 );
                 next = scanned.next;
             }
@@ -151,12 +185,10 @@ impl AddressSpaces for KernelSpaces {
         };
         list.extend(moves.iter().map_while(node));
         let step = {
-            let reclaimer = &mut self.reclaimer;
-            let tiers = &self.tiers;
+            let (reclaim, tiers) = (&self.reclaim, &self.tiers);
             let mut room = |node: u32, bytes: Bytes| {
                 let tier = tiers.iter().position(|nodes| nodes.contains(&node)).unwrap_or(0);
-                let freed = reclaimer.as_mut().map(|by| by.reclaim(TierId(tier as u8), bytes));
-                matches!(freed, Some(Ok(freed)) if freed.0 > 0)
+                reclaim.reclaim(tier, bytes).0 > 0
             };
             self.mover.step(clock::monotonic(), process, &list, &mut moved, &mut room)
         };
@@ -173,12 +205,11 @@ impl AddressSpaces for KernelSpaces {
     }
 
     fn reclaims(&self) -> bool {
-        self.reclaimer.is_some()
+        self.reclaim.exists()
     }
 
     fn reclaim(&mut self, from: TierId, bytes: u64) -> u64 {
-        let freed = self.reclaimer.as_mut().and_then(|by| by.reclaim(from, Bytes(bytes)).ok());
-        freed.map_or(0, |freed| freed.0)
+        self.reclaim.reclaim(from.index(), Bytes(bytes)).0
     }
 
     fn troubles(&mut self) -> Vec<LinuxError> {

@@ -35,7 +35,7 @@ use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
 use crate::source::AccessSource;
-pub use choice::{Candidate, ChoiceError, choose};
+pub use choice::{Candidate, ChoiceError, choose, offers, remedy};
 use feed::Feed;
 pub use heat::{FastRange, HotSet, HotShare};
 use memory::Memory;
@@ -285,11 +285,7 @@ impl LiveHost {
 
 impl Host for LiveHost {
     fn offers(&self) -> Signals {
-        let mut offers = self.feed.offers();
-        if self.memory.reclaims() {
-            offers = offers.with(Signal::KernelReclaim);
-        }
-        if self.options.shadow { offers.with(Signal::TransactionalMoves) } else { offers }
+        offers(&self.feed.sources, self.options.shadow, self.memory.reclaims())
     }
 
     fn remedy(&self, missing: Signal) -> String {

@@ -17,13 +17,12 @@ enum Life {
     /// The program that was started: the run ends with it, or with the last of its descendants.
     Started { running: Running, exit: ExitCell, with_descendants: bool },
     /// A signal, the time, or the end of all processes.
-    Attached { until: Option<Instant> },
+    Attached { signals: Signals, until: Option<Instant> },
 }
 
 /// A tree of processes and when to stop following it.
 pub struct Program {
     tree: Tree,
-    signals: Signals,
     life: Life,
     found: Vec<Event>,
     trouble: Option<LinuxError>,
@@ -31,21 +30,16 @@ pub struct Program {
 
 impl Program {
     /// A program that was started. How it ended is in the cell afterwards.
-    pub fn started(
-        tree: Tree,
-        signals: Signals,
-        running: Running,
-        with_descendants: bool,
-    ) -> (Self, ExitCell) {
+    pub fn started(tree: Tree, running: Running, with_descendants: bool) -> (Self, ExitCell) {
         let exit = ExitCell::default();
         let life = Life::Started { running, exit: exit.clone(), with_descendants };
-        (Self { tree, signals, life, found: Vec::new(), trouble: None }, exit)
+        (Self { tree, life, found: Vec::new(), trouble: None }, exit)
     }
 
     /// A program that runs already, followed until it ends, a signal comes or the time is up.
     pub fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
-        let life = Life::Attached { until: time.map(|time| Instant::now() + time) };
-        Self { tree, signals, life, found: Vec::new(), trouble: None }
+        let life = Life::Attached { signals, until: time.map(|time| Instant::now() + time) };
+        Self { tree, life, found: Vec::new(), trouble: None }
     }
 
     fn follow(&mut self, events: &mut Vec<ProcessEvent>) -> Result<(), LinuxError> {
@@ -62,13 +56,13 @@ impl Program {
     fn goes_on(&mut self) -> Result<bool, LinuxError> {
         match &mut self.life {
             Life::Started { running, exit, with_descendants } => {
-                let Some(ended) = running.wait(&mut self.signals, Duration::ZERO)? else { return Ok(true) };
+                let Some(ended) = running.wait(Duration::ZERO)? else { return Ok(true) };
                 // Set once: later calls find it there.
                 let _ = exit.set(ended);
                 Ok(*with_descendants && !self.tree.is_empty())
             }
-            Life::Attached { until } => {
-                let asked = self.signals.take().is_some();
+            Life::Attached { signals, until } => {
+                let asked = signals.take().is_some();
                 let over = until.is_some_and(|until| Instant::now() >= until);
                 Ok(!asked && !over && !self.tree.is_empty())
             }

@@ -9,7 +9,7 @@ use std::time::Duration;
 use isotherm_core::Nanos;
 use isotherm_core::parameters::Scale;
 use isotherm_linux::engine::{LiveResult, Tiering};
-use isotherm_linux::host::kernel::KernelSpaces;
+use isotherm_linux::host::kernel::{KernelSpaces, TierReclaim};
 use isotherm_linux::host::program::{ExitCell, Program};
 use isotherm_linux::host::{LiveHost, Options};
 use isotherm_linux::memory::mover::MoverOptions;
@@ -23,7 +23,7 @@ use isotherm_linux::source::AccessSource;
 use crate::args::{AttachArgs, LiveArgs, RunArgs};
 use crate::failure::Failure;
 use crate::settings;
-use sources::Sources;
+use sources::{Sources, Way};
 use tiers::Memory;
 
 /// How long a program may grow before its policy is sized by what it has mapped.
@@ -35,25 +35,25 @@ const SCAN_BUDGET: f64 = 0.005;
 
 /// `isotherm run`. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, sources } = prepare(&args.live)?;
+    let Prepared { mut tiering, memory, sources } = prepare(&args.live, Way::Started)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
-    let launch = Launch::start(name, rest, &sources.environment, true)
+    let launch = Launch::start(signals, name, rest, &sources.environment, true)
         .map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
-    let root = ProcRoot::default();
-    let _lock = EngineLock::take(&root, launch.pid()).map_err(Failure::failed)?;
-    let tree = Tree::follow(root, launch.pid(), Some(Pid(std::process::id()))).map_err(Failure::failed)?;
+    let (root, pid) = (ProcRoot::default(), launch.pid());
+    let _lock = EngineLock::take(&root, pid).map_err(Failure::failed)?;
+    let tree = Tree::follow(root, pid, Some(Pid(std::process::id()))).map_err(Failure::failed)?;
     let running =
         launch.release().map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
-    let (program, exit) = Program::started(tree, signals, running, args.descendants);
+    let (program, exit) = Program::started(tree, running, args.descendants);
     let command = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     tiering.fastest = sources.fastest;
-    tier(&args.live, &tiering, &memory, sources.chosen, program, (command, Some(exit)))
+    tier(&args.live, &tiering, &memory, sources.chosen, (program, pid), (command, Some(exit)))
 }
 
 /// `isotherm attach`.
 pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, sources } = prepare(&args.live)?;
+    let Prepared { mut tiering, memory, sources } = prepare(&args.live, Way::Attached)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (root, pid) = (ProcRoot::default(), Pid(args.pid));
     let _lock = EngineLock::take(&root, pid).map_err(Failure::failed)?;
@@ -61,7 +61,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
     let time = args.time.map(|time| Duration::from_nanos(time.0));
     let program = Program::attached(tree, signals, time);
     tiering.fastest = sources.fastest;
-    tier(&args.live, &tiering, &memory, sources.chosen, program, (vec![pid.0.to_string()], None))
+    tier(&args.live, &tiering, &memory, sources.chosen, (program, pid), (vec![pid.0.to_string()], None))
 }
 
 /// What is decided before a program runs.
@@ -71,7 +71,7 @@ struct Prepared {
     sources: Sources,
 }
 
-fn prepare(args: &LiveArgs) -> Result<Prepared, Failure> {
+fn prepare(args: &LiveArgs, way: Way) -> Result<Prepared, Failure> {
     let entry = isotherm_policies::find(&args.policy).map_err(Failure::usage)?;
     let mut settings = settings::parse(&args.set)?;
     let mut parameters = entry.parameters();
@@ -81,7 +81,7 @@ fn prepare(args: &LiveArgs) -> Result<Prepared, Failure> {
         Tiering { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
     let needs = tiering.needs().map_err(Failure::usage)?;
     let memory = tiers::memory(args, Path::new("/"))?;
-    let sources = sources::choose(args, needs)?;
+    let sources = sources::choose(args, needs, &memory, way)?;
     if !args.quiet {
         memory.notes.iter().chain(&sources.notes).for_each(|note| eprintln!("isotherm: {note}"));
     }
@@ -101,12 +101,14 @@ fn tier(
     tiering: &Tiering,
     memory: &Memory,
     sources: Vec<Box<dyn AccessSource>>,
-    program: Program,
+    (program, pid): (Program, Pid),
     (command, exit): (Vec<String>, Option<ExitCell>),
 ) -> Result<(), Failure> {
     let page_size = args.page_size.into();
+    // What it lacks, the choice of sources has said.
+    let reclaim = TierReclaim::find(Path::new("/"), &memory.nodes, pid, &mut Vec::new());
     let mover = MoverOptions { rate: args.rate, ..MoverOptions::default() };
-    let spaces = KernelSpaces::new(ProcRoot::default(), page_size, memory.nodes.clone(), mover, None);
+    let spaces = KernelSpaces::new(ProcRoot::default(), page_size, memory.nodes.clone(), mover, reclaim);
     let options = Options {
         page_size,
         tiers: memory.tiers.clone(),
@@ -134,17 +136,14 @@ fn report(args: &LiveArgs, result: &LiveResult) -> Result<(), Failure> {
         std::fs::write(path, text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
     };
     if let Some(path) = &args.summary {
-        write(path, format!("{:#}\n", serde_json::json!(result)))?;
+        write(path, isotherm_report::live_json(result))?;
     }
     if let Some(path) = &args.report {
-        write(path, String::new())?;
+        write(path, isotherm_report::live_html(result))?;
     }
     if !args.quiet {
-        let text = if args.json {
-            format!("{:#}\n", serde_json::json!(result))
-        } else {
-            format!("{:#}\n", serde_json::json!(result))
-        };
+        let text =
+            if args.json { isotherm_report::live_json(result) } else { isotherm_report::live_text(result) };
         eprint!("{text}");
     }
     Ok(())

@@ -1,15 +1,40 @@
 //! Defines which access sources a live run opens.
 
+use std::cell::RefCell;
 use std::ffi::OsString;
+use std::path::{Path, PathBuf};
 
 use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
+use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::host::{self, Candidate};
+use isotherm_linux::perf::data_source::TierMap;
+use isotherm_linux::perf::events::{Choice, SourceEvents};
+use isotherm_linux::perf::open::probe;
+use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::source::AccessSource;
+use isotherm_linux::topology::cpu::Cpu;
 
+use super::tiers::Memory;
 use crate::args::LiveArgs;
 use crate::failure::Failure;
+
+/// The library with the agent, beside the program or in `../lib`.
+const LIBRARY: &str = "libisotherm.so";
+/// A fault and what it costs the program, in nanoseconds, on the machines that were measured: how many fit a budget.
+const FAULT_NANOS: f64 = 10_000.0;
+/// Loads that take longer than this many cycles are sampled where a policy asks for latencies.
+const LATENCY_CYCLES: u16 = 30;
+
+/// How the engine comes to the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Way {
+    /// It starts it, and can load an agent into it.
+    Started,
+    /// It runs already.
+    Attached,
+}
 
 /// The sources of a run.
 pub(super) struct Sources {
@@ -23,31 +48,118 @@ pub(super) struct Sources {
     pub(super) notes: Vec<String>,
 }
 
+type Opened = Result<Box<dyn AccessSource>, LinuxError>;
+
 /// Opens the best sources that offer what the policy needs, or the one that the user names.
-pub(super) fn choose(args: &LiveArgs, needs: Signals) -> Result<Sources, Failure> {
+///
+/// # Errors
+/// If they do not offer it all: the policy cannot run.
+pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &Memory, way: Way) -> Result<Sources, Failure> {
+    let environment = RefCell::new(Vec::new());
     let mut refused = Vec::new();
-    let chosen = host::choose(needs, candidates(args), args.source.as_deref(), &mut refused);
+    let candidates = candidates(args, needs, way, &environment);
+    let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
     let chosen = chosen.map_err(Failure::usage)?;
+    let offered = host::offers(&chosen, memory.shadow, memory.reclaims());
     let names: Vec<&str> = chosen.iter().map(|source| source.name()).collect();
     let because = |(name, error): &(&'static str, LinuxError)| format!("not used: {name}: {error}");
     let mut notes: Vec<String> = refused.iter().map(because).collect();
+    if let Some(missing) = needs.missing(offered).next() {
+        let why = notes.iter().map(|note| format!(" ({note})")).collect::<String>();
+        let policy = &args.policy;
+        let remedy = host::remedy(missing);
+        return Err(Failure::Failed(format!(
+            "policy {policy} needs {missing}, which is not to be had: {remedy}{why}"
+        )));
+    }
     if !names.is_empty() {
         notes.push(format!("accesses are learned from {}", names.join(" and ")));
     }
-    Ok(Sources { chosen, environment: Vec::new(), fastest: None, notes })
+    let limited = names.first() == Some(&"hint-faults");
+    let fastest = limited.then_some((args.overhead * 1e9 / FAULT_NANOS).max(1.0) as u64);
+    Ok(Sources { chosen, environment: environment.into_inner(), fastest, notes })
 }
 
 /// What may be used, the best first.
-fn candidates(args: &LiveArgs) -> Vec<Candidate<'_>> {
+fn candidates<'a>(
+    args: &'a LiveArgs,
+    needs: Signals,
+    way: Way,
+    environment: &'a RefCell<Vec<(OsString, OsString)>>,
+) -> Vec<Candidate<'a>> {
+    let samples = Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples);
     let bits = Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits);
+    let all = |name, offers, open: Box<dyn FnOnce() -> Opened + 'a>| Candidate { name, offers, open };
+    let latency = needs.has(Signal::SampleLatency);
+    let asked = args.source.as_deref();
+    let mut list = vec![
+        all(
+            "pmu",
+            samples.with(Signal::SampleLatency).with(Signal::TierHits),
+            Box::new(move || pmu(latency)),
+        ),
+        all(
+            "hint-faults",
+            samples.with(Signal::HintFaults),
+            Box::new(move || hint_faults(args, way, environment)),
+        ),
+        all(
+            "idle-pages",
+            bits,
+            Box::new(|| Ok(Box::new(BitSource::new(IdlePages::new()?, Pace::default())))),
+        ),
+        all("accessed-bits", bits, Box::new(move || accessed_bits(args))),
+    ];
+    // First touches alone are no accesses: only who asks for them gets them.
+    if asked == Some("page-faults") {
+        list.push(all("page-faults", samples, Box::new(page_faults)));
+    }
+    list
+}
+
+fn pmu(latency: bool) -> Opened {
+    let root = Path::new("/");
+    let cpu = Cpu::read(root)?;
+    let latency = latency.then_some(LATENCY_CYCLES);
+    let choice = Choice { tiers: TierMap::default(), latency };
+    let events = SourceEvents::pmu(root, cpu.vendor, cpu.microarchitecture, choice)?;
+    for event in &events.all_tiers {
+        probe(event, root)?;
+    }
+    Ok(Box::new(PmuSource::new(events, PmuOptions::default())?))
+}
+
+fn page_faults() -> Opened {
+    Ok(Box::new(PmuSource::new(SourceEvents::page_faults(), PmuOptions::default())?))
+}
+
+fn accessed_bits(args: &LiveArgs) -> Opened {
     let page_size = args.page_size.into();
-    let idle = || Ok(Box::new(BitSource::new(IdlePages::new()?, Pace::default())) as Box<dyn AccessSource>);
-    let clear = move || {
-        let scanner = ClearRefs::new(Resolution { page_size, ..Resolution::default() })?;
-        Ok(Box::new(BitSource::new(scanner, Pace::default())) as Box<dyn AccessSource>)
-    };
-    vec![
-        Candidate { name: "idle-pages", offers: bits, open: Box::new(idle) },
-        Candidate { name: "accessed-bits", offers: bits, open: Box::new(clear) },
-    ]
+    let scanner = ClearRefs::new(Resolution { page_size, ..Resolution::default() })?;
+    Ok(Box::new(BitSource::new(scanner, Pace::default())))
+}
+
+fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Vec<(OsString, OsString)>>) -> Opened {
+    let unsupported = |remedy: String| LinuxError::Unsupported { what: "hint faults", remedy };
+    if way == Way::Attached {
+        let remedy = format!("the program must be started with {LIBRARY} in it: use isotherm run");
+        return Err(unsupported(remedy));
+    }
+    let library = library().ok_or_else(|| {
+        unsupported(format!("{LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"))
+    })?;
+    let options =
+        HintFaultOptions { program_budget: args.overhead.max(1e-4), seed: args.seed, ..Default::default() };
+    let source = HintFaultSource::open(options)?;
+    *environment.borrow_mut() = source.environment(&library);
+    Ok(Box::new(source))
+}
+
+/// Where the library is, as an absolute path.
+fn library() -> Option<PathBuf> {
+    let own = std::env::current_exe().ok()?;
+    let folder = own.parent()?;
+    let places =
+        [folder.join(LIBRARY), folder.join("deps").join(LIBRARY), folder.join("../lib").join(LIBRARY)];
+    places.into_iter().find(|place| place.is_file())
 }

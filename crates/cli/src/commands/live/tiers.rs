@@ -4,6 +4,8 @@ use std::path::Path;
 
 use isotherm_core::{Bytes, Nanos};
 use isotherm_linux::host::{FastLimit, Tier};
+use isotherm_linux::memory::reclaim::Reclaimer;
+use isotherm_linux::process::Pid;
 use isotherm_linux::topology::{SameTier, Tiers, Topology};
 
 use crate::args::LiveArgs;
@@ -25,6 +27,15 @@ pub(super) struct Memory {
     pub(super) shadow: bool,
     /// What the user should know.
     pub(super) notes: Vec<String>,
+}
+
+impl Memory {
+    /// Whether the kernel's LRU can make room on the fast tier.
+    pub(super) fn reclaims(&self) -> bool {
+        let own = Pid(std::process::id());
+        let fast = self.nodes.first().and_then(|nodes| nodes.first());
+        self.shadow || fast.is_some_and(|&node| Reclaimer::find(Path::new("/"), own, own, node).is_ok())
+    }
 }
 
 /// Decides about the tiers, by what is below `root` and what the user asks for.
