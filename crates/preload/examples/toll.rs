@@ -81,19 +81,26 @@ fn alternate(source: &mut HintFaultSource, path: &std::path::Path, time: Duratio
         let mut bytes = [0; 8];
         file.read_exact_at(&mut bytes, 0).map(|()| u64::from_ne_bytes(bytes))
     };
-    let mut slice = |source: &mut HintFaultSource, on: bool, time: Duration| -> Result<f64, Box<dyn std::error::Error>> {
-        let rate = if on { SamplingRate::Frequency(1_000_000) } else { SamplingRate::Off };
-        let tick = Nanos(10_000_000);
-        source.request(&Sampling { rate, scope: SamplingScope::AllTiers, stores: true, batch: 4096, tick })?;
-        std::thread::sleep(Duration::from_millis(20));
-        let (begin, from, mut accesses) = (Instant::now(), count()?, Vec::new());
-        while begin.elapsed() < time {
-            std::thread::sleep(Duration::from_millis(10));
-            accesses.clear();
-            source.drain(&mut accesses)?;
-        }
-        Ok((count()? - from) as f64 / begin.elapsed().as_secs_f64())
-    };
+    let slice =
+        |source: &mut HintFaultSource, on: bool, time: Duration| -> Result<f64, Box<dyn std::error::Error>> {
+            let rate = if on { SamplingRate::Frequency(1_000_000) } else { SamplingRate::Off };
+            let tick = Nanos(10_000_000);
+            source.request(&Sampling {
+                rate,
+                scope: SamplingScope::AllTiers,
+                stores: true,
+                batch: 4096,
+                tick,
+            })?;
+            std::thread::sleep(Duration::from_millis(20));
+            let (begin, from, mut accesses) = (Instant::now(), count()?, Vec::new());
+            while begin.elapsed() < time {
+                std::thread::sleep(Duration::from_millis(10));
+                accesses.clear();
+                source.drain(&mut accesses)?;
+            }
+            Ok((count()? - from) as f64 / begin.elapsed().as_secs_f64())
+        };
     slice(source, true, Duration::from_secs(2))?;
     let (start, before) = (Instant::now(), source.statistics());
     let (mut ratios, mut with_sampling) = (Vec::new(), Duration::ZERO);
