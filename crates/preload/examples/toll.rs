@@ -47,7 +47,7 @@ fn work(file: &str) -> Outcome {
             let hot = state & 0xff < 230;
             let draw = state >> 20 & 0xffff_ffff;
             // Hot pages are every tenth.
-            let page = if hot { (draw * (PAGES / 10) >> 32) * 10 } else { draw * PAGES >> 32 };
+            let page = if hot { ((draw * (PAGES / 10)) >> 32) * 10 } else { (draw * PAGES) >> 32 };
             let word = &mut memory[(page * 512 + (state >> 55)) as usize];
             *word = word.wrapping_add(state);
         }
