@@ -116,6 +116,11 @@ impl Pace {
         self.program.balance > (self.expected() * self.fault_cost) as i64 && self.agent.balance > 0
     }
 
+    /// Whether the agent has used far more than it may.
+    pub(super) fn is_overdrawn(&self) -> bool {
+        self.agent.balance < -1_000_000
+    }
+
     /// Faults that open windows may still bring.
     fn expected(&self) -> u64 {
         self.open * WANTED_SHARE.1 / 100
