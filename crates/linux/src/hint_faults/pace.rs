@@ -16,7 +16,7 @@ const LOOK: u64 = 1024;
 /// Part of the budget that is used, in hundredths: the rest covers what the estimate does not know.
 const USED: u64 = 75;
 /// No answer takes longer by itself, in nanoseconds.
-const DEAREST: u64 = 30_000;
+const DEAREST: u64 = 60_000;
 const SECOND: u64 = 1_000_000_000;
 const MILLION: u64 = 1_000_000;
 
