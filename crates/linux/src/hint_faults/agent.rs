@@ -297,7 +297,7 @@ impl Agent {
         if let Some(next) = next {
             time = time.min(Duration::from_nanos(next.saturating_sub(now)));
             if next == 0 {
-                sys::give_way();
+                sys::nap();
             }
         } else if !closed {
             time = Duration::ZERO;

@@ -94,7 +94,7 @@ impl Agent {
             if self.mechanism.close(tables, self.link.shared(), now, true, |_| {}) {
                 break;
             }
-            sys::give_way();
+            sys::nap();
         }
         gate::quiet();
     }

@@ -414,7 +414,7 @@ fn serve_child(tables: &Tables, child: &Userfault) {
             for page in 0..run.pages {
                 let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
                 while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
-                    sys::give_way();
+                    sys::nap();
                 }
             }
             next = run.first + run.pages;
