@@ -29,6 +29,7 @@ mod pr;
 mod schedule;
 mod specs;
 mod sssp;
+mod stored;
 mod tc;
 #[cfg(test)]
 mod testing;
@@ -38,10 +39,11 @@ use std::marker::PhantomData;
 use isotherm_core::Bytes;
 use isotherm_core::parameters::Parameters;
 
-use self::csr::{Graph, Stored};
+use self::csr::Graph;
 use self::generator::{Generator, Shape};
 use self::kernel::{Kernel, Size, Sources};
 use self::schedule::Threads;
+use self::stored::Stored;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
 use crate::{Memory, Program, WorkloadError};
