@@ -92,6 +92,9 @@ impl Tree {
         let mut nodes = [self.root; AHEAD];
         // All leaves are on one level.
         while heap.word(nodes[0] + LEAF) == 0 {
+            // Short loops, so that the processor sees the loads of many nodes at once.
+            let arrays = nodes.map(|node| [KEYS, POINTERS].map(|field| heap.word(node + field)));
+            std::hint::black_box(arrays.as_flattened().iter().fold(0, |sum, &array| sum ^ heap.word(array)));
             for (node, &key) in nodes.iter_mut().zip(keys) {
                 let child = rank(*node, heap, |other| key >= other);
                 *node = heap.word(heap.word(*node + POINTERS) + child * WORD);

@@ -92,11 +92,13 @@ impl Tree {
             let mut nodes = [self.root; AHEAD];
             // All leaves are on one level.
             while !is_leaf(nodes[0], heap) {
+                nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
                 for (node, &key) in nodes.iter_mut().zip(keys) {
                     let child = rank(*node, &INNER, heap, |other| key >= other);
                     *node = heap.word(*node + INNER.values + child * WORD);
                 }
             }
+            nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
             for (&node, &key) in nodes.iter().zip(keys) {
                 let place = rank(node, &LEAF, heap, |other| key > other).min(WIDTH - 1);
                 let found = heap.word(node + LEAF.keys + place * WORD) == key;
