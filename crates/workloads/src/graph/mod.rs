@@ -73,7 +73,10 @@ impl<K: Kernel> Program for Gapbs<K> {
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
-        let stored = Stored::generate(&self.generator);
+        let mut stored = Stored::generate(&self.generator);
+        if memory.reads_ahead() {
+            stored.forget_making();
+        }
         let graph = Graph::load(memory, &stored, self.threads);
         let mut kernel = K::new(memory, &graph, &self.parameters, self.threads);
         let mut sources = Sources(Random::new(mix(self.generator.seed ^ 0x50c)));

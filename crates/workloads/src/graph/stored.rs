@@ -20,6 +20,8 @@ const SHORT: usize = 2048;
 pub(crate) struct Stored<N> {
     pub(crate) offsets: Vec<u64>,
     pub(crate) neighbours: Vec<N>,
+    /// What it was made with: where a native run is observed, memory that was freed here would become the program's own.
+    made_with: Vec<Vec<u64>>,
 }
 
 /// How an edge is written as one number: its vertex within the part, its neighbour, its weight.
@@ -62,10 +64,11 @@ impl<N: Neighbour> Stored<N> {
         let scale = generator.scale;
         let weight = if N::WEIGHTED { WEIGHT_BITS } else { 0 };
         let packing = Packing { low: scale - PART_BITS.min(scale), scale, weight };
-        let (mut edges, ends) = deal::<N>(generator, packing);
+        let (pairs, mut edges, ends) = deal::<N>(generator, packing);
         let mut stored = Self {
             offsets: Vec::with_capacity(generator.vertices() + 1),
             neighbours: Vec::with_capacity(edges.len()),
+            made_with: Vec::new(),
         };
         let (mut spare, mut start) = (Vec::new(), 0);
         for end in ends {
@@ -75,7 +78,13 @@ impl<N: Neighbour> Stored<N> {
             start = end;
         }
         stored.offsets.push(stored.neighbours.len() as u64);
+        stored.made_with = vec![pairs, edges, spare];
         stored
+    }
+
+    /// Frees what it was made with.
+    pub(crate) fn forget_making(&mut self) {
+        self.made_with = Vec::new();
     }
 
     /// Adds the vertices of the next part.
@@ -101,15 +110,16 @@ impl<N: Neighbour> Stored<N> {
     }
 }
 
-/// Both directions of every edge that is no loop, part by part, and where each part ends.
-fn deal<N: Neighbour>(generator: &Generator, packing: Packing) -> (Vec<u64>, Vec<usize>) {
+/// The edges' vertices; both directions of every edge that is no loop, part by part; and where each part ends.
+fn deal<N: Neighbour>(generator: &Generator, packing: Packing) -> (Vec<u64>, Vec<u64>, Vec<usize>) {
     let mut ends = vec![0usize; 1 << (packing.scale - packing.low)];
     let count = |&(from, to): &(u32, u32)| {
         let kept = usize::from(from != to);
         ends[packing.part(from)] += kept;
         ends[packing.part(to)] += kept;
     };
-    let pairs: Vec<(u32, u32)> = generator.pairs().inspect(count).collect();
+    let joined = |(from, to): (u32, u32)| u64::from(from) << 32 | u64::from(to);
+    let pairs: Vec<u64> = generator.pairs().inspect(count).map(joined).collect();
     let mut sum = 0;
     for end in &mut ends {
         sum += std::mem::replace(end, sum);
@@ -121,14 +131,15 @@ fn deal<N: Neighbour>(generator: &Generator, packing: Packing) -> (Vec<u64>, Vec
         *place += 1;
     };
     let mut weights = N::WEIGHTED.then(|| generator.weights());
-    for (from, to) in pairs {
+    for &pair in &pairs {
+        let (from, to) = ((pair >> 32) as u32, pair as u32);
         let weight = weights.as_mut().and_then(Iterator::next).unwrap_or(0);
         if from != to {
             put(from, to, weight);
             put(to, from, weight);
         }
     }
-    (dealt, ends)
+    (pairs, dealt, ends)
 }
 
 /// Sorts numbers of so many bits, digit by digit from the last.

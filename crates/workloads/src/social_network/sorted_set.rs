@@ -52,16 +52,7 @@ impl SortedSet {
 
     /// Reads ahead, natively, what adding this member to each of these sets will: a search waits for each node, while those
     /// of different sets do not wait for each other.
-    pub(super) fn read_ahead<M: Memory + ?Sized>(
-        sets: &[Self],
-        member: u64,
-        score: u64,
-        space: &Space,
-        memory: &M,
-    ) {
-        if !memory.reads_ahead() {
-            return;
-        }
+    pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
         let heap = &space.heap;
         let lists = sets.iter().filter(|set| heap.word(set.0 + PACKED) == NULL);
         lists.clone().for_each(|set| {
