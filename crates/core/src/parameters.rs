@@ -166,7 +166,22 @@ pub struct Scale {
 impl Scale {
     /// As in the paper.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
+
+    /// How much smaller a run is than the one that policies' parameters are given for: `footprint` against `reference`, and
+    /// `threads` that are each sampled at the policy's rate against [`REFERENCE_THREADS`].
+    ///
+    /// A source that samples less densely counts as fewer threads, also as a part of one.
+    pub fn of(footprint: crate::Bytes, reference: crate::Bytes, threads: f64) -> Self {
+        let footprint = (reference.0 as f64 / footprint.0.max(1) as f64).max(1.0).round();
+        let time = (footprint * threads / REFERENCE_THREADS).max(1.0).round();
+        Self { footprint, time }
+    }
 }
+
+/// The footprint that policies' parameters are given for where a workload names none: FreqTier's CacheLib (Table I).
+pub const REFERENCE_FOOTPRINT: crate::Bytes = crate::Bytes(267_000_000_000);
+/// The threads that they are given for (FreqTier, section VI-C).
+pub const REFERENCE_THREADS: f64 = 16.0;
 
 /// The parameters of one policy or workload, with their values.
 #[derive(Debug, Clone)]

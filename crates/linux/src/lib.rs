@@ -6,6 +6,7 @@
 //! its children.
 
 pub mod clock;
+pub mod engine;
 mod error;
 pub mod hint_faults;
 pub mod host;

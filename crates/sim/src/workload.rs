@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, Scale};
 use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
 use isotherm_workloads::{Limits, MissRecorder, Workload, WorkloadError};
@@ -11,11 +11,6 @@ use isotherm_workloads::{Limits, MissRecorder, Workload, WorkloadError};
 use crate::simulate::Input;
 use crate::stream::{StreamBuilder, StreamError};
 use crate::summary::NamedRange;
-
-/// Bytes of FreqTier's CacheLib workload (Table I): what the papers' time constants are made for.
-const REFERENCE_FOOTPRINT: Bytes = Bytes(267_000_000_000);
-/// Its threads (section VI-C).
-const REFERENCE_THREADS: f64 = 16.0;
 
 /// Why a workload cannot be loaded.
 #[derive(Debug, thiserror::Error)]
@@ -48,9 +43,7 @@ impl Loaded {
 impl Input {
     /// By how much it is smaller than a program whose footprint is `reference`.
     pub fn scale(&self, reference: Bytes) -> Scale {
-        let footprint = (reference.0 as f64 / self.stream.footprint().0 as f64).max(1.0).round();
-        let time = (footprint * self.stream.threads as f64 / REFERENCE_THREADS).max(1.0).round();
-        Scale { footprint, time }
+        Scale::of(self.stream.footprint(), reference, self.stream.threads as f64)
     }
 }
 

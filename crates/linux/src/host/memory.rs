@@ -72,12 +72,12 @@ pub(crate) struct Memory {
 impl Memory {
     pub(crate) fn new(options: &Options, spaces: Box<dyn AddressSpaces>) -> Self {
         let shift = options.page_size.shift();
-        let capacity: Vec<u64> = options.tiers.iter().map(|bytes| bytes.0 >> shift).collect();
+        let capacity: Vec<u64> = options.tiers.iter().map(|tier| tier.size.0 >> shift).collect();
         let mut memory = Self {
             page_size: options.page_size,
             shadow: options.shadow,
             fast: options.fast,
-            fast_bytes: options.tiers.first().map_or(0, |bytes| bytes.0),
+            fast_bytes: options.tiers.first().map_or(0, |tier| tier.size.0),
             numbers: Numbers::new(options.page_size),
             residency: Residency::new(capacity),
             spaces,
@@ -296,6 +296,11 @@ impl Memory {
         self.migrate(&moves, &mut statuses, recorder);
         self.victims = victims;
         statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
+    }
+
+    /// The most that was mapped at a scan.
+    pub(crate) fn most_mapped(&self) -> Pages {
+        self.most
     }
 
     /// Whether nothing really moves.

@@ -38,7 +38,7 @@ use feed::Feed;
 pub use heat::{FastRange, HotSet, HotShare};
 use memory::Memory;
 pub use memory::{AddressSpaces, PresentRun};
-pub use options::{FastLimit, FastLimitError, Options};
+pub use options::{FastLimit, FastLimitError, Options, Tier};
 use scan::Scanner;
 use summary::Recorder;
 pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traffic};
@@ -162,8 +162,9 @@ impl LiveHost {
 
     /// What came of the run so far.
     pub fn summary(&mut self) -> Summary {
-        let Self { recorder, memory, feed, .. } = self;
-        recorder.summary(memory, &feed.counters, &feed.sources, &feed.troubles)
+        let Self { recorder, memory, feed, options, .. } = self;
+        let latencies = options.tiers.iter().map(|tier| tier.latency).collect::<Vec<_>>();
+        recorder.summary(memory, &latencies, &feed.counters, &feed.sources, &feed.troubles)
     }
 
     /// Returns false when the run is over. What the last processes held stays known, for the summary.

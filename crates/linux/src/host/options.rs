@@ -37,13 +37,22 @@ impl FastLimit {
     }
 }
 
+/// A tier of memory as the programs may use it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Tier {
+    /// Its size. The fast limit applies beside that of the first.
+    pub size: Bytes,
+    /// Its idle latency, as the firmware or a machine profile says.
+    pub latency: Nanos,
+}
+
 /// What a live run is asked to do.
 #[derive(Debug, Clone)]
 pub struct Options {
     /// The granularity at which memory is tracked and moved.
     pub page_size: PageSize,
-    /// The size of each tier, fastest first; the fast limit applies beside the first.
-    pub tiers: Vec<Bytes>,
+    /// The tiers, fastest first.
+    pub tiers: Vec<Tier>,
     /// How much fast memory the programs may use.
     pub fast: FastLimit,
     /// Whether nothing moves.

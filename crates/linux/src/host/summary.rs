@@ -1,6 +1,6 @@
 //! Defines what is reported of a live run.
 
-use isotherm_core::{Bytes, Counters, Gauge, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
+use isotherm_core::{Bytes, Counters, Gauge, MoveStatus, Nanos, PageId, PageSize, TierId};
 use serde::Serialize;
 
 use super::heat::{Heat, HotSet};
@@ -44,6 +44,8 @@ pub struct Traffic {
 /// One tier at the end of the run.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct TierUse {
+    /// Its idle latency.
+    pub latency_ns: Nanos,
     /// What the programs could use of it.
     pub capacity_bytes: Bytes,
     /// What they use of it.
@@ -122,6 +124,9 @@ pub struct Summary {
     pub hit_ratio: Option<f64>,
     /// The same over the second half of the run.
     pub steady_hit_ratio: Option<f64>,
+    /// How much longer the programs take than with all memory fast, at most: as if they did nothing but wait for accesses of
+    /// the run's second half, one after the other, at idle latencies. `None` where no access was counted.
+    pub slowdown_at_most: Option<f64>,
     /// What moved.
     pub traffic: Traffic,
     /// The sources.
@@ -145,7 +150,6 @@ pub(crate) struct Recorder {
     pub(crate) processes: u64,
     pub(crate) foreign: u64,
     pub(crate) traffic: Traffic,
-    most_mapped: Pages,
     metadata: Bytes,
     samples: u64,
     heat: Heat,
@@ -161,7 +165,6 @@ impl Recorder {
             processes: 0,
             foreign: 0,
             traffic: Traffic::default(),
-            most_mapped: Pages(0),
             metadata: Bytes(0),
             samples: 0,
             heat: Heat::default(),
@@ -221,7 +224,6 @@ impl Recorder {
         fill: impl FnOnce(&mut Vec<Gauge>),
     ) {
         self.metadata = self.metadata.max(metadata);
-        self.most_mapped = self.most_mapped.max(memory.residency.mapped());
         let now = self.now();
         let due = self.timeline.last().map_or(Nanos(0), |last| last.time_ns + self.distance);
         if now < due {
@@ -254,6 +256,7 @@ impl Recorder {
     pub(crate) fn summary(
         &mut self,
         memory: &Memory,
+        latencies: &[Nanos],
         counters: &Counters,
         sources: &[Box<dyn AccessSource>],
         troubles: &[String],
@@ -267,7 +270,8 @@ impl Recorder {
         let late: Vec<u64> = hits.iter().zip(&before).map(|(now, then)| now - then).collect();
         let cpu = clock::process_cpu() - self.cpu_at_start;
         let agents = sources.iter().map(|source| source.agent_cpu_ns).sum::<Nanos>();
-        let tier = |(tier, &hits): (TierId, &u64)| TierUse {
+        let tier = |((tier, &hits), &latency_ns): ((TierId, &u64), &Nanos)| TierUse {
+            latency_ns,
             capacity_bytes: memory.capacity_bytes(tier),
             resident_bytes: memory.bytes_on(tier),
             hits,
@@ -277,10 +281,11 @@ impl Recorder {
             processes: self.processes,
             shadow: memory.shadow(),
             page_size: memory.page_size(),
-            footprint_bytes: memory.bytes_of(self.most_mapped.max(memory.residency.mapped())),
-            tiers: memory.tiers().zip(&hits).map(tier).collect(),
+            footprint_bytes: memory.bytes_of(memory.most_mapped()),
+            tiers: memory.tiers().zip(&hits).zip(latencies).map(tier).collect(),
             hit_ratio: ratio(&hits),
             steady_hit_ratio: ratio(&late),
+            slowdown_at_most: slowdown(&late, latencies).or_else(|| slowdown(&hits, latencies)),
             traffic: self.traffic,
             sources,
             samples_foreign: self.foreign,
@@ -301,6 +306,16 @@ impl Recorder {
 fn ratio(hits: &[u64]) -> Option<f64> {
     let all = hits.iter().sum::<u64>();
     (all > 0).then(|| hits[0] as f64 / all as f64)
+}
+
+/// The time of these accesses against that with all of them fast.
+fn slowdown(hits: &[u64], latencies: &[Nanos]) -> Option<f64> {
+    let time = |latency: &dyn Fn(usize) -> f64| {
+        hits.iter().enumerate().map(|(tier, &hits)| hits as f64 * latency(tier)).sum::<f64>()
+    };
+    let fast = latencies.first()?.0 as f64;
+    let all_fast = time(&|_| fast);
+    (all_fast > 0.0).then(|| time(&|tier| latencies[tier].0 as f64) / all_fast)
 }
 
 fn hits(counters: &Counters) -> Vec<u64> {

@@ -1,0 +1,190 @@
+//! Defines how a policy of the registry runs on a live host: sized by the memory in use, and anew when that has outgrown it.
+
+use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
+use isotherm_core::{
+    Bytes, EngineError, EngineStatistics, Pages, Policy, Sampling, SamplingRate, Signals, View,
+};
+use isotherm_policies::{BuildError, Entry, Kind, Setup};
+
+use serde::Serialize;
+
+use crate::host::{LiveHost, Pause, Summary};
+
+/// The rate at which policies that do not name one sample each thread, per second.
+const USUAL_RATE: f64 = 100_000.0;
+
+/// Why a policy does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The name is a bound's.
+    #[error("policy {0}: only the simulator can compute it (isotherm simulate); try {1}")]
+    Bound(&'static str, &'static str),
+    /// It cannot be built for this size.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The host lacks what it needs.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// A policy to run, with its parameters unscaled.
+#[derive(Debug, Clone)]
+pub struct Tiering {
+    /// Its entry.
+    pub entry: &'static Entry,
+    /// Its parameters.
+    pub parameters: Parameters,
+    /// Seeds what it draws.
+    pub seed: u64,
+    /// By what scaled parameters are divided; by the memory in use and the source's rate where nothing is given.
+    pub scale: Option<Scale>,
+    /// The samples a second that the source delivers at most, of all threads together, where it has such a bound.
+    pub fastest: Option<u64>,
+}
+
+/// A live run and what came of it: what `--json` prints.
+#[derive(Debug, Clone, Serialize)]
+pub struct LiveResult {
+    /// Isotherm's version.
+    pub version: String,
+    /// The program and its arguments, or the process that was attached to.
+    pub program: Vec<String>,
+    /// The policy's name.
+    pub policy: String,
+    /// Its parameters as they were in force, scaled.
+    pub parameters: Parameters,
+    /// Of whatever was drawn.
+    pub seed: u64,
+    /// By what counts of samples and sizes were divided.
+    pub scale: f64,
+    /// By what durations were divided.
+    pub time_scale: f64,
+    /// How often the policy was built anew because the memory in use had outgrown it.
+    pub resized: u32,
+    /// Steps of the engine.
+    pub steps: u64,
+    /// Samples that reached the policy.
+    pub samples: u64,
+    /// Hint faults that reached the policy.
+    pub hint_faults: u64,
+    /// Samples lost on the way to it.
+    pub samples_lost: u64,
+    /// The program's exit status, 128 + signal where a signal ended it; none where it was attached to.
+    pub exit_status: Option<i32>,
+    /// Everything else.
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
+/// What passed through the engine, of all policies that were built.
+#[derive(Debug, Clone, Copy)]
+pub struct Ran {
+    /// Of the engine.
+    pub statistics: EngineStatistics,
+    /// By what parameters were divided at last.
+    pub scale: Scale,
+    /// How often the policy was built anew for more memory.
+    pub resized: u32,
+}
+
+impl Tiering {
+    /// The run's result.
+    pub fn result(
+        &self,
+        program: Vec<String>,
+        ran: &Ran,
+        summary: Summary,
+        exit_status: Option<i32>,
+    ) -> LiveResult {
+        let mut parameters = self.parameters.clone();
+        parameters.scale(ran.scale);
+        LiveResult {
+            version: env!("CARGO_PKG_VERSION").into(),
+            program,
+            policy: self.entry.name.into(),
+            parameters,
+            seed: self.seed,
+            scale: ran.scale.footprint,
+            time_scale: ran.scale.time,
+            resized: ran.resized,
+            steps: ran.statistics.steps,
+            samples: ran.statistics.samples,
+            hint_faults: ran.statistics.faults,
+            samples_lost: ran.statistics.lost,
+            exit_status,
+            summary,
+        }
+    }
+
+    /// What the policy needs of a host.
+    ///
+    /// # Errors
+    /// If it is a bound, or cannot be built.
+    pub fn needs(&self) -> Result<Signals, RunError> {
+        let setup =
+            Setup { pages: 0, fast: Pages(1), page_size: Default::default(), tiers: 2, seed: self.seed };
+        Ok(self.build(&setup, Scale::NONE)?.signals())
+    }
+
+    /// Runs it on the host until the programs end.
+    ///
+    /// # Errors
+    /// If it cannot be built, or the host lacks what it needs.
+    pub fn run(&self, host: &mut LiveHost) -> Result<Ran, RunError> {
+        let mut ran = Ran { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
+        loop {
+            ran.scale = self.scale(host)?;
+            let mut policy = self.build(&setup(host, self.seed), ran.scale)?;
+            host.begin_policy(policy.allocation());
+            let statistics = isotherm_core::run(host, policy.as_mut(), |host, policy| {
+                host.note(policy.metadata(), |gauges| policy.gauges(gauges));
+            })?;
+            ran.statistics.steps += statistics.steps;
+            ran.statistics.samples += statistics.samples;
+            ran.statistics.faults += statistics.faults;
+            ran.statistics.lost += statistics.lost;
+            if host.pause() == Pause::Ended {
+                return Ok(ran);
+            }
+            ran.resized += 1;
+        }
+    }
+
+    fn build(&self, setup: &Setup, scale: Scale) -> Result<Box<dyn Policy>, RunError> {
+        let Kind::Policy(build) = self.entry.kind else {
+            return Err(RunError::Bound(self.entry.name, "first-touch"));
+        };
+        let mut parameters = self.parameters.clone();
+        parameters.scale(scale);
+        Ok(build(&parameters, setup)?)
+    }
+
+    /// By how much this run is smaller than the one that the parameters are for.
+    fn scale(&self, host: &LiveHost) -> Result<Scale, RunError> {
+        if let Some(scale) = self.scale {
+            return Ok(scale);
+        }
+        let sampling = self.build(&setup(host, self.seed), Scale::NONE)?.sampling();
+        let footprint = Bytes(host.footprint().0 << host.page_size().shift());
+        Ok(Scale::of(footprint, REFERENCE_FOOTPRINT, self.threads(&sampling)))
+    }
+
+    /// The threads that, each sampled as the policy asks, give as many samples a second as the source can deliver.
+    fn threads(&self, sampling: &Sampling) -> f64 {
+        let asked = match sampling.rate {
+            SamplingRate::Frequency(rate) => rate as f64,
+            SamplingRate::Period(_) | SamplingRate::Off => USUAL_RATE,
+        };
+        self.fastest.map_or(REFERENCE_THREADS, |fastest| (fastest as f64 / asked).min(REFERENCE_THREADS))
+    }
+}
+
+fn setup(host: &LiveHost, seed: u64) -> Setup {
+    Setup {
+        pages: host.pages(),
+        fast: Pages(host.fast().0.max(1)),
+        page_size: host.page_size(),
+        tiers: host.tiers(),
+        seed,
+    }
+}
