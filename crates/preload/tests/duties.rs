@@ -147,3 +147,12 @@ fn a_program_outlives_its_engine() {
     let ended = child.wait_with_output().expect("to wait");
     assert!(ended.status.success(), "{}", ended.status);
 }
+
+/// When a thread ends, the kernel does not wait for a missing page: whoever joins it would wait for ever.
+#[test]
+fn stacks_of_threads_are_never_armed() {
+    let Some((run, _)) = armed("stack", |_| 0) else { return };
+    assert_eq!(run.source.counted().refused, 64);
+    let ended = run.finish();
+    assert!(ended.status.success() && ended.output == "ok\n", "{} '{}'", ended.status, ended.output);
+}

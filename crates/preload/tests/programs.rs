@@ -235,3 +235,32 @@ fn planted_hot_pages_are_found() {
     run.finish();
     assert!(best >= 0.95, "{:.1} % of the hot pages found", 100.0 * best);
 }
+
+/// Whether the process has an agent's thread.
+fn has_agent(process: u32) -> bool {
+    let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads").flatten();
+    tasks.into_iter().any(|task| {
+        std::fs::read_to_string(task.path().join("comm")).is_ok_and(|name| name.trim() == "isotherm")
+    })
+}
+
+#[test]
+fn without_its_engine_the_agent_ends() {
+    let mut run = Run::new(&example("planted-target"), &["planted", "--seconds", "60"], generous(), ANY);
+    assert!(run.drain_until(|run| run.refusal().is_some() || run.accesses.len() > 100));
+    if let Some(reason) = run.refusal() {
+        println!("skipped: {reason}");
+        return;
+    }
+    let Run { source, mut child, .. } = run;
+    assert!(has_agent(child.id()));
+    drop(source);
+    let start = std::time::Instant::now();
+    while has_agent(child.id()) && start.elapsed() < Duration::from_secs(20) {
+        std::thread::sleep(Duration::from_millis(10));
+    }
+    let ended = !has_agent(child.id());
+    child.kill().expect("to kill");
+    child.wait().expect("to wait");
+    assert!(ended, "the agent lives on");
+}

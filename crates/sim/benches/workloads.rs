@@ -1,8 +1,9 @@
-//! What a workload costs at its defaults: the generator alone, with the cache that filters its accesses, and the replay of
-//! its misses under HybridTier at 1:8, one after another on one thread.
+//! What a workload costs at its defaults: the generator alone, with the cache that filters its accesses, the replay of its
+//! misses under HybridTier at 1:8, and all replays of a run of one policy, as `simulate` makes them: all memory fast, the bounds
+//! and the policy. One after another on one thread.
 //!
-//! A run takes seconds and is measured once, so this is a table and not one of criterion's benchmarks. The last column is
-//! what matters: the generator's time over the replay's; at most half is wanted.
+//! A run takes seconds and is measured once, so this is a table and not one of criterion's benchmarks. The last columns are
+//! what matters: the generator's time over that of a run's replays, of which at most half is wanted, and over the one replay.
 //!
 //! `cargo bench -p isotherm-sim --bench workloads -- [NAME...]`
 
@@ -10,18 +11,25 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use isotherm_core::PageSize;
-use isotherm_sim::{Bench, Experiment, FastSize, INTERVALS, Profile, load_workload};
+use isotherm_sim::{Bench, Experiment, FastSize, INTERVALS, Profile, load_workload, simulate};
 use isotherm_workloads::{ALL, CountingMemory, Workload};
 
 const SEED: u64 = 42;
 const POLICY: &str = "hybridtier";
 const FAST: &str = "1:8";
 
-/// Seconds that `work` takes, and what it gives.
+/// Seconds that this thread has run on a processor, where Linux says so: on a busy machine the clock measures others too.
+fn processor_seconds() -> Option<f64> {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
+    Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
+}
+
+/// Seconds that `work` takes on this thread, and what it gives.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
-    let start = Instant::now();
+    let (clock, processor) = (Instant::now(), processor_seconds());
     let result = work();
-    (start.elapsed().as_secs_f64(), result)
+    let seconds = processor_seconds().zip(processor).map(|(end, start)| end - start);
+    (seconds.unwrap_or_else(|| clock.elapsed().as_secs_f64()), result)
 }
 
 fn line(workload: &Workload, profile: &Profile) -> Result<(), Box<dyn std::error::Error>> {
@@ -36,9 +44,11 @@ fn line(workload: &Workload, profile: &Profile) -> Result<(), Box<dyn std::error
     });
     let loaded = loaded?;
     let misses = loaded.input.stream.accesses.len() as f64;
+    let entry = isotherm_policies::find(POLICY)?;
+    let size = FastSize::parse(FAST)?;
     let experiment = Experiment {
-        policies: Vec::new(),
-        sizes: Vec::new(),
+        policies: vec![(entry, entry.parameters())],
+        sizes: vec![size.clone()],
         machine: profile.summary(),
         profile,
         seed: SEED,
@@ -47,18 +57,23 @@ fn line(workload: &Workload, profile: &Profile) -> Result<(), Box<dyn std::error
         version: env!("CARGO_PKG_VERSION"),
     };
     let bench = Bench::new(&loaded.input, &experiment)?;
-    let entry = isotherm_policies::find(POLICY)?;
-    let fast = FastSize::parse(FAST)?.pages(&loaded.input.stream)?;
+    let fast = size.pages(&loaded.input.stream)?;
     let (replay, result) = timed(|| bench.run(entry, &entry.parameters(), fast));
     result?;
+    drop(bench);
+    let one = rayon::ThreadPoolBuilder::new().num_threads(1).build()?;
+    let (run, report) = one.install(|| timed(|| simulate(&loaded.input, &experiment, &|| ())));
+    report?;
     println!(
-        "{:<18} {:>7.0} M accesses {:>7.1} M/s   {:>6.1} M misses {:>6.1} M/s with the cache   replay {:>5.1} M/s   generator / replay {:>5.2}",
+        "{:<18} {:>7.0} M accesses {:>7.1} M/s   {:>6.1} M misses {:>6.1} M/s with the cache   replay {:>5.1} M/s   \
+         generator / run's replays {:>5.2}, / one replay {:>5.2}",
         workload.name,
         accesses / 1e6,
         accesses / 1e6 / generator,
         misses / 1e6,
         misses / 1e6 / cached,
         misses / 1e6 / replay,
+        generator / run,
         generator / replay,
     );
     Ok(())

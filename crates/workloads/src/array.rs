@@ -57,6 +57,12 @@ impl<T: Copy> Array<T> {
         &mut self.values
     }
 
+    /// Reads an element ahead of its use, unreported: a later one does not wait for it.
+    #[inline]
+    pub(crate) fn read_ahead(&self, index: usize) {
+        std::hint::black_box(self.values[index]);
+    }
+
     /// Reads an element, whose index came with the value `after`.
     #[inline]
     pub(crate) fn load<M: Memory + ?Sized>(&self, memory: &mut M, index: usize, after: Token) -> (T, Token) {

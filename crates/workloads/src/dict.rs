@@ -132,6 +132,22 @@ impl Dict {
         None
     }
 
+    /// The value of the key whose string begins with `id`, natively, with nothing reported or moved.
+    #[inline]
+    pub(crate) fn peek(self, id: u64, heap: &Heap) -> Option<u64> {
+        for which in 0..=u64::from(self.is_rehashing(heap)) {
+            let Some(mask) = self.slots(which, heap).checked_sub(1) else { continue };
+            let mut entry = heap.word(self.table(which, heap) + (mix(id) & mask) * WORD);
+            while entry != NULL {
+                if heap.word(heap.word(entry + KEY)) == id {
+                    return Some(heap.word(entry + VALUE));
+                }
+                entry = heap.word(entry + NEXT);
+            }
+        }
+        None
+    }
+
     /// Adds a key that is not there yet.
     pub(crate) fn add<M: Memory + ?Sized>(
         self,

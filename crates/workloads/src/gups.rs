@@ -194,8 +194,11 @@ impl Gups {
     /// and round. `None` in a random phase.
     #[inline]
     fn in_order(&self, update: u64) -> Option<u64> {
+        if !self.alternating {
+            return None;
+        }
         let (phase, place) = (update / self.burst, update % self.burst);
-        if !self.alternating || phase % 2 == 1 {
+        if phase % 2 == 1 {
             return None;
         }
         let before = phase / 2 * self.burst + place;
@@ -222,15 +225,16 @@ impl Program for Gups {
         let table = memory.allocate(self.words * WORD, "gups table");
         memory.store_range(table, self.words * WORD, Token::NONE);
         let mut random = Random::new(self.seed);
+        let mut thread = 0;
         for phase in 0..=self.moves {
             let hot_start = self.hot_start(phase);
             for update in self.phase(phase) {
                 let word = self.in_order(update).unwrap_or_else(|| self.draw(hot_start, &mut random));
                 let address = table + word * WORD;
-                memory.thread((update % self.threads) as u16);
+                memory.thread(thread);
+                thread = if u64::from(thread) + 1 == self.threads { 0 } else { thread + 1 };
                 memory.compute(UPDATE_INSTRUCTIONS);
-                let token = memory.load(address, Token::NONE);
-                memory.store(address, token);
+                memory.modify(address, Token::NONE);
                 if update % 1024 == 0 && memory.finished() {
                     return;
                 }

@@ -71,6 +71,14 @@ impl Heap {
         self.words[index] = value;
     }
 
+    /// Reads a word of each line of `bytes` from `address` on ahead of their use, unreported.
+    #[inline]
+    pub(crate) fn read_ahead(&self, address: u64, bytes: u64) {
+        let words = self.words(address, bytes / WORD);
+        let lines = words.iter().step_by((LINE / WORD) as usize).chain(words.last());
+        std::hint::black_box(lines.fold(0, |sum, word| sum ^ word));
+    }
+
     /// `count` words from `address` on, unreported.
     #[inline]
     pub(crate) fn words(&self, address: u64, count: u64) -> &[u64] {

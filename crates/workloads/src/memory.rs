@@ -42,6 +42,12 @@ pub trait Memory {
     /// Writes to `address`, which depends on the value named by `after`.
     fn store(&mut self, address: u64, after: Token);
 
+    /// Reads and then writes what lies at `address`, which depends on the value named by `after`.
+    fn modify(&mut self, address: u64, after: Token) {
+        let token = self.load(address, after);
+        self.store(address, token);
+    }
+
     /// Reads `bytes` from `address` on, a line at a time, in ascending order. Returns the name of the last line's value:
     /// with it the whole object has arrived.
     fn load_range(&mut self, address: u64, bytes: u64, after: Token) -> Token {
@@ -61,6 +67,12 @@ pub trait Memory {
             self.store(line.max(address), after);
             line += 64;
         }
+    }
+
+    /// Whether the algorithm may read ahead of what it reports, so that this machine waits for many values at once; where
+    /// its own values are what is observed it may not.
+    fn reads_ahead(&self) -> bool {
+        true
     }
 
     /// Whether the run has seen enough: a long-running workload should return soon.

@@ -46,4 +46,8 @@ impl Memory for NativeMemory {
     }
 
     fn store_range(&mut self, _address: u64, _bytes: u64, _after: Token) {}
+
+    fn reads_ahead(&self) -> bool {
+        false
+    }
 }

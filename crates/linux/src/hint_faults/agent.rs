@@ -28,6 +28,8 @@ const BURST: usize = 16;
 const PASS_AGE: u64 = 10_000_000_000;
 /// At least so long between two passes, and between two looks at the rest of the world.
 const PASS_PAUSE: u64 = 50_000_000;
+/// Beginning a pass takes at most one part in so many of the agent's time.
+const PASS_COST: u64 = 200;
 const LOOK: Duration = Duration::from_secs(1);
 /// While pages are armed the agent looks this often whether anybody forks, should the doorbell be out of order.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
@@ -163,7 +165,11 @@ impl Agent {
         let Memory { tables, pace, .. } = &mut *self.memory;
         let all = self.ending || self.rung || gate::is_held();
         let agent = pace.cpu();
-        tables.postpone(now, || clock::process_cpu().0.saturating_sub(agent));
+        if pace.is_overdrawn() {
+            // Looking on would cost more than is there.
+            tables.close_sampled();
+        }
+        tables.look(now, || clock::process_cpu().0.saturating_sub(agent));
         let closed = self.mechanism.close(tables, self.link.shared(), now, all, |window| {
             let faults = if window.requested { 0 } else { u64::from(window.faults) };
             pace.closed(expected_pages(window), faults);
@@ -226,7 +232,8 @@ impl Agent {
         pass.begin(mechanism.maps(), mechanism.presence(), &mut self.random, window, |range| {
             mechanism.is_own(range)
         });
-        (pass.began, self.next_pass) = (now, now + PASS_PAUSE);
+        let taken = clock::monotonic().0 - now;
+        (pass.began, self.next_pass) = (now, now + (PASS_COST * taken).max(PASS_PAUSE));
         pass.is_left()
     }
 
@@ -284,27 +291,21 @@ impl Agent {
     /// Sleeps until a message, a nudge, or the next thing to do.
     fn wait(&mut self, allowed: Allowed, closed: bool) {
         let now = clock::monotonic().0;
-        let Memory { tables, pace, .. } = &mut *self.memory;
+        let tables = &self.memory.tables;
         let (open, next) = tables.open_windows();
         let mut time = if open == 0 { LOOK } else { HOLD_LOOK };
         if let Some(next) = next {
             time = time.min(Duration::from_nanos(next.saturating_sub(now)));
             if next == 0 {
-                sys::give_way();
+                sys::nap();
             }
         } else if !closed {
             time = Duration::ZERO;
         }
-        let wanted = allowed.rate > 0 || self.link.shared().asked().is_some();
-        if wanted && !gate::is_held() {
-            let pause = pace.pause(allowed).max(self.next_pass.saturating_sub(now).min(if open == 0 {
-                PASS_PAUSE
-            } else {
-                0
-            }));
-            time = time.min(Duration::from_nanos(pause));
-        } else if gate::is_held() {
+        if gate::is_held() {
             time = time.min(Duration::from_millis(1));
+        } else if let Some(next) = self.next_arming(now, allowed, open) {
+            time = time.min(Duration::from_nanos(next));
         }
         let [_, nudged] = sys::wait([self.mechanism.userfault.raw(), self.link.descriptor()], Some(time));
         if nudged {
@@ -315,6 +316,17 @@ impl Agent {
             self.ending |= self.link.is_alone();
         }
         self.ending |= gate::is_ending();
+    }
+
+    /// How long until something can be armed; `None` if that depends on windows that are open.
+    fn next_arming(&self, now: u64, allowed: Allowed, open: usize) -> Option<u64> {
+        let Memory { tables, pace, pass, .. } = &*self.memory;
+        if self.link.shared().asked().is_some() && tables.has_room_for_requests() {
+            return Some(pace.pause(allowed));
+        }
+        let can_sample = allowed.rate > 0 && if pass.is_left() { tables.has_room() } else { open == 0 };
+        let pass = if pass.is_left() { 0 } else { self.next_pass.saturating_sub(now) };
+        can_sample.then(|| pace.pause(allowed).max(pass))
     }
 
     /// Tells the engine what it costs.

@@ -16,7 +16,7 @@ const PAGES: u64 = 32;
 /// What is assumed if it cannot be measured, in nanoseconds: a fault, and the agent's part in it.
 const ASSUMED: (u64, u64) = (12_000, 3_000);
 /// No fault takes longer, in nanoseconds; more is waiting for processors that others use.
-const DEAREST: u64 = 30_000;
+const DEAREST: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Agent {
@@ -94,7 +94,7 @@ impl Agent {
             if self.mechanism.close(tables, self.link.shared(), now, true, |_| {}) {
                 break;
             }
-            sys::give_way();
+            sys::nap();
         }
         gate::quiet();
     }

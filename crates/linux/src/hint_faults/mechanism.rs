@@ -116,7 +116,7 @@ impl Mechanism {
         let window = tables.begin(at, order.start, order.pages, self.store.slot(at));
         if !gate::Arming::concerns(wanted) {
             (window.requested, window.since) = (order.requested, order.now);
-            (window.until, window.look, window.used) = (order.until, order.look, order.used);
+            (window.until, window.used) = (order.until, order.used);
             for run in runs[..found].iter().filter(|run| fits(run)) {
                 let first = ((run.range.start - order.start) / PAGE) as usize;
                 let pages = ((run.range.end - run.range.start) / PAGE) as usize;
@@ -132,6 +132,9 @@ impl Mechanism {
             let bounds = tables.end(at);
             tables.release(bounds);
             return None;
+        }
+        if !order.requested {
+            tables.look_by(order.now, order.look);
         }
         Some(tables.window(at))
     }
@@ -411,7 +414,7 @@ fn serve_child(tables: &Tables, child: &Userfault) {
             for page in 0..run.pages {
                 let (home, stored) = (run.home + page as u64 * PAGE, window.stored(run.first + page));
                 while child.copy(home, stored, PAGE) == Err(libc::EAGAIN) {
-                    sys::give_way();
+                    sys::nap();
                 }
             }
             next = run.first + run.pages;

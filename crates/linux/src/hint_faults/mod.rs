@@ -25,7 +25,8 @@
 //! # What it costs
 //!
 //! Three accounts bound it: the program's lost time (2 %), the agent's processor time (3 % of a core), and the policy's
-//! rate. Lost time is an estimate: the number of faults times the cost of one, plus a part of the time that arming takes,
+//! rate; of the first two 55 % are used, for machines where a fault costs more than it seems. Where it is permitted
+//! (`CAP_SYS_NICE`) the agent runs before ordinary threads (`SCHED_RR`), for some wait for it. Lost time is an estimate: the number of faults times the cost of one, plus a part of the time that arming takes,
 //! while the kernel interrupts the program's processors to flush their TLBs. The cost of a fault is measured at the
 //! start on pages of the agent's own, touched by a thread made for that, and follows how long answers take. The
 //! agent's time is its thread's processor clock. Waiting for processors that others use is not counted.
@@ -50,7 +51,7 @@
 //!   at their place in the store, and whoever counts pages finds them there ([`HintFaultSource::hidden`]).
 //! - A process with the agent has two threads: `unshare(CLONE_NEWUSER)` and `setns` of such namespaces fail, as in any
 //!   program with threads. A seccomp filter laid over all threads (`TSYNC`) must allow the agent's calls: `ioctl`, `read`,
-//!   `pread64`, `ppoll`, `clock_gettime`, `recvfrom`, `sched_yield`, `madvise`.
+//!   `pread64`, `ppoll`, `clock_gettime`, `recvfrom`, `nanosleep`, `madvise`.
 //! - `mlockall` ends the agent, for such a program does not want faults.
 //! - When the engine goes, even by SIGKILL, the socket ends and the agent puts everything back and ends.
 //!

@@ -95,7 +95,7 @@ impl Pass {
             let whole = run.huge && start.is_multiple_of(HUGE) && start + HUGE <= run.range.end;
             let next = match run.huge {
                 true => (start / HUGE + 1) * HUGE,
-                false => start - (start + size - phase) % size + size,
+                false => start + size - (start + size - phase) % size,
             };
             let end = next.min(run.range.end);
             if whole || !run.huge {

@@ -172,7 +172,15 @@ pub(super) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2]
     polled.map(|entry| ready > 0 && entry.revents != 0)
 }
 
-/// Lets another thread run.
+/// Sleeps for a moment, so that threads of the program can run: the agent may run before all of them ([`run_first`]), and
+/// then giving way would not let them.
+pub(super) fn nap() {
+    let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
+    // SAFETY: a time that lives until the call returns; what is left of it is not asked for.
+    unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
+}
+
+/// Lets another thread run; for threads of the program.
 pub(super) fn give_way() {
     // SAFETY: no arguments.
     unsafe { libc::sched_yield() };

@@ -9,9 +9,10 @@ use super::window::Window;
 /// Regions at most.
 pub(super) const REGIONS: usize = 32;
 const QUARANTINED: usize = 128;
-/// Processor time that may be missing when a window is closed, and the longest time between two looks, in nanoseconds.
+/// Processor time that may be missing when a window is closed, in nanoseconds.
 const SLACK: u64 = 10_000;
-const LONGEST_LOOK: u64 = 2_000_000;
+/// The shortest and the longest time between two looks at the program's processor time.
+const LOOKS: (u64, u64) = (50_000, 5_000_000);
 
 #[derive(Clone, Copy)]
 pub(super) struct Region {
@@ -32,6 +33,10 @@ pub(super) struct Tables {
     open: [u64; TOTAL.div_ceil(64)],
     pub(super) regions: [Region; REGIONS],
     quarantine: [(Range64, u64); QUARANTINED],
+    /// When the program's processor time is looked at next, what it was, and how long the pause was.
+    next_look: u64,
+    last_used: u64,
+    pause: u64,
     pub(super) maps_buffer: [u8; BUFFER],
 }
 
@@ -91,7 +96,8 @@ impl Tables {
     /// How many windows of sampling are open, and when the next one is to be closed.
     pub(super) fn open_windows(&self) -> (usize, Option<u64>) {
         self.open().fold((0, None), |(count, next): (usize, Option<u64>), window| {
-            let until = if window.closing { 0 } else { window.until.min(window.look) };
+            let look = if window.requested { u64::MAX } else { self.next_look };
+            let until = if window.closing { 0 } else { window.until.min(look) };
             (count + 1, Some(next.map_or(until, |next| next.min(until))))
         })
     }
@@ -118,26 +124,32 @@ impl Tables {
         });
     }
 
-    /// Postpones windows for which the program has not run long enough, as `used` (its processor time so far, asked for if
-    /// need be) tells. The next look is when it can have done so, or, while it does not run, a little later each time.
-    pub(super) fn postpone(&mut self, now: u64, used: impl FnOnce() -> u64) {
-        let due = |window: &Window| window.look <= now && window.look < window.until;
-        if !self.open().any(due) {
+    /// Lets windows of sampling end for which the program has run long enough, as `used` (its processor time so far) tells.
+    /// The next look at the others is when that can be, or, while the program does not run, later each time.
+    pub(super) fn look(&mut self, now: u64, used: impl FnOnce() -> u64) {
+        if now < self.next_look || !self.open().any(|window| !window.requested) {
             return;
         }
         let used = used();
+        let runs = used.saturating_sub(self.last_used) >= SLACK;
+        let pause = if runs { LOOKS.0 } else { (self.pause * 2).clamp(LOOKS.0, LOOKS.1) };
+        (self.last_used, self.pause) = (used, pause);
+        let mut least = u64::MAX;
         self.each_open(|window| {
-            if !due(window) {
-                return;
-            }
             let missing = window.used.saturating_sub(used);
-            if missing > SLACK {
-                let waited = (now - window.since) / 2;
-                window.look = (now + missing.max(waited.min(LONGEST_LOOK))).min(window.until);
+            if window.requested {
+            } else if missing > SLACK {
+                least = least.min(missing);
             } else {
                 window.until = now;
             }
         });
+        self.next_look = now.saturating_add(least.max(pause));
+    }
+
+    /// A window of sampling was armed, to be looked at by then.
+    pub(super) fn look_by(&mut self, now: u64, time: u64) {
+        self.next_look = if self.next_look <= now { time } else { self.next_look.min(time) };
     }
 
     /// Closes regions in which no window is left.

@@ -35,8 +35,7 @@ pub(super) struct Window {
     pub(super) since: u64,
     /// When it is to be closed at the latest.
     pub(super) until: u64,
-    /// When the program's processor time is to be looked at, and what it must have reached for the window to be closed.
-    pub(super) look: u64,
+    /// What the program's processor time must have reached for the window to be closed earlier.
     pub(super) used: u64,
     /// Where it lies in the store.
     pub(super) slot: u64,
@@ -206,7 +205,6 @@ mod tests {
             told: 0,
             since: 0,
             until: 0,
-            look: 0,
             used: 0,
             slot: 0,
             bounds: Range64::default(),

@@ -60,6 +60,9 @@ const DUTIES: [(&str, Duty); 28] = [
 
 fn main() -> ExitCode {
     let name = std::env::args().nth(1).unwrap_or_default();
+    if name == "stack" {
+        return processes::stack();
+    }
     let Some((name, duty)) = DUTIES.iter().find(|duty| duty.0 == name) else {
         eprintln!("victim: no duty '{name}'");
         return ExitCode::from(2);

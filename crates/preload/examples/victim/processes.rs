@@ -151,3 +151,29 @@ pub(crate) fn threads(area: &mut Area) -> Result {
         ensure(right == 200, &format!("{right} of 200 threads found what they should"))
     })
 }
+
+/// A thread's stack is announced; then the thread ends and is joined, for which the kernel writes into its control block.
+pub(crate) fn stack() -> std::process::ExitCode {
+    let (tell, told) = std::sync::mpsc::channel();
+    let thread = std::thread::spawn(move || {
+        // SAFETY: all zero is a valid start, and the call fills it in.
+        let mut attributes: libc::pthread_attr_t = unsafe { std::mem::zeroed() };
+        let (mut start, mut bytes) = (std::ptr::null_mut(), 0usize);
+        // SAFETY: as in `pthread_getattr_np(3)`.
+        unsafe {
+            libc::pthread_getattr_np(libc::pthread_self(), &raw mut attributes);
+            libc::pthread_attr_getstack(&raw const attributes, &raw mut start, &raw mut bytes);
+            libc::pthread_attr_destroy(&raw mut attributes);
+        }
+        let _ = tell.send((start as usize, bytes));
+        std::thread::park();
+    });
+    let Ok((start, bytes)) = told.recv() else { return std::process::ExitCode::FAILURE };
+    // Its upper end, where the control block is and what the thread uses of it.
+    let pages = 64;
+    Area { start: start + bytes - pages * PAGE, pages }.announce();
+    thread.thread().unpark();
+    let joined = thread.join().is_ok();
+    println!("{}", if joined { "ok" } else { "not joined" });
+    std::process::ExitCode::from(u8::from(!joined))
+}

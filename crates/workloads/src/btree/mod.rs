@@ -18,7 +18,7 @@ use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use self::slab::Slab;
-use self::tree::{ARRAY, NODE, Tree};
+use self::tree::{AHEAD, ARRAY, NODE, Tree};
 use crate::heap::Heap;
 use crate::random::Random;
 use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
@@ -148,6 +148,11 @@ impl BTree {
             if index % 1024 == 0 && memory.finished() {
                 return false;
             }
+            if index.is_multiple_of(AHEAD as u64) {
+                let batch = index..self.records.min(index + AHEAD as u64);
+                let keys: Vec<u64> = batch.map(|index| heap.word(elements + index * ELEMENT)).collect();
+                tree.read_ahead(&keys, heap, memory);
+            }
             let element = elements + index * ELEMENT;
             let key = heap.load(memory, element, Token::NONE).0;
             let record = records.allocate(heap, memory);
@@ -184,12 +189,19 @@ impl Program for BTree {
             return;
         }
         let mut sum = 0;
-        for lookup in 0..self.lookups {
-            if lookup % 1024 == 0 && memory.finished() {
+        let mut keys = Vec::with_capacity(AHEAD);
+        for first in (0..self.lookups).step_by(AHEAD) {
+            if first % 1024 == 0 && memory.finished() {
                 return;
             }
-            memory.thread((lookup % self.threads) as u16);
-            sum += look_up(&tree, random.below(self.records * STRIDE), &mut heap, memory);
+            let batch = first..self.lookups.min(first + AHEAD as u64);
+            keys.clear();
+            keys.extend(batch.clone().map(|_| random.below(self.records * STRIDE)));
+            tree.read_ahead(&keys, &heap, memory);
+            for (lookup, &key) in batch.zip(&keys) {
+                memory.thread((lookup % self.threads) as u16);
+                sum += look_up(&tree, key, &mut heap, memory);
+            }
         }
         std::hint::black_box(sum);
     }

@@ -22,6 +22,17 @@ const PARENT: u64 = 16;
 const LEAF: u64 = 24;
 const COUNT: u64 = 32;
 
+/// Keys that are looked up ahead of their turn.
+pub(super) const AHEAD: usize = 16;
+
+/// How many of a node's keys, a prefix of them, are `below`.
+#[inline]
+fn rank(node: u64, heap: &Heap, below: impl Fn(u64) -> bool) -> u64 {
+    let count = heap.word(node + COUNT);
+    let keys = heap.words(heap.word(node + KEYS), ORDER - 1);
+    (0..).zip(keys).map(|(place, &key)| u64::from((place < count) & below(key))).sum()
+}
+
 /// The keys and pointers of a node under change, one more of each than it can hold.
 struct Entries {
     keys: [u64; ORDER as usize],
@@ -70,6 +81,34 @@ impl Tree {
             let child = heap.words(keys, count).iter().take_while(|&&other| key >= other).count() as u64;
             (node, token) = heap.load(memory, heap.word(node + POINTERS) + child * WORD, token);
         }
+    }
+
+    /// Reads all that looking these keys up will read, natively: on each level all of them side by side, so that only the
+    /// levels wait for each other. There are no branches that wait for a value either.
+    pub(super) fn read_ahead<M: Memory + ?Sized>(&self, keys: &[u64], heap: &Heap, memory: &M) {
+        if self.root == NULL || !memory.reads_ahead() {
+            return;
+        }
+        let mut nodes = [self.root; AHEAD];
+        // All leaves are on one level.
+        while heap.word(nodes[0] + LEAF) == 0 {
+            // Short loops, so that the processor sees the loads of many nodes at once.
+            let arrays = nodes.map(|node| [KEYS, POINTERS].map(|field| heap.word(node + field)));
+            std::hint::black_box(arrays.as_flattened().iter().fold(0, |sum, &array| sum ^ heap.word(array)));
+            for (node, &key) in nodes.iter_mut().zip(keys) {
+                let child = rank(*node, heap, |other| key >= other);
+                *node = heap.word(heap.word(*node + POINTERS) + child * WORD);
+            }
+        }
+        for (node, &key) in nodes.iter_mut().zip(keys) {
+            let place = rank(*node, heap, |other| key > other).min(ORDER - 2);
+            let found = heap.word(heap.word(*node + KEYS) + place * WORD) == key;
+            let record = heap.word(heap.word(*node + POINTERS) + place * WORD);
+            // In place of a record that is not there stands the leaf: its first word is a pointer too.
+            *node = [*node, record][usize::from(found)];
+        }
+        let elements = nodes.iter().take(keys.len()).map(|&record| heap.word(heap.word(record)));
+        std::hint::black_box(elements.fold(0, |sum, word| sum ^ word));
     }
 
     /// The record of `key`, and the name of the pointer to it.

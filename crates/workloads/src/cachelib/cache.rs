@@ -25,6 +25,13 @@ impl Cache {
         Self { items: Vec::new(), index, lists, slabs }
     }
 
+    /// Reads ahead, natively, what looking these keys up will.
+    pub(super) fn read_ahead(&self, keys: &[Key], memory: &dyn Memory) {
+        if memory.reads_ahead() {
+            self.index.read_ahead(&self.items, keys);
+        }
+    }
+
     /// Looks a key up. Returns whether it is there; `touch_value` reads the value too. `after` is what the key came from.
     pub(super) fn get(
         &mut self,

@@ -91,9 +91,14 @@ impl Client {
         u64::from(self.popularity.draw(random))
     }
 
-    /// Fetches the next request, which asks for key number `id`.
-    pub(super) fn next(&self, id: u64, random: &mut Random, memory: &mut dyn Memory) -> Request {
-        let entry = memory.load(self.pool + random.below(self.entries) * ENTRY, Token::NONE);
+    /// A place in the request array.
+    pub(super) fn draw_entry(&self, random: &mut Random) -> u64 {
+        random.below(self.entries)
+    }
+
+    /// Fetches the request at the place `entry`, which asks for key number `id`.
+    pub(super) fn next(&self, id: u64, entry: u64, memory: &mut dyn Memory) -> Request {
+        let entry = memory.load(self.pool + entry * ENTRY, Token::NONE);
         let request = memory.load(self.requests + id * REQUEST, entry);
         memory.store(self.requests + id * REQUEST, entry);
         self.read_key(id, request, memory)

@@ -68,6 +68,16 @@ impl Index {
         Found { item, before, token }
     }
 
+    /// Reads ahead, natively, what looking these keys up will.
+    pub(super) fn read_ahead(&self, items: &[Item], keys: &[Key]) {
+        for key in keys {
+            let mut item = self.buckets[self.bucket(*key)];
+            while let Some(candidate) = items.get(item as usize).filter(|found| found.key.id != key.id) {
+                item = candidate.next;
+            }
+        }
+    }
+
     /// Puts an item that is not there at the head of its chain.
     pub(super) fn insert(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory) {
         let bucket = self.bucket(items[item as usize].key);

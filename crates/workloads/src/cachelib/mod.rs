@@ -101,6 +101,17 @@ pub(crate) static SOCIAL_WORKLOAD: Workload = Workload {
     builder: build_social,
 };
 
+/// Requests that are drawn at once.
+const AHEAD: u64 = 16;
+
+/// A request to come: its key, its place in the request array, whether it asks for a fresh key instead.
+#[derive(Debug, Clone, Copy)]
+struct Drawn {
+    id: u64,
+    entry: u64,
+    lone: bool,
+}
+
 /// A run under way.
 struct Run<'a> {
     settings: &'a Settings,
@@ -108,6 +119,7 @@ struct Run<'a> {
     cache: Cache,
     shift: Shift,
     random: Random,
+    drawn: Vec<Drawn>,
     /// Keys from this number on are asked for once.
     next_lone_key: u64,
 }
@@ -119,6 +131,11 @@ impl Run<'_> {
         for index in 0..self.settings.keys {
             if memory.finished() {
                 return;
+            }
+            if index.is_multiple_of(AHEAD) {
+                let batch = index..self.settings.keys.min(index + AHEAD);
+                let keys: Vec<Key> = batch.map(|index| Key::new(order.at(index))).collect();
+                self.cache.read_ahead(&keys, memory);
             }
             memory.thread((index % self.settings.threads) as u16);
             let id = order.at(index);
@@ -132,13 +149,33 @@ impl Run<'_> {
         self.cache.set(key, value, now, memory, after);
     }
 
+    /// Draws the request at the time `now`.
+    fn draw(&mut self, now: u64) -> Drawn {
+        let id = self.shift.redirect(self.client.draw(&mut self.random), now);
+        let entry = self.client.draw_entry(&mut self.random);
+        Drawn { id, entry, lone: self.random.chance(self.settings.lone_gets) }
+    }
+
+    /// Draws the requests from `now` on and reads ahead what they will ask for.
+    fn draw_ahead(&mut self, now: u64, memory: &dyn Memory) {
+        self.drawn.clear();
+        for now in now..now + AHEAD {
+            let drawn = self.draw(now);
+            self.drawn.push(drawn);
+        }
+        let keys: Vec<Key> = self.drawn.iter().map(|drawn| Key::new(drawn.id)).collect();
+        self.cache.read_ahead(&keys, memory);
+    }
+
     /// One request: a get, and an insertion where it misses.
     fn serve(&mut self, now: u64, memory: &mut dyn Memory) {
-        let drawn = self.client.draw(&mut self.random);
-        let id = self.shift.redirect(drawn, now);
+        if now.is_multiple_of(AHEAD) {
+            self.draw_ahead(now, memory);
+        }
+        let Drawn { id, entry, lone } = self.drawn[(now % AHEAD) as usize];
         memory.compute(self.settings.instructions / 2);
-        let mut request = self.client.next(id, &mut self.random, memory);
-        if self.random.chance(self.settings.lone_gets) {
+        let mut request = self.client.next(id, entry, memory);
+        if lone {
             request.key = Key::new(self.next_lone_key);
             self.next_lone_key += 1;
         }
@@ -162,7 +199,8 @@ impl Program for CacheLib {
         let cache = Cache::new(settings.cache, settings.buckets, settings.refresh, memory);
         let random = Random::new(self.seed);
         let shift = settings.shift(self.seed);
-        let mut run = Run { settings, client, cache, shift, random, next_lone_key: settings.keys };
+        let drawn = Vec::new();
+        let mut run = Run { settings, client, cache, shift, random, drawn, next_lone_key: settings.keys };
         if settings.populate {
             run.populate(self.seed, memory);
         }

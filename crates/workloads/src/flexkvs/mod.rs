@@ -120,6 +120,9 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: build,
 };
 
+/// Reads that are drawn at once.
+const AHEAD: u64 = 8;
+
 struct FlexKvs {
     items: u64,
     buckets: u64,
@@ -185,12 +188,19 @@ impl Program for FlexKvs {
             store.put(key, key, memory);
         }
         let (mut random, mut sum) = (Random::new(self.seed), 0u64);
+        let mut coming = Vec::new();
         for read in 0..self.reads {
             if read % 256 == 0 && memory.finished() {
                 return;
             }
+            let place = (read % AHEAD) as usize;
+            if place == 0 {
+                let batch = read..self.reads.min(read + AHEAD);
+                coming = batch.map(|read| self.draw(read, &mut random)).collect();
+                store.read_ahead(&coming, memory);
+            }
             memory.thread((read % self.threads) as u16);
-            sum = sum.wrapping_add(store.get(self.draw(read, &mut random), memory).unwrap_or(0));
+            sum = sum.wrapping_add(store.get(coming[place], memory).unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

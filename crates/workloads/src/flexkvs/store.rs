@@ -92,6 +92,21 @@ impl Store {
         self.heap.store(memory, bucket + place * WORD, item, Token::NONE);
     }
 
+    /// Reads ahead, natively, what getting these keys will, but for items beyond a bucket's own.
+    pub(super) fn read_ahead<M: Memory + ?Sized>(&self, keys: &[u64], memory: &M) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let item = |&key: &u64| {
+            let bucket = self.bucket(key);
+            let same = |place: &u64| self.hash_beside(bucket, *place) == hash_of(key);
+            let item = (0..DIRECT).find(same).map_or(NULL, |place| self.heap.word(bucket + place * WORD));
+            Some(item).filter(|&item| item != NULL)
+        };
+        let items: Vec<u64> = keys.iter().filter_map(item).collect();
+        items.iter().for_each(|&item| self.heap.read_ahead(item, self.item()));
+    }
+
     /// The item of `key`, and the name of what its key comparison read.
     fn find<M: Memory + ?Sized>(&self, key: u64, memory: &mut M) -> Option<(u64, Token)> {
         let bucket = self.bucket(key);

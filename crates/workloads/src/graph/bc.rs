@@ -50,6 +50,20 @@ impl Betweenness {
         levels
     }
 
+    /// Reads ahead what a search needs of a neighbour.
+    #[inline]
+    fn read_search(&self, neighbour: usize) {
+        self.depths.read_ahead(neighbour);
+        self.paths.read_ahead(neighbour);
+    }
+
+    /// Reads ahead what the sums need of a neighbour.
+    #[inline]
+    fn read_sums(&self, neighbour: usize) {
+        self.paths.read_ahead(neighbour);
+        self.dependencies.read_ahead(neighbour);
+    }
+
     /// Visits the neighbours of the window, which get this depth.
     fn expand(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, depth: i32) {
         let (window, mut line) = (self.queue.window(), Token::NONE);
@@ -58,11 +72,14 @@ impl Betweenness {
             if memory.finished() {
                 return;
             }
-            let first = window.start + range.start;
-            for place in first..window.start + range.end {
+            let part = window.start + range.start..window.start + range.end;
+            let first = part.start;
+            for place in part.clone() {
+                graph.read_ahead(memory, self.queue.block(place, &part), |other| self.read_search(other));
                 let vertex = self.queue.get(memory, place, first, &mut line);
                 let mut walk = graph.neighbours(memory, vertex, 0, line);
                 while let Some((neighbour, edge, token)) = graph.next(memory, &mut walk) {
+                    graph.read_on(memory, &walk, |other| self.read_search(other));
                     let mut found = self.depths.load(memory, neighbour as usize, token).0;
                     if found == -1 {
                         self.depths.store(memory, neighbour as usize, depth, token);
@@ -88,12 +105,15 @@ impl Betweenness {
             if memory.finished() {
                 return;
             }
-            let first = level.start + range.start;
-            for place in first..level.start + range.end {
+            let part = level.start + range.start..level.start + range.end;
+            let first = part.start;
+            for place in part.clone() {
+                graph.read_ahead(memory, self.queue.block(place, &part), |other| self.read_sums(other));
                 let vertex = self.queue.get(memory, place, first, &mut line);
                 let mut dependency = 0.0;
                 let mut walk = graph.neighbours(memory, vertex, 0, line);
                 while let Some((neighbour, edge, token)) = graph.next(memory, &mut walk) {
+                    graph.read_on(memory, &walk, |other| self.read_sums(other));
                     if self.successors.has(memory, edge, Token::NONE).0 {
                         let own = self.paths.load(memory, vertex as usize, line).0;
                         let other = self.paths.load(memory, neighbour as usize, token).0;

@@ -52,11 +52,16 @@ impl Bfs {
             if memory.finished() {
                 return 0;
             }
-            let first = window.start + range.start;
-            for place in first..window.start + range.end {
+            let part = window.start + range.start..window.start + range.end;
+            let first = part.start;
+            for place in part.clone() {
+                graph.read_ahead(memory, self.queue.block(place, &part), |other| {
+                    self.parents.read_ahead(other);
+                });
                 let vertex = self.queue.get(memory, place, first, &mut line);
                 let mut walk = graph.neighbours(memory, vertex, 0, line);
                 while let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {
+                    graph.read_on(memory, &walk, |other| self.parents.read_ahead(other));
                     let (parent, _) = self.parents.load(memory, neighbour as usize, token);
                     if parent < 0 {
                         self.parents.store(memory, neighbour as usize, vertex as i32, token);

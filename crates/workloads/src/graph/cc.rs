@@ -7,7 +7,7 @@ use std::collections::HashMap;
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
-use super::csr::Graph;
+use super::csr::{AHEAD, Graph};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::specs;
@@ -62,6 +62,13 @@ impl Components {
                 if vertex % PATIENCE == 0 && memory.finished() {
                     return;
                 }
+                if vertex.is_multiple_of(AHEAD) && memory.reads_ahead() {
+                    let parents = &self.components.values()[vertex..];
+                    parents
+                        .iter()
+                        .take(AHEAD)
+                        .for_each(|&parent| self.components.read_ahead(parent as usize));
+                }
                 let (mut parent, mut token) = self.components.load_next(memory, vertex);
                 loop {
                     let (root, root_token) = self.components.load(memory, parent as usize, token);
@@ -94,6 +101,9 @@ impl Components {
             for vertex in range {
                 if vertex % PATIENCE == 0 && memory.finished() {
                     return;
+                }
+                if vertex.is_multiple_of(AHEAD) {
+                    graph.read_one_ahead(memory, vertex, round, |other| self.components.read_ahead(other));
                 }
                 let mut walk = graph.next_neighbours(memory, vertex as u32, round);
                 if let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {

@@ -1,16 +1,24 @@
 //! Defines the graph in compressed sparse rows, as GAPBS holds it: a pointer a vertex and its neighbours in order.
 
-use super::generator::Generator;
 use super::schedule::Threads;
+use super::stored::Stored;
 use crate::array::Array;
 use crate::{Memory, Token};
 
 /// Instructions of a step along a list of neighbours: the neighbour's own load (most share a line with the one before),
 /// comparison, branch, increment.
 const STEP_INSTRUCTIONS: u32 = 4;
+/// Vertices whose lists are read ahead at once.
+pub(crate) const AHEAD: usize = 64;
+/// Neighbours of one list that are read ahead at once.
+const AHEAD_IN_LIST: usize = 64;
+/// Neighbours to a line, at least.
+const AHEAD_STEP: usize = 8;
 
 /// What stands in a list of neighbours.
 pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
+    /// Whether it keeps the weight.
+    const WEIGHTED: bool;
     /// The neighbour behind an edge of this weight.
     fn new(vertex: u32, weight: u8) -> Self;
 
@@ -19,6 +27,8 @@ pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
 }
 
 impl Neighbour for u32 {
+    const WEIGHTED: bool = false;
+
     fn new(vertex: u32, _weight: u8) -> Self {
         vertex
     }
@@ -37,6 +47,8 @@ pub(crate) struct Weighted {
 }
 
 impl Neighbour for Weighted {
+    const WEIGHTED: bool = true;
+
     fn new(vertex: u32, weight: u8) -> Self {
         Self { vertex, weight: i32::from(weight) }
     }
@@ -44,62 +56,6 @@ impl Neighbour for Weighted {
     #[inline]
     fn vertex(self) -> u32 {
         self.vertex
-    }
-}
-
-/// A graph outside the program's memory, as in a file: without loops and duplicates, neighbours in ascending order.
-#[derive(Debug)]
-pub(crate) struct Stored<N> {
-    pub(crate) offsets: Vec<u64>,
-    pub(crate) neighbours: Vec<N>,
-}
-
-impl<N: Neighbour> Stored<N> {
-    /// Makes the graph. Of duplicates the lightest stays.
-    pub(crate) fn generate(generator: &Generator) -> Self {
-        let mut offsets = vec![0u64; generator.vertices() + 1];
-        for (from, to, _) in generator.iter().filter(|edge| edge.0 != edge.1) {
-            offsets[from as usize] += 1;
-            offsets[to as usize] += 1;
-        }
-        let mut sum = 0;
-        for offset in &mut offsets {
-            sum += *offset;
-            *offset = sum;
-        }
-        // Filled from each list's end: then an offset has come down to its list's start.
-        let mut neighbours = vec![N::default(); sum as usize];
-        for (from, to, weight) in generator.iter().filter(|edge| edge.0 != edge.1) {
-            for (from, to) in [(from, to), (to, from)] {
-                offsets[from as usize] -= 1;
-                neighbours[offsets[from as usize] as usize] = N::new(to, weight);
-            }
-        }
-        let mut stored = Self { offsets, neighbours };
-        stored.squish();
-        stored
-    }
-
-    /// Sorts each list and removes duplicates, in place.
-    fn squish(&mut self) {
-        let mut kept = 0;
-        for vertex in 0..self.offsets.len() - 1 {
-            let list = self.offsets[vertex] as usize..self.offsets[vertex + 1] as usize;
-            self.neighbours[list.clone()].sort_unstable();
-            self.offsets[vertex] = kept as u64;
-            let first = kept;
-            for edge in list {
-                let neighbour = self.neighbours[edge];
-                if kept == first || self.neighbours[kept - 1].vertex() != neighbour.vertex() {
-                    self.neighbours[kept] = neighbour;
-                    kept += 1;
-                }
-            }
-        }
-        if let Some(end) = self.offsets.last_mut() {
-            *end = kept as u64;
-        }
-        self.neighbours.truncate(kept);
     }
 }
 
@@ -196,7 +152,7 @@ impl<N: Neighbour> Graph<N> {
             false => self.index.values()[vertex + 1],
         };
         let edge = (start as usize + skip).min(end as usize);
-        Walk { edge, end: end as usize, index: token, line: token, fresh: true }
+        Walk { start: start as usize, edge, end: end as usize, index: token, line: token, fresh: true }
     }
 
     /// The neighbours of a vertex in a walk over all vertices, from the `skip`-th on.
@@ -208,12 +164,96 @@ impl<N: Neighbour> Graph<N> {
         skip: usize,
     ) -> Walk {
         let (start, index) = self.index.load_next(memory, vertex as usize);
-        let end = start as usize + self.degree(vertex) as usize;
-        Walk { edge: (start as usize + skip).min(end), end, index, line: index, fresh: true }
+        let start = start as usize;
+        let end = start + self.degree(vertex) as usize;
+        Walk { start, edge: (start + skip).min(end), end, index, line: index, fresh: true }
+    }
+
+    /// Reads the lists of some vertices ahead of their use, natively, and whatever `touch` reads for a neighbour: a search
+    /// waits for each vertex, while these reads wait for each other only stage by stage.
+    #[inline]
+    pub(crate) fn read_ahead<M: Memory + ?Sized>(&self, memory: &M, vertices: &[u32], touch: impl Fn(usize)) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let start = |vertex: u32| self.index.values()[vertex as usize] as usize;
+        vertices.iter().for_each(|&vertex| self.index.read_ahead(vertex as usize));
+        for &vertex in vertices.iter().filter(|&&vertex| self.degree(vertex) > 0) {
+            self.neighbours.read_ahead(start(vertex));
+        }
+        for &vertex in vertices {
+            let end = start(vertex) + (self.degree(vertex) as usize).min(AHEAD_IN_LIST);
+            let list = &self.neighbours.values()[start(vertex)..end];
+            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+        }
+    }
+
+    /// The same for the vertices from `first` on, whose lists lie one behind the other.
+    #[inline]
+    pub(crate) fn read_lists_ahead<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        first: usize,
+        touch: impl Fn(usize),
+    ) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        for vertex in first..self.vertices().min(first + AHEAD) {
+            let start = self.index.values()[vertex] as usize;
+            let end = start + (self.degree(vertex as u32) as usize).min(AHEAD_IN_LIST);
+            let list = &self.neighbours.values()[start..end];
+            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+        }
+    }
+
+    /// The same for one neighbour of each, the one behind `skip` others.
+    #[inline]
+    pub(crate) fn read_one_ahead<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        first: usize,
+        skip: usize,
+        touch: impl Fn(usize),
+    ) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        for vertex in first..self.vertices().min(first + AHEAD) {
+            let start = self.index.values()[vertex] as usize;
+            if skip < self.degree(vertex as u32) as usize {
+                touch(self.neighbours.values()[start + skip].vertex() as usize);
+            }
+        }
+    }
+
+    /// Reads the lists of some vertices ahead of their use, as far as a core's own prefetcher needs to go on.
+    #[inline]
+    pub(crate) fn read_starts_ahead<M: Memory + ?Sized>(&self, memory: &M, vertices: &[N]) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        vertices.iter().for_each(|vertex| self.index.read_ahead(vertex.vertex() as usize));
+        for vertex in vertices {
+            let list = self.list(vertex.vertex());
+            list.iter().take(AHEAD_IN_LIST).step_by(AHEAD_STEP).for_each(|next| {
+                std::hint::black_box(*next);
+            });
+        }
+    }
+
+    /// The same for the next part of a long list, when the walk has come to its start.
+    #[inline]
+    pub(crate) fn read_on<M: Memory + ?Sized>(&self, memory: &M, walk: &Walk, touch: impl Fn(usize)) {
+        let passed = walk.edge - walk.start;
+        if passed >= AHEAD_IN_LIST && passed.is_multiple_of(AHEAD_IN_LIST) && memory.reads_ahead() {
+            let end = walk.end.min(walk.edge + AHEAD_IN_LIST);
+            let list = &self.neighbours.values()[walk.edge..end];
+            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+        }
     }
 
     /// A vertex' neighbours, unreported.
-    #[cfg(test)]
     pub(crate) fn list(&self, vertex: u32) -> &[N] {
         let start = self.index.values()[vertex as usize] as usize;
         &self.neighbours.values()[start..start + self.degree(vertex) as usize]
@@ -226,12 +266,30 @@ impl<N: Neighbour> Graph<N> {
         memory: &mut M,
         walk: &mut Walk,
     ) -> Option<(N, usize, Token)> {
+        let mut passed = 0;
+        let found = self.step(memory, walk, &mut passed);
+        if passed > 0 {
+            memory.compute(passed);
+        }
+        found
+    }
+
+    /// The same, with the step's instructions added to `passed`, which is reported before the next load and left to the
+    /// caller otherwise: for steps that touch nothing but the list.
+    #[inline]
+    pub(crate) fn step<M: Memory + ?Sized>(
+        &self,
+        memory: &mut M,
+        walk: &mut Walk,
+        passed: &mut u32,
+    ) -> Option<(N, usize, Token)> {
         if walk.edge == walk.end {
             return None;
         }
         let edge = walk.edge;
-        memory.compute(STEP_INSTRUCTIONS);
+        *passed += STEP_INSTRUCTIONS;
         if walk.fresh || self.neighbours.starts_line(edge) {
+            memory.compute(std::mem::take(passed));
             walk.line = memory.load(self.neighbours.address(edge), walk.index);
             walk.fresh = false;
         }
@@ -243,6 +301,7 @@ impl<N: Neighbour> Graph<N> {
 /// A position in a list of neighbours.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Walk {
+    start: usize,
     edge: usize,
     end: usize,
     index: Token,

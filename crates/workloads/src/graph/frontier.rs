@@ -2,6 +2,7 @@
 
 use std::ops::Range;
 
+use super::csr::AHEAD;
 use super::schedule::Threads;
 use crate::array::Array;
 use crate::{Memory, Token};
@@ -42,6 +43,15 @@ impl SlidingQueue {
     /// The places of the window.
     pub(crate) fn window(&self) -> Range<usize> {
         self.window.clone()
+    }
+
+    /// The few vertices from a place on, unreported, if `place` is the first of a block of the part that is read.
+    #[inline]
+    pub(crate) fn block(&self, place: usize, part: &Range<usize>) -> &[u32] {
+        match (place - part.start).is_multiple_of(AHEAD) {
+            true => &self.vertices.values()[place..part.end.min(place + AHEAD)],
+            false => &[],
+        }
     }
 
     /// The vertex at a place that is read in order from `first` on.

@@ -5,6 +5,10 @@ use crate::random::{Random, mix};
 
 /// Bits of randomness for one level of the Kronecker recursion.
 const LEVEL_BITS: u32 = 16;
+/// Levels that a random word is enough for.
+const LANES: u32 = u64::BITS / LEVEL_BITS;
+/// The top bit of each lane.
+const TOPS: u64 = 0x8000_8000_8000_8000;
 /// Probabilities of the quadrants, in units of 2^-16 (Graph500, GAPBS): 0.57, 0.19, 0.19, the rest.
 const A: u64 = 37_356;
 const B: u64 = 12_452;
@@ -42,8 +46,12 @@ impl Generator {
 
     /// Every edge with a weight of 1 to 255, always in the same order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, u8)> + use<> {
+        self.pairs().zip(self.weights()).map(|((from, to), weight)| (from, to, weight))
+    }
+
+    /// The vertices of every edge.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let mut random = Random::new(mix(self.seed ^ 0x6e0d));
-        let mut weights = Random::new(mix(self.seed ^ 0x3e16));
         let order = Permutation::new(1 << self.scale, mix(self.seed ^ 0x1d5));
         let Self { shape, scale, .. } = *self;
         (0..self.edges()).map(move |_| {
@@ -54,8 +62,14 @@ impl Generator {
                     (order.at(from), order.at(to))
                 }
             };
-            (from as u32, to as u32, 1 + weights.below(255) as u8)
+            (from as u32, to as u32)
         })
+    }
+
+    /// The weight of every edge.
+    pub(crate) fn weights(&self) -> impl Iterator<Item = u8> + use<> {
+        let mut weights = Random::new(mix(self.seed ^ 0x3e16));
+        (0..self.edges()).map(move |_| 1 + weights.below(255) as u8)
     }
 
     /// The expected number of different undirected edges that are no loops.
@@ -97,17 +111,30 @@ impl Generator {
 #[inline]
 fn quadrants(scale: u32, random: &mut Random) -> (u64, u64) {
     let (mut from, mut to) = (0, 0);
-    for level in (0..scale).step_by((u64::BITS / LEVEL_BITS) as usize) {
-        let mut bits = random.bits();
-        for _ in level..scale.min(level + u64::BITS / LEVEL_BITS) {
-            let point = bits & ((1 << LEVEL_BITS) - 1);
-            bits >>= LEVEL_BITS;
-            // Without branches, for no processor predicts them: A is upper left, B upper right, C lower left.
-            let [first, below, last] = [A, A + B, A + B + C].map(|bound| u64::from(point >= bound));
-            (from, to) = (from << 1 | below, to << 1 | (first ^ below ^ last));
-        }
+    for level in (0..scale).step_by(LANES as usize) {
+        let points = random.bits();
+        // Without branches, for no processor predicts them: A is upper left, B upper right, C lower left.
+        let [first, below, last] = [A, A + B, A + B + C].map(|bound| reached(points, bound));
+        let levels = LANES.min(scale - level);
+        from = from << levels | gather(below) >> (LANES - levels);
+        to = to << levels | gather(first ^ below ^ last) >> (LANES - levels);
     }
     (from, to)
+}
+
+/// Which of the four points in a word's lanes are at least `bound`, itself at least 2^15: a lane's top bit says so.
+#[inline]
+fn reached(points: u64, bound: u64) -> u64 {
+    const { assert!(A >= 1 << (LEVEL_BITS - 1)) };
+    // With the top bits set no lane borrows from the next.
+    ((points | TOPS) - (bound - (1 << (LEVEL_BITS - 1))) * (TOPS >> (LEVEL_BITS - 1))) & points & TOPS
+}
+
+/// The lanes' top bits side by side, the lowest lane's first.
+#[inline]
+fn gather(tops: u64) -> u64 {
+    // Each term of the product moves one lane's bit to its place; no two meet.
+    (tops >> (LEVEL_BITS - 1)).wrapping_mul(1 << 51 | 1 << 34 | 1 << 17 | 1) >> 48 & 0xf
 }
 
 #[cfg(test)]

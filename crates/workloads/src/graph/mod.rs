@@ -29,6 +29,7 @@ mod pr;
 mod schedule;
 mod specs;
 mod sssp;
+mod stored;
 mod tc;
 #[cfg(test)]
 mod testing;
@@ -38,10 +39,11 @@ use std::marker::PhantomData;
 use isotherm_core::Bytes;
 use isotherm_core::parameters::Parameters;
 
-use self::csr::{Graph, Stored};
+use self::csr::Graph;
 use self::generator::{Generator, Shape};
 use self::kernel::{Kernel, Size, Sources};
 use self::schedule::Threads;
+use self::stored::Stored;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
 use crate::{Memory, Program, WorkloadError};
@@ -71,7 +73,10 @@ impl<K: Kernel> Program for Gapbs<K> {
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
-        let stored = Stored::generate(&self.generator);
+        let mut stored = Stored::generate(&self.generator);
+        if memory.reads_ahead() {
+            stored.forget_making();
+        }
         let graph = Graph::load(memory, &stored, self.threads);
         let mut kernel = K::new(memory, &graph, &self.parameters, self.threads);
         let mut sources = Sources(Random::new(mix(self.generator.seed ^ 0x50c)));

@@ -4,7 +4,7 @@
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
-use super::csr::Graph;
+use super::csr::{AHEAD, Graph};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::specs;
@@ -52,9 +52,13 @@ impl PageRank {
                 if vertex % 1024 == 0 && memory.finished() {
                     return 0.0;
                 }
+                if vertex.is_multiple_of(AHEAD) {
+                    graph.read_lists_ahead(memory, vertex, |other| self.contributions.read_ahead(other));
+                }
                 let mut incoming = 0.0;
                 let mut walk = graph.next_neighbours(memory, vertex as u32, 0);
                 while let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {
+                    graph.read_on(memory, &walk, |other| self.contributions.read_ahead(other));
                     incoming += self.contributions.load(memory, neighbour as usize, token).0;
                 }
                 let old = self.scores.load_next(memory, vertex).0;

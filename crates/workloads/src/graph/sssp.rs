@@ -9,7 +9,7 @@ use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use super::bins::{Bin, Heap};
-use super::csr::{Graph, Weighted};
+use super::csr::{AHEAD, Graph, Weighted};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::specs;
@@ -48,6 +48,7 @@ impl ShortestPaths {
         let own = self.distances.values()[vertex as usize];
         let mut walk = graph.neighbours(memory, vertex, 0, after);
         while let Some((Weighted { vertex, weight }, _, token)) = graph.next(memory, &mut walk) {
+            graph.read_on(memory, &walk, |other| self.distances.read_ahead(other));
             let distance = own + weight;
             if distance < self.distances.load(memory, vertex as usize, token).0 {
                 self.distances.store(memory, vertex as usize, distance, token);
@@ -76,6 +77,10 @@ impl ShortestPaths {
                 return;
             }
             for place in range.clone() {
+                if (place - range.start).is_multiple_of(AHEAD) {
+                    let block = &self.frontier.values()[place..range.end.min(place + AHEAD)];
+                    graph.read_ahead(memory, block, |other| self.distances.read_ahead(other));
+                }
                 if place == range.start || self.frontier.starts_line(place) {
                     line = memory.load(self.frontier.address(place), Token::NONE);
                 }
@@ -95,7 +100,12 @@ impl ShortestPaths {
                 if own.is_empty() || own.len() >= FUSION || memory.finished() {
                     break;
                 }
-                for vertex in own.take(memory) {
+                let vertices = own.take(memory);
+                for (place, &vertex) in vertices.iter().enumerate() {
+                    if place.is_multiple_of(AHEAD) {
+                        let block = &vertices[place..vertices.len().min(place + AHEAD)];
+                        graph.read_ahead(memory, block, |other| self.distances.read_ahead(other));
+                    }
                     let (_, token) = self.distances.load(memory, vertex as usize, Token::NONE);
                     self.relax(memory, graph, thread, vertex, token);
                 }

@@ -55,7 +55,14 @@ impl Triangles {
                     return total;
                 }
                 let mut walk = graph.next_neighbours(memory, vertex as u32, 0);
+                let list = graph.list(vertex as u32);
+                let lower = list.partition_point(|&other| other <= vertex as u32);
+                let mut place = 0;
                 while let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {
+                    if place % 16 == 0 && place < lower {
+                        graph.read_starts_ahead(memory, &list[place..lower.min(place + 16)]);
+                    }
+                    place += 1;
                     if neighbour > vertex as u32 {
                         break;
                     }
@@ -80,17 +87,19 @@ impl Triangles {
 
 /// Counts the common neighbours of two neighbours that lie below both.
 fn intersect(memory: &mut dyn Memory, graph: &Graph<u32>, high: u32, low: u32, after: Token) -> u64 {
-    let mut total = 0;
+    let (mut total, mut passed) = (0, 0);
     let mut others = graph.neighbours(memory, low, 0, after);
-    let mut other = graph.next(memory, &mut others);
+    let mut other = graph.step(memory, &mut others, &mut passed);
+    memory.compute(std::mem::take(&mut passed));
     let mut own = graph.neighbours(memory, high, 0, Token::NONE);
-    while let Some((third, ..)) = graph.next(memory, &mut own).filter(|found| found.0 <= low) {
+    while let Some((third, ..)) = graph.step(memory, &mut own, &mut passed).filter(|found| found.0 <= low) {
         // The original needs no check for the end: `high` itself stands in the list of `low`, above every third.
         while other.is_some_and(|found| found.0 < third) {
-            other = graph.next(memory, &mut others);
+            other = graph.step(memory, &mut others, &mut passed);
         }
         total += u64::from(other.is_some_and(|found| found.0 == third));
     }
+    memory.compute(passed);
     total
 }
 

@@ -2,10 +2,11 @@
 
 use isotherm_core::parameters::Parameters;
 
-use super::csr::{Graph, Stored};
+use super::csr::Graph;
 use super::generator::{Generator, Shape};
 use super::kernel::{Kernel, Sources};
 use super::schedule::Threads;
+use super::stored::Stored;
 use crate::CountingMemory;
 use crate::random::Random;
 

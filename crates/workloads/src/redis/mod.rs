@@ -41,6 +41,10 @@ const BUFFER: u64 = 16 << 10;
 const REQUEST: u64 = 48;
 /// What a record takes on the heap at 16-byte alignment, with its two tables and its share of the main table.
 const RECORD: u64 = KEY + 2 * 16 + OBJECT + 64 + 64 + 128 + FIELDS * (2 * 16 + 16 + 112) + 3 * WORD;
+/// Bytes of a record's objects from the hash' object on, when nothing else is allocated between them.
+const OBJECTS: u64 = OBJECT + KEY + 32 + FIELDS * (16 + 112 + 32) + 128;
+/// Commands that are drawn at once.
+const AHEAD: u64 = 8;
 /// Instructions of a command beside the loads: event loop, system calls' user side, parsing, reply.
 const COMMAND_INSTRUCTIONS: u32 = 4000;
 
@@ -182,6 +186,16 @@ impl Server {
         }
     }
 
+    /// Reads ahead, natively, what HGETALL of these records will: each one's objects lie one behind the other.
+    fn read_ahead(&self, records: &[u64], memory: &dyn Memory) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let heap = &self.space.heap;
+        let found: Vec<u64> = records.iter().filter_map(|&record| self.keys.peek(record, heap)).collect();
+        found.iter().for_each(|&object| heap.read_ahead(object, OBJECTS));
+    }
+
     /// HGETALL: every field and value goes to the reply. Returns the sum of the values, or `None` for a record that is not
     /// there.
     fn get_all(&mut self, record: u64, client: Client, memory: &mut dyn Memory) -> Option<u64> {
@@ -221,12 +235,19 @@ impl Program for Redis {
             server.add(record, client, memory);
         }
         let (mut random, zipf, mut sum) = (Random::new(self.seed), Zipf::scrambled(), 0u64);
+        let mut coming = Vec::new();
         for command in 0..self.commands {
             if command % 256 == 0 && memory.finished() {
                 return;
             }
+            let place = (command % AHEAD) as usize;
+            if place == 0 {
+                let batch = command..self.commands.min(command + AHEAD);
+                coming = batch.map(|_| zipf.key(self.records, &mut random)).collect();
+                server.read_ahead(&coming, memory);
+            }
             let client = server.clients[(command % self.clients) as usize];
-            let found = server.get_all(zipf.key(self.records, &mut random), client, memory);
+            let found = server.get_all(coming[place], client, memory);
             sum = sum.wrapping_add(found.unwrap_or(0));
         }
         std::hint::black_box(sum);

@@ -28,6 +28,8 @@ use crate::random::Random;
 use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
 use crate::{Memory, Program, WorkloadError};
 
+/// Transactions that are drawn at once.
+const AHEAD: u64 = 16;
 /// Instructions of a transaction beside index and commit: drawing the key, setting up, copying the value.
 const TRANSACTION_INSTRUCTIONS: u32 = 400;
 
@@ -175,7 +177,7 @@ impl Program for Silo {
         let mut random = Random::new(self.seed);
         let mut ycsb = Ycsb::new(self.ycsb, self.zipfian, self.keys);
         let mut pending: Vec<Option<Transaction>> = (0..self.threads).map(|_| None).collect();
-        let mut sum = 0u64;
+        let (mut coming, mut sum) = (Vec::new(), 0u64);
         // One round more than there are transactions: the last ones commit in it.
         for turn in 0..self.transactions + self.threads {
             if turn % 1024 == 0 && memory.finished() {
@@ -189,8 +191,13 @@ impl Program for Silo {
             }
             if turn < self.transactions {
                 memory.compute(TRANSACTION_INSTRUCTIONS);
-                let operation = ycsb.next(&mut random);
-                pending[thread as usize] = Some(store.execute(operation, turn, memory));
+                let place = (turn % AHEAD) as usize;
+                if place == 0 {
+                    let batch = turn..self.transactions.min(turn + AHEAD);
+                    coming = batch.map(|_| ycsb.next(&mut random)).collect();
+                    store.read_ahead(&coming, memory);
+                }
+                pending[thread as usize] = Some(store.execute(coming[place], turn, memory));
             }
         }
         std::hint::black_box(sum);

@@ -65,6 +65,16 @@ impl Store {
         Self { heap, tree }
     }
 
+    /// Reads ahead, natively, what the coming operations will.
+    pub(super) fn read_ahead<M: Memory + ?Sized>(&self, operations: &[Operation], memory: &M) {
+        let key = |operation: &Operation| match *operation {
+            Operation::Read(key) | Operation::Update(key) | Operation::Insert(key) => key,
+            Operation::ReadModifyWrite(key) | Operation::Scan(key, _) => key,
+        };
+        let keys: Vec<u64> = operations.iter().map(key).collect();
+        self.tree.read_ahead(&keys, USED, &self.heap, memory);
+    }
+
     /// Does everything but the commit; `value` is what an update or insertion will write.
     pub(super) fn execute<M: Memory + ?Sized>(
         &mut self,

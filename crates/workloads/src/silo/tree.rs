@@ -13,6 +13,8 @@ pub(crate) const WIDTH: u64 = 15;
 pub(crate) const NODE: u64 = 320;
 /// Bytes that Masstree prefetches of a node.
 const PREFETCHED: u64 = 256;
+/// Keys that are looked up side by side ahead of their turn.
+const AHEAD: usize = 16;
 /// Instructions for a node on the way down, beside the loads.
 const DESCENT: u32 = 40;
 
@@ -52,6 +54,14 @@ fn keys(node: u64, heap: &Heap) -> &[u64] {
     heap.words(node + layout(node, heap).keys, count(node, heap))
 }
 
+/// How many of a node's keys, a prefix of them, are `below`.
+#[inline]
+fn rank(node: u64, layout: &Layout, heap: &Heap, below: impl Fn(u64) -> bool) -> u64 {
+    let count = count(node, heap);
+    let keys = heap.words(node + layout.keys, WIDTH);
+    (0..).zip(keys).map(|(place, &key)| u64::from((place < count) & below(key))).sum()
+}
+
 impl Tree {
     /// An empty tree: one leaf.
     pub(crate) fn new<M: Memory + ?Sized>(heap: &mut Heap, memory: &mut M) -> Self {
@@ -69,6 +79,32 @@ impl Tree {
             }
             let child = keys(node, heap).iter().take_while(|&&other| key >= other).count() as u64;
             node = heap.word(node + INNER.values + child * WORD);
+        }
+    }
+
+    /// Reads all that looking these keys up will read and `bytes` of each tuple, natively: on each level all of them side by
+    /// side, so that only the levels wait for each other. There are no branches that wait for a value either.
+    pub(crate) fn read_ahead<M: Memory + ?Sized>(&self, keys: &[u64], bytes: u64, heap: &Heap, memory: &M) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        for keys in keys.chunks(AHEAD) {
+            let mut nodes = [self.root; AHEAD];
+            // All leaves are on one level.
+            while !is_leaf(nodes[0], heap) {
+                nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
+                for (node, &key) in nodes.iter_mut().zip(keys) {
+                    let child = rank(*node, &INNER, heap, |other| key >= other);
+                    *node = heap.word(*node + INNER.values + child * WORD);
+                }
+            }
+            nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
+            for (&node, &key) in nodes.iter().zip(keys) {
+                let place = rank(node, &LEAF, heap, |other| key > other).min(WIDTH - 1);
+                let found = heap.word(node + LEAF.keys + place * WORD) == key;
+                let tuple = heap.word(node + LEAF.values + place * WORD);
+                heap.read_ahead([node, tuple][usize::from(found)], bytes);
+            }
         }
     }
 

@@ -186,6 +186,12 @@ impl Network {
         readers.extend_from_slice(&request.mentions);
         readers.sort_unstable();
         readers.dedup();
+        if memory.reads_ahead() {
+            let heap = &self.space.heap;
+            let known = |&reader: &u64| self.home_timelines.0.peek(reader, heap).map(SortedSet);
+            let sets: Vec<SortedSet> = readers.iter().filter_map(known).collect();
+            SortedSet::read_ahead(&sets, post, post, &self.space);
+        }
         for reader in readers {
             let (set, token) = self.home_timelines.of(reader, &mut self.space, memory);
             set.add(post, post, &mut self.space, &mut self.levels, memory, token);

@@ -50,6 +50,28 @@ impl SortedSet {
         set
     }
 
+    /// Reads ahead, natively, what adding this member to each of these sets will: a search waits for each node, while those
+    /// of different sets do not wait for each other.
+    pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
+        let heap = &space.heap;
+        let lists = sets.iter().filter(|set| heap.word(set.0 + PACKED) == NULL);
+        lists.clone().for_each(|set| {
+            std::hint::black_box(Dict(heap.word(set.0 + DICT)).peek(member, heap));
+        });
+        let start = |set: &Self| (heap.word(set.0 + HEAD), heap.word(set.0 + HEIGHT));
+        let mut searches: Vec<(u64, u64)> = lists.map(start).collect();
+        while !searches.is_empty() {
+            searches.retain_mut(|(node, levels)| {
+                let next = heap.word(*node + FORWARD + (*levels - 1) * LEVEL);
+                match next != NULL && heap.word(next + SCORE) < score {
+                    true => *node = next,
+                    false => *levels -= 1,
+                }
+                *levels > 0
+            });
+        }
+    }
+
     /// Adds a member that may be there already: then nothing changes.
     pub(super) fn add<M: Memory + ?Sized>(
         self,

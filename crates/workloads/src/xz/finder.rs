@@ -140,8 +140,19 @@ impl Finder {
 
     /// How many bytes agree with those `distance` back, from `from` on.
     fn common(&self, distance: usize, from: usize, limit: usize) -> usize {
-        let (here, there) = (&self.window.values()[self.at..], &self.window.values()[self.at - distance..]);
-        (from..limit).find(|&at| here[at] != there[at]).unwrap_or(limit)
+        let values = self.window.values();
+        let (here, there) = (&values[self.at..], &values[self.at - distance..]);
+        let (here, there) = (&here[from..limit], &there[from..limit]);
+        let (words, others) = (here.as_chunks().0, there.as_chunks().0);
+        for (place, (&word, &other)) in words.iter().zip(others).enumerate() {
+            let different = u64::from_le_bytes(word) ^ u64::from_le_bytes(other);
+            if different != 0 {
+                return from + place * size_of::<u64>() + different.trailing_zeros() as usize / 8;
+            }
+        }
+        let rest = words.len() * size_of::<u64>();
+        let (here, there) = (&here[rest..], &there[rest..]);
+        from + rest + here.iter().zip(there).take_while(|(one, other)| one == other).count()
     }
 
     /// Searches the tree of `node` and puts the new position above it.
@@ -152,8 +163,10 @@ impl Finder {
         mut token: Token,
         memory: &mut dyn Memory,
     ) -> Option<Match> {
-        let place = |position: u32, links: &Array<[u32; 2]>| position as usize % links.len();
-        let own = place(self.position, &self.links);
+        let length = self.links.len();
+        // Not further back than the dictionary, which is as long as the array: one subtraction is a remainder.
+        let own = self.position as usize % length;
+        let place = |distance: usize| if own >= distance { own - distance } else { own + length - distance };
         if self.links.starts_line(own) {
             memory.store(self.links.address(own), Token::NONE);
         }
@@ -166,7 +179,7 @@ impl Finder {
             if node == 0 || distance > self.dictionary || distance > self.at {
                 break;
             }
-            let here = place(node, &self.links);
+            let here = place(distance);
             memory.compute(NODE_INSTRUCTIONS);
             let (pair, next_token) = self.links.load(memory, here, token);
             let known = common_smaller.min(common_larger);
