@@ -23,8 +23,9 @@ const DOCUMENTED: Documented = Documented {
         "source",
         "engine",
         "hot_set",
+        "hot_pages",
         "hot_share",
-        "fast_range",
+        "memory_range",
         "moment",
     ],
 };

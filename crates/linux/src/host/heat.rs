@@ -4,17 +4,24 @@ use isotherm_core::{Bytes, PageId, TierId};
 use serde::Serialize;
 
 use super::memory::Memory;
+use super::two_rates;
 use crate::process::Pid;
 
 /// Shares of the accesses whose pages are counted.
 const SHARES: [f64; 4] = [0.5, 0.9, 0.95, 0.99];
-/// Ranges of hot memory that are listed at most, the hottest first.
+/// Ranges of the fast tier that are listed at most, the hottest first.
 const RANGES: usize = 1000;
+/// Ranges of hot pages that are listed at most, in address order.
+const HOT_RANGES: usize = 10_000;
+/// Samples a mapped page on average, after which all counts are halved: what was hot long ago is not.
+const FULL: u64 = 16;
 
 /// Sampled accesses of every page.
 #[derive(Debug, Default)]
 pub(crate) struct Heat {
     counts: Vec<u32>,
+    /// Samples since the counts were halved.
+    recent: u64,
 }
 
 /// How much memory takes how many of the accesses.
@@ -26,9 +33,9 @@ pub struct HotShare {
     pub bytes: Bytes,
 }
 
-/// Neighbouring pages on the fast tier.
+/// Neighbouring pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
-pub struct FastRange {
+pub struct MemoryRange {
     /// Whose.
     pub process: Pid,
     /// Its first address.
@@ -39,13 +46,28 @@ pub struct FastRange {
     pub accesses: u64,
 }
 
-/// Where the accesses went.
+/// Pages that are hot: accessed at the higher of two rates that explain the samples of all pages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct HotPages {
+    /// From so many samples on a page is one; 0 where pages do not fall in two groups.
+    pub at_least: u32,
+    /// Their memory.
+    pub bytes: Bytes,
+    /// Their share of the sampled accesses.
+    pub accesses: f64,
+    /// Where they are, in address order, at most ten thousand ranges.
+    pub ranges: Vec<MemoryRange>,
+}
+
+/// Where the accesses went, those of long ago at less than their number.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct HotSet {
     /// Memory for several shares of the accesses.
     pub shares: Vec<HotShare>,
+    /// The hot pages.
+    pub hot: HotPages,
     /// What lies on the fast tier at the end, the most accessed ranges first, and at most a thousand.
-    pub fast_ranges: Vec<FastRange>,
+    pub fast_ranges: Vec<MemoryRange>,
 }
 
 impl Heat {
@@ -55,6 +77,15 @@ impl Heat {
         }
         let count = &mut self.counts[page.index()];
         *count = count.saturating_add(weight);
+        self.recent += 1;
+    }
+
+    /// Halves all counts when there are many for `mapped` pages.
+    pub(crate) fn age(&mut self, mapped: u64) {
+        if self.recent > FULL * mapped.max(1) {
+            self.counts.iter_mut().for_each(|count| *count /= 2);
+            self.recent = 0;
+        }
     }
 
     /// The pages' numbers mean other memory from now on.
@@ -70,7 +101,24 @@ impl Heat {
     }
 
     pub(crate) fn hot_set(&self, memory: &Memory) -> HotSet {
-        HotSet { shares: self.shares(memory.page_size().bytes()), fast_ranges: self.fast_ranges(memory) }
+        let mut fast_ranges = self.ranges(memory, |_, tier| tier == TierId::FAST);
+        let page_bytes = memory.page_size().bytes().0;
+        fast_ranges.sort_by_key(|range| std::cmp::Reverse(range.accesses * page_bytes / range.bytes.0));
+        fast_ranges.truncate(RANGES);
+        let shares = self.shares(memory.page_size().bytes());
+        HotSet { shares, hot: self.hot_pages(memory), fast_ranges }
+    }
+
+    fn hot_pages(&self, memory: &Memory) -> HotPages {
+        let mut counts = Vec::new();
+        memory.residency.walk(PageId(0), usize::MAX, |page, _| counts.push(self.of(page) as u32));
+        let Some(at_least) = two_rates::border(counts.iter().copied()) else { return HotPages::default() };
+        let mut ranges = self.ranges(memory, |page, _| self.of(page) >= u64::from(at_least));
+        let bytes = Bytes(ranges.iter().map(|range| range.bytes.0).sum());
+        let hot: u64 = ranges.iter().map(|range| range.accesses).sum();
+        let all: u64 = counts.iter().map(|&count| u64::from(count)).sum();
+        ranges.truncate(HOT_RANGES);
+        HotPages { at_least, bytes, accesses: hot as f64 / all.max(1) as f64, ranges }
     }
 
     fn shares(&self, page: Bytes) -> Vec<HotShare> {
@@ -90,26 +138,23 @@ impl Heat {
         SHARES.into_iter().map(&mut share).collect()
     }
 
-    fn fast_ranges(&self, memory: &Memory) -> Vec<FastRange> {
-        let page_bytes = memory.page_size().bytes().0;
-        let mut ranges: Vec<FastRange> = Vec::new();
+    /// Neighbouring mapped pages that are `wanted`, in address order of each 2 MiB.
+    fn ranges(&self, memory: &Memory, wanted: impl Fn(PageId, TierId) -> bool) -> Vec<MemoryRange> {
+        let bytes = memory.page_size().bytes();
+        let mut ranges: Vec<MemoryRange> = Vec::new();
         memory.residency.walk(PageId(0), usize::MAX, |page, tier| {
-            let Some((process, start)) = memory.numbers.address(page).filter(|_| tier == TierId::FAST) else {
+            let Some((process, start)) = memory.numbers.address(page).filter(|_| wanted(page, tier)) else {
                 return;
             };
+            let accesses = self.of(page);
             match ranges.last_mut() {
                 Some(last) if last.process == process && last.start + last.bytes.0 == start => {
-                    last.bytes += Bytes(page_bytes);
-                    last.accesses += self.of(page);
+                    last.bytes += bytes;
+                    last.accesses += accesses;
                 }
-                _ => {
-                    let (bytes, accesses) = (Bytes(page_bytes), self.of(page));
-                    ranges.push(FastRange { process, start, bytes, accesses });
-                }
+                _ => ranges.push(MemoryRange { process, start, bytes, accesses }),
             }
         });
-        ranges.sort_by_key(|range| std::cmp::Reverse(range.accesses * page_bytes / range.bytes.0));
-        ranges.truncate(RANGES);
         ranges
     }
 

@@ -22,6 +22,7 @@ pub mod program;
 mod residency;
 mod scan;
 mod summary;
+mod two_rates;
 
 use std::ops::Range;
 use std::time::Duration;
@@ -37,7 +38,7 @@ use crate::process::Pid;
 use crate::source::AccessSource;
 pub use choice::{Candidate, ChoiceError, choose, offers, remedy};
 use feed::Feed;
-pub use heat::{FastRange, HotSet, HotShare};
+pub use heat::{HotPages, HotSet, HotShare, MemoryRange};
 use memory::Memory;
 pub use memory::{AddressSpaces, PresentRun};
 pub use options::{FastLimit, FastLimitError, Options, Tier};
@@ -222,6 +223,7 @@ impl LiveHost {
             }
         }
         self.memory.enforce(&mut self.recorder);
+        self.recorder.age(self.memory.residency.mapped());
         self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
         let cost = clock::thread_cpu() - start;
         let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);

@@ -215,6 +215,11 @@ impl Recorder {
         self.heat.forget(pages);
     }
 
+    /// Lets the heat of long ago fade.
+    pub(crate) fn age(&mut self, mapped: isotherm_core::Pages) {
+        self.heat.age(mapped.0);
+    }
+
     /// Takes what the engine's last step left.
     pub(crate) fn note(
         &mut self,

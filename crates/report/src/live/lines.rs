@@ -86,8 +86,19 @@ fn refused(refused: &Refused) -> String {
     }
 }
 
+/// The pages that stand out, or, where none do, how much memory takes most accesses.
 fn hot_set(result: &LiveResult) -> String {
     let summary = &result.summary;
+    let stands_out = &summary.hot_set.hot;
+    if stands_out.bytes.0 > 0 {
+        let footprint_bytes = summary.footprint_bytes;
+        let part = of_footprint(result, stands_out.bytes);
+        return format!(
+            "{} of {footprint_bytes} ({part}) takes {} of accesses",
+            stands_out.bytes,
+            percent(stands_out.accesses)
+        );
+    }
     let hot = summary.hot_set.shares.iter().find(|share| (share.accesses - HOT).abs() < 1e-9);
     match hot.filter(|hot| hot.bytes.0 > 0) {
         None => "not known: no access was sampled".into(),

@@ -4,7 +4,7 @@
 use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_linux::engine::LiveResult;
 use isotherm_linux::host::{
-    EngineUse, FastRange, HotSet, HotShare, Moment, Refused, SourceUse, Summary, TierUse, Traffic,
+    EngineUse, HotPages, HotSet, HotShare, MemoryRange, Moment, Refused, SourceUse, Summary, TierUse, Traffic,
 };
 use isotherm_linux::process::Pid;
 
@@ -116,7 +116,7 @@ fn sources(samples: u64) -> Vec<SourceUse> {
 
 fn hot_set() -> HotSet {
     let share = |accesses, mib: u64| HotShare { accesses, bytes: Bytes(mib * MIB) };
-    let range = |index: u64| FastRange {
+    let range = |index: u64| MemoryRange {
         process: Pid(4711),
         start: 0x7f3a_0000_0000 + index * 0x40_0000,
         bytes: Bytes(4096 * (1 + index % 9)),
@@ -124,6 +124,12 @@ fn hot_set() -> HotSet {
     };
     HotSet {
         shares: vec![share(0.5, 61), share(0.9, 205), share(0.95, 260), share(0.99, 730)],
+        hot: HotPages {
+            at_least: 3,
+            bytes: Bytes(205 * MIB),
+            accesses: 0.91,
+            ranges: (0..20).map(range).collect(),
+        },
         fast_ranges: (0..40).map(range).collect(),
     }
 }
