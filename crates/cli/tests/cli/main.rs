@@ -4,6 +4,7 @@ mod bad_input;
 mod generated;
 mod golden;
 mod listings;
+mod live;
 mod record;
 mod score;
 mod simulate;

@@ -24,6 +24,8 @@ use crate::failure::Failure;
 const LIBRARY: &str = "libisotherm.so";
 /// A fault and what it costs the program, in nanoseconds, on the machines that were measured: how many fit a budget.
 const FAULT_NANOS: f64 = 10_000.0;
+/// Processor time of the agent, as a part of what the program may lose: 3 % of a core for the default of 2 %.
+const AGENT_SHARE: f64 = 1.5;
 /// Loads that take longer than this many cycles are sampled where a policy asks for latencies.
 const LATENCY_CYCLES: u16 = 30;
 
@@ -148,8 +150,12 @@ fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Vec<(OsString, O
     let library = library().ok_or_else(|| {
         unsupported(format!("{LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"))
     })?;
-    let options =
-        HintFaultOptions { program_budget: args.overhead.max(1e-4), seed: args.seed, ..Default::default() };
+    let options = HintFaultOptions {
+        program_budget: args.overhead.max(1e-4),
+        agent_budget: (AGENT_SHARE * args.overhead).clamp(1e-3, 1.0),
+        seed: args.seed,
+        ..Default::default()
+    };
     let source = HintFaultSource::open(options)?;
     *environment.borrow_mut() = source.environment(&library);
     Ok(Box::new(source))

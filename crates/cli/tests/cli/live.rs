@@ -1,0 +1,310 @@
+//! `run` and `attach`, end to end, on this machine's kernel: unmodified programs in shadow mode.
+
+use std::collections::BTreeSet;
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::time::{Duration, Instant};
+
+use serde_json::Value;
+
+use crate::support::{Folder, Ran, command, isotherm};
+
+/// The test program of the live crates.
+fn target() -> String {
+    let binary = PathBuf::from(env!("CARGO_BIN_EXE_isotherm"));
+    let target = binary.parent().expect("a folder").join("examples/live-target");
+    assert!(target.exists(), "cargo builds examples with tests: {}", target.display());
+    target.display().to_string()
+}
+
+/// Whether programs may use userfaultfd for faults in system calls; says so if not.
+fn hint_faults_work() -> bool {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
+    let works = root || read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
+    if !works {
+        eprintln!("skipped: neither root nor vm.unprivileged_userfaultfd=1");
+    }
+    works
+}
+
+/// Runs a program in shadow mode; its summary goes to `summary`.
+fn shadow(summary: &str, options: &[&str], program: &[&str]) -> Ran {
+    let mut arguments = vec!["run", "--shadow", "--quiet", "--summary", summary];
+    arguments.extend(options);
+    arguments.push("--");
+    arguments.extend(program);
+    isotherm(&arguments)
+}
+
+fn read(summary: &str) -> Value {
+    let text = std::fs::read_to_string(summary).expect("a summary");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+fn plain(program: &[&str]) -> Ran {
+    let output = Command::new(program[0]).args(&program[1..]).stdin(Stdio::null()).output();
+    output.expect("the program starts").into()
+}
+
+#[test]
+fn output_and_status_are_the_programs() {
+    let (folder, target) = (Folder::new(), target());
+    let summary = folder.at("summary.json");
+    let program = [&target, "planted", "--size", "32M", "--operations", "30000000"];
+    let ran = shadow(&summary, &[], &program);
+    assert_eq!((ran.err.as_str(), ran.code), ("", Some(0)));
+    assert_eq!(ran.out, plain(&program).out, "with its checksum");
+    assert_eq!(read(&summary)["exit_status"], 0);
+    let ran = shadow(&summary, &[], &["sh", "-c", "echo out; echo err >&2; exit 42"]);
+    assert_eq!((ran.code, ran.out.as_str(), ran.err.as_str()), (Some(42), "out\n", "err\n"));
+    assert_eq!(shadow(&summary, &[], &["sh", "-c", "kill -SEGV $$"]).code, Some(128 + 11));
+}
+
+#[test]
+fn standard_input_reaches_the_program_and_messages_go_to_standard_error() {
+    let mut run = command(&["run", "--shadow", "--policy", "first-touch", "--", "cat"]);
+    run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = run.spawn().expect("the binary starts");
+    child.stdin.take().expect("piped").write_all(b"hello\n").expect("written");
+    let ran = Ran::from(child.wait_with_output().expect("it ends"));
+    assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"));
+    assert!(ran.err.contains("shadow"), "{}", ran.err);
+}
+
+#[test]
+fn commands_that_cannot_run_end_as_in_a_shell_and_bad_requests_with_2() {
+    let run = |arguments: &[&str]| isotherm(&[&["run", "--quiet", "--shadow"], arguments].concat());
+    run(&["--", "no-such-command"]).refused(127);
+    run(&["--", "/etc/passwd"]).refused(126);
+    assert!(run(&["--policy", "hybridteir", "--", "true"]).refused(2).contains("did you mean hybridtier"));
+    assert!(run(&["--policy", "belady", "--", "true"]).refused(2).contains("only the simulator"));
+    assert!(run(&["--source", "magic", "--", "true"]).refused(2).contains("hint-faults"));
+    assert!(run(&["--tiers", "0,99", "--", "true"]).refused(2).contains("99"));
+    assert_eq!(isotherm(&["attach", "4000000"]).code, Some(1));
+}
+
+/// Every policy runs in shadow mode, or says in one line what it lacks, before the program starts.
+#[test]
+fn every_policy_runs_or_says_what_it_lacks() {
+    if !hint_faults_work() {
+        return;
+    }
+    for entry in isotherm_policies::ALL {
+        let isotherm_policies::Kind::Policy(_) = entry.kind else { continue };
+        let ran = isotherm(&["run", "--shadow", "--quiet", "--policy", entry.name, "--", "echo", "started"]);
+        match ran.code {
+            Some(0) => assert_eq!((ran.out.as_str(), ran.err.as_str()), ("started\n", ""), "{}", entry.name),
+            _ => assert!(ran.refused(1).contains("which is not to be had"), "{}", entry.name),
+        }
+    }
+}
+
+/// The pages of the planted hot set, and where they lie, from the target's own report.
+fn planted(report: &str) -> (u64, BTreeSet<u64>) {
+    let text = std::fs::read_to_string(report).expect("the target's report");
+    let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect("a line").to_owned();
+    let range = line("range ");
+    let start = u64::from_str_radix(range.split(' ').nth(1).expect("an address"), 16).expect("hexadecimal");
+    let hot = line("hot 0 ").split(' ').skip(2).map(|page| page.parse().expect("a page")).collect();
+    (start, hot)
+}
+
+fn hot_pages(summary: &Value, start: u64) -> BTreeSet<u64> {
+    let ranges = summary["hot_set"]["hot"]["ranges"].as_array().expect("ranges");
+    let number = |range: &Value, field: &str| range[field].as_u64().expect("a number");
+    let pages = |range: &Value| {
+        let (first, bytes) = (number(range, "start"), number(range, "bytes"));
+        (0..bytes / 4096).map(move |page| (first.wrapping_sub(start) / 4096).wrapping_add(page))
+    };
+    ranges.iter().flat_map(pages).collect()
+}
+
+#[test]
+fn a_planted_hot_set_is_found() {
+    if !hint_faults_work() {
+        return;
+    }
+    let (folder, target) = (Folder::new(), target());
+    let (summary, report) = (folder.at("summary.json"), folder.at("planted"));
+    // A busy machine gives fewer samples a second: longer, until there are enough to judge by.
+    for seconds in ["15", "30", "60"] {
+        let program = [
+            &target,
+            "planted",
+            "--size",
+            "32M",
+            "--hot",
+            "10%",
+            "--share",
+            "90%",
+            "--seconds",
+            seconds,
+            "--report",
+            &report,
+        ];
+        shadow(&summary, &["--overhead", "10%", "--fast", "12%"], &program).ok();
+        let result = read(&summary);
+        let samples = result["samples"].as_u64().expect("a number");
+        let (start, hot) = planted(&report);
+        let found = hot_pages(&result, start);
+        let right = found.intersection(&hot).count() as f64;
+        let (share, wrong) = (right / hot.len() as f64, 1.0 - right / found.len().max(1) as f64);
+        eprintln!("{samples} samples: {:.1} % found, {:.1} % false", 100.0 * share, 100.0 * wrong);
+        if share >= 0.95 && wrong <= 0.05 {
+            return;
+        }
+    }
+    panic!("the planted hot set was not found");
+}
+
+#[test]
+fn sqlite_and_python_give_the_same_output_and_are_observed() {
+    if !hint_faults_work() {
+        return;
+    }
+    let folder = Folder::new();
+    let sql = "create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i+1 \
+               from n where i<400000) insert into t select i, hex(i*7919) from n; create index x on t(b); select \
+               count(*), sum(a), max(b), min(length(b)) from t; select sum(length(u.b)) from t join t u on u.b=t.b;";
+    let python = "import hashlib\nd={i:str(i*i) for i in range(400000)}\nh=hashlib.sha256()\n\
+                  for r in range(6):\n  for k in sorted(d): h.update(d[k].encode())\nprint(h.hexdigest(), len(d))";
+    for program in [["sqlite3", ":memory:", sql], ["python3", "-c", python]] {
+        if Command::new(program[0]).arg("--version").output().is_err() {
+            eprintln!("skipped: {} is not installed", program[0]);
+            continue;
+        }
+        let summary = folder.at(program[0]);
+        let ran = shadow(&summary, &["--overhead", "10%"], &program);
+        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", program[0]);
+        assert_eq!(ran.out, plain(&program).out, "{}", program[0]);
+        let result = read(&summary);
+        assert!(result["samples"].as_u64() > Some(0), "{}: {}", program[0], result["troubles"]);
+        assert!(result["footprint_bytes"].as_u64() > Some(20 << 20), "{}", result["footprint_bytes"]);
+    }
+}
+
+fn free_port() -> u16 {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("loopback");
+    listener.local_addr().expect("an address").port()
+}
+
+/// Ends the process if a test fails on the way.
+struct Killed(Child);
+
+impl Drop for Killed {
+    fn drop(&mut self) {
+        // It has ended already where the test succeeded.
+        let _ = self.0.kill();
+        let _ = self.0.wait();
+    }
+}
+
+/// One command to redis, inline, and the answer's text so far.
+fn redis(port: u16, line: &str) -> Option<String> {
+    let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
+    stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
+    stream.write_all(format!("{line}\r\n").as_bytes()).ok()?;
+    let mut buffer = [0; 4096];
+    let read = stream.read(&mut buffer).ok()?;
+    Some(String::from_utf8_lossy(&buffer[..read]).trim().to_owned())
+}
+
+/// A redis server is filled and read under load; returns the digest of what it holds.
+fn redis_digest(mut server: Command, port: u16) -> String {
+    let mut server = Killed(server.spawn().expect("it starts"));
+    let deadline = Instant::now() + Duration::from_secs(60);
+    while redis(port, "PING").as_deref() != Some("+PONG") {
+        assert!(Instant::now() < deadline, "redis answers");
+        std::thread::sleep(Duration::from_millis(50));
+    }
+    redis(port, "DEBUG POPULATE 200000 key 100").expect("filled");
+    let load = ["-p", &port.to_string(), "-q", "-n", "100000", "-r", "200000", "-t", "get"];
+    let loaded = Command::new("redis-benchmark").args(load).stdout(Stdio::null()).status();
+    assert!(loaded.expect("redis-benchmark").success());
+    let digest = redis(port, "DEBUG DIGEST").expect("a digest");
+    redis(port, "SHUTDOWN NOSAVE");
+    assert_eq!(server.0.wait().expect("it ends").code(), Some(0));
+    digest
+}
+
+#[test]
+fn redis_under_load_holds_the_same_and_is_observed() {
+    if !hint_faults_work() {
+        return;
+    }
+    if Command::new("redis-benchmark").arg("--version").output().is_err() {
+        eprintln!("skipped: redis is not installed");
+        return;
+    }
+    let folder = Folder::new();
+    let summary = folder.at("redis.json");
+    let options = |port: u16| {
+        let port = port.to_string();
+        [
+            "--port",
+            &port,
+            "--bind",
+            "127.0.0.1",
+            "--save",
+            "",
+            "--enable-debug-command",
+            "yes",
+            "--loglevel",
+            "warning",
+        ]
+        .map(str::to_owned)
+    };
+    let port = free_port();
+    let mut bare = Command::new("redis-server");
+    bare.args(options(port)).stdout(Stdio::null());
+    let expected = redis_digest(bare, port);
+    let port = free_port();
+    let mut tiered = command(&["run", "--shadow", "--quiet", "--summary", &summary, "--", "redis-server"]);
+    tiered.args(options(port)).stdout(Stdio::null());
+    assert_eq!(redis_digest(tiered, port), expected);
+    let result = read(&summary);
+    assert!(result["samples"].as_u64() > Some(0), "{}", result["troubles"]);
+}
+
+#[test]
+fn a_running_process_is_attached_to_and_a_second_engine_is_refused() {
+    let (folder, target) = (Folder::new(), target());
+    let summary = folder.at("attached.json");
+    let program = ["planted", "--size", "16M", "--seconds", "30"];
+    let child = Command::new(&target).args(program).stdout(Stdio::null()).spawn().expect("it starts");
+    let child = Killed(child);
+    let pid = child.0.id().to_string();
+    let first = command(&["attach", "--shadow", "--quiet", "--for", "4s", "--summary", &summary, &pid])
+        .stderr(Stdio::piped())
+        .spawn()
+        .expect("it starts");
+    std::thread::sleep(Duration::from_millis(1500));
+    let refused = isotherm(&["attach", "--shadow", "--quiet", "--for", "1s", &pid]).refused(1);
+    assert!(refused.contains("second engine"), "{refused}");
+    let ran = Ran::from(first.wait_with_output().expect("it ends"));
+    assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
+    let result = read(&summary);
+    assert!(result["footprint_bytes"].as_u64() >= Some(16 << 20), "{}", result["footprint_bytes"]);
+    assert!(Path::new(&format!("/proc/{pid}")).exists(), "the program goes on");
+}
+
+#[test]
+fn signals_reach_the_program_and_its_end_is_passed_on() {
+    let folder = Folder::new();
+    let summary = folder.at("summary.json");
+    let script = "trap 'echo caught; exit 3' TERM; echo ready; while :; do sleep 0.05; done";
+    let mut run = command(&["run", "--shadow", "--quiet", "--summary", &summary, "--", "sh", "-c", script]);
+    let mut child = Killed(run.stdout(Stdio::piped()).spawn().expect("it starts"));
+    let mut out = child.0.stdout.take().expect("piped");
+    let mut line = [0; 6];
+    out.read_exact(&mut line).expect("it is ready");
+    let kill = Command::new("kill").args(["-TERM", &child.0.id().to_string()]).status();
+    assert!(kill.expect("kill").success());
+    let mut rest = String::new();
+    out.read_to_string(&mut rest).expect("text");
+    assert_eq!((rest.as_str(), child.0.wait().expect("it ends").code()), ("caught\n", Some(3)));
+    assert_eq!(read(&summary)["exit_status"], 3, "the summary is written all the same");
+}
