@@ -48,7 +48,7 @@
 //! - Threads made by a raw `clone` that ask for their number to be cleared in memory that is armed (`CLEARTID`) are not
 //!   told; nor are robust mutexes in private memory released if their page is armed when their owner dies.
 //! - A debugger that reads armed pages through `ptrace` or `/proc/PID/mem` gets an error for those, a core dump shows them
-//!   at their place in the store, and whoever counts pages finds them there ([`HintFaultSource::hidden`]).
+//!   at their place in the store, and whoever counts pages finds them there ([`crate::source::AccessSource::hidden`]).
 //! - A process with the agent has two threads: `unshare(CLONE_NEWUSER)` and `setns` of such namespaces fail, as in any
 //!   program with threads. A seccomp filter laid over all threads (`TSYNC`) must allow the agent's calls: `ioctl`, `read`,
 //!   `pread64`, `ppoll`, `clock_gettime`, `recvfrom`, `nanosleep`, `madvise`.
