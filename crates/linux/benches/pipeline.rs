@@ -1,14 +1,14 @@
 //! The speed of the whole path of a sample on one thread: from the memory of perf rings through decoding, page numbers and
 //! residency to a policy and its trackers, in the engine's own loop over the live host.
 //!
-//! Each drain decodes as many rings of 128 KiB as fill the policy's batch. The samples are loads with latency and data source
+//! Each drain decodes rings of 128 KiB with 100,000 samples together. The samples are loads with latency and data source
 //! in frequency mode (as Intel PEBS writes them), Zipf 0.9 over 4 GiB of 4 KiB pages, scattered; tiers are shadows, 1:3.
 //! The time is the thread's processor time: a policy that waits costs nothing. `decode` ends behind the decoder, `host`
 //! before the policy.
 
 use std::hint::black_box;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::time::Duration;
 
 use criterion::{Criterion, Throughput};
@@ -38,6 +38,8 @@ const PAGES: u64 = 1 << 20;
 const RING: usize = 1 << 17;
 /// Different samples, in as many rings as they need; then they come again.
 const DISTINCT: u64 = 1 << 20;
+/// Samples of one drain, and of a batch of HybridTier and FreqTier.
+const DRAIN: u64 = 100_000;
 /// Samples of one repetition.
 const SAMPLES: u64 = 2_000_000;
 
@@ -72,8 +74,6 @@ fn rings() -> Vec<Vec<u8>> {
 /// What source and processes share.
 #[derive(Default)]
 struct World {
-    /// Samples that the policy wants at once.
-    batch: AtomicUsize,
     given: AtomicU64,
     /// The program ends when so many samples were given.
     end: AtomicU64,
@@ -85,15 +85,15 @@ struct Rings {
     rings: Arc<Vec<Vec<u8>>>,
     decoder: Decoder,
     next: usize,
-    wanted: u64,
     scratch: Vec<u8>,
 }
 
 impl Rings {
     fn new(world: Arc<World>, rings: Arc<Vec<Vec<u8>>>) -> Self {
-        let spec = EventSpec { format: Format::DataSource, tier: Some(TierId(1)), ..EventSpec::page_faults() };
+        let spec =
+            EventSpec { format: Format::DataSource, tier: Some(TierId(1)), ..EventSpec::page_faults() };
         let decoder = Decoder::new(&spec, None, TierMap::default(), 2_400).expect("known fields");
-        Self { world, rings, decoder, next: 0, wanted: 0, scratch: Vec::new() }
+        Self { world, rings, decoder, next: 0, scratch: Vec::new() }
     }
 
     fn read(&mut self, accesses: &mut Vec<Access>) {
@@ -124,13 +124,12 @@ impl AccessSource for Rings {
         Ok(())
     }
     fn forget(&mut self, _: Pid) {}
-    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
-        self.world.batch.store(sampling.batch.max(1), Relaxed);
+    fn request(&mut self, _: &Sampling) -> Result<(), LinuxError> {
         Ok(())
     }
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
-        self.wanted += self.world.batch.load(Relaxed) as u64;
-        while self.world.given.load(Relaxed) < self.wanted {
+        // What the engine has not taken yet waits there: a ring that is full.
+        while (accesses.len() as u64) < DRAIN {
             let before = accesses.len();
             self.read(accesses);
             self.world.given.fetch_add((accesses.len() - before) as u64, Relaxed);
@@ -245,7 +244,7 @@ fn pipeline(criterion: &mut Criterion) {
         let mut host = host(&Arc::default(), &rings);
         let tick = Nanos(100 * Nanos::MILLISECOND.0);
         let (rate, scope) = (SamplingRate::Frequency(100_000), SamplingScope::AllTiers);
-        host.sample(Sampling { rate, scope, stores: false, batch: 100_000, tick });
+        host.sample(Sampling { rate, scope, stores: false, batch: DRAIN as usize, tick });
         bencher.iter_custom(|times| timed(times, || number(&mut host, times * SAMPLES)));
     });
     for name in ["hybridtier", "freqtier", "memtis"] {
