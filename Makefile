@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench adaptation score score-quick clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -29,6 +29,11 @@ fuzz: setup ## Fuzz the trace reader and the machine profiles (FUZZ_SECONDS=30 e
 
 bench: setup ## Measure what SPECIFICATION.md promises
 	cargo bench --workspace --bench '*'
+
+bench-live: setup ## Measure what `isotherm run` costs the planted program and redis (LIVE="--pairs 7"; some minutes)
+	cargo build --release -p isotherm -p isotherm-preload
+	cargo build --release -p isotherm-linux --example target
+	@python3 scripts/bench-live.py $(LIVE)
 
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm

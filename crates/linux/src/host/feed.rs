@@ -1,10 +1,10 @@
 //! Defines how accesses come from the sources to the engine: drained, numbered, counted, batched.
 
-use std::collections::VecDeque;
 use std::ops::Range;
 
 use isotherm_core::{
-    Counters, HintFault, Nanos, Operation, Sample, SampleBatch, Sampling, SamplingRate, Signal, TierCounters,
+    Counters, HintFault, Nanos, Operation, PageId, Sample, SampleBatch, Sampling, SamplingRate, Signal,
+    TierCounters, TierId,
 };
 
 use super::memory::Memory;
@@ -17,6 +17,8 @@ use crate::source::{Access, AccessSource, Cause};
 const SENTINEL_SHARE: u64 = 16;
 /// The sentinel's rate where the policy samples by period, which says nothing about time.
 const SENTINEL_FREQUENCY: u64 = 100;
+/// Accesses whose pages are looked up together: enough that the lookups overlap, few enough to stay in the first-level cache.
+const BLOCK: usize = 256;
 /// Different troubles that are kept for the user.
 const TROUBLES: usize = 20;
 
@@ -28,8 +30,11 @@ pub(crate) struct Feed {
     /// Whether samples reach the policy, or only the hit counters.
     delivering: bool,
     /// Accesses that the engine has not taken yet.
-    waiting: VecDeque<Access>,
-    drained: Vec<Access>,
+    waiting: Vec<Access>,
+    /// So many of them, from the first, it has.
+    taken: usize,
+    /// Where those of the block under way went.
+    places: Vec<Option<(PageId, TierId)>>,
     lost: u64,
     pub(crate) counters: Counters,
     /// Whether the hardware counts hits of the tiers; otherwise samples are summed.
@@ -46,8 +51,9 @@ impl Feed {
             sources,
             sampling: None,
             delivering: true,
-            waiting: VecDeque::new(),
-            drained: Vec::new(),
+            waiting: Vec::new(),
+            taken: 0,
+            places: Vec::with_capacity(BLOCK),
             lost: 0,
             counters: Counters { tiers: vec![TierCounters::default(); tiers] },
             measured,
@@ -102,10 +108,10 @@ impl Feed {
 
     /// Takes what the sources have seen.
     pub(crate) fn drain(&mut self) {
-        let mut drained = std::mem::take(&mut self.drained);
-        self.each(|source| source.drain(&mut drained));
-        self.waiting.extend(drained.drain(..));
-        self.drained = drained;
+        let mut waiting = std::mem::take(&mut self.waiting);
+        waiting.drain(..std::mem::take(&mut self.taken));
+        self.each(|source| source.drain(&mut waiting));
+        self.waiting = waiting;
     }
 
     /// Moves waiting accesses into the batch until it holds `full`.
@@ -116,23 +122,37 @@ impl Feed {
         memory: &mut Memory,
         recorder: &mut Recorder,
     ) {
-        while batch.samples.len() + batch.faults.len() < full {
-            let Some(access) = self.waiting.pop_front() else { break };
-            self.take(&access, batch, memory, recorder);
+        let waiting = std::mem::take(&mut self.waiting);
+        let mut places = std::mem::take(&mut self.places);
+        loop {
+            let room = full.saturating_sub(batch.samples.len() + batch.faults.len());
+            let rest = &waiting[self.taken..];
+            let block = &rest[..rest.len().min(room).min(BLOCK)];
+            if block.is_empty() {
+                break;
+            }
+            places.clear();
+            memory.locate(block, &mut places);
+            recorder.count(block, &places);
+            for (access, &place) in block.iter().zip(&places) {
+                if let Some(place) = place {
+                    self.take(access, place, batch, memory, recorder);
+                }
+            }
+            self.taken += block.len();
         }
+        (self.waiting, self.places) = (waiting, places);
     }
 
+    #[inline]
     fn take(
         &mut self,
         access: &Access,
+        (page, tier): (PageId, TierId),
         batch: &mut SampleBatch,
         memory: &mut Memory,
-        recorder: &mut Recorder,
+        recorder: &Recorder,
     ) {
-        let Some((page, tier)) = memory.locate(access.process, access.address) else {
-            recorder.foreign += 1;
-            return;
-        };
         let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
         let time = recorder.since_start(access.time);
         match access.cause {
@@ -142,7 +162,6 @@ impl Feed {
                 batch.faults.push(HintFault { time, page, latency: since, tier, operation });
             }
             Cause::Sampled => {
-                recorder.sampled(page, access.weight);
                 self.count(tier.index(), access);
                 if self.delivering {
                     let (weight, latency, operation) = (access.weight, access.latency, access.operation);

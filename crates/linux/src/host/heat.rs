@@ -71,9 +71,10 @@ pub struct HotSet {
 }
 
 impl Heat {
+    #[inline]
     pub(crate) fn add(&mut self, page: PageId, weight: u32) {
         if page.index() >= self.counts.len() {
-            self.counts.resize((page.index() + 1).next_multiple_of(512), 0);
+            self.grow(page);
         }
         let count = &mut self.counts[page.index()];
         *count = count.saturating_add(weight);
@@ -86,6 +87,11 @@ impl Heat {
             self.counts.iter_mut().for_each(|count| *count /= 2);
             self.recent = 0;
         }
+    }
+
+    #[cold]
+    fn grow(&mut self, page: PageId) {
+        self.counts.resize((page.index() + 1).next_multiple_of(512), 0);
     }
 
     /// The pages' numbers mean other memory from now on.

@@ -11,6 +11,7 @@ use super::residency::Residency;
 use super::summary::Recorder;
 use crate::LinuxError;
 use crate::process::Pid;
+use crate::source::Access;
 
 /// Pages asked for, or moved, in one call.
 const BATCH: usize = 4096;
@@ -70,6 +71,7 @@ pub(crate) struct Memory {
     sized_for: Pages,
     found: Vec<PresentRun>,
     addresses: Vec<u64>,
+    pages: Vec<Option<PageId>>,
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
     victims: Vec<PageId>,
@@ -96,6 +98,7 @@ impl Memory {
             sized_for: Pages(0),
             found: Vec::new(),
             addresses: Vec::new(),
+            pages: Vec::new(),
             tiers: Vec::new(),
             moves: Vec::new(),
             victims: Vec::new(),
@@ -125,20 +128,28 @@ impl Memory {
         self.residency.resize(TierId::FAST, self.fast.pages(self.most, self.page_size).0.min(most));
     }
 
-    /// The page that holds an accessed address and its tier; `None` if the memory is none that is tiered.
-    pub(crate) fn locate(&mut self, process: Pid, address: u64) -> Option<(PageId, TierId)> {
-        let page = self.numbers.find(process, address)?;
-        let tier = match self.residency.tier_of(page) {
-            Some(tier) => tier,
-            // It was mapped after the last scan, which tells where it really is.
-            None => {
-                let tier = self.residency.place(self.allocation);
-                self.residency.map(page, tier);
-                tier
-            }
-        };
+    /// Appends the page of each access and its tier; `None` if the memory is none that is tiered.
+    pub(crate) fn locate(&mut self, accesses: &[Access], places: &mut Vec<Option<(PageId, TierId)>>) {
+        let mut pages = std::mem::take(&mut self.pages);
+        pages.clear();
+        self.numbers.find_all(accesses, &mut pages);
+        places.extend(pages.iter().map(|&page| Some((page?, self.touch(page?)))));
+        self.pages = pages;
+    }
+
+    /// The page was accessed: where it is.
+    #[inline]
+    fn touch(&mut self, page: PageId) -> TierId {
+        self.residency.touch(page).unwrap_or_else(|| self.discover(page))
+    }
+
+    /// The page was mapped after the last scan, which tells where it really is.
+    #[cold]
+    fn discover(&mut self, page: PageId) -> TierId {
+        let tier = self.residency.place(self.allocation);
+        self.residency.map(page, tier);
         self.residency.touch(page);
-        Some((page, tier))
+        tier
     }
 
     /// Looks at what the process has mapped, the `hidden` ranges of its sources apart, and, where tiers are real, on which tier.

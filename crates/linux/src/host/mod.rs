@@ -46,8 +46,8 @@ use scan::Scanner;
 use summary::Recorder;
 pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traffic};
 
-/// How often sources are drained: their buffers must hold what comes meanwhile.
-const POLL: Duration = Duration::from_millis(10);
+/// How often sources and processes are looked at: the buffers must hold what comes meanwhile.
+const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
 /// What has grown less than by this part between two looks has settled.
 const SETTLED: u64 = 20;
 
@@ -91,6 +91,8 @@ pub struct LiveHost {
     followed: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
+    /// When sources and processes are looked at again.
+    next_look: Nanos,
     /// The policy's thread rests until then.
     resume: Nanos,
     pause: Option<Pause>,
@@ -114,6 +116,7 @@ impl LiveHost {
             followed: Vec::new(),
             scanner: Scanner::default(),
             recorder: Recorder::new(),
+            next_look: Nanos(0),
             resume: Nanos(0),
             pause: None,
             events: Vec::new(),
@@ -232,6 +235,7 @@ impl LiveHost {
 
     /// One look at processes, memory and sources. Returns false when the run is over.
     fn poll(&mut self) -> bool {
+        self.next_look = self.now() + POLL;
         let running = self.follow_processes();
         if running && self.scanner.due(self.now()) {
             self.scan();
@@ -310,16 +314,18 @@ impl Host for LiveHost {
         batch.samples.clear();
         batch.faults.clear();
         let (full, tick) = self.feed.batch();
-        let deadline = (self.now() + tick).max(self.resume);
+        // The tick of a policy that is scaled to a small program may be shorter than anything here can change.
+        let deadline = (self.now() + tick.max(POLL)).max(self.resume);
         loop {
-            let running = self.poll();
+            let running = self.now() < self.next_look || self.poll();
             self.feed.fill(batch, full, &mut self.memory, &mut self.recorder);
-            let filled = batch.samples.len() + batch.faults.len() >= full && self.now() >= self.resume;
-            if !running || self.pause.is_some() || filled || self.now() >= deadline {
+            let now = self.now();
+            let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
+            if !running || self.pause.is_some() || filled || now >= deadline {
                 self.feed.finish(batch);
                 return self.pause.is_none();
             }
-            std::thread::sleep(POLL.min(Duration::from_nanos((deadline - self.now()).0)));
+            std::thread::sleep(Duration::from_nanos((self.next_look.min(deadline) - now).0));
         }
     }
 

@@ -5,12 +5,13 @@
 //! three array accesses. Numbers of chunks that are mapped no more are given anew, the longest unused first, so that
 //! counts which a policy still holds for them have aged.
 
-use std::collections::{HashMap, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
 
 use isotherm_core::{PageId, PageSize};
 
 use crate::process::Pid;
+use crate::source::Access;
 
 /// Bytes of a chunk as a power of two: the huge page of x86-64 and of Arm with 4 KiB base pages.
 pub(crate) const CHUNK_SHIFT: u32 = 21;
@@ -72,15 +73,23 @@ impl Directory {
 #[derive(Debug)]
 pub(crate) struct Numbers {
     page_size: PageSize,
-    directories: HashMap<Pid, Directory>,
+    directories: BTreeMap<Pid, Directory>,
     chunks: Vec<Chunk>,
     unused: VecDeque<u32>,
+    /// What was numbered last, since scans go in address order.
+    last: Option<(Chunk, u32)>,
 }
 
 impl Numbers {
     /// No pages yet.
     pub(crate) fn new(page_size: PageSize) -> Self {
-        Self { page_size, directories: HashMap::new(), chunks: Vec::new(), unused: VecDeque::new() }
+        Self {
+            page_size,
+            directories: BTreeMap::new(),
+            chunks: Vec::new(),
+            unused: VecDeque::new(),
+            last: None,
+        }
     }
 
     /// One more than the largest page number given.
@@ -93,19 +102,38 @@ impl Numbers {
         1 << (CHUNK_SHIFT - self.page_size.shift())
     }
 
-    /// The page that holds the address, if its chunk is numbered.
-    pub(crate) fn find(&self, process: Pid, address: u64) -> Option<PageId> {
-        let chunk = self.directories.get(&process)?.get(address)?;
-        Some(self.page(chunk, address))
+    /// Appends the page that each access went to, `None` where its chunk is not numbered. A loop over addresses of one process
+    /// has nothing that waits for the step before, so that several lookups are under way at once.
+    pub(crate) fn find_all(&self, accesses: &[Access], pages: &mut Vec<Option<PageId>>) {
+        for run in accesses.chunk_by(|one, next| one.process == next.process) {
+            let directory = self.directories.get(&run[0].process);
+            let find = |address| Some(self.page(directory?.get(address)?, address));
+            pages.extend(run.iter().map(|access| find(access.address)));
+        }
+    }
+
+    /// The number of a chunk.
+    fn find(&self, chunk: Chunk) -> Option<u32> {
+        match self.last {
+            Some((last, number)) if last == chunk => Some(number),
+            _ => self.directories.get(&chunk.process?)?.get(chunk.start),
+        }
     }
 
     /// The page that holds the address, whose chunk is numbered if it was not; `None` beyond 48 bits of address.
     pub(crate) fn number(&mut self, process: Pid, address: u64) -> Option<PageId> {
-        if let Some(page) = self.find(process, address) {
-            return Some(page);
-        }
-        let place = indices(address)?;
         let chunk = Chunk { process: Some(process), start: address >> CHUNK_SHIFT << CHUNK_SHIFT };
+        let number = match self.find(chunk) {
+            Some(number) => number,
+            None => self.give(process, chunk)?,
+        };
+        self.last = Some((chunk, number));
+        Some(self.page(number, address))
+    }
+
+    /// Gives a chunk the next free number.
+    fn give(&mut self, process: Pid, chunk: Chunk) -> Option<u32> {
+        let place = indices(chunk.start)?;
         let number = self.unused.pop_front().unwrap_or(self.chunks.len() as u32);
         match self.chunks.get_mut(number as usize) {
             Some(entry) => *entry = chunk,
@@ -114,7 +142,7 @@ impl Numbers {
         let directory = self.directories.entry(process).or_insert_with(Directory::new);
         directory.set(place, number);
         directory.chunks.push(number);
-        Some(self.page(number, address))
+        Some(number)
     }
 
     fn page(&self, chunk: u32, address: u64) -> PageId {
@@ -147,6 +175,7 @@ impl Numbers {
 
     /// Nothing of these chunks of the process is mapped any more: their numbers are free again.
     pub(crate) fn release(&mut self, process: Pid, mut gone: impl FnMut(u32) -> bool) {
+        self.last = None;
         let Some(directory) = self.directories.get_mut(&process) else { return };
         let mut chunks = std::mem::take(&mut directory.chunks);
         chunks.retain(|&chunk| {
@@ -181,7 +210,29 @@ impl Numbers {
 mod tests {
     use proptest::prelude::*;
 
+    use isotherm_core::{Nanos, Operation};
+
     use super::*;
+    use crate::source::Cause;
+
+    fn access(process: u32, address: u64) -> Access {
+        Access {
+            time: Nanos(0),
+            process: Pid(process),
+            address,
+            weight: 1,
+            latency: 0,
+            tier: None,
+            operation: Operation::Load,
+            cause: Cause::Sampled,
+        }
+    }
+
+    fn find(numbers: &Numbers, process: u32, address: u64) -> Option<PageId> {
+        let mut pages = Vec::new();
+        numbers.find_all(&[access(process, address)], &mut pages);
+        pages[0]
+    }
 
     proptest! {
         #[test]
@@ -195,9 +246,16 @@ mod tests {
                 let page = numbers.number(Pid(process), address).expect("48 bits");
                 let start = address >> page_size.shift() << page_size.shift();
                 prop_assert_eq!(numbers.address(page), Some((Pid(process), start)));
-                prop_assert_eq!(numbers.find(Pid(process), address), Some(page));
+                prop_assert_eq!(find(&numbers, process, address), Some(page));
                 prop_assert!(page.index() < numbers.pages());
                 prop_assert!(numbers.chunk_of(page).contains(&page.0));
+            }
+            let accesses: Vec<Access> =
+                addresses.iter().map(|&(process, address)| access(process, address)).collect();
+            let mut pages = Vec::new();
+            numbers.find_all(&accesses, &mut pages);
+            for (access, page) in accesses.iter().zip(pages) {
+                prop_assert_eq!(numbers.number(access.process, access.address), page);
             }
         }
     }
@@ -208,7 +266,7 @@ mod tests {
         let old = numbers.number(Pid(1), 0x7fff_0000_1000).expect("in range");
         let kept = numbers.number(Pid(2), 0x7fff_0000_1000).expect("in range");
         numbers.forget(Pid(1));
-        assert_eq!((numbers.address(old), numbers.find(Pid(1), 0x7fff_0000_1000)), (None, None));
+        assert_eq!((numbers.address(old), find(&numbers, 1, 0x7fff_0000_1000)), (None, None));
         let new = numbers.number(Pid(3), 0x1000).expect("in range");
         assert_eq!(numbers.chunk_of(new), numbers.chunk_of(old));
         assert_eq!(numbers.address(kept), Some((Pid(2), 0x7fff_0000_1000)));
@@ -221,7 +279,7 @@ mod tests {
         let first = numbers.number(Pid(1), 0).expect("in range");
         numbers.number(Pid(1), 1 << CHUNK_SHIFT).expect("in range");
         numbers.release(Pid(1), |chunk| chunk == first.0);
-        assert_eq!(numbers.find(Pid(1), 0), None);
+        assert_eq!(find(&numbers, 1, 0), None);
         assert_eq!(numbers.chunks_of(Pid(1)), [1]);
         numbers.number(Pid(2), 0).expect("in range");
         assert_eq!(numbers.number(Pid(1), 0), Some(PageId(2)));

@@ -98,11 +98,12 @@ impl Residency {
         *state = ABSENT;
     }
 
-    /// The page was accessed.
-    pub(crate) fn touch(&mut self, page: PageId) {
-        if let Some(state) = self.pages.get_mut(page.index()) {
-            *state |= REFERENCED;
-        }
+    /// The page was accessed; where it is, if it is mapped.
+    pub(crate) fn touch(&mut self, page: PageId) -> Option<TierId> {
+        let state = self.pages.get_mut(page.index())?;
+        *state |= REFERENCED;
+        let tier = *state & TIER;
+        (tier != ABSENT).then_some(TierId(tier))
     }
 
     /// The scan under way has found the page mapped.

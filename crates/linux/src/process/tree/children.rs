@@ -2,7 +2,8 @@
 //! lacks that (CONFIG_PROC_CHILDREN).
 
 use std::collections::HashMap;
-use std::fs;
+use std::fs::{self, File};
+use std::os::unix::fs::FileExt;
 
 use super::super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
@@ -14,8 +15,10 @@ pub(super) struct Children {
     listed: bool,
     /// Otherwise: each parent's children.
     by_parent: HashMap<Pid, Vec<Pid>>,
+    /// Kept open: a read costs a fraction of an open.
+    loadavg: Option<File>,
     /// The number given out last, when it was last looked at.
-    last: Option<Vec<u8>>,
+    last: Option<u64>,
     /// Polls that still look, since a list can miss an entry while it changes.
     pending: u8,
     buffer: Vec<u8>,
@@ -24,15 +27,23 @@ pub(super) struct Children {
 impl Children {
     pub(super) fn new(root: &ProcRoot, first: Pid) -> Self {
         let list = root.file(first, &format!("task/{}/children", first.0));
-        Self { listed: list.exists(), by_parent: HashMap::new(), last: None, pending: 0, buffer: Vec::new() }
+        Self {
+            listed: list.exists(),
+            by_parent: HashMap::new(),
+            loadavg: None,
+            last: None,
+            pending: 0,
+            buffer: Vec::new(),
+        }
     }
 
     /// Whether there may be new processes: the kernel has given out a number since. `/proc/loadavg` tells the last one
     /// (`proc_loadavg(5)`).
     pub(super) fn may_have_changed(&mut self, root: &ProcRoot, thorough: bool) -> bool {
-        let text = fs::read(root.path().join("loadavg")).ok();
-        let last =
-            text.and_then(|text| Some(text.trim_ascii().rsplit(|&byte| byte == b' ').next()?.to_vec()));
+        if self.loadavg.is_none() {
+            self.loadavg = File::open(root.path().join("loadavg")).ok();
+        }
+        let last = self.loadavg.as_ref().and_then(last_number);
         let same = last.is_some() && last == self.last;
         self.last = last;
         self.pending = if same { self.pending.saturating_sub(1) } else { 2 };
@@ -78,4 +89,11 @@ impl Children {
             }
         }
     }
+}
+
+/// The last word of `/proc/loadavg`.
+fn last_number(file: &File) -> Option<u64> {
+    let mut text = [0; 128];
+    let length = file.read_at(&mut text, 0).ok()?;
+    std::str::from_utf8(&text[..length]).ok()?.split_ascii_whitespace().next_back()?.parse().ok()
 }

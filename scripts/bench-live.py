@@ -1,0 +1,168 @@
+"""What `isotherm run` costs the program that it tiers: programs with and without it, interleaved.
+
+    make bench-live [LIVE="--pairs 15 --policy freqtier"]
+
+Programs: the planted one (crates/linux/examples/target; a fixed number of operations, 10 % of 256 MiB take 90 % of them) and,
+where they are installed, redis-server under redis-benchmark (a fixed number of requests over 200,000 keys of 512 bytes).
+Isotherm runs with `--shadow` and its default source and budget.
+
+A pair is one run without Isotherm and one with it, next to each other; which comes first alternates. Two times are taken:
+
+- wall: of the whole command, start and end included; of redis, of the requests. It tells what a user sees, on a machine that
+  is idle otherwise.
+- cpu: user and system time of the program's own threads, page faults included and the agent's thread apart, which runs beside
+  them and counts as the engine's. It holds on a busy machine too. Planted: the rusage of everything, less the engine's and the
+  agent's time in the summary. Redis: its own INFO, main thread.
+
+Slowdowns are of the medians, and the quartiles of those of pairs. The engine's share includes its agent in the program.
+Promised (SPECIFICATION.md): a slowdown of at most 2 %, an engine of at most 3 % of a core. The exit status does not say whether
+that was met.
+"""
+
+import argparse
+import json
+import os
+import pathlib
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+PLANTED = ["planted", "--size", "256M", "--skip-final-check", "--operations"]
+OPERATIONS = 60_000_000
+REQUESTS = 1_500_000
+KEYS, VALUE = 200_000, 512
+
+
+def run_under(options, folder, command):
+    """The command line that runs `command` under Isotherm, and where its summary will be."""
+    summary = folder / "summary.json"
+    isotherm = [options.folder / "isotherm", "run", "--shadow", "--quiet", "--policy", options.policy]
+    return [*isotherm, "--summary", summary, "--", *command], summary
+
+
+def planted(options, folder, tiered):
+    """One run of the planted program: wall and cpu seconds, and the summary if it was tiered."""
+    command = [options.folder / "examples" / "target", *PLANTED, str(options.operations)]
+    summary = None
+    if tiered:
+        command, summary = run_under(options, folder, command)
+    start = time.monotonic()
+    process = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    _, status, usage = os.wait4(process.pid, 0)
+    wall = time.monotonic() - start
+    process.returncode = os.waitstatus_to_exitcode(status)
+    if process.returncode != 0:
+        sys.exit(f"bench-live: {command[0]} ended with {process.returncode}")
+    cpu = usage.ru_utime + usage.ru_stime
+    if not tiered:
+        return wall, cpu, None
+    summary = json.loads(summary.read_text())
+    agents = sum(source["agent_cpu_ns"] for source in summary["sources"])
+    return wall, cpu - (summary["engine"]["cpu_ns"] + agents) / 1e9, summary
+
+
+def redis_cli(socket, *command):
+    call = ["redis-cli", "-s", socket, *command]
+    return subprocess.run(call, capture_output=True, text=True, check=True).stdout
+
+
+def redis_cpu(socket):
+    """Seconds that the server's main thread has used."""
+    lines = redis_cli(socket, "INFO", "cpu").split()
+    values = dict(line.split(":") for line in lines if ":" in line)
+    return float(values["used_cpu_sys_main_thread"]) + float(values["used_cpu_user_main_thread"])
+
+
+def load_redis(socket, requests, tests):
+    call = ["redis-benchmark", "-s", socket, "-t", tests, "-n", str(requests), "-r", str(KEYS), "-d", str(VALUE)]
+    subprocess.run([*call, "-P", "16", "-c", "20", "-q"], stdout=subprocess.DEVNULL, check=True)
+
+
+def redis(options, folder, tiered):
+    """As `planted`, of a server that is filled first; its start is not timed."""
+    socket = folder / "redis.sock"
+    command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
+    summary = None
+    if tiered:
+        command, summary = run_under(options, folder, command)
+    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+    try:
+        patience = time.monotonic() + 20
+        while not socket.exists():
+            if server.poll() is not None or time.monotonic() > patience:
+                sys.exit("bench-live: redis-server did not start")
+            time.sleep(0.05)
+        load_redis(socket, 2 * KEYS, "set")
+        cpu, start = redis_cpu(socket), time.monotonic()
+        load_redis(socket, options.requests // 2, "get,set")
+        wall, cpu = time.monotonic() - start, redis_cpu(socket) - cpu
+        redis_cli(socket, "SHUTDOWN", "NOSAVE")
+        server.wait(20)
+    finally:
+        if server.poll() is None:
+            server.terminate()
+            server.wait()
+    return wall, cpu, json.loads(summary.read_text()) if tiered else None
+
+
+def quartiles(values):
+    low, middle, high = statistics.quantiles(values, n=4, method="inclusive")
+    return middle, low, high
+
+
+def measure(name, program, options, folder):
+    """Runs the pairs and prints what came of them."""
+    program(options, folder, False)
+    plain, tiered = [], []
+    for pair in range(options.pairs):
+        for kind in (False, True) if pair % 2 == 0 else (True, False):
+            (tiered if kind else plain).append(program(options, folder, kind))
+    print(f"{name}: {options.pairs} pairs; medians (quartiles)")
+    for index, clock in enumerate(("wall", "cpu")):
+        without, under = ([run[index] for run in runs] for runs in (plain, tiered))
+        ratios = [100 * (b / a - 1) for a, b in zip(without, under)]
+        slowdown = 100 * (statistics.median(under) / statistics.median(without) - 1)
+        print(
+            f"  {clock:4}  without {'%.3f (%.3f-%.3f)' % quartiles(without)} s,"
+            f" with {'%.3f (%.3f-%.3f)' % quartiles(under)} s:"
+            f" slowdown {slowdown:+.2f} %, of pairs {'%+.2f (%+.2f..%+.2f)' % quartiles(ratios)} %"
+        )
+    summaries = [run[2] for run in tiered]
+    engine = quartiles([100 * summary["engine"]["cpu_share"] for summary in summaries])
+    own = [100 * summary["engine"]["cpu_ns"] / summary["duration_ns"] for summary in summaries]
+    samples = [
+        sum(source["delivered"] for source in summary["sources"]) * 1e9 / summary["duration_ns"] for summary in summaries
+    ]
+    sources = ", ".join(source["name"] for source in summaries[0]["sources"])
+    print(
+        f"  engine {'%.2f (%.2f-%.2f)' % engine} % of a core, {statistics.median(own):.2f} % without its agent;"
+        f" {statistics.median(samples):.0f} samples/s by {sources}"
+    )
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    default = pathlib.Path(os.environ.get("CARGO_TARGET_DIR", "target")) / "release"
+    parser.add_argument("--folder", type=pathlib.Path, default=default, help="where the binaries are")
+    parser.add_argument("--pairs", type=int, default=7, help="at least 2")
+    parser.add_argument("--policy", default="hybridtier")
+    parser.add_argument("--operations", type=int, default=OPERATIONS, help="of the planted program")
+    parser.add_argument("--requests", type=int, default=REQUESTS, help="to redis")
+    parser.add_argument("--only", choices=("planted", "redis"))
+    options = parser.parse_args()
+    options.pairs = max(options.pairs, 2)
+    with tempfile.TemporaryDirectory(prefix="bench-live-") as folder:
+        folder = pathlib.Path(folder)
+        if options.only != "redis":
+            measure("planted", planted, options, folder)
+        if not (shutil.which("redis-server") and shutil.which("redis-benchmark")):
+            print("redis: skipped: install redis-server and redis-tools")
+        elif options.only != "planted":
+            measure("redis", redis, options, folder)
+
+
+if __name__ == "__main__":
+    main()
