@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Tier the memory of a process that runs already, with its descendants
     Attach(AttachArgs),
+    /// Say what this machine offers for tiering, what it lacks, and the commands that mend that
+    Doctor(DoctorArgs),
     /// Run the comparisons of the papers and set their figures beside ours
     Score(ScoreArgs),
     /// List the policies, or explain one with its parameters
@@ -206,6 +208,18 @@ pub(crate) struct LiveArgs {
     pub(crate) quiet: bool,
 }
 
+impl Default for LiveArgs {
+    /// Those of a command line that names none of them.
+    fn default() -> Self {
+        #[derive(Parser)]
+        struct Bare {
+            #[command(flatten)]
+            live: LiveArgs,
+        }
+        Bare::parse_from(["isotherm"]).live
+    }
+}
+
 /// Reads a share of at most a half.
 fn share(text: &str) -> Result<f64, String> {
     let value = isotherm_core::parse_number(text).ok().filter(|value| (0.0..=0.5).contains(value));
@@ -234,6 +248,29 @@ pub(crate) struct AttachArgs {
     /// The process
     #[arg(value_name = "PID")]
     pub(crate) pid: u32,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DoctorArgs {
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Let each source watch a known program for at most a second: the default
+    #[arg(long, overrides_with = "no_self_test")]
+    self_test: bool,
+    /// Do not
+    #[arg(long, overrides_with = "self_test")]
+    no_self_test: bool,
+    /// Be the program that self-tests watch
+    #[arg(long, hide = true, conflicts_with_all = ["json", "self_test", "no_self_test"])]
+    pub(crate) known_loop: bool,
+}
+
+impl DoctorArgs {
+    /// Whether sources are tested.
+    pub(crate) fn tests(&self) -> bool {
+        self.self_test || !self.no_self_test
+    }
 }
 
 #[derive(Debug, Args)]

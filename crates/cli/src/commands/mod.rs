@@ -1,5 +1,6 @@
 //! The verbs, one module each.
 
+pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod live;
 pub(crate) mod machines;

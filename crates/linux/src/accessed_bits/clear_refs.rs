@@ -126,7 +126,7 @@ impl Scanner for ClearRefs {
     type Target = Target;
 
     fn name(&self) -> &'static str {
-        "clear-refs"
+        "accessed-bits"
     }
 
     fn open(&self, process: Pid) -> Result<Target, LinuxError> {

@@ -45,13 +45,13 @@ impl PolicySupport {
 const fn mending(signal: Signal) -> &'static [&'static str] {
     match signal {
         Signal::LoadSamples | Signal::StoreSamples => {
-            &["source-pmu", "source-hint-faults", "source-idle-pages", "source-accessed-bits"]
+            &["source-pmu", "source-hint-faults", "source-idle-pages", "source-accessed-bits", "self-test"]
         }
         Signal::SampleLatency | Signal::TierHits => &["source-pmu", "perf-event-paranoid"],
         Signal::TierStalls => &["source-pmu", "perf-event-paranoid", "cap-perfmon"],
         Signal::KernelReclaim => &["node-reclaim", "cgroup-reclaim", "demotion", "memory-tiers"],
-        Signal::HintFaults => &["source-hint-faults"],
-        Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages"],
+        Signal::HintFaults => &["source-hint-faults", "self-test"],
+        Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages", "self-test"],
         // Nomad is a patch: no kernel that is released has it.
         Signal::TransactionalMoves => &[],
     }

@@ -1,7 +1,7 @@
 //! `isotherm run` and `isotherm attach`: tier the memory of real programs.
 
-mod sources;
-mod tiers;
+pub(super) mod sources;
+pub(super) mod tiers;
 
 use std::path::Path;
 use std::time::Duration;

@@ -31,7 +31,7 @@ const LATENCY_CYCLES: u16 = 30;
 
 /// How the engine comes to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Way {
+pub(in crate::commands) enum Way {
     /// It starts it, and can load an agent into it.
     Started,
     /// It runs already.
@@ -43,12 +43,15 @@ pub(super) struct Sources {
     /// Opened, following nothing yet.
     pub(super) chosen: Vec<Box<dyn AccessSource>>,
     /// What the program's environment must hold for them.
-    pub(super) environment: Vec<(OsString, OsString)>,
+    pub(super) environment: Environment,
     /// The samples a second that they deliver at most, if there is such a bound.
     pub(super) fastest: Option<u64>,
     /// What the user should know.
     pub(super) notes: Vec<String>,
 }
+
+/// Variables and their values.
+pub(in crate::commands) type Environment = Vec<(OsString, OsString)>;
 
 type Opened = Result<Box<dyn AccessSource>, LinuxError>;
 
@@ -59,7 +62,7 @@ type Opened = Result<Box<dyn AccessSource>, LinuxError>;
 pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &Memory, way: Way) -> Result<Sources, Failure> {
     let environment = RefCell::new(Vec::new());
     let mut refused = Vec::new();
-    let candidates = candidates(args, needs, way, &environment);
+    let candidates = candidates(args, needs, way, Pace::default(), &environment);
     let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
     let chosen = chosen.map_err(Failure::usage)?;
     let offered = host::offers(&chosen, memory.shadow, memory.reclaims());
@@ -82,12 +85,13 @@ pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &Memory, way: Way)
     Ok(Sources { chosen, environment: environment.into_inner(), fastest, notes })
 }
 
-/// What may be used, the best first.
-fn candidates<'a>(
+/// What may be used, the best first; what the program's environment must hold for a source is put there as it is opened.
+pub(in crate::commands) fn candidates<'a>(
     args: &'a LiveArgs,
     needs: Signals,
     way: Way,
-    environment: &'a RefCell<Vec<(OsString, OsString)>>,
+    pace: Pace,
+    environment: &'a RefCell<Environment>,
 ) -> Vec<Candidate<'a>> {
     let samples = Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples);
     let bits = Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits);
@@ -105,12 +109,8 @@ fn candidates<'a>(
             samples.with(Signal::HintFaults),
             Box::new(move || hint_faults(args, way, environment)),
         ),
-        all(
-            "idle-pages",
-            bits,
-            Box::new(|| Ok(Box::new(BitSource::new(IdlePages::new()?, Pace::default())))),
-        ),
-        all("accessed-bits", bits, Box::new(move || accessed_bits(args))),
+        all("idle-pages", bits, Box::new(move || Ok(Box::new(BitSource::new(IdlePages::new()?, pace))))),
+        all("accessed-bits", bits, Box::new(move || accessed_bits(args, pace))),
     ];
     // First touches alone are no accesses: only who asks for them gets them.
     if asked == Some("page-faults") {
@@ -135,13 +135,13 @@ fn page_faults() -> Opened {
     Ok(Box::new(PmuSource::new(SourceEvents::page_faults(), PmuOptions::default())?))
 }
 
-fn accessed_bits(args: &LiveArgs) -> Opened {
+fn accessed_bits(args: &LiveArgs, pace: Pace) -> Opened {
     let page_size = args.page_size.into();
     let scanner = ClearRefs::new(Resolution { page_size, ..Resolution::default() })?;
-    Ok(Box::new(BitSource::new(scanner, Pace::default())))
+    Ok(Box::new(BitSource::new(scanner, pace)))
 }
 
-fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Vec<(OsString, OsString)>>) -> Opened {
+fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Environment>) -> Opened {
     let unsupported = |remedy: String| LinuxError::Unsupported { what: "hint faults", remedy };
     if way == Way::Attached {
         let remedy = format!("the program must be started with {LIBRARY} in it: use isotherm run");

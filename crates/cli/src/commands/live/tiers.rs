@@ -16,7 +16,7 @@ use crate::failure::Failure;
 const SHADOW_FAST: FastLimit = FastLimit::Share(0.25);
 
 /// The tiers of a run.
-pub(super) struct Memory {
+pub(in crate::commands) struct Memory {
     /// Fastest first.
     pub(super) tiers: Vec<Tier>,
     /// The nodes of each, or nothing where they are shadows.
@@ -24,14 +24,14 @@ pub(super) struct Memory {
     /// The limit of the first.
     pub(super) fast: FastLimit,
     /// Whether nothing moves.
-    pub(super) shadow: bool,
+    pub(in crate::commands) shadow: bool,
     /// What the user should know.
     pub(super) notes: Vec<String>,
 }
 
 impl Memory {
     /// Whether the kernel's LRU can make room on the fast tier.
-    pub(super) fn reclaims(&self) -> bool {
+    pub(in crate::commands) fn reclaims(&self) -> bool {
         let own = Pid(std::process::id());
         let fast = self.nodes.first().and_then(|nodes| nodes.first());
         self.shadow || fast.is_some_and(|&node| Reclaimer::find(Path::new("/"), own, own, node).is_ok())
@@ -39,7 +39,7 @@ impl Memory {
 }
 
 /// Decides about the tiers, by what is below `root` and what the user asks for.
-pub(super) fn memory(args: &LiveArgs, root: &Path) -> Result<Memory, Failure> {
+pub(in crate::commands) fn memory(args: &LiveArgs, root: &Path) -> Result<Memory, Failure> {
     let topology = Topology::read(root).map_err(Failure::failed)?;
     let tiers = match &args.tiers {
         Some(text) => Tiers::parse(text, &topology).map_err(Failure::usage)?,
