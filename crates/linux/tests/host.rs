@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use isotherm_core::{
-    Bytes, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageSize, Pages, Plan, Reclaim, SampleBatch,
-    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
+    Bytes, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Reclaim,
+    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -214,7 +214,7 @@ fn moves_of_shadow_tiers_need_room_and_reclaim_makes_it() {
 
 #[test]
 fn hint_faults_reach_the_policy_and_plans_arm_pages_by_address() {
-    let (mut host, world) = host(FastLimit::Share(0.5), true, 4);
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), true, 4);
     host.sample(sampling(SamplingRate::Off, 10));
     step(&mut host);
     let fault = access(2, Cause::Armed { since: Nanos(5000) });
@@ -258,10 +258,15 @@ fn what_the_kernel_puts_above_the_limit_is_demoted() {
 
 #[test]
 fn memory_that_is_unmapped_or_whose_process_ended_is_forgotten_and_the_end_is_told() {
-    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    let (mut host, world) = host(FastLimit::Share(0.25), true, 1000);
+    assert!(host.settle(std::time::Duration::from_millis(50)));
+    host.begin_policy(isotherm_core::Allocation::FastFirst);
     host.sample(sampling(SamplingRate::Period(1), 1));
     step(&mut host);
     assert_eq!(host.footprint(), Pages(1000));
+    let fast =
+        (0..host.pages() as u32).filter(|&page| host.tier_of(PageId(page)) == Some(TierId::FAST)).count();
+    assert_eq!(fast, 250, "new pages fill the share of the fast tier that they make");
     world.lock().expect("lock").mapped = 10;
     (0..3).for_each(|_| drop(step(&mut host)));
     assert_eq!(host.footprint(), Pages(10));

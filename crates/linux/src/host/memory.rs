@@ -167,6 +167,10 @@ impl Memory {
         let looked = self.spaces.present(process, &mut found);
         let own = |run: &PresentRun| hidden.iter().any(|range| range.contains(&run.range.start));
         found.retain(|run| !own(run));
+        // A limit that is a share counts what is about to be placed.
+        let present: u64 = found.iter().map(|run| run.range.end - run.range.start).sum();
+        self.most = self.most.max(Pages(present >> self.page_size.shift()));
+        self.limit();
         let taken = looked.and_then(|()| self.take_runs(process, &found));
         self.found = found;
         taken?;
