@@ -3,7 +3,7 @@
     make bench-live [LIVE="--pairs 15 --policy freqtier"]
 
 Programs: the planted one (crates/linux/examples/target; a fixed number of operations, 10 % of 256 MiB take 90 % of them) and,
-where they are installed, redis-server under redis-benchmark (a fixed number of requests over 200,000 keys of 512 bytes).
+where they are installed, redis-server under redis-benchmark (a fixed number of requests over 100,000 keys of 512 bytes).
 Isotherm runs with `--shadow` and its default source and budget.
 
 A pair is one run without Isotherm and one with it, next to each other; which comes first alternates. Two times are taken:
@@ -31,9 +31,9 @@ import tempfile
 import time
 
 PLANTED = ["planted", "--size", "256M", "--skip-final-check", "--operations"]
-OPERATIONS = 60_000_000
-REQUESTS = 1_500_000
-KEYS, VALUE = 200_000, 512
+OPERATIONS = 40_000_000
+REQUESTS = 800_000
+KEYS, VALUE = 100_000, 512
 
 
 def run_under(options, folder, command):
