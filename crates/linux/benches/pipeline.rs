@@ -14,7 +14,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput};
 use isotherm_core::parameters::Scale;
 use isotherm_core::{
-    Bytes, Host, MoveStatus, Nanos, PageSize, Pages, Policy, SampleBatch, Sampling, SamplingRate,
+    Allocation, Bytes, Host, MoveStatus, Nanos, PageSize, Pages, Policy, SampleBatch, Sampling, SamplingRate,
     SamplingScope, Signal, Signals, TierId, View,
 };
 use isotherm_linux::LinuxError;
@@ -189,6 +189,8 @@ fn host(world: &Arc<World>, rings: &Arc<Vec<Vec<u8>>>) -> LiveHost {
         LiveHost::new(options, vec![Box::new(source)], Box::new(Spaces), Box::new(Tree(world.clone())));
     assert!(host.settle(Duration::from_millis(10)), "the program runs");
     assert_eq!(host.footprint(), Pages(PAGES));
+    // Otherwise the memory has outgrown the policy that is not there yet.
+    host.begin_policy(Allocation::FastFirst);
     host
 }
 
