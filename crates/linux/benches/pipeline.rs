@@ -1,7 +1,7 @@
 //! The speed of the whole path of a sample on one thread: from the memory of perf rings through decoding, page numbers and
 //! residency to a policy and its trackers, in the engine's own loop over the live host.
 //!
-//! Each drain decodes rings of 128 KiB with 20,000 samples together, as at two million samples a second. The samples are loads with latency and data source
+//! Each drain decodes rings of 128 KiB with 100,000 samples together, as at ten million samples a second. The samples are loads with latency and data source
 //! in frequency mode (as Intel PEBS writes them), Zipf 0.9 over 4 GiB of 4 KiB pages, scattered; tiers are shadows, 1:3.
 //! The time is the thread's processor time: a policy that waits costs nothing. `decode` ends behind the decoder, `host`
 //! before the policy.
@@ -38,8 +38,9 @@ const PAGES: u64 = 1 << 20;
 const RING: usize = 1 << 17;
 /// Different samples, in as many rings as they need; then they come again.
 const DISTINCT: u64 = 1 << 20;
-/// Samples of one drain: at ten milliseconds each, a repetition takes a second, most of it asleep.
-const DRAIN: u64 = 20_000;
+/// Samples of one drain. There is one every ten milliseconds: with fewer the thread would be asleep for most of the time, and
+/// others on the machine would empty its caches.
+const DRAIN: u64 = 100_000;
 /// Samples of one repetition.
 const SAMPLES: u64 = 2_000_000;
 
