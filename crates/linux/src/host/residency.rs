@@ -246,7 +246,7 @@ mod tests {
         }
         assert_eq!(residency.tier_of(PageId(0)), None);
         residency.set_armed(PageId(2), false);
-        (0..3).for_each(|_| drop(residency.sweep(0..4)));
+        (0..3).for_each(|_| _ = residency.sweep(0..4));
         assert_eq!(residency.mapped(), Pages(0));
     }
 
