@@ -317,7 +317,8 @@ impl Host for LiveHost {
         // The tick of a policy that is scaled to a small program may be shorter than anything here can change.
         let deadline = (self.now() + tick.max(POLL)).max(self.resume);
         loop {
-            let running = self.now() < self.next_look || self.poll();
+            let looked = self.pause.is_none() && self.now() < self.next_look;
+            let running = looked || self.poll();
             self.feed.fill(batch, full, &mut self.memory, &mut self.recorder);
             let now = self.now();
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;

@@ -36,6 +36,16 @@ pub struct Decoder {
     cycle: u64,
 }
 
+/// What a sample says of its access, whatever its format.
+struct Seen {
+    address: u64,
+    /// In cycles.
+    latency: u32,
+    /// Where the sample says it; otherwise the event does.
+    operation: Option<Operation>,
+    served: Served,
+}
+
 /// Bits behind the point of [`Decoder::cycle`]: a multiplication is several times as fast as a division.
 const FRACTION: u32 = 20;
 
@@ -54,57 +64,49 @@ impl Decoder {
     }
 
     /// Decodes the body of a sample.
+    // All formats meet before the access is built: it is written once, straight to where it goes.
     #[inline]
     pub fn decode(&self, body: &[u8]) -> Decoded {
         let Some(fields) = self.layout.decode(body) else { return Decoded::Malformed };
-        match self.format {
-            Format::Plain => self.access(&fields, fields.address, self.operation, self.tier),
-            Format::DataSource => {
-                let source = DataSource(fields.data_source);
-                self.served(&fields, fields.address, source.operation(), source.served())
-            }
-            Format::Ibs => self.ibs(&fields),
-        }
-    }
-
-    fn ibs(&self, fields: &Fields<'_>) -> Decoded {
-        let Some(op) = Op::decode(fields.raw) else { return Decoded::Malformed };
-        match (op.operation, op.address) {
-            (Some(operation), Some(address)) => {
-                let fields = Fields { latency: op.latency, ..*fields };
-                self.served(&fields, address, Some(operation), op.served)
-            }
-            // A micro-op that accesses no memory.
-            (None, _) => Decoded::Hit,
-            (_, None) => Decoded::Foreign,
+        match self.seen(&fields) {
+            Ok(seen) => self.access(&fields, seen),
+            Err(skipped) => skipped,
         }
     }
 
     #[inline]
-    fn served(
-        &self,
-        fields: &Fields<'_>,
-        address: u64,
-        operation: Option<Operation>,
-        served: Served,
-    ) -> Decoded {
-        let tier = match served {
+    fn seen(&self, fields: &Fields<'_>) -> Result<Seen, Decoded> {
+        let (address, latency) = (fields.address, fields.latency);
+        match self.format {
+            Format::Plain => Ok(Seen { address, latency, operation: None, served: Served::Unknown }),
+            Format::DataSource => {
+                let source = DataSource(fields.data_source);
+                Ok(Seen { address, latency, operation: source.operation(), served: source.served() })
+            }
+            Format::Ibs => {
+                let op = Op::decode(fields.raw).ok_or(Decoded::Malformed)?;
+                match (op.operation, op.address) {
+                    (Some(_), Some(address)) => {
+                        let Op { latency, operation, served, .. } = op;
+                        Ok(Seen { address, latency, operation, served })
+                    }
+                    // A micro-op that accesses no memory.
+                    (None, _) => Err(Decoded::Hit),
+                    (_, None) => Err(Decoded::Foreign),
+                }
+            }
+        }
+    }
+
+    #[inline]
+    fn access(&self, fields: &Fields<'_>, seen: Seen) -> Decoded {
+        let tier = match seen.served {
             Served::Cache => return Decoded::Hit,
             Served::Device => return Decoded::Foreign,
             Served::Memory(memory) => self.tiers.tier(memory).or(self.tier),
             Served::Unknown => self.tier,
         };
-        self.access(fields, address, operation.unwrap_or(self.operation), tier)
-    }
-
-    #[inline]
-    fn access(
-        &self,
-        fields: &Fields<'_>,
-        address: u64,
-        operation: Operation,
-        tier: Option<TierId>,
-    ) -> Decoded {
+        let address = seen.address;
         // A task that is exiting has the number -1.
         if address == 0 || address >= KERNEL || fields.pid == 0 || fields.pid == u32::MAX {
             return Decoded::Foreign;
@@ -114,9 +116,9 @@ impl Decoder {
             process: Pid(fields.pid),
             address,
             weight: u32::try_from(fields.period.max(self.period)).unwrap_or(u32::MAX).max(1),
-            latency: self.nanoseconds(fields.latency),
+            latency: self.nanoseconds(seen.latency),
             tier,
-            operation,
+            operation: seen.operation.unwrap_or(self.operation),
             cause: Cause::Sampled,
         })
     }
