@@ -7,7 +7,7 @@ use std::process::Command;
 use isotherm_core::{Nanos, Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::Pace;
-use isotherm_linux::doctor::{Findings, SelfTest, State, known_loop, self_test};
+use isotherm_linux::doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
 use isotherm_linux::engine::Tiering;
 use isotherm_linux::host::{self, Candidate};
 use isotherm_linux::source::AccessSource;
@@ -29,7 +29,7 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     }
     let mut findings = Findings::live();
     let sources = examine_sources(&mut findings, args.tests());
-    findings.judge(policies(), offered(&sources));
+    findings.judge(policies(), &offered(sources));
     let text = if args.json {
         serde_json::to_string_pretty(&findings).map_err(Failure::failed)? + "\n"
     } else {
@@ -38,19 +38,23 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     print(&text)
 }
 
+/// A source that works, with the name that `--source` has for it.
+type Working = (&'static str, Box<dyn AccessSource>);
+
 /// The sources that work, among those that `isotherm run` would choose from.
-fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Box<dyn AccessSource>> {
+fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     let (args, environment) = (LiveArgs::default(), RefCell::default());
     // Latencies too, for the policies that need them.
     let needs = Signals::NONE.with(Signal::SampleLatency);
     let (mut working, mut tests) = (Vec::new(), Vec::new());
     for candidate in candidates(&args, needs, Way::Started, PACE, &environment) {
-        let finding = findings.find(&format!("source-{}", candidate.name));
+        let name = candidate.name;
+        let finding = findings.find(&format!("source-{name}"));
         if finding.is_some_and(|finding| finding.state == State::Missing) {
             continue;
         }
         let (source, test) = examine_source(candidate, &environment, with_tests);
-        working.extend(source);
+        working.extend(source.map(|source| (name, source)));
         tests.extend(test);
     }
     findings.add_self_tests(&tests);
@@ -91,12 +95,15 @@ fn refused(name: &str, error: &LinuxError) -> SelfTest {
 }
 
 /// What `isotherm run` would offer with these sources, on the tiers that it would find.
-fn offered(sources: &[Box<dyn AccessSource>]) -> Signals {
+fn offered(working: Vec<Working>) -> Offered {
     // Where the tiers cannot be read, which is a finding, there are no more than shadows.
     let memory = memory(&LiveArgs::default(), Path::new("/"));
     let (shadow, reclaims) =
         memory.as_ref().map_or((true, true), |memory| (memory.shadow, memory.reclaims()));
-    host::offers(sources, shadow, reclaims)
+    let (names, sources): (Vec<_>, Vec<_>) = working.into_iter().unzip();
+    let signals = host::offers(&sources, shadow, reclaims);
+    let tells = sources.iter().map(|source| source.offers());
+    Offered { signals, sources: names.into_iter().zip(tells).collect() }
 }
 
 /// The policies, each with what it needs; bounds need no machine.

@@ -49,7 +49,9 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, said: Option<&Re
 
 fn write_policy(f: &mut fmt::Formatter<'_>, policy: &PolicySupport) -> fmt::Result {
     if policy.usable {
-        return write_head(f, State::Ok, &format!("{}: usable", policy.policy));
+        let by = if policy.sources.is_empty() { "" } else { ", by " };
+        let sources = policy.sources.join(" and ");
+        return write_head(f, State::Ok, &format!("{}: usable{by}{sources}", policy.policy));
     }
     let lack = |lack: &Lack| match lack.mended_by.as_slice() {
         [] => format!("{} (nothing here can offer them)", lack.signal),

@@ -30,7 +30,7 @@ mod tests;
 use facts::Facts;
 pub use finding::{Area, Finding, Remedy, State};
 pub use known_loop::{BUFFER_BYTES, known_loop};
-pub use policies::{Lack, PolicySupport};
+pub use policies::{Lack, Offered, PolicySupport};
 pub use probes::{Probe, Probes};
 pub use self_test::{SelfTest, self_test};
 
@@ -79,7 +79,7 @@ impl Findings {
     }
 
     /// Judges each policy, given its name and what it needs, on a host that offers `offered`.
-    pub fn judge<'a>(&mut self, policies: impl IntoIterator<Item = (&'a str, Signals)>, offered: Signals) {
+    pub fn judge<'a>(&mut self, policies: impl IntoIterator<Item = (&'a str, Signals)>, offered: &Offered) {
         let judged = policies
             .into_iter()
             .map(|(policy, needs)| PolicySupport::judge(policy, needs, offered, &self.findings));

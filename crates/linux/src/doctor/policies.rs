@@ -14,11 +14,39 @@ pub struct Lack {
     pub mended_by: Vec<String>,
 }
 
+/// What a host offers to policies.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Offered {
+    /// All of it.
+    pub signals: Signals,
+    /// What each source that works tells, by its name as in `--source`, the best first.
+    pub sources: Vec<(&'static str, Signals)>,
+}
+
+impl Offered {
+    /// The sources that a run takes for these needs: from the best on, each that tells something still missing.
+    fn sources_for(&self, needs: Signals) -> Vec<String> {
+        let mut told = Signals::NONE;
+        let mut taken = Vec::new();
+        for &(name, tells) in &self.sources {
+            if needs.missing(told).any(|signal| tells.has(signal)) {
+                told = needs.missing(told).filter(|&signal| tells.has(signal)).fold(told, Signals::with);
+                taken.push(name.to_owned());
+            }
+        }
+        taken
+    }
+}
+
 /// Whether a policy can run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicySupport {
     /// The policy.
     pub policy: String,
+    /// The signals that it needs, in words.
+    pub needs: Vec<String>,
+    /// The sources that it would learn accesses from, as `--source` names them.
+    pub sources: Vec<String>,
     /// Whether all that it needs is offered.
     pub usable: bool,
     /// What it lacks.
@@ -27,7 +55,7 @@ pub struct PolicySupport {
 
 impl PolicySupport {
     /// Judges a policy that needs `needs` on a host that offers `offered`, with what the doctor has found.
-    pub fn judge(policy: &str, needs: Signals, offered: Signals, findings: &[Finding]) -> Self {
+    pub fn judge(policy: &str, needs: Signals, offered: &Offered, findings: &[Finding]) -> Self {
         let lack = |signal: Signal| {
             let lacking = |name: &str| -> Vec<&Finding> {
                 findings.iter().filter(|finding| finding.name == name && finding.state != State::Ok).collect()
@@ -36,8 +64,14 @@ impl PolicySupport {
                 mending(signal).iter().flat_map(|name| lacking(name)).map(Finding::title).collect();
             Lack { signal: signal.to_string(), mended_by }
         };
-        let lacks: Vec<Lack> = needs.missing(offered).map(lack).collect();
-        Self { policy: policy.to_owned(), usable: lacks.is_empty(), lacks }
+        let lacks: Vec<Lack> = needs.missing(offered.signals).map(lack).collect();
+        Self {
+            policy: policy.to_owned(),
+            needs: needs.missing(Signals::NONE).map(|signal| signal.to_string()).collect(),
+            sources: offered.sources_for(needs),
+            usable: lacks.is_empty(),
+            lacks,
+        }
     }
 }
 

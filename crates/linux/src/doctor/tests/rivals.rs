@@ -4,7 +4,7 @@ use isotherm_core::{Signal, Signals};
 
 use super::case::check_all;
 use super::machine::{WORKING, findings};
-use crate::doctor::{PolicySupport, State};
+use crate::doctor::{Offered, PolicySupport, State};
 
 #[test]
 fn rivals() {
@@ -66,12 +66,12 @@ fn policies_say_what_they_lack_and_which_finding_mends_it() {
     let changes = "file proc/sys/kernel/perf_event_paranoid 4\nwithout sys/bus/event_source/devices/cpu\nfile sys/bus/event_source/devices/software/type 1";
     let mut found = findings(changes, &WORKING);
     let needs = Signals::NONE.with(Signal::LoadSamples).with(Signal::TierStalls);
-    let offered = Signals::NONE.with(Signal::LoadSamples).with(Signal::HintFaults);
+    let loads = Signals::NONE.with(Signal::LoadSamples);
+    let faults = loads.with(Signal::HintFaults);
+    // Both tell loads, and the first that does is taken.
+    let offered = Offered { signals: faults, sources: vec![("pmu", loads), ("hint-faults", faults)] };
     let nomad = Signals::NONE.with(Signal::TransactionalMoves);
-    found.judge(
-        [("pact", needs), ("hybridtier", Signals::NONE.with(Signal::LoadSamples)), ("nomad", nomad)],
-        offered,
-    );
+    found.judge([("pact", needs), ("hybridtier", faults), ("nomad", nomad)], &offered);
     let usable: Vec<(&str, bool)> =
         found.policies.iter().map(|policy| (policy.policy.as_str(), policy.usable)).collect();
     assert_eq!(usable, [("pact", false), ("hybridtier", true), ("nomad", false)]);
@@ -83,11 +83,19 @@ fn policies_say_what_they_lack_and_which_finding_mends_it() {
     );
     assert!(found.policies[2].lacks[0].mended_by.is_empty());
     let every = Signal::ALL.into_iter().fold(Signals::NONE, Signals::with);
-    assert!(PolicySupport::judge("any", every, every, &[]).usable);
+    let everything = Offered { signals: every, ..Offered::default() };
+    assert!(PolicySupport::judge("any", every, &everything, &[]).usable);
+    assert_eq!(found.policies[1].sources, ["pmu", "hint-faults"]);
+    assert_eq!(found.policies[0].sources, ["pmu"]);
+    assert_eq!(found.policies[0].needs.len(), 2);
     let text = found.to_string();
     assert!(
         text.contains("policies\n  missing  pact: lacks stall and occupancy counters of each tier (see\n"),
         "{text}"
     );
-    assert!(text.contains("  ok       hybridtier: usable\n") && text.contains("(nothing here\n"), "{text}");
+    assert!(
+        text.contains("  ok       hybridtier: usable, by pmu and hint-faults\n")
+            && text.contains("(nothing here\n"),
+        "{text}"
+    );
 }
