@@ -19,7 +19,8 @@ fn built() -> PathBuf {
 
 /// `libisotherm.so`.
 pub(crate) fn library() -> PathBuf {
-    built().join("libisotherm.so")
+    // Where cargo puts it in a test of the workspace too; the copy beside the binaries comes from `cargo build` only.
+    built().join("deps/libisotherm.so")
 }
 
 /// An example of this package.
