@@ -21,12 +21,21 @@ fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
     assert!(run.drain_until(|run| run.source.counted().agents == 1), "{duty}: no agent");
     let addresses: Vec<u64> = (0..pages).map(|page| start + page * 4096).collect();
     let pid = run.pid();
-    run.source.arm(pid, &addresses).expect("to arm");
     let wanted = least(pages);
-    let done = run.drain_until(|run| {
-        let counted = run.source.counted();
-        run.refusal().is_some() || (wanted > 0 && counted.armed >= wanted) || counted.refused >= pages
-    });
+    let mut done = false;
+    // The agent may have looked at the mappings just before the program made its own: it is asked again.
+    for attempt in 1..=5 {
+        run.source.arm(pid, &addresses).expect("to arm");
+        done = run.drain_until(|run| {
+            let counted = run.source.counted();
+            let armed = wanted > 0 && counted.armed >= wanted;
+            run.refusal().is_some() || armed || counted.refused >= attempt * pages
+        });
+        if run.refusal().is_some() || run.source.counted().armed >= wanted {
+            break;
+        }
+        std::thread::sleep(std::time::Duration::from_millis(100));
+    }
     if let Some(reason) = run.refusal() {
         println!("skipped: {reason}");
         return None;
