@@ -278,6 +278,20 @@ fn memory_that_is_unmapped_or_whose_process_ended_is_forgotten_and_the_end_is_to
 }
 
 #[test]
+fn a_process_that_executes_another_program_is_still_one_and_its_old_memory_is_gone() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    {
+        let mut world = world.lock().expect("lock");
+        world.events.push(ProcessEvent::Executed(PROCESS));
+        world.mapped = 7;
+    }
+    step(&mut host);
+    assert_eq!((host.footprint(), host.summary().processes), (Pages(7), 1));
+}
+
+#[test]
 fn a_footprint_that_doubles_asks_for_a_policy_of_its_size() {
     let (mut host, world) = host(FastLimit::Share(0.5), true, 100);
     assert!(host.settle(std::time::Duration::from_millis(50)));

@@ -34,8 +34,9 @@ use isotherm_core::{Nanos, PageSize};
 use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
 use super::smaps::{self, Mapping};
-use super::{Found, Scanner, WALK, sys};
+use super::{Found, Scanner, WALK};
 use crate::LinuxError;
+use crate::clock;
 use crate::process::Pid;
 
 /// What a store costs to a page that the flush has write-protected, where soft-dirty is compiled in.
@@ -138,12 +139,12 @@ impl Scanner for ClearRefs {
 
     fn scan(&self, target: &mut Target, found: &mut Found) -> Result<(), LinuxError> {
         smaps::read(&target.files, u64::MAX, &mut target.mappings)?;
-        let began = sys::now();
+        let began = clock::monotonic();
         // One write each: the kernel takes one digit at a time.
         for digit in [b"1", b"4"] {
             target.clear.write_all(digit).map_err(|error| target.files.error("clear_refs", error))?;
         }
-        found.locked = sys::now() - began;
+        found.locked = clock::monotonic() - began;
         let mut pagemap = None;
         let mut protected = false;
         for mapping in &target.mappings {

@@ -5,6 +5,7 @@ use std::ops::Range;
 
 use super::process_files::ProcessFiles;
 use crate::LinuxError;
+use crate::memory::maps::{self, MappingKind};
 
 const NAME: &str = "smaps";
 const MAPS: &str = "maps";
@@ -123,19 +124,15 @@ impl Parser {
 
 /// The mapping, with nothing counted yet; `Some(None)` for one of the kernel's.
 fn header(line: &[u8]) -> Option<Option<Mapping>> {
-    let mut words = line.split(|&byte| byte == b' ').filter(|word| !word.is_empty());
-    let mut addresses = words.next()?.split(|&byte| byte == b'-');
-    let range = hexadecimal(addresses.next()?)?..hexadecimal(addresses.next()?)?;
-    let private = *words.next()?.get(3)? == b'p';
-    let inode = words.nth(2)?;
-    if words.next().is_some_and(|name| name.starts_with(b"[v")) {
+    let mapping = maps::parse_line(line)?;
+    if mapping.kind == MappingKind::Vdso {
         return Some(None);
     }
-    (range.start < range.end).then_some(Some(Mapping {
-        range,
+    Some(Some(Mapping {
+        range: mapping.start..mapping.end,
         present: 0,
         referenced: 0,
-        anonymous: private && inode == b"0",
+        anonymous: !mapping.shared && mapping.inode == 0,
         huge_eligible: false,
         flags: Flags::default(),
     }))
@@ -154,13 +151,6 @@ fn flags(text: &[u8]) -> Flags {
         }
     }
     flags
-}
-
-fn hexadecimal(text: &[u8]) -> Option<u64> {
-    if text.is_empty() || text.len() > 16 {
-        return None;
-    }
-    text.iter().try_fold(0, |value, &digit| Some(value << 4 | u64::from((digit as char).to_digit(16)?)))
 }
 
 fn kilobytes(text: &[u8]) -> Option<u64> {

@@ -11,8 +11,9 @@ use isotherm_core::{Bytes, Nanos, Sampling, Signal, Signals};
 use super::range_set::RangeSet;
 use super::sampler::Sampler;
 use super::schedule::Schedule;
-use super::{Found, Pace, Scanner, sys};
+use super::{Found, Pace, Scanner};
 use crate::LinuxError;
+use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 
@@ -133,7 +134,7 @@ impl<S: Scanner> AccessSource for BitSource<S> {
         let mut state = self.shared.lock();
         state.targets.insert(process, Target { inner, scanned: None });
         state.followed.insert(process);
-        state.schedule.add(process, sys::now());
+        state.schedule.add(process, clock::monotonic());
         self.shared.changed.notify_one();
         Ok(())
     }
@@ -202,9 +203,9 @@ impl<T> Shared<T> {
         let mut found = Found::default();
         while let Some((process, mut target)) = self.wait() {
             found.clear();
-            let (began, cpu) = (sys::now(), sys::thread_cpu());
+            let (began, cpu) = (clock::monotonic(), clock::thread_cpu());
             let outcome = scanner.scan(&mut target.inner, &mut found);
-            let cost = sys::thread_cpu() - cpu;
+            let cost = clock::thread_cpu() - cpu;
             self.lock().publish(process, target, (began, cost), outcome.map(|()| &found));
         }
     }
@@ -217,7 +218,7 @@ impl<T> Shared<T> {
                 state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
                 continue;
             };
-            let left = due - sys::now();
+            let left = due - clock::monotonic();
             if left.0 == 0 {
                 if let Some(target) = state.targets.remove(&process) {
                     return Some((process, target));

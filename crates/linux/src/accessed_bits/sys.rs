@@ -1,10 +1,8 @@
-//! Defines the system calls that have no file: clocks, advice on mappings and the limit on core dumps.
+//! Defines the system calls that have no file: advice on mappings and the limit on core dumps.
 #![allow(unsafe_code)]
 
 use std::io;
 use std::ops::Range;
-
-use isotherm_core::Nanos;
 
 /// Advice that changes a mapping's flags and never its contents (madvise(2)).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -27,23 +25,6 @@ pub(super) fn advise(range: &Range<u64>, advice: Advice) -> io::Result<()> {
     // the range; the pointer is not dereferenced here.
     let result = unsafe { libc::madvise(range.start as *mut libc::c_void, length, advice as libc::c_int) };
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
-}
-
-/// `CLOCK_MONOTONIC`.
-pub(super) fn now() -> Nanos {
-    clock(libc::CLOCK_MONOTONIC)
-}
-
-/// Processor time of the calling thread, in the kernel too.
-pub(super) fn thread_cpu() -> Nanos {
-    clock(libc::CLOCK_THREAD_CPUTIME_ID)
-}
-
-fn clock(which: libc::clockid_t) -> Nanos {
-    let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` may be written to; both clocks exist on every kernel, so that the call cannot fail.
-    unsafe { libc::clock_gettime(which, &raw mut time) };
-    Nanos(time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64)
 }
 
 /// Whether core files of this process may not grow (`RLIMIT_CORE` is 0).

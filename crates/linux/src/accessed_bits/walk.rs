@@ -9,6 +9,7 @@ use isotherm_core::Nanos;
 use super::pagemap::PAGE;
 use super::sys::{self, Advice};
 use crate::LinuxError;
+use crate::clock;
 
 /// What one accessed bit costs that has to be set again, unless it was measured: the walker's locked write to the entry.
 ///
@@ -43,10 +44,10 @@ fn touch_after(digits: &[&str], memory: &mut [u8]) -> Result<Nanos, LinuxError> 
     for digit in digits {
         fs::write(path, digit).map_err(|error| LinuxError::file(path, error))?;
     }
-    let start = sys::now();
+    let start = clock::monotonic();
     for byte in memory.iter_mut().step_by(PAGE as usize) {
         *byte = black_box(byte.wrapping_add(1));
     }
     black_box(memory);
-    Ok(sys::now() - start)
+    Ok(clock::monotonic() - start)
 }

@@ -165,8 +165,7 @@ impl Memory {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let looked = self.spaces.present(process, &mut found);
-        let own = |run: &PresentRun| hidden.iter().any(|range| range.contains(&run.range.start));
-        found.retain(|run| !own(run));
+        hidden.iter().for_each(|hidden| cut(&mut found, hidden));
         // A limit that is a share counts what is about to be placed.
         let present: u64 = found.iter().map(|run| run.range.end - run.range.start).sum();
         self.most = self.most.max(Pages(present >> self.page_size.shift()));
@@ -394,5 +393,34 @@ impl Memory {
     /// Memory that it occupies, in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.numbers.bytes() + self.residency.bytes()
+    }
+}
+
+/// Takes a range out of runs.
+fn cut(runs: &mut Vec<PresentRun>, hidden: &Range<u64>) {
+    let mut behind = Vec::new();
+    for run in runs.iter_mut().filter(|run| run.range.start < hidden.end && hidden.start < run.range.end) {
+        if hidden.end < run.range.end {
+            behind.push(PresentRun { range: hidden.end..run.range.end });
+        }
+        run.range.end = hidden.start.max(run.range.start);
+    }
+    runs.append(&mut behind);
+    runs.retain(|run| !run.range.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sources_own_memory_is_cut_out_of_what_is_mapped() {
+        let run = |range: Range<u64>| PresentRun { range };
+        let mut runs = vec![run(0..10), run(20..40), run(50..60)];
+        cut(&mut runs, &(5..25));
+        assert_eq!(runs, [run(0..5), run(50..60), run(25..40)], "in any order");
+        cut(&mut runs, &(50..60));
+        cut(&mut runs, &(30..35));
+        assert_eq!(runs, [run(0..5), run(25..30), run(35..40)]);
     }
 }

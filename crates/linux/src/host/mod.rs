@@ -188,7 +188,10 @@ impl LiveHost {
         }
         for &event in &events {
             match event {
-                ProcessEvent::Started(process) => self.start(process),
+                ProcessEvent::Started(process) => {
+                    self.recorder.processes += 1;
+                    self.start(process);
+                }
                 ProcessEvent::Executed(process) => {
                     self.end(process);
                     self.start(process);
@@ -202,7 +205,6 @@ impl LiveHost {
     }
 
     fn start(&mut self, process: Pid) {
-        self.recorder.processes += 1;
         self.followed.push(process);
         self.scanner.soon();
         self.feed.each(|source| source.follow(process));

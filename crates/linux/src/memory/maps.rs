@@ -106,7 +106,8 @@ pub fn parse(text: &[u8], path: &Path, mappings: &mut Vec<Mapping>) -> Result<()
     Ok(())
 }
 
-fn parse_line(line: &[u8]) -> Option<Mapping> {
+/// One line of `maps`, which is also the first of a mapping in `smaps`.
+pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
     let mut rest = line;
     let mut word = || {
         let end = rest.iter().position(|&byte| byte == b' ').unwrap_or(rest.len());

@@ -28,9 +28,10 @@ use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};
 use super::record::Content;
 use super::ring::Ring;
-use super::sys::{self, Attr, Event, flag};
+use super::sys::{Attr, Event, flag};
 use super::tasks::Tasks;
 use crate::LinuxError;
+use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 use crate::topology::files::{Tree, decimal, list};
@@ -359,12 +360,12 @@ impl AccessSource for PmuSource {
     }
 
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
-        let begun = sys::monotonic();
+        let begun = clock::monotonic();
         self.sync();
         self.read_rings();
         // Each ring is in order, or nearly: sorting finds these runs and merges them.
         self.pending.sort_by_key(|access| access.time);
-        let ready = self.pending.partition_point(|access| access.time.0 <= begun);
+        let ready = self.pending.partition_point(|access| access.time <= begun);
         self.statistics.delivered += ready as u64;
         accesses.extend(self.pending.drain(..ready));
         Ok(())
