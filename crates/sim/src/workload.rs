@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, Scale};
 use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
-use isotherm_workloads::{Limits, MissRecorder, Workload, WorkloadError};
+use isotherm_workloads::{Layout, Limits, MissRecorder, Workload, WorkloadError};
 
 use crate::simulate::Input;
 use crate::stream::{StreamBuilder, StreamError};
@@ -58,17 +58,16 @@ pub fn run_workload(
     limit: u64,
     sink: impl FnMut(&mut Rows) -> ControlFlow<()>,
 ) -> Result<Vec<NamedRange>, WorkloadError> {
-    let program = workload.build(parameters, seed)?;
-    let cache = workload.cache(program.footprint());
+    let cache = workload.cache(workload.build(parameters, seed)?.footprint());
     let mut recorder = MissRecorder::new(cache, Limits { misses: limit, accesses: u64::MAX }, sink);
-    program.run(&mut recorder);
+    let moved = Layout::of(parameters).run(&mut recorder, cache, || workload.build(parameters, seed))?;
     let space = recorder.finish();
     let named = |allocation: &isotherm_workloads::Allocation| NamedRange {
         name: allocation.context.into(),
         address: allocation.start,
         bytes: Bytes(allocation.bytes),
     };
-    Ok(space.allocations().iter().map(named).collect())
+    Ok(moved.as_deref().unwrap_or(space.allocations()).iter().map(named).collect())
 }
 
 /// Generates a workload's misses, at most `limit` of them. `progress` is told how many there are, and may end it.
