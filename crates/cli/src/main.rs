@@ -16,6 +16,10 @@ use clap::Parser;
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
+/// Samples and replays look pages up at random in large arrays.
+#[global_allocator]
+static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {

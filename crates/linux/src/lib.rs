@@ -6,6 +6,7 @@
 //! its children.
 
 pub mod accessed_bits;
+mod allocator;
 pub mod clock;
 pub mod doctor;
 pub mod engine;
@@ -18,4 +19,5 @@ pub mod process;
 pub mod source;
 pub mod topology;
 
+pub use allocator::HugePages;
 pub use error::LinuxError;

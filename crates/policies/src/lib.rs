@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod arc;
 mod colloid;
 mod demotion_scan;

@@ -221,7 +221,7 @@ impl HintFaultSource {
 
     fn access(&self, process: Pid, record: Record) -> Option<Access> {
         let cause = match record.requested {
-            true => Cause::Armed { since: Nanos(record.since) },
+            true => Cause::Armed { since_us: u32::try_from(record.since / 1000).unwrap_or(u32::MAX) },
             false => Cause::Sampled,
         };
         let operation = if record.store { Operation::Store } else { Operation::Load };

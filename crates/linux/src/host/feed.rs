@@ -156,10 +156,11 @@ impl Feed {
         let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
         let time = recorder.since_start(access.time);
         match access.cause {
-            Cause::Armed { since } => {
+            Cause::Armed { since_us } => {
+                let latency = Nanos(u64::from(since_us) * 1000);
                 memory.disarm(page);
                 let operation = access.operation;
-                batch.faults.push(HintFault { time, page, latency: since, tier, operation });
+                batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
             Cause::Sampled => {
                 self.count(tier.index(), access);

@@ -133,6 +133,7 @@ impl Memory {
         let mut pages = std::mem::take(&mut self.pages);
         pages.clear();
         self.numbers.find_all(accesses, &mut pages);
+        self.residency.approach(pages.iter().flatten().copied());
         places.extend(pages.iter().map(|&page| Some((page?, self.touch(page?)))));
         self.pages = pages;
     }

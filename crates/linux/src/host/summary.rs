@@ -185,6 +185,7 @@ impl Recorder {
 
     /// Counts accesses by the pages they went to, in a loop that does nothing else: its cache misses overlap.
     pub(crate) fn count(&mut self, accesses: &[Access], places: &[Option<(PageId, TierId)>]) {
+        self.heat.approach(places.iter().flatten().map(|&(page, _)| page));
         for (access, place) in accesses.iter().zip(places) {
             match *place {
                 Some((page, _)) if access.cause == Cause::Sampled => {

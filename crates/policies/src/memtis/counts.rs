@@ -3,6 +3,7 @@
 use isotherm_core::PageId;
 
 use super::histogram::bin_of;
+use crate::ahead;
 
 /// A page's count, and the number of coolings when it was last right.
 #[derive(Debug, Clone, Copy, Default)]
@@ -46,6 +47,12 @@ impl Counts {
     /// Halves every count, as far as anyone can see.
     pub(super) fn cool(&mut self) {
         self.clock += 1;
+    }
+
+    /// Reads the counts of the pages.
+    #[inline]
+    pub(super) fn approach(&self, pages: &[PageId]) {
+        ahead::read(pages, |page| self.counts[page.index()].value);
     }
 
     /// The page's count now.

@@ -36,6 +36,7 @@ use isotherm_core::{
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
+use crate::ahead::{CHUNK, Chunk};
 use crate::lists::PageLists;
 use crate::{BuildError, Setup};
 use counts::Counts;
@@ -173,8 +174,8 @@ impl Memtis {
     }
 
     /// Counts a sample and lists its unit by its new class.
-    fn count(&mut self, page: PageId, view: &dyn View) {
-        let Some(tier) = view.tier_of(page) else { return };
+    fn count(&mut self, page: PageId, tier: Option<TierId>, view: &dyn View) {
+        let Some(tier) = tier else { return };
         let unit = self.units.unit(page);
         let size = self.units.pages(unit).len() as u64;
         let mut rebin = self.counts.add(page, self.settings.weight);
@@ -315,10 +316,15 @@ impl Policy for Memtis {
         if let Some(splitter) = &mut self.splitter {
             splitter.ranges.reserve(view.pages());
         }
-        for sample in &batch.samples {
-            if self.takes(sample) {
-                self.count(sample.page, view);
-                self.follow();
+        for samples in batch.samples.chunks(CHUNK) {
+            let chunk = Chunk::of(samples, view);
+            self.counts.approach(chunk.pages());
+            self.lists.approach(chunk.pages());
+            for (sample, &tier) in samples.iter().zip(chunk.tiers()) {
+                if self.takes(sample) {
+                    self.count(sample.page, tier, view);
+                    self.follow();
+                }
             }
         }
         // What the ring lost was taken too: the program was interrupted for it, and a thread that only reads samples, as
