@@ -45,7 +45,26 @@ impl Default for HintFaultOptions {
     }
 }
 
+/// A fault and what it costs the program, in nanoseconds, on the machines that were measured: how many fit a budget.
+const FAULT_NANOS: f64 = 10_000.0;
+/// Processor time of the agent, as a part of what the program may lose: 3 % of a core for the default of 2 %.
+const AGENT_SHARE: f64 = 1.5;
+
 impl HintFaultOptions {
+    /// Those under which the program loses `overhead`, a part of its time.
+    pub fn of(overhead: f64) -> Self {
+        Self {
+            program_budget: overhead.max(1e-4),
+            agent_budget: (AGENT_SHARE * overhead).clamp(1e-3, 1.0),
+            ..Self::default()
+        }
+    }
+
+    /// The most samples a second that cost the program `overhead`.
+    pub fn fastest(overhead: f64) -> u64 {
+        (overhead * 1e9 / FAULT_NANOS).max(1.0) as u64
+    }
+
     fn check(&self) -> Result<(), LinuxError> {
         let fraction = |value: f64| value > 0.0 && value <= 1.0;
         let remedy = |text: &str| {

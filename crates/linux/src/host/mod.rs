@@ -22,6 +22,7 @@ pub mod program;
 mod residency;
 mod scan;
 mod summary;
+pub mod tiers;
 mod two_rates;
 
 use std::ops::Range;
@@ -115,7 +116,7 @@ impl LiveHost {
             processes,
             followed: Vec::new(),
             scanner: Scanner::default(),
-            recorder: Recorder::new(),
+            recorder: Recorder::new(options.inside.is_some()),
             next_look: Nanos(0),
             resume: Nanos(0),
             pause: None,
@@ -132,9 +133,11 @@ impl LiveHost {
         let deadline = self.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
         while self.now() < deadline {
-            std::thread::sleep(patience / 10);
-            if !self.follow_processes() {
-                return false;
+            for _ in 0..10 {
+                std::thread::sleep(patience / 100);
+                if !self.follow_processes() {
+                    return false;
+                }
             }
             self.scan();
             let mapped = self.memory.residency.mapped().0;
@@ -221,7 +224,8 @@ impl LiveHost {
         let start = clock::thread_cpu();
         self.memory.expire(self.recorder.now());
         for &process in &self.followed {
-            let hidden = self.feed.hidden(process);
+            let mut hidden = self.feed.hidden(process);
+            hidden.extend(self.options.inside.iter().flatten().cloned());
             match self.memory.scan(process, &hidden, &mut self.recorder) {
                 Ok(()) | Err(LinuxError::Ended(_)) => {}
                 Err(error) => self.feed.trouble(error.to_string()),

@@ -59,6 +59,9 @@ pub struct Options {
     pub shadow: bool,
     /// The shortest time between two looks at what is mapped; it is longer where [`Options::scan_budget`] says so.
     pub scan_interval: Nanos,
+    /// Memory of the engine's own, where it is a thread of the program that it tiers: it is neither counted nor moved. Then the
+    /// engine's processor time is its thread's, otherwise its process's.
+    pub inside: Option<Vec<std::ops::Range<u64>>>,
     /// The share of one processor that looking at what is mapped may take.
     pub scan_budget: f64,
 }

@@ -146,6 +146,8 @@ pub struct Summary {
 /// Collects what a summary needs.
 pub(crate) struct Recorder {
     start: Nanos,
+    /// Reads the engine's processor time.
+    cpu: fn() -> Nanos,
     cpu_at_start: Nanos,
     pub(crate) processes: u64,
     foreign: u64,
@@ -158,10 +160,13 @@ pub(crate) struct Recorder {
 }
 
 impl Recorder {
-    pub(crate) fn new() -> Self {
+    /// `inside` says that the engine is a thread of the program.
+    pub(crate) fn new(inside: bool) -> Self {
+        let cpu = if inside { clock::thread_cpu } else { clock::process_cpu };
         Self {
             start: clock::monotonic(),
-            cpu_at_start: clock::process_cpu(),
+            cpu,
+            cpu_at_start: cpu(),
             processes: 0,
             foreign: 0,
             traffic: Traffic::default(),
@@ -283,7 +288,7 @@ impl Recorder {
         let halfway = self.timeline.iter().find(|moment| moment.time_ns.0 >= now.0 / 2);
         let before = halfway.map_or_else(|| vec![0; hits.len()], |moment| moment.hits.clone());
         let late: Vec<u64> = hits.iter().zip(&before).map(|(now, then)| now - then).collect();
-        let cpu = clock::process_cpu() - self.cpu_at_start;
+        let cpu = (self.cpu)() - self.cpu_at_start;
         let agents = sources.iter().map(|source| source.agent_cpu_ns).sum::<Nanos>();
         let tier = |((tier, &hits), &latency_ns): ((TierId, &u64), &Nanos)| TierUse {
             latency_ns,

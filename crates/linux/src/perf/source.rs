@@ -17,13 +17,14 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals};
 
 use super::counters::PmuCounters;
 use super::decode::{Decoded, Decoder};
-use super::events::{EventSpec, Format, SourceEvents};
+use super::data_source::TierMap;
+use super::events::{Choice, EventSpec, Format, SourceEvents};
 use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};
 use super::record::Content;
@@ -34,6 +35,7 @@ use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
+use crate::topology::cpu::Cpu;
 use crate::topology::files::{Tree, decimal, list};
 
 /// How often the threads of a process are listed until no new ones are found.
@@ -104,7 +106,25 @@ pub struct PmuSource {
     counters: Option<PmuCounters>,
 }
 
+/// Loads that take longer than this many cycles are sampled where latencies are asked for.
+const LATENCY_CYCLES: u16 = 30;
+
 impl PmuSource {
+    /// A source of the accesses that this machine's PMU samples, with their latency if that is asked for.
+    ///
+    /// # Errors
+    /// If the processor has no such events, or the kernel does not grant them.
+    pub fn detect(latency: bool) -> Result<Self, LinuxError> {
+        let root = Path::new("/");
+        let cpu = Cpu::read(root)?;
+        let choice = Choice { tiers: TierMap::default(), latency: latency.then_some(LATENCY_CYCLES) };
+        let events = SourceEvents::pmu(root, cpu.vendor, cpu.microarchitecture, choice)?;
+        for event in &events.all_tiers {
+            open::probe(event, root)?;
+        }
+        Self::new(events, PmuOptions::default())
+    }
+
     /// A source of `events`. Opens nothing but its own rings; whether the events are granted, [`open::probe`] says.
     pub fn new(events: SourceEvents, options: PmuOptions) -> Result<Self, LinuxError> {
         let root = Tree::new(&options.root);
