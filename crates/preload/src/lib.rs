@@ -2,9 +2,9 @@
 //! program can see: with `ISOTHERM_SOCKET`, the agent of an engine outside; with `ISOTHERM_POLICY`, an engine that is a
 //! thread of the program ([`isotherm_linux::inside`]); otherwise nothing.
 //!
-//! Three functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
+//! Some functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
 //! the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]), and advice that no
-//! event tells of ([`madvise`]) is given while nothing is armed.
+//! event tells of ([`madvise`]) is given while nothing is armed. An engine inside of the program ends before `_exit`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -109,6 +109,22 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     let exit = unsafe { std::mem::transmute::<usize, Exit>(address) };
     // SAFETY: the caller's argument.
     unsafe { exit(value) }
+}
+
+/// As in `_exit(2)`: an engine inside of the program writes its summary first. A shell ends so.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    engine::finish();
+    // SAFETY: ends the process, as the C library does it.
+    unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    std::process::abort()
+}
+
+/// As in `_Exit(3)`, which is [`_exit`].
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
 }
 
 /// As in `madvise(2)`.

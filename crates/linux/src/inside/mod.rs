@@ -6,8 +6,8 @@
 //!
 //! - It follows its own process alone. A child of a fork has no engine, and its memory stays where it is; a program that is
 //!   executed, by the process itself or by a child, loads the library anew and has an engine of its own.
-//! - The run ends with `exit`, with the return from `main`, or when no thread but the engine's is left. `_exit`, a signal that
-//!   kills and `exec` end it without a summary.
+//! - The run ends with `exit`, with `_exit`, with the return from `main`, or when no thread but the engine's is left. A signal
+//!   that kills, a raw system call and `exec` end it without a summary.
 
 mod settings;
 mod text;

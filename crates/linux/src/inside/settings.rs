@@ -16,14 +16,20 @@ pub const VARIABLES: [(&str, &str); 13] = [
     ("ISOTHERM_FAST", "how much fast memory may be used: bytes (4G), fast:slow (1:8) or a percentage (25%)"),
     ("ISOTHERM_TIERS", "which NUMA nodes are which tier, fastest first: 0,1 or 0+2,1+3"),
     ("ISOTHERM_SHADOW", "1: move nothing; the default where there is no slow tier"),
-    ("ISOTHERM_SOURCE", "where accesses are learned from: pmu or hint-faults; the best that is there by default"),
+    (
+        "ISOTHERM_SOURCE",
+        "where accesses are learned from: pmu or hint-faults; the best that is there by default",
+    ),
     ("ISOTHERM_OVERHEAD", "what the program may lose to hint faults: a share, at most 50%; 2% by default"),
     ("ISOTHERM_RATE", "bytes that may move in a second, at most (K, M, G); no limit by default"),
     ("ISOTHERM_PAGE_SIZE", "base (4 KiB, the default) or huge (2 MiB)"),
     ("ISOTHERM_SET", "parameters, with blanks between: POLICY.KEY=VALUE ..."),
     ("ISOTHERM_SEED", "the seed of every random choice; 1 by default"),
     ("ISOTHERM_LATENCIES", "latencies of the tiers for estimates, fastest first; 74ns,124ns by default"),
-    ("ISOTHERM_JSON", "a file for the summary at exit as JSON, - for standard error; %p is the process's number"),
+    (
+        "ISOTHERM_JSON",
+        "a file for the summary at exit as JSON, - for standard error; %p is the process's number",
+    ),
     ("ISOTHERM_REPORT", "the same as text"),
 ];
 

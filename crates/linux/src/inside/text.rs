@@ -30,6 +30,9 @@ pub fn text(result: &LiveResult) -> String {
         text += &format!("isotherm: {delivered} samples by {name}, {lost} lost\n");
     }
     text += &format!("isotherm: engine {} of one processor\n", percent(Some(summary.engine.cpu_share)));
-    summary.troubles.iter().for_each(|trouble| text += &format!("isotherm: {}\n", trouble.replace('\n', " ")));
+    summary
+        .troubles
+        .iter()
+        .for_each(|trouble| text += &format!("isotherm: {}\n", trouble.replace('\n', " ")));
     text
 }

@@ -22,8 +22,8 @@ use std::path::{Path, PathBuf};
 use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals};
 
 use super::counters::PmuCounters;
-use super::decode::{Decoded, Decoder};
 use super::data_source::TierMap;
+use super::decode::{Decoded, Decoder};
 use super::events::{Choice, EventSpec, Format, SourceEvents};
 use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};

@@ -23,8 +23,8 @@ use isotherm_linux::source::AccessSource;
 use crate::args::{AttachArgs, LiveArgs, RunArgs};
 use crate::failure::Failure;
 use crate::settings;
-use sources::{Sources, Way};
 use isotherm_linux::host::tiers::TierPlan;
+use sources::{Sources, Way};
 
 /// `isotherm run`. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {

@@ -50,7 +50,12 @@ type Opened = Result<Box<dyn AccessSource>, LinuxError>;
 ///
 /// # Errors
 /// If they do not offer it all: the policy cannot run.
-pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &TierPlan, way: Way) -> Result<Sources, Failure> {
+pub(super) fn choose(
+    args: &LiveArgs,
+    needs: Signals,
+    memory: &TierPlan,
+    way: Way,
+) -> Result<Sources, Failure> {
     let environment = RefCell::new(Vec::new());
     let mut refused = Vec::new();
     let candidates = candidates(args, needs, way, Pace::default(), &environment);
