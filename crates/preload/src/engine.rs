@@ -2,7 +2,8 @@
 
 use std::io::Write as _;
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
-use std::thread;
+use std::sync::OnceLock;
+use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
 use isotherm_linux::engine::LiveResult;
@@ -24,6 +25,8 @@ const OVER: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
+/// The engine's thread.
+static THREAD: OnceLock<Thread> = OnceLock::new();
 /// The process that has the engine: a child of a fork has not.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
@@ -70,6 +73,9 @@ fn wait_while(state: u32) {
 pub(crate) extern "C" fn finish() {
     if PROCESS.load(SeqCst) == std::process::id() {
         ENDING.store(true, SeqCst);
+        if let Some(engine) = THREAD.get() {
+            engine.unpark();
+        }
         wait_while(RUNNING);
     }
 }
@@ -86,6 +92,8 @@ impl Drop for Over {
 /// The engine's thread.
 fn live(settings: &Settings) {
     let _over = Over;
+    // Set once, as there is one engine.
+    let _ = THREAD.set(thread::current());
     arena::enter();
     if let Err(error) = inside::separate() {
         return say(&format!("{error}; the program runs without an engine"));

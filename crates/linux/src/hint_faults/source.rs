@@ -117,8 +117,12 @@ impl HintFaultStatistics {
     }
 }
 
+/// Of so many drains one asks the kernel whether agents have come or gone: two calls that cost more than all the rest of it.
+const LOOKS: u32 = 8;
+
 /// Hint faults in software: see the [module](super).
 pub struct HintFaultSource {
+    drains: u32,
     options: HintFaultOptions,
     listener: UnixListener,
     directory: Directory,
@@ -147,6 +151,7 @@ impl HintFaultSource {
         let listener = UnixListener::bind(&path).map_err(|error| LinuxError::file(&path, error))?;
         listener.set_nonblocking(true).map_err(|error| LinuxError::file(&path, error))?;
         Ok(Self {
+            drains: 0,
             options,
             listener,
             directory,
@@ -301,12 +306,17 @@ impl AccessSource for HintFaultSource {
     }
 
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
-        self.accept()?;
+        self.drains = (self.drains + 1) % LOOKS;
+        let waiting = !self.pending.is_empty() || self.connections.len() < self.wanted.len();
+        let looking = self.drains == 0;
+        if looking || waiting {
+            self.accept()?;
+        }
         let before = accesses.len();
         let mut gone = Vec::new();
         for (&process, connection) in &self.connections {
             // The end is noticed before the last records are taken: nothing is left behind.
-            let ended = !connection.is_there();
+            let ended = looking && !connection.is_there();
             connection.take(|record| accesses.extend(self.access(process, record)));
             if ended {
                 gone.push(process);

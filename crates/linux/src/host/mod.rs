@@ -49,6 +49,12 @@ pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traff
 
 /// How often sources and processes are looked at: the buffers must hold what comes meanwhile.
 const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
+/// The same while sources deliver less than [`BUSY`] accesses in that time.
+const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
+/// Accesses of one look from which on the next one comes soon.
+const BUSY: usize = 512;
+/// What has changed by less than this part has not changed.
+const STEADY: u64 = 100;
 /// What has grown less than by this part between two looks has settled.
 const SETTLED: u64 = 20;
 
@@ -67,6 +73,11 @@ pub enum ProcessEvent {
 pub trait Processes: Send {
     /// Appends what happened since the last call. Returns false when no process is left, or the run was asked to end.
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
+
+    /// Lets time pass, less if the run ends meanwhile.
+    fn wait(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
 
     /// What went wrong in the last update.
     fn trouble(&mut self) -> Option<LinuxError> {
@@ -94,6 +105,8 @@ pub struct LiveHost {
     recorder: Recorder,
     /// When sources and processes are looked at again.
     next_look: Nanos,
+    /// The time between the last look and the next.
+    between: Nanos,
     /// The policy's thread rests until then.
     resume: Nanos,
     pause: Option<Pause>,
@@ -118,6 +131,7 @@ impl LiveHost {
             scanner: Scanner::default(),
             recorder: Recorder::new(options.inside.is_some()),
             next_look: Nanos(0),
+            between: POLL,
             resume: Nanos(0),
             pause: None,
             events: Vec::new(),
@@ -208,6 +222,7 @@ impl LiveHost {
     }
 
     fn start(&mut self, process: Pid) {
+        self.between = POLL;
         self.followed.push(process);
         self.scanner.soon();
         self.feed.each(|source| source.follow(process));
@@ -222,6 +237,7 @@ impl LiveHost {
     /// Looks at which pages are mapped, and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
+        let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
         for &process in &self.followed {
             let mut hidden = self.feed.hidden(process);
@@ -236,12 +252,13 @@ impl LiveHost {
         self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
         let cost = clock::thread_cpu() - start;
         let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);
-        self.scanner.done(self.recorder.now(), cost, budget, shortest);
+        let mapped = self.memory.residency.mapped().0;
+        let changed = mapped.abs_diff(before) > mapped / STEADY;
+        self.scanner.done(self.recorder.now(), cost, budget, shortest, changed);
     }
 
     /// One look at processes, memory and sources. Returns false when the run is over.
     fn poll(&mut self) -> bool {
-        self.next_look = self.now() + POLL;
         let running = self.follow_processes();
         if running && self.scanner.due(self.now()) {
             self.scan();
@@ -249,7 +266,9 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        self.feed.drain();
+        let delivered = self.feed.drain();
+        self.between = if delivered < BUSY { QUIET_POLL.min(self.between + self.between) } else { POLL };
+        self.next_look = self.now() + self.between;
         if !running {
             self.pause = Some(Pause::Ended);
         }
@@ -332,7 +351,7 @@ impl Host for LiveHost {
                 self.feed.finish(batch);
                 return self.pause.is_none();
             }
-            std::thread::sleep(Duration::from_nanos((self.next_look.min(deadline) - now).0));
+            self.processes.wait(Duration::from_nanos((self.next_look.min(deadline) - now).0));
         }
     }
 

@@ -42,7 +42,7 @@ pub const SCAN_INTERVAL: Nanos = Nanos(200 * Nanos::MILLISECOND.0);
 /// The share of one processor that they may take.
 pub const SCAN_BUDGET: f64 = 0.005;
 /// Between so many updates it is looked whether the program has threads left.
-const LOOKS: u32 = 100;
+const LOOKS: u32 = 25;
 
 /// Why there is no engine.
 #[derive(Debug, thiserror::Error)]
@@ -227,5 +227,12 @@ impl Processes for OwnProcess {
             events.push(ProcessEvent::Started(self.pid));
         }
         !self.ending.load(Relaxed) && !self.is_alone()
+    }
+
+    /// Whoever sets `ending` unparks this thread.
+    fn wait(&mut self, time: Duration) {
+        if !self.ending.load(Relaxed) {
+            std::thread::park_timeout(time);
+        }
     }
 }
