@@ -1,8 +1,8 @@
 //! Defines the life of the engine's thread: it starts before `main` and ends, with a summary, when the program does.
 
 use std::io::Write as _;
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 

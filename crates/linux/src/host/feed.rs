@@ -85,6 +85,11 @@ impl Feed {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
 
+    /// Whether the hardware counts hits of the tiers.
+    pub(crate) fn measured(&self) -> bool {
+        self.measured
+    }
+
     /// Changes the sampling.
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);

@@ -101,6 +101,8 @@ pub struct LiveHost {
     feed: Feed,
     processes: Box<dyn Processes>,
     followed: Vec<Pid>,
+    /// Those whose name was not asked for yet.
+    unnamed: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
     /// When sources and processes are looked at again.
@@ -128,6 +130,7 @@ impl LiveHost {
             feed: Feed::new(sources, options.tiers.len(), !options.shadow),
             processes,
             followed: Vec::new(),
+            unnamed: Vec::new(),
             scanner: Scanner::default(),
             recorder: Recorder::new(options.inside.is_some()),
             next_look: Nanos(0),
@@ -191,8 +194,7 @@ impl LiveHost {
     /// What came of the run so far.
     pub fn summary(&mut self) -> Summary {
         let Self { recorder, memory, feed, options, .. } = self;
-        let latencies = options.tiers.iter().map(|tier| tier.latency).collect::<Vec<_>>();
-        recorder.summary(memory, &latencies, &feed.counters, &feed.sources, &feed.troubles)
+        recorder.summary(memory, options, feed)
     }
 
     /// Returns false when the run is over. What the last processes held stays known, for the summary.
@@ -224,12 +226,14 @@ impl LiveHost {
     fn start(&mut self, process: Pid) {
         self.between = POLL;
         self.followed.push(process);
+        self.unnamed.push(process);
         self.scanner.soon();
         self.feed.each(|source| source.follow(process));
     }
 
     fn end(&mut self, process: Pid) {
         self.followed.retain(|&followed| followed != process);
+        self.unnamed.retain(|&unnamed| unnamed != process);
         self.feed.sources.iter_mut().for_each(|source| source.forget(process));
         self.memory.forget(process, &mut self.recorder);
     }
@@ -239,6 +243,9 @@ impl LiveHost {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
+        for process in self.unnamed.drain(..) {
+            self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
+        }
         for &process in &self.followed {
             let mut hidden = self.feed.hidden(process);
             hidden.extend(self.options.inside.iter().flatten().cloned());

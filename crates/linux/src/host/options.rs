@@ -53,6 +53,8 @@ pub struct Options {
     pub page_size: PageSize,
     /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
+    /// The NUMA nodes of each tier; nothing where they are shadows.
+    pub nodes: Vec<Vec<u32>>,
     /// How much fast memory the programs may use.
     pub fast: FastLimit,
     /// Whether nothing moves.

@@ -7,6 +7,7 @@ use isotherm_core::{Bytes, Nanos};
 use super::{FastLimit, Tier};
 use crate::LinuxError;
 use crate::memory::reclaim::Reclaimer;
+use crate::perf::data_source::TierMap;
 use crate::process::Pid;
 use crate::topology::{SameTier, Tiers, TiersError, Topology};
 
@@ -33,6 +34,8 @@ pub struct TierPlan {
     pub tiers: Vec<Tier>,
     /// The nodes of each, or nothing where they are shadows.
     pub nodes: Vec<Vec<u32>>,
+    /// Which memory is which tier; nothing where they are shadows.
+    pub map: TierMap,
     /// The limit of the first.
     pub fast: FastLimit,
     /// Whether nothing moves.
@@ -79,8 +82,10 @@ impl TierPlan {
             let otherwise = latencies.get(index).or(latencies.last()).copied().unwrap_or(Nanos(1));
             Tier { size: tier.capacity, latency: rated(tier).unwrap_or(otherwise) }
         };
+        let nodes: Vec<Vec<u32>> = tiers.all().iter().map(|tier| tier.nodes.clone()).collect();
         Ok(Self {
-            nodes: tiers.all().iter().map(|tier| tier.nodes.clone()).collect(),
+            map: TierMap::of(&topology, &nodes),
+            nodes,
             fast: request.fast.unwrap_or(FastLimit::Bytes(Bytes(u64::MAX))),
             tiers: tiers.all().iter().enumerate().map(tier).collect(),
             shadow: false,
@@ -96,6 +101,7 @@ impl TierPlan {
         Self {
             tiers: [fast, slow].map(|latency| Tier { size, latency }).to_vec(),
             nodes: Vec::new(),
+            map: TierMap::default(),
             fast: request.fast.unwrap_or(SHADOW_FAST),
             shadow: true,
             notes,

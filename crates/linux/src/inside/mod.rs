@@ -122,12 +122,13 @@ impl Engine {
         tiering.fastest = agent.then(|| HintFaultOptions::fastest(settings.overhead));
         let reclaim = TierReclaim::find(Path::new("/"), &plan.nodes, pid, &mut Vec::new());
         let mover = MoverOptions { rate: settings.rate, ..MoverOptions::default() };
-        let spaces = KernelSpaces::new(root.clone(), settings.page_size, plan.nodes, mover, reclaim);
+        let spaces = KernelSpaces::new(root.clone(), settings.page_size, plan.nodes.clone(), mover, reclaim);
         let options = Options {
             page_size: settings.page_size,
             tiers: plan.tiers,
             fast: plan.fast,
             shadow: plan.shadow,
+            nodes: plan.nodes.clone(),
             inside: Some(own),
             scan_interval: SCAN_INTERVAL,
             scan_budget: SCAN_BUDGET,
@@ -157,11 +158,11 @@ fn sources(
     plan: &TierPlan,
 ) -> Result<Vec<Box<dyn AccessSource>>, OpenError> {
     let samples = Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples);
-    let latency = needs.has(Signal::SampleLatency);
+    let (latency, tiers) = (needs.has(Signal::SampleLatency), plan.map);
     let pmu = Candidate {
         name: "pmu",
         offers: samples.with(Signal::SampleLatency).with(Signal::TierHits),
-        open: Box::new(move || Ok(Box::new(PmuSource::detect(latency)?))),
+        open: Box::new(move || Ok(Box::new(PmuSource::detect(latency, tiers)?))),
     };
     let hint_faults = Candidate {
         name: "hint-faults",

@@ -29,6 +29,7 @@ pub fn text(result: &LiveResult) -> String {
         let (name, delivered, lost) = (source.name, source.delivered, source.lost);
         text += &format!("isotherm: {delivered} samples by {name}, {lost} lost\n");
     }
+    summary.cautions.iter().for_each(|caution| text += &format!("isotherm: {caution}\n"));
     text += &format!("isotherm: engine {} of one processor\n", percent(Some(summary.engine.cpu_share)));
     summary
         .troubles

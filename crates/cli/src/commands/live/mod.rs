@@ -107,6 +107,7 @@ fn tier(
         tiers: memory.tiers.clone(),
         fast: memory.fast,
         shadow: memory.shadow,
+        nodes: memory.nodes.clone(),
         inside: None,
         scan_interval: SCAN_INTERVAL,
         scan_budget: SCAN_BUDGET,

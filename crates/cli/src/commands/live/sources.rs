@@ -10,6 +10,7 @@ use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resol
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::host::tiers::TierPlan;
 use isotherm_linux::host::{self, Candidate};
+use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::perf::events::SourceEvents;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::source::AccessSource;
@@ -58,7 +59,7 @@ pub(super) fn choose(
 ) -> Result<Sources, Failure> {
     let environment = RefCell::new(Vec::new());
     let mut refused = Vec::new();
-    let candidates = candidates(args, needs, way, Pace::default(), &environment);
+    let candidates = candidates(args, needs, (way, memory.map), Pace::default(), &environment);
     let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
     let chosen = chosen.map_err(Failure::usage)?;
     let offered = host::offers(&chosen, memory.shadow, memory.reclaims());
@@ -85,7 +86,7 @@ pub(super) fn choose(
 pub(in crate::commands) fn candidates<'a>(
     args: &'a LiveArgs,
     needs: Signals,
-    way: Way,
+    (way, tiers): (Way, TierMap),
     pace: Pace,
     environment: &'a RefCell<Environment>,
 ) -> Vec<Candidate<'a>> {
@@ -98,7 +99,7 @@ pub(in crate::commands) fn candidates<'a>(
         all(
             "pmu",
             samples.with(Signal::SampleLatency).with(Signal::TierHits),
-            Box::new(move || Ok(Box::new(PmuSource::detect(latency)?))),
+            Box::new(move || Ok(Box::new(PmuSource::detect(latency, tiers)?))),
         ),
         all(
             "hint-faults",
