@@ -239,3 +239,16 @@ impl AddressSpaces for KernelSpaces {
         self.mover.denials()
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_that_are_seen_in_part_are_none() {
+        let chunks = |range: Range<u64>| whole_chunks(&range).collect::<Vec<_>>();
+        assert_eq!(chunks(HUGE..3 * HUGE), [HUGE, 2 * HUGE]);
+        assert_eq!(chunks(HUGE + BASE..3 * HUGE - BASE), [0; 0]);
+        assert_eq!(chunks(HUGE - BASE..2 * HUGE + BASE), [HUGE]);
+    }
+}

@@ -49,7 +49,7 @@ pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traff
 
 /// How often sources and processes are looked at: the buffers must hold what comes meanwhile.
 const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
-/// The same while sources deliver less than [`BUSY`] accesses in that time.
+/// The same while sources deliver less than [`BUSY`] accesses in that time, and the policy steps less often too.
 const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
 /// Accesses of one look from which on the next one comes soon.
 const BUSY: usize = 512;
@@ -274,7 +274,9 @@ impl LiveHost {
             }
         }
         let delivered = self.feed.drain();
-        self.between = if delivered < BUSY { QUIET_POLL.min(self.between + self.between) } else { POLL };
+        // A policy that steps often sees each time what is new.
+        let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
+        self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
         self.next_look = self.now() + self.between;
         if !running {
             self.pause = Some(Pause::Ended);

@@ -30,7 +30,7 @@ pub fn lasting(moments: usize) -> LiveResult {
     let steady = ratio(last.hits[0] - half[0], last.hits[1] - half[1]);
     let entry = isotherm_policies::find("hybridtier").expect("a policy of the registry");
     let tier = |index: usize, latency, capacity| TierUse {
-        nodes: Vec::new(),
+        nodes: vec![index as u32],
         stall_ns: Nanos(0),
         latency_ns: Nanos(latency),
         capacity_bytes: Bytes(capacity),
