@@ -13,6 +13,7 @@ pub mod engine;
 mod error;
 pub mod hint_faults;
 pub mod host;
+pub mod inside;
 pub mod memory;
 pub mod perf;
 pub mod process;

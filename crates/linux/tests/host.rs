@@ -112,6 +112,8 @@ fn options(fast: FastLimit, shadow: bool) -> Options {
         tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
         fast,
         shadow,
+        nodes: Vec::new(),
+        inside: None,
         scan_interval: Nanos(0),
         scan_budget: 1.0,
     }
