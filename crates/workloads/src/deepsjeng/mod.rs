@@ -13,11 +13,13 @@
 //! selective search.
 
 mod board;
+mod zobrist;
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use self::board::{Board, nth};
+use self::zobrist::Zobrist;
 use crate::array::Array;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
@@ -26,6 +28,8 @@ use crate::{Memory, Program, Token, WorkloadError};
 
 /// Entries of a bucket.
 const BUCKET: usize = 4;
+/// Moves that are tried on the board at once, their buckets read ahead side by side.
+const AHEAD: usize = 4;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
@@ -73,43 +77,6 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: build,
 };
 
-/// Random numbers of each disc and of the player to move.
-struct Zobrist {
-    discs: [[u64; 64]; 2],
-    second: u64,
-}
-
-impl Zobrist {
-    fn new(random: &mut Random) -> Self {
-        Self { discs: std::array::from_fn(|_| std::array::from_fn(|_| random.bits())), second: random.bits() }
-    }
-
-    /// The key after a move from a position with this key.
-    fn moved(&self, key: u64, board: &Board, square: u32, mut turned: u64) -> u64 {
-        let (own, other) = (usize::from(board.second), usize::from(!board.second));
-        let mut key = key ^ self.second ^ self.discs[own][square as usize];
-        while turned != 0 {
-            let square = turned.trailing_zeros() as usize;
-            key ^= self.discs[own][square] ^ self.discs[other][square];
-            turned &= turned - 1;
-        }
-        key
-    }
-
-    /// A position's key, from scratch.
-    fn key(&self, board: &Board) -> u64 {
-        let (first, second) = if board.second { (board.other, board.own) } else { (board.own, board.other) };
-        let mut key = if board.second { self.second } else { 0 };
-        for (discs, mut squares) in self.discs.iter().zip([first, second]) {
-            while squares != 0 {
-                key ^= discs[squares.trailing_zeros() as usize];
-                squares &= squares - 1;
-            }
-        }
-        key
-    }
-}
-
 /// What a value says of a position.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Bound {
@@ -131,6 +98,14 @@ struct Entry {
 }
 
 const EMPTY: Entry = Entry { key: 0, value: 0, best: 64, depth: 0, age: 0, bound: Bound::Exact };
+
+/// A position that a move leads to.
+#[derive(Debug, Clone, Copy)]
+struct Child {
+    board: Board,
+    key: u64,
+    square: u32,
+}
 
 struct Search<'a> {
     table: Array<[Entry; BUCKET]>,
@@ -196,24 +171,19 @@ impl<'a> Search<'a> {
         }
         let first = low;
         let (mut best, mut best_move) = (-INFINITE, 64);
-        let remembered = found.map_or(64, |entry| u32::from(entry.best));
+        let mut remembered = found.map_or(64, |entry| u32::from(entry.best));
         let mut left = moves;
-        while left != 0 {
-            let square = if remembered < 64 && left >> remembered & 1 == 1 {
-                remembered
-            } else {
-                left.trailing_zeros()
-            };
-            left &= !(1 << square);
-            let turned = board.turned(square);
-            let next_key = self.zobrist.moved(key, board, square, turned);
-            let value = -self.value(&board.play(square, turned), next_key, depth - 1, -high, -low, false);
-            if value > best {
-                (best, best_move) = (value, square);
-            }
-            low = low.max(best);
-            if low >= high {
-                break;
+        while left != 0 && low < high {
+            let (children, count) = self.try_moves(board, key, &mut left, &mut remembered);
+            for child in &children[..count] {
+                let value = -self.value(&child.board, child.key, depth - 1, -high, -low, false);
+                if value > best {
+                    (best, best_move) = (value, child.square);
+                }
+                low = low.max(best);
+                if low >= high {
+                    break;
+                }
             }
         }
         let bound = if best >= high {
@@ -229,20 +199,67 @@ impl<'a> Search<'a> {
         best
     }
 
+    /// The positions after the next few of the moves `left`, and their number: the remembered one first and by itself, for it
+    /// often ends the search.
+    #[inline]
+    fn try_moves(
+        &self,
+        board: &Board,
+        key: u64,
+        left: &mut u64,
+        remembered: &mut u32,
+    ) -> ([Child; AHEAD], usize) {
+        let mut children = [Child { board: Board::START, key: 0, square: 0 }; AHEAD];
+        let mut count = 0;
+        let alone = *remembered < 64 && *left >> *remembered & 1 == 1;
+        while *left != 0 && count < AHEAD {
+            let square = if alone { *remembered } else { left.trailing_zeros() };
+            *left &= !(1 << square);
+            let turned = board.turned(square);
+            let key = self.zobrist.moved(key, board, square, turned);
+            children[count] = Child { board: board.play(square, turned), key, square };
+            count += 1;
+            if alone {
+                break;
+            }
+        }
+        *remembered = 64;
+        if self.memory.reads_ahead() {
+            children[..count].iter().for_each(|child| self.read_ahead(child.key));
+        }
+        (children, count)
+    }
+
+    /// Reads a position's bucket ahead of its use.
+    #[inline]
+    fn read_ahead(&self, key: u64) {
+        std::hint::black_box(self.table.values()[self.bucket(key)][0].key);
+    }
+
+    #[inline]
     fn probe(&mut self, key: u64) -> (Option<Entry>, Token) {
-        let (bucket, token) = self.table.load(self.memory, self.bucket(key), Token::NONE);
-        (bucket.into_iter().find(|entry| entry.key == key && entry.best < 64), token)
+        let place = self.bucket(key);
+        let token = self.memory.load(self.table.address(place), Token::NONE);
+        let bucket = &self.table.values()[place];
+        // Every entry is looked at, for no processor predicts which one it is.
+        let is_it = |entry: &Entry| (entry.key == key) & (entry.best < 64);
+        let found = (0..BUCKET).rev().fold(BUCKET, |found, at| if is_it(&bucket[at]) { at } else { found });
+        (bucket.get(found).copied(), token)
     }
 
     /// Puts an entry over its own earlier one, or over the shallowest of the oldest.
     fn store(&mut self, entry: Entry, token: Token) {
         let index = self.bucket(entry.key);
-        let mut bucket = self.table.load(self.memory, index, token).0;
-        let worth = |old: &Entry| (old.key != entry.key, old.age == self.age, old.depth);
-        if let Some(place) = bucket.iter_mut().min_by_key(|old| worth(old)) {
-            *place = entry;
-        }
-        self.table.store(self.memory, index, bucket, token);
+        self.memory.load(self.table.address(index), token);
+        let bucket = &mut self.table.values_mut()[index];
+        let worth = |old: &Entry| {
+            u32::from(old.key != entry.key) << 10 | u32::from(old.age == self.age) << 9 | u32::from(old.depth)
+        };
+        // The first of equals: the place breaks ties.
+        let worths = [0, 1, 2, 3].map(|place: u32| worth(&bucket[place as usize]) << 2 | place);
+        let least = worths.into_iter().fold(u32::MAX, u32::min);
+        bucket[(least & 3) as usize] = entry;
+        self.memory.store(self.table.address(index), token);
     }
 
     /// Searches a position deeper and deeper; returns its value and best move.
