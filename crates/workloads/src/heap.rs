@@ -4,6 +4,8 @@
 //! space from the first object on, page by page and line by line. So the same source, run on a [`crate::NativeMemory`],
 //! makes the same accesses to real memory, while every object's size and allocation site stay visible.
 
+use prefetch_index::prefetch_index;
+
 use crate::{Memory, Token};
 
 /// Bytes of a page.
@@ -71,12 +73,13 @@ impl Heap {
         self.words[index] = value;
     }
 
-    /// Reads a word of each line of `bytes` from `address` on ahead of their use, unreported.
+    /// Asks for the lines of `bytes` from `address` on ahead of their use, unreported; nothing waits for them.
     #[inline]
     pub(crate) fn read_ahead(&self, address: u64, bytes: u64) {
-        let words = self.words(address, bytes / WORD);
-        let lines = words.iter().step_by((LINE / WORD) as usize).chain(words.last());
-        std::hint::black_box(lines.fold(0, |sum, word| sum ^ word));
+        let first = self.index(address);
+        let words = (bytes / WORD) as usize;
+        (0..words).step_by((LINE / WORD) as usize).for_each(|word| prefetch_index(&self.words, first + word));
+        prefetch_index(&self.words, first + words.saturating_sub(1));
     }
 
     /// `count` words from `address` on, unreported.

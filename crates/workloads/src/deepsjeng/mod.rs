@@ -174,7 +174,7 @@ impl<'a> Search<'a> {
         let mut remembered = found.map_or(64, |entry| u32::from(entry.best));
         let mut left = moves;
         while left != 0 && low < high {
-            let (children, count) = self.try_moves(board, key, &mut left, &mut remembered);
+            let (children, count) = self.try_moves(depth, board, key, &mut left, &mut remembered);
             for child in &children[..count] {
                 let value = -self.value(&child.board, child.key, depth - 1, -high, -low, false);
                 if value > best {
@@ -204,6 +204,7 @@ impl<'a> Search<'a> {
     #[inline]
     fn try_moves(
         &self,
+        depth: u8,
         board: &Board,
         key: u64,
         left: &mut u64,
@@ -225,15 +226,21 @@ impl<'a> Search<'a> {
         }
         *remembered = 64;
         if self.memory.reads_ahead() {
-            children[..count].iter().for_each(|child| self.read_ahead(child.key));
+            children[..count].iter().for_each(|child| self.read_ahead(child, depth));
         }
         (children, count)
     }
 
-    /// Reads a position's bucket ahead of its use.
+    /// Asks for the bucket of a position that a search of this depth will enter, and for that of the move that is likely to
+    /// come first there.
     #[inline]
-    fn read_ahead(&self, key: u64) {
-        std::hint::black_box(self.table.values()[self.bucket(key)][0].key);
+    fn read_ahead(&self, child: &Child, depth: u8) {
+        self.table.read_ahead(self.bucket(child.key));
+        if depth > 1 {
+            let square = (child.board.moves() | 1 << 63).trailing_zeros();
+            let key = self.zobrist.moved(child.key, &child.board, square, child.board.turned(square));
+            self.table.read_ahead(self.bucket(key));
+        }
     }
 
     #[inline]
