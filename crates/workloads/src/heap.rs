@@ -107,7 +107,8 @@ impl Heap {
         (self.word(address), memory.load(address, after))
     }
 
-    /// Reads a word of each line of `bytes` from `address` on, as a prefetch of them all or a copy does.
+    /// Reads a word of each line of `bytes` from `address` on, as a prefetch of them all or a copy does. The values are of no
+    /// use, so they are really read only where that is observed.
     #[inline]
     pub(crate) fn prefetch<M: Memory + ?Sized>(
         &self,
@@ -116,8 +117,10 @@ impl Heap {
         bytes: u64,
         after: Token,
     ) -> Token {
-        let words = self.words(address, bytes / WORD).iter().step_by((LINE / WORD) as usize);
-        std::hint::black_box(words.fold(0, |sum, word| sum ^ word));
+        if !memory.reads_ahead() {
+            let words = self.words(address, bytes / WORD).iter().step_by((LINE / WORD) as usize);
+            std::hint::black_box(words.fold(0, |sum, word| sum ^ word));
+        }
         memory.load_range(address, bytes, after)
     }
 

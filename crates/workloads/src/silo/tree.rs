@@ -14,7 +14,7 @@ pub(crate) const NODE: u64 = 320;
 /// Bytes that Masstree prefetches of a node.
 const PREFETCHED: u64 = 256;
 /// Keys that are looked up side by side ahead of their turn.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 32;
 /// Instructions for a node on the way down, beside the loads.
 const DESCENT: u32 = 40;
 
@@ -77,7 +77,7 @@ impl Tree {
             if is_leaf(node, heap) {
                 return (node, token);
             }
-            let child = keys(node, heap).iter().take_while(|&&other| key >= other).count() as u64;
+            let child = rank(node, &INNER, heap, |other| key >= other);
             node = heap.word(node + INNER.values + child * WORD);
         }
     }
