@@ -252,6 +252,31 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
+    /// Asks for the lists of the `wanted` ones of the vertices behind the next few from `first` on, and reads the first neighbour of
+    /// each of the next few, whose lists were asked for before.
+    #[inline]
+    pub(crate) fn read_first_ahead<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        first: usize,
+        wanted: impl Fn(usize) -> bool,
+        touch: impl Fn(usize),
+    ) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let index = self.index.values();
+        let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
+        for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
+            self.neighbours.read_ahead(index[vertex] as usize);
+        }
+        for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
+            if index[vertex] < index[vertex + 1] {
+                touch(self.neighbours.values()[index[vertex] as usize].vertex() as usize);
+            }
+        }
+    }
+
     /// Reads the lists of some vertices ahead of their use, as far as a core's own prefetcher needs to go on. As many reads for
     /// each, with no branch that waits for a value.
     #[inline]
