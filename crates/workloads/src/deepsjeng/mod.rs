@@ -13,21 +13,20 @@
 //! selective search.
 
 mod board;
+mod table;
 mod zobrist;
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use self::board::{Board, nth};
+use self::table::{BUCKET_BYTES, Bound, Entry, Table};
 use self::zobrist::Zobrist;
-use crate::array::Array;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
 use crate::specs::{footprint, operations, paper, spec, test, threads};
-use crate::{Memory, Program, Token, WorkloadError};
+use crate::{Memory, Program, WorkloadError};
 
-/// Entries of a bucket.
-const BUCKET: usize = 4;
 /// Moves that are tried on the board at once, their buckets read ahead side by side.
 const AHEAD: usize = 4;
 /// Beyond every value of a position.
@@ -77,28 +76,6 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: build,
 };
 
-/// What a value says of a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Exact,
-    AtLeast,
-    AtMost,
-}
-
-/// What an earlier visit found.
-#[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Entry {
-    key: u64,
-    value: i16,
-    best: u8,
-    depth: u8,
-    age: u8,
-    bound: Bound,
-}
-
-const EMPTY: Entry = Entry { key: 0, value: 0, best: 64, depth: 0, age: 0, bound: Bound::Exact };
-
 /// A position that a move leads to.
 #[derive(Debug, Clone, Copy)]
 struct Child {
@@ -108,7 +85,7 @@ struct Child {
 }
 
 struct Search<'a> {
-    table: Array<[Entry; BUCKET]>,
+    table: Table,
     zobrist: Zobrist,
     age: u8,
     instructions: u32,
@@ -125,13 +102,8 @@ impl<'a> Search<'a> {
         random: &mut Random,
         memory: &'a mut dyn Memory,
     ) -> Self {
-        let table = Array::new(memory, buckets, [EMPTY; BUCKET], "transposition table");
-        table.store_run(memory, 0..buckets, Token::NONE);
+        let table = Table::new(buckets, memory);
         Self { table, zobrist: Zobrist::new(random), age: 0, instructions, positions: 0, most, memory }
-    }
-
-    fn bucket(&self, key: u64) -> usize {
-        ((u128::from(key) * self.table.len() as u128) >> 64) as usize
     }
 
     fn over(&self) -> bool {
@@ -148,7 +120,7 @@ impl<'a> Search<'a> {
             return 0;
         }
         self.memory.compute(self.instructions);
-        let (found, token) = self.probe(key);
+        let (found, token) = self.table.probe(key, self.memory);
         if let Some(entry) = found.filter(|entry| entry.depth >= depth) {
             let enough = match entry.bound {
                 Bound::Exact => true,
@@ -194,7 +166,8 @@ impl<'a> Search<'a> {
             Bound::Exact
         };
         if !self.over() {
-            self.store(Entry { key, value: best, best: best_move as u8, depth, age: self.age, bound }, token);
+            let entry = Entry { key, value: best, best: best_move as u8, depth, age: self.age, bound };
+            self.table.store(entry, token, self.memory);
         }
         best
     }
@@ -235,38 +208,12 @@ impl<'a> Search<'a> {
     /// come first there.
     #[inline]
     fn read_ahead(&self, child: &Child, depth: u8) {
-        self.table.read_ahead(self.bucket(child.key));
+        self.table.read_ahead(child.key);
         if depth > 1 {
             let square = (child.board.moves() | 1 << 63).trailing_zeros();
             let key = self.zobrist.moved(child.key, &child.board, square, child.board.turned(square));
-            self.table.read_ahead(self.bucket(key));
+            self.table.read_ahead(key);
         }
-    }
-
-    #[inline]
-    fn probe(&mut self, key: u64) -> (Option<Entry>, Token) {
-        let place = self.bucket(key);
-        let token = self.memory.load(self.table.address(place), Token::NONE);
-        let bucket = &self.table.values()[place];
-        // Every entry is looked at, for no processor predicts which one it is.
-        let is_it = |entry: &Entry| (entry.key == key) & (entry.best < 64);
-        let found = (0..BUCKET).rev().fold(BUCKET, |found, at| if is_it(&bucket[at]) { at } else { found });
-        (bucket.get(found).copied(), token)
-    }
-
-    /// Puts an entry over its own earlier one, or over the shallowest of the oldest.
-    fn store(&mut self, entry: Entry, token: Token) {
-        let index = self.bucket(entry.key);
-        self.memory.load(self.table.address(index), token);
-        let bucket = &mut self.table.values_mut()[index];
-        let worth = |old: &Entry| {
-            u32::from(old.key != entry.key) << 10 | u32::from(old.age == self.age) << 9 | u32::from(old.depth)
-        };
-        // The first of equals: the place breaks ties.
-        let worths = [0, 1, 2, 3].map(|place: u32| worth(&bucket[place as usize]) << 2 | place);
-        let least = worths.into_iter().fold(u32::MAX, u32::min);
-        bucket[(least & 3) as usize] = entry;
-        self.memory.store(self.table.address(index), token);
     }
 
     /// Searches a position deeper and deeper; returns its value and best move.
@@ -276,7 +223,7 @@ impl<'a> Search<'a> {
         for depth in 1..=depth {
             value = self.value(board, key, depth, -INFINITE, INFINITE, false);
         }
-        let best = self.probe(key).0.map_or(64, |entry| u32::from(entry.best));
+        let best = self.table.probe(key, self.memory).0.map_or(64, |entry| u32::from(entry.best));
         (value, best)
     }
 
@@ -314,7 +261,7 @@ struct DeepSjeng {
 
 fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
     Ok(Box::new(DeepSjeng {
-        buckets: parameters.size("footprint").0 as usize / size_of::<[Entry; BUCKET]>(),
+        buckets: parameters.size("footprint").0 as usize / BUCKET_BYTES,
         positions: parameters.count("operations"),
         depth: parameters.count("depth") as u8,
         instructions: parameters.count("instructions") as u32,
@@ -324,7 +271,7 @@ fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, Workloa
 
 impl Program for DeepSjeng {
     fn footprint(&self) -> Bytes {
-        Bytes((self.buckets * size_of::<[Entry; BUCKET]>()) as u64)
+        Bytes((self.buckets * BUCKET_BYTES) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
@@ -339,7 +286,7 @@ impl Program for DeepSjeng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CountingMemory;
+    use crate::{CountingMemory, Token};
 
     fn minimax(board: &Board, depth: u8) -> i16 {
         let moves = board.moves();
@@ -380,15 +327,14 @@ mod tests {
             [(Bound::AtLeast, 900, false), (Bound::AtLeast, 1000, true), (Bound::AtMost, -900, false)]
         {
             let entry = Entry { key, value, best: 19, depth: 9, age: 0, bound };
-            search.store(entry, Token::NONE);
+            search.table.store(entry, Token::NONE, search.memory);
             let found = search.value(&Board::START, key, 2, -1000, 1000, false);
             assert_eq!(found, if cuts { value } else { right }, "{entry:?}");
         }
     }
 
     #[test]
-    fn an_entry_takes_16_bytes_and_a_key_changes_with_each_disc() {
-        assert_eq!(size_of::<[Entry; BUCKET]>(), 64);
+    fn a_key_changes_with_each_disc() {
         let zobrist = Zobrist::new(&mut Random::new(1));
         let turned = Board::START.turned(19);
         let moved = Board::START.play(19, turned);

@@ -113,7 +113,7 @@ impl<N: Neighbour> Stored<N> {
             made_with: Vec::new(),
         };
         let (mut edges, mut spare) = (Vec::new(), Vec::new());
-        for part in 0..parts.parts.len() {
+        for part in 0..parts.next.len() {
             edges.clear();
             parts.collect(part, &mut edges);
             sort(&mut edges, packing.bits(), &mut spare);
@@ -157,39 +157,35 @@ impl<N: Neighbour> Stored<N> {
 struct Parts<W> {
     pool: Vec<W>,
     used: usize,
-    parts: Vec<Part>,
-}
-
-/// The chunks of a part, and where its next edge goes: behind the last chunk when that is full.
-#[derive(Debug, Clone, Default)]
-struct Part {
-    chunks: Vec<usize>,
-    next: usize,
+    /// Where each part's next edge goes: a new chunk if its last one is full.
+    next: Vec<usize>,
+    /// Where each part's chunks begin.
+    chunks: Vec<Vec<usize>>,
 }
 
 impl<W: Word> Parts<W> {
     fn new(parts: usize, most: usize) -> Self {
         let pool = vec![W::default(); most.next_multiple_of(CHUNK) + parts * CHUNK];
-        Self { pool, used: 0, parts: vec![Part::default(); parts] }
+        Self { pool, used: 0, next: vec![0; parts], chunks: vec![Vec::new(); parts] }
     }
 
     #[inline]
     fn put(&mut self, part: usize, edge: W) {
-        let part = &mut self.parts[part];
-        if part.next.is_multiple_of(CHUNK) {
-            part.chunks.push(self.used);
-            part.next = self.used;
+        let next = &mut self.next[part];
+        if next.is_multiple_of(CHUNK) {
+            self.chunks[part].push(self.used);
+            *next = self.used;
             self.used += CHUNK;
         }
-        self.pool[part.next] = edge;
-        part.next += 1;
+        self.pool[*next] = edge;
+        *next += 1;
     }
 
     /// Appends a part's edges to `edges`.
     fn collect(&self, part: usize, edges: &mut Vec<W>) {
-        let Part { chunks, next } = &self.parts[part];
+        let chunks = &self.chunks[part];
         for (place, &start) in chunks.iter().enumerate() {
-            let end = if place + 1 < chunks.len() { start + CHUNK } else { *next };
+            let end = if place + 1 < chunks.len() { start + CHUNK } else { self.next[part] };
             edges.extend_from_slice(&self.pool[start..end]);
         }
     }
