@@ -2,6 +2,8 @@
 
 use std::ops::Range;
 
+use prefetch_index::prefetch_index;
+
 use crate::{Memory, Token};
 
 /// Bytes of a line.
@@ -57,10 +59,10 @@ impl<T: Copy> Array<T> {
         &mut self.values
     }
 
-    /// Reads an element ahead of its use, unreported: a later one does not wait for it.
+    /// Asks for an element's line ahead of its use, unreported; nothing waits for it.
     #[inline]
     pub(crate) fn read_ahead(&self, index: usize) {
-        std::hint::black_box(self.values[index]);
+        prefetch_index(&self.values, index);
     }
 
     /// Reads an element, whose index came with the value `after`.
