@@ -92,6 +92,7 @@ mod tests {
             state: b'S',
             parent: Pid(7),
             kernel: false,
+            exiting: false,
             threads: 3,
             start: 987_654,
             code: 94_000_000_000_000,
