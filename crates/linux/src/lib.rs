@@ -17,5 +17,6 @@ pub mod perf;
 pub mod process;
 pub mod source;
 pub mod topology;
+pub mod virtual_pmu;
 
 pub use error::LinuxError;

@@ -11,8 +11,8 @@ pub struct Control {
     pub epoch: u64,
     /// Whether accesses are counted (and misses sampled) at all.
     pub counting: bool,
-    /// Every n-th miss is sampled; 0 for none.
-    pub period: u64,
+    /// Every n-th miss is sampled; 0 for none. With [`Self::each_tier`] each tier has its own, else the first is for all.
+    pub periods: [u64; MOST_TIERS],
     /// Which misses count towards samples: bit `2 x tier + store`.
     pub events: u64,
     /// Whether each tier has a countdown of its own, loads and stores together.
@@ -57,7 +57,7 @@ impl Control {
         let flags = bits.into_iter().fold(0, |flags, (on, bit)| if on { flags | bit } else { flags });
         set(words, word::WANTED_EPOCH, self.epoch);
         set(words, word::FLAGS, flags);
-        set(words, word::PERIOD, self.period);
+        self.periods.iter().enumerate().for_each(|(tier, &period)| set(words, word::PERIODS + tier, period));
         set(words, word::EVENTS, self.events);
     }
 
@@ -66,7 +66,7 @@ impl Control {
         Self {
             epoch: get(words, word::WANTED_EPOCH),
             counting: flags & flag::COUNTING != 0,
-            period: get(words, word::PERIOD),
+            periods: core::array::from_fn(|tier| get(words, word::PERIODS + tier)),
             events: get(words, word::EVENTS),
             each_tier: flags & flag::EACH_TIER != 0,
             exact: flags & flag::EXACT != 0,

@@ -57,12 +57,10 @@ pub mod word {
     pub const WANTED_EPOCH: usize = 33;
     /// Guest: bits of [`super::flag`].
     pub const FLAGS: usize = 34;
-    /// Guest: every n-th miss is sampled; 0 for none.
-    pub const PERIOD: usize = 35;
     /// Guest: which misses are counted towards samples, bit `2 x tier + store`.
-    pub const EVENTS: usize = 36;
+    pub const EVENTS: usize = 35;
     /// Guest: entries of the filter; 0 for every user process.
-    pub const FILTER_COUNT: usize = 37;
+    pub const FILTER_COUNT: usize = 36;
 
     /// Guest: where the current task's address lies, from the processor's base of per-CPU data.
     pub const CURRENT_TASK: usize = 40;
@@ -70,6 +68,9 @@ pub mod word {
     pub const TASK_TGID: usize = 41;
     /// Guest: where the pointer to its parent lies in it.
     pub const TASK_PARENT: usize = 42;
+
+    /// Guest: every n-th miss is sampled, 0 for none; a word for each tier, or the first for all of them.
+    pub const PERIODS: usize = 48;
 
     /// Plugin: even while the counters are whole.
     pub const SEQUENCE: usize = 512;

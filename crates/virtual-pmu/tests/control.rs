@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use isotherm_virtual_pmu::layout::{FILTER_ENTRIES, LEAST_BYTES, USUAL_BYTES, word};
+use isotherm_virtual_pmu::layout::{FILTER_ENTRIES, LEAST_BYTES, MOST_TIERS, USUAL_BYTES, word};
 use isotherm_virtual_pmu::{Control, Device, Driver, Identity, LayoutError, Mailbox};
 use proptest::prelude::*;
 
@@ -15,7 +15,7 @@ const IDENTITY: Identity = Identity { tiers: 2, vcpus: 3 };
 proptest! {
     #[test]
     fn what_the_guest_asks_arrives(
-        epoch: u64, counting: bool, period: u64, events: u64, each_tier: bool, exact: bool, children: bool,
+        epoch: u64, counting: bool, periods: [u64; MOST_TIERS], events: u64, each_tier: bool, exact: bool, children: bool,
         tgids in prop::collection::vec(any::<u32>(), 0..FILTER_ENTRIES + 9),
         current_task: u64, tgid in 1u64.., parent: u64,
     ) {
@@ -23,7 +23,7 @@ proptest! {
         let device = Device::new(&memory[..], IDENTITY).expect("a layout");
         let driver = Driver::open(&memory[..]).expect("the layout");
         prop_assert_eq!(device.mailbox(), None);
-        let control = Control { epoch, counting, period, events, each_tier, exact, children };
+        let control = Control { epoch, counting, periods, events, each_tier, exact, children };
         let mailbox = Mailbox { current_task, tgid, parent };
         driver.set_control(control);
         driver.set_mailbox(mailbox);
