@@ -7,6 +7,7 @@ use std::ffi::CStr;
 use std::io::{BufRead, BufReader, Read, Write};
 use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
+use std::time::Instant;
 
 use isotherm_linux::virtual_pmu::{Scope, VirtualPmu};
 use isotherm_virtual_pmu::{Control, Process, Record};
@@ -22,6 +23,7 @@ fn main() {
     let outcome = match arguments.split_first() {
         Some((verb, rest)) if verb == "touch" => touch(rest),
         Some((verb, rest)) if verb == "fork" => fork(rest),
+        Some((verb, _)) if verb == "nothing" => Ok(()),
         _ => {
             let outcome = first_process();
             if let Err(error) = &outcome {
@@ -57,8 +59,20 @@ fn first_process() -> Outcome {
     mount(c"sysfs", c"/sys");
     let line = std::fs::read_to_string("/proc/cmdline")?;
     let wanted = line.split_whitespace().find_map(|word| word.strip_prefix("lab=")).unwrap_or("all");
+    if let Some(arguments) = wanted.strip_prefix("plain:") {
+        // Without a virtual PMU, to compare with.
+        let mut toucher = Toucher::new("touch", &arguments.split(':').collect::<Vec<_>>())?;
+        let begun = Instant::now();
+        toucher.begin()?;
+        toucher.end()?;
+        println!("LAB took {arguments} {} ms", begun.elapsed().as_millis());
+        return Ok(());
+    }
     let mut pmu = VirtualPmu::open(Path::new("/"))?;
     println!("LAB open tiers={} vcpus={} capacity={}", pmu.tiers(), pmu.vcpus(), pmu.capacity());
+    if let Some(arguments) = wanted.strip_prefix("counted:") {
+        alone(&mut pmu, "counted", &arguments.split(':').collect::<Vec<_>>())?;
+    }
     for (name, scenario) in SCENARIOS {
         if wanted == "all" || wanted.split(',').any(|one| one == *name) {
             scenario(&mut pmu, name)?;
@@ -79,8 +93,6 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("overflow", overflow),
     ("pair", pair),
     ("children", children),
-    ("speed-sequential", |pmu, name| speed(pmu, name, &["dense", "64", "8", "0"])),
-    ("speed-random", |pmu, name| speed(pmu, name, &["random", "128", "5", "0"])),
 ];
 
 /// A process that makes known accesses, ready to begin.
@@ -119,8 +131,10 @@ fn run(pmu: &mut VirtualPmu, name: &str, mut touchers: Vec<Toucher>) -> Outcome 
     pmu.set_scope(Scope::Processes { tgids: &tgids, children: true })?;
     let epoch = pmu.begin_epoch()?;
     println!("LAB begin {name} epoch={epoch} tgids={tgids:?}");
+    let begun = Instant::now();
     touchers.iter_mut().try_for_each(Toucher::begin)?;
     touchers.into_iter().try_for_each(Toucher::end)?;
+    println!("LAB took {name} {} ms", begun.elapsed().as_millis());
     let counters = pmu.counters()?;
     for (tier, count) in counters.tiers.iter().enumerate().take(pmu.tiers()) {
         println!("LAB tier {name} {tier} loads={} stores={}", count.load_misses, count.store_misses);
@@ -218,11 +232,6 @@ fn children(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     run(pmu, name, vec![toucher])
 }
 
-/// How long known accesses take on the host: seen from there by the console.
-fn speed(pmu: &mut VirtualPmu, name: &str, arguments: &[&str]) -> Outcome {
-    alone(pmu, name, arguments)
-}
-
 /// Waits for the parent, then lets a child make the accesses.
 fn fork(arguments: &[String]) -> Outcome {
     println!("ready");
@@ -239,6 +248,9 @@ fn touch(arguments: &[String]) -> Outcome {
     let (bytes, rounds) = (megabytes.parse::<u64>()? << 20, rounds.parse::<u64>()?);
     let memory = map(bytes as usize, node.parse()?)?;
     memory.iter_mut().step_by(512).for_each(|word| *word = 1);
+    if how == "gather" {
+        grow_tlb(memory)?;
+    }
     println!("ready");
     std::io::stdout().flush()?;
     std::io::stdin().read_exact(&mut [0])?;
@@ -247,6 +259,7 @@ fn touch(arguments: &[String]) -> Outcome {
         "dense" => (0..rounds).map(|_| dense(memory)).sum(),
         "store" => (0..rounds).map(|round| stores(memory, round)).sum(),
         "random" => random(memory, rounds * bytes / LINE),
+        "gather" => gather(memory, rounds * bytes / LINE),
         other => return Err(format!("no way to touch: {other}").into()),
     };
     std::hint::black_box::<u64>(sum);
@@ -282,6 +295,29 @@ fn random(memory: &[u64], count: u64) -> u64 {
         sum += std::hint::black_box(memory[at as usize * WORDS]);
     }
     sum
+}
+
+/// As [`random`], with no accesses but those.
+#[inline(never)]
+fn gather(memory: &[u64], count: u64) -> u64 {
+    let lines = (memory.len() / WORDS) as u64;
+    let (mut at, mut sum) = (1u64, 0u64);
+    for _ in 0..count {
+        at = at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
+        let line = (at >> 20) & (lines - 1);
+        // SAFETY: a line inside of the slice; volatile, so that it is one load.
+        sum = sum.wrapping_add(unsafe { memory.as_ptr().add(line as usize * WORDS).read_volatile() });
+    }
+    sum
+}
+
+/// Lets QEMU's software TLB grow to hold all pages: it looks whether it should when it is flushed, as other processes run.
+fn grow_tlb(memory: &[u64]) -> Outcome {
+    for _ in 0..24 {
+        std::hint::black_box(memory.iter().step_by(512).fold(0u64, |sum, word| sum.wrapping_add(*word)));
+        Command::new("/proc/self/exe").arg("nothing").status()?;
+    }
+    Ok(())
 }
 
 fn map(bytes: usize, node: u64) -> Result<&'static mut [u64], std::io::Error> {
