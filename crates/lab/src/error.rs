@@ -140,12 +140,20 @@ impl LabError {
 
 /// Foreign text as it may stand in a message: at most 80 letters, without line breaks and control characters.
 pub(crate) fn shortened(text: &str) -> String {
-    const LONGEST: usize = 80;
+    limited(text, 80)
+}
+
+/// The same for the words of a kernel or of QEMU, which are ours to understand.
+pub(crate) fn sentence(text: &str) -> String {
+    limited(text, 300)
+}
+
+fn limited(text: &str, longest: usize) -> String {
     let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
     let escape =
         |letter: char| if breaks(letter) { letter.escape_default().to_string() } else { letter.into() };
-    let mut short: String = text.chars().take(LONGEST).map(escape).collect();
-    if text.chars().nth(LONGEST).is_some() {
+    let mut short: String = text.chars().take(longest).map(escape).collect();
+    if text.chars().nth(longest).is_some() {
         short.push_str("...");
     }
     short

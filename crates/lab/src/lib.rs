@@ -8,6 +8,7 @@
 
 pub mod cache;
 pub mod console;
+pub mod counts;
 pub mod cpio;
 mod error;
 mod first_files;
@@ -16,6 +17,7 @@ pub mod kernel_tiering;
 pub mod layout;
 pub mod machine;
 pub mod qemu;
+pub mod result;
 pub mod run_directory;
 mod script;
 pub mod session;

@@ -153,8 +153,8 @@ fn speed(line: &mut Line, machine: &Machine, node: usize) {
     let tier = &machine.profile.tiers[node];
     let lines = format!("hmat-lb,initiator=0,target={node},hierarchy=memory");
     line.pair("-numa", format!("{lines},data-type=access-latency,latency={}", tier.latency.0));
-    // In whole units of 1 MiB/s, all that the table can hold.
-    let bandwidth = (tier.read_bandwidth >> 20).max(1);
+    // The table holds 16 bits of a unit that all nodes share: 16 MiB/s, up to 1 TiB/s.
+    let bandwidth = (tier.read_bandwidth >> 24).clamp(1, 0xffff) * 16;
     line.pair("-numa", format!("{lines},data-type=access-bandwidth,bandwidth={bandwidth}M"));
 }
 

@@ -110,16 +110,16 @@ fn conclude(run: &RunDirectory, exit: ExitStatus, elapsed: Duration) -> Result<E
     let text = |name: &str| std::fs::read_to_string(run.share().join(name)).ok();
     let console = run.console();
     if let Some(reason) = text("error") {
-        return Err(LabError::Guest { reason: crate::error::shortened(reason.trim()), console });
+        return Err(LabError::Guest { reason: crate::error::sentence(reason.trim()), console });
     }
     if let Some(status) = text("status").and_then(|text| text.trim().parse().ok()) {
         return Ok(Ended { status, elapsed });
     }
     if let Some(reason) = Console::read(&console).panic() {
-        return Err(LabError::Panic { reason: crate::error::shortened(reason), console });
+        return Err(LabError::Panic { reason: crate::error::sentence(reason), console });
     }
     let said = std::fs::read_to_string(run.qemu_log()).unwrap_or_default();
-    let reason = said.lines().next().map_or_else(|| exit.to_string(), crate::error::shortened);
+    let reason = said.lines().next().map_or_else(|| exit.to_string(), crate::error::sentence);
     Err(LabError::Ended { reason, console })
 }
 
