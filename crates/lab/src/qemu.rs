@@ -60,7 +60,7 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     memory(&mut line, guest.machine);
     files(&mut line, guest);
     console(&mut line, guest);
-    line.pair("-device", "virtio-serial-pci");
+    line.pair("-device", "virtio-serial-pci,bus=pcie.0");
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
     }
@@ -173,9 +173,9 @@ fn files(line: &mut Line, guest: &Guest<'_>) {
     line.pair("-initrd", guest.run.first_files());
     let root = "local,id=root,security_model=none,readonly=on,multidevs=remap,path=/";
     line.pair("-fsdev", root);
-    line.pair("-device", "virtio-9p-pci,fsdev=root,mount_tag=root");
+    line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=root,mount_tag=root");
     line.pair("-fsdev", with_path("local,id=share,security_model=none,path=", &guest.run.share()));
-    line.pair("-device", "virtio-9p-pci,fsdev=share,mount_tag=share");
+    line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag=share");
 }
 
 fn console(line: &mut Line, guest: &Guest<'_>) {

@@ -19,6 +19,8 @@ use crate::qemu::{Port, Ports};
 pub(super) struct Streams {
     /// QEMU's ends, until it has inherited them.
     theirs: Vec<UnixStream>,
+    /// Our end of the input: closed before the guest has read it all, QEMU would drop the rest.
+    input: Option<Arc<UnixStream>>,
     /// Threads that end when QEMU does.
     outputs: Vec<JoinHandle<()>>,
     /// Set when nobody reads our output any more.
@@ -43,6 +45,8 @@ impl Streams {
 
     fn relay(&mut self, name: &'static str, socket: UnixStream) {
         if name == "stdin" {
+            let socket = Arc::new(socket);
+            self.input = Some(Arc::clone(&socket));
             // It may wait for a person for ever: nobody waits for it.
             std::thread::spawn(move || feed(io::stdin(), &socket));
             return;
