@@ -60,6 +60,7 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     let mut words: Vec<OsString> = vec![place("busybox"), "env".into(), "-i".into()];
     let variable = |(name, value): &(OsString, OsString)| [name.as_os_str(), value].join(OsStr::new("="));
     words.extend(job.environment.iter().map(variable));
+    words.push(OsString::from(format!("ISOTHERM_LAB_STARTED={PLACE}/started")));
     if let Tiering::Engine { isotherm, options, .. } = &job.tiering {
         words.extend([isotherm.into(), "run".into()]);
         words.extend(options.iter().cloned());

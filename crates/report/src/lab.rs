@@ -1,6 +1,7 @@
 //! Defines what people and programs read of runs in the lab: lines, a table, JSON.
 
 use isotherm_core::Bytes;
+use isotherm_lab::counts::settled;
 use isotherm_lab::result::LabResult;
 
 use crate::format::{count, percent, printable, shortened};
@@ -73,11 +74,10 @@ fn footprint(result: &LabResult) -> String {
     Bytes(result.footprint_bytes()).to_string()
 }
 
-/// The share of the program's memory on the fast node when it was looked at last.
+/// The share of the program's memory on the fast node before it ended.
 fn at_end(result: &LabResult) -> String {
-    let last = result.residence.iter().rev().find(|moment| moment.node_bytes.iter().sum::<u64>() > 0);
     let share = |nodes: &[u64]| nodes[0] as f64 / nodes.iter().sum::<u64>() as f64;
-    last.map_or("-".into(), |moment| percent(share(&moment.node_bytes)))
+    settled(&result.residence).map_or("-".into(), |moment| percent(share(&moment.node_bytes)))
 }
 
 #[cfg(test)]

@@ -9,6 +9,7 @@ use std::time::Duration;
 use isotherm_core::Bytes;
 use isotherm_lab::LabError;
 use isotherm_lab::console::Console;
+use isotherm_lab::counts::settled;
 use isotherm_lab::job::Start;
 use isotherm_lab::kernel_tiering::KernelTiering;
 use support::{Lab, Outcome, shell};
@@ -74,10 +75,11 @@ fn a_program_that_never_ends_is_stopped_at_the_time_limit() -> Result {
 #[test]
 fn memory_starts_where_it_is_told_to_and_the_fast_node_is_as_small_as_told() -> Result {
     let Some(lab) = Lab::find("small")? else { return Ok(()) };
-    let program = python("import time; x = bytearray(96 << 20); x[::4096] = b'x' * len(x[::4096]); time.sleep(3)");
+    let program = python(&format!("{}time.sleep(2)", allocate(96)));
     let node_shares = |start, fast| {
         let outcome = lab.job(&program, KernelTiering::NONE, start, fast)?;
-        let last = outcome.residence.last().ok_or("no residence was seen")?;
+        assert_eq!(outcome.status, 0, "{}", outcome.stderr);
+        let last = settled(&outcome.residence).ok_or("no residence was seen")?;
         Ok::<_, Box<dyn std::error::Error>>((last.node_bytes[0] >> 20, last.node_bytes[1] >> 20))
     };
     let (fast, slow) = node_shares(Start::Slow, None)?;
@@ -90,12 +92,13 @@ fn memory_starts_where_it_is_told_to_and_the_fast_node_is_as_small_as_told() -> 
 #[test]
 fn the_kernels_own_tiering_moves_pages_and_none_does_not() -> Result {
     let Some(lab) = Lab::find("small")? else { return Ok(()) };
-    let program = python(
-        "import time\nx = bytearray(64 << 20)\nx[::4096] = b'x' * len(x[::4096])\nend = time.monotonic() + 12\n\
-         while time.monotonic() < end: x[::4096] = b'y' * len(x[::4096])",
-    );
+    let program = python(&format!(
+        "{}end = time.monotonic() + 12\nwhile time.monotonic() < end: x[::4096] = b'y' * len(x[::4096])",
+        allocate(64)
+    ));
     let moved = |name: &str| {
         let outcome = lab.job(&program, name.parse::<KernelTiering>()?, Start::Slow, None)?;
+        assert_eq!(outcome.status, 0, "{}", outcome.stderr);
         Ok::<_, Box<dyn std::error::Error>>(outcome.counts)
     };
     let numab = moved("numab")?;
@@ -119,6 +122,14 @@ fn a_cxl_device_is_brought_online_as_the_slow_node() -> Result {
     let start = lines.next().and_then(|line| line.trim().split_once('-')).map(|(start, _)| u64::from_str_radix(start, 16));
     assert_eq!(start, Some(Ok(range.start)), "{}", outcome.stdout);
     Ok(())
+}
+
+/// Python that touches so many MiB and says that it has.
+fn allocate(mebibytes: u32) -> String {
+    format!(
+        "import time, os\nx = bytearray({mebibytes} << 20)\nx[::4096] = b'x' * len(x[::4096])\n\
+         open(os.environ['ISOTHERM_LAB_STARTED'], 'w').close()\ntime.sleep(1)\n"
+    )
 }
 
 fn python(script: &str) -> Vec<std::ffi::OsString> {
