@@ -59,8 +59,10 @@ mod tests {
         let points = &history.points;
         assert!((MOST / 2..=MOST).contains(&points.len()), "{}", points.len());
         assert_eq!(history.interval_ns, 8 * FIRST_INTERVAL);
-        assert!(points.is_sorted() && points[0].0 <= history.interval_ns);
-        assert!(points.windows(2).all(|pair| pair[1].0 - pair[0].0 <= history.interval_ns + 2000));
-        assert!(end - points[points.len() - 1].0 <= history.interval_ns);
+        // Each of eight gaps that became one may be late by up to two steps of this test.
+        let longest = history.interval_ns + 8 * 2000;
+        assert!(points.is_sorted() && points[0].0 <= longest);
+        assert!(points.windows(2).all(|pair| pair[1].0 - pair[0].0 <= longest));
+        assert!(end - points[points.len() - 1].0 <= longest);
     }
 }

@@ -177,7 +177,7 @@ mod tests {
             (&["bar=/b"], "machine= is missing"),
             (&["machine=/no/such"], "machine=/no/such: No such file"),
             (&[&machine, "llc=2 parsecs"], "llc.size"),
-            (&[&machine, "llc=64B"], "at least one set"),
+            (&[&machine, "bar=/b", "result=/r", "llc=4KiB", "ways=128"], "at least one set"),
             (&[&machine], "bar= is missing"),
             (&[&machine, "bar=/b", "result=/r", "tier0=0-1"], "has 2 tiers, the arguments have ranges of 1"),
             (&[&machine, "bar=/b", "result=/r", whole, "tier2=0-1"], "expected tier0= to tier1="),

@@ -70,13 +70,8 @@ mod tests {
     use super::*;
 
     fn control(period: u64) -> Control {
-        Control {
-            counting: true,
-            period,
-            events: Control::all_events(true),
-            exact: true,
-            ..Control::default()
-        }
+        let (periods, events) = ([period; MOST_TIERS], Control::all_events(true));
+        Control { counting: true, periods, events, exact: true, ..Control::default() }
     }
 
     fn samples(sampler: &mut Sampler, misses: u64, tier: u8, store: bool) -> u64 {

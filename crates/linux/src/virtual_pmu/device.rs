@@ -18,6 +18,11 @@ pub fn is_present(root: &Path) -> bool {
     candidates(Tree::new(root)).next().is_some()
 }
 
+/// The file of its memory, as it is named on a live machine.
+pub(crate) fn memory_file(tree: Tree<'_>) -> Option<String> {
+    candidates(tree).next().map(|name| format!("{DEVICES}/{name}/resource2"))
+}
+
 /// Names of devices with the PCI id.
 fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
     let names = tree.names(DEVICES).unwrap_or_default();

@@ -17,5 +17,6 @@ mod tests;
 mod timeline;
 
 pub use device::is_present;
+pub(crate) use device::memory_file;
 pub use handle::{Scope, VirtualPmu};
 pub use source::VirtualPmuSource;
