@@ -93,6 +93,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("overflow", overflow),
     ("pair", pair),
     ("children", children),
+    ("twins", twins),
 ];
 
 /// A process that makes known accesses, ready to begin.
@@ -224,6 +225,12 @@ fn pair(pmu: &mut VirtualPmu, name: &str) -> Outcome {
         seen.len()
     );
     Ok(())
+}
+
+/// Two processes at the same addresses, whose buffers fit the cache together: neither finds the other's lines.
+fn twins(pmu: &mut VirtualPmu, name: &str) -> Outcome {
+    let toucher = || Toucher::new("touch", &["load", "1", "1", "0"]);
+    run(pmu, name, vec![toucher()?, toucher()?])
 }
 
 /// A process whose child makes the accesses: it is counted from its first on.

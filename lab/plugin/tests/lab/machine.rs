@@ -89,7 +89,7 @@ fn samples_are_the_known_accesses_and_what_does_not_fit_is_counted() {
 #[test]
 fn processes_are_told_apart_at_the_same_addresses() {
     let Some(cache) = cache() else { return };
-    let run = run(&cache, "pair,children", false);
+    let run = run(&cache, "pair,children,twins", false);
     let (pair, phase) = (run.numbers("pair "), run.phase("pair"));
     let (fast, slow) = (4 * 8 * MEGABYTE / LINE, 6 * 4 * MEGABYTE / LINE);
     let of = |tgid: u64, tier: usize, store: usize| {
@@ -104,6 +104,10 @@ fn processes_are_told_apart_at_the_same_addresses() {
     // Every fiftieth of all, and only of these two kinds.
     assert_eq!(pair["kinds"], 2);
     assert!(pair["a"].abs_diff(fast / 50) <= 20 && pair["b"].abs_diff(slow / 50) <= 20, "{pair:?}");
+
+    // What one has brought into the cache is no hit of the other.
+    let (loads, _) = run.misses("twins", 0);
+    assert!((2 * MEGABYTE / LINE..2 * MEGABYTE / LINE + 2 * OWN).contains(&loads), "{loads}");
 
     // A child's accesses are counted though only its parent was named: two rounds, less what was still cached of the
     // stores, one a page, that filled the memory.
