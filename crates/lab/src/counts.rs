@@ -15,10 +15,12 @@ pub struct Counts {
     pub promoted: u64,
     /// Pages that reclaim has demoted (`pgdemote_kswapd`, `pgdemote_direct`, `pgdemote_khugepaged`).
     pub demoted: u64,
-    /// Pages moved for any reason, `move_pages` included (`pgmigrate_success`); a huge page counts as 512.
+    /// Pages moved for a reason of tiering: all but compaction and memory hotplug. A huge page counts as 512.
     pub moved: u64,
-    /// Pages that could not be moved (`pgmigrate_fail`).
+    /// Pages that could not be moved, for the same reasons.
     pub failed: u64,
+    /// Pages moved by each of the kernel's reasons (trace point `mm_migrate_pages`).
+    pub moves: BTreeMap<String, Moves>,
     /// Huge pages among those moved (`thp_migration_success`).
     pub huge_moved: u64,
     /// Hint faults of NUMA balancing.
@@ -30,6 +32,31 @@ pub struct Counts {
     /// What DAMON's schemes did, where they ran.
     pub damon: Option<Damon>,
 }
+
+/// Pages that the kernel tried to move for one reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Moves {
+    /// Moved.
+    pub succeeded: u64,
+    /// Not moved.
+    pub failed: u64,
+}
+
+/// The kernel's reasons by their number (`enum migrate_reason`), as its trace point prints them.
+const REASONS: [&str; 10] = [
+    "compaction",
+    "memory-failure",
+    "memory-hotplug",
+    "syscall-or-cpuset",
+    "mbind",
+    "numa-balancing",
+    "contiguous-range",
+    "long-term-pin",
+    "demotion",
+    "damon",
+];
+/// Those that do not tier.
+const OTHERS: [&str; 2] = ["compaction", "memory-hotplug"];
 
 /// What DAMON's two schemes did.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
@@ -59,16 +86,19 @@ impl Counts {
         let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
         let vmstat = grown(&text("before/vmstat"), &text("after/vmstat"));
         let sum = |names: &[&str]| names.iter().filter_map(|&name| vmstat.get(name)).sum();
+        let moves = moves(&text("before/moves"), &text("after/moves"));
+        let tiering = || moves.iter().filter(|(reason, _)| !OTHERS.contains(&reason.as_str()));
         let seconds = |path| text(path).trim().parse::<f64>().unwrap_or(0.0);
         Self {
             promoted: sum(&["pgpromote_success"]),
             demoted: sum(&["pgdemote_kswapd", "pgdemote_direct", "pgdemote_khugepaged"]),
-            moved: sum(&["pgmigrate_success"]),
-            failed: sum(&["pgmigrate_fail"]),
+            moved: tiering().map(|(_, moves)| moves.succeeded).sum(),
+            failed: tiering().map(|(_, moves)| moves.failed).sum(),
             huge_moved: sum(&["thp_migration_success"]),
             hint_faults: sum(&["numa_hint_faults"]),
             guest_seconds: (seconds("after/uptime") - seconds("before/uptime")).max(0.0),
             damon: damon(&text("damon.0"), &text("damon.1")),
+            moves,
             vmstat,
         }
     }
@@ -107,6 +137,29 @@ fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
     counters(after).filter_map(difference).collect()
 }
 
+/// What the histogram of moves has grown by, for each reason.
+fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
+    let before: BTreeMap<usize, Moves> = before.lines().filter_map(reason).collect();
+    let grown = |(number, after): (usize, Moves)| {
+        let before = before.get(&number).copied().unwrap_or_default();
+        let name = REASONS.get(number).map_or_else(|| format!("reason-{number}"), |name| (*name).to_owned());
+        let moves = Moves {
+            succeeded: after.succeeded.saturating_sub(before.succeeded),
+            failed: after.failed.saturating_sub(before.failed),
+        };
+        (moves != Moves::default()).then_some((name, moves))
+    };
+    after.lines().filter_map(reason).filter_map(grown).collect()
+}
+
+/// `{ reason:          3 } hitcount:          2  succeeded:         75  failed:          1`.
+fn reason(line: &str) -> Option<(usize, Moves)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let value = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok());
+    let moves = Moves { succeeded: value("succeeded:")?, failed: value("failed:")? };
+    Some((usize::try_from(value("reason:")?).ok()?, moves))
+}
+
 /// Lines of a name and a number.
 fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
@@ -142,14 +195,19 @@ mod tests {
     #[test]
     fn what_the_kernel_counts_is_the_difference() -> Result<(), std::io::Error> {
         let folder = share(&[
-            ("before/vmstat", "nr_free_pages 9\npgmigrate_success 5\npgdemote_kswapd 1\n"),
-            ("after/vmstat", "nr_free_pages 99\npgmigrate_success 12\npgdemote_kswapd 4\npgdemote_direct 2\npgpromote_success 3\n"),
+            ("before/vmstat", "nr_free_pages 9\npgdemote_kswapd 1\n"),
+            ("after/vmstat", "nr_free_pages 99\npgdemote_kswapd 4\npgdemote_direct 2\npgpromote_success 3\n"),
+            ("before/moves", "# event histogram\n{ reason:          3 } hitcount:          1  succeeded:          2  failed:          1\n"),
+            ("after/moves", "{ reason: 3 } hitcount: 5  succeeded: 9  failed: 1\n{ reason: 0 } hitcount: 1  succeeded: 70  failed: 7\nTotals:\n    Hits: 6\n"),
             ("before/uptime", "2.5\n"),
             ("after/uptime", "4.0\n"),
             ("residency", "3.0 N0=4096 N1=0\nbroken\n3.5 N0=x\n"),
         ])?;
         let counts = Counts::read(folder.path());
         assert_eq!((counts.promoted, counts.demoted, counts.moved), (3, 5, 7));
+        let moves = |succeeded, failed| Some(Moves { succeeded, failed });
+        assert_eq!(counts.moves.get("syscall-or-cpuset").copied(), moves(7, 0));
+        assert_eq!((counts.moves.get("compaction").copied(), counts.failed), (moves(70, 7), 0));
         assert!((counts.guest_seconds - 1.5).abs() < 1e-9 && counts.damon.is_none());
         assert!(!counts.vmstat.contains_key("nr_free_pages"));
         let expected = Residence { seconds: 0.5, node_bytes: vec![4096, 0] };
@@ -185,7 +243,7 @@ mod tests {
     proptest::proptest! {
         #[test]
         fn no_file_is_too_strange(text in "\\PC{0,200}") {
-            let _ = (grown(&text, &text), moment(&text, 0.0), damon(&text, &text));
+            let _ = (grown(&text, &text), moment(&text, 0.0), damon(&text, &text), reason(&text));
         }
     }
 }

@@ -56,7 +56,7 @@ fn what_is_wrong_is_said_in_one_line_with_file_field_and_what_was_expected() {
         ("deterministic = false", "", "guest.deterministic: is missing; expected true or false"),
         ("\"512MiB\"", "\"500MiB\"", "node.0.size: found '500MiB'; expected a multiple of 128M"),
         ("\"512MiB\"", "\"128MiB\"", "node.0: plain of 128M; expected a plain node of at least 256M"),
-        ("\"1GiB\"", "\"64GiB\"", "node: 64.5G in all; expected at most 64G"),
+        ("\"1GiB\"", "\"64GiB\"", "node: 64.50G in all; expected at most 64G"),
         ("\"1GiB\"", "0", "node.1.size: found '0'"),
         ("kind = \"plain\"\nsize = \"512MiB\"", "kind = \"cxl\"\nsize = \"512MiB\"", "node.0: cxl of 512M; expected a plain node"),
         ("[[node]]\nkind = \"plain\"\nsize = \"1GiB\"", "", "from 2 to 4 [[node]] tables"),

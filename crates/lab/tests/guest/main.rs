@@ -1,6 +1,5 @@
-//! Tests that boot a guest. Where the lab is not set up (`make lab-setup`), each prints `skipped: why`.
-//!
-//! `LAB_TEST=all` runs those too that take longest; `scripts/lab-test.sh` sets it.
+//! Tests that boot a guest. They print `skipped: why` where the lab is not set up (`make lab-setup`), and run with
+//! `LAB_TEST=quick` or `all` only, which `scripts/lab-test.sh` sets.
 
 mod support;
 
