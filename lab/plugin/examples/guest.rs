@@ -58,7 +58,7 @@ fn first_process() -> Outcome {
     mount(c"proc", c"/proc");
     mount(c"sysfs", c"/sys");
     let line = std::fs::read_to_string("/proc/cmdline")?;
-    let wanted = line.split_whitespace().find_map(|word| word.strip_prefix("lab=")).unwrap_or("all");
+    let wanted = line.split_whitespace().find_map(|word| word.strip_prefix("lab=")).unwrap_or("");
     if let Some(arguments) = wanted.strip_prefix("plain:") {
         // Without a virtual PMU, to compare with.
         let mut toucher = Toucher::new("touch", &arguments.split(':').collect::<Vec<_>>())?;
@@ -73,10 +73,10 @@ fn first_process() -> Outcome {
     if let Some(arguments) = wanted.strip_prefix("counted:") {
         alone(&mut pmu, "counted", &arguments.split(':').collect::<Vec<_>>())?;
     }
-    for (name, scenario) in SCENARIOS {
-        if wanted == "all" || wanted.split(',').any(|one| one == *name) {
-            scenario(&mut pmu, name)?;
-        }
+    for word in wanted.split(',').filter(|word| !word.starts_with("counted:")) {
+        let found = SCENARIOS.iter().find(|(name, _)| *name == word);
+        let (name, scenario) = found.ok_or_else(|| format!("no scenario {word}: build this example anew"))?;
+        scenario(&mut pmu, name)?;
     }
     println!("LAB done");
     Ok(())
