@@ -89,7 +89,7 @@ mod tests {
             for (start, length, tier) in parts {
                 let places = start as usize..(start + length) as usize;
                 let free = model[places.clone()].iter().all(Option::is_none);
-                prop_assert_eq!(ranges.add(tier, vec![start..start + length]).is_ok(), free);
+                prop_assert_eq!(ranges.add(tier, std::iter::once(start..start + length).collect()).is_ok(), free);
                 if free {
                     model[places].fill(Some(tier));
                 }

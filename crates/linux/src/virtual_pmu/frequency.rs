@@ -71,9 +71,9 @@ mod tests {
         assert_eq!(periods[1..3], [1, 1]);
         // The rate falls tenfold: so does the period, in some steps.
         let before = misses(19)[0];
-        (1..40).for_each(|step| {
-            frequency.learn([before + 1000 * step; MOST_TIERS], Nanos((19 + step) * 10_000_000))
-        });
+        for step in 1..40 {
+            frequency.learn([before + 1000 * step; MOST_TIERS], Nanos((19 + step) * 10_000_000));
+        }
         assert!((99..=101).contains(&frequency.periods()[0]), "{:?}", frequency.periods());
     }
 
