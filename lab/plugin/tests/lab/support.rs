@@ -36,15 +36,15 @@ pub(crate) fn cache() -> Option<Cache> {
     }
 }
 
-/// A file that cargo has built beside this test.
+/// A file in the folder of this build.
 fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this test's path");
     own.ancestors().nth(2).expect("target/PROFILE").join(name)
 }
 
-/// The plugin.
+/// The plugin, where cargo puts what this test depends on: beside the test it may be older.
 pub(crate) fn plugin() -> PathBuf {
-    built("libisotherm_lab_plugin.so")
+    built("deps/libisotherm_lab_plugin.so")
 }
 
 /// Boots, runs the scenarios named (joined by commas) and waits for the end.
