@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -45,6 +45,12 @@ score: build ## Run the papers' comparisons, write docs/scoreboard.md and .json,
 score-quick: build ## The same in minutes, written to build/score-quick
 	@mkdir -p build/score-quick
 	target/release/isotherm score --quick --output build/score-quick --report build/score-quick/scoreboard.html
+
+lab-setup: ## Fetch Debian's kernel and QEMU for `isotherm lab` into a cache folder (nothing is installed)
+	@scripts/lab-setup.sh
+
+lab-test: build lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
+	@scripts/lab-test.sh
 
 clean: ## Remove everything that was built
 	cargo clean

@@ -19,6 +19,7 @@ pub mod perf;
 pub mod process;
 pub mod source;
 pub mod topology;
+pub mod virtual_pmu;
 
 pub use allocator::HugePages;
 pub use error::LinuxError;
