@@ -76,7 +76,7 @@ impl Lab {
             tiering: Tiering::Kernel(kernel),
             start,
             fast,
-            environment: vec![("PATH".into(), path), ("GREETING".into(), "it's \"me\"".into())],
+            environment: vec![("PATH".into(), path.into()), ("GREETING".into(), "it's \"me\"".into())],
             directory: std::env::current_dir()?,
         };
         // Kept until the folder of the test goes.
