@@ -16,7 +16,8 @@ impl Cache {
     /// # Errors
     /// If it is not filled: the error says how to.
     pub fn find() -> Result<Self, LabError> {
-        let variable = |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
+        let variable =
+            |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
         let base = variable("ISOTHERM_CACHE")
             .or_else(|| variable("XDG_CACHE_HOME").map(|cache| cache.join("isotherm")))
             .or_else(|| variable("HOME").map(|home| home.join(".cache/isotherm")));
@@ -121,7 +122,10 @@ mod tests {
     #[test]
     fn modules_come_after_what_they_depend_on_and_once() {
         let list = "9p: 9pnet netfs\n9pnet: netfs\nnetfs: \n9pnet_virtio: 9pnet\n";
-        assert_eq!(load_order(list, &["9p", "9pnet_virtio", "builtin"]), ["netfs", "9pnet", "9p", "9pnet_virtio"]);
+        assert_eq!(
+            load_order(list, &["9p", "9pnet_virtio", "builtin"]),
+            ["netfs", "9pnet", "9p", "9pnet_virtio"]
+        );
     }
 
     #[test]

@@ -155,7 +155,9 @@ fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
 /// `{ reason:          3 } hitcount:          2  succeeded:         75  failed:          1`.
 fn reason(line: &str) -> Option<(usize, Moves)> {
     let words: Vec<&str> = line.split_whitespace().collect();
-    let value = |name: &str| words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok());
+    let value = |name: &str| {
+        words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok())
+    };
     let moves = Moves { succeeded: value("succeeded:")?, failed: value("failed:")? };
     Some((usize::try_from(value("reason:")?).ok()?, moves))
 }
@@ -169,7 +171,8 @@ fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
 }
 
 fn damon(cold: &str, hot: &str) -> Option<Damon> {
-    let value = |text: &str, name: &str| counters(text).find(|(known, _)| *known == name).map(|(_, value)| value);
+    let value =
+        |text: &str, name: &str| counters(text).find(|(known, _)| *known == name).map(|(_, value)| value);
     Some(Damon {
         promoted: value(hot, "sz_applied")? / PAGE,
         demoted: value(cold, "sz_applied")? / PAGE,
@@ -197,8 +200,14 @@ mod tests {
         let folder = share(&[
             ("before/vmstat", "nr_free_pages 9\npgdemote_kswapd 1\n"),
             ("after/vmstat", "nr_free_pages 99\npgdemote_kswapd 4\npgdemote_direct 2\npgpromote_success 3\n"),
-            ("before/moves", "# event histogram\n{ reason:          3 } hitcount:          1  succeeded:          2  failed:          1\n"),
-            ("after/moves", "{ reason: 3 } hitcount: 5  succeeded: 9  failed: 1\n{ reason: 0 } hitcount: 1  succeeded: 70  failed: 7\nTotals:\n    Hits: 6\n"),
+            (
+                "before/moves",
+                "# event histogram\n{ reason:          3 } hitcount:          1  succeeded:          2  failed:          1\n",
+            ),
+            (
+                "after/moves",
+                "{ reason: 3 } hitcount: 5  succeeded: 9  failed: 1\n{ reason: 0 } hitcount: 1  succeeded: 70  failed: 7\nTotals:\n    Hits: 6\n",
+            ),
             ("before/uptime", "2.5\n"),
             ("after/uptime", "4.0\n"),
             ("residency", "3.0 N0=4096 N1=0\nbroken\n3.5 N0=x\n"),
@@ -217,7 +226,8 @@ mod tests {
 
     #[test]
     fn damon_moves_hot_and_cold() -> Result<(), std::io::Error> {
-        let stats = |bytes: u64| format!("nr_tried 3\nsz_tried {}\nnr_applied 2\nsz_applied {bytes}\n", 2 * bytes);
+        let stats =
+            |bytes: u64| format!("nr_tried 3\nsz_tried {}\nnr_applied 2\nsz_applied {bytes}\n", 2 * bytes);
         let folder = share(&[("damon.0", &stats(8192)), ("damon.1", &stats(4096))])?;
         let expected = Damon { promoted: 1, demoted: 2, hot_bytes_tried: 8192, cold_bytes_tried: 16384 };
         assert_eq!(Counts::read(folder.path()).damon, Some(expected));

@@ -62,8 +62,7 @@ impl Archive {
         let links = if header.mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
         let (major, minor) = header.device;
         let name = path.len() as u32 + 1;
-        let words =
-            [self.entries, header.mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0];
+        let words = [self.entries, header.mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0];
         self.bytes.extend_from_slice(b"070701");
         for word in words {
             self.bytes.extend_from_slice(format!("{word:08x}").as_bytes());

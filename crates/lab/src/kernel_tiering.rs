@@ -70,7 +70,8 @@ impl FromStr for KernelTiering {
 
 impl fmt::Display for KernelTiering {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let name = NAMES.iter().find(|(_, mechanism)| *mechanism == self.mechanism).map_or("", |(name, _)| name);
+        let name =
+            NAMES.iter().find(|(_, mechanism)| *mechanism == self.mechanism).map_or("", |(name, _)| name);
         write!(f, "{name}{}", if self.multi_generational { "" } else { CLASSICAL })
     }
 }

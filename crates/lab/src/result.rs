@@ -58,7 +58,9 @@ impl LabResult {
     ) -> Self {
         let engine = std::fs::read(run.share().join("engine.json")).ok();
         let words = match &job.task {
-            Task::Program(words) => words.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect(),
+            Task::Program(words) => {
+                words.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect()
+            }
             Task::Shell => Vec::new(),
         };
         Self {
@@ -81,7 +83,9 @@ impl LabResult {
 
     /// Pages promoted: as the engine, DAMON or NUMA balancing counted them.
     pub fn promoted(&self) -> u64 {
-        self.engine_moves("promotions").or(self.counts.damon.map(|damon| damon.promoted)).unwrap_or(self.counts.promoted)
+        self.engine_moves("promotions")
+            .or(self.counts.damon.map(|damon| damon.promoted))
+            .unwrap_or(self.counts.promoted)
     }
 
     /// Pages demoted: as the engine, DAMON or reclaim counted them, and by reclaim beside the first two.

@@ -83,11 +83,11 @@ impl RunDirectory {
     pub fn stderr(&self) -> PathBuf {
         self.path.join("stderr")
     }
+}
 
-    /// Writes one of its files.
-    pub(crate) fn write(&self, path: &Path, content: &[u8]) -> Result<(), LabError> {
-        std::fs::write(path, content).map_err(LabError::io(path, "write"))
-    }
+/// Writes a file of a run.
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
+    std::fs::write(path, content).map_err(LabError::io(path, "write"))
 }
 
 /// Removes all but the newest runs. What cannot be removed stays.

@@ -35,7 +35,10 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("HUGE_PAGES", machine.huge_pages.name().into()),
         ("MGLRU", if kernel.multi_generational { "y".into() } else { "n".into() }),
         ("DEMOTION", demotes.to_string()),
-        ("NUMA_BALANCING", if kernel.mechanism == Mechanism::NumaBalancing { "2".into() } else { "0".into() }),
+        (
+            "NUMA_BALANCING",
+            if kernel.mechanism == Mechanism::NumaBalancing { "2".into() } else { "0".into() },
+        ),
         ("DAMON", given(kernel.mechanism == Mechanism::Damon, "1".into())),
         ("FAST_NODE", "0".into()),
         ("SLOW_NODE", last.to_string()),
@@ -118,7 +121,8 @@ mod tests {
     #[test]
     fn settings_say_what_the_kernel_does() -> Result<(), LabError> {
         let machine = Machine::builtin("small")?;
-        let text = |name: &str| Ok::<_, LabError>(settings(&machine, &job(Tiering::Kernel(name.parse()?)), &[]));
+        let text =
+            |name: &str| Ok::<_, LabError>(settings(&machine, &job(Tiering::Kernel(name.parse()?)), &[]));
         let numab = text("numab-lru")?;
         for line in ["NUMA_BALANCING='2'", "DEMOTION='true'", "MGLRU='n'", "DAMON=''", "START_NODES='1'"] {
             assert!(numab.contains(line), "{line} in {numab}");

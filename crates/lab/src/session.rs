@@ -15,7 +15,7 @@ use crate::console::Console;
 use crate::job::{Job, Task};
 use crate::machine::Machine;
 use crate::qemu::{self, Guest, Port, Ports};
-use crate::run_directory::RunDirectory;
+use crate::run_directory::{RunDirectory, write};
 use crate::{LabError, first_files};
 
 mod streams;
@@ -68,8 +68,8 @@ pub fn run(
     run: &RunDirectory,
     options: &SessionOptions,
 ) -> Result<Ended, LabError> {
-    run.write(&run.first_files(), &first_files::build(cache, machine, job)?)?;
-    run.write(&run.profile(), machine.profile_toml().as_bytes())?;
+    write(&run.first_files(), &first_files::build(cache, machine, job)?)?;
+    write(&run.profile(), machine.profile_toml().as_bytes())?;
     let interactive = job.task == Task::Shell;
     let (ports, mut streams) = match (interactive, options.output) {
         (true, _) => (Ports::new(), Streams::default()),
@@ -141,7 +141,7 @@ impl Qemu {
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
             command.stdin(Stdio::null()).stdout(Stdio::null());
         }
-        guest.run.write(&guest.run.path().join("command"), &command_line(&path, &words))?;
+        write(&guest.run.path().join("command"), &command_line(&path, &words))?;
         let child = command.spawn().map_err(LabError::io(&path, "start QEMU"))?;
         Ok(Self { child })
     }

@@ -18,11 +18,23 @@ pub fn lab_text(result: &LabResult) -> String {
     let mut lines = head(result);
     let by = if result.kernel_tiering { "the kernel" } else { "policy" };
     lines.push(("tiering", format!("{} ({by})", result.tiering)));
-    lines.push(("moves", format!("{} pages promoted, {} demoted", count(result.promoted()), count(result.demoted()))));
+    lines.push((
+        "moves",
+        format!("{} pages promoted, {} demoted", count(result.promoted()), count(result.demoted())),
+    ));
     lines.push(("kernel", format!("{} pages moved, {} failed", count(counts.moved), count(counts.failed))));
-    lines.push(("memory", format!("{} at most; at the end {} on the fast node", footprint(result), at_end(result))));
+    lines.push((
+        "memory",
+        format!("{} at most; at the end {} on the fast node", footprint(result), at_end(result)),
+    ));
     lines.push(("exit", result.exit_status.to_string()));
-    lines.push(("time", format!("{:.1} s with boot, {:.1} s of the guest's clock", result.elapsed_seconds, counts.guest_seconds)));
+    lines.push((
+        "time",
+        format!(
+            "{:.1} s with boot, {:.1} s of the guest's clock",
+            result.elapsed_seconds, counts.guest_seconds
+        ),
+    ));
     lines.push(("folder", result.folder.display().to_string()));
     named(&lines)
 }
@@ -108,8 +120,14 @@ mod tests {
     #[test]
     fn lines_tell_what_the_kernel_counted() {
         let text = lab_text(&result());
-        for part in ["sort a b", "64M; memory starts on the slow node", "numab (the kernel)", "1.50k pages promoted, 20 demoted",
-            "4M at most; at the end 25.0 % on the fast node", "exit         3"] {
+        for part in [
+            "sort a b",
+            "64M; memory starts on the slow node",
+            "numab (the kernel)",
+            "1.50k pages promoted, 20 demoted",
+            "4M at most; at the end 25.0 % on the fast node",
+            "exit         3",
+        ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
     }
@@ -117,7 +135,8 @@ mod tests {
     #[test]
     fn a_policys_own_counts_come_first_in_a_row() {
         let engine = serde_json::json!({ "traffic": { "promotions": 7, "demotions": 2 } });
-        let ours = LabResult { kernel_tiering: false, engine: Some(engine), tiering: "lru".into(), ..result() };
+        let ours =
+            LabResult { kernel_tiering: false, engine: Some(engine), tiering: "lru".into(), ..result() };
         assert_eq!(row(&ours)[..5], ["lru", "3", "7", "22", "1.52k"].map(String::from));
         assert_eq!(lab_table(&[result(), ours]).lines().count(), 8);
         assert_eq!(lab_table(&[]), "no run\n");

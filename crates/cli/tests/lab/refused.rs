@@ -33,7 +33,8 @@ fn what_cannot_run_is_said_in_one_line_before_anything_boots() {
 #[test]
 fn without_kernel_and_qemu_the_way_to_get_them_is_told() {
     let folder = tempfile::tempdir().expect("a folder");
-    let output = Command::new(BINARY).args(["lab", "run", "--", "true"]).env("ISOTHERM_CACHE", folder.path()).output();
+    let output =
+        Command::new(BINARY).args(["lab", "run", "--", "true"]).env("ISOTHERM_CACHE", folder.path()).output();
     let output = output.expect("the binary runs");
     assert_eq!(output.status.code(), Some(125));
     assert!(String::from_utf8_lossy(&output.stderr).contains("run `make lab-setup`"));
@@ -41,7 +42,9 @@ fn without_kernel_and_qemu_the_way_to_get_them_is_told() {
 
 #[test]
 fn machines_are_listed_and_explained() {
-    assert!(lines(&["lab", "machines"]).iter().any(|line| line.contains("two-tier") && line.contains("512M")));
+    assert!(
+        lines(&["lab", "machines"]).iter().any(|line| line.contains("two-tier") && line.contains("512M"))
+    );
     let json: serde_json::Value =
         serde_json::from_str(&lines(&["lab", "machines", "cxl", "--json"]).concat()).expect("JSON");
     assert_eq!(json["nodes"][1]["kind"], "cxl");

@@ -46,13 +46,19 @@ impl Lab {
         let number = std::fs::read_dir(self.runs.path()).expect("the folder").count();
         let folder = self.runs.path().join(number.to_string());
         let folder = ["--folder", folder.to_str().expect("a path in UTF-8")];
-        self.verb("run", &[options, &folder].concat(), program, input)
+        Self::verb("run", &[options, &folder].concat(), program, input)
     }
 
     /// `isotherm lab VERB OPTIONS -- PROGRAM`.
-    pub(crate) fn verb(&self, verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
+    pub(crate) fn verb(verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
         let mut command = Command::new(BINARY);
-        command.args(["lab", verb]).args(options).arg("--").args(program).current_dir(root()).env("PATH", "/usr/bin:/bin");
+        command
+            .args(["lab", verb])
+            .args(options)
+            .arg("--")
+            .args(program)
+            .current_dir(root())
+            .env("PATH", "/usr/bin:/bin");
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
         let mut child = command.spawn().expect("the binary runs");
         let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_vec());

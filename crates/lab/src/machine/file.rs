@@ -57,13 +57,15 @@ impl Reader<'_> {
     /// Applies `[changes]` to the profile: paths with a value and its source.
     fn changes(&self, table: &Table, profile: &mut Profile) -> Result<(), LabError> {
         let Some(changes) = table.get("changes") else { return Ok(()) };
-        let changes = changes.as_table().ok_or_else(|| self.wrong("changes", changes, "a section [changes]"))?;
+        let changes =
+            changes.as_table().ok_or_else(|| self.wrong("changes", changes, "a section [changes]"))?;
         for (path, entry) in changes {
             let field = format!("changes.\"{}\"", shortened(path));
             let expected = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
             let entry = entry.as_table().ok_or_else(|| self.wrong(&field, entry, expected))?;
             self.no_others(entry, &format!("{field}."), &["value", "source"])?;
-            let value = entry.get("value").ok_or_else(|| self.missing(&format!("{field}.value"), "a value"))?;
+            let value =
+                entry.get("value").ok_or_else(|| self.missing(&format!("{field}.value"), "a value"))?;
             profile.set(path, &plain(value)).map_err(|error| self.profile(error))?;
             let source = self.text(entry, &format!("{field}.source"), "where the number comes from")?;
             profile.sources.insert(path.clone(), source.into());
@@ -112,7 +114,11 @@ impl Reader<'_> {
             return problem("node.0", found, format!("a plain node of at least {}", Machine::SMALLEST_FIRST));
         }
         if sum > Machine::LARGEST.0 {
-            return problem("node", format!("{} in all", Bytes(sum)), format!("at most {}", Machine::LARGEST));
+            return problem(
+                "node",
+                format!("{} in all", Bytes(sum)),
+                format!("at most {}", Machine::LARGEST),
+            );
         }
         if machine.nodes[1..].iter().filter(|node| node.kind == NodeKind::Cxl).count() > 1 {
             return problem("node", "more than one CXL device".into(), "at most one".into());
@@ -177,7 +183,7 @@ impl Reader<'_> {
     }
 
     fn profile(&self, error: isotherm_sim::ProfileError) -> LabError {
-        LabError::Profile { file: shortened(self.file), error }
+        LabError::Profile { file: shortened(self.file), error: error.into() }
     }
 }
 

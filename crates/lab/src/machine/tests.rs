@@ -49,7 +49,11 @@ fn changes_apply_with_their_source() -> Result<(), LabError> {
 #[test]
 fn what_is_wrong_is_said_in_one_line_with_file_field_and_what_was_expected() {
     let cases = [
-        ("processors = 1", "processors = 0", "guest.processors: found '0'; expected a whole number from 1 to 16"),
+        (
+            "processors = 1",
+            "processors = 0",
+            "guest.processors: found '0'; expected a whole number from 1 to 16",
+        ),
         ("processors = 1", "processors = \"one\"", "guest.processors: found 'one'"),
         ("processors = 1", "procesors = 1", "guest.procesors: unknown field; expected one of processors"),
         ("huge_pages = \"never\"", "huge_pages = \"rarely\"", "\"never\" or \"madvise\" or \"always\""),
@@ -58,7 +62,11 @@ fn what_is_wrong_is_said_in_one_line_with_file_field_and_what_was_expected() {
         ("\"512MiB\"", "\"128MiB\"", "node.0: plain of 128M; expected a plain node of at least 256M"),
         ("\"1GiB\"", "\"64GiB\"", "node: 64.50G in all; expected at most 64G"),
         ("\"1GiB\"", "0", "node.1.size: found '0'"),
-        ("kind = \"plain\"\nsize = \"512MiB\"", "kind = \"cxl\"\nsize = \"512MiB\"", "node.0: cxl of 512M; expected a plain node"),
+        (
+            "kind = \"plain\"\nsize = \"512MiB\"",
+            "kind = \"cxl\"\nsize = \"512MiB\"",
+            "node.0: cxl of 512M; expected a plain node",
+        ),
         ("[[node]]\nkind = \"plain\"\nsize = \"1GiB\"", "", "from 2 to 4 [[node]] tables"),
         ("freqtier-cxl1\"", "freqtier-cxl9\"", "did you mean freqtier-cxl1"),
         ("\"llc.size\"", "\"llc.sise\"", "unknown field llc.sise"),

@@ -5,7 +5,9 @@ use crate::LabError;
 
 fn line(machine: &Machine, interactive: bool) -> Result<Vec<String>, Box<dyn std::error::Error>> {
     let folder = tempfile::tempdir()?;
-    for path in ["kernel/vmlinux", "kernel/modules.dep", "root/usr/bin/qemu-system-x86_64", "root/bin/busybox"] {
+    for path in
+        ["kernel/vmlinux", "kernel/modules.dep", "root/usr/bin/qemu-system-x86_64", "root/bin/busybox"]
+    {
         let path = folder.path().join(path);
         std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
         std::fs::write(path, "")?;
@@ -63,7 +65,9 @@ fn streams_and_paths_with_commas_are_passed_on() -> Result<(), Box<dyn std::erro
     let program = line(&machine, false)?;
     assert!(has(&program, "-chardev", "socket,id=stdout,fd=7"));
     assert!(has(&program, "-chardev", "file,id=stderr,path=/a,,b"));
-    assert!(has(&program, "-chardev", "file,id=console,path=") && has(&program, "-chardev", "run,,1/console.log"));
+    assert!(
+        has(&program, "-chardev", "file,id=console,path=") && has(&program, "-chardev", "run,,1/console.log")
+    );
     assert!(has(&line(&machine, true)?, "-chardev", "stdio,id=console,signal=off"));
     Ok(())
 }

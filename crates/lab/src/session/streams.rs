@@ -35,7 +35,8 @@ impl Streams {
         for name in ["stdin", "stdout", "stderr"] {
             let failed = |action| LabError::io(Path::new(name), action);
             let (ours, theirs) = UnixStream::pair().map_err(failed("make a socket"))?;
-            fcntl_setfd(&theirs, FdFlags::empty()).map_err(|error| failed("pass on the socket")(error.into()))?;
+            fcntl_setfd(&theirs, FdFlags::empty())
+                .map_err(|error| failed("pass on the socket")(error.into()))?;
             ports.push((name, Port::Socket(theirs.as_raw_fd())));
             streams.theirs.push(theirs);
             streams.relay(name, ours);
@@ -53,7 +54,8 @@ impl Streams {
         }
         let closed = Arc::clone(&self.closed);
         self.outputs.push(std::thread::spawn(move || {
-            let copied = if name == "stdout" { drain(&socket, io::stdout()) } else { drain(&socket, io::stderr()) };
+            let copied =
+                if name == "stdout" { drain(&socket, io::stdout()) } else { drain(&socket, io::stderr()) };
             if copied.is_err() {
                 closed.store(true, Ordering::Relaxed);
             }

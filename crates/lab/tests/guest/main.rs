@@ -18,8 +18,8 @@ type Result = std::result::Result<(), Box<dyn std::error::Error>>;
 #[test]
 fn a_program_of_the_host_runs_with_its_output_and_status() -> Result {
     let Some(lab) = Lab::find("small")? else { return Ok(()) };
-    let Outcome { status, stdout, stderr, .. } =
-        lab.run(&shell("uname -r; pwd; echo $GREETING; echo wrong >&2; cat /proc/cmdline >/dev/null; exit 7"))?;
+    let Outcome { status, stdout, stderr, .. } = lab
+        .run(&shell("uname -r; pwd; echo $GREETING; echo wrong >&2; cat /proc/cmdline >/dev/null; exit 7"))?;
     let mut lines = stdout.lines();
     assert_eq!((status, stderr.as_str()), (7, "wrong\n"));
     assert_eq!(lines.next(), Some(lab.cache.kernel_release().as_str()));
@@ -116,9 +116,17 @@ fn a_cxl_device_is_brought_online_as_the_slow_node() -> Result {
                   /sys/devices/system/node/has_memory; grep -A9 'CXL Window 0' /proc/iomem | grep -m 1 'System RAM'";
     let outcome = lab.run(&shell(script))?;
     let mut lines = outcome.stdout.lines();
-    assert_eq!([lines.next(), lines.next(), lines.next()], [Some("1"), Some("0"), Some("0-1")], "{}", outcome.stderr);
+    assert_eq!(
+        [lines.next(), lines.next(), lines.next()],
+        [Some("1"), Some("0"), Some("0-1")],
+        "{}",
+        outcome.stderr
+    );
     let range = &isotherm_lab::layout::physical_ranges(&lab.machine)[1][0];
-    let start = lines.next().and_then(|line| line.trim().split_once('-')).map(|(start, _)| u64::from_str_radix(start, 16));
+    let start = lines
+        .next()
+        .and_then(|line| line.trim().split_once('-'))
+        .map(|(start, _)| u64::from_str_radix(start, 16));
     assert_eq!(start, Some(Ok(range.start)), "{}", outcome.stdout);
     Ok(())
 }

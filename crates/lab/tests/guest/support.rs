@@ -76,7 +76,7 @@ impl Lab {
             tiering: Tiering::Kernel(kernel),
             start,
             fast,
-            environment: vec![("PATH".into(), path), ("GREETING".into(), "it's \"me\"".into())],
+            environment: vec![("PATH".into(), path.into()), ("GREETING".into(), "it's \"me\"".into())],
             directory: std::env::current_dir()?,
         };
         // Kept until the folder of the test goes.
@@ -84,7 +84,8 @@ impl Lab {
         let stop = Arc::new(AtomicBool::new(false));
         let options = SessionOptions { time_limit: Some(self.limit), output: Output::Files, stop };
         let ended = session::run(&self.machine, &job, &self.cache, &run, &options)?;
-        let text = |path| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
+        let text =
+            |path| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
         Ok(Outcome {
             status: ended.status,
             stdout: text(run.stdout())?,

@@ -61,9 +61,10 @@ fn node(node: &Node) -> String {
 }
 
 fn json(machine: &Machine) -> serde_json::Value {
-    let nodes = machine.nodes.iter().map(|node| {
-        serde_json::json!({ "kind": node.kind.name(), "size_bytes": node.size.0 })
-    });
+    let nodes = machine
+        .nodes
+        .iter()
+        .map(|node| serde_json::json!({ "kind": node.kind.name(), "size_bytes": node.size.0 }));
     serde_json::json!({
         "name": machine.name,
         "title": machine.title,

@@ -67,7 +67,9 @@ fn failure(error: &LabError) -> Failure {
         error if error.is_usage() => return Failure::usage(error),
         _ => NO_RESULT,
     };
-    if let LabError::Panic { console, .. } | LabError::TimeLimit { console, .. } | LabError::Guest { console, .. }
+    if let LabError::Panic { console, .. }
+    | LabError::TimeLimit { console, .. }
+    | LabError::Guest { console, .. }
     | LabError::Ended { console, .. } = error
     {
         Console::read(console).tail(CONSOLE_LINES).iter().for_each(|line| eprintln!("guest: {line}"));

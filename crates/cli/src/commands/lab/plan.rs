@@ -23,7 +23,12 @@ pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
 }
 
 /// The job that runs `command`.
-pub(super) fn job(args: &GuestArgs, machine: &Machine, tiering: Tiering, command: &[OsString]) -> Result<Job, Failure> {
+pub(super) fn job(
+    args: &GuestArgs,
+    machine: &Machine,
+    tiering: Tiering,
+    command: &[OsString],
+) -> Result<Job, Failure> {
     let name = command.first().ok_or_else(|| Failure::usage("expected a command"))?;
     check_command(name)?;
     if let Some(fast) = args.fast.filter(|&fast| fast >= machine.nodes[0].size) {
@@ -47,7 +52,8 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure>
     let all = settings::parse(&args.set)?;
     let mut left = all.clone();
     settings::apply(&mut left, &mut parameters)?;
-    let built = isotherm_linux::engine::Tiering { entry, parameters, seed: args.seed, scale: None, fastest: None };
+    let built =
+        isotherm_linux::engine::Tiering { entry, parameters, seed: args.seed, scale: None, fastest: None };
     let needs = built.needs().map_err(Failure::usage)?;
     let mut options: Vec<OsString> = vec!["--policy".into(), policy.into()];
     let mut add = |name: &str, value: String| options.extend([name.into(), value.into()]);

@@ -51,7 +51,8 @@ fn tiering(args: &LabRunArgs) -> Result<(String, Tiering), Failure> {
 /// `isotherm lab shell`.
 pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.machine)?;
-    let kernel: KernelTiering = args.kernel_tiering.parse().map_err(|error: LabError| Failure::usage(error))?;
+    let kernel: KernelTiering =
+        args.kernel_tiering.parse().map_err(|error: LabError| Failure::usage(error))?;
     let job = Job {
         task: Task::Shell,
         tiering: Tiering::Kernel(kernel),
