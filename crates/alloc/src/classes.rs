@@ -42,11 +42,19 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
     table
 }
 
-/// The class of blocks for `size` bytes, at most [`LARGEST`].
+/// The class of blocks for `size` bytes.
+///
+/// # Safety
+/// `size` is at most [`LARGEST`].
 #[inline(always)]
+pub(crate) unsafe fn of_small(size: usize) -> usize {
+    // SAFETY: the table has a class for each number of words up to the largest.
+    usize::from(unsafe { *OF_WORDS.get_unchecked((size + 7) / 8) })
+}
+
+/// The class of blocks for `size` bytes, at most [`LARGEST`].
 pub(crate) fn of(size: usize) -> usize {
-    debug_assert!(size <= LARGEST);
-    OF_WORDS[(size + 7) / 8 & (LARGEST / 8 * 2 - 1)] as usize
+    usize::from(OF_WORDS[size.div_ceil(8)])
 }
 
 /// The class of blocks for `size` bytes whose addresses are multiples of `alignment`, a power of two; none where that is not cached.
@@ -59,10 +67,10 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     (of(size)..COUNT).find(|&class| SIZES[class] as usize % alignment == 0)
 }
 
-/// How many blocks of a class a thread keeps for a region, at most.
-pub(crate) fn limit(class: usize) -> u16 {
-    const BYTES: u16 = 4096;
-    (BYTES / SIZES[class]).clamp(4, 64)
+/// How many blocks of a class a thread keeps for a region: at first, and at most where it frees and allocates many at a time.
+pub(crate) fn limits(class: usize) -> (u16, u16) {
+    let size = SIZES[class];
+    ((4096 / size).clamp(4, 64), (16384 / size).clamp(8, 256))
 }
 
 #[cfg(test)]

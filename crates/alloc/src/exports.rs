@@ -52,24 +52,9 @@ with_registers! {
     pvalloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_whole_pages;
 }
 
-/// Says that there is no memory, if so.
-#[inline(always)]
-fn or_errno(block: *mut c_void) -> *mut c_void {
-    if block.is_null() {
-        no_memory();
-    }
-    block
-}
-
-#[cold]
-fn no_memory() {
-    // SAFETY: this thread's `errno`.
-    unsafe { *libc::__errno_location() = libc::ENOMEM };
-}
-
 unsafe extern "C" fn allocate(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
     // SAFETY: the caller's registers.
-    or_errno(unsafe { heap::allocate(size, Registers { stack, frame }) })
+    unsafe { heap::allocate(size, Registers { stack, frame }) }
 }
 
 unsafe extern "C" fn allocate_zeroed(
@@ -78,9 +63,9 @@ unsafe extern "C" fn allocate_zeroed(
     stack: *const usize,
     frame: usize,
 ) -> *mut c_void {
-    let Some(size) = count.checked_mul(size) else { return or_errno(ptr::null_mut()) };
+    let Some(size) = count.checked_mul(size) else { return heap::or_errno(ptr::null_mut()) };
     // SAFETY: the caller's registers.
-    or_errno(unsafe { heap::allocate_zeroed(size, Registers { stack, frame }) })
+    unsafe { heap::allocate_zeroed(size, Registers { stack, frame }) }
 }
 
 unsafe extern "C" fn resize(
@@ -96,7 +81,7 @@ unsafe extern "C" fn resize(
             heap::release(block);
             return ptr::null_mut();
         }
-        or_errno(heap::resize(block, size, Registers { stack, frame }))
+        heap::resize(block, size, Registers { stack, frame })
     }
 }
 
@@ -107,7 +92,7 @@ unsafe extern "C" fn resize_array(
     stack: *const usize,
     frame: usize,
 ) -> *mut c_void {
-    let Some(size) = count.checked_mul(size) else { return or_errno(ptr::null_mut()) };
+    let Some(size) = count.checked_mul(size) else { return heap::or_errno(ptr::null_mut()) };
     // SAFETY: the caller's.
     unsafe { resize(block, size, stack, frame) }
 }
@@ -121,7 +106,7 @@ unsafe extern "C" fn allocate_aligned(
     // glibc takes the next power of two.
     let Some(alignment) = alignment.checked_next_power_of_two() else { return invalid() };
     // SAFETY: the caller's registers.
-    or_errno(unsafe { heap::allocate_aligned(size, alignment, Registers { stack, frame }) })
+    unsafe { heap::allocate_aligned(size, alignment, Registers { stack, frame }) }
 }
 
 fn invalid() -> *mut c_void {
@@ -157,7 +142,7 @@ unsafe extern "C" fn allocate_pages(size: usize, stack: *const usize, frame: usi
 }
 
 unsafe extern "C" fn allocate_whole_pages(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
-    let Some(size) = size.checked_next_multiple_of(PAGE) else { return or_errno(ptr::null_mut()) };
+    let Some(size) = size.checked_next_multiple_of(PAGE) else { return heap::or_errno(ptr::null_mut()) };
     // SAFETY: the caller's registers.
     unsafe { allocate_aligned(PAGE, size.max(PAGE), stack, frame) }
 }

@@ -7,12 +7,12 @@ use crate::context::{Registers, walk};
 use crate::context::memo::Known;
 use crate::jemalloc::Place;
 use crate::thread::{Access, Guard, enter};
-use crate::{classes, deferred, early, jemalloc, library, options, page_map, refill, regions, tls};
+use crate::{classes, deferred, early, jemalloc, library, options, page_map, refill, regions, thread, tls};
 
 /// What every block's address is a multiple of, if it has at least so many bytes.
 const QUANTUM: usize = classes::QUANTUM;
 
-/// A block of at least `size` bytes, from the region of the calling context; null if there is no memory.
+/// A block of at least `size` bytes, from the region of the calling context; null, and `errno` set, if there is no memory.
 ///
 /// # Safety
 /// `registers` are those of a call that has not returned. So it is for all functions here.
@@ -20,14 +20,13 @@ const QUANTUM: usize = classes::QUANTUM;
 pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void {
     let state = tls::get();
     if state as usize > tls::ENDED as usize {
-        // SAFETY: this thread's state, used by nothing else until this returns.
-        let state = unsafe { &mut *state };
-        if size <= state.fast_limit {
-            // SAFETY: the caller's promise.
-            if let Some(known) = unsafe { state.memo.find(registers.stack) } {
-                // SAFETY: entries hold lists that exist.
-                let list = unsafe { &mut *state.lists.add(known.lists as usize + classes::of(size)) };
-                let block = list.pop();
+        // SAFETY: this thread's state, used by nothing else until this returns; entries hold lists that exist.
+        unsafe {
+            if size <= (*state).fast_limit
+                && let Some(known) = (*state).memo.find(registers.stack)
+            {
+                let list = thread::list(state, known.lists as usize + classes::of_small(size));
+                let block = (*list).pop();
                 if !block.is_null() {
                     return block;
                 }
@@ -69,7 +68,7 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize, registers: 
 #[cold]
 #[inline(never)]
 unsafe fn allocate_slowly(size: usize, alignment: usize, registers: Registers, zeroed: bool) -> *mut c_void {
-    match enter() {
+    let block = match enter() {
         Access::Ready(mut guard) => {
             deferred::release_all(&mut guard);
             // SAFETY: the caller's promise.
@@ -80,7 +79,17 @@ unsafe fn allocate_slowly(size: usize, alignment: usize, registers: Registers, z
         Access::Ending => large(regions::get(0).uncached(), size, alignment, zeroed),
         Access::Nested => early::allocate(size, alignment),
         Access::Library => library::allocate(size, alignment, zeroed),
+    };
+    or_errno(block)
+}
+
+/// Sets `errno` for a null.
+pub(crate) fn or_errno(block: *mut c_void) -> *mut c_void {
+    if block.is_null() {
+        // SAFETY: this thread's `errno`.
+        unsafe { *libc::__errno_location() = libc::ENOMEM };
     }
+    block
 }
 
 /// The context of a call: remembered, or found by a walk up the stack.
@@ -147,7 +156,7 @@ pub(crate) unsafe fn release(block: *mut c_void) {
         if let Some(number) = unsafe { page_map::list(offset) } {
             let state = tls::get();
             // SAFETY: this thread's state; the map holds lists that exist.
-            if state as usize > tls::ENDED as usize && unsafe { (*(*state).lists.add(number)).push(block) } {
+            if state as usize > tls::ENDED as usize && unsafe { (*thread::list(state, number)).push(block) } {
                 return;
             }
         }
@@ -232,7 +241,7 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
         if size > classes::LARGEST && old > classes::LARGEST {
             return resize_large(block, size, region);
         }
-        let new = allocate_for(region, size);
+        let new = or_errno(allocate_for(region, size));
         if !new.is_null() {
             ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
             release(block);
@@ -259,7 +268,7 @@ unsafe fn resize_large(block: *mut c_void, size: usize, region: usize) -> *mut c
         _ => regions::get(region).uncached(),
     };
     // SAFETY: the caller's promise.
-    let new = unsafe { jemalloc::resize(block, size, place) };
+    let new = or_errno(unsafe { jemalloc::resize(block, size, place) });
     if let Some(offset) = regions::offset(new) {
         // SAFETY: a live block.
         unsafe { page_map::set(offset, None) };

@@ -10,7 +10,7 @@ use tikv_jemalloc_sys as sys;
 /// there is one for each thread and region, behind the free lists of the thread.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub(crate) static OPTIONS: Text = Text(
-    c"narenas:1,tcache:false,tcache_max:16384,tcache_nslots_small_max:32,tcache_nslots_small_min:4,tcache_nslots_large:4".as_ptr(),
+    c"narenas:1,tcache_max:16384,tcache_nslots_small_max:32,tcache_nslots_small_min:4,tcache_nslots_large:4".as_ptr(),
 );
 
 /// A pointer to a constant text.

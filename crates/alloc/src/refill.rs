@@ -10,8 +10,9 @@ use crate::{classes, jemalloc, page_map, regions};
 #[repr(C)]
 pub(crate) struct FreeList {
     head: *mut Block,
-    length: u16,
-    /// How many it takes before some are given back; 0 until it is used.
+    /// How many more it takes before some are given back.
+    room: u16,
+    /// How many it takes in all; 0 until it is used.
     limit: u16,
     /// How many were fetched the last time.
     batch: u16,
@@ -30,7 +31,7 @@ impl FreeList {
         if !block.is_null() {
             // SAFETY: a free block of this thread.
             self.head = unsafe { (*block).next };
-            self.length -= 1;
+            self.room += 1;
         }
         block.cast()
     }
@@ -41,23 +42,35 @@ impl FreeList {
     /// The block is free, and of this list's class and region.
     #[inline(always)]
     pub(crate) unsafe fn push(&mut self, block: *mut c_void) -> bool {
-        if self.length >= self.limit {
-            return false;
-        }
+        let Some(room) = self.room.checked_sub(1) else { return false };
+        self.room = room;
         let block = block.cast::<Block>();
         // SAFETY: a free block, and none is smaller than a pointer.
         unsafe { (*block).next = self.head };
         self.head = block;
-        self.length += 1;
         true
+    }
+
+    /// Makes it ready for use, if it is not.
+    fn open(&mut self, limit: u16) {
+        if self.limit == 0 {
+            (self.limit, self.room) = (limit, limit);
+        }
+    }
+
+    /// Lets it take twice as many, up to `most`.
+    fn widen(&mut self, most: u16) {
+        let more = self.limit.min(most - self.limit);
+        self.limit += more;
+        self.room += more;
     }
 
     /// Cuts off all but the `kept` blocks that were last taken in.
     fn cut(&mut self, kept: u16) -> *mut Block {
-        if self.length <= kept {
+        if self.limit - self.room <= kept {
             return ptr::null_mut();
         }
-        self.length = kept;
+        self.room = self.limit - kept;
         let mut link = &raw mut self.head;
         for _ in 0..kept {
             // SAFETY: the list is longer than `kept`.
@@ -77,10 +90,10 @@ pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_voi
     if !found.is_null() {
         return found;
     }
-    let limit = classes::limit(class);
-    list.limit = limit;
+    let (limit, _) = classes::limits(class);
+    list.open(limit);
     // A list grows as it is used, so that a context with few objects holds few pages.
-    list.batch = (list.batch * 2).clamp(1, limit / 2);
+    list.batch = (list.batch * 2).clamp(1, list.limit / 2);
     let batch = list.batch;
     let size = usize::from(classes::SIZES[class]);
     let place = guard.place(region);
@@ -136,19 +149,22 @@ pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u1
     }
 }
 
-/// Takes a freed block in; the list keeps about half of what it had if it was full.
+/// Takes a freed block in. A list that is full takes more from now on, or else gives half of its blocks back.
 ///
 /// # Safety
 /// The block is free, and of the list of this number.
 pub(crate) unsafe fn put(guard: &mut Guard, number: usize, block: *mut c_void) {
     let (region, class) = (number / classes::COUNT, number % classes::COUNT);
-    let limit = classes::limit(class);
-    guard.list(number).limit = limit;
+    let (limit, most) = classes::limits(class);
+    let list = guard.list(number);
+    list.open(limit);
     // SAFETY: the caller's promise.
-    if unsafe { guard.list(number).push(block) } {
+    if unsafe { list.push(block) } {
         return;
     }
-    give_back(guard, region, class, limit / 2);
+    list.widen(most);
+    let kept = list.limit / 2;
+    give_back(guard, region, class, kept);
     // SAFETY: the caller's promise.
     unsafe { guard.list(number).push(block) };
 }

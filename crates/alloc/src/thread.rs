@@ -1,7 +1,7 @@
 //! Defines what each thread has: its free lists, its memory of contexts, its explicit caches of jemalloc.
 
 use std::ffi::c_void;
-use std::mem::{offset_of, size_of};
+use std::mem::size_of;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -19,8 +19,6 @@ use crate::{classes, jemalloc, refill, regions, start, sys, tls};
 pub(crate) struct ThreadState {
     /// The largest size that the fast path serves.
     pub(crate) fast_limit: usize,
-    /// The free lists: [`classes::COUNT`] for each region. They lie behind this structure.
-    pub(crate) lists: *mut FreeList,
     /// Whether this thread is in the slow path, which a signal handler could have interrupted.
     busy: bool,
     /// How many rounds of destructors it has seen.
@@ -35,6 +33,16 @@ pub(crate) struct ThreadState {
     next: *mut Self,
     pub(crate) rules: Rules,
     pub(crate) memo: Memo,
+}
+
+/// A free list of a state: there are [`classes::COUNT`] for each region, behind the state.
+///
+/// # Safety
+/// There is a list of this number.
+#[inline(always)]
+pub(crate) unsafe fn list(state: *mut ThreadState, number: usize) -> *mut FreeList {
+    // SAFETY: `make` has put them there.
+    unsafe { state.add(1).cast::<FreeList>().add(number) }
 }
 
 /// States whose threads have ended.
@@ -154,11 +162,8 @@ fn make() -> *mut ThreadState {
     let bytes = size_of::<ThreadState>() + lists * size_of::<FreeList>();
     let Some(memory) = sys::memory(bytes) else { return ptr::null_mut() };
     let state = memory.as_ptr().cast::<ThreadState>();
-    // SAFETY: zeros are a valid state, and the lists lie behind it.
-    unsafe {
-        (*state).lists = state.add(1).cast();
-        (*state).fast_limit = classes::LARGEST;
-    }
+    // SAFETY: zeros are a valid state.
+    unsafe { (*state).fast_limit = classes::LARGEST };
     state
 }
 
@@ -206,7 +211,7 @@ impl Guard {
     pub(crate) fn list(&mut self, number: usize) -> &mut FreeList {
         debug_assert!(number < regions::count() * classes::COUNT);
         // SAFETY: numbers come from regions and classes, for all of which there are lists.
-        unsafe { &mut *self.state().lists.add(number) }
+        unsafe { &mut *list(self.0, number) }
     }
 
     /// The arena of a region, through this thread's cache for it.
@@ -255,4 +260,3 @@ impl Drop for Guard {
     }
 }
 
-const _: () = assert!(offset_of!(ThreadState, lists) < 64, "what the fast path reads lies together");

@@ -40,8 +40,7 @@ pub(crate) struct Memo {
 /// Which set a context is found in: by its first return address and where the stack is.
 #[inline(always)]
 fn set(address: usize, stack: *const usize) -> usize {
-    let mixed = (address ^ (stack as usize) << 16).wrapping_mul(0x9e37_79b9_7f4a_7c15);
-    mixed >> (usize::BITS - SETS.ilog2())
+    address.wrapping_add(stack as usize >> 4) % SETS
 }
 
 impl Entry {
