@@ -19,6 +19,8 @@ pub mod exports;
 pub mod exports_cxx;
 #[cfg(not(test))]
 pub mod exports_jemalloc;
+#[cfg(not(test))]
+pub mod exports_own;
 mod fork;
 mod heap;
 mod jemalloc;
