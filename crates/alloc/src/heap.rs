@@ -198,7 +198,11 @@ pub(crate) unsafe fn release_to(guard: &mut Guard, block: *mut c_void, offset: u
     unsafe {
         match page_map::list(offset) {
             Some(number) => refill::put(guard, number, block),
-            None => jemalloc::release(block, guard.place(regions::index(offset))),
+            None => {
+                let region = regions::index(offset);
+                jemalloc::release(block, guard.place(region));
+                guard.note_returned(region);
+            }
         }
     }
 }

@@ -147,6 +147,7 @@ pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u1
             next
         };
     }
+    guard.note_returned(region);
 }
 
 /// Takes a freed block in. A list that is full takes more from now on, or else gives half of its blocks back.

@@ -25,6 +25,8 @@ pub(crate) struct ThreadState {
     rounds: u8,
     /// The count of unloaded libraries when its memories were last empty.
     epoch: u32,
+    /// How often it gave something back to an arena.
+    returned: u32,
     /// Where its stack ends.
     pub(crate) top: usize,
     /// The explicit cache for each region, plus 1; 0 where there is none yet.
@@ -225,6 +227,15 @@ impl Guard {
         match *cache {
             u32::MAX => Place::arena(arena),
             cache => Place::cached(arena, cache - 1),
+        }
+    }
+
+    /// Counts that something was given back to a region's arena, and lets that give to the system from time to time.
+    pub(crate) fn note_returned(&mut self, region: usize) {
+        const EVERY: u32 = 64;
+        self.state().returned = self.state().returned.wrapping_add(1);
+        if self.state().returned % EVERY == 0 {
+            jemalloc::decay(regions::get(region).arena());
         }
     }
 

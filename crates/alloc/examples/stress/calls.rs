@@ -56,6 +56,8 @@ pub(crate) const SITES: u64 = 12;
 #[inline(never)]
 pub(crate) fn allocate(site: usize, size: usize, random: &mut Generator) -> (*mut u8, bool) {
     let alignment = 8 << random.below(12);
+    // Others do not align blocks of no bytes.
+    let size = if found().region.is_some() { size } else { size.max(1) };
     // SAFETY: arguments as the manuals want them.
     let (block, alignment, zeroed) = unsafe {
         match site {
@@ -73,7 +75,7 @@ pub(crate) fn allocate(site: usize, size: usize, random: &mut Generator) -> (*mu
             7 => (valloc(size), 4096, false),
             // Debian's jemalloc lacks it, and the C library's makes a block that jemalloc does not know.
             8 if found().region.is_some() => (pvalloc(size), 4096, false),
-            8 => (valloc(size.max(1)), 4096, false),
+            8 => (valloc(size), 4096, false),
             9 => (found().new.map_or_else(|| libc::malloc(size), |new| new(size)), 1, false),
             10 => (found().new_array.map_or_else(|| libc::malloc(size), |new| new(size)), 1, false),
             _ => (found().new_aligned.map_or_else(|| memalign(alignment, size), |new| new(size, alignment)), alignment, false),
