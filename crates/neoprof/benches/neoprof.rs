@@ -14,7 +14,7 @@ const BATCH: u64 = 1_000_000;
 fn gups() -> Vec<Request> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut page = || {
-        let span = if random.random_bool(0.9) { 4 << 20 } else { 4 << 17 };
+        let span = if random.random_bool(0.9) { 4 << 17 } else { 4 << 20 };
         random.random_range(0..span)
     };
     (0..BATCH).map(|_| Request { page: page(), write: false }).collect()

@@ -1,6 +1,7 @@
 //! Defines the model of the device: the same answers as the hardware, one request at a time.
 
 use std::collections::VecDeque;
+use std::hint::black_box;
 
 use crate::buffer::HotBuffer;
 use crate::hash::H3;
@@ -8,6 +9,9 @@ use crate::histogram::Histogram;
 use crate::registers as at;
 use crate::sketch::Sketch;
 use crate::{Device, ParameterError, Parameters, Registers, Request};
+
+/// Requests whose entries are loaded together.
+const BLOCK: usize = 32;
 
 /// The device, without its pipeline: whatever arrives is through at once, so nothing is ever dropped.
 #[derive(Debug, Clone)]
@@ -67,20 +71,28 @@ impl Model {
         }
     }
 
+    /// In blocks, each in two passes: the first only loads the entries, so that their cache misses overlap; the second
+    /// branches on what it finds in them, and would otherwise wait for each miss where it guessed wrong.
     fn pass_lanes<const LANES: usize>(&mut self, requests: &[Request]) {
-        for request in requests {
-            self.writes += u64::from(request.write);
-            if !request.write || self.counts_writes {
-                self.count::<LANES>(request.page & self.parameters.page_mask());
+        for block in requests.chunks(BLOCK) {
+            let mut counted = [(0, [0; LANES]); BLOCK];
+            let mut length = 0;
+            for request in block {
+                let page = request.page & self.parameters.page_mask();
+                counted[length] = (page, self.hash.indices::<LANES>(page));
+                length += usize::from(!request.write | self.counts_writes);
+                self.writes += u64::from(request.write);
             }
+            self.reads += block.iter().filter(|request| !request.write).count() as u64;
+            let counted = &counted[..length];
+            black_box(counted.iter().fold(0, |sum, &(_, indices)| sum ^ self.sketch.load(indices)));
+            counted.iter().for_each(|&(page, indices)| self.count(page, indices));
         }
-        self.reads += (requests.iter().filter(|request| !request.write).count()) as u64;
     }
 
     /// Counts one access and reports its page if it has become hot.
     #[inline]
-    fn count<const LANES: usize>(&mut self, page: u64) {
-        let indices = self.hash.indices::<LANES>(page);
+    fn count<const LANES: usize>(&mut self, page: u64, indices: [u32; LANES]) {
         let estimate = self.sketch.count(indices);
         if estimate > self.threshold && !self.sketch.is_marked(indices) && self.hot.push(page) {
             self.sketch.mark(indices);

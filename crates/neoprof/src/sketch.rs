@@ -47,6 +47,13 @@ impl Sketch {
         estimate
     }
 
+    /// Loads a page's entries, for their cache lines' sake.
+    #[inline]
+    pub(crate) fn load<const LANES: usize>(&self, indices: [u32; LANES]) -> u32 {
+        let lanes = self.entries.chunks_exact(self.width);
+        lanes.zip(indices).fold(0, |sum, (lane, index)| sum ^ lane[index as usize])
+    }
+
     /// Whether all entries, counted just before, have their hot bit set.
     #[inline]
     pub(crate) fn is_marked<const LANES: usize>(&self, indices: [u32; LANES]) -> bool {
