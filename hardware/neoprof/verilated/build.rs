@@ -59,7 +59,13 @@ fn main() {
     let out = PathBuf::from(env::var_os("OUT_DIR").expect("cargo sets OUT_DIR"));
     let runtime = runtime();
     let mut build = cc::Build::new();
-    build.cpp(true).std("c++17").warnings(false).opt_level(3).include(&runtime).include(runtime.join("vltstd"));
+    build
+        .cpp(true)
+        .std("c++17")
+        .warnings(false)
+        .opt_level(3)
+        .include(&runtime)
+        .include(runtime.join("vltstd"));
     for file in ["verilated.cpp", "verilated_threads.cpp"] {
         build.file(runtime.join(file));
     }

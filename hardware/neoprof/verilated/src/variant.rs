@@ -27,13 +27,27 @@ macro_rules! functions {
                 pub(super) fn $new() -> Handle;
                 pub(super) fn $free(device: Handle);
                 pub(super) fn $reset(device: Handle, active: bool);
-                pub(super) fn $tick(device: Handle, mem: bool, core: bool, valid: u32, write: u32, pages: *const u64);
+                pub(super) fn $tick(
+                    device: Handle,
+                    mem: bool,
+                    core: bool,
+                    valid: u32,
+                    write: u32,
+                    pages: *const u64,
+                );
                 pub(super) fn $bus(device: Handle, valid: bool, write: bool, address: u32, data: u64);
                 pub(super) fn $flags(device: Handle) -> u32;
                 pub(super) fn $data(device: Handle) -> u64;
             }
-            pub(super) const ALL: super::Functions =
-                super::Functions { new: $new, free: $free, reset: $reset, tick: $tick, bus: $bus, flags: $flags, data: $data };
+            pub(super) const ALL: super::Functions = super::Functions {
+                new: $new,
+                free: $free,
+                reset: $reset,
+                tick: $tick,
+                bus: $bus,
+                flags: $flags,
+                data: $data,
+            };
         }
     };
 }

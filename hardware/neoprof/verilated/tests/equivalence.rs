@@ -8,7 +8,8 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 /// Accesses to compare, spread over the variants; `make hw-test` asks for 50 million.
 fn accesses() -> u64 {
-    std::env::var("HW_ACCESSES").map_or(2_000_000, |text| text.parse().expect("HW_ACCESSES: a number of accesses"))
+    std::env::var("HW_ACCESSES")
+        .map_or(2_000_000, |text| text.parse().expect("HW_ACCESSES: a number of accesses"))
 }
 
 /// Both devices, and what was compared.
