@@ -13,6 +13,8 @@ RTL = HERE.parent / "rtl"
 LANE = {"INDEX_BITS": 7, "COUNTER_BITS": 4, "SEGMENT_BITS": 2, "CLEAR_ROW_BITS": 4, "LATENCY": 3}
 RAM = {"DEPTH_BITS": 8, "WIDTH": 8, "SEGMENT_BITS": 3, "LATENCY": 3}
 FILTER = {"LANES": 2, "INDEX_BITS": 5, "COUNTER_BITS": 8, "ADDRESS_BITS": 16, "SEGMENT_BITS": 2, "LATENCY": 3}
+CORE = {"LANES": 2, "INDEX_BITS": 7, "COUNTER_BITS": 4, "ADDRESS_BITS": 16, "ENTRY_BITS": 3, "BINS": 16,
+        "SEGMENT_BITS": 2, "HOT_SEGMENT_BITS": 1}
 BENCHES = {
     "async_fifo": [{"WIDTH": 16, "DEPTH_BITS": 3}],
     "command_crossing": [{}],
@@ -26,6 +28,7 @@ BENCHES = {
     "hot_filter": [FILTER],
     "hot_fifo": [{"ADDRESS_BITS": 20, "ENTRY_BITS": 4}],
     "histogram": [{"INDEX_BITS": 8, "COUNTER_BITS": 8, "BINS": 32}],
+    "neoprof_core": [CORE, CORE | {"LATENCY": 2}, CORE | {"LATENCY": 5, "MONOLITHIC": "1'b1"}],
 }
 
 
