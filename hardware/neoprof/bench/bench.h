@@ -33,6 +33,23 @@ struct Random {
     bool chance(uint64_t percent) { return below(100) < percent; }
 };
 
+// The word that a set bit of the page selects in a lane's hash.
+inline uint64_t hash_word(uint64_t seed, int lane, int bit, int index_bits) {
+    uint64_t z = seed + 0x9e3779b97f4a7c15ull * (64 * lane + bit + 1);
+    z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
+    z = (z ^ z >> 27) * 0x94d049bb133111ebull;
+    z ^= z >> 31;
+    if (bit < index_bits) {
+        // A triangle with ones on the diagonal: the bits below it in even lanes, above it in odd ones.
+        for (int other = 0; other < 64; other++) {
+            bool kept = lane % 2 ? other > bit : other < bit;
+            if (!kept) z &= ~(1ull << other);
+        }
+        z |= 1ull << bit;
+    }
+    return z & ((1ull << index_bits) - 1);
+}
+
 // A unit with one clock.
 template <class Dut>
 struct Unit {

@@ -7,10 +7,7 @@ const int LANES = 2, WIDTH = 128, MAX = 15, ENTRIES = 8, BINS = 16;
 static unsigned hash(int lane, uint64_t page) {
     unsigned sum = 0;
     for (int bit = 0; bit < 16; bit++) {
-        uint64_t z = 1 + 0x9e3779b97f4a7c15ull * (64 * lane + bit + 1);
-        z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9ull;
-        z = (z ^ z >> 27) * 0x94d049bb133111ebull;
-        if (page >> bit & 1) sum ^= (z ^ z >> 31) & (WIDTH - 1);
+        if (page >> bit & 1) sum ^= hash_word(1, lane, bit, 7);
     }
     return sum;
 }

@@ -18,7 +18,7 @@ module h3_hash #(
 
   for (genvar bit_number = 0; bit_number < GROUPS * GROUP; bit_number++) begin : gen_word
     if (bit_number < ADDRESS_BITS) begin : gen_wired
-      localparam logic [63:0] WORD = neoprof_pkg::split_mix(HASH_SEED, 64 * LANE + bit_number + 1);
+      localparam logic [63:0] WORD = neoprof_pkg::hash_word(HASH_SEED, LANE, bit_number, INDEX_BITS);
       assign words[INDEX_BITS*bit_number+:INDEX_BITS] = page[bit_number] ? WORD[INDEX_BITS-1:0] : '0;
     end else begin : gen_absent
       assign words[INDEX_BITS*bit_number+:INDEX_BITS] = '0;

@@ -39,4 +39,19 @@ package neoprof_pkg;
       split_mix = z ^ (z >> 31);
     end
   endfunction
+
+  // The word that a set bit of the page selects in a lane's hash. Those of the lowest bits form a triangle with ones on
+  // its diagonal, a lower one in even lanes and an upper one in odd lanes, so that as many pages in a row as a lane has
+  // entries, aligned, all meet different ones.
+  function automatic [63:0] hash_word(input [63:0] seed, input integer lane, input integer place,
+                                      input integer index_bits);
+    reg [63:0] drawn, one;
+    begin
+      drawn = split_mix(seed, 64 * lane + place + 1);
+      one = 64'd1 << place;
+      if (place >= index_bits) hash_word = drawn;
+      else if (lane % 2 == 0) hash_word = (drawn & (one - 1)) | one;
+      else hash_word = (drawn & ~((one << 1) - 1)) | one;
+    end
+  endfunction
 endpackage
