@@ -101,7 +101,7 @@ impl Parameters {
                 return Err(ParameterError::PowerOfTwo { name, value: value.into() });
             }
         }
-        if self.histogram_bins % 8 != 0 {
+        if !self.histogram_bins.is_multiple_of(8) {
             return Err(ParameterError::Bins(self.histogram_bins));
         }
         Ok(self)

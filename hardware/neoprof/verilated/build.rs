@@ -63,7 +63,7 @@ fn main() {
         .cpp(true)
         .std("c++17")
         .warnings(false)
-        .opt_level(3)
+        .opt_level(2)
         .include(&runtime)
         .include(runtime.join("vltstd"));
     for file in ["verilated.cpp", "verilated_threads.cpp"] {
