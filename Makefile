@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test hw-test hw-test-quick hw-synth streams clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -15,7 +15,17 @@ build: ## Build the isotherm binary, the recorder's plugin and libisotherm.so in
 demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
 	@scripts/demo.sh
 
-demo-clean: ## Remove the demo's recording and report
+demo-hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
+	@scripts/hw-test.sh all
+
+hw-test-quick: ## The same with 2M accesses and without mutations, as in make test
+	@scripts/hw-test.sh quick
+
+hw-synth: ## Synthesize, place and route the NeoProf hardware; sizes and clock rates (half an hour)
+	@scripts/hw-setup.sh synth
+	@build/neoprof/venv/bin/python hardware/neoprof/synth.py
+
+clean: ## Remove the demo's recording and report
 	rm -rf build/demo
 
 test: setup ## Format, lints, documents, every test, a short fuzz run
@@ -52,6 +62,16 @@ lab-setup: ## Fetch Debian's kernel and QEMU for `isotherm lab` into a cache fol
 lab-test: build lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
 	@scripts/lab-test.sh
 
+hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
+	@scripts/hw-test.sh all
+
+hw-test-quick: ## The same with 2M accesses and without mutations, as in make test
+	@scripts/hw-test.sh quick
+
+hw-synth: ## Synthesize, place and route the NeoProf hardware; sizes and clock rates (half an hour)
+	@scripts/hw-setup.sh synth
+	@build/neoprof/venv/bin/python hardware/neoprof/synth.py
+
 clean: ## Remove everything that was built
 	cargo clean
-	rm -rf build fuzz/target fuzz/corpus fuzz/artifacts
+	rm -rf build fuzz/target fuzz/corpus fuzz/artifacts hardware/neoprof/verilated/target

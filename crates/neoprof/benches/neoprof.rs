@@ -1,0 +1,50 @@
+//! The model's speed on one thread at the paper's sizes: 1M requests in each iteration, so 1 ms is a billion accesses/s.
+
+use std::hint::black_box;
+
+use criterion::{Criterion, Throughput, criterion_group, criterion_main};
+use isotherm_neoprof::registers::{RESET, SET_THRESHOLD};
+use isotherm_neoprof::{Device, Model, Parameters, Registers, Request};
+use rand::{RngExt, SeedableRng};
+use rand_xoshiro::Xoshiro256PlusPlus;
+
+const BATCH: u64 = 1_000_000;
+
+/// Requests of which 90 % go to the first tenth of 4M pages (16 GiB), as in the paper's GUPS.
+fn gups() -> Vec<Request> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
+    let mut page = || {
+        let span = if random.random_bool(0.9) { 4 << 17 } else { 4 << 20 };
+        random.random_range(0..span)
+    };
+    (0..BATCH).map(|_| Request { page: page(), write: false }).collect()
+}
+
+fn uniform() -> Vec<Request> {
+    let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
+    (0..BATCH).map(|_| Request { page: random.random_range(0..1 << 32), write: false }).collect()
+}
+
+fn accesses(criterion: &mut Criterion) {
+    let mut group = criterion.benchmark_group("model");
+    group.throughput(Throughput::Elements(BATCH));
+    let same: Vec<Request> = (0..BATCH).map(|_| Request { page: 42, write: false }).collect();
+    for (name, requests) in [("gups", gups()), ("uniform", uniform()), ("same page", same)] {
+        let mut model = Model::new(Parameters::default()).expect("the paper's sizes");
+        model.write(SET_THRESHOLD, 100);
+        let mut batches = 0;
+        group.bench_function(name, |bencher| {
+            bencher.iter(|| {
+                batches += 1;
+                if batches % 64 == 0 {
+                    model.write(RESET, 1);
+                }
+                model.accesses(black_box(&requests));
+            });
+        });
+    }
+    group.finish();
+}
+
+criterion_group!(benches, accesses);
+criterion_main!(benches);

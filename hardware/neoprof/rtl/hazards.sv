@@ -1,0 +1,31 @@
+// Tells which of the accesses just ahead in a pipeline meet the same entry, so that their results can be used before
+// they are in memory. Distance d: the access d cycles before.
+module hazards #(
+    parameter int INDEX_BITS = 19,
+    parameter int DISTANCES = 5
+) (
+    input  logic                  clk,
+    input  logic                  rst_n,
+    input  logic                  valid,
+    input  logic                  epoch,
+    input  logic [INDEX_BITS-1:0] index,
+
+    output logic [           DISTANCES:1] same,        // of the access one cycle ago
+    output logic [DISTANCES*INDEX_BITS:1] index_past,  // of the one d cycles ago in [INDEX_BITS*d-:INDEX_BITS]
+    output logic [           DISTANCES:1] valid_past,
+    output logic [           DISTANCES:1] epoch_past
+);
+  for (genvar distance = 1; distance <= DISTANCES; distance++) begin : gen_distance
+    always_ff @(posedge clk) begin
+      same[distance] <= valid && valid_past[distance] && epoch == epoch_past[distance]
+          && index == index_past[INDEX_BITS*distance-:INDEX_BITS];
+    end
+  end
+
+  always_ff @(posedge clk) begin
+    index_past <= {index_past[(DISTANCES-1)*INDEX_BITS:1], index};
+    epoch_past <= {epoch_past[DISTANCES-1:1], epoch};
+    if (!rst_n) valid_past <= '0;
+    else valid_past <= {valid_past[DISTANCES-1:1], valid};
+  end
+endmodule
