@@ -202,11 +202,7 @@ impl Tables {
             if !range.overlaps(gone) {
                 continue;
             }
-            let left = Range64 { start: range.start, end: gone.start.max(range.start) };
-            let right = Range64 { start: gone.end.min(range.end), end: range.end };
-            let kept = if left.start < left.end { left } else { right };
-            let other = if kept == left && right.start < right.end { right } else { Range64::default() };
-            let kept = if kept.start < kept.end { kept } else { Range64::default() };
+            let [kept, other] = range.without(gone);
             self.regions[at].range = kept;
             if other.end > 0 {
                 self.add_ghost(other);
