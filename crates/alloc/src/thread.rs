@@ -270,4 +270,3 @@ impl Drop for Guard {
         unsafe { (&raw mut (*self.0).busy).write_volatile(false) };
     }
 }
-

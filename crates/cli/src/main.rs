@@ -16,7 +16,9 @@ use clap::Parser;
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
-/// Samples and replays look pages up at random in large arrays.
+/// Samples and replays look pages up at random in large arrays. Tests are linked with `libisotherm.so`'s crate, which has its
+/// own.
+#[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
 

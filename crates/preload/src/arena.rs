@@ -89,6 +89,7 @@ impl Lists {
     }
 
     /// A block of the class, and whether it is fresh: all zero.
+    #[expect(clippy::unused_self, reason = "who has it holds the lock")]
     fn take(&self, class: usize) -> Option<(*mut u8, bool)> {
         let first = FREE[class].load(Relaxed);
         if first != 0 {
@@ -107,6 +108,7 @@ impl Lists {
         Some((start as *mut u8, true))
     }
 
+    #[expect(clippy::unused_self, reason = "who has it holds the lock")]
     fn give(&self, block: *mut u8, class: usize) {
         // SAFETY: the block is nobody's any more and holds a word at least.
         unsafe { *block.cast::<usize>() = FREE[class].load(Relaxed) };

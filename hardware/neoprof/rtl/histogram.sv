@@ -1,6 +1,6 @@
 // The histogram of the first lane, kept up to date with each access rather than read out of the sketch: a count that
-// reaches the lowest value of a bin has come from the bin below, so one counter for each bin, of the entries at or above
-// its lowest value, goes up by one. A capture takes their differences, from the highest bin down, in BINS cycles.
+// reaches the lowest value of a bin has come from the bin below, so one counter for each bin, of the entries at or
+// above its lowest value, goes up by one. A capture takes their differences, from the highest bin down, in BINS cycles.
 //
 // Bins come in groups of 8, those of group g 2^g counts wide.
 module histogram #(

@@ -1,5 +1,5 @@
-// Finds pages whose least count exceeds the threshold and that were not reported since the last reset: a hot bit for each
-// entry of each lane is set with the report. A report that finds the buffer full sets none, so the page comes again.
+// Finds pages whose least count exceeds the threshold and that were not reported since the last reset: a hot bit for
+// each entry of each lane is set with the report. A report that finds the buffer full sets none: the page comes again.
 module hot_filter #(
     parameter int LANES = 2,
     parameter int INDEX_BITS = 19,
@@ -93,8 +93,8 @@ module hot_filter #(
     assert property (@(posedge clk) disable iff (!rst_n) write |-> valid_past[WINDOW])
     else $error("hot_filter: a hot bit written without an access");
     // Accesses of different epochs never share an entry: the second is fresh.
-    assert property (@(posedge clk) disable iff (!rst_n) valid_now && same_add && epoch_past[LATENCY+1] == epoch_past[WINDOW]
-                     |-> !fresh_now)
+    assert property (@(posedge clk) disable iff (!rst_n) valid_now && same_add
+                     && epoch_past[LATENCY+1] == epoch_past[WINDOW] |-> !fresh_now)
     else $error("hot_filter: a fresh entry that was met just before");
 `endif
   end

@@ -1,5 +1,5 @@
-// NeoProf: watches the requests to a CXL memory, counts the accesses of each page in a Count-Min sketch, and tells the host
-// which pages are hot, how counts are distributed and how busy the memory is (NeoMem, sections III and IV).
+// NeoProf: watches the requests to a CXL memory, counts the accesses of each page in a Count-Min sketch, and tells the
+// host which pages are hot, how counts are distributed and how busy the memory is (NeoMem, sections III and IV).
 //
 // Two clocks: the memory controller's, in which requests are seen, and the core's, in which they are counted and the
 // registers are read. The core must keep up with the requests on average; the FIFO between takes bursts.

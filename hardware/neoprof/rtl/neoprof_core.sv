@@ -102,7 +102,8 @@ module neoprof_core #(
       .MONOLITHIC(MONOLITHIC)
   ) filter (
       .clk, .rst_n, .threshold, .valid(lane_valid[0]), .epoch(counted_epoch), .page(counted_page), .index(lane_index),
-      .count(lane_count), .fresh(lane_fresh), .full(hot_full), .push(hot_push), .refused(hot_refuse), .push_page(hot_page)
+      .count(lane_count), .fresh(lane_fresh), .full(hot_full), .push(hot_push), .refused(hot_refuse),
+      .push_page(hot_page)
   );
   hot_fifo #(.ADDRESS_BITS(ADDRESS_BITS), .ENTRY_BITS(ENTRY_BITS)) hot_pages (
       .clk, .rst_n, .restart(filtered_mark), .push(hot_push), .push_page(hot_page), .refused_one(hot_refuse),
@@ -113,7 +114,8 @@ module neoprof_core #(
   logic [INDEX_BITS:0] bin_head;
   logic [$clog2(BINS):0] bins_unread;
   histogram #(.INDEX_BITS(INDEX_BITS), .COUNTER_BITS(COUNTER_BITS), .BINS(BINS)) histogram_unit (
-      .clk, .rst_n, .restart(counted_mark), .valid(lane_valid[0]), .count(lane_count[COUNTER_BITS-1:0]), .capture, .capturing, .pop(bin_pop), .head(bin_head), .unread(bins_unread)
+      .clk, .rst_n, .restart(counted_mark), .valid(lane_valid[0]), .count(lane_count[COUNTER_BITS-1:0]), .capture,
+      .capturing, .pop(bin_pop), .head(bin_head), .unread(bins_unread)
   );
 
   register_file #(

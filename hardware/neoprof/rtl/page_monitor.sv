@@ -1,5 +1,6 @@
 // Watches the requests of all channels and forwards the pages of those that count to the core's FIFO, all that pass in
-// one cycle as one entry, so that their order is known and none is lost. What finds the FIFO full is dropped and counted.
+// one cycle as one entry, so that their order is known and none is lost. What finds the FIFO full is dropped and
+// counted.
 //
 // A reset enters the same FIFO as a mark before the requests of its cycle: every counter of the device starts anew at
 // the same point of the stream.

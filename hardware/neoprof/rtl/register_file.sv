@@ -54,9 +54,11 @@ module register_file #(
 
   logic [2:0] state;
   logic [1:0] settled;
-  logic counts_writes, through_seen, of_state, resets;
+  logic counts_writes, through_seen, of_state, of_buffer, resets;
   assign of_state = !bus_write && (bus_address == neoprof_pkg::GET_NR_SAMPLE || bus_address == neoprof_pkg::GET_RD_CNT
       || bus_address == neoprof_pkg::GET_WR_CNT || bus_address == neoprof_pkg::ACCESSES_DROPPED);
+  assign of_buffer = !bus_write
+      && (bus_address == neoprof_pkg::GET_HOT_PAGE || bus_address == neoprof_pkg::GET_HIST);
   assign resets = bus_write && bus_address == neoprof_pkg::RESET && bus_write_data[0];
 
   logic [63:0] value;
@@ -114,7 +116,7 @@ module register_file #(
         end
         SETTLE: begin
           settled <= settled + 1'b1;
-          if (settled == 2'd3 || bus_write || (bus_address != neoprof_pkg::GET_HOT_PAGE && bus_address != neoprof_pkg::GET_HIST)) state <= ANSWER;
+          if (settled == 2'd3 || !of_buffer) state <= ANSWER;
         end
         COMMAND: if (command_finished) state <= resets ? THROUGH : ANSWER;
         THROUGH: if (through_seen) state <= ANSWER;

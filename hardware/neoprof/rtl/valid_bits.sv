@@ -1,5 +1,5 @@
-// The valid bits of one lane, twice: one set in use, the other cleared meanwhile, so that counting never pauses. They lie
-// in groups of 8, and these in banks of which a row is cleared in one cycle.
+// The valid bits of one lane, twice: one set in use, the other cleared meanwhile, so that counting never pauses. They
+// lie in groups of 8, and these in banks of which a row is cleared in one cycle.
 //
 // A group is read LATENCY cycles before it is written. Bits are only ever added, so a write adds those of all accesses
 // ahead that its read missed, and needs none of their results.

@@ -2,6 +2,7 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
+use std::path::Path;
 use std::path::PathBuf;
 
 use isotherm_core::{Signal, Signals};
