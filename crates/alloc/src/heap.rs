@@ -104,7 +104,7 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
             return known;
         }
         let chain = walk::walk(&mut state.rules, registers, options::depth(), state.top);
-        let region = (chain.hash >> 32) as usize * regions::count() >> 32;
+        let region = ((chain.hash >> 32) as usize * regions::count()) >> 32;
         let known = Known { lists: (region * classes::COUNT) as u32, number: 0 };
         state.memo.insert(registers.stack, chain.parts(), known);
         known
@@ -183,7 +183,7 @@ unsafe fn release_slowly(block: *mut c_void) {
         }
         // SAFETY: the caller's promise.
         Access::Ending => unsafe {
-            jemalloc::release(block, regions::get(regions::index(offset)).uncached())
+            jemalloc::release(block, regions::get(regions::index(offset)).uncached());
         },
         // SAFETY: the caller's promise.
         Access::Nested => unsafe { deferred::put(block) },
