@@ -94,7 +94,7 @@ mod tests {
             for alignment in (0..=12).map(|power| 1 << power) {
                 let class = aligned(size, alignment).expect("a page is aligned");
                 let bytes = SIZES[class] as usize;
-                assert!(bytes >= size && bytes % alignment == 0, "{size} at {alignment}: {bytes}");
+                assert!(bytes >= size && bytes.is_multiple_of(alignment), "{size} at {alignment}: {bytes}");
             }
         }
         assert_eq!(aligned(LARGEST + 1, 8), None);

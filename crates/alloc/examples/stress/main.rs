@@ -53,7 +53,7 @@ fn work(mut blocks: Blocks, seed: u64, calls: u64) -> Blocks {
     let mut random = Generator::new(seed);
     for call in 0..calls {
         blocks.step(&mut random);
-        if call == calls / 2 && seed % FORKS == 0 {
+        if call == calls / 2 && seed.is_multiple_of(FORKS) {
             in_a_child(&mut blocks, &mut random);
         }
     }
