@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live streams adaptation score score-quick clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -34,6 +34,9 @@ bench-live: setup ## Measure what `isotherm run` costs the planted program and r
 	cargo build --release -p isotherm -p isotherm-preload
 	cargo build --release -p isotherm-linux --example target
 	@python3 scripts/bench-live.py $(LIVE)
+
+streams: ## Check that every workload's accesses at its defaults are, to the byte, what they were (some minutes)
+	cargo test --release -p isotherm-workloads --test streams -- --include-ignored
 
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm

@@ -41,7 +41,14 @@ impl Entry {
         let all = u128::from_le_bytes(bytes);
         let bound = [Bound::Exact, Bound::AtLeast, Bound::AtMost, Bound::AtMost][(all >> 104) as usize & 3];
         let best = (all >> 80) as u8 ^ NO_MOVE;
-        Self { key: all as u64, value: (all >> 64) as i16, best, depth: (all >> 88) as u8, age: (all >> 96) as u8, bound }
+        Self {
+            key: all as u64,
+            value: (all >> 64) as i16,
+            best,
+            depth: (all >> 88) as u8,
+            age: (all >> 96) as u8,
+            bound,
+        }
     }
 
     #[inline]

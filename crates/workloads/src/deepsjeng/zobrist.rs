@@ -18,8 +18,7 @@ impl Zobrist {
             let squares = (0..8).filter(|square| turned >> square & 1 == 1).map(|square| 8 * row + square);
             squares.fold(0, |key, square| key ^ discs[0][square] ^ discs[1][square])
         };
-        let turned =
-            Box::new(std::array::from_fn(|row| std::array::from_fn(|turned| changed(row, turned))));
+        let turned = Box::new(std::array::from_fn(|row| std::array::from_fn(|turned| changed(row, turned))));
         Self { discs, turned, second: random.bits() }
     }
 
