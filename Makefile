@@ -45,6 +45,9 @@ bench-live: setup ## Measure what `isotherm run` costs the planted program and r
 	cargo build --release -p isotherm-linux --example target
 	@python3 scripts/bench-live.py $(LIVE)
 
+streams: ## Check that every workload's accesses at its defaults are, to the byte, what they were (some minutes)
+	cargo test --release -p isotherm-workloads --test streams -- --include-ignored
+
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 

@@ -121,7 +121,7 @@ mod tests {
             // SAFETY: every access is within the size of the layout in force, which each call gets.
             unsafe {
                 let mut memory = HugePages.alloc_zeroed(layout);
-                prop_assert!(!memory.is_null() && memory.addr() % layout.align() == 0);
+                prop_assert!(!memory.is_null() && memory.addr().is_multiple_of(layout.align()));
                 prop_assert_eq!((*memory, *memory.add(layout.size() - 1)), (0, 0));
                 *memory = 42;
                 for &size in &sizes[1..] {
@@ -130,7 +130,7 @@ mod tests {
                     *memory = 42;
                     memory = HugePages.realloc(memory, layout, size);
                     layout = Layout::from_size_align(size, layout.align()).expect("a layout");
-                    prop_assert!(!memory.is_null() && memory.addr() % layout.align() == 0);
+                    prop_assert!(!memory.is_null() && memory.addr().is_multiple_of(layout.align()));
                     prop_assert_eq!((*memory, *memory.add(common)), (42, 42));
                     *memory.add(size - 1) = 7;
                 }

@@ -167,7 +167,7 @@ impl Dict {
                 slots.extend(moved.map(|slot| (slot, Some(*dict))));
             }
         }
-        slots.iter().for_each(|&(slot, _)| heap.read_ahead(slot, WORD));
+        slots.iter().for_each(|&(slot, _)| heap.ask_ahead(slot, WORD));
         let mut entries: Vec<(u64, Option<Self>)> =
             slots.into_iter().map(|(slot, dict)| (heap.word(slot), dict)).collect();
         let mut keys = Vec::with_capacity(entries.len());
@@ -176,14 +176,14 @@ impl Dict {
             if entries.is_empty() {
                 break;
             }
-            entries.iter().for_each(|&(entry, _)| heap.read_ahead(entry, ENTRY));
+            entries.iter().for_each(|&(entry, _)| heap.ask_ahead(entry, ENTRY));
             keys.extend(entries.iter().map(|&(entry, dict)| (heap.word(entry + KEY), dict)));
             entries.iter_mut().for_each(|(entry, _)| *entry = heap.word(*entry + NEXT));
         }
-        keys.iter().for_each(|&(key, _)| heap.read_ahead(key, WORD));
+        keys.iter().for_each(|&(key, _)| heap.ask_ahead(key, WORD));
         for (key, dict) in keys.into_iter().filter_map(|(key, dict)| Some((key, dict?))) {
             let slot = mix(heap.word(key)) & (dict.slots(1, heap) - 1);
-            heap.read_ahead(dict.table(1, heap) + slot * WORD, WORD);
+            heap.ask_ahead(dict.table(1, heap) + slot * WORD, WORD);
         }
     }
 

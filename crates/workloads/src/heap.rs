@@ -73,9 +73,17 @@ impl Heap {
         self.words[index] = value;
     }
 
-    /// Asks for the lines of `bytes` from `address` on ahead of their use, unreported; nothing waits for them.
+    /// Reads a word of each line of `bytes` from `address` on ahead of their use, unreported.
     #[inline]
     pub(crate) fn read_ahead(&self, address: u64, bytes: u64) {
+        let words = self.words(address, bytes / WORD);
+        let lines = words.iter().step_by((LINE / WORD) as usize).chain(words.last());
+        std::hint::black_box(lines.fold(0, |sum, word| sum ^ word));
+    }
+
+    /// Asks for the lines of `bytes` from `address` on ahead of their use, unreported; nothing waits for them.
+    #[inline]
+    pub(crate) fn ask_ahead(&self, address: u64, bytes: u64) {
         let first = self.index(address);
         let words = (bytes / WORD) as usize;
         (0..words).step_by((LINE / WORD) as usize).for_each(|word| prefetch_index(&self.words, first + word));

@@ -29,6 +29,8 @@ use crate::{Memory, Program, WorkloadError};
 
 /// Moves that are tried on the board at once, their buckets read ahead side by side.
 const AHEAD: usize = 4;
+/// Moves of each of those positions whose buckets are read ahead too.
+const FIRST: usize = 2;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
@@ -204,15 +206,19 @@ impl<'a> Search<'a> {
         (children, count)
     }
 
-    /// Asks for the bucket of a position that a search of this depth will enter, and for that of the move that is likely to
+    /// Asks for the bucket of a position that a search of this depth will enter, and for those of the moves that are likely to
     /// come first there.
     #[inline]
     fn read_ahead(&self, child: &Child, depth: u8) {
         self.table.read_ahead(child.key);
         if depth > 1 {
-            let square = (child.board.moves() | 1 << 63).trailing_zeros();
-            let key = self.zobrist.moved(child.key, &child.board, square, child.board.turned(square));
-            self.table.read_ahead(key);
+            let mut left = child.board.moves();
+            for _ in 0..FIRST {
+                let square = (left | 1 << 63).trailing_zeros();
+                left &= left.wrapping_sub(1);
+                let turned = child.board.turned(square);
+                self.table.read_ahead(self.zobrist.moved(child.key, &child.board, square, turned));
+            }
         }
     }
 

@@ -92,7 +92,7 @@ impl Bitmap {
     /// Asks for the word of `bit` ahead of its use.
     #[inline]
     pub(crate) fn read_ahead(&self, bit: usize) {
-        self.words.read_ahead(bit / WORD);
+        self.words.ask_ahead(bit / WORD);
     }
 
     /// Whether it holds `bit`, whose number came with the value `after`.

@@ -65,7 +65,8 @@ mod tests {
         }
         for bytes in 1..LARGEST_SMALL {
             let class = class_of(bytes);
-            assert!(class >= bytes && slab_of(class) % class == 0 && slab_of(class) % PAGE == 0, "{bytes}");
+            let slab = slab_of(class);
+            assert!(class >= bytes && slab.is_multiple_of(class) && slab.is_multiple_of(PAGE), "{bytes}");
         }
     }
 }

@@ -132,19 +132,19 @@ impl Tree {
             // All leaves are on one level.
             while !is_leaf(nodes[0], heap) {
                 ahead.levels.push(nodes);
-                nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
+                nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
                 for (node, &key) in nodes.iter_mut().zip(keys) {
                     let child = rank(*node, &INNER, heap, |other| key >= other);
                     *node = heap.word(*node + INNER.values + child * WORD);
                 }
             }
             ahead.levels.push(nodes);
-            nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
+            nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
             for (&node, &key) in nodes.iter().zip(keys) {
                 let place = rank(node, &LEAF, heap, |other| key > other).min(WIDTH - 1);
                 let found = heap.word(node + LEAF.keys + place * WORD) == key;
                 let tuple = heap.word(node + LEAF.values + place * WORD);
-                heap.read_ahead([node, tuple][usize::from(found)], bytes);
+                heap.ask_ahead([node, tuple][usize::from(found)], bytes);
             }
         }
     }

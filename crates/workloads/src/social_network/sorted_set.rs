@@ -54,11 +54,11 @@ impl SortedSet {
     /// of different sets do not wait for each other.
     pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
         let heap = &space.heap;
-        sets.iter().for_each(|set| heap.read_ahead(set.0, SET));
+        sets.iter().for_each(|set| heap.ask_ahead(set.0, SET));
         let lists: Vec<u64> =
             sets.iter().map(|set| set.0).filter(|set| heap.word(set + PACKED) == NULL).collect();
         let dicts: Vec<Dict> = lists.iter().map(|set| Dict(heap.word(set + DICT))).collect();
-        dicts.iter().for_each(|dict| heap.read_ahead(dict.0, WORD));
+        dicts.iter().for_each(|dict| heap.ask_ahead(dict.0, WORD));
         Dict::read_ahead(&dicts, member, heap);
         let start = |set: &u64| (heap.word(set + HEAD), heap.word(set + HEIGHT));
         let mut searches: Vec<(u64, u64)> = lists.iter().map(start).collect();

@@ -186,8 +186,8 @@ impl Finder {
             let at = self.at + ahead;
             if self.filled - at >= SHORTEST {
                 let [_, three, four] = self.hashes_of(at);
-                self.hashes.read_ahead(three);
-                self.hashes.read_ahead(four);
+                self.hashes.ask_ahead(three);
+                self.hashes.ask_ahead(four);
                 let own = (self.position as usize + ahead) % self.links.len();
                 walks[count] = Walk { ahead, own, node: four, common: [0; 2], place: 0, distance: 0 };
                 count += 1;
@@ -222,8 +222,8 @@ impl Finder {
             return false;
         }
         (walk.distance, walk.place) = (distance, self.place(walk.own, distance));
-        self.links.read_ahead(walk.place);
-        self.window.read_ahead(at - distance + walk.common[0].min(walk.common[1]));
+        self.links.ask_ahead(walk.place);
+        self.window.ask_ahead(at - distance + walk.common[0].min(walk.common[1]));
         true
     }
 
