@@ -21,7 +21,8 @@ use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 /// Samples misses of followed processes, and counts those of each tier.
 ///
 /// The plugin counts descendants of followed processes from their first instruction on, so that none is missed before it
-/// is followed itself. The first process that is followed begins an epoch.
+/// is followed itself. The first process that is followed begins an epoch, unless it is counted already: then it has begun
+/// one itself ([`VirtualPmu::measure`]).
 #[derive(Debug)]
 pub struct VirtualPmuSource {
     pmu: VirtualPmu,
@@ -135,8 +136,9 @@ impl AccessSource for VirtualPmuSource {
         if !self.followed.insert(process.0) {
             return Ok(());
         }
+        let counted = self.pmu.counts(process.0);
         self.set_scope()?;
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.begun, true) && !counted {
             self.pmu.begin_epoch()?;
         }
         Ok(())
