@@ -11,6 +11,8 @@ use crate::machine::Machine;
 
 /// Where the guest keeps what it needs beside the host's files.
 const PLACE: &str = "/run/isotherm-lab";
+/// What the engine may have of the fast node for itself: its heap, and what it is read from.
+const ENGINE_BYTES: u64 = 96 << 20;
 
 /// The guest's settings: variables of a shell.
 pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
@@ -44,12 +46,19 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
         ("START_NODES", start),
-        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| fast.0.to_string())),
+        ("FAST_BYTES", fast_bytes(job)),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
     ];
     let line = |(name, value): (&str, String)| format!("{name}='{value}'\n");
     values.into_iter().map(line).collect()
+}
+
+/// What is left free of the fast node before the program starts. An engine keeps the program within its `--fast` itself,
+/// and has room beside that for its own memory and files.
+fn fast_bytes(job: &Job) -> String {
+    let own = if matches!(job.tiering, Tiering::Engine { .. }) { ENGINE_BYTES } else { 0 };
+    job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())
 }
 
 /// `start-end` in decimal, separated by spaces.

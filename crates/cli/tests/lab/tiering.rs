@@ -45,15 +45,18 @@ struct Outcome {
 }
 
 fn run(lab: &Lab, tiering: [&str; 2]) -> Outcome {
-    let options = ["--machine", "small", "--start", "slow", "--fast", "64M", "--json", "--time-limit", "9min"];
-    let program: Vec<String> = std::iter::once(target()).chain(PROGRAM.iter().map(|word| (*word).into())).collect();
+    let options =
+        ["--machine", "small", "--start", "slow", "--fast", "64M", "--json", "--time-limit", "9min"];
+    let program: Vec<String> =
+        std::iter::once(target()).chain(PROGRAM.iter().map(|word| (*word).into())).collect();
     let words: Vec<&str> = program.iter().map(String::as_str).collect();
     let guest = lab.run(&[&tiering[..], &options].concat(), &words);
     assert_eq!(guest.code, Some(0), "{}", guest.err);
     let line = guest.err.lines().last().expect("our result");
     let result: Value = serde_json::from_str(line).expect("JSON");
     let run = result["runs"][0].clone();
-    let measured: Measured = serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
+    let measured: Measured =
+        serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
     // The program fills its memory, accesses it, and checks it: the first and the last take a miss a line.
     let whole = PAGES * PAGE_LINES / measured.misses() as f64;
     let part = |from: f64, to: f64| {
@@ -109,7 +112,10 @@ fn check_policy(lab: &Lab, policy: &str) {
     let traffic = |what: &str| run["engine"]["traffic"][what].as_u64().expect("a number");
     let engine = traffic("promotions") + traffic("demotions");
     let kernel = run["counts"]["moves"]["syscall-or-cpuset"]["succeeded"].as_u64().unwrap_or(0);
-    assert!(engine == kernel && kernel > 0, "{policy}: the engine has moved {engine} pages, the kernel {kernel}");
+    assert!(
+        engine == kernel && kernel > 0,
+        "{policy}: the engine has moved {engine} pages, the kernel {kernel}"
+    );
 }
 
 #[test]

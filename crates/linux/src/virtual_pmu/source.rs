@@ -13,6 +13,7 @@ use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
 use super::frequency::{Frequency, differ};
 use super::handle::{Scope, VirtualPmu};
 use super::timeline::{Span, Timeline};
+use super::totals::Totals;
 use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
@@ -31,6 +32,7 @@ pub struct VirtualPmuSource {
     request: Option<Sampling>,
     frequency: Option<Frequency>,
     timeline: Timeline,
+    totals: Totals,
     /// Lost when the source was made.
     lost_before: u64,
     statistics: SourceStatistics,
@@ -52,6 +54,7 @@ impl VirtualPmuSource {
             request: None,
             frequency: None,
             timeline: Timeline::new(clock::monotonic()),
+            totals: Totals::default(),
             statistics: SourceStatistics { memory: Bytes(USUAL_BYTES as u64), ..SourceStatistics::default() },
         })
     }
@@ -186,9 +189,9 @@ impl AccessSource for VirtualPmuSource {
     }
 
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
-        let snapshot = self.pmu.counters()?;
+        let totals = self.totals.update(&self.pmu.counters()?);
         let tier = |index: usize| {
-            let count = &snapshot.tiers[index];
+            let count = &totals[index];
             TierCounters {
                 load_misses: count.load_misses,
                 store_misses: count.store_misses,
