@@ -10,7 +10,7 @@ setup: ## Install what building, demo and tests need (apt, and a Python environm
 
 build: ## Build the isotherm binary, the recorder's plugin and libisotherm.so in target/release
 	@scripts/setup.sh demo
-	cargo build --release -p isotherm -p isotherm-recorder-plugin -p isotherm-preload
+	cargo build --release -p isotherm -p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload
 
 demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
 	@scripts/demo.sh

@@ -59,6 +59,14 @@ pub enum LabError {
         /// What was looked for.
         path: PathBuf,
     },
+    /// QEMU's plugin is not there.
+    #[error("{name}, which counts what the program does, is not beside isotherm ({}); `make build` puts it there, ISOTHERM_LAB_PLUGIN names another", folder.display())]
+    NoPlugin {
+        /// Its file.
+        name: &'static str,
+        /// Where it was expected.
+        folder: PathBuf,
+    },
     /// What the run asks for does not fit the machine.
     #[error("{what}; expected {expected}")]
     Unfit {

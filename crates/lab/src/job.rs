@@ -54,6 +54,15 @@ pub enum Task {
     Shell,
 }
 
+/// What counts the program's accesses.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Counting {
+    /// QEMU's plugin ([`crate::plugin::find`]).
+    pub plugin: PathBuf,
+    /// The `isotherm` binary, which begins the counting in the guest.
+    pub isotherm: PathBuf,
+}
+
 /// One run of a guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
@@ -65,6 +74,8 @@ pub struct Job {
     pub start: Start,
     /// What of the first node the program may have; all that is free where it is `None`.
     pub fast: Option<Bytes>,
+    /// What counts accesses; none are where it is `None`.
+    pub counting: Option<Counting>,
     /// Its environment.
     pub environment: Vec<(OsString, OsString)>,
     /// Its working directory.

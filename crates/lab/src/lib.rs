@@ -16,6 +16,8 @@ pub mod job;
 pub mod kernel_tiering;
 pub mod layout;
 pub mod machine;
+pub mod measured;
+pub mod plugin;
 pub mod qemu;
 pub mod result;
 pub mod run_directory;

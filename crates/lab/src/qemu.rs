@@ -7,6 +7,7 @@ use std::path::Path;
 
 use crate::cache::Cache;
 use crate::machine::{Machine, Node, NodeKind};
+use crate::plugin;
 use crate::run_directory::RunDirectory;
 
 /// Old enough for any program of Debian, and quick to emulate.
@@ -49,6 +50,8 @@ pub struct Guest<'a> {
     pub run: &'a RunDirectory,
     /// The program's streams.
     pub ports: Ports,
+    /// The plugin that counts accesses.
+    pub plugin: Option<&'a Path>,
     /// Whether the console is the terminal that we run in.
     pub interactive: bool,
 }
@@ -60,6 +63,9 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     memory(&mut line, guest.machine);
     files(&mut line, guest);
     console(&mut line, guest);
+    if let Some(path) = guest.plugin {
+        counting(&mut line, guest, path);
+    }
     line.pair("-device", "virtio-serial-pci,bus=pcie.0");
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
@@ -188,6 +194,15 @@ fn console(line: &mut Line, guest: &Guest<'_>) {
     line.pair("-device", "isa-serial,chardev=console");
 }
 
+/// The plugin, and the device by which the guest speaks with it.
+fn counting(line: &mut Line, guest: &Guest<'_>, path: &Path) {
+    let size = plugin::SHARED_BYTES;
+    let backend = format!("memory-backend-file,id=counters,share=on,size={size},mem-path=");
+    line.pair("-object", with_path(&backend, &guest.run.shared_memory()));
+    line.pair("-device", "ivshmem-plain,memdev=counters,master=on,bus=pcie.0");
+    line.pair("-plugin", plugin::option(path, guest.machine, guest.run));
+}
+
 fn stream(line: &mut Line, name: &str, port: &Port) {
     let device = match port {
         Port::Socket(number) => OsString::from(format!("socket,id={name},fd={number}")),
@@ -197,9 +212,15 @@ fn stream(line: &mut Line, name: &str, port: &Port) {
     line.pair("-device", format!("virtserialport,chardev={name},name={name}"));
 }
 
-/// QEMU's options end at a comma, and two stand for one.
 fn with_path(option: &str, path: &Path) -> OsString {
-    let mut bytes = option.as_bytes().to_vec();
+    let mut text = OsString::from(option);
+    text.push(escaped(path));
+    text
+}
+
+/// A path as QEMU's options have it: they end at a comma, and two stand for one.
+pub(crate) fn escaped(path: &Path) -> OsString {
+    let mut bytes = Vec::new();
     for &byte in path.as_os_str().as_bytes() {
         bytes.extend(std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 }));
     }

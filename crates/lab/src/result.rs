@@ -10,6 +10,7 @@ use crate::cache::Cache;
 use crate::counts::{Counts, Residence, residence};
 use crate::job::{Job, Task, Tiering};
 use crate::machine::Machine;
+use crate::measured::Measured;
 use crate::run_directory::RunDirectory;
 use crate::session::Ended;
 
@@ -36,6 +37,8 @@ pub struct LabResult {
     pub exit_status: u8,
     /// Seconds from the start of QEMU to its end.
     pub elapsed_seconds: f64,
+    /// What the plugin counted of the program's accesses; `null` where they were not counted.
+    pub measured: Option<Measured>,
     /// What the kernel counted.
     pub counts: Counts,
     /// Where the program's memory lay over time.
@@ -74,6 +77,7 @@ impl LabResult {
             fast_bytes: job.fast.map(|fast| fast.0),
             exit_status: ended.status,
             elapsed_seconds: ended.elapsed.as_secs_f64(),
+            measured: Measured::read(&run.measured()),
             counts: Counts::read(&run.share()),
             residence: residence(&run.share()),
             engine: engine.and_then(|bytes| serde_json::from_slice(&bytes).ok()),

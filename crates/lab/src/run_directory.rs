@@ -74,6 +74,16 @@ impl RunDirectory {
         self.path.join("machine.toml")
     }
 
+    /// What QEMU's plugin has counted.
+    pub fn measured(&self) -> PathBuf {
+        self.path.join("measured.json")
+    }
+
+    /// The memory that plugin and guest share, while the guest runs.
+    pub fn shared_memory(&self) -> PathBuf {
+        self.path.join("shared-memory")
+    }
+
     /// The program's standard output, where it does not go to ours.
     pub fn stdout(&self) -> PathBuf {
         self.path.join("stdout")

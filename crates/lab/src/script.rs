@@ -11,6 +11,8 @@ use crate::machine::Machine;
 
 /// Where the guest keeps what it needs beside the host's files.
 const PLACE: &str = "/run/isotherm-lab";
+/// What the engine may have of the fast node for itself: its heap, and what it is read from.
+const ENGINE_BYTES: u64 = 96 << 20;
 
 /// The guest's settings: variables of a shell.
 pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
@@ -44,12 +46,19 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
         ("START_NODES", start),
-        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| fast.0.to_string())),
+        ("FAST_BYTES", fast_bytes(job)),
         ("FAST_RANGES", range_words(&ranges[0])),
         ("SLOW_RANGES", range_words(&ranges[last])),
     ];
     let line = |(name, value): (&str, String)| format!("{name}='{value}'\n");
     values.into_iter().map(line).collect()
+}
+
+/// What is left free of the fast node before the program starts. An engine keeps the program within its `--fast` itself,
+/// and has room beside that for its own memory and files.
+fn fast_bytes(job: &Job) -> String {
+    let own = if matches!(job.tiering, Tiering::Engine { .. }) { ENGINE_BYTES } else { 0 };
+    job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())
 }
 
 /// `start-end` in decimal, separated by spaces.
@@ -71,7 +80,10 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     }
     words.extend([place("busybox"), "sh".into(), place("enter")]);
     match &job.task {
-        Task::Program(command) => words.extend(command.iter().cloned()),
+        Task::Program(command) => {
+            words.extend(measuring(job));
+            words.extend(command.iter().cloned());
+        }
         Task::Shell => words.extend(["/bin/sh".into(), "-i".into()]),
     }
     let mut script = b"cd ".to_vec();
@@ -83,6 +95,12 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     }
     script.push(b'\n');
     script
+}
+
+/// What begins the counting and becomes the program.
+fn measuring(job: &Job) -> Vec<OsString> {
+    let Some(counting) = &job.counting else { return Vec::new() };
+    vec![counting.isotherm.clone().into(), "lab".into(), "measure".into(), "--".into()]
 }
 
 /// One word for a shell, whatever is in it.
@@ -106,6 +124,7 @@ mod tests {
 
     use super::*;
     use crate::LabError;
+    use crate::job::Counting;
 
     fn job(tiering: Tiering) -> Job {
         Job {
@@ -113,6 +132,7 @@ mod tests {
             tiering,
             start: Start::Slow,
             fast: Some(Bytes(1 << 20)),
+            counting: None,
             environment: vec![("A".into(), "b c".into())],
             directory: "/tmp".into(),
         }
@@ -142,6 +162,16 @@ mod tests {
         let expected = "'/usr/bin/isotherm' 'run' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
             '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' 'sort' 'it'\\''s'\n";
         assert!(text.starts_with("cd '/tmp' || exit 126\nexec ") && text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn counting_begins_right_before_the_program() {
+        let counting = Counting { plugin: "/p.so".into(), isotherm: "/usr/bin/isotherm".into() };
+        let job = Job { counting: Some(counting), ..job(Tiering::Kernel(KernelTiering::NONE)) };
+        let text = String::from_utf8_lossy(&program(&job)).into_owned();
+        assert!(text.contains("/enter' '/usr/bin/isotherm' 'lab' 'measure' '--' 'sort'"), "{text}");
+        let shell = String::from_utf8_lossy(&program(&Job { task: Task::Shell, ..job })).into_owned();
+        assert!(shell.contains("/enter' '/bin/sh'"), "{shell}");
     }
 
     proptest::proptest! {

@@ -70,20 +70,27 @@ pub fn run(
 ) -> Result<Ended, LabError> {
     write(&run.first_files(), &first_files::build(cache, machine, job)?)?;
     write(&run.profile(), machine.profile_toml().as_bytes())?;
+    let plugin = job.counting.as_ref().map(|counting| counting.plugin.as_path());
+    if plugin.is_some() {
+        crate::plugin::make_shared(run)?;
+    }
     let interactive = job.task == Task::Shell;
     let (ports, mut streams) = match (interactive, options.output) {
         (true, _) => (Ports::new(), Streams::default()),
         (false, Output::Files) => (files(run), Streams::default()),
         (false, Output::Ours) => Streams::open()?,
     };
-    let guest = Guest { machine, cache, run, ports, interactive };
+    let guest = Guest { machine, cache, run, ports, plugin, interactive };
     let start = Instant::now();
     let mut qemu = Qemu::start(&guest)?;
     streams.started();
     let reason = qemu.wait(options, &streams, start)?;
     let exit = qemu.end(reason.is_some())?;
     streams.finish();
-    let _ = std::fs::remove_file(run.first_files());
+    for path in [run.first_files(), run.shared_memory()] {
+        // Large, and of no use any more.
+        let _ = std::fs::remove_file(path);
+    }
     match reason {
         Some(Reason::Asked) => Err(LabError::Interrupted),
         Some(Reason::OutputClosed) => Err(LabError::OutputClosed),

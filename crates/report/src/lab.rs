@@ -1,7 +1,8 @@
 //! Defines what people and programs read of runs in the lab: lines, a table, JSON.
 
-use isotherm_core::Bytes;
+use isotherm_core::{Bytes, Nanos};
 use isotherm_lab::counts::settled;
+use isotherm_lab::measured::{Measured, Served};
 use isotherm_lab::result::LabResult;
 
 use crate::format::{count, percent, printable, shortened};
@@ -9,8 +10,22 @@ use crate::table::{aligned, named};
 
 /// Characters of a command that are shown.
 const COMMAND: usize = 60;
-const HEADER: [&str; 8] =
-    ["tiering", "exit", "promoted", "demoted", "moved by the kernel", "failed", "fast at the end", "seconds"];
+const HEADER: [&str; 12] = [
+    "tiering",
+    "exit",
+    "hit ratio",
+    "at the end",
+    "fast misses",
+    "slow misses",
+    "modelled",
+    "promoted",
+    "demoted",
+    "moved by the kernel",
+    "failed",
+    "fast at the end",
+];
+/// The part of a run's misses by whose hit ratio it is shown where it came to.
+const END: f64 = 0.9;
 
 /// One run in lines.
 pub fn lab_text(result: &LabResult) -> String {
@@ -18,6 +33,9 @@ pub fn lab_text(result: &LabResult) -> String {
     let mut lines = head(result);
     let by = if result.kernel_tiering { "the kernel" } else { "policy" };
     lines.push(("tiering", format!("{} ({by})", result.tiering)));
+    if let Some(measured) = &result.measured {
+        lines.extend(counted(measured));
+    }
     lines.push((
         "moves",
         format!("{} pages promoted, {} demoted", count(result.promoted()), count(result.demoted())),
@@ -37,6 +55,27 @@ pub fn lab_text(result: &LabResult) -> String {
     ));
     lines.push(("folder", result.folder.display().to_string()));
     named(&lines)
+}
+
+/// What the plugin counted.
+fn counted(measured: &Measured) -> Vec<(&'static str, String)> {
+    let misses: Vec<String> = measured.tiers.iter().map(|tier| count(tier.misses())).collect();
+    let stalls: Vec<String> = measured.tiers.iter().map(|tier| Nanos(tier.stall).to_string()).collect();
+    let samples = measured.samples;
+    vec![
+        (
+            "hit ratio",
+            format!("{} of the misses; {} of the last tenth", percent(measured.hit_ratio), at_last(measured)),
+        ),
+        ("accesses", format!("{}, misses by tier {}", count(measured.accesses), misses.join(" and "))),
+        ("modelled", format!("{}, stalls by tier {}", Nanos(measured.modelled_ns), stalls.join(" and "))),
+        ("samples", format!("{}, of which {} lost", count(samples.taken), count(samples.lost))),
+    ]
+}
+
+/// The hit ratio that a run came to.
+fn at_last(measured: &Measured) -> String {
+    measured.history.hit_ratio(END, 1.0).map_or("-".into(), percent)
 }
 
 /// Several runs of the same program: a row each.
@@ -69,16 +108,22 @@ fn start(name: &str) -> &'static str {
     }
 }
 
-fn row(result: &LabResult) -> [String; 8] {
+fn row(result: &LabResult) -> [String; 12] {
+    let of = |what: fn(&Measured) -> String| result.measured.as_ref().map_or("-".into(), what);
+    let slow = |measured: &Measured| measured.tiers.iter().skip(1).map(Served::misses).sum();
     [
         result.tiering.clone(),
         result.exit_status.to_string(),
+        of(|measured| percent(measured.hit_ratio)),
+        of(at_last),
+        of(|measured| count(measured.tiers.first().map_or(0, Served::misses))),
+        result.measured.as_ref().map_or("-".into(), |measured| count(slow(measured))),
+        of(|measured| Nanos(measured.modelled_ns).to_string()),
         count(result.promoted()),
         count(result.demoted()),
         count(result.counts.moved),
         count(result.counts.failed),
         at_end(result),
-        format!("{:.1}", result.elapsed_seconds),
     ]
 }
 
@@ -95,8 +140,24 @@ fn at_end(result: &LabResult) -> String {
 #[cfg(test)]
 mod tests {
     use isotherm_lab::counts::{Counts, Residence};
+    use isotherm_lab::measured::History;
 
     use super::*;
+
+    fn measured() -> Measured {
+        let tier = |misses, stall| Served { load_misses: misses, store_misses: 1, stall };
+        Measured {
+            accesses: 1000,
+            hit_ratio: 0.75,
+            modelled_ns: 3_000_000,
+            tiers: vec![tier(29, 1_000_000), tier(9, 2_000_000)],
+            history: History {
+                interval_ns: 1,
+                points: vec![(1, vec![0, 0]), (2, vec![26, 10]), (3, vec![30, 10])],
+            },
+            ..Measured::default()
+        }
+    }
 
     fn result() -> LabResult {
         LabResult {
@@ -110,6 +171,7 @@ mod tests {
             fast_bytes: Some(64 << 20),
             exit_status: 3,
             elapsed_seconds: 4.25,
+            measured: Some(measured()),
             counts: Counts { promoted: 1500, demoted: 20, moved: 1520, ..Counts::default() },
             residence: vec![Residence { seconds: 1.0, node_bytes: vec![1 << 20, 3 << 20] }],
             engine: None,
@@ -127,6 +189,9 @@ mod tests {
             "1.50k pages promoted, 20 demoted",
             "4M at most; at the end 25.0 % on the fast node",
             "exit         3",
+            "75.0 % of the misses; 100.0 % of the last tenth",
+            "1.00k, misses by tier 30 and 10",
+            "stalls by tier 1 ms and 2 ms",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
@@ -137,7 +202,10 @@ mod tests {
         let engine = serde_json::json!({ "traffic": { "promotions": 7, "demotions": 2 } });
         let ours =
             LabResult { kernel_tiering: false, engine: Some(engine), tiering: "lru".into(), ..result() };
-        assert_eq!(row(&ours)[..5], ["lru", "3", "7", "22", "1.52k"].map(String::from));
+        let counts = ["lru", "3", "75.0 %", "100.0 %", "30", "10", "3 ms", "7", "22", "1.52k"];
+        assert_eq!(row(&ours)[..10], counts.map(String::from));
+        let bare = LabResult { measured: None, ..result() };
+        assert_eq!(row(&bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
         assert_eq!(lab_table(&[result(), ours]).lines().count(), 8);
         assert_eq!(lab_table(&[]), "no run\n");
     }

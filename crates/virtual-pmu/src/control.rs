@@ -48,15 +48,19 @@ impl Control {
     }
 
     pub(crate) fn write(self, words: &[AtomicU64]) {
-        let bits = [
-            (self.counting, flag::COUNTING),
-            (self.each_tier, flag::EACH_TIER),
-            (self.exact, flag::EXACT),
-            (self.children, flag::CHILDREN),
-        ];
-        let flags = bits.into_iter().fold(0, |flags, (on, bit)| if on { flags | bit } else { flags });
         set(words, word::WANTED_EPOCH, self.epoch);
-        set(words, word::FLAGS, flags);
+        self.write_counting(words);
+        self.write_sampling(words);
+    }
+
+    /// Writes whose accesses are counted, the filter apart, and leaves what is sampled of them.
+    pub(crate) fn write_counting(self, words: &[AtomicU64]) {
+        set_flags(words, [(self.counting, flag::COUNTING), (self.children, flag::CHILDREN)]);
+    }
+
+    /// Writes what is sampled, and leaves whose accesses are counted.
+    pub(crate) fn write_sampling(self, words: &[AtomicU64]) {
+        set_flags(words, [(self.each_tier, flag::EACH_TIER), (self.exact, flag::EXACT)]);
         self.periods.iter().enumerate().for_each(|(tier, &period)| set(words, word::PERIODS + tier, period));
         set(words, word::EVENTS, self.events);
     }
@@ -90,6 +94,17 @@ impl Mailbox {
             parent: get(words, word::TASK_PARENT),
         };
         (tgid != 0).then_some(mailbox)
+    }
+}
+
+/// Sets or clears bits of the flags; the others stay as they are.
+fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
+    for (on, bit) in bits {
+        if on {
+            words[word::FLAGS].fetch_or(bit, Ordering::AcqRel);
+        } else {
+            words[word::FLAGS].fetch_and(!bit, Ordering::AcqRel);
+        }
     }
 }
 

@@ -1,10 +1,12 @@
 //! Defines the guest's side.
 
+use core::sync::atomic::Ordering;
+
 use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MOST_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
-/// The guest's side of the memory: it asks, and reads samples and counters. There is one at a time.
+/// The guest's side of the memory: it asks, and reads samples and counters. One at a time takes samples; others may count.
 #[derive(Debug)]
 pub struct Driver<W> {
     memory: W,
@@ -63,6 +65,27 @@ impl<W: Words> Driver<W> {
         control.write(self.memory.words());
     }
 
+    /// Asks for other counting (`counting`, `children`); sampling and epoch stay. In force once the doorbell is answered.
+    pub fn set_counting(&self, control: Control) {
+        control.write_counting(self.memory.words());
+    }
+
+    /// Asks for other samples (periods, events, `each_tier`, `exact`); counting and epoch stay. In force once the doorbell
+    /// is answered.
+    pub fn set_sampling(&self, control: Control) {
+        control.write_sampling(self.memory.words());
+    }
+
+    /// Asks for a new epoch, and returns its number; in force once the doorbell is answered.
+    pub fn next_epoch(&self) -> u64 {
+        self.memory.words()[word::WANTED_EPOCH].fetch_add(1, Ordering::AcqRel).wrapping_add(1)
+    }
+
+    /// The thread groups that were asked for last; none means all.
+    pub fn filter(&self) -> impl Iterator<Item = u32> + '_ {
+        control::filter(self.memory.words())
+    }
+
     /// Says where the kernel keeps processes; in force once the doorbell is answered.
     pub fn set_mailbox(&self, mailbox: Mailbox) {
         mailbox.write(self.memory.words());
@@ -77,15 +100,13 @@ impl<W: Words> Driver<W> {
     /// Rings the doorbell: the plugin takes over what was asked, and hands the counters over. Returns what
     /// [`Self::is_answered`] is to be asked with.
     pub fn ring(&self) -> u64 {
-        let words = self.memory.words();
-        let next = get(words, word::DOORBELL).wrapping_add(1);
-        set(words, word::DOORBELL, next);
-        next
+        self.memory.words()[word::DOORBELL].fetch_add(1, Ordering::AcqRel).wrapping_add(1)
     }
 
-    /// Whether the plugin has answered that doorbell.
+    /// Whether the plugin has answered that doorbell, or one that was rung after it.
     pub fn is_answered(&self, doorbell: u64) -> bool {
-        get(self.memory.words(), word::ANSWERED) == doorbell
+        let answered = get(self.memory.words(), word::ANSWERED);
+        answered.wrapping_sub(doorbell) < u64::MAX / 2
     }
 
     /// Takes the oldest sample out of the ring.

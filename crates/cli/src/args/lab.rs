@@ -23,6 +23,9 @@ pub(crate) enum LabVerb {
     Compare(LabCompareArgs),
     /// Open a shell in the guest
     Shell(LabShellArgs),
+    /// Count what a program does from here on; what the guest does before each program
+    #[command(hide = true)]
+    Measure(LabMeasureArgs),
     /// List the lab's machines, or show one
     Machines(NameArgs),
 }
@@ -124,6 +127,13 @@ pub(crate) struct LabCompareArgs {
     #[command(flatten)]
     pub(crate) guest: GuestArgs,
     /// The program and its arguments; its input is empty
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabMeasureArgs {
+    /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
 }

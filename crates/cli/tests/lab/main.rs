@@ -3,6 +3,7 @@
 
 mod refused;
 mod support;
+mod tiering;
 
 use support::{Lab, ok, target};
 

@@ -36,6 +36,15 @@ impl Lab {
         Some(Self { runs: tempfile::tempdir().expect("a folder") })
     }
 
+    /// The same, but only where everything is to be tested.
+    pub(crate) fn find_all() -> Option<Self> {
+        if std::env::var_os("LAB_TEST").is_some_and(|which| which == "quick") {
+            eprintln!("skipped: scripts/lab-test.sh without --quick runs it");
+            return None;
+        }
+        Self::find()
+    }
+
     /// `isotherm lab run OPTIONS -- PROGRAM` without input.
     pub(crate) fn run(&self, options: &[&str], program: &[&str]) -> Ran {
         self.feed(options, program, &[])

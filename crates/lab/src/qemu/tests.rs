@@ -15,7 +15,8 @@ fn line(machine: &Machine, interactive: bool) -> Result<Vec<String>, Box<dyn std
     let cache = Cache::at(folder.path().into())?;
     let run = RunDirectory::at(folder.path().join("run,1"))?;
     let ports = vec![("stdout", Port::Socket(7)), ("stderr", Port::File("/a,b".into()))];
-    let guest = Guest { machine, cache: &cache, run: &run, ports, interactive };
+    let plugin = Some(Path::new("/p.so"));
+    let guest = Guest { machine, cache: &cache, run: &run, ports, plugin, interactive };
     Ok(arguments(&guest).into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
@@ -69,6 +70,15 @@ fn streams_and_paths_with_commas_are_passed_on() -> Result<(), Box<dyn std::erro
         has(&program, "-chardev", "file,id=console,path=") && has(&program, "-chardev", "run,,1/console.log")
     );
     assert!(has(&line(&machine, true)?, "-chardev", "stdio,id=console,signal=off"));
+    Ok(())
+}
+
+#[test]
+fn the_plugin_has_its_device() -> Result<(), Box<dyn std::error::Error>> {
+    let line = line(&Machine::builtin("cxl")?, false)?;
+    assert!(has(&line, "-device", "ivshmem-plain,memdev=counters,master=on,bus=pcie.0"));
+    assert!(has(&line, "-object", "id=counters,share=on,size=16777216,mem-path=/"));
+    assert!(has(&line, "-plugin", "/p.so,bar=") && has(&line, "-plugin", "tier1=0x110000000-0x130000000"));
     Ok(())
 }
 

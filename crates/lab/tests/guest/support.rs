@@ -76,6 +76,7 @@ impl Lab {
             tiering: Tiering::Kernel(kernel),
             start,
             fast,
+            counting: None,
             environment: vec![("PATH".into(), path.into()), ("GREETING".into(), "it's \"me\"".into())],
             directory: std::env::current_dir()?,
         };

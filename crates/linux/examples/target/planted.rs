@@ -74,6 +74,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     if let Some(file) = &report {
         write_report(file, &memory, &plan)?;
     }
+    say_started()?;
     let done = work(&memory, &plan, report.as_deref())?;
     if let Some(file) = &report {
         append(file, &format!("ended {}\n", monotonic()))?;
@@ -83,6 +84,17 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
         check(&memory, done.writes)?;
     }
     println!("planted: operations {} checksum {:016x}", done.operations, done.checksum);
+    Ok(())
+}
+
+/// Tells the lab that all memory is there: what bound it to a node until now lets it go.
+fn say_started() -> Result<(), Failure> {
+    let Some(file) = std::env::var_os("ISOTHERM_LAB_STARTED") else { return Ok(()) };
+    fs::write(&file, "")?;
+    // The guest takes the file away when it has done so.
+    while std::path::Path::new(&file).exists() {
+        std::thread::sleep(Duration::from_millis(20));
+    }
     Ok(())
 }
 

@@ -31,11 +31,11 @@ pub enum Scope<'a> {
     },
 }
 
-/// The virtual PMU of this virtual machine. One at a time may be open.
+/// The virtual PMU of this virtual machine. One at a time may take its samples.
 #[derive(Debug)]
 pub struct VirtualPmu {
     driver: Driver<Mapping>,
-    control: Control,
+    periods: [u64; MOST_TIERS],
 }
 
 impl VirtualPmu {
@@ -47,15 +47,36 @@ impl VirtualPmu {
     pub fn open(root: &Path) -> Result<Self, LinuxError> {
         let mut driver = device::open(root)?;
         driver.clear();
+        Self::with(driver, root)
+    }
+
+    fn with(driver: Driver<Mapping>, root: &Path) -> Result<Self, LinuxError> {
         driver.set_mailbox(mailbox::find(Tree::new(root))?);
-        let mut pmu = Self { control: driver.control(), driver };
+        let mut pmu = Self { periods: driver.control().periods, driver };
         pmu.sync()?;
         Ok(pmu)
     }
 
+    /// Begins an epoch for a process and its descendants, whether or not another user of the device samples them: samples,
+    /// periods and whatever else that one counts stay as they are. Returns the epoch's number.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn measure(root: &Path, tgid: u32) -> Result<u64, LinuxError> {
+        let mut pmu = Self::with(device::open(root)?, root)?;
+        if !pmu.counts(tgid) {
+            pmu.set_scope(Scope::Processes { tgids: &[tgid], children: true })?;
+        }
+        pmu.begin_epoch()
+    }
+
+    /// Whether the process was chosen by name, by this user of the device or another, and is counted.
+    pub(super) fn counts(&self, tgid: u32) -> bool {
+        self.driver.control().counting && self.driver.filter().any(|chosen| chosen == tgid)
+    }
+
     /// Rings, and waits for the answer: requests are in force, counters are of now.
     fn sync(&mut self) -> Result<(), LinuxError> {
-        self.driver.set_control(self.control);
         let doorbell = self.driver.ring();
         let started = clock::monotonic();
         while !(0..LOOKS).any(|_| self.driver.is_answered(doorbell)) {
@@ -74,10 +95,10 @@ impl VirtualPmu {
     /// # Errors
     /// If the plugin does not answer.
     pub fn begin_epoch(&mut self) -> Result<u64, LinuxError> {
-        self.control.epoch += 1;
-        self.control.counting = true;
+        let epoch = self.driver.next_epoch();
+        self.driver.set_counting(Control { counting: true, ..self.driver.control() });
         self.sync()?;
-        Ok(self.control.epoch)
+        Ok(epoch)
     }
 
     /// Chooses processes. Returns how many had no room in the filter.
@@ -90,8 +111,8 @@ impl VirtualPmu {
             Scope::Processes { tgids, children } => (tgids, children),
         };
         // An empty filter means everybody.
-        self.control.counting = scope == Scope::All || !tgids.is_empty();
-        self.control.children = children;
+        let counting = scope == Scope::All || !tgids.is_empty();
+        self.driver.set_counting(Control { counting, children, ..Control::default() });
         let left_out = self.driver.set_filter(tgids);
         self.sync()?;
         Ok(left_out)
@@ -109,13 +130,14 @@ impl VirtualPmu {
         each_tier: bool,
         exact: bool,
     ) -> Result<(), LinuxError> {
-        self.control = Control { periods, events, each_tier, exact, ..self.control };
+        self.periods = periods;
+        self.driver.set_sampling(Control { periods, events, each_tier, exact, ..Control::default() });
         self.sync()
     }
 
     /// The periods in force.
     pub(super) fn periods(&self) -> &[u64; MOST_TIERS] {
-        &self.control.periods
+        &self.periods
     }
 
     /// The counters of now.

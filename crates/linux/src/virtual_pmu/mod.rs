@@ -15,6 +15,7 @@ mod sys;
 #[cfg(test)]
 mod tests;
 mod timeline;
+mod totals;
 
 pub use device::is_present;
 pub(crate) use device::memory_file;

@@ -13,6 +13,7 @@ use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
 use super::frequency::{Frequency, differ};
 use super::handle::{Scope, VirtualPmu};
 use super::timeline::{Span, Timeline};
+use super::totals::Totals;
 use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
@@ -21,7 +22,8 @@ use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 /// Samples misses of followed processes, and counts those of each tier.
 ///
 /// The plugin counts descendants of followed processes from their first instruction on, so that none is missed before it
-/// is followed itself. The first process that is followed begins an epoch.
+/// is followed itself. The first process that is followed begins an epoch, unless it is counted already: then it has begun
+/// one itself ([`VirtualPmu::measure`]).
 #[derive(Debug)]
 pub struct VirtualPmuSource {
     pmu: VirtualPmu,
@@ -30,6 +32,7 @@ pub struct VirtualPmuSource {
     request: Option<Sampling>,
     frequency: Option<Frequency>,
     timeline: Timeline,
+    totals: Totals,
     /// Lost when the source was made.
     lost_before: u64,
     statistics: SourceStatistics,
@@ -51,6 +54,7 @@ impl VirtualPmuSource {
             request: None,
             frequency: None,
             timeline: Timeline::new(clock::monotonic()),
+            totals: Totals::default(),
             statistics: SourceStatistics { memory: Bytes(USUAL_BYTES as u64), ..SourceStatistics::default() },
         })
     }
@@ -135,8 +139,9 @@ impl AccessSource for VirtualPmuSource {
         if !self.followed.insert(process.0) {
             return Ok(());
         }
+        let counted = self.pmu.counts(process.0);
         self.set_scope()?;
-        if !std::mem::replace(&mut self.begun, true) {
+        if !std::mem::replace(&mut self.begun, true) && !counted {
             self.pmu.begin_epoch()?;
         }
         Ok(())
@@ -184,9 +189,9 @@ impl AccessSource for VirtualPmuSource {
     }
 
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
-        let snapshot = self.pmu.counters()?;
+        let totals = self.totals.update(&self.pmu.counters()?);
         let tier = |index: usize| {
-            let count = &snapshot.tiers[index];
+            let count = &totals[index];
             TierCounters {
                 load_misses: count.load_misses,
                 store_misses: count.store_misses,

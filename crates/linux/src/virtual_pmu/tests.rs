@@ -186,6 +186,36 @@ fn the_filter_is_what_is_followed_and_nobody_is_not_everybody() {
 }
 
 #[test]
+fn who_measures_itself_and_who_samples_it_do_not_undo_each_others_requests() {
+    let machine = Machine::new();
+    // The engine first: sampling and filter stay, counters begin anew.
+    let mut source = machine.source();
+    source.follow(Pid(7)).expect("followed");
+    source.follow(Pid(9)).expect("followed");
+    source.request(&sampling(SamplingRate::Period(100), SamplingScope::EachTier, true)).expect("answered");
+    assert!(machine.push(record(7, 0x1000)));
+    assert_eq!(VirtualPmu::measure(machine.root.path(), 7).expect("measured"), 2);
+    let control = machine.control();
+    assert_eq!((machine.filter(), control.epoch, control.periods[1]), (vec![7, 9], 2, 100));
+    let mut accesses = Vec::new();
+    source.drain(&mut accesses).expect("drained");
+    assert_eq!(accesses.len(), 1, "samples are left to who takes them");
+    source.request(&sampling(SamplingRate::Period(50), SamplingScope::AllTiers, true)).expect("answered");
+    assert_eq!((machine.control().epoch, machine.control().counting), (2, true));
+    drop(source);
+
+    // The program first: following it begins nothing.
+    let machine = Machine::new();
+    let mut source = machine.source();
+    assert_eq!(VirtualPmu::measure(machine.root.path(), 7).expect("measured"), 1);
+    source.request(&sampling(SamplingRate::Period(100), SamplingScope::AllTiers, true)).expect("answered");
+    assert!(machine.control().counting, "counted before it is followed");
+    source.follow(Pid(7)).expect("followed");
+    let control = machine.control();
+    assert_eq!((machine.filter(), control.epoch, control.children), (vec![7], 1, true));
+}
+
+#[test]
 fn requests_become_periods_and_events() {
     let machine = Machine::new();
     let mut source = machine.source();

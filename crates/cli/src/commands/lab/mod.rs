@@ -2,6 +2,7 @@
 
 mod compare;
 mod machines;
+mod measure;
 mod plan;
 mod single;
 
@@ -34,6 +35,7 @@ pub(crate) fn run(args: LabArgs) -> Result<(), Failure> {
         LabVerb::Run(args) => single::run(args),
         LabVerb::Compare(args) => compare::run(args),
         LabVerb::Shell(args) => single::shell(&args),
+        LabVerb::Measure(args) => measure::run(&args),
         LabVerb::Machines(args) => machines::run(&args),
     }
 }

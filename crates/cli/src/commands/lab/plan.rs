@@ -5,9 +5,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use isotherm_core::{PageSize, Signal};
-use isotherm_lab::job::{Job, Task, Tiering};
+use isotherm_lab::job::{Counting, Job, Task, Tiering};
 use isotherm_lab::machine::Machine;
 
+use super::failure;
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
 use crate::settings;
@@ -40,9 +41,17 @@ pub(super) fn job(
         tiering,
         start: args.start.into(),
         fast: args.fast,
+        counting: Some(counting()?),
         environment: std::env::vars_os().collect(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     })
+}
+
+/// What counts accesses: our own binary in the guest, and the plugin that lies beside it.
+pub(super) fn counting() -> Result<Counting, Failure> {
+    let isotherm = std::env::current_exe().map_err(Failure::failed)?;
+    let plugin = isotherm_lab::plugin::find(&isotherm).map_err(|error| failure(&error))?;
+    Ok(Counting { plugin, isotherm })
 }
 
 /// `isotherm run` under a policy, in the guest. `settings` that are other policies' are left to them.

@@ -8,7 +8,7 @@ use isotherm_lab::kernel_tiering::KernelTiering;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output};
 
-use super::plan::{check_settings, engine, job, load_machine};
+use super::plan::{check_settings, counting, engine, job, load_machine};
 use super::{boot, failure, report, session_options};
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
@@ -58,6 +58,7 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
         tiering: Tiering::Kernel(kernel),
         start: Start::FirstTouch,
         fast: None,
+        counting: Some(counting()?),
         environment: std::env::vars_os().collect(),
         directory: std::env::current_dir().map_err(Failure::failed)?,
     };

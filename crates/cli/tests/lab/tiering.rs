@@ -1,0 +1,142 @@
+//! A planted program whose hot pages are known, under policies of ours and the kernel's tiering: hit ratios by the plugin's
+//! count of misses, against the closed form.
+
+use isotherm_lab::measured::Measured;
+use serde_json::Value;
+
+use crate::support::{Lab, target};
+
+const PAGE_LINES: f64 = 64.0;
+/// Pages of the program's memory, those that are hot, and those that the fast node has room for.
+const PAGES: f64 = 65_536.0;
+const HOT: f64 = 8_192.0;
+const FAST: f64 = 16_384.0;
+/// The part of accesses that go to hot pages.
+const SHARE: f64 = 0.9;
+/// Lines of the modelled last-level cache: 2 MiB.
+const CACHE: f64 = 32_768.0;
+/// How far from the closed form a policy of ours may be.
+const NEAR: f64 = 0.03;
+
+const PROGRAM: [&str; 11] = [
+    "planted",
+    "--size",
+    "256M",
+    "--hot",
+    "12.5%",
+    "--operations",
+    OPERATIONS,
+    "--move-after",
+    MOVE,
+    "--share",
+    "90%",
+];
+const OPERATIONS: &str = "30000000";
+const MOVE: &str = "15000000";
+
+/// What a run came to.
+#[derive(Debug)]
+struct Outcome {
+    /// Hit ratios: when all memory is there; before other pages become hot; at the end.
+    before: f64,
+    after: f64,
+    moved: f64,
+    run: Value,
+}
+
+fn run(lab: &Lab, tiering: [&str; 2]) -> Outcome {
+    let options =
+        ["--machine", "small", "--start", "slow", "--fast", "64M", "--json", "--time-limit", "9min"];
+    let program: Vec<String> =
+        std::iter::once(target()).chain(PROGRAM.iter().map(|word| (*word).into())).collect();
+    let words: Vec<&str> = program.iter().map(String::as_str).collect();
+    let guest = lab.run(&[&tiering[..], &options].concat(), &words);
+    assert_eq!(guest.code, Some(0), "{}", guest.err);
+    let line = guest.err.lines().last().expect("our result");
+    let result: Value = serde_json::from_str(line).expect("JSON");
+    let run = result["runs"][0].clone();
+    let measured: Measured =
+        serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
+    // The program fills its memory, accesses it, and checks it: the first and the last take a miss a line.
+    let whole = PAGES * PAGE_LINES / measured.misses() as f64;
+    let part = |from: f64, to: f64| {
+        let at = |share: f64| whole + share * (1.0 - 2.0 * whole);
+        measured.history.hit_ratio(at(from), at(to)).expect("a history")
+    };
+    let outcome = Outcome { before: part(0.0, 0.02), after: part(0.42, 0.49), moved: part(0.92, 0.99), run };
+    let tiering = outcome.run["tiering"].as_str().unwrap_or_default();
+    eprintln!(
+        "{tiering}: hit ratio {:.3} before, {:.3} after, {:.3} after the move; closed form {:.3}",
+        outcome.before,
+        outcome.after,
+        outcome.moved,
+        closed_form()
+    );
+    outcome
+}
+
+/// The fast node's part of misses where it holds all hot pages and as many others as there is room for.
+///
+/// Hits of the cache are by Che's approximation of LRU (Che, Tung, Wang 2002): lines of class i, accessed at a rate r_i
+/// each, are in the cache with probability 1 - exp(-r_i t), where t fills the cache. The program's own lists of
+/// pages (4 bytes each) are accessed once for each page.
+fn closed_form() -> f64 {
+    let cold = PAGES - HOT;
+    let classes = [
+        (HOT * PAGE_LINES, SHARE),
+        (HOT * 4.0 / 64.0, SHARE),
+        (cold * 4.0 / 64.0, 1.0 - SHARE),
+        (cold * PAGE_LINES, 1.0 - SHARE),
+    ];
+    let held = |time: f64| -> f64 {
+        classes.iter().map(|(lines, share)| lines * (1.0 - (-share / lines * time).exp())).sum()
+    };
+    let (mut low, mut high) = (0.0, 1e9);
+    for _ in 0..100 {
+        let middle = (low + high) / 2.0;
+        if held(middle) < CACHE { low = middle } else { high = middle }
+    }
+    let misses = classes.map(|(lines, share)| share * (-share / lines * low).exp());
+    let room = FAST - HOT - PAGES * 4.0 / 4096.0;
+    let fast = misses[0] + misses[1] + misses[2] + misses[3] * room / cold;
+    fast / misses.iter().sum::<f64>()
+}
+
+/// A policy of ours comes to the closed form, twice, and the kernel has moved what the engine says it has.
+fn check_policy(lab: &Lab, policy: &str) {
+    let Outcome { before, after, moved, run } = run(lab, ["--policy", policy]);
+    let expected = closed_form();
+    assert!(before < 0.5, "{policy}: memory starts on the slow node: {before:.3}");
+    assert!((after - expected).abs() < NEAR, "{policy}: {after:.3}, expected {expected:.3}");
+    assert!((moved - expected).abs() < NEAR, "{policy}, after the move: {moved:.3}, expected {expected:.3}");
+    let traffic = |what: &str| run["engine"]["traffic"][what].as_u64().expect("a number");
+    let engine = traffic("promotions") + traffic("demotions");
+    let kernel = run["counts"]["moves"]["syscall-or-cpuset"]["succeeded"].as_u64().unwrap_or(0);
+    assert!(
+        engine == kernel && kernel > 0,
+        "{policy}: the engine has moved {engine} pages, the kernel {kernel}"
+    );
+}
+
+#[test]
+fn the_closed_form_is_that_of_a_cache_without_lines_where_there_is_none() {
+    // Without a cache: the hot share, half of all accesses to the lists, and what room there is for cold pages.
+    assert!((0.89..0.92).contains(&closed_form()), "{}", closed_form());
+}
+
+#[test]
+fn freqtier_comes_to_the_closed_form_and_nothing_moves_without_tiering() {
+    let Some(lab) = Lab::find() else { return };
+    let none = run(&lab, ["--kernel-tiering", "none"]);
+    assert!(none.before < 0.01 && none.after < 0.01 && none.moved < 0.01, "{none:?}");
+    check_policy(&lab, "freqtier");
+}
+
+#[test]
+fn hybridtier_and_the_kernel_move_the_hot_pages() {
+    let Some(lab) = Lab::find_all() else { return };
+    check_policy(&lab, "hybridtier");
+    let numab = run(&lab, ["--kernel-tiering", "numab"]);
+    let promoted = numab.run["counts"]["promoted"].as_u64().unwrap_or(0);
+    assert!(promoted > 1000 && numab.moved > numab.before, "{promoted} {numab:?}");
+}
