@@ -49,7 +49,7 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
 #[inline(always)]
 pub(crate) unsafe fn of_small(size: usize) -> usize {
     // SAFETY: the table has a class for each number of words up to the largest.
-    usize::from(unsafe { *OF_WORDS.get_unchecked((size + 7) / 8) })
+    usize::from(unsafe { *OF_WORDS.get_unchecked(size.div_ceil(8)) })
 }
 
 /// The class of blocks for `size` bytes, at most [`LARGEST`].
@@ -64,7 +64,7 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     if size > LARGEST || alignment > LARGEST {
         return None;
     }
-    (of(size)..COUNT).find(|&class| SIZES[class] as usize % alignment == 0)
+    (of(size)..COUNT).find(|&class| usize::from(SIZES[class]).is_multiple_of(alignment))
 }
 
 /// How many blocks of a class a thread keeps for a region: at first, and at most where it frees and allocates many at a time.
@@ -94,7 +94,7 @@ mod tests {
             for alignment in (0..=12).map(|power| 1 << power) {
                 let class = aligned(size, alignment).expect("a page is aligned");
                 let bytes = SIZES[class] as usize;
-                assert!(bytes >= size && bytes % alignment == 0, "{size} at {alignment}: {bytes}");
+                assert!(bytes >= size && bytes.is_multiple_of(alignment), "{size} at {alignment}: {bytes}");
             }
         }
         assert_eq!(aligned(LARGEST + 1, 8), None);

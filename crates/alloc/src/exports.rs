@@ -198,4 +198,3 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     thread::note_unloaded();
     result
 }
-

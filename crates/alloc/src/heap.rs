@@ -3,8 +3,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
-use crate::context::{Registers, walk};
 use crate::context::memo::Known;
+use crate::context::{Registers, walk};
 use crate::jemalloc::Place;
 use crate::thread::{Access, Guard, enter};
 use crate::{classes, deferred, early, jemalloc, library, options, page_map, refill, regions, thread, tls};
@@ -104,7 +104,7 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
             return known;
         }
         let chain = walk::walk(&mut state.rules, registers, options::depth(), state.top);
-        let region = (chain.hash >> 32) as usize * regions::count() >> 32;
+        let region = ((chain.hash >> 32) as usize * regions::count()) >> 32;
         let known = Known { lists: (region * classes::COUNT) as u32, number: 0 };
         state.memo.insert(registers.stack, chain.parts(), known);
         known
@@ -182,7 +182,9 @@ unsafe fn release_slowly(block: *mut c_void) {
             unsafe { release_to(&mut guard, block, offset) };
         }
         // SAFETY: the caller's promise.
-        Access::Ending => unsafe { jemalloc::release(block, regions::get(regions::index(offset)).uncached()) },
+        Access::Ending => unsafe {
+            jemalloc::release(block, regions::get(regions::index(offset)).uncached());
+        },
         // SAFETY: the caller's promise.
         Access::Nested => unsafe { deferred::put(block) },
         Access::Library => {}

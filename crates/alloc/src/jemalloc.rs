@@ -139,7 +139,9 @@ pub(crate) fn decay(arena: u32) {
     }
     let path = [path as usize & 0xffff_ffff, arena as usize, path as usize >> 32];
     // SAFETY: a control that takes and gives nothing.
-    unsafe { sys::mallctlbymib(path.as_ptr(), path.len(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0) };
+    unsafe {
+        sys::mallctlbymib(path.as_ptr(), path.len(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0)
+    };
 }
 
 /// The first and the last number of `arena.N.decay`; 0 until known.

@@ -3,7 +3,6 @@
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
 
-
 unsafe extern "C" {
     fn __libc_malloc(size: usize) -> *mut c_void;
     fn __libc_calloc(count: usize, size: usize) -> *mut c_void;
@@ -64,4 +63,3 @@ pub(crate) unsafe fn unload(handle: *mut c_void) -> c_int {
         function.map_or(-1, |function| function(handle))
     }
 }
-

@@ -234,7 +234,7 @@ impl Guard {
     pub(crate) fn note_returned(&mut self, region: usize) {
         const EVERY: u32 = 64;
         self.state().returned = self.state().returned.wrapping_add(1);
-        if self.state().returned % EVERY == 0 {
+        if self.state().returned.is_multiple_of(EVERY) {
             jemalloc::decay(regions::get(region).arena());
         }
     }
@@ -270,4 +270,3 @@ impl Drop for Guard {
         unsafe { (&raw mut (*self.0).busy).write_volatile(false) };
     }
 }
-

@@ -20,7 +20,7 @@ global_asm!(
 );
 
 /// What the word holds for a thread that is about to end.
-pub(crate) const ENDED: *mut ThreadState = 1 as *mut ThreadState;
+pub(crate) const ENDED: *mut ThreadState = std::ptr::without_provenance_mut(1);
 
 /// This thread's state: null before its first call, [`ENDED`] after its last.
 #[inline(always)]
@@ -56,6 +56,8 @@ pub(crate) fn set(state: *mut ThreadState) {
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
     // SAFETY: the first word of a thread's control block is its own address (System V ABI, x86-64, "Thread-Local Storage").
-    unsafe { asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags)) };
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    };
     pointer
 }

@@ -46,7 +46,8 @@ fn only_the_depth_asked_for_counts() {
         return;
     }
     let lines = regions(&[], "1");
-    let all: HashSet<_> = lines.iter().filter(|line| !line.starts_with("handled")).map(|line| line.split(' ').nth(1)).collect();
+    let all: HashSet<_> =
+        lines.iter().filter(|line| !line.starts_with("handled")).map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(all.len(), 1, "one innermost call: {lines:?}");
     // To a depth of ten, recursion beyond it looks the same, however deep.
     let lines = regions(&[], "10");

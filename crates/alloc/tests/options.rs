@@ -40,7 +40,8 @@ fn a_limit_on_addresses_is_kept() {
     for (limit, told) in [("20000000", ""), ("500000", "isotherm-alloc: expected addresses for 32 regions")] {
         let mut command = preloaded("/bin/sh");
         // The limit holds for what the shell starts, and the library starts anew there.
-        let output = command.args(["-c", &format!("ulimit -v {limit}; exec /bin/echo runs")]).output().expect("sh");
+        let output =
+            command.args(["-c", &format!("ulimit -v {limit}; exec /bin/echo runs")]).output().expect("sh");
         assert_eq!(&*output.stdout, b"runs\n", "{}", both(&output));
         let stderr = String::from_utf8_lossy(&output.stderr);
         assert!(stderr.starts_with(told) && stderr.is_empty() == told.is_empty(), "{limit}: {stderr}");

@@ -144,11 +144,19 @@ fn redis_saves_and_loads_what_it_holds() {
     let socket = folder.path().join("socket");
     let start = |preload: bool| {
         let mut command = if preload { preloaded("redis-server") } else { Command::new("redis-server") };
-        command.args(["--port", "0", "--save", "", "--enable-debug-command", "yes", "--unixsocket"]).arg(&socket);
+        command
+            .args(["--port", "0", "--save", "", "--enable-debug-command", "yes", "--unixsocket"])
+            .arg(&socket);
         let child = command.arg("--dir").arg(folder.path()).stdout(Stdio::null()).spawn().expect("a server");
         let server = Server(child);
         let alive = || cli(&socket, &["ping"]) == "PONG\n";
-        assert!((0..300).any(|_| alive() || { std::thread::sleep(Duration::from_millis(50)); false }), "no answer");
+        assert!(
+            (0..300).any(|_| alive() || {
+                std::thread::sleep(Duration::from_millis(50));
+                false
+            }),
+            "no answer"
+        );
         server
     };
     let server = start(true);
@@ -161,7 +169,13 @@ fn redis_saves_and_loads_what_it_holds() {
     // The child of a fork writes it.
     cli(&socket, &["bgsave"]);
     let saved = || cli(&socket, &["info", "persistence"]).contains("rdb_bgsave_in_progress:0");
-    assert!((0..300).any(|_| saved() || { std::thread::sleep(Duration::from_millis(50)); false }), "not saved");
+    assert!(
+        (0..300).any(|_| saved() || {
+            std::thread::sleep(Duration::from_millis(50));
+            false
+        }),
+        "not saved"
+    );
     assert!(cli(&socket, &["info", "persistence"]).contains("rdb_last_bgsave_status:ok"));
     drop(server);
     let _server = start(false);

@@ -226,10 +226,22 @@ fn share(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a share such as 2%, at most 50%".into())
 }
 
+/// Whose `malloc` a program gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllocatorArg {
+    /// The one that it is linked to
+    Own,
+    /// libisotherm_alloc.so, which keeps objects of different calling contexts on different pages
+    Context,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,
+    /// The program's memory allocator
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = AllocatorArg::Own)]
+    pub(crate) alloc: AllocatorArg,
     /// Go on until the program's last descendant has ended, not only the program
     #[arg(long)]
     pub(crate) descendants: bool,

@@ -80,7 +80,10 @@ impl Block {
         let (start, zeroed) = calls::allocate(site, size, random);
         let block = Self { start, size, tag: random.next() };
         if zeroed {
-            assert!(block.bytes().iter().all(|&byte| byte == 0), "calloc of {size} at {start:?} has no zeros");
+            assert!(
+                block.bytes().iter().all(|&byte| byte == 0),
+                "calloc of {size} at {start:?} has no zeros"
+            );
         }
         block.fill(0);
         block

@@ -78,7 +78,11 @@ pub(crate) fn allocate(site: usize, size: usize, random: &mut Generator) -> (*mu
             8 => (valloc(size), 4096, false),
             9 => (found().new.map_or_else(|| libc::malloc(size), |new| new(size)), 1, false),
             10 => (found().new_array.map_or_else(|| libc::malloc(size), |new| new(size)), 1, false),
-            _ => (found().new_aligned.map_or_else(|| memalign(alignment, size), |new| new(size, alignment)), alignment, false),
+            _ => (
+                found().new_aligned.map_or_else(|| memalign(alignment, size), |new| new(size, alignment)),
+                alignment,
+                false,
+            ),
         }
     };
     assert!(!block.is_null(), "{size} bytes by call {site}");
@@ -96,7 +100,9 @@ fn check_region(site: usize, block: *mut c_void) {
     let here = unsafe { region(block) };
     assert!(here >= 0, "{block:?} by call {site} is in no region");
     static ONE_ADDRESS: OnceLock<bool> = OnceLock::new();
-    if !*ONE_ADDRESS.get_or_init(|| std::env::var_os("ISOTHERM_ALLOC_DEPTH").is_some_and(|depth| depth == "1")) {
+    if !*ONE_ADDRESS
+        .get_or_init(|| std::env::var_os("ISOTHERM_ALLOC_DEPTH").is_some_and(|depth| depth == "1"))
+    {
         return;
     }
     if let Err(first) = REGIONS[site].compare_exchange(-1, here, Relaxed, Relaxed) {
@@ -113,7 +119,11 @@ pub(crate) fn resize(block: *mut u8, size: usize, random: &mut Generator) -> *mu
     let before = region(block);
     // SAFETY: a live block.
     let new = unsafe {
-        if random.below(2) == 0 { libc::realloc(block.cast(), size) } else { libc::reallocarray(block.cast(), size, 1) }
+        if random.below(2) == 0 {
+            libc::realloc(block.cast(), size)
+        } else {
+            libc::reallocarray(block.cast(), size, 1)
+        }
     };
     assert!(!new.is_null(), "{size} bytes by realloc");
     assert_eq!(region(new.cast()), before, "realloc of {block:?} has changed its region");

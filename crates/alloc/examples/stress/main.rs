@@ -25,7 +25,8 @@ fn main() {
         eprintln!("{failure}");
         std::process::abort();
     }));
-    let argument = |index, default| std::env::args().nth(index).map_or(default, |text| text.parse().expect("a number"));
+    let argument =
+        |index, default| std::env::args().nth(index).map_or(default, |text| text.parse().expect("a number"));
     let (operations, threads, live) = (argument(1, 200_000_u64), argument(2, 8), argument(3, 4_000));
     let done = AtomicU64::new(0);
     std::thread::scope(|scope| {
@@ -36,7 +37,9 @@ fn main() {
                 for turn in 0..operations.div_ceil(TURN) {
                     let calls = TURN.min(operations - turn * TURN);
                     // Blocks go from thread to thread: what one allocated, another gives back.
-                    blocks = std::thread::spawn(move || work(blocks, (thread << 32) | turn, calls)).join().expect("no panic");
+                    blocks = std::thread::spawn(move || work(blocks, (thread << 32) | turn, calls))
+                        .join()
+                        .expect("no panic");
                     done.fetch_add(calls, Relaxed);
                 }
                 blocks.clear();
@@ -50,7 +53,7 @@ fn work(mut blocks: Blocks, seed: u64, calls: u64) -> Blocks {
     let mut random = Generator::new(seed);
     for call in 0..calls {
         blocks.step(&mut random);
-        if call == calls / 2 && seed % FORKS == 0 {
+        if call == calls / 2 && seed.is_multiple_of(FORKS) {
             in_a_child(&mut blocks, &mut random);
         }
     }

@@ -73,7 +73,9 @@ unsafe fn leave(rule: Rule, stack: usize, frame: usize, top: usize) -> Option<(u
     let frame = match saved {
         0 => frame,
         // SAFETY: aligned, and between the stack pointer and the top.
-        saved => unsafe { *(end.checked_sub(saved as usize).filter(|&at| at >= stack && at % 8 == 0)? as *const usize) },
+        saved => unsafe {
+            *(end.checked_sub(saved as usize).filter(|&at| at >= stack && at % 8 == 0)? as *const usize)
+        },
     };
     Some((end - 8, frame))
 }
