@@ -31,6 +31,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Tier the memory of a process that runs already, with its descendants
     Attach(AttachArgs),
+    /// Run a program and print which calling contexts allocate what, with their call stacks
+    AllocProfile(AllocProfileArgs),
     /// Say what this machine offers for tiering, what it lacks, and the commands that mend that
     Doctor(DoctorArgs),
     /// Run the comparisons of the papers and set their figures beside ours
@@ -245,6 +247,22 @@ pub(crate) struct RunArgs {
     /// Go on until the program's last descendant has ended, not only the program
     #[arg(long)]
     pub(crate) descendants: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AllocProfileArgs {
+    /// How many contexts to print for each process: those with the most live bytes at its end
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Bytes allocated for which one block is sampled, on average (K, M, G): live bytes are estimated from these
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    pub(crate) sample: Bytes,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,
