@@ -8,9 +8,9 @@ help: ## List the targets
 setup: ## Install what building, demo and tests need (apt, and a Python environment in build/)
 	@scripts/setup.sh all
 
-build: ## Build the isotherm binary, the recorder's plugin and libisotherm.so in target/release
+build: ## Build the isotherm binary, the recorder's plugin, libisotherm.so and libisotherm_alloc.so in target/release
 	@scripts/setup.sh demo
-	cargo build --release -p isotherm -p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload
+	cargo build --release -p isotherm -p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload -p isotherm-alloc
 
 demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
 	@scripts/demo.sh

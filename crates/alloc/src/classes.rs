@@ -64,7 +64,7 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     if size > LARGEST || alignment > LARGEST {
         return None;
     }
-    (of(size)..COUNT).find(|&class| (SIZES[class] as usize).is_multiple_of(alignment))
+    (of(size)..COUNT).find(|&class| usize::from(SIZES[class]).is_multiple_of(alignment))
 }
 
 /// How many blocks of a class a thread keeps for a region: at first, and at most where it frees and allocates many at a time.

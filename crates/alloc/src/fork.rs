@@ -3,12 +3,12 @@
 //! jemalloc takes its own locks. This module's handlers are registered after jemalloc's, so they run before them
 //! when a fork begins, in the order in which the locks nest.
 
-use crate::thread;
+use crate::{profile, thread};
 
 /// Registers the handlers. Without memory for that, forks of a program with other threads may hang, as they would anyway.
 pub(crate) fn prepare() {
     // SAFETY: functions without arguments that stay.
-    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after)) };
+    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
 }
 
 extern "C" fn before() {
@@ -17,4 +17,9 @@ extern "C" fn before() {
 
 extern "C" fn after() {
     thread::release_hold();
+}
+
+extern "C" fn after_in_child() {
+    thread::release_hold();
+    profile::fork();
 }

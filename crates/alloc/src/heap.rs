@@ -6,8 +6,11 @@ use std::ptr;
 use crate::context::memo::Known;
 use crate::context::{Registers, walk};
 use crate::jemalloc::Place;
+use crate::profile::Profile;
 use crate::thread::{Access, Guard, enter};
-use crate::{classes, deferred, early, jemalloc, library, options, page_map, refill, regions, thread, tls};
+use crate::{
+    classes, deferred, early, jemalloc, library, options, page_map, profile, refill, regions, thread, tls,
+};
 
 /// What every block's address is a multiple of, if it has at least so many bytes.
 const QUANTUM: usize = classes::QUANTUM;
@@ -74,7 +77,11 @@ unsafe fn allocate_slowly(size: usize, alignment: usize, registers: Registers, z
             // SAFETY: the caller's promise.
             let known = unsafe { context(&mut guard, registers) };
             let region = known.lists as usize / classes::COUNT;
-            allocate_in(&mut guard, region, size, alignment, zeroed)
+            let block = allocate_in(&mut guard, region, size, alignment, zeroed);
+            if let Some(profile) = profile::get() {
+                note(profile, &mut guard, known.number, block, size);
+            }
+            block
         }
         Access::Ending => large(regions::get(0).uncached(), size, alignment, zeroed),
         Access::Nested => early::allocate(size, alignment),
@@ -105,15 +112,37 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
         }
         let chain = walk::walk(&mut state.rules, registers, options::depth(), state.top);
         let region = ((chain.hash >> 32) as usize * regions::count()) >> 32;
-        let known = Known { lists: (region * classes::COUNT) as u32, number: 0 };
+        let number = profile::get().map_or(UNKNOWN, |profile| {
+            profile.context(&chain, region, &mut thread::ENTERING.lock()).unwrap_or(UNKNOWN)
+        });
+        let known = Known { lists: (region * classes::COUNT) as u32, number };
         state.memo.insert(registers.stack, chain.parts(), known);
         known
     }
 }
 
+/// The number of a context that the profile has no place for.
+const UNKNOWN: u32 = u32::MAX;
+
+/// Tells the profile of a new block.
+#[cold]
+fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, size: usize) {
+    if number == UNKNOWN || block.is_null() {
+        return;
+    }
+    let calls = profile.count(number, size);
+    if let Some(weight) = guard.state().sampler.take(size, options::sample_bytes()) {
+        profile.sample(block, number, size, weight);
+    }
+    // Often enough for who looks while the program runs; the last time is its exit.
+    if calls % 65_536 == 0 {
+        profile.refresh();
+    }
+}
+
 /// A block of a region.
 fn allocate_in(guard: &mut Guard, region: usize, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
-    if size <= classes::LARGEST && alignment <= QUANTUM {
+    if size <= classes::LARGEST && alignment <= QUANTUM && profile::get().is_none() {
         return refill::take(guard, region, classes::of(size));
     }
     let block = large(guard.place(region), size, alignment, zeroed);
@@ -133,7 +162,9 @@ fn large(place: Place, size: usize, alignment: usize, zeroed: bool) -> *mut c_vo
     let block = jemalloc::allocate(size.max(1), place);
     if let Some(offset) = regions::offset(block) {
         // SAFETY: a live block.
-        unsafe { page_map::set(offset, list_of(block, offset)) };
+        let list = if profile::get().is_none() { list_of(block, offset) } else { None };
+        // SAFETY: a live block.
+        unsafe { page_map::set(offset, list) };
     }
     block
 }
@@ -183,6 +214,9 @@ unsafe fn release_slowly(block: *mut c_void) {
         }
         // SAFETY: the caller's promise.
         Access::Ending => unsafe {
+            if let Some(profile) = profile::get() {
+                profile.forget(block);
+            }
             jemalloc::release(block, regions::get(regions::index(offset)).uncached());
         },
         // SAFETY: the caller's promise.
@@ -196,6 +230,9 @@ unsafe fn release_slowly(block: *mut c_void) {
 /// # Safety
 /// As for [`release`].
 pub(crate) unsafe fn release_to(guard: &mut Guard, block: *mut c_void, offset: usize) {
+    if let Some(profile) = profile::get() {
+        profile.forget(block);
+    }
     // SAFETY: the caller's promise.
     unsafe {
         match page_map::list(offset) {
@@ -244,10 +281,30 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
     let region = regions::index(offset);
     // SAFETY: the caller's promise; both blocks hold the bytes that are copied.
     unsafe {
+        if profile::get().is_some() {
+            return move_block(block, old, size, registers);
+        }
         if size > classes::LARGEST && old > classes::LARGEST {
             return resize_large(block, size, region);
         }
         let new = or_errno(allocate_for(region, size));
+        if !new.is_null() {
+            ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
+            release(block);
+        }
+        new
+    }
+}
+
+/// The same where a profile is written: a new block of the calling context.
+///
+/// # Safety
+/// As for [`resize`], and the block has `old` bytes.
+#[cold]
+unsafe fn move_block(block: *mut c_void, old: usize, size: usize, registers: Registers) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let new = allocate(size, registers);
         if !new.is_null() {
             ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
             release(block);

@@ -1,12 +1,15 @@
 //! Defines what the allocator asks of jemalloc: blocks of an arena, thread caches, numbers.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
+use std::fmt::Write;
 use std::mem::size_of;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
 
 use tikv_jemalloc_sys as sys;
+
+use crate::sys::PAGE;
 
 /// Options of jemalloc, read when it starts: one automatic arena that nothing uses, no automatic thread caches, and small explicit ones:
 /// there is one for each thread and region, behind the free lists of the thread. Unused pages go back to the system sooner
@@ -153,6 +156,39 @@ fn decay_path() -> u64 {
     unsafe { sys::mallctlnametomib(c"arena.0.decay".as_ptr(), path.as_mut_ptr(), &raw mut length) };
     path[0] as u64 | (path[2] as u64) << 32
 }
+
+/// What an arena holds, in bytes.
+pub(crate) struct Held {
+    /// Live blocks, with those in thread caches.
+    pub(crate) allocated: u64,
+    /// Pages that hold live blocks.
+    pub(crate) active: u64,
+    /// Pages that memory stands behind.
+    pub(crate) resident: u64,
+}
+
+/// Brings what [`statistics`] tells up to date.
+pub(crate) fn refresh_statistics() {
+    control::<u64, u64>(c"epoch", Some(&mut 1));
+}
+
+/// What an arena held when statistics were last refreshed.
+pub(crate) fn statistics(arena: u32) -> Held {
+    let number = |what: &str| {
+        let mut name = Text64::new();
+        let _ = write!(name, "stats.arenas.{arena}.{what}\0");
+        let name = CStr::from_bytes_with_nul(name.bytes()).unwrap_or_default();
+        control::<u64, usize>(name, None).unwrap_or(0) as u64
+    };
+    Held {
+        allocated: number("small.allocated") + number("large.allocated"),
+        active: number("pactive") * PAGE as u64,
+        resident: number("resident"),
+    }
+}
+
+/// Room for a control's name.
+type Text64 = crate::text::Text<64>;
 
 /// Calls a control whose types the caller knows: `New` goes in, `Old` comes out.
 fn control<New, Old: Default>(name: &CStr, new: Option<&mut New>) -> Option<Old> {

@@ -8,7 +8,8 @@
 //! and the arenas ([`regions`]); [`context`] names the region.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code)]
-#![cfg_attr(test, allow(dead_code))] // Tests are linked without the exported functions, which would replace their own malloc.
+// The exported functions, which use the rest, are left out of tests: these would run on them.
+#![cfg_attr(test, allow(dead_code))]
 
 mod classes;
 mod context;
@@ -30,9 +31,11 @@ mod lock;
 mod message;
 mod options;
 mod page_map;
+mod profile;
 mod refill;
 mod regions;
 mod start;
 mod sys;
+mod text;
 mod thread;
 mod tls;

@@ -118,8 +118,16 @@ pub(crate) fn depth() -> usize {
     DEPTH_IN_FORCE.load(Relaxed)
 }
 
+static SAMPLE_IN_FORCE: AtomicUsize = AtomicUsize::new(0);
+
+/// Bytes for which one block is sampled.
+pub(crate) fn sample_bytes() -> f64 {
+    SAMPLE_IN_FORCE.load(Relaxed) as f64
+}
+
 /// Puts options in force that are looked up later.
 pub(crate) fn put_in_force(options: &Options) {
+    SAMPLE_IN_FORCE.store(options.sample_bytes, Relaxed);
     DEPTH_IN_FORCE.store(options.depth, Relaxed);
 }
 

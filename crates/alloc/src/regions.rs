@@ -128,6 +128,11 @@ impl Region {
         self.arena.load(Relaxed)
     }
 
+    /// Its first address, its end, and from where on addresses were never used.
+    pub(crate) fn range(&self) -> (usize, usize, usize) {
+        (self.start.load(Relaxed), self.end.load(Relaxed), self.frontier.load(Relaxed))
+    }
+
     /// Its arena, without a thread cache.
     pub(crate) fn uncached(&self) -> Place {
         Place::arena(self.arena())

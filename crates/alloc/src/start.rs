@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicU8};
 
 use crate::options::{Options, SMALLEST_REGION};
-use crate::{fork, message, options, regions, thread};
+use crate::{fork, message, options, profile, regions, thread};
 
 const FRESH: u8 = 0;
 const STARTING: u8 = 1;
@@ -56,6 +56,7 @@ fn start() -> bool {
     options::put_in_force(&options);
     let done = reserve(&options) && regions::create_arenas() && thread::prepare();
     if done {
+        profile::start(&options);
         fork::prepare();
     } else {
         message::print(format_args!(

@@ -64,3 +64,28 @@ pub(crate) fn main_stack_end() -> usize {
     }
     end
 }
+
+/// Makes a file of zeros, whose path ends with a byte of 0, and maps it to be shared. What there was is replaced.
+pub(crate) fn create_shared(path: &[u8], bytes: usize) -> Option<NonNull<u8>> {
+    let path = std::ffi::CStr::from_bytes_with_nul(path).ok()?;
+    let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
+    // SAFETY: a path that ends with 0, a new file and a new mapping of it.
+    unsafe {
+        let file = libc::open(path.as_ptr(), flags, 0o600);
+        if file < 0 {
+            return None;
+        }
+        let sized = libc::ftruncate(file, bytes as libc::off_t) == 0;
+        let protection = libc::PROT_READ | libc::PROT_WRITE;
+        let start = libc::mmap(ptr::null_mut(), bytes, protection, libc::MAP_SHARED, file, 0);
+        libc::close(file);
+        if sized && start != libc::MAP_FAILED { NonNull::new(start.cast()) } else { None }
+    }
+}
+
+/// The path of the program; empty if it cannot be told.
+pub(crate) fn own_path(room: &mut [u8]) -> &[u8] {
+    // SAFETY: a path that ends with 0, and room of the length told.
+    let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), room.as_mut_ptr().cast(), room.len()) };
+    &room[..usize::try_from(length).unwrap_or(0)]
+}

@@ -10,9 +10,10 @@ use crate::context::memo::Memo;
 use crate::context::rules::Rules;
 use crate::jemalloc::Place;
 use crate::lock::Lock;
+use crate::profile::{Entering, Sampler};
 use crate::refill::FreeList;
 use crate::start::Service;
-use crate::{classes, jemalloc, refill, regions, start, sys, tls};
+use crate::{classes, jemalloc, profile, refill, regions, start, sys, tls};
 
 /// The state of a thread. A new one is all zeros; when its thread ends it is kept for another.
 #[repr(C, align(64))]
@@ -27,6 +28,8 @@ pub(crate) struct ThreadState {
     epoch: u32,
     /// How often it gave something back to an arena.
     returned: u32,
+    /// Which blocks the profile samples.
+    pub(crate) sampler: Sampler,
     /// Where its stack ends.
     pub(crate) top: usize,
     /// The explicit cache for each region, plus 1; 0 where there is none yet.
@@ -54,6 +57,8 @@ struct Idle(*mut ThreadState);
 unsafe impl Send for Idle {}
 
 static IDLE: Lock<Idle> = Lock::new(Idle(ptr::null_mut()));
+/// Held by the thread that enters a context in the profile.
+pub(crate) static ENTERING: Lock<Entering> = Lock::new(Entering::new());
 /// The key whose destructor sees threads end.
 static KEY: AtomicU32 = AtomicU32::new(0);
 /// How many times libraries were unloaded.
@@ -71,10 +76,12 @@ pub(crate) fn prepare() -> bool {
 /// Keeps threads from beginning and ending, for a fork.
 pub(crate) fn hold() {
     IDLE.take();
+    ENTERING.take();
 }
 
 /// Lets them again.
 pub(crate) fn release_hold() {
+    ENTERING.release();
     IDLE.release();
 }
 
@@ -165,7 +172,7 @@ fn make() -> *mut ThreadState {
     let Some(memory) = sys::memory(bytes) else { return ptr::null_mut() };
     let state = memory.as_ptr().cast::<ThreadState>();
     // SAFETY: zeros are a valid state.
-    unsafe { (*state).fast_limit = classes::LARGEST };
+    unsafe { (*state).fast_limit = if profile::get().is_some() { 0 } else { classes::LARGEST } };
     state
 }
 

@@ -35,6 +35,8 @@ pub(crate) enum Verb {
     Attach(AttachArgs),
     /// Run programs in a virtual machine with two tiers of memory and a real Linux kernel
     Lab(lab::LabArgs),
+    /// Run a program and print which calling contexts allocate what, with their call stacks
+    AllocProfile(AllocProfileArgs),
     /// Say what this machine offers for tiering, what it lacks, and the commands that mend that
     Doctor(DoctorArgs),
     /// Run the comparisons of the papers and set their figures beside ours
@@ -230,13 +232,41 @@ fn share(text: &str) -> Result<f64, String> {
     value.ok_or_else(|| "expected a share such as 2%, at most 50%".into())
 }
 
+/// Whose `malloc` a program gets.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, ValueEnum)]
+pub(crate) enum AllocatorArg {
+    /// The one that it is linked to
+    Own,
+    /// libisotherm_alloc.so, which keeps objects of different calling contexts on different pages
+    Context,
+}
+
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
     #[command(flatten)]
     pub(crate) live: LiveArgs,
+    /// The program's memory allocator
+    #[arg(long, value_name = "NAME", value_enum, default_value_t = AllocatorArg::Own)]
+    pub(crate) alloc: AllocatorArg,
     /// Go on until the program's last descendant has ended, not only the program
     #[arg(long)]
     pub(crate) descendants: bool,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct AllocProfileArgs {
+    /// How many contexts to print for each process: those with the most live bytes at its end
+    #[arg(long, value_name = "N", default_value_t = 10)]
+    pub(crate) top: usize,
+    /// Bytes allocated for which one block is sampled, on average (K, M, G): live bytes are estimated from these
+    #[arg(long, value_name = "SIZE", default_value = "64K")]
+    pub(crate) sample: Bytes,
+    /// Print one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
     /// The program and its arguments
     #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
     pub(crate) command: Vec<OsString>,

@@ -31,6 +31,7 @@ fn main() -> ExitCode {
         Verb::Run(args) => commands::live::run(args),
         Verb::Attach(args) => commands::live::attach(&args),
         Verb::Lab(args) => commands::lab::run(args),
+        Verb::AllocProfile(args) => commands::alloc_profile::run(&args),
         Verb::Doctor(args) => commands::doctor::run(&args),
         Verb::Score(args) => commands::score::run(&args),
         Verb::Policies(args) => commands::policies::run(&args),

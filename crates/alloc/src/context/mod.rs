@@ -11,6 +11,12 @@ mod modules;
 pub(crate) mod rules;
 pub(crate) mod walk;
 
+/// The first address of the module that a return address lies in, and its path, which is empty for the program itself.
+pub(crate) fn module_of(address: usize) -> Option<(usize, &'static std::ffi::CStr)> {
+    let module = modules::find(address.wrapping_sub(1))?;
+    Some((module.base, module.path))
+}
+
 /// The most return addresses that make up a context (Jenga, section 4.3: "up to a depth of 10").
 pub(crate) const DEPTH: usize = 10;
 

@@ -1,7 +1,7 @@
 //! Defines which loaded object an address lies in.
 
 use std::arch::asm;
-use std::ffi::{c_int, c_void};
+use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 
 /// A loaded object: the program, a library.
@@ -10,6 +10,8 @@ pub(super) struct Module {
     /// Its first address: other addresses are told from here.
     pub(super) base: usize,
     end: usize,
+    /// Its path; empty for the program itself.
+    pub(super) path: &'static CStr,
     /// Where its `.eh_frame_hdr` lies.
     pub(super) frame_header: Option<usize>,
 }
@@ -38,10 +40,21 @@ pub(super) fn find(address: usize) -> Option<Module> {
                 found.assume_init()
             };
             let frame_header = (found.frame_header != 0).then_some(found.frame_header);
-            Some(Module { base: found.start, end: found.end, frame_header })
+            // SAFETY: glibc's list of loaded objects has the path second (`link.h`).
+            let path = unsafe { text(*found.link_map.cast::<*const c_char>().add(1)) };
+            Some(Module { base: found.start, end: found.end, path, frame_header })
         }
         None => iterate(address),
     }
+}
+
+/// A path of the loader, which stays while the object is loaded.
+///
+/// # Safety
+/// Null, or text that ends with 0.
+unsafe fn text(path: *const c_char) -> &'static CStr {
+    // SAFETY: the caller's promise.
+    if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
 }
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
@@ -84,7 +97,9 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: 
         return 0;
     }
     let frame_header = headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME).map(start);
-    *found = Some(Module { base, end, frame_header });
+    // SAFETY: the loader's path.
+    let path = unsafe { text(info.dlpi_name) };
+    *found = Some(Module { base, end, path, frame_header });
     1
 }
 

@@ -1,5 +1,6 @@
 //! The verbs, one module each.
 
+pub(crate) mod alloc_profile;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod lab;

@@ -1,5 +1,6 @@
 //! `isotherm run` and `isotherm attach`: tier the memory of real programs.
 
+pub(super) mod allocator;
 pub(super) mod sources;
 pub(super) mod tiers;
 
@@ -28,7 +29,8 @@ use sources::{Sources, Way};
 
 /// `isotherm run`. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, sources } = prepare(&args.live, Way::Started)?;
+    let Prepared { mut tiering, memory, mut sources } = prepare(&args.live, Way::Started)?;
+    allocator::preload(args.alloc, &mut sources.environment)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
     let launch = Launch::start(signals, name, rest, &sources.environment, true)

@@ -143,7 +143,7 @@ fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Environment>) ->
         let remedy = format!("the program must be started with {LIBRARY} in it: use isotherm run");
         return Err(unsupported(remedy));
     }
-    let library = library().ok_or_else(|| {
+    let library = library(LIBRARY).ok_or_else(|| {
         unsupported(format!("{LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"))
     })?;
     let options = HintFaultOptions { seed: args.seed, ..HintFaultOptions::of(args.overhead) };
@@ -152,11 +152,10 @@ fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Environment>) ->
     Ok(Box::new(source))
 }
 
-/// Where the library is, as an absolute path.
-fn library() -> Option<PathBuf> {
+/// Where a library of this build is, as an absolute path.
+pub(in crate::commands) fn library(name: &str) -> Option<PathBuf> {
     let own = std::env::current_exe().ok()?;
     let folder = own.parent()?;
-    let places =
-        [folder.join("deps").join(LIBRARY), folder.join(LIBRARY), folder.join("../lib").join(LIBRARY)];
+    let places = [folder.join("deps").join(name), folder.join(name), folder.join("../lib").join(name)];
     places.into_iter().find(|place| place.is_file())
 }

@@ -1,0 +1,163 @@
+//! `isotherm alloc-profile`: what a program's calling contexts allocate.
+
+mod symbols;
+
+use std::fmt::Write;
+use std::os::unix::process::ExitStatusExt;
+use std::path::Path;
+use std::process::{Command, ExitStatus};
+
+use isotherm_alloc_profile::{Context, Profile};
+use isotherm_core::Bytes;
+
+use super::live::allocator;
+use super::live::sources::Environment;
+use crate::args::{AllocProfileArgs, AllocatorArg};
+use crate::failure::Failure;
+use symbols::Symbols;
+
+/// Runs the program and prints what each of its processes allocated. The exit status is the program's.
+pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
+    let folder = Folder::make()?;
+    let mut environment: Environment = vec![
+        ("ISOTHERM_ALLOC_PROFILE".into(), folder.0.clone().into()),
+        ("ISOTHERM_ALLOC_SAMPLE".into(), args.sample.0.to_string().into()),
+    ];
+    allocator::preload(AllocatorArg::Context, &mut environment)?;
+    let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
+    let status = Command::new(name).args(rest).envs(environment).status();
+    let status =
+        status.map_err(|error| Failure::Command(127, format!("{}: {error}", name.to_string_lossy())))?;
+    let profiles = read(&folder.0)?;
+    if profiles.is_empty() {
+        return Err(Failure::failed(
+            "no profile was written: the program is linked statically, brings its own malloc, or drops LD_PRELOAD",
+        ));
+    }
+    let mut symbols = Symbols::default();
+    let text = if args.json {
+        let processes: Vec<_> = profiles.iter().map(|profile| json(profile, &mut symbols, args.top)).collect();
+        format!("{}\n", serde_json::json!({ "processes": processes }))
+    } else {
+        profiles.iter().map(|profile| describe(profile, &mut symbols, args.top)).collect()
+    };
+    super::print(&text)?;
+    finish(status)
+}
+
+fn finish(status: ExitStatus) -> Result<(), Failure> {
+    match status.code().or_else(|| status.signal().map(|signal| 128 + signal)) {
+        None | Some(0) => Ok(()),
+        Some(code) => Err(Failure::Exit(u8::try_from(code).unwrap_or(u8::MAX))),
+    }
+}
+
+/// A folder that goes with its value.
+struct Folder(std::path::PathBuf);
+
+impl Folder {
+    fn make() -> Result<Self, Failure> {
+        let path = std::env::temp_dir().join(format!("isotherm-alloc-{}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// The profiles of a folder, by process. A process that is just starting or forking has not told anything yet.
+fn read(folder: &Path) -> Result<Vec<Profile>, Failure> {
+    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", folder.display()));
+    let mut profiles = Vec::new();
+    for entry in std::fs::read_dir(folder).map_err(failed)? {
+        let bytes = std::fs::read(entry.map_err(failed)?.path()).map_err(failed)?;
+        profiles.extend(Profile::parse(&bytes).ok());
+    }
+    profiles.sort_by_key(|profile| profile.process);
+    Ok(profiles)
+}
+
+/// The contexts with the most live bytes, or else the most bytes: their numbers.
+fn foremost(profile: &Profile, live: &[u64], most: usize) -> Vec<usize> {
+    let mut numbers: Vec<usize> = (0..profile.contexts.len()).collect();
+    numbers.sort_by_key(|&number| std::cmp::Reverse((live[number], profile.contexts[number].bytes)));
+    numbers.truncate(most);
+    numbers
+}
+
+fn describe(profile: &Profile, symbols: &mut Symbols, most: usize) -> String {
+    let live = profile.live();
+    let mut text = format!("process {}: {} contexts\n", profile.process, profile.contexts.len());
+    let lost = [("contexts", profile.contexts_lost), ("samples", profile.samples_lost)];
+    for (what, count) in lost.into_iter().filter(|&(_, count)| count > 0) {
+        let _ = writeln!(text, "{count} {what} found no place in the profile");
+    }
+    let mut regions = super::listing(&["region", "contexts", "live", "pages", "resident", "fragmentation"]);
+    for (index, region) in profile.regions.iter().enumerate().filter(|(_, region)| region.resident > 0) {
+        let contexts = profile.contexts.iter().filter(|context| context.region == index).count();
+        regions.add_row([
+            index.to_string(),
+            contexts.to_string(),
+            Bytes(region.allocated).to_string(),
+            Bytes(region.active).to_string(),
+            Bytes(region.resident).to_string(),
+            format!("{:.0} %", region.fragmentation() * 100.0),
+        ]);
+    }
+    let _ = writeln!(text, "{regions}\n");
+    for number in foremost(profile, &live, most) {
+        let context = &profile.contexts[number];
+        let _ = writeln!(
+            text,
+            "about {} live of {} in {} blocks, region {}, context {:016x}",
+            Bytes(live[number]),
+            Bytes(context.bytes),
+            context.blocks,
+            context.region,
+            context.hash
+        );
+        for frame in stack(profile, context, symbols) {
+            let _ = writeln!(text, "    {frame}");
+        }
+    }
+    text.push('\n');
+    text
+}
+
+/// A context's frames, innermost first.
+fn stack(profile: &Profile, context: &Context, symbols: &mut Symbols) -> Vec<String> {
+    let name = |frame: &isotherm_alloc_profile::Frame| match profile.modules.get(frame.module) {
+        Some(module) => symbols.name(&module.path, frame.offset),
+        None => format!("{:#x}", frame.offset),
+    };
+    context.frames.iter().map(name).collect()
+}
+
+fn json(profile: &Profile, symbols: &mut Symbols, most: usize) -> serde_json::Value {
+    let live = profile.live();
+    let regions = profile.regions.iter().map(|region| {
+        serde_json::json!({
+            "start": region.start, "end": region.end, "frontier": region.frontier, "live_bytes": region.allocated,
+            "active_bytes": region.active, "resident_bytes": region.resident, "fragmentation": region.fragmentation(),
+        })
+    });
+    let regions: Vec<_> = regions.collect();
+    let contexts: Vec<_> = foremost(profile, &live, most)
+        .into_iter()
+        .map(|number| {
+            let context = &profile.contexts[number];
+            serde_json::json!({
+                "hash": format!("{:016x}", context.hash), "region": context.region, "blocks": context.blocks,
+                "bytes": context.bytes, "live_bytes": live[number], "frames": stack(profile, context, symbols),
+            })
+        })
+        .collect();
+    serde_json::json!({
+        "process": profile.process, "regions": regions, "contexts": contexts,
+        "contexts_lost": profile.contexts_lost, "samples_lost": profile.samples_lost,
+    })
+}
