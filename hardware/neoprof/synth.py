@@ -22,7 +22,6 @@ ECP5 = {
     "the same, memories of latency 4": {
         "INDEX_BITS": 16, "ENTRY_BITS": 12, "SEGMENT_BITS": 6, "HOT_SEGMENT_BITS": 2, "LATENCY": 4,
     },
-    "W = 16K, 4K hot pages": {"INDEX_BITS": 14, "ENTRY_BITS": 12, "SEGMENT_BITS": 4, "HOT_SEGMENT_BITS": 0},
 }
 
 
