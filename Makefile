@@ -15,17 +15,7 @@ build: ## Build the isotherm binary, the recorder's plugin, libisotherm.so and l
 demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
 	@scripts/demo.sh
 
-demo-hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
-	@scripts/hw-test.sh all
-
-hw-test-quick: ## The same with 2M accesses and without mutations, as in make test
-	@scripts/hw-test.sh quick
-
-hw-synth: ## Synthesize, place and route the NeoProf hardware; sizes and clock rates (half an hour)
-	@scripts/hw-setup.sh synth
-	@build/neoprof/venv/bin/python hardware/neoprof/synth.py
-
-clean: ## Remove the demo's recording and report
+demo-clean: ## Remove the demo's recording and report
 	rm -rf build/demo
 
 test: setup ## Format, lints, documents, every test, a short fuzz run
@@ -71,7 +61,7 @@ hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random
 hw-test-quick: ## The same with 2M accesses and without mutations, as in make test
 	@scripts/hw-test.sh quick
 
-hw-synth: ## Synthesize, place and route the NeoProf hardware; sizes and clock rates (half an hour)
+hw-synth: ## Synthesize, place and route the NeoProf hardware: sizes and clock rates (a quarter of an hour of CPU time)
 	@scripts/hw-setup.sh synth
 	@build/neoprof/venv/bin/python hardware/neoprof/synth.py
 

@@ -69,7 +69,7 @@ MUTATIONS = [
     ("histogram: every access enters a bin", "histogram", "below == '0 && ", "", "histogram"),
     ("histogram: kept at a reset", "histogram", "if (!rst_n || reached_restart) touched", "if (!rst_n) touched",
      "histogram"),
-    ("hash: a page's bits shifted", "h3_hash", "HASH_SEED, LANE, bit_number,", "HASH_SEED, LANE, bit_number + 1,", "h3_hash"),
+    ("hash: a page's bits shifted", "h3_hash", "HASH_SEED, LANE, PLACE,", "HASH_SEED, LANE, PLACE + 1,", "h3_hash"),
     ("memory: segments chosen a cycle late", "segmented_ram", ".CYCLES(level)", ".CYCLES(level + 1)", "segmented_ram"),
 ]
 

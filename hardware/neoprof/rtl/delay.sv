@@ -7,11 +7,14 @@ module delay #(
     input  logic [WIDTH-1:0] in,
     output logic [WIDTH-1:0] out
 );
-  logic [CYCLES*WIDTH-1:0] stages;
-  if (CYCLES == 1) begin : gen_one
-    always_ff @(posedge clk) stages <= in;
-  end else begin : gen_more
-    always_ff @(posedge clk) stages <= {stages[(CYCLES-1)*WIDTH-1:0], in};
+  // A register each rather than one wide one: that simulates faster.
+  for (genvar cycle = 0; cycle < CYCLES; cycle++) begin : gen_cycle
+    logic [WIDTH-1:0] value;
+    if (cycle == 0) begin : gen_first
+      always_ff @(posedge clk) value <= in;
+    end else begin : gen_next
+      always_ff @(posedge clk) value <= gen_cycle[cycle-1].value;
+    end
   end
-  assign out = stages[(CYCLES-1)*WIDTH+:WIDTH];
+  assign out = gen_cycle[CYCLES-1].value;
 endmodule

@@ -12,33 +12,28 @@ module h3_hash #(
 );
   localparam int GROUP = 6;
   localparam int GROUPS = (ADDRESS_BITS + GROUP - 1) / GROUP;
-  logic [GROUPS*GROUP*INDEX_BITS-1:0] words;
-  logic [GROUPS*INDEX_BITS-1:0] sums, partial;
-  logic [INDEX_BITS-1:0] total;
 
-  for (genvar bit_number = 0; bit_number < GROUPS * GROUP; bit_number++) begin : gen_word
-    if (bit_number < ADDRESS_BITS) begin : gen_wired
-      localparam logic [63:0] WORD = neoprof_pkg::hash_word(HASH_SEED, LANE, bit_number, INDEX_BITS);
-      assign words[INDEX_BITS*bit_number+:INDEX_BITS] = page[bit_number] ? WORD[INDEX_BITS-1:0] : '0;
-    end else begin : gen_absent
-      assign words[INDEX_BITS*bit_number+:INDEX_BITS] = '0;
-    end
-  end
-
-  always_comb begin
-    sums = '0;
-    for (int group = 0; group < GROUPS; group++) begin
-      for (int term = 0; term < GROUP; term++) begin
-        sums[INDEX_BITS*group+:INDEX_BITS] =
-            sums[INDEX_BITS*group+:INDEX_BITS] ^ words[INDEX_BITS*(GROUP*group+term)+:INDEX_BITS];
+  for (genvar group = 0; group < GROUPS; group++) begin : gen_group
+    localparam int TERMS = ADDRESS_BITS - GROUP * group < GROUP ? ADDRESS_BITS - GROUP * group : GROUP;
+    // The XOR of the group's words up to this one; signals of their own simulate faster than slices of a wide one.
+    for (genvar term = 0; term < TERMS; term++) begin : gen_term
+      localparam int PLACE = GROUP * group + term;
+      localparam logic [63:0] WORD = neoprof_pkg::hash_word(HASH_SEED, LANE, PLACE, INDEX_BITS);
+      logic [INDEX_BITS-1:0] word, sum;
+      assign word = page[PLACE] ? WORD[INDEX_BITS-1:0] : '0;
+      if (term == 0) begin : gen_first
+        assign sum = word;
+      end else begin : gen_next
+        assign sum = gen_term[term-1].sum ^ word;
       end
     end
-    total = '0;
-    for (int group = 0; group < GROUPS; group++) total = total ^ partial[INDEX_BITS*group+:INDEX_BITS];
+    logic [INDEX_BITS-1:0] partial, total;
+    always_ff @(posedge clk) partial <= gen_term[TERMS-1].sum;
+    if (group == 0) begin : gen_first
+      assign total = partial;
+    end else begin : gen_next
+      assign total = gen_group[group-1].total ^ partial;
+    end
   end
-
-  always_ff @(posedge clk) begin
-    partial <= sums;
-    index <= total;
-  end
+  always_ff @(posedge clk) index <= gen_group[GROUPS-1].total;
 endmodule

@@ -16,14 +16,20 @@ module hazards #(
     output logic [           DISTANCES:1] epoch_past
 );
   for (genvar distance = 1; distance <= DISTANCES; distance++) begin : gen_distance
+    logic [INDEX_BITS-1:0] past;
+    assign index_past[INDEX_BITS*distance-:INDEX_BITS] = past;
+    if (distance == 1) begin : gen_newest
+      always_ff @(posedge clk) past <= index;
+    end else begin : gen_older
+      always_ff @(posedge clk) past <= gen_distance[distance-1].past;
+    end
     always_ff @(posedge clk) begin
       same[distance] <= valid && valid_past[distance] && epoch == epoch_past[distance]
-          && index == index_past[INDEX_BITS*distance-:INDEX_BITS];
+          && index == past;
     end
   end
 
   always_ff @(posedge clk) begin
-    index_past <= {index_past[(DISTANCES-1)*INDEX_BITS:1], index};
     epoch_past <= {epoch_past[DISTANCES-1:1], epoch};
     if (!rst_n) valid_past <= '0;
     else valid_past <= {valid_past[DISTANCES-1:1], valid};

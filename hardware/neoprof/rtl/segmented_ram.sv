@@ -25,16 +25,19 @@ module segmented_ram #(
   if (MONOLITHIC) begin : gen_monolithic
     logic [WIDTH-1:0] mem[1 << DEPTH_BITS];
     logic [LATENCY*WIDTH-1:0] stages;
+    // Written at once, after the read: nothing else looks at the array, and delayed writes of many rows simulate slowly.
+    /* verilator lint_off BLKSEQ */
     always_ff @(posedge clk) begin
       stages <= {stages[(LATENCY-1)*WIDTH-1:0], mem[read_address]};
       if (clear) begin
         for (int segment = 0; segment < SEGMENTS; segment++) begin
-          mem[DEPTH_BITS'(segment<<ROW_BITS)|DEPTH_BITS'(clear_row)] <= '0;
+          mem[DEPTH_BITS'(segment<<ROW_BITS)|DEPTH_BITS'(clear_row)] = '0;
         end
       end else if (write) begin
-        mem[write_address] <= write_data;
+        mem[write_address] = write_data;
       end
     end
+    /* verilator lint_on BLKSEQ */
     assign read_data = stages[(LATENCY-1)*WIDTH+:WIDTH];
   end else begin : gen_segments
     // Level 0: the segments' answers; each further level a stage of multiplexers.
