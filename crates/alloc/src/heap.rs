@@ -135,7 +135,7 @@ fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, si
         profile.sample(block, number, size, weight);
     }
     // Often enough for who looks while the program runs; the last time is its exit.
-    if calls % 65_536 == 0 {
+    if calls.is_multiple_of(65_536) {
         profile.refresh();
     }
 }

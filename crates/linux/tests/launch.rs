@@ -12,7 +12,7 @@ use std::time::Duration;
 use isotherm_linux::process::Exit;
 use isotherm_linux::process::launch::{Launch, LaunchError, Running};
 use isotherm_linux::process::signals::Signals;
-use support::{alone, helper, kill, line_with, started, until};
+use support::{alone, helper, helper_words, kill, line_with, started, until};
 
 const SCRIPT: &str = "ISOTHERM_TEST_SCRIPT";
 
@@ -154,9 +154,8 @@ fn signals_are_passed_on_and_the_launcher_stays() {
 #[test]
 fn what_nohup_ignores_stays_ignored() {
     let script = "echo ready; sleep 0.3; echo survived";
-    let words: Vec<_> = helper("launcher").get_args().map(std::ffi::OsStr::to_owned).collect();
     let mut command = Command::new("nohup");
-    command.arg(std::env::current_exe().expect("own path")).args(words);
+    command.args(helper_words("launcher"));
     command.env(SCRIPT, script).stdin(Stdio::null()).stdout(Stdio::piped());
     let (mut launcher, mut lines) = started(&mut command);
     kill("-HUP", launcher.id());
@@ -187,9 +186,7 @@ fn a_terminals_interrupt_reaches_the_program_once() {
         println!("skipped: script(1) of bsdutils, which makes a terminal, is not installed");
         return;
     }
-    let words: Vec<_> =
-        helper("launcher").get_args().map(|word| word.to_string_lossy().into_owned()).collect();
-    let line = format!("exec {} {}", std::env::current_exe().expect("own path").display(), words.join(" "));
+    let line = format!("exec env --default-signal {}", helper_words("launcher").join(" "));
     let own = std::env::current_exe().expect("own path");
     let program = format!("exec {} counter --exact --ignored --nocapture", own.display());
     let mut command = Command::new("script");

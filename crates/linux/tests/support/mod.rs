@@ -23,11 +23,20 @@ pub(crate) fn alone(name: &str) -> bool {
 }
 
 /// The ignored test of this name as a program of its own; its streams are piped, but for the errors.
+///
+/// No signal is ignored in it, though this test may have been started with nohup or in a shell's background.
 pub(crate) fn helper(name: &str) -> Command {
-    let mut command = Command::new(std::env::current_exe().expect("own path"));
-    command.args([name, "--exact", "--ignored", "--nocapture", "--test-threads=1"]);
+    let mut command = Command::new("env");
+    command.arg("--default-signal").args(helper_words(name));
     command.stdin(Stdio::piped()).stdout(Stdio::piped());
     command
+}
+
+/// The words of the command that [`helper`] runs.
+pub(crate) fn helper_words(name: &str) -> Vec<String> {
+    let own = std::env::current_exe().expect("own path").to_string_lossy().into_owned();
+    let words = [&own, name, "--exact", "--ignored", "--nocapture", "--test-threads=1"];
+    words.map(str::to_owned).to_vec()
 }
 
 /// Reads the program's lines up to one that contains `word`.

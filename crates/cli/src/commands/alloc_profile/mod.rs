@@ -36,7 +36,8 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
     }
     let mut symbols = Symbols::default();
     let text = if args.json {
-        let processes: Vec<_> = profiles.iter().map(|profile| json(profile, &mut symbols, args.top)).collect();
+        let processes: Vec<_> =
+            profiles.iter().map(|profile| json(profile, &mut symbols, args.top)).collect();
         format!("{}\n", serde_json::json!({ "processes": processes }))
     } else {
         profiles.iter().map(|profile| describe(profile, &mut symbols, args.top)).collect()
@@ -58,7 +59,8 @@ struct Folder(std::path::PathBuf);
 impl Folder {
     fn make() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("isotherm-alloc-{}", std::process::id()));
-        std::fs::create_dir(&path).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        std::fs::create_dir(&path)
+            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
         Ok(Self(path))
     }
 }

@@ -28,7 +28,9 @@ impl Symbols {
         let Some(object) = object else { return format!("{short}+{offset:#x}") };
         // The call is before the address that it returns to.
         let address = object.base + offset.saturating_sub(1);
-        let Some(function) = object.loader.find_symbol(address) else { return format!("{short}+{offset:#x}") };
+        let Some(function) = object.loader.find_symbol(address) else {
+            return format!("{short}+{offset:#x}");
+        };
         let function = addr2line::demangle_auto(Cow::Borrowed(function), None);
         let location = object.loader.find_location(address).ok().flatten();
         match location.and_then(|location| Some((location.file?, location.line?))) {
@@ -58,7 +60,9 @@ fn first_address(path: &Path) -> Option<u64> {
     let (from, size, count) = (usize::try_from(word(32)?).ok()?, half(54)?, half(56)?);
     let headers = (0..count).filter_map(|index| from.checked_add(index * size));
     let loaded = headers.filter(|&at| {
-        at.checked_add(size).and_then(|end| start.get(at..end)).is_some_and(|header| header.starts_with(&LOAD.to_ne_bytes()))
+        at.checked_add(size)
+            .and_then(|end| start.get(at..end))
+            .is_some_and(|header| header.starts_with(&LOAD.to_ne_bytes()))
     });
     Some(loaded.filter_map(|at| word(at + 16)).min()? & !4095)
 }
