@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick hw-test hw-test-quick hw-synth clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test hw-test hw-test-quick hw-synth streams clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -35,6 +35,9 @@ bench-live: setup ## Measure what `isotherm run` costs the planted program and r
 	cargo build --release -p isotherm-linux --example target
 	@python3 scripts/bench-live.py $(LIVE)
 
+streams: ## Check that every workload's accesses at its defaults are, to the byte, what they were (some minutes)
+	cargo test --release -p isotherm-workloads --test streams -- --include-ignored
+
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 
@@ -45,6 +48,12 @@ score: build ## Run the papers' comparisons, write docs/scoreboard.md and .json,
 score-quick: build ## The same in minutes, written to build/score-quick
 	@mkdir -p build/score-quick
 	target/release/isotherm score --quick --output build/score-quick --report build/score-quick/scoreboard.html
+
+lab-setup: ## Fetch Debian's kernel and QEMU for `isotherm lab` into a cache folder (nothing is installed)
+	@scripts/lab-setup.sh
+
+lab-test: build lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
+	@scripts/lab-test.sh
 
 hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
 	@scripts/hw-test.sh all

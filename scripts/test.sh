@@ -11,6 +11,7 @@ step() {
 
 step scripts/lint.sh
 step cargo test --workspace --no-fail-fast
+step scripts/lab-test.sh --quick
 step scripts/hw-test.sh quick
 step env FUZZ_SECONDS="${FUZZ_SECONDS:-10}" scripts/fuzz.sh
 echo

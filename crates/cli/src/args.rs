@@ -11,6 +11,8 @@ use isotherm_linux::host::FastLimit;
 
 use crate::failure::Failure;
 
+pub(crate) mod lab;
+
 /// Isotherm: memory tiering for Linux. Record a program, replay it under any tiering policy, see what it would gain.
 #[derive(Debug, Parser)]
 #[command(name = "isotherm", version, about, long_about = None, max_term_width = 100)]
@@ -31,6 +33,8 @@ pub(crate) enum Verb {
     Run(RunArgs),
     /// Tier the memory of a process that runs already, with its descendants
     Attach(AttachArgs),
+    /// Run programs in a virtual machine with two tiers of memory and a real Linux kernel
+    Lab(lab::LabArgs),
     /// Say what this machine offers for tiering, what it lacks, and the commands that mend that
     Doctor(DoctorArgs),
     /// Run the comparisons of the papers and set their figures beside ours

@@ -16,6 +16,12 @@ use clap::Parser;
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
+/// Samples and replays look pages up at random in large arrays. Tests are linked with `libisotherm.so`'s crate, which has its
+/// own.
+#[cfg(not(test))]
+#[global_allocator]
+static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
+
 fn main() -> ExitCode {
     let cli = Cli::parse();
     let result = match cli.verb {
@@ -24,6 +30,7 @@ fn main() -> ExitCode {
         Verb::Size(args) => commands::size::run(&args),
         Verb::Run(args) => commands::live::run(args),
         Verb::Attach(args) => commands::live::attach(&args),
+        Verb::Lab(args) => commands::lab::run(args),
         Verb::Doctor(args) => commands::doctor::run(&args),
         Verb::Score(args) => commands::score::run(&args),
         Verb::Policies(args) => commands::policies::run(&args),

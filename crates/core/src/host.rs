@@ -27,6 +27,15 @@ pub trait View {
     /// Where the page is; `None` while it is not mapped.
     fn tier_of(&self, page: PageId) -> Option<TierId>;
 
+    /// Where many pages are: of each [`Self::tier_of`], at the same place of `tiers`.
+    ///
+    /// In one call the cache misses of many lookups overlap.
+    fn tiers_of(&self, pages: &[PageId], tiers: &mut [Option<TierId>]) {
+        for (tier, &page) in tiers.iter_mut().zip(pages) {
+            *tier = self.tier_of(page);
+        }
+    }
+
     /// Walks the mapped pages in address order from `cursor`, appending at most `limit` of them to `found`.
     ///
     /// Returns where to go on, or `None` when the end of the address space was reached. The host charges it as a

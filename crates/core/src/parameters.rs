@@ -187,7 +187,7 @@ pub const REFERENCE_THREADS: f64 = 16.0;
 #[derive(Debug, Clone)]
 pub struct Parameters {
     group: String,
-    specs: &'static [Spec],
+    specs: Vec<&'static Spec>,
     presets: &'static [Preset],
     /// The one chosen, if any.
     preset: Option<&'static Preset>,
@@ -220,7 +220,7 @@ impl Parameters {
             let known = if known.is_empty() { "none".into() } else { known };
             return Err(ParameterError::Unknown { group: self.group.clone(), key: key.into(), known });
         };
-        let spec = &self.specs[index];
+        let spec = self.specs[index];
         self.values[index] = spec.parse(text).ok_or_else(|| ParameterError::Invalid {
             group: self.group.clone(),
             key: spec.name,
@@ -242,7 +242,7 @@ impl Parameters {
 
     /// Divides every `scaled` parameter that the user did not set, down to its lower bound.
     pub fn scale(&mut self, scale: Scale) {
-        for ((value, spec), set) in self.values.iter_mut().zip(self.specs).zip(&self.set) {
+        for ((value, spec), set) in self.values.iter_mut().zip(&self.specs).zip(&self.set) {
             if !spec.scaled || *set {
                 continue;
             }
@@ -320,7 +320,7 @@ impl Parameters {
 
     /// Every parameter with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Spec, Value)> + '_ {
-        self.specs.iter().zip(self.values.iter().copied())
+        self.specs.iter().copied().zip(self.values.iter().copied())
     }
 }
 

@@ -30,6 +30,10 @@ use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, SourceStatistics};
 use isotherm_policies::{Kind, Setup};
 
+/// As in `isotherm`.
+#[global_allocator]
+static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
+
 const PROCESS: Pid = Pid(4_242);
 const BASE: u64 = 0x7f00_0000_0000;
 /// Pages of 4 KiB, a power of two.
@@ -43,6 +47,10 @@ const DISTINCT: u64 = 1 << 20;
 const DRAIN: u64 = 100_000;
 /// Samples of one repetition.
 const SAMPLES: u64 = 2_000_000;
+
+/// Those that take samples.
+const POLICIES: [&str; 9] =
+    ["hybridtier", "freqtier", "memtis", "memtis-qc", "hemem", "pmu-sampling", "lru", "arc", "twoq"];
 
 /// One record: header, task, time, address, period, latency, data source.
 fn record(number: u64, page: u64) -> Vec<u8> {
@@ -58,11 +66,18 @@ fn record(number: u64, page: u64) -> Vec<u8> {
 fn rings() -> Vec<Vec<u8>> {
     let mut rings = vec![Vec::with_capacity(RING)];
     let mut random = 1u64;
+    let mut all = 0.0;
+    // The page of rank r is accessed in proportion to r^-0.9.
+    let popularity: Vec<f64> = (1..=PAGES)
+        .map(|rank| {
+            all += (rank as f64).powf(-0.9);
+            all
+        })
+        .collect();
     for number in 0..DISTINCT {
         random = random.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
-        // The r most popular of N pages take (r / N)^(1 - 0.9) of the accesses.
         let uniform = (random >> 11) as f64 / (1u64 << 53) as f64;
-        let rank = (uniform.powi(10) * PAGES as f64) as u64;
+        let rank = popularity.partition_point(|&below| below < uniform * all) as u64;
         let record = record(number, rank.wrapping_mul(0x9e37_79b9) % PAGES);
         if rings[rings.len() - 1].len() + record.len() > RING {
             rings.push(Vec::with_capacity(RING));
@@ -181,6 +196,8 @@ fn host(world: &Arc<World>, rings: &Arc<Vec<Vec<u8>>>) -> LiveHost {
         tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 40), latency: Nanos(latency) }).to_vec(),
         fast: FastLimit::Share(0.25),
         shadow: true,
+        nodes: Vec::new(),
+        inside: None,
         scan_interval: Nanos(100 * Nanos::MILLISECOND.0),
         scan_budget: 0.01,
     };
@@ -250,7 +267,7 @@ fn pipeline(criterion: &mut Criterion) {
         host.sample(Sampling { rate, scope, stores: false, batch: 100_000, tick });
         bencher.iter_custom(|times| timed(times, || number(&mut host, times * SAMPLES)));
     });
-    for name in ["hybridtier", "freqtier", "memtis"] {
+    for name in POLICIES {
         group.bench_function(name, |bencher| {
             let world = Arc::new(World::default());
             let mut host = host(&world, &rings);

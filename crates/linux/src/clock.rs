@@ -13,6 +13,11 @@ pub fn monotonic() -> Nanos {
     read(ClockId::Monotonic)
 }
 
+/// The time of day: seconds since 1970.
+pub(crate) fn unix_seconds() -> u64 {
+    read(ClockId::Realtime).0 / Nanos::SECOND.0
+}
+
 /// Processor time of this process, all threads.
 pub fn process_cpu() -> Nanos {
     read(ClockId::ProcessCPUTime)

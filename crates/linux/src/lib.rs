@@ -6,16 +6,20 @@
 //! its children.
 
 pub mod accessed_bits;
+mod allocator;
 pub mod clock;
 pub mod doctor;
 pub mod engine;
 mod error;
 pub mod hint_faults;
 pub mod host;
+pub mod inside;
 pub mod memory;
 pub mod perf;
 pub mod process;
 pub mod source;
 pub mod topology;
+pub mod virtual_pmu;
 
+pub use allocator::HugePages;
 pub use error::LinuxError;

@@ -14,8 +14,8 @@ pub enum Cause {
     Sampled,
     /// It touched a page that the policy had armed ([`AccessSource::arm`]).
     Armed {
-        /// How long the page had been armed.
-        since: Nanos,
+        /// How long the page had been armed, in microseconds (accesses are many: they are kept small), at most 71 minutes.
+        since_us: u32,
     },
 }
 

@@ -112,6 +112,8 @@ fn options(fast: FastLimit, shadow: bool) -> Options {
         tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
         fast,
         shadow,
+        nodes: Vec::new(),
+        inside: None,
         scan_interval: Nanos(0),
         scan_budget: 1.0,
     }
@@ -217,7 +219,7 @@ fn hint_faults_reach_the_policy_and_plans_arm_pages_by_address() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), true, 4);
     host.sample(sampling(SamplingRate::Off, 10));
     step(&mut host);
-    let fault = access(2, Cause::Armed { since: Nanos(5000) });
+    let fault = access(2, Cause::Armed { since_us: 5 });
     world.lock().expect("lock").accesses.push(fault);
     let (batch, _) = step(&mut host);
     let [fault] = batch.faults[..] else { panic!("one fault") };

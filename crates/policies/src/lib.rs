@@ -4,6 +4,7 @@
 
 #![forbid(unsafe_code)]
 
+mod ahead;
 mod arc;
 mod colloid;
 mod demotion_scan;
@@ -13,6 +14,7 @@ mod freqtier;
 mod hemem;
 mod hot_threshold;
 mod hybridtier;
+mod jenga;
 mod lists;
 mod lru;
 mod memtis;
@@ -37,7 +39,7 @@ pub use freqtier::FreqTier;
 pub use hemem::Hemem;
 pub use hybridtier::HybridTier;
 pub use lru::Lru;
-pub use memtis::Memtis;
+
 pub use multi_clock::MultiClock;
 pub use nbt::Nbt;
 pub use nomad::Nomad;

@@ -3,6 +3,8 @@
 
 use isotherm_core::PageId;
 
+use crate::ahead;
+
 /// No neighbour: the end of a list.
 const END: u32 = u32::MAX;
 /// In no list.
@@ -44,6 +46,12 @@ impl<const N: usize> PageLists<N> {
     /// The memory that the lists occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.links[..]) + size_of_val(&self.list[..])
+    }
+
+    /// Reads what [`Self::enqueue`] needs of the pages.
+    #[inline]
+    pub(crate) fn approach(&self, pages: &[PageId]) {
+        ahead::read(pages, |page| u32::from(self.list[page.index()]));
     }
 
     /// The list that the page is in.

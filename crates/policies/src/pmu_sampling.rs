@@ -18,6 +18,7 @@ use isotherm_core::{
     SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
+use crate::ahead::{CHUNK, Chunk};
 use crate::{BuildError, Setup};
 
 /// Samples that are taken in at once, unless a round comes before.
@@ -157,6 +158,16 @@ impl PmuSampling {
         self.work.swept += self.counts.len() as u64;
     }
 
+    /// Counts a sample of a slow page.
+    fn count(&mut self, page: PageId) {
+        let count = &mut self.counts[page.index()];
+        *count = count.saturating_add(1);
+        if *count == self.threshold {
+            self.hot.push_back(page);
+        }
+        self.work.touches += 1;
+    }
+
     /// Plans one round: the pages that became hot first, and the room that they need.
     fn promote(&mut self, view: &dyn View, plan: &mut Plan) {
         while plan.moves.len() < self.quota
@@ -190,17 +201,12 @@ impl Policy for PmuSampling {
         if view.pages() > self.counts.len() {
             self.counts.resize(view.pages(), 0);
         }
-        let loads = batch.samples.iter().filter(|sample| sample.operation == Operation::Load);
-        for sample in loads {
-            if view.tier_of(sample.page).is_none_or(|tier| tier == TierId::FAST) {
-                continue;
-            }
-            let count = &mut self.counts[sample.page.index()];
-            *count = count.saturating_add(1);
-            if *count == self.threshold {
-                self.hot.push_back(sample.page);
-            }
-            self.work.touches += 1;
+        for samples in batch.samples.chunks(CHUNK) {
+            let chunk = Chunk::of(samples, view);
+            let slow = |tier: &Option<TierId>| tier.is_some_and(|tier| tier != TierId::FAST);
+            let loads =
+                samples.iter().zip(chunk.tiers()).filter(|(sample, _)| sample.operation == Operation::Load);
+            loads.filter(|(_, tier)| slow(tier)).for_each(|(sample, _)| self.count(sample.page));
         }
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
     }

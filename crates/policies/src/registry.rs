@@ -7,7 +7,7 @@ use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
 use crate::{
-    arc, colloid, first_touch, freqtier, hemem, hybridtier, lru, memtis, multi_clock, nbt, nomad,
+    arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, nomad,
     pmu_sampling, pte_scan, tpp, twoq,
 };
 
@@ -183,6 +183,17 @@ pub static ALL: &[Entry] = &[
         help: "Memtis with quick cooling: counts are halved every 120,000 samples.",
     },
     Entry {
+        name: "jenga",
+        title: "Jenga",
+        paper: "Jenga, SOSP 2025, section 5 (in-kernel, smooth hotness tracking)",
+        maturity: TESTED,
+        kind: Kind::Policy(jenga::build),
+        specs: jenga::SPECS,
+        presets: &[],
+        help: "Memtis' histogram and thresholds over counts that decay a little at every access, so that they adapt as \
+               quickly as with quick cooling and pages that stay hot stay in their bin.",
+    },
+    Entry {
         name: "hemem",
         title: "HeMem",
         paper: "HeMem, SOSP 2021 (userspace library, fixed thresholds)",
@@ -355,6 +366,7 @@ mod tests {
             "freqtier",
             "hemem",
             "hybridtier",
+            "jenga",
             "lru",
             "memtis",
             "memtis-qc",

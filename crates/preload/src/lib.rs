@@ -1,15 +1,22 @@
-//! `libisotherm.so`: the agent inside of a program, by `LD_PRELOAD`. It starts before `main`, does nothing unless
-//! `ISOTHERM_SOCKET` names an engine's socket, and changes nothing that the program can see.
+//! `libisotherm.so`: what Isotherm has inside of a program, by `LD_PRELOAD`. It starts before `main` and changes nothing that the
+//! program can see: with `ISOTHERM_SOCKET`, the agent of an engine outside; with `ISOTHERM_POLICY`, an engine that is a
+//! thread of the program ([`isotherm_linux::inside`]); otherwise nothing.
 //!
-//! Three functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
+//! Some functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
 //! the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]), and advice that no
-//! event tells of ([`madvise`]) is given while nothing is armed.
+//! event tells of ([`madvise`]) is given while nothing is armed. An engine inside of the program ends before `_exit`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
 
 use isotherm_linux::hint_faults;
+
+mod arena;
+mod engine;
+
+#[global_allocator]
+static ALLOCATOR: arena::Arena = arena::Arena;
 
 /// The loader calls what stands here, on the main thread and before `main`.
 #[used]
@@ -19,6 +26,7 @@ static START: extern "C" fn() = start;
 
 extern "C" fn start() {
     hint_faults::start_from_environment();
+    engine::start_from_environment();
 }
 
 type Routine = extern "C-unwind" fn(*mut c_void) -> *mut c_void;
@@ -90,6 +98,7 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     static KNOWN: AtomicUsize = AtomicUsize::new(0);
     // SAFETY: no arguments.
     if unsafe { libc::gettid() == libc::getpid() } {
+        engine::finish();
         hint_faults::end_agent();
     }
     let address = original(c"pthread_exit", &KNOWN);
@@ -100,6 +109,22 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     let exit = unsafe { std::mem::transmute::<usize, Exit>(address) };
     // SAFETY: the caller's argument.
     unsafe { exit(value) }
+}
+
+/// As in `_exit(2)`: an engine inside of the program writes its summary first. A shell ends so.
+#[unsafe(no_mangle)]
+pub extern "C" fn _exit(status: c_int) -> ! {
+    engine::finish();
+    // SAFETY: ends the process, as the C library does it.
+    unsafe { libc::syscall(libc::SYS_exit_group, status) };
+    std::process::abort()
+}
+
+/// As in `_Exit(3)`, which is [`_exit`].
+#[unsafe(no_mangle)]
+#[allow(non_snake_case)]
+pub extern "C" fn _Exit(status: c_int) -> ! {
+    _exit(status)
 }
 
 /// As in `madvise(2)`.

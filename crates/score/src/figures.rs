@@ -85,6 +85,9 @@ pub struct SystemRef {
     /// Its settings. `N*fast` is N for each page of the fast tier.
     #[serde(default)]
     pub set: Settings,
+    /// The allocator of the programs that run on it, in place of the one that a workload names; workloads that name none make
+    /// objects larger than a page, which every allocator places alike.
+    pub allocator: Option<String>,
     /// Why these settings.
     #[serde(default)]
     pub why: String,

@@ -25,6 +25,9 @@ pub(crate) struct Values<'a> {
     pub(crate) reseed: u64,
 }
 
+/// The workloads' parameter that a system may have a say in.
+const ALLOCATOR: &str = "allocator";
+
 /// Settings with others over them.
 fn over(settings: &Settings, others: &Settings) -> Settings {
     let mut merged = settings.clone();
@@ -75,9 +78,13 @@ impl<'a> Values<'a> {
         let effect = |of: fn(&Effect) -> &Settings| self.switched.map_or(&nothing, of);
         let quick = if self.mode.quick { &ours.quick } else { &nothing };
         let limit = if self.mode.quick { ours.quick_accesses } else { ours.accesses };
+        let mut set = over(&over(&ours.set, quick), effect(|effect| &effect.workload_set));
+        if let (Some(theirs), Some(allocator)) = (&policy.allocator, set.get_mut(ALLOCATOR)) {
+            allocator.clone_from(theirs);
+        }
         let stream = StreamKey {
             workload: ours.name.clone(),
-            set: over(&over(&ours.set, quick), effect(|effect| &effect.workload_set)),
+            set,
             accesses: limit.unwrap_or(self.mode.accesses()),
             huge: self.huge || self.switched.is_some_and(|effect| effect.huge),
             seed: self.mode.seed,

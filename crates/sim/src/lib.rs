@@ -7,6 +7,8 @@
 
 mod bench;
 mod bounds;
+mod cores;
+mod cost_model;
 mod fast_size;
 mod faults;
 mod host;
@@ -26,6 +28,7 @@ mod tiers;
 mod workload;
 
 pub use bench::Bench;
+pub use cost_model::{CostModel, Miss, MissCost};
 pub use fast_size::FastSize;
 pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
 pub use result::{

@@ -1,36 +1,21 @@
-//! The simulated machine: replays accesses in blocks, each on its thread's pipeline and its page's tier.
-//!
-//! Threads have clocks of their own. The stream's order is the order in which things happened, so clocks that drift
-//! further apart than a few blocks are pulled together: a thread that was absent waited. Bandwidth and cores are
-//! [`Server`]s that delay every thread when they are late.
+//! Defines the simulated machine: replays accesses in blocks, each on its thread's pipeline and its page's tier, and
+//! samples them.
 
 use std::ops::Range;
 
 use isotherm_core::{Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
 
+use crate::cores::{Cores, Ended};
 use crate::faults::Faults;
 use crate::placement::{Locator, TIER_MASK, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
-use crate::thread_model::{CoreTiming, MAX_TIERS, ThreadModel};
-use crate::tiers::{Server, Tier};
+use crate::thread_model::MAX_TIERS;
+use crate::tiers::Tier;
 use crate::{Charges, Profile};
 
 /// Accesses between two looks at bandwidth, clocks and the policy.
-const BLOCK: usize = 1024;
-/// Blocks by which threads' clocks may drift apart.
-const SLACK_BLOCKS: u64 = 16;
-
-/// One program thread.
-struct Thread {
-    model: ThreadModel,
-    /// Accesses until each event's next sample.
-    countdown: [u64; MAX_TIERS],
-    /// The last block in which it ran, counted from 1.
-    block: u64,
-    /// Its clock when that block began.
-    began: u64,
-}
+pub(crate) const BLOCK: usize = 1024;
 
 /// What a machine counts in one interval.
 #[derive(Debug, Clone, Copy, Default)]
@@ -50,24 +35,15 @@ pub(crate) struct Machine<'a, L> {
     pub(crate) faults: Faults,
     pub(crate) intervals: Vec<IntervalCount>,
     stream: &'a Stream,
-    timing: CoreTiming,
-    cores: u64,
+    cores: Cores,
+    /// Accesses until each event's next sample, for each thread.
+    countdowns: Vec<[u64; MAX_TIERS]>,
     sample_cost: u64,
     fault_cost: u64,
     lock_hold: u64,
-    threads: Vec<Thread>,
-    /// Threads that ran in the block under way.
-    active: Vec<u16>,
-    tiers: Vec<Tier>,
-    cpu: Server,
-    /// The lock that faults, arming and moves take.
-    lock: Server,
     /// The thread that does the next task work.
     task_thread: usize,
     next: usize,
-    block: u64,
-    now: u64,
-    slack: u64,
     interval_length: usize,
     /// Hits, loads and load hits before the interval under way.
     before: [u64; 3],
@@ -82,13 +58,6 @@ impl<'a, L: Locator> Machine<'a, L> {
         interval_length: usize,
         sampler: Sampler,
     ) -> Self {
-        let timing = CoreTiming::new(&profile.core);
-        let thread = || Thread {
-            model: ThreadModel::new(timing),
-            countdown: [u64::MAX; MAX_TIERS],
-            block: 0,
-            began: 0,
-        };
         Self {
             locator,
             sampler,
@@ -96,21 +65,13 @@ impl<'a, L: Locator> Machine<'a, L> {
             faults: Faults::default(),
             intervals: Vec::new(),
             stream,
-            timing,
-            cores: u64::from(profile.core.cores.max(1)),
+            cores: Cores::new(profile, stream.threads),
+            countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
             sample_cost: profile.costs.sample.0 * 1000,
             fault_cost: profile.costs.fault.0 * 1000,
             lock_hold: profile.costs.lock_hold.0 * 1000,
-            threads: (0..stream.threads).map(|_| thread()).collect(),
-            active: Vec::new(),
-            tiers: profile.tiers.iter().map(Tier::new).collect(),
-            cpu: Server::default(),
-            lock: Server::default(),
             task_thread: 0,
             next: 0,
-            block: 0,
-            now: 0,
-            slack: 0,
             interval_length: interval_length.max(1),
             before: [0; 3],
         }
@@ -118,17 +79,17 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// The modelled time in picoseconds.
     pub(crate) fn now_ps(&self) -> u64 {
-        self.now
+        self.cores.now()
     }
 
     /// The modelled time.
     pub(crate) fn now(&self) -> Nanos {
-        Nanos(self.now / 1000)
+        Nanos(self.now_ps() / 1000)
     }
 
     /// About how long a block takes, in picoseconds.
     pub(crate) fn block_time(&self) -> u64 {
-        self.slack / SLACK_BLOCKS
+        self.cores.block_time()
     }
 
     pub(crate) fn ended(&self) -> bool {
@@ -136,13 +97,12 @@ impl<'a, L: Locator> Machine<'a, L> {
     }
 
     pub(crate) fn tier(&mut self, tier: TierId) -> &mut Tier {
-        &mut self.tiers[tier.index()]
+        &mut self.cores.tiers[tier.index()]
     }
 
     /// What the PMU has counted so far.
     pub(crate) fn counters(&self, counters: &mut Counters) {
-        counters.tiers.clear();
-        counters.tiers.extend(self.tiers.iter().map(Tier::snapshot));
+        self.cores.counters(counters);
     }
 
     /// Replays one block. Returns false when no accesses are left.
@@ -155,7 +115,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
         let interval_end = (self.next / self.interval_length + 1) * self.interval_length;
         let end = (self.next + BLOCK).min(interval_end).min(self.stream.accesses.len());
-        self.block += 1;
+        self.cores.begin_block();
         let before = self.event_counts();
         let stream = self.stream;
         for (index, access) in (self.next..end).zip(&stream.accesses[self.next..end]) {
@@ -173,32 +133,16 @@ impl<'a, L: Locator> Machine<'a, L> {
     fn replay(&mut self, index: usize, access: &Access) {
         let state = self.locator.serve(index, access.page);
         let tier = usize::from(state & TIER_MASK);
-        let thread = &mut self.threads[usize::from(access.thread)];
-        if thread.block != self.block {
-            thread.block = self.block;
-            let behind = self.now.saturating_sub(self.slack + thread.model.clock());
-            thread.model.pause(behind);
-            thread.began = thread.model.clock();
-            self.active.push(access.thread);
-        }
+        self.cores.enter(access.thread);
         if traps(state, access.store) {
             self.fault(access, tier);
         }
-        let thread = &mut self.threads[usize::from(access.thread)];
         let store = access.store != 0;
-        let state = &mut self.tiers[tier];
-        let timing = thread.model.access(
-            self.timing,
-            access.instructions,
-            access.dependence,
-            store,
-            tier,
-            state.latency,
-        );
-        state.count(store, timing.stall, timing.busy);
+        self.cores.access(access.thread, access.instructions, access.dependence, store, tier);
         let event = self.sampler.event(tier);
-        thread.countdown[event] -= u64::from(!store || self.sampler.request().stores);
-        if thread.countdown[event] == 0 {
+        let countdown = &mut self.countdowns[usize::from(access.thread)][event];
+        *countdown -= u64::from(!store || self.sampler.request().stores);
+        if *countdown == 0 {
             self.take_sample(access, tier, event);
         }
     }
@@ -206,9 +150,8 @@ impl<'a, L: Locator> Machine<'a, L> {
     /// The access traps: its thread pays for the fault before the access goes on.
     #[cold]
     fn fault(&mut self, access: &Access, tier: usize) {
-        let thread = &mut self.threads[usize::from(access.thread)];
-        let time = Nanos(thread.model.clock() / 1000);
-        thread.model.pause(self.fault_cost);
+        let time = Nanos(self.cores.clock(access.thread) / 1000);
+        self.cores.pause(access.thread, self.fault_cost);
         self.charges.faulting += Nanos(self.fault_cost / 1000);
         if self.locator.trap(access.page, access.store != 0) {
             self.faults.take(access, tier, time);
@@ -218,21 +161,20 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// Takes the lock of the page tables and LRU lists `times`; who waits for it is delayed at the block's end.
     pub(crate) fn hold_lock(&mut self, times: u64) {
-        self.lock.serve(self.lock_hold * times, self.now.saturating_sub(self.slack));
+        self.cores.hold_lock(self.lock_hold * times);
     }
 
     #[cold]
     fn take_sample(&mut self, access: &Access, tier: usize, event: usize) {
-        let thread = &mut self.threads[usize::from(access.thread)];
-        let time = Nanos(thread.model.clock() / 1000);
-        thread.model.pause(self.sample_cost);
-        thread.countdown[event] = self.sampler.countdown(event);
+        let time = Nanos(self.cores.clock(access.thread) / 1000);
+        self.cores.pause(access.thread, self.sample_cost);
+        self.countdowns[usize::from(access.thread)][event] = self.sampler.countdown(event);
         self.charges.sampling += Nanos(self.sample_cost / 1000);
         self.sampler.record(Sample {
             time,
             page: PageId(access.page),
             weight: u32::try_from(self.sampler.period(event)).unwrap_or(u32::MAX),
-            latency: (self.tiers[tier].latency / 1000) as u32,
+            latency: (self.cores.tiers[tier].latency / 1000) as u32,
             tier: TierId(tier as u8),
             operation: if access.store == 0 { Operation::Load } else { Operation::Store },
         });
@@ -242,7 +184,7 @@ impl<'a, L: Locator> Machine<'a, L> {
     fn event_counts(&self) -> [u64; MAX_TIERS] {
         let stores = u64::from(self.sampler.request().stores);
         let mut counts = [0; MAX_TIERS];
-        for (count, tier) in counts.iter_mut().zip(&self.tiers) {
+        for (count, tier) in counts.iter_mut().zip(&self.cores.tiers) {
             *count = tier.counters.load_misses + stores * tier.counters.store_misses;
         }
         counts
@@ -250,45 +192,16 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// Brings clocks, bandwidth, cores and sampling up to date.
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
-        let began = self.now;
-        let mut worked = 0;
-        for &thread in &self.active {
-            let thread = &self.threads[usize::from(thread)];
-            worked += thread.model.clock() - thread.began;
-            self.now = self.now.max(thread.model.clock());
-        }
-        let active = self.active.len() as u64;
-        let elapsed = worked / active.min(self.cores);
-        self.slack = (self.slack * 7 + elapsed * SLACK_BLOCKS) / 8;
-        let since = began.saturating_sub(self.slack);
-        self.tiers.iter_mut().for_each(|tier| tier.settle(since, elapsed));
-        self.cpu.serve(worked / self.cores, since);
-        self.wait_for_servers();
+        let Ended { elapsed, active } = self.cores.end_block();
         let after = self.event_counts();
         let counts = std::array::from_fn(|tier| after[tier] - before[tier]);
-        self.sampler.block(&counts, elapsed as f64 / 1000.0, active as usize);
-        self.active.clear();
-    }
-
-    /// Delays the active threads until bandwidth and cores have kept up.
-    fn wait_for_servers(&mut self) {
-        let shared = self.cpu.late(self.now).max(self.lock.late(self.now));
-        let late = self.tiers.iter().map(|tier| tier.late(self.now)).fold(shared, u64::max);
-        if late > 0 {
-            self.pause_active(late);
-            self.now += late;
-        }
-    }
-
-    fn pause_active(&mut self, duration: u64) {
-        for &thread in &self.active {
-            self.threads[usize::from(thread)].model.pause(duration);
-        }
+        self.sampler.block(&counts, elapsed as f64 / 1000.0, active);
     }
 
     fn end_interval(&mut self) {
-        let fast = &self.tiers[0].counters;
-        let loads = self.tiers.iter().map(|tier| tier.counters.load_misses).sum();
+        let tiers = &self.cores.tiers;
+        let fast = &tiers[0].counters;
+        let loads = tiers.iter().map(|tier| tier.counters.load_misses).sum();
         let after = [fast.load_misses + fast.store_misses, loads, fast.load_misses];
         let [hits, loads, load_hits] = std::array::from_fn(|index| after[index] - self.before[index]);
         let accesses = ((self.next - 1) % self.interval_length + 1) as u64;
@@ -298,8 +211,8 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// Starts new countdowns after the sampling request changed.
     pub(crate) fn restart_events(&mut self) {
-        for thread in &mut self.threads {
-            for (event, countdown) in thread.countdown.iter_mut().enumerate() {
+        for countdowns in &mut self.countdowns {
+            for (event, countdown) in countdowns.iter_mut().enumerate() {
                 *countdown =
                     if self.sampler.is_on() { self.sampler.countdown(event).max(1) } else { u64::MAX };
             }
@@ -308,28 +221,23 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// Threads the program has run in the last block or, between blocks, ever.
     pub(crate) fn thread_count(&self) -> usize {
-        self.threads
-            .iter()
-            .filter(|thread| thread.block + SLACK_BLOCKS >= self.block && thread.block > 0)
-            .count()
+        (0..self.cores.threads()).filter(|&thread| self.cores.runs(thread)).count()
     }
 
     /// Stops one program thread for `duration` picoseconds: the one given, or each in turn.
     pub(crate) fn delay_program(&mut self, thread: Option<u16>, duration: u64) {
-        let thread = thread.map_or_else(|| self.next_task_thread(), usize::from);
-        self.threads[thread].model.pause(duration);
+        let thread = thread.unwrap_or_else(|| self.next_task_thread());
+        self.cores.pause(thread, duration);
         // It works all that time: its core is not free for others.
         self.occupy_core(duration);
     }
 
     /// The next thread, in turn, that runs.
-    fn next_task_thread(&mut self) -> usize {
-        let count = self.threads.len();
-        let oldest = self.block.saturating_sub(SLACK_BLOCKS).max(1);
-        let turn = (1..=count).map(|step| (self.task_thread + step) % count);
-        let found = turn.into_iter().find(|&thread| self.threads[thread].block >= oldest);
+    fn next_task_thread(&mut self) -> u16 {
+        let count = self.cores.threads();
+        let found = (1..=count).map(|step| (self.task_thread + step) % count).find(|&t| self.cores.runs(t));
         self.task_thread = found.unwrap_or(self.task_thread);
-        self.task_thread
+        self.task_thread as u16
     }
 
     /// The pages whose addresses lie in the same 2 MiB-aligned range as those of `page`.
@@ -352,9 +260,9 @@ impl<'a, L: Locator> Machine<'a, L> {
     /// Interrupts every running thread for `duration` picoseconds each.
     pub(crate) fn interrupt(&mut self, duration: u64) {
         let mut interrupted = 0;
-        for thread in &mut self.threads {
-            if thread.block + SLACK_BLOCKS >= self.block && thread.block > 0 {
-                thread.model.pause(duration);
+        for thread in 0..self.cores.threads() {
+            if self.cores.runs(thread) {
+                self.cores.pause(thread as u16, duration);
                 interrupted += 1;
             }
         }
@@ -364,7 +272,6 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     /// Takes `duration` picoseconds of one core for what is not program instructions.
     pub(crate) fn occupy_core(&mut self, duration: u64) {
-        let since = self.now.saturating_sub(self.slack);
-        self.cpu.serve(duration / self.cores, since);
+        self.cores.occupy(duration);
     }
 }

@@ -142,6 +142,14 @@ impl ThreadModel {
         Timing { stall: self.retire - ready, busy }
     }
 
+    /// Executes `instructions`, none of which misses.
+    pub(crate) fn run(&mut self, timing: CoreTiming, instructions: u64) {
+        let elapsed = instructions * timing.instruction_ps;
+        self.position += instructions;
+        self.dispatch(timing, elapsed);
+        self.retire += elapsed;
+    }
+
     /// When the front end hands the access over: in order, and within the reorder window and the load queue.
     #[inline]
     fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {

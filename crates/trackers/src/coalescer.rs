@@ -74,10 +74,15 @@ impl Coalescer {
         (mix(key) >> 32) as usize & (self.slots.len() - 1)
     }
 
-    /// Reads the keys' slots, with nothing depending on it, so that their cache misses overlap.
+    /// Reads the keys' slots, and the pairs that these name, with nothing depending on it, so that their cache misses overlap.
     #[inline(always)]
     fn approach(&self, keys: &[u32]) {
         black_box(keys.iter().fold(0, |sum, &key| sum ^ self.slots[self.home(key)]));
+        let pair = |key| {
+            let place = (self.slots[self.home(key)] >> 32).wrapping_sub(u64::from(self.first));
+            self.pairs.get(place as usize).map_or(0, |pair| pair.1)
+        };
+        black_box(keys.iter().fold(0, |sum, &key| sum ^ pair(key)));
     }
 
     #[inline(always)]

@@ -10,6 +10,7 @@ mod hash;
 mod histogram;
 mod placement;
 mod shape;
+mod smooth;
 mod table;
 mod tracker;
 
@@ -20,5 +21,6 @@ pub use filter::Filter;
 pub use histogram::CountHistogram;
 pub use placement::{Blocked, Layout, Standard};
 pub use shape::{BLOCK_BYTES, FilterShape, ShapeError};
+pub use smooth::{SmoothClock, SmoothScore};
 pub use table::HashTable;
 pub use tracker::{Change, Tracker};

@@ -1,7 +1,5 @@
 //! Defines the address space that workloads allocate from: a bump allocator that remembers who asked.
 
-/// Where the first allocation lies; any constant would do, as long as runs repeat.
-const BASE: u64 = 0x1000_0000_0000;
 /// Allocations of this size and above start on a page, as those that come from `mmap` do.
 const PAGE: u64 = 4096;
 /// The alignment of smaller ones, as `malloc` gives.
@@ -25,10 +23,13 @@ pub struct AddressSpace {
 }
 
 impl AddressSpace {
+    /// Where the first allocation lies; any constant would do, as long as runs repeat.
+    pub(crate) const BASE: u64 = 0x1000_0000_0000;
+
     /// Reserves `bytes` (at least 1) behind the allocation before.
     pub fn allocate(&mut self, bytes: u64, context: &'static str) -> u64 {
         let bytes = bytes.max(1);
-        let end = self.allocations.last().map_or(BASE, |last| last.start + last.bytes);
+        let end = self.allocations.last().map_or(Self::BASE, |last| last.start + last.bytes);
         let start = end.next_multiple_of(if bytes >= PAGE { PAGE } else { ALIGNMENT });
         self.allocations.push(Allocation { start, bytes, context });
         start
@@ -65,7 +66,7 @@ mod tests {
     #[test]
     fn an_address_is_found_in_its_allocation_and_gaps_belong_to_none() {
         let mut space = AddressSpace::default();
-        assert_eq!(space.find(BASE), None);
+        assert_eq!(space.find(AddressSpace::BASE), None);
         let start = space.allocate(10, "a");
         let next = space.allocate(5000, "b");
         assert_eq!(space.find(start + 9).map(|allocation| allocation.context), Some("a"));

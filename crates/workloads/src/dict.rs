@@ -17,6 +17,8 @@ pub(crate) const ENTRY: u64 = 24;
 const FIRST_POWER: u64 = 2;
 /// Empty buckets that one step of rehashing passes at most.
 const EMPTY_VISITS: u32 = 10;
+/// Buckets that one addition moves, or passes, most of the time.
+const MOVED: u64 = 4;
 /// Bytes of a line.
 const LINE: u64 = 64;
 /// Instructions of a lookup beside loads: the hash function (SipHash) of a short key.
@@ -146,6 +148,43 @@ impl Dict {
             }
         }
         None
+    }
+
+    /// Asks for what adding `id` to each of these dicts will read, step by step: the steps wait for each other, the dicts do not.
+    pub(crate) fn read_ahead(dicts: &[Self], id: u64, heap: &Heap) {
+        let mut slots = Vec::with_capacity(4 * dicts.len());
+        for dict in dicts {
+            for which in 0..=u64::from(dict.is_rehashing(heap)) {
+                let (table, slots_of) = (dict.table(which, heap), dict.slots(which, heap));
+                if let Some(mask) = slots_of.checked_sub(1) {
+                    slots.push((table + (mix(id) & mask) * WORD, None));
+                }
+            }
+            if dict.is_rehashing(heap) {
+                // The buckets that the next steps of rehashing move.
+                let (first, end) = (heap.word(dict.0 + REHASH), dict.slots(0, heap));
+                let moved = (first..end.min(first + MOVED)).map(|bucket| dict.table(0, heap) + bucket * WORD);
+                slots.extend(moved.map(|slot| (slot, Some(*dict))));
+            }
+        }
+        slots.iter().for_each(|&(slot, _)| heap.ask_ahead(slot, WORD));
+        let mut entries: Vec<(u64, Option<Self>)> =
+            slots.into_iter().map(|(slot, dict)| (heap.word(slot), dict)).collect();
+        let mut keys = Vec::with_capacity(entries.len());
+        loop {
+            entries.retain(|&(entry, _)| entry != NULL);
+            if entries.is_empty() {
+                break;
+            }
+            entries.iter().for_each(|&(entry, _)| heap.ask_ahead(entry, ENTRY));
+            keys.extend(entries.iter().map(|&(entry, dict)| (heap.word(entry + KEY), dict)));
+            entries.iter_mut().for_each(|(entry, _)| *entry = heap.word(*entry + NEXT));
+        }
+        keys.iter().for_each(|&(key, _)| heap.ask_ahead(key, WORD));
+        for (key, dict) in keys.into_iter().filter_map(|(key, dict)| Some((key, dict?))) {
+            let slot = mix(heap.word(key)) & (dict.slots(1, heap) - 1);
+            heap.ask_ahead(dict.table(1, heap) + slot * WORD, WORD);
+        }
     }
 
     /// Adds a key that is not there yet.

@@ -21,6 +21,7 @@ mod graph;
 mod gups;
 mod heap;
 mod last_line;
+mod layout;
 mod liblinear;
 mod masim;
 mod memory;
@@ -42,6 +43,7 @@ mod zipf;
 
 pub use address_space::{AddressSpace, Allocation};
 pub use counting::CountingMemory;
+pub use layout::Layout;
 pub use memory::{Memory, Token};
 pub use miss_recorder::{Limits, MissRecorder};
 pub use native_memory::NativeMemory;

@@ -5,8 +5,8 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, names};
 
 use crate::{
-    Memory, btree, bwaves, cachelib, deepsjeng, flexkvs, gpt2, graph, gups, liblinear, masim, redis, roms,
-    silo, social_network, xgboost, xsbench, xz,
+    Memory, btree, bwaves, cachelib, deepsjeng, flexkvs, gpt2, graph, gups, layout, liblinear, masim, redis,
+    roms, silo, social_network, xgboost, xsbench, xz,
 };
 
 /// The cache that filters a workload's accesses where its source names none: 2 MiB, as the recorder's default.
@@ -116,7 +116,7 @@ pub(crate) type Builder = fn(&Parameters, u64) -> Result<Box<dyn Program>, Workl
 impl Workload {
     /// Its parameters at their defaults.
     pub fn parameters(&self) -> Parameters {
-        Parameters::with_presets(self.name, self.specs, self.presets)
+        Parameters::with_presets(self.name, self.specs, self.presets).and(layout::SPECS)
     }
 
     /// The program that these parameters (made by [`Self::parameters`]) and the seed stand for.

@@ -10,6 +10,7 @@ use isotherm_linux::accessed_bits::Pace;
 use isotherm_linux::doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
 use isotherm_linux::engine::Tiering;
 use isotherm_linux::host::{self, Candidate};
+use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::source::AccessSource;
 use isotherm_policies::{ALL, Kind};
 
@@ -47,7 +48,7 @@ fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     // Latencies too, for the policies that need them.
     let needs = Signals::NONE.with(Signal::SampleLatency);
     let (mut working, mut tests) = (Vec::new(), Vec::new());
-    for candidate in candidates(&args, needs, Way::Started, PACE, &environment) {
+    for candidate in candidates(&args, needs, (Way::Started, TierMap::default()), PACE, &environment) {
         let name = candidate.name;
         let finding = findings.find(&format!("source-{name}"));
         if finding.is_some_and(|finding| finding.state == State::Missing) {

@@ -2,6 +2,7 @@
 
 pub(crate) mod doctor;
 pub(crate) mod generate;
+pub(crate) mod lab;
 pub(crate) mod live;
 pub(crate) mod machines;
 pub(crate) mod policies;

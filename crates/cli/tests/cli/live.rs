@@ -308,3 +308,24 @@ fn signals_reach_the_program_and_its_end_is_passed_on() {
     assert_eq!((rest.as_str(), child.0.wait().expect("it ends").code()), ("caught\n", Some(3)));
     assert_eq!(read(&summary)["exit_status"], 3, "the summary is written all the same");
 }
+
+#[test]
+fn huge_pages_are_tracked_whole() {
+    if !hint_faults_work() {
+        return;
+    }
+    let (folder, target) = (Folder::new(), target());
+    let summary = folder.at("summary.json");
+    let program = [&target, "planted", "--size", "64M", "--pages", "huge", "--seconds", "6"];
+    shadow(&summary, &["--page-size", "huge", "--overhead", "10%", "--fast", "25%"], &program).ok();
+    let result = read(&summary);
+    assert_eq!(result["page_size"], "huge");
+    assert!(result["footprint_bytes"].as_u64() >= Some(64 << 20), "{}", result["footprint_bytes"]);
+    assert!(result["samples"].as_u64() > Some(0), "{}", result["troubles"]);
+    let ranges = result["hot_set"]["fast_ranges"].as_array().expect("ranges");
+    assert!(!ranges.is_empty());
+    for range in ranges {
+        let number = |field: &str| range[field].as_u64().expect("a number");
+        assert_eq!((number("start") % (2 << 20), number("bytes") % (2 << 20)), (0, 0), "{range}");
+    }
+}

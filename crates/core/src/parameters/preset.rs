@@ -49,12 +49,24 @@ impl Parameters {
         }
         Self {
             group: group.into(),
-            specs,
+            specs: specs.iter().collect(),
             presets,
             preset: None,
             values: specs.iter().map(|spec| Preset::value_of(None, group, spec)).collect(),
             set: vec![false; specs.len()],
         }
+    }
+
+    /// Adds parameters that others have too; no preset sets them.
+    ///
+    /// # Panics
+    /// If a default is not valid: a mistake in the table.
+    #[must_use]
+    pub fn and(mut self, specs: &'static [Spec]) -> Self {
+        self.specs.extend(specs);
+        self.values.extend(specs.iter().map(|spec| Preset::value_of(None, &self.group, spec)));
+        self.set.resize(self.specs.len(), false);
+        self
     }
 
     /// The name of the preset in force; `None` where there are none to choose from.
@@ -81,7 +93,7 @@ impl Parameters {
             });
         }
         self.preset = chosen;
-        for ((value, spec), set) in self.values.iter_mut().zip(self.specs).zip(&self.set) {
+        for ((value, spec), set) in self.values.iter_mut().zip(&self.specs).zip(&self.set) {
             if !set {
                 *value = Preset::value_of(chosen, &self.group, spec);
             }

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::path::{Path, PathBuf};
 
 use crate::LinuxError;
-use crate::process::Pid;
+use crate::process::{Pid, ProcessStat};
 
 /// A process's directory in `/proc`, held open: after the process ended, its files are gone even if its number is used
 /// again.
@@ -65,15 +65,9 @@ impl ProcessFiles {
     }
 }
 
-/// Whether `/proc/PID/stat` has the state zombie or dead, or `PF_EXITING` in the flags (proc_pid_stat(5)).
+/// Whether `/proc/PID/stat` has the state zombie or dead, or says that the process is exiting (proc_pid_stat(5)).
 fn says_ending(stat: &[u8]) -> bool {
-    // The name, in parentheses, may hold anything.
-    let Some(name_end) = stat.iter().rposition(|&byte| byte == b')') else { return false };
-    let text = String::from_utf8_lossy(&stat[name_end + 1..]);
-    let mut fields = text.split_whitespace();
-    let state = fields.next();
-    let flags: u64 = fields.nth(5).and_then(|flags| flags.parse().ok()).unwrap_or(0);
-    matches!(state, Some("Z" | "X")) || flags & 4 != 0
+    ProcessStat::parse(stat).is_some_and(|stat| matches!(stat.state, b'Z' | b'X') || stat.exiting)
 }
 
 fn classify(path: &Path, process: Pid, error: io::Error) -> LinuxError {
@@ -100,8 +94,9 @@ mod tests {
 
     #[test]
     fn a_process_about_to_end_is_told_by_its_state() {
-        let stat =
-            |name: &str, state: &str, flags: u64| format!("7 ({name}) {state} 1 7 7 0 -1 {flags} 90 0 0");
+        let stat = |name: &str, state: &str, flags: u64| {
+            format!("7 ({name}) {state} 1 7 7 0 -1 {flags} 90{}", " 0".repeat(40))
+        };
         assert!(says_ending(stat("a", "Z", 0x40_0000).as_bytes()));
         assert!(says_ending(stat("a", "R", 0x40_0004).as_bytes()));
         assert!(!says_ending(stat("a) Z 1", "R", 0x40_0040).as_bytes()));

@@ -1,15 +1,35 @@
-//! Defines the findings about sources in software: hint faults, accessed bits, idle pages.
+//! Defines the findings about sources beside the PMU: the lab's virtual PMU, hint faults, accessed bits, idle pages.
 
 use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 use super::probes::Probe;
 use super::rights::Capability;
 use super::sysctls;
+use crate::virtual_pmu;
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
-    vec![hint_faults(facts), accessed_bits(facts), idle_pages(facts), placement(facts)]
+    let own = [hint_faults(facts), accessed_bits(facts), idle_pages(facts), placement(facts)];
+    virtual_pmu(facts).into_iter().chain(own).collect()
+}
+
+/// Only where there is one: no other machine lacks it.
+fn virtual_pmu(facts: &Facts<'_>) -> Option<Finding> {
+    let (area, name) = (Area::Sources, "source-virtual-pmu");
+    let memory = virtual_pmu::memory_file(facts.tree)?;
+    Some(match facts.writable(&memory) {
+        Ok(()) => {
+            Finding::ok(area, name, "of the lab's virtual machine, with samples and counters of each tier")
+        }
+        Err(error) => Finding::missing(
+            area,
+            name,
+            format!("the memory of the lab's device may not be used: {error}"),
+            "samples and counters of each tier, exact and for nothing",
+            Remedy::command("sudo isotherm run -- PROGRAM"),
+        ),
+    })
 }
 
 fn hint_faults(facts: &Facts<'_>) -> Finding {

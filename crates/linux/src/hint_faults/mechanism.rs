@@ -192,10 +192,14 @@ impl Mechanism {
                 tables.quarantine(range, now + QUARANTINE);
                 tables.disturb(shared, range, |window| window.remove(range));
             }
-            Message::Unmap { range } => tables.disturb(shared, range, |window| window.unmap(range)),
+            Message::Unmap { range } => {
+                tables.disturb(shared, range, |window| window.unmap(range));
+                tables.cut(range);
+            }
             Message::Remap { from, to, length } => {
                 let old = Range64::new(from, length);
                 tables.disturb(shared, old, |window| window.remap(old, to));
+                tables.cut(old);
                 tables.add_ghost(Range64::new(to, length));
             }
             Message::Other => {}
@@ -372,7 +376,7 @@ impl Mechanism {
             }
             let others = tables.regions.iter().enumerate();
             let shared = others.into_iter().any(|(at, other)| at != region && other.range.overlaps(mapping));
-            let part = if shared || self.is_own(mapping) {
+            let part = if shared || tables.is_used(mapping) || self.is_own(mapping) {
                 Range64 { start: mapping.start.max(range.start), end: mapping.end.min(range.end) }
             } else {
                 mapping

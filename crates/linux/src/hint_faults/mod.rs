@@ -90,4 +90,6 @@ mod window;
 pub use gate::{exclude, note_thread, undisturbed};
 pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use source::{HintFaultOptions, HintFaultSource, HintFaultStatistics};
-pub use start::{end_agent, start_agent, start_from_environment};
+pub use start::{end_agent, prepare_inside, start_agent, start_agent_inside, start_from_environment};
+pub use sys::BlockedSignals;
+pub(crate) use sys::{own_descriptors, own_stack};

@@ -4,6 +4,7 @@ use std::ffi::OsString;
 use std::io::Write as _;
 use std::os::unix::ffi::OsStringExt;
 use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
 use std::sync::{Mutex, OnceLock};
 use std::thread::JoinHandle;
 use std::time::Duration;
@@ -24,6 +25,8 @@ struct Configuration {
 }
 
 static CONFIGURATION: OnceLock<Configuration> = OnceLock::new();
+/// Whether a child of a fork gets an agent: not where the engine is a thread, which the child does not have.
+static IN_CHILDREN: AtomicBool = AtomicBool::new(true);
 static THREAD: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
 
 /// Starts the agent if the environment names an engine's socket; does nothing at all otherwise. To be called on the main
@@ -40,12 +43,30 @@ pub fn start_agent(socket: &Path) {
 }
 
 fn start(socket: OsString, verbose: bool) {
-    if CONFIGURATION.set(Configuration { socket: socket.into_vec(), verbose }).is_err() {
-        return;
+    let first = CONFIGURATION.set(Configuration { socket: socket.into_vec(), verbose }).is_ok();
+    if first && prepare() {
+        spawn(Duration::ZERO);
     }
+}
+
+/// Notes the calling thread, which must be the main one, and what surrounds forks.
+fn prepare() -> bool {
     gate::configure();
     gate::note_main();
-    if sys::at_fork(gate::before_fork, gate::after_fork, in_child) {
+    sys::at_fork(gate::before_fork, gate::after_fork, in_child)
+}
+
+/// For an engine that is a thread of this program: to be called on the main thread, before the program starts others. Children
+/// of a fork have neither engine nor agent. Returns false if forks cannot be observed: then no agent may be started.
+pub fn prepare_inside() -> bool {
+    IN_CHILDREN.store(false, SeqCst);
+    prepare()
+}
+
+/// Starts the agent for the engine thread that listens at `socket`, after [`prepare_inside`].
+pub fn start_agent_inside(socket: &Path) {
+    let socket = socket.as_os_str().to_owned().into_vec();
+    if CONFIGURATION.set(Configuration { socket, verbose: false }).is_ok() {
         spawn(Duration::ZERO);
     }
 }
@@ -69,7 +90,9 @@ extern "C" fn in_child() {
         // A handle of a thread that is not here must not be joined or detached.
         std::mem::forget(thread.take());
     }
-    spawn(CHILD_PAUSE);
+    if IN_CHILDREN.load(SeqCst) {
+        spawn(CHILD_PAUSE);
+    }
 }
 
 fn spawn(pause: Duration) {

@@ -194,6 +194,22 @@ impl Tables {
         }
     }
 
+    /// The range is no mapping of ours any more: nothing there may be unregistered, for another one of ours may be moved to where
+    /// it was before the agent hears of that.
+    pub(super) fn cut(&mut self, gone: Range64) {
+        for at in 0..REGIONS {
+            let range = self.regions[at].range;
+            if !range.overlaps(gone) {
+                continue;
+            }
+            let [kept, other] = range.without(gone);
+            self.regions[at].range = kept;
+            if other.end > 0 {
+                self.add_ghost(other);
+            }
+        }
+    }
+
     /// A registered mapping is in a new place.
     pub(super) fn add_ghost(&mut self, range: Range64) {
         if let Some(region) = self.regions.iter_mut().find(|region| region.is_free()) {

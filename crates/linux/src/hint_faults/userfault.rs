@@ -55,9 +55,9 @@ pub(super) enum Message {
 
 /// A range of addresses that can be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(super) struct Range64 {
-    pub(super) start: u64,
-    pub(super) end: u64,
+pub(crate) struct Range64 {
+    pub(crate) start: u64,
+    pub(crate) end: u64,
 }
 
 impl Range64 {
@@ -71,6 +71,13 @@ impl Range64 {
 
     pub(super) fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
+    }
+
+    /// What is left of it without `gone`, which overlaps it: nothing, one part or two; empty parts are all zero and last.
+    pub(super) fn without(self, gone: Self) -> [Self; 2] {
+        let part = |start: u64, end: u64| if start < end { Self { start, end } } else { Self::default() };
+        let (left, right) = (part(self.start, gone.start), part(gone.end, self.end));
+        if left.end == 0 { [right, left] } else { [left, right] }
     }
 }
 
@@ -238,5 +245,16 @@ mod tests {
             Message::Unmap { range: Range64 { start: 4096, end: 8192 } }
         );
         assert_eq!(decode([0xff; 4]), Message::Other);
+    }
+
+    #[test]
+    fn what_is_gone_leaves_nothing_one_part_or_two() {
+        let range = |start, end| Range64 { start, end };
+        let (whole, none) = (range(10, 50), Range64::default());
+        assert_eq!(whole.without(range(10, 50)), [none, none]);
+        assert_eq!(whole.without(range(0, 90)), [none, none]);
+        assert_eq!(whole.without(range(0, 20)), [range(20, 50), none]);
+        assert_eq!(whole.without(range(40, 90)), [range(10, 40), none]);
+        assert_eq!(whole.without(range(20, 30)), [range(10, 20), range(30, 50)]);
     }
 }

@@ -85,6 +85,11 @@ impl Feed {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
 
+    /// Whether the hardware counts hits of the tiers.
+    pub(crate) fn measured(&self) -> bool {
+        self.measured
+    }
+
     /// Changes the sampling.
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);
@@ -106,12 +111,14 @@ impl Feed {
         self.sampling.map_or((1, Nanos::SECOND), |sampling| (sampling.batch.max(1), sampling.tick))
     }
 
-    /// Takes what the sources have seen.
-    pub(crate) fn drain(&mut self) {
+    /// Takes what the sources have seen; returns how much that was.
+    pub(crate) fn drain(&mut self) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.drain(..std::mem::take(&mut self.taken));
+        let before = waiting.len();
         self.each(|source| source.drain(&mut waiting));
         self.waiting = waiting;
+        self.waiting.len() - before
     }
 
     /// Moves waiting accesses into the batch until it holds `full`.
@@ -156,10 +163,11 @@ impl Feed {
         let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
         let time = recorder.since_start(access.time);
         match access.cause {
-            Cause::Armed { since } => {
+            Cause::Armed { since_us } => {
+                let latency = Nanos(u64::from(since_us) * 1000);
                 memory.disarm(page);
                 let operation = access.operation;
-                batch.faults.push(HintFault { time, page, latency: since, tier, operation });
+                batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
             Cause::Sampled => {
                 self.count(tier.index(), access);

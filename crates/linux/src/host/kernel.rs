@@ -1,6 +1,7 @@
 //! Defines the address spaces of real processes: what the kernel says is mapped and where, and what it moves.
 
-use std::collections::HashMap;
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
 use std::path::Path;
 
 use isotherm_core::{Bytes, MoveStatus, PageSize, Pages, TierId};
@@ -8,12 +9,12 @@ use isotherm_core::{Bytes, MoveStatus, PageSize, Pages, TierId};
 use super::memory::{AddressSpaces, PresentRun};
 use crate::LinuxError;
 use crate::clock;
-use crate::memory::BASE;
 use crate::memory::maps::{Mapping, MappingKind, MapsReader};
 use crate::memory::mover::{Mover, MoverOptions, PageMove, Shape, Step};
 use crate::memory::nodes::{Kernel, NodeReader, Residence};
 use crate::memory::pagemap::{PageRun, Pagemap};
 use crate::memory::reclaim::Reclaimer;
+use crate::memory::{BASE, HUGE};
 use crate::process::{Pid, ProcRoot};
 
 /// Runs of present pages taken at once.
@@ -66,6 +67,8 @@ pub struct KernelSpaces {
     mappings: Vec<Mapping>,
     pagemaps: HashMap<Pid, Pagemap>,
     runs: Vec<PageRun>,
+    /// Where huge pages were mapped when a process was looked at last, by first address; of [`PageSize::Huge`] only.
+    huge: HashMap<Pid, HashSet<u64>>,
     nodes: NodeReader<Kernel>,
     residences: Vec<Residence>,
     /// The nodes of each tier; empty where tiers are shadows.
@@ -91,6 +94,7 @@ impl KernelSpaces {
             mappings: Vec::new(),
             pagemaps: HashMap::new(),
             runs: vec![PageRun::default(); RUNS],
+            huge: HashMap::new(),
             nodes: NodeReader::new(Kernel),
             residences: Vec::new(),
             tiers,
@@ -115,11 +119,13 @@ impl KernelSpaces {
             let mut next = mapping.start;
             while next < mapping.end {
                 let scanned = pagemap.scan(next..mapping.end, &mut self.runs)?;
-                found.extend(
-                    self.runs[..scanned.runs]
-                        .iter()
-                        .map(|run| PresentRun { range: run.start..run.start + run.pages * BASE }),
-                );
+                for run in &self.runs[..scanned.runs] {
+                    let range = run.start..run.start + run.pages * BASE;
+                    if self.page_size == PageSize::Huge && run.huge == Some(true) {
+                        self.huge.entry(process).or_default().extend(whole_chunks(&range));
+                    }
+                    found.push(PresentRun { range });
+                }
                 next = scanned.next;
             }
         }
@@ -140,6 +146,11 @@ impl KernelSpaces {
     }
 }
 
+/// The first addresses of the 2 MiB in the range, the parts at its ends left out.
+fn whole_chunks(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
+    (range.start.div_ceil(HUGE)..range.end / HUGE).map(|chunk| chunk * HUGE)
+}
+
 /// Memory that belongs to the program: what it allocated, and its stacks. Files are the page cache's.
 fn is_tiered(mapping: &Mapping) -> bool {
     use MappingKind::{Anonymous, Heap, SharedMemory, Stack};
@@ -149,6 +160,7 @@ fn is_tiered(mapping: &Mapping) -> bool {
 impl AddressSpaces for KernelSpaces {
     fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
         self.maps.read(process, &mut self.mappings)?;
+        self.huge.remove(&process);
         let before = found.len();
         match self.scan(process, found) {
             // A page table that was opened before exec answers so, although the process lives.
@@ -176,12 +188,17 @@ impl AddressSpaces for KernelSpaces {
     }
 
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>) {
-        let shape = if self.page_size == PageSize::Huge { Shape::HugeRange } else { Shape::Base };
+        let huge = self.huge.get(&process);
+        let shape = |address: u64| match self.page_size {
+            PageSize::Base => Shape::Base,
+            PageSize::Huge if huge.is_some_and(|huge| huge.contains(&address)) => Shape::Huge,
+            PageSize::Huge => Shape::HugeRange,
+        };
         let mut moved = Vec::with_capacity(moves.len());
         let mut list = std::mem::take(&mut self.moves);
         list.clear();
         let node = |&(address, tier): &(u64, TierId)| {
-            self.node_for(tier, address).map(|node| PageMove { address, shape, node })
+            self.node_for(tier, address).map(|node| PageMove { address, shape: shape(address), node })
         };
         list.extend(moves.iter().map_while(node));
         let step = {
@@ -204,6 +221,12 @@ impl AddressSpaces for KernelSpaces {
         statuses.append(&mut moved);
     }
 
+    fn name(&mut self, process: Pid) -> Option<String> {
+        let mut text = Vec::new();
+        self.root.read(process, "comm", &mut text).ok()?;
+        Some(String::from_utf8_lossy(&text).trim_end().to_owned())
+    }
+
     fn reclaims(&self) -> bool {
         self.reclaim.exists()
     }
@@ -214,5 +237,18 @@ impl AddressSpaces for KernelSpaces {
 
     fn troubles(&mut self) -> Vec<LinuxError> {
         self.mover.denials()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn huge_pages_that_are_seen_in_part_are_none() {
+        let chunks = |range: Range<u64>| whole_chunks(&range).collect::<Vec<_>>();
+        assert_eq!(chunks(HUGE..3 * HUGE), [HUGE, 2 * HUGE]);
+        assert_eq!(chunks(HUGE + BASE..3 * HUGE - BASE), [0; 0]);
+        assert_eq!(chunks(HUGE - BASE..2 * HUGE + BASE), [HUGE]);
     }
 }

@@ -43,6 +43,12 @@ pub trait AddressSpaces: Send {
     /// Moves pages of one process, each to its tier, and appends what became of each.
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>);
 
+    /// The process's name, if it is known.
+    fn name(&mut self, process: Pid) -> Option<String> {
+        let _ = process;
+        None
+    }
+
     /// Whether the kernel's own LRU can make room on a tier.
     fn reclaims(&self) -> bool;
 
@@ -133,6 +139,7 @@ impl Memory {
         let mut pages = std::mem::take(&mut self.pages);
         pages.clear();
         self.numbers.find_all(accesses, &mut pages);
+        self.residency.approach(pages.iter().flatten().copied());
         places.extend(pages.iter().map(|&page| Some((page?, self.touch(page?)))));
         self.pages = pages;
     }
@@ -318,6 +325,11 @@ impl Memory {
     /// What the kernel refused since the last call, each reason once.
     pub(crate) fn troubles(&mut self) -> Vec<LinuxError> {
         self.spaces.troubles()
+    }
+
+    /// The process's name, if it is known.
+    pub(crate) fn name(&mut self, process: Pid) -> Option<String> {
+        self.spaces.name(process)
     }
 
     /// Whether reclaim works here.

@@ -22,6 +22,7 @@ pub mod program;
 mod residency;
 mod scan;
 mod summary;
+pub mod tiers;
 mod two_rates;
 
 use std::ops::Range;
@@ -48,6 +49,12 @@ pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traff
 
 /// How often sources and processes are looked at: the buffers must hold what comes meanwhile.
 const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
+/// The same while sources deliver less than [`BUSY`] accesses in that time, and the policy steps less often too.
+const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
+/// Accesses of one look from which on the next one comes soon.
+const BUSY: usize = 512;
+/// What has changed by less than this part has not changed.
+const STEADY: u64 = 100;
 /// What has grown less than by this part between two looks has settled.
 const SETTLED: u64 = 20;
 
@@ -66,6 +73,11 @@ pub enum ProcessEvent {
 pub trait Processes: Send {
     /// Appends what happened since the last call. Returns false when no process is left, or the run was asked to end.
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
+
+    /// Lets time pass, less if the run ends meanwhile.
+    fn wait(&mut self, time: Duration) {
+        std::thread::sleep(time);
+    }
 
     /// What went wrong in the last update.
     fn trouble(&mut self) -> Option<LinuxError> {
@@ -89,10 +101,14 @@ pub struct LiveHost {
     feed: Feed,
     processes: Box<dyn Processes>,
     followed: Vec<Pid>,
+    /// Those whose name was not asked for yet.
+    unnamed: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
     /// When sources and processes are looked at again.
     next_look: Nanos,
+    /// The time between the last look and the next.
+    between: Nanos,
     /// The policy's thread rests until then.
     resume: Nanos,
     pause: Option<Pause>,
@@ -114,9 +130,11 @@ impl LiveHost {
             feed: Feed::new(sources, options.tiers.len(), !options.shadow),
             processes,
             followed: Vec::new(),
+            unnamed: Vec::new(),
             scanner: Scanner::default(),
-            recorder: Recorder::new(),
+            recorder: Recorder::new(options.inside.is_some()),
             next_look: Nanos(0),
+            between: POLL,
             resume: Nanos(0),
             pause: None,
             events: Vec::new(),
@@ -132,9 +150,11 @@ impl LiveHost {
         let deadline = self.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
         while self.now() < deadline {
-            std::thread::sleep(patience / 10);
-            if !self.follow_processes() {
-                return false;
+            for _ in 0..10 {
+                std::thread::sleep(patience / 100);
+                if !self.follow_processes() {
+                    return false;
+                }
             }
             self.scan();
             let mapped = self.memory.residency.mapped().0;
@@ -174,8 +194,7 @@ impl LiveHost {
     /// What came of the run so far.
     pub fn summary(&mut self) -> Summary {
         let Self { recorder, memory, feed, options, .. } = self;
-        let latencies = options.tiers.iter().map(|tier| tier.latency).collect::<Vec<_>>();
-        recorder.summary(memory, &latencies, &feed.counters, &feed.sources, &feed.troubles)
+        recorder.summary(memory, options, feed)
     }
 
     /// Returns false when the run is over. What the last processes held stays known, for the summary.
@@ -205,13 +224,16 @@ impl LiveHost {
     }
 
     fn start(&mut self, process: Pid) {
+        self.between = POLL;
         self.followed.push(process);
+        self.unnamed.push(process);
         self.scanner.soon();
         self.feed.each(|source| source.follow(process));
     }
 
     fn end(&mut self, process: Pid) {
         self.followed.retain(|&followed| followed != process);
+        self.unnamed.retain(|&unnamed| unnamed != process);
         self.feed.sources.iter_mut().for_each(|source| source.forget(process));
         self.memory.forget(process, &mut self.recorder);
     }
@@ -219,9 +241,14 @@ impl LiveHost {
     /// Looks at which pages are mapped, and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
+        let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
+        for process in self.unnamed.drain(..) {
+            self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
+        }
         for &process in &self.followed {
-            let hidden = self.feed.hidden(process);
+            let mut hidden = self.feed.hidden(process);
+            hidden.extend(self.options.inside.iter().flatten().cloned());
             match self.memory.scan(process, &hidden, &mut self.recorder) {
                 Ok(()) | Err(LinuxError::Ended(_)) => {}
                 Err(error) => self.feed.trouble(error.to_string()),
@@ -232,12 +259,13 @@ impl LiveHost {
         self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
         let cost = clock::thread_cpu() - start;
         let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);
-        self.scanner.done(self.recorder.now(), cost, budget, shortest);
+        let mapped = self.memory.residency.mapped().0;
+        let changed = mapped.abs_diff(before) > mapped / STEADY;
+        self.scanner.done(self.recorder.now(), cost, budget, shortest, changed);
     }
 
     /// One look at processes, memory and sources. Returns false when the run is over.
     fn poll(&mut self) -> bool {
-        self.next_look = self.now() + POLL;
         let running = self.follow_processes();
         if running && self.scanner.due(self.now()) {
             self.scan();
@@ -245,7 +273,11 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        self.feed.drain();
+        let delivered = self.feed.drain();
+        // A policy that steps often sees each time what is new.
+        let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
+        self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
+        self.next_look = self.now() + self.between;
         if !running {
             self.pause = Some(Pause::Ended);
         }
@@ -328,7 +360,7 @@ impl Host for LiveHost {
                 self.feed.finish(batch);
                 return self.pause.is_none();
             }
-            std::thread::sleep(Duration::from_nanos((self.next_look.min(deadline) - now).0));
+            self.processes.wait(Duration::from_nanos((self.next_look.min(deadline) - now).0));
         }
     }
 

@@ -53,12 +53,17 @@ pub struct Options {
     pub page_size: PageSize,
     /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
+    /// The NUMA nodes of each tier; nothing where they are shadows.
+    pub nodes: Vec<Vec<u32>>,
     /// How much fast memory the programs may use.
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
     /// The shortest time between two looks at what is mapped; it is longer where [`Options::scan_budget`] says so.
     pub scan_interval: Nanos,
+    /// Memory of the engine's own, where it is a thread of the program that it tiers: it is neither counted nor moved. Then the
+    /// engine's processor time is its thread's, otherwise its process's.
+    pub inside: Option<Vec<std::ops::Range<u64>>>,
     /// The share of one processor that looking at what is mapped may take.
     pub scan_budget: f64,
 }

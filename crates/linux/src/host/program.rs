@@ -82,6 +82,19 @@ impl Processes for Program {
         })
     }
 
+    /// Ends with a program that was started.
+    fn wait(&mut self, time: Duration) {
+        match &mut self.life {
+            Life::Started { running, exit, .. } if exit.get().is_none() => {
+                // An error is told by the next update, which asks again.
+                if let Ok(Some(ended)) = running.wait(time) {
+                    let _ = exit.set(ended);
+                }
+            }
+            _ => std::thread::sleep(time),
+        }
+    }
+
     fn trouble(&mut self) -> Option<LinuxError> {
         self.trouble.take()
     }

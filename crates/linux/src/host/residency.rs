@@ -1,5 +1,7 @@
 //! Defines where pages are: one byte a page, and how much of each tier they fill.
 
+use std::hint::black_box;
+
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
 const TIER: u8 = 0x07;
@@ -96,6 +98,12 @@ impl Residency {
             self.used[(*state & TIER) as usize] -= 1;
         }
         *state = ABSENT;
+    }
+
+    /// Reads the states of pages that are about to be touched, so that their cache misses overlap.
+    #[inline]
+    pub(crate) fn approach(&self, pages: impl Iterator<Item = PageId>) {
+        black_box(pages.fold(0, |sum, page| sum ^ self.pages.get(page.index()).copied().unwrap_or(0)));
     }
 
     /// The page was accessed; where it is, if it is mapped.

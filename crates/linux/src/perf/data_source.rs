@@ -1,6 +1,8 @@
 //! Defines what served an access, and how the kernel says so: `union perf_mem_data_src`.
 
-use isotherm_core::{Operation, TierId};
+use isotherm_core::{Bytes, Operation, TierId};
+
+use crate::topology::{Node, Topology};
 
 /// A kind of memory, as seen from the processor that accesses it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -51,6 +53,23 @@ impl Memory {
 pub struct TierMap(pub [Option<TierId>; 6]);
 
 impl TierMap {
+    /// The map of a machine whose tiers have these nodes. A kind of memory determines a tier where all nodes that have it are
+    /// in that tier: nodes with processors have DRAM; nodes without have CXL or persistent memory.
+    pub fn of(topology: &Topology, tiers: &[Vec<u32>]) -> Self {
+        let tier_of = |node: &Node| {
+            let tier = tiers.iter().position(|nodes| nodes.contains(&node.id))?;
+            Some(TierId(tier as u8))
+        };
+        let common = |cpuless: bool| {
+            let nodes = topology.nodes.iter().filter(|node| node.total > Bytes(0));
+            let mut found = nodes.filter(|node| node.is_cpuless() == cpuless).map(tier_of);
+            let first = found.next()??;
+            found.all(|tier| tier == Some(first)).then_some(first)
+        };
+        let (dram, other) = (common(false), common(true));
+        Self([dram, dram, other, other, other, other])
+    }
+
     /// The tier of `memory`.
     #[inline]
     pub fn tier(&self, memory: Memory) -> Option<TierId> {
@@ -224,5 +243,21 @@ mod tests {
         let map = TierMap::default().with(Memory::LocalDram, TierId(0)).with(Memory::RemotePmem, TierId(2));
         let tiers = Memory::ALL.map(|memory| map.tier(memory));
         assert_eq!(tiers, [Some(TierId(0)), None, None, None, None, Some(TierId(2))]);
+    }
+
+    #[test]
+    fn a_kind_of_memory_determines_a_tier_where_all_of_it_is_in_one() {
+        let node =
+            |id, cpus: &[u32]| Node { id, cpus: cpus.to_vec(), total: Bytes(1 << 30), ..Node::default() };
+        let topology = |nodes| Topology { nodes, ..Topology::default() };
+        let machine = topology(vec![node(0, &[0]), node(1, &[1]), node(2, &[])]);
+        let map = TierMap::of(&machine, &[vec![0, 1], vec![2]]);
+        assert_eq!(map.tier(Memory::LocalDram), Some(TierId(0)));
+        assert_eq!(map.tier(Memory::RemoteDram), Some(TierId(0)));
+        assert_eq!(map.tier(Memory::LocalCxl), Some(TierId(1)));
+        let map = TierMap::of(&machine, &[vec![0], vec![1, 2]]);
+        assert_eq!(map.tier(Memory::LocalDram), None, "the page tells");
+        assert_eq!(map.tier(Memory::RemotePmem), Some(TierId(1)));
+        assert_eq!(TierMap::of(&machine, &[vec![0, 1]]).tier(Memory::LocalCxl), None, "in no tier");
     }
 }

@@ -17,13 +17,14 @@
 
 use std::collections::HashSet;
 use std::io;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals};
 
-use super::counters::PmuCounters;
+use super::counters::{CounterEvents, PmuCounters};
+use super::data_source::TierMap;
 use super::decode::{Decoded, Decoder};
-use super::events::{EventSpec, Format, SourceEvents};
+use super::events::{Choice, EventSpec, Format, SourceEvents};
 use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};
 use super::record::Content;
@@ -34,6 +35,7 @@ use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
+use crate::topology::cpu::Cpu;
 use crate::topology::files::{Tree, decimal, list};
 
 /// How often the threads of a process are listed until no new ones are found.
@@ -104,7 +106,34 @@ pub struct PmuSource {
     counters: Option<PmuCounters>,
 }
 
+/// Loads that take longer than this many cycles are sampled where latencies are asked for.
+const LATENCY_CYCLES: u16 = 30;
+
 impl PmuSource {
+    /// A source of the accesses that this machine's PMU samples, with their latency if that is asked for. Where `tiers` says what
+    /// memory is which tier, and the processor counts it, hits and stalls are counted beside.
+    ///
+    /// # Errors
+    /// If the processor has no such events, or the kernel does not grant them.
+    pub fn detect(latency: bool, tiers: TierMap) -> Result<Self, LinuxError> {
+        let root = Path::new("/");
+        let cpu = Cpu::read(root)?;
+        let choice = Choice { tiers, latency: latency.then_some(LATENCY_CYCLES) };
+        let events = SourceEvents::pmu(root, cpu.vendor, cpu.microarchitecture, choice)?;
+        for event in &events.all_tiers {
+            open::probe(event, root)?;
+        }
+        let options = PmuOptions::default();
+        let counted = CounterEvents::of(root, cpu.microarchitecture, tiers);
+        // Who may sample may count; what the table lacks for this processor is summed over samples instead.
+        let counters = counted.and_then(|events| PmuCounters::new(events, options.megahertz)).ok();
+        let source = Self::new(events, options)?;
+        Ok(match counters {
+            Some(counters) => source.with_counters(counters),
+            None => source,
+        })
+    }
+
     /// A source of `events`. Opens nothing but its own rings; whether the events are granted, [`open::probe`] says.
     pub fn new(events: SourceEvents, options: PmuOptions) -> Result<Self, LinuxError> {
         let root = Tree::new(&options.root);

@@ -8,6 +8,8 @@ use crate::LinuxError;
 
 /// `PF_KTHREAD` of include/linux/sched.h.
 const KERNEL_THREAD: u64 = 0x0020_0000;
+/// `PF_EXITING` of include/linux/sched.h.
+const EXITING: u64 = 4;
 /// What a well-formed file holds.
 const EXPECTED: &str = "'pid (comm) state ppid ...' of at least 28 fields";
 
@@ -20,6 +22,8 @@ pub struct ProcessStat {
     pub parent: Pid,
     /// Whether it is a thread of the kernel.
     pub kernel: bool,
+    /// Whether it is about to end: its files are root's by then.
+    pub exiting: bool,
     /// How many threads it has.
     pub threads: u32,
     /// When it started, in clock ticks since boot: a number that is used again has another start.
@@ -53,6 +57,7 @@ impl ProcessStat {
             state,
             parent: Pid(u32::try_from(number(4)?).ok()?),
             kernel: number(9)? & KERNEL_THREAD != 0,
+            exiting: number(9)? & EXITING != 0,
             threads: u32::try_from(number(20)?).ok()?,
             start: number(22)?,
             code: number(26)?,
@@ -87,6 +92,7 @@ mod tests {
             state: b'S',
             parent: Pid(7),
             kernel: false,
+            exiting: false,
             threads: 3,
             start: 987_654,
             code: 94_000_000_000_000,

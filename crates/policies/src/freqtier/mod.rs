@@ -32,6 +32,7 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
+use crate::ahead::{CHUNK, Chunk};
 use crate::demotion_scan::{DemotionScan, Scan};
 use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
 use crate::hot_threshold::HotThreshold;
@@ -106,12 +107,13 @@ impl FreqTier {
     fn promote_hot(&mut self, batch: &SampleBatch, view: &dyn View) {
         let pages = self.coalescer.coalesce(batch.samples.iter().map(|sample| sample.page.0));
         self.filter.increase_batch(pages, &mut self.changes);
-        for (&(page, _), change) in pages.iter().zip(&self.changes) {
-            let page = PageId(page);
-            if self.threshold.is_hot(page, change.after)
-                && view.tier_of(page).is_some_and(|tier| tier != TierId::FAST)
-            {
-                self.hot.push(page);
+        for (pairs, changes) in pages.chunks(CHUNK).zip(self.changes.chunks(CHUNK)) {
+            let chunk = Chunk::new(pairs.iter().map(|&(page, _)| PageId(page)), view);
+            for ((&page, tier), change) in chunk.pages().iter().zip(chunk.tiers()).zip(changes) {
+                if tier.is_some_and(|tier| tier != TierId::FAST) && self.threshold.is_hot(page, change.after)
+                {
+                    self.hot.push(page);
+                }
             }
         }
         self.work.operations +=

@@ -25,6 +25,7 @@ use isotherm_core::{
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
+use crate::ahead::{self, CHUNK, Chunk};
 use crate::lists::PageLists;
 use crate::{BuildError, Setup};
 
@@ -192,8 +193,8 @@ impl Hemem {
         count.clock = self.clock;
     }
 
-    fn count(&mut self, sample: &Sample, view: &dyn View) {
-        let Some(tier) = view.tier_of(sample.page) else { return };
+    fn count(&mut self, sample: &Sample, tier: Option<TierId>) {
+        let Some(tier) = tier else { return };
         self.cool(sample.page);
         let count = &mut self.counts[sample.page.index()];
         let counted = match sample.operation {
@@ -301,7 +302,12 @@ impl Policy for Hemem {
             self.counts.resize(view.pages(), Count { clock: self.clock, ..Count::default() });
         }
         self.lists.reserve(view.pages());
-        batch.samples.iter().for_each(|sample| self.count(sample, view));
+        for samples in batch.samples.chunks(CHUNK) {
+            let chunk = Chunk::of(samples, view);
+            ahead::read(chunk.pages(), |page| self.counts[page.index()].clock);
+            self.lists.approach(chunk.pages());
+            samples.iter().zip(chunk.tiers()).for_each(|(sample, &tier)| self.count(sample, tier));
+        }
         self.work.touches += batch.samples.len() as u64;
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
     }

@@ -135,7 +135,7 @@ proptest! {
             let before = hemem.clock;
             let mut batch = batch_of(&view, &[page], (0, 0));
             batch.samples[0].operation = if store { Operation::Store } else { Operation::Load };
-            hemem.count(&batch.samples[0], &view);
+            hemem.count(&batch.samples[0], view.tier_of(batch.samples[0].page));
             eager[page as usize][usize::from(store)] += 1;
             let tick = eager[page as usize][usize::from(store)] >= 10;
             prop_assert_eq!(hemem.clock - before, u32::from(tick));

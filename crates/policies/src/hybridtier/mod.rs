@@ -37,6 +37,7 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Coalescer, ShapeError};
 
+use crate::ahead::{CHUNK, Chunk};
 use crate::demotion_scan::{DemotionScan, Scan};
 use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
 use crate::{BuildError, Setup};
@@ -108,16 +109,18 @@ impl HybridTier {
     fn count(&mut self, batch: &SampleBatch, view: &dyn View) {
         let pages = self.coalescer.coalesce(batch.samples.iter().map(|sample| sample.page.0));
         self.hotness.count(pages, &mut self.work);
-        for (index, &(page, _)) in pages.iter().enumerate() {
-            let page = PageId(page);
-            if view.tier_of(page).is_none_or(|tier| tier == TierId::FAST) {
-                continue;
+        for (first, pairs) in pages.chunks(CHUNK).enumerate() {
+            let chunk = Chunk::new(pairs.iter().map(|&(page, _)| PageId(page)), view);
+            for (index, (&page, tier)) in chunk.pages().iter().zip(chunk.tiers()).enumerate() {
+                if tier.is_none_or(|tier| tier == TierId::FAST) {
+                    continue;
+                }
+                let (promoted, by_momentum) = self.hotness.promotes(first * CHUNK + index, page);
+                if promoted {
+                    self.hot.push(page);
+                }
+                self.by_momentum += u64::from(by_momentum);
             }
-            let (promoted, by_momentum) = self.hotness.promotes(index, page);
-            if promoted {
-                self.hot.push(page);
-            }
-            self.by_momentum += u64::from(by_momentum);
         }
         self.work.operations +=
             COALESCE_OPERATIONS * batch.samples.len() as u64 + DECIDE_OPERATIONS * pages.len() as u64;

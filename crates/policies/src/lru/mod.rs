@@ -13,6 +13,7 @@ use isotherm_core::{
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
+use crate::ahead::{CHUNK, Chunk};
 use crate::replacement::list::Lists;
 use crate::replacement::settings::{BATCH, FREE_RESERVE, SAMPLING_FREQUENCY, SAMPLING_PERIOD, rate};
 use crate::round::Round;
@@ -157,13 +158,16 @@ impl Policy for Lru {
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
         self.order.grow(view.pages());
-        for sample in &batch.samples {
-            let page = sample.page;
-            let Some(tier) = view.tier_of(page) else { continue };
-            if tier != TierId::FAST && !self.order.contains(page) {
-                self.wanted.push(page);
+        for samples in batch.samples.chunks(CHUNK) {
+            let chunk = Chunk::of(samples, view);
+            self.order.approach(chunk.pages());
+            for (sample, &tier) in samples.iter().zip(chunk.tiers()) {
+                let (page, Some(tier)) = (sample.page, tier) else { continue };
+                if tier != TierId::FAST && !self.order.contains(page) {
+                    self.wanted.push(page);
+                }
+                self.touch(page);
             }
-            self.touch(page);
         }
         // The page's own links, those of its old neighbours and those of the former head.
         self.work.touches += 4 * batch.samples.len() as u64;

@@ -1,8 +1,40 @@
-//! Defines Memtis' access counts: exact, one a page, halved by cooling only when the page is counted next.
+//! Defines the access counts of pages that Memtis and its kin class pages by, and Memtis' own: exact, one a page, halved by
+//! cooling only when the page is counted next.
 
 use isotherm_core::PageId;
 
-use super::histogram::bin_of;
+use super::histogram::{Histogram, bin_of};
+use crate::ahead;
+
+/// Counts of pages, and when they cool.
+pub(crate) trait PageCounts: std::fmt::Debug + Send {
+    /// Whether 2 MiB ranges of base pages may begin as one unit and be split.
+    const SPLITS: bool;
+
+    /// Zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
+    fn new(pages: usize, cooling: u64) -> Self;
+
+    /// Makes room for the pages below `pages`.
+    fn reserve(&mut self, pages: usize);
+
+    /// The memory that the counts occupy, in bytes.
+    fn bytes(&self) -> usize;
+
+    /// Reads the counts of the pages ahead of their use.
+    fn approach(&self, pages: &[PageId]);
+
+    /// The page's count now.
+    fn get(&self, page: PageId) -> u32;
+
+    /// The bin in which the histogram has the page.
+    fn counted_bin(&self, page: PageId) -> u8;
+
+    /// Adds `weight` accesses.
+    fn add(&mut self, page: PageId, weight: u32) -> Rebin;
+
+    /// Lets one sample pass. Where a cooling falls on it, the histogram follows; returns how many pages it touched then.
+    fn pass(&mut self, histogram: &mut Histogram) -> Option<u64>;
+}
 
 /// A page's count, and the number of coolings when it was last right.
 #[derive(Debug, Clone, Copy, Default)]
@@ -13,62 +45,81 @@ struct Count {
 
 /// What one access did to the bin that a page is counted in.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Rebin {
+pub(crate) struct Rebin {
     /// Where the histogram has the page: its bin when last counted, one lower for each cooling since.
-    pub(super) before: u8,
+    pub(crate) before: u8,
     /// Where it belongs now.
-    pub(super) after: u8,
+    pub(crate) after: u8,
 }
 
 /// Counts of pages that cool lazily: a cooling costs nothing, however many pages there are.
 #[derive(Debug, Clone)]
-pub(super) struct Counts {
+pub(crate) struct Counts {
     counts: Vec<Count>,
     clock: u32,
+    cooling: u64,
+    until_cooling: u64,
 }
 
 impl Counts {
-    pub(super) fn new(pages: usize) -> Self {
-        Self { counts: vec![Count::default(); pages], clock: 0 }
+    /// Halves every count, as far as anyone can see.
+    pub(super) fn cool(&mut self) {
+        self.clock += 1;
+    }
+}
+
+impl PageCounts for Counts {
+    const SPLITS: bool = true;
+
+    fn new(pages: usize, cooling: u64) -> Self {
+        Self { counts: vec![Count::default(); pages], clock: 0, cooling, until_cooling: cooling }
     }
 
-    /// Makes room for the pages below `pages`.
-    pub(super) fn reserve(&mut self, pages: usize) {
+    fn reserve(&mut self, pages: usize) {
         if pages > self.counts.len() {
             self.counts.resize(pages, Count { value: 0, clock: self.clock });
         }
     }
 
-    pub(super) fn bytes(&self) -> usize {
+    fn bytes(&self) -> usize {
         size_of_val(&self.counts[..])
     }
 
-    /// Halves every count, as far as anyone can see.
-    pub(super) fn cool(&mut self) {
-        self.clock += 1;
+    #[inline]
+    fn approach(&self, pages: &[PageId]) {
+        ahead::read(pages, |page| self.counts[page.index()].value);
     }
 
-    /// The page's count now.
     #[inline]
-    pub(super) fn get(&self, page: PageId) -> u32 {
+    fn get(&self, page: PageId) -> u32 {
         let count = self.counts[page.index()];
         count.value.checked_shr(self.clock - count.clock).unwrap_or(0)
     }
 
-    /// The bin in which the histogram has the page.
     #[inline]
-    pub(super) fn counted_bin(&self, page: PageId) -> u8 {
+    fn counted_bin(&self, page: PageId) -> u8 {
         let count = self.counts[page.index()];
         u32::from(bin_of(count.value)).saturating_sub(self.clock - count.clock) as u8
     }
 
-    /// Adds `weight` accesses.
     #[inline]
-    pub(super) fn add(&mut self, page: PageId, weight: u32) -> Rebin {
+    fn add(&mut self, page: PageId, weight: u32) -> Rebin {
         let before = self.counted_bin(page);
         let value = self.get(page).saturating_add(weight);
         self.counts[page.index()] = Count { value, clock: self.clock };
         Rebin { before, after: bin_of(value) }
+    }
+
+    #[inline]
+    fn pass(&mut self, histogram: &mut Histogram) -> Option<u64> {
+        self.until_cooling -= 1;
+        if self.until_cooling > 0 {
+            return None;
+        }
+        self.until_cooling = self.cooling;
+        self.cool();
+        histogram.cool();
+        Some(0)
     }
 }
 
@@ -77,7 +128,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::memtis::histogram::{BINS, Histogram};
+    use crate::memtis::histogram::BINS;
 
     proptest! {
         /// Counts that cool when they are next touched read as if every cooling had halved all of them at once, and the
@@ -87,7 +138,7 @@ mod tests {
             steps in prop::collection::vec((0..10u32, 0..8u32), 1..300),
             weight in prop::sample::select(vec![1u32, 512]),
         ) {
-            let (mut counts, mut histogram, mut eager) = (Counts::new(8), Histogram::new(), [0u32; 8]);
+            let (mut counts, mut histogram, mut eager) = (Counts::new(8, 1), Histogram::new(), [0u32; 8]);
             for (operation, page) in steps {
                 if operation == 0 {
                     counts.cool();
@@ -116,7 +167,7 @@ mod tests {
 
     #[test]
     fn a_page_that_was_not_counted_for_long_has_cooled_to_nothing() {
-        let mut counts = Counts::new(1);
+        let mut counts = Counts::new(1, 1);
         counts.add(PageId(0), u32::MAX);
         (0..40).for_each(|_| counts.cool());
         assert_eq!((counts.get(PageId(0)), counts.counted_bin(PageId(0))), (0, 0));

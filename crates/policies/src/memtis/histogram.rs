@@ -1,13 +1,13 @@
 //! Defines Memtis' access histogram: how many pages there are of each order of magnitude of accesses.
 
 /// Bins that thresholds distinguish.
-pub(super) const BINS: u8 = 16;
+pub(crate) const BINS: u8 = 16;
 /// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by one.
 const KEPT: usize = 33;
 
 /// The bin of a count: floor(log2(count + 1)).
 #[inline]
-pub(super) fn bin_of(count: u32) -> u8 {
+pub(crate) fn bin_of(count: u32) -> u8 {
     (u64::from(count) + 1).ilog2() as u8
 }
 
@@ -19,18 +19,18 @@ pub(super) fn clamp(bin: u8) -> u8 {
 
 /// Pages by bin. Bin 0, pages without accesses, is not kept: nothing ever asks for it.
 #[derive(Debug, Clone)]
-pub(super) struct Histogram {
+pub(crate) struct Histogram {
     bins: [u64; KEPT],
 }
 
 impl Histogram {
-    pub(super) fn new() -> Self {
+    pub(crate) fn new() -> Self {
         Self { bins: [0; KEPT] }
     }
 
     /// Moves a unit of `pages` pages from one bin to another.
     #[inline]
-    pub(super) fn shift(&mut self, before: u8, after: u8, pages: u64) {
+    pub(crate) fn shift(&mut self, before: u8, after: u8, pages: u64) {
         if before == after {
             return;
         }
@@ -45,13 +45,13 @@ impl Histogram {
     /// Follows a cooling: halving a count takes it one bin down.
     ///
     /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is next counted.
-    pub(super) fn cool(&mut self) {
+    pub(crate) fn cool(&mut self) {
         self.bins.copy_within(2.., 1);
         self.bins[KEPT - 1] = 0;
     }
 
     /// Pages of a bin, the last one with all above it.
-    pub(super) fn pages(&self, bin: u8) -> u64 {
+    pub(crate) fn pages(&self, bin: u8) -> u64 {
         let bins = &self.bins[usize::from(bin)..];
         if bin + 1 == BINS { bins.iter().sum() } else { bins[0] }
     }

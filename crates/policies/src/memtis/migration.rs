@@ -2,9 +2,10 @@
 
 use isotherm_core::{Move, PageId, Plan, TierId, View};
 
+use super::counts::PageCounts;
 use super::{COLD, HOT, Memtis, PROMOTED, WARM};
 
-impl Memtis {
+impl<C: PageCounts> Memtis<C> {
     /// Plans one round: at most `budget` pages in either direction, though a unit that is begun is moved as a whole.
     pub(super) fn migrate(&mut self, view: &dyn View, plan: &mut Plan) {
         if std::mem::take(&mut self.stale) {

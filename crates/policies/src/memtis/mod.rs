@@ -22,8 +22,8 @@
 //! - Pages are classed anew in one sweep after a change, where the kernel walks its LRU lists.
 //! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
 
-mod counts;
-mod histogram;
+pub(crate) mod counts;
+pub(crate) mod histogram;
 mod migration;
 mod period;
 mod settings;
@@ -36,13 +36,14 @@ use isotherm_core::{
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
+use crate::ahead::{CHUNK, Chunk};
 use crate::lists::PageLists;
 use crate::{BuildError, Setup};
-use counts::Counts;
+use counts::{Counts, PageCounts};
 use histogram::{Histogram, bin_of, clamp};
 use period::PeriodControl;
 use settings::Settings;
-pub(crate) use settings::{QC_SPECS, SPECS};
+pub(crate) use settings::{QC_SPECS, SPECS, unsplit};
 use split::Splitter;
 use units::Units;
 
@@ -93,13 +94,13 @@ impl Thresholds {
     }
 }
 
-/// Memtis. See the module.
+/// Memtis. See the module. With other counts, what is built on it.
 #[derive(Debug)]
-pub struct Memtis {
+pub(crate) struct Memtis<C = Counts> {
     settings: Settings,
     units: Units,
     /// Counts of pages.
-    counts: Counts,
+    counts: C,
     /// Real units, by their counts.
     histogram: Histogram,
     /// Where ranges are units: their counts.
@@ -107,8 +108,7 @@ pub struct Memtis {
     thresholds: Thresholds,
     lists: PageLists<4>,
     period: PeriodControl,
-    /// Samples until the next cooling and fitting.
-    until_cooling: u64,
+    /// Samples until the next fitting.
     until_adaptation: u64,
     /// Whether there was a cooling since the last fitting.
     cooled: bool,
@@ -127,25 +127,24 @@ pub struct Memtis {
 
 /// The registry's constructor, of `memtis-qc` too.
 pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Memtis::new(parameters, setup)))
+    Ok(Box::new(Memtis::<Counts>::new(parameters, setup)))
 }
 
-impl Memtis {
+impl<C: PageCounts> Memtis<C> {
     /// Memtis that knows no page yet.
     ///
     /// # Panics
     /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let settings = Settings::new(parameters, setup);
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::new(parameters, setup, C::SPLITS);
         Self {
             units: Units::new(settings.huge_ranges),
-            counts: Counts::new(setup.pages),
+            counts: C::new(setup.pages, settings.cooling),
             histogram: Histogram::new(),
             splitter: settings.huge_ranges.then(|| Splitter::new(setup.pages)),
             thresholds: Thresholds { hot: 1, warm: 1 },
             lists: PageLists::new(setup.pages),
             period: PeriodControl::new(settings.period.clone()),
-            until_cooling: settings.cooling,
             until_adaptation: settings.adaptation,
             cooled: false,
             stores: 0,
@@ -173,8 +172,8 @@ impl Memtis {
     }
 
     /// Counts a sample and lists its unit by its new class.
-    fn count(&mut self, page: PageId, view: &dyn View) {
-        let Some(tier) = view.tier_of(page) else { return };
+    fn count(&mut self, page: PageId, tier: Option<TierId>, view: &dyn View) {
+        let Some(tier) = tier else { return };
         let unit = self.units.unit(page);
         let size = self.units.pages(unit).len() as u64;
         let mut rebin = self.counts.add(page, self.settings.weight);
@@ -236,11 +235,9 @@ impl Memtis {
 
     /// Lets counts, histogram and thresholds follow a sample.
     fn follow(&mut self) {
-        self.until_cooling -= 1;
         self.until_adaptation -= 1;
-        if self.until_cooling == 0 {
-            self.until_cooling = self.settings.cooling;
-            self.cool();
+        if let Some(touched) = self.counts.pass(&mut self.histogram) {
+            self.cool(touched);
         }
         if self.until_adaptation == 0 {
             self.until_adaptation = self.settings.adaptation;
@@ -248,9 +245,8 @@ impl Memtis {
         }
     }
 
-    fn cool(&mut self) {
-        self.counts.cool();
-        self.histogram.cool();
+    fn cool(&mut self, touched: u64) {
+        self.work.touches += touched;
         if let Some(splitter) = &mut self.splitter {
             splitter.cool();
         }
@@ -299,7 +295,7 @@ impl Memtis {
     }
 }
 
-impl Policy for Memtis {
+impl<C: PageCounts> Policy for Memtis<C> {
     fn signals(&self) -> Signals {
         Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples)
     }
@@ -315,10 +311,15 @@ impl Policy for Memtis {
         if let Some(splitter) = &mut self.splitter {
             splitter.ranges.reserve(view.pages());
         }
-        for sample in &batch.samples {
-            if self.takes(sample) {
-                self.count(sample.page, view);
-                self.follow();
+        for samples in batch.samples.chunks(CHUNK) {
+            let chunk = Chunk::of(samples, view);
+            self.counts.approach(chunk.pages());
+            self.lists.approach(chunk.pages());
+            for (sample, &tier) in samples.iter().zip(chunk.tiers()) {
+                if self.takes(sample) {
+                    self.count(sample.page, tier, view);
+                    self.follow();
+                }
             }
         }
         // What the ring lost was taken too: the program was interrupted for it, and a thread that only reads samples, as

@@ -8,6 +8,8 @@ use crate::Setup;
 
 /// The number of parameters.
 const COUNT: usize = 21;
+/// The last of them, which are about splitting huge pages.
+const OF_SPLITS: usize = 4;
 
 /// What can be set. "Memtis" is Lee et al., SOSP 2023, "its artifact" the kernel published with it.
 pub(crate) const SPECS: &[Spec] = &SPEC_TABLE;
@@ -20,6 +22,18 @@ const fn quick_cooling() -> [Spec; COUNT] {
     specs[0].default = "120k";
     specs[0].source = "Jenga, section 5: Memtis-QC";
     specs
+}
+
+/// The parameters of a policy that splits nothing, with quick cooling.
+pub(crate) const fn unsplit() -> [Spec; COUNT - OF_SPLITS] {
+    let all = quick_cooling();
+    let mut kept = [all[0]; COUNT - OF_SPLITS];
+    let mut index = 0;
+    while index < kept.len() {
+        kept[index] = all[index];
+        index += 1;
+    }
+    kept
 }
 
 const SPEC_TABLE: [Spec; COUNT] = [
@@ -40,16 +54,6 @@ const SPEC_TABLE: [Spec; COUNT] = [
         source: "Jenga, section 2.2.2; Memtis' artifact",
         help: "Samples after which the thresholds are fitted anew.",
         scaled: true,
-    },
-    Spec {
-        name: "huge_pages",
-        kind: Kind::Flag,
-        default: "false",
-        unit: "",
-        source: "ours: Jenga, section 5, switches huge-page splitting off for its instability",
-        help: "In a run of base pages: begin with 2 MiB ranges that move as one and are split where their accesses are \
-               skewed. In a run of huge pages nothing can be split, and this changes nothing.",
-        scaled: false,
     },
     Spec {
         name: "shortest_period",
@@ -187,6 +191,16 @@ const SPEC_TABLE: [Spec; COUNT] = [
         scaled: false,
     },
     Spec {
+        name: "huge_pages",
+        kind: Kind::Flag,
+        default: "false",
+        unit: "",
+        source: "ours: Jenga, section 5, switches huge-page splitting off for its instability",
+        help: "In a run of base pages: begin with 2 MiB ranges that move as one and are split where their accesses are \
+               skewed. In a run of huge pages nothing can be split, and this changes nothing.",
+        scaled: false,
+    },
+    Spec {
         name: "split_margin",
         kind: Kind::Number(0.0, 1.0),
         default: "0.95",
@@ -245,7 +259,8 @@ pub(super) struct Settings {
 pub(super) const BASE_PAGES: u32 = 1 << (PageSize::Huge.shift() - PageSize::Base.shift());
 
 impl Settings {
-    pub(super) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+    /// From the parameters; `splits` says whether those about splitting are among them.
+    pub(super) fn new(parameters: &Parameters, setup: &Setup, splits: bool) -> Self {
         let fast = setup.fast.0;
         let share = |name| (fast as f64 * parameters.number(name)).ceil() as u64;
         let pages = |size: Bytes| size.0 >> setup.page_size.shift();
@@ -257,10 +272,11 @@ impl Settings {
         let moved = parameters.size("migration_rate").0 as f64 * interval.as_seconds();
         let base = setup.page_size == PageSize::Base;
         let shortest = parameters.count("shortest_period");
+        let of_splits = |name| if splits { parameters.number(name) } else { 0.0 };
         Self {
             cooling: parameters.count("cooling_samples"),
             adaptation: parameters.count("adaptation_samples"),
-            huge_ranges: parameters.flag("huge_pages") && base,
+            huge_ranges: splits && parameters.flag("huge_pages") && base,
             weight: if base { BASE_PAGES } else { 1 },
             store_period: parameters.count("store_period"),
             period: PeriodSettings {
@@ -277,8 +293,8 @@ impl Settings {
             demotion_mark: share("demotion_watermark"),
             migration_interval: interval,
             budget: pages(Bytes(moved as u64)).max(1),
-            split_margin: parameters.number("split_margin"),
-            split_gain: parameters.number("split_strength") * parameters.number("latency_gap"),
+            split_margin: of_splits("split_margin"),
+            split_gain: of_splits("split_strength") * of_splits("latency_gap"),
         }
     }
 }

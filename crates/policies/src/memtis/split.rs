@@ -15,7 +15,7 @@
 
 use isotherm_core::{PageId, Work};
 
-use super::counts::{Counts, Rebin};
+use super::counts::{Counts, PageCounts, Rebin};
 use super::histogram::{Histogram, bin_of, clamp};
 use super::settings::{BASE_PAGES, Settings};
 use super::units::Units;
@@ -40,7 +40,7 @@ pub(super) struct Splitter {
 impl Splitter {
     pub(super) fn new(pages: usize) -> Self {
         Self {
-            ranges: Counts::new(pages),
+            ranges: Counts::new(pages, u64::MAX),
             estimate: Histogram::new(),
             hot: 1,
             samples: 0,
@@ -75,7 +75,7 @@ impl Splitter {
     /// The ranges to split now, the most skewed first; begins a new interval of hit ratios.
     pub(super) fn choose(
         &mut self,
-        counts: &Counts,
+        counts: &impl PageCounts,
         units: &Units,
         settings: &Settings,
         work: &mut Work,
@@ -108,7 +108,7 @@ impl Splitter {
     }
 
     /// How unevenly a range's accesses spread over its pages; 0 where none or all of them are hot.
-    fn skewness(&self, range: std::ops::Range<u32>, counts: &Counts) -> f64 {
+    fn skewness(&self, range: std::ops::Range<u32>, counts: &impl PageCounts) -> f64 {
         let (mut squares, mut hot, size) = (0.0, 0u64, range.len() as u64);
         for page in range {
             let value = counts.get(PageId(page));
@@ -136,8 +136,8 @@ mod tests {
         let setup = Setup { pages, fast: Pages(2000), page_size: PageSize::Base, tiers: 2, seed: 1 };
         let mut parameters = Parameters::new("memtis", SPECS);
         parameters.set("huge_pages", "true").expect("a flag");
-        let settings = Settings::new(&parameters, &setup);
-        let (mut counts, mut splitter) = (Counts::new(pages), Splitter::new(pages));
+        let settings = Settings::new(&parameters, &setup, true);
+        let (mut counts, mut splitter) = (Counts::new(pages, 1), Splitter::new(pages));
         let mut units = Units::new(true);
         units.reserve(&TestView::new(&[Pages(pages as u64)], pages));
         for (range, &hot) in (0..).zip(hot) {

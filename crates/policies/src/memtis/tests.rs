@@ -237,7 +237,7 @@ fn in_a_run_of_huge_pages_nothing_is_split() {
     let setup = Setup { pages: 8, fast: Pages(2), page_size: PageSize::Huge, tiers: 2, seed: 1 };
     let mut parameters = Parameters::new("memtis", SPECS);
     parameters.set("huge_pages", "true").expect("a flag");
-    let memtis = Memtis::new(&parameters, &setup);
+    let memtis = Memtis::<Counts>::new(&parameters, &setup);
     assert!(memtis.splitter.is_none());
     assert_eq!(memtis.settings.weight, 1, "a huge page counts 1 where a base page counts 512");
 }

@@ -35,6 +35,7 @@ use isotherm_core::{
 use super::settings::{BATCH, FREE_RESERVE, SAMPLING_PERIOD, rate};
 use super::{Access, Replacement};
 use crate::Setup;
+use crate::ahead::{CHUNK, Chunk};
 
 /// Bytes of a buffered sample (FreqTier, section VII-E 2).
 const SAMPLE_BYTES: u64 = 16;
@@ -135,6 +136,21 @@ impl<R: Replacement> Tiering<R> {
         }
     }
 
+    /// Lets the algorithm see an access to a page of this tier.
+    #[inline]
+    fn access(&mut self, page: PageId, tier: TierId, view: &dyn View) {
+        let access = self.cache.access(page);
+        self.work.touches += if access.is_hit() { R::HIT_LINES } else { R::MISS_LINES };
+        if tier != TierId::FAST {
+            self.queue(page, ENTERING);
+        }
+        if let Access::Miss { evicted: Some(victim) } = access
+            && view.tier_of(victim) == Some(TierId::FAST)
+        {
+            self.queue(victim, LEAVING);
+        }
+    }
+
     /// Puts a page into a queue, unless it waits there already.
     fn queue(&mut self, page: PageId, flag: u8) {
         self.work.touches += 1;
@@ -200,17 +216,13 @@ impl<R: Replacement + Send> Policy for Tiering<R> {
         let pages = view.pages().max(self.queued.len());
         self.cache.grow(pages);
         self.queued.resize(pages, 0);
-        for sample in &batch.samples {
-            let Some(tier) = view.tier_of(sample.page) else { continue };
-            let access = self.cache.access(sample.page);
-            self.work.touches += if access.is_hit() { R::HIT_LINES } else { R::MISS_LINES };
-            if tier != TierId::FAST {
-                self.queue(sample.page, ENTERING);
-            }
-            if let Access::Miss { evicted: Some(victim) } = access
-                && view.tier_of(victim) == Some(TierId::FAST)
-            {
-                self.queue(victim, LEAVING);
+        for samples in batch.samples.chunks(CHUNK) {
+            let chunk = Chunk::of(samples, view);
+            self.cache.approach(chunk.pages());
+            for (sample, &tier) in samples.iter().zip(chunk.tiers()) {
+                if let Some(tier) = tier {
+                    self.access(sample.page, tier, view);
+                }
             }
         }
     }

@@ -2,6 +2,8 @@
 
 use isotherm_core::PageId;
 
+use crate::ahead;
+
 /// In no list.
 const OUT: u32 = u32::MAX;
 
@@ -47,6 +49,15 @@ impl<const N: usize> Lists<N> {
     /// The memory that the pages' nodes occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.nodes[N..])
+    }
+
+    /// Reads the nodes of the pages, and then those of their neighbours.
+    #[inline]
+    pub(crate) fn approach(&self, pages: &[PageId]) {
+        let node = |page: PageId| self.nodes[N + page.index()];
+        ahead::read(pages, |page| node(page).newer);
+        let newer = |node: u32| self.nodes.get(node as usize).map_or(0, |node| node.newer);
+        ahead::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
     }
 
     /// Whether the page is in a list.
@@ -135,6 +146,13 @@ impl<const N: usize> TaggedLists<N> {
         if pages > self.place.len() {
             self.place.resize(pages, N as u8);
         }
+    }
+
+    /// Reads what [`Self::raise`] needs of the pages.
+    #[inline]
+    pub(crate) fn approach(&self, pages: &[PageId]) {
+        ahead::read(pages, |page| u32::from(self.place[page.index()]));
+        self.lists.approach(pages);
     }
 
     /// The number of pages in a list.

@@ -31,6 +31,10 @@ impl Replacement for Lru {
     /// The page's node, the former head, the tail and its neighbour.
     const MISS_LINES: u64 = 4;
 
+    fn approach(&self, pages: &[PageId]) {
+        self.recency.approach(pages);
+    }
+
     #[inline]
     fn access(&mut self, page: PageId) -> Access {
         if self.recency.contains(page) {

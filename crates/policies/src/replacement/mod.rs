@@ -60,6 +60,11 @@ pub trait Replacement {
     /// Cache lines of its structures that a miss in a full cache touches at most.
     const MISS_LINES: u64;
 
+    /// Reads what accesses to these pages will need, so that their cache misses overlap.
+    fn approach(&self, pages: &[PageId]) {
+        let _ = pages;
+    }
+
     /// Accesses a page below the number of pages made room for.
     fn access(&mut self, page: PageId) -> Access;
 

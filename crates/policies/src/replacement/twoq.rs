@@ -75,6 +75,10 @@ impl Replacement for TwoQ {
     /// place, node and neighbour of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
+    fn approach(&self, pages: &[PageId]) {
+        self.lists.approach(pages);
+    }
+
     #[inline]
     fn access(&mut self, page: PageId) -> Access {
         let place = self.lists.place(page);

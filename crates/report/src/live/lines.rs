@@ -5,7 +5,8 @@ use isotherm_linux::engine::LiveResult;
 use isotherm_linux::host::{Refused, SourceUse, TierUse, Traffic};
 
 use super::words::{
-    FITS, engine_cpu, engine_memory, fits, known, of_footprint, program_time, refusals, run, tier_share,
+    FITS, engine_cpu, engine_memory, fits, known, nodes, of_footprint, program_time, refusals, run,
+    tier_share,
 };
 use crate::format::{count, factor, percent, printable, reasons, shortened};
 
@@ -33,6 +34,7 @@ pub(super) fn lines(result: &LiveResult) -> Vec<(String, String)> {
     }
     add("engine", engine(result));
     add("program", lost_time(result));
+    result.summary.cautions.iter().take(SHOWN).for_each(|caution| add("few samples", caution.clone()));
     if summary.footprint_bytes.0 > 0 && fits(result) {
         add("note", FITS.into());
     }
@@ -41,11 +43,12 @@ pub(super) fn lines(result: &LiveResult) -> Vec<(String, String)> {
 
 fn tier_line(result: &LiveResult, tier: &TierUse) -> String {
     format!(
-        "{} resident, limit {}; {} of accesses; {}",
+        "{} resident, limit {}; {} of accesses; {}{}",
         tier.resident_bytes,
         tier.capacity_bytes,
         tier_share(result, tier),
-        tier.latency_ns
+        tier.latency_ns,
+        nodes(tier)
     )
 }
 
@@ -54,7 +57,8 @@ fn hits(result: &LiveResult) -> String {
         None => "not known: no access was counted".into(),
         Some(ratio) => {
             let steady = known(result.summary.steady_hit_ratio);
-            format!("{} from the fast tier; {steady} in the run's second half", percent(ratio))
+            let how = if result.summary.hits_measured { "counted" } else { "from samples" };
+            format!("{} from the fast tier, {how}; {steady} in the second half", percent(ratio))
         }
     }
 }

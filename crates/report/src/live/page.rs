@@ -4,7 +4,7 @@ use isotherm_linux::engine::LiveResult;
 
 use super::course::course;
 use super::words;
-use crate::format::{count, counted, factor, percent, shortened};
+use crate::format::{count, counted, factor, percent, printable, shortened};
 use crate::html::{
     CHARTING_LIBRARY, MAX_ROWS, MAX_TEXT, STYLE, definitions, escape, fill, items, parameter_table, prose,
     script_safe, table,
@@ -68,7 +68,12 @@ fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
     vec![
         ("policy", result.policy.clone()),
         ("run", words::run(result)),
+        ("processes", shortened(&printable(&summary.process_names.join(", ")), MAX_TEXT)),
         ("memory in use", summary.footprint_bytes.to_string()),
+        (
+            "hits",
+            if summary.hits_measured { "counted by the hardware" } else { "summed over samples" }.into(),
+        ),
         ("hit ratio", words::known(summary.hit_ratio)),
         ("second half", words::known(summary.steady_hit_ratio)),
         ("slowdown at most", slowdown),
@@ -88,9 +93,13 @@ fn tiers(result: &LiveResult) -> String {
             count(tier.hits),
             words::tier_share(result, tier),
             tier.latency_ns.to_string(),
+            words::nodes(tier).trim_start_matches("; ").to_owned(),
         ]
     });
-    table(&["tier", "resident at the end", "limit", "accesses", "share of accesses", "idle latency"], rows)
+    table(
+        &["tier", "resident at the end", "limit", "accesses", "share of accesses", "idle latency", "nodes"],
+        rows,
+    )
 }
 
 fn hot_set(result: &LiveResult) -> String {

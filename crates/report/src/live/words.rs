@@ -17,6 +17,15 @@ pub(super) fn program(result: &LiveResult) -> String {
     shortened(&printable(name), MAX_NAME)
 }
 
+/// `; node 0`, or nothing where the tier is a shadow.
+pub(super) fn nodes(tier: &TierUse) -> String {
+    match &tier.nodes[..] {
+        [] => String::new(),
+        [node] => format!("; node {node}"),
+        nodes => format!("; nodes {}", list(&nodes.iter().map(u32::to_string).collect::<Vec<_>>())),
+    }
+}
+
 /// What happened, or would have happened, in one sentence.
 pub(super) fn answer(result: &LiveResult) -> String {
     let (program, ran) = (program(result), result.summary.duration_ns);

@@ -30,12 +30,18 @@ pub fn lasting(moments: usize) -> LiveResult {
     let steady = ratio(last.hits[0] - half[0], last.hits[1] - half[1]);
     let entry = isotherm_policies::find("hybridtier").expect("a policy of the registry");
     let tier = |index: usize, latency, capacity| TierUse {
+        nodes: vec![index as u32],
+        stall_ns: Nanos(0),
         latency_ns: Nanos(latency),
         capacity_bytes: Bytes(capacity),
         resident_bytes: last.resident_bytes[index],
         hits: last.hits[index],
     };
     let summary = Summary {
+        started_unix_s: 1_790_000_000,
+        process_names: ["redis-server", "redis-rdb-bgsave"].map(String::from).into(),
+        hits_measured: false,
+        cautions: vec!["1.50 samples for each page in use: below 2, hot pages are missed".into()],
         duration_ns: last.time_ns,
         processes: 3,
         shadow: true,
@@ -94,6 +100,7 @@ pub fn empty() -> LiveResult {
     summary.sources.clear();
     summary.timeline.clear();
     summary.troubles.clear();
+    summary.cautions.clear();
     (result.resized, result.steps, result.samples, result.hint_faults, result.samples_lost) = (0, 0, 0, 0, 0);
     result
 }

@@ -79,7 +79,7 @@ fn install(id: api::PluginId, path: Option<CString>, previous: Option<u32>) -> O
     if let Some(process) = previous {
         pool.release_process(process);
     }
-    let recorder = recorder::Recorder::new(api::Api::load()?, pool, invocation::Invocation::current()?)?;
+    let recorder = recorder::Recorder::new(api::Api::load().ok()?, pool, invocation::Invocation::current()?)?;
     callbacks::register(recorder.install()?, id);
     Some(())
 }

@@ -9,23 +9,39 @@ pub(super) struct Board {
     pub(super) second: bool,
 }
 
-/// A step in each direction: its shift and the squares that it may reach without leaving the board.
+/// A step in each direction, upwards and downwards: its shift and the squares that it may reach without leaving the board.
 const STEPS: [(i32, u64); 8] = {
     const NOT_FIRST: u64 = 0xfefe_fefe_fefe_fefe;
     const NOT_LAST: u64 = 0x7f7f_7f7f_7f7f_7f7f;
     [
         (1, NOT_FIRST),
-        (-1, NOT_LAST),
-        (8, u64::MAX),
-        (-8, u64::MAX),
-        (9, NOT_FIRST),
-        (-9, NOT_LAST),
         (7, NOT_LAST),
+        (8, u64::MAX),
+        (9, NOT_FIRST),
+        (-1, NOT_LAST),
         (-7, NOT_FIRST),
+        (-8, u64::MAX),
+        (-9, NOT_LAST),
     ]
 };
 
-fn shift(squares: u64, (step, mask): (i32, u64)) -> u64 {
+/// The squares from each square to the edge, in each direction.
+static RAYS: [[u64; STEPS.len()]; 64] = {
+    let mut rays = [[0; STEPS.len()]; 64];
+    let mut place = 0;
+    while place < 64 * STEPS.len() {
+        let (square, direction) = (place / STEPS.len(), place % STEPS.len());
+        let mut next = shift(1 << square, STEPS[direction]);
+        while next != 0 {
+            rays[square][direction] |= next;
+            next = shift(next, STEPS[direction]);
+        }
+        place += 1;
+    }
+    rays
+};
+
+const fn shift(squares: u64, (step, mask): (i32, u64)) -> u64 {
     (if step > 0 { squares << step } else { squares >> -step }) & mask
 }
 
@@ -34,29 +50,39 @@ impl Board {
     pub(super) const START: Self =
         Self { own: 0x0000_0008_1000_0000, other: 0x0000_0010_0800_0000, second: false };
 
-    /// The squares where the player may put a disc.
+    /// The squares where the player may put a disc: in each direction runs of the other's discs grow by one, one, two and
+    /// two from the player's own.
     pub(super) fn moves(&self) -> u64 {
+        const INNER: u64 = 0x7e7e_7e7e_7e7e_7e7e;
         let mut moves = 0;
-        for step in STEPS {
-            let mut line = shift(self.own, step) & self.other;
-            for _ in 0..5 {
-                line |= shift(line, step) & self.other;
+        for (step, inner) in [(1, INNER), (7, INNER), (8, u64::MAX), (9, INNER)] {
+            let inner = self.other & inner;
+            let (mut up, mut down) = (inner & self.own << step, inner & self.own >> step);
+            up |= inner & up << step;
+            down |= inner & down >> step;
+            let (up_pairs, down_pairs) = (inner & inner << step, inner & inner >> step);
+            for _ in 0..2 {
+                up |= up_pairs & up << (2 * step);
+                down |= down_pairs & down >> (2 * step);
             }
-            moves |= shift(line, step);
+            moves |= up << step | down >> step;
         }
         moves & !(self.own | self.other)
     }
 
-    /// The discs that a disc on `square` turns.
+    /// The discs that a disc on `square` turns: on each ray those before the first square that the other does not hold, if it
+    /// is the player's. Adding finds it upwards, the highest bit downwards.
     pub(super) fn turned(&self, square: u32) -> u64 {
+        let (up, down) = RAYS[square as usize].split_at(STEPS.len() / 2);
         let mut turned = 0;
-        for step in STEPS {
-            let (mut line, mut next) = (0, shift(1 << square, step));
-            while next & self.other != 0 {
-                line |= next;
-                next = shift(next, step);
-            }
-            turned |= if next & self.own != 0 { line } else { 0 };
+        for ray in up {
+            let end = (self.other | !ray).wrapping_add(1) & ray & self.own;
+            turned |= end.wrapping_sub(u64::from(end != 0)) & ray;
+        }
+        for ray in down {
+            let nearest = 1 << (ray & !self.other | 1).ilog2();
+            let end = nearest & ray & self.own;
+            turned |= end.wrapping_neg() << 1 & ray;
         }
         turned
     }

@@ -13,19 +13,24 @@
 //! selective search.
 
 mod board;
+mod table;
+mod zobrist;
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Kind, Parameters, Preset, Spec};
 
 use self::board::{Board, nth};
-use crate::array::Array;
+use self::table::{BUCKET_BYTES, Bound, Entry, Table};
+use self::zobrist::Zobrist;
 use crate::random::{Random, mix};
 use crate::registry::{ObjectSize, Workload};
 use crate::specs::{footprint, operations, paper, spec, test, threads};
-use crate::{Memory, Program, Token, WorkloadError};
+use crate::{Memory, Program, WorkloadError};
 
-/// Entries of a bucket.
-const BUCKET: usize = 4;
+/// Moves that are tried on the board at once, their buckets read ahead side by side.
+const AHEAD: usize = 4;
+/// Moves of each of those positions whose buckets are read ahead too.
+const FIRST: usize = 2;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
@@ -73,67 +78,16 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: build,
 };
 
-/// Random numbers of each disc and of the player to move.
-struct Zobrist {
-    discs: [[u64; 64]; 2],
-    second: u64,
-}
-
-impl Zobrist {
-    fn new(random: &mut Random) -> Self {
-        Self { discs: std::array::from_fn(|_| std::array::from_fn(|_| random.bits())), second: random.bits() }
-    }
-
-    /// The key after a move from a position with this key.
-    fn moved(&self, key: u64, board: &Board, square: u32, mut turned: u64) -> u64 {
-        let (own, other) = (usize::from(board.second), usize::from(!board.second));
-        let mut key = key ^ self.second ^ self.discs[own][square as usize];
-        while turned != 0 {
-            let square = turned.trailing_zeros() as usize;
-            key ^= self.discs[own][square] ^ self.discs[other][square];
-            turned &= turned - 1;
-        }
-        key
-    }
-
-    /// A position's key, from scratch.
-    fn key(&self, board: &Board) -> u64 {
-        let (first, second) = if board.second { (board.other, board.own) } else { (board.own, board.other) };
-        let mut key = if board.second { self.second } else { 0 };
-        for (discs, mut squares) in self.discs.iter().zip([first, second]) {
-            while squares != 0 {
-                key ^= discs[squares.trailing_zeros() as usize];
-                squares &= squares - 1;
-            }
-        }
-        key
-    }
-}
-
-/// What a value says of a position.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Bound {
-    Exact,
-    AtLeast,
-    AtMost,
-}
-
-/// What an earlier visit found.
+/// A position that a move leads to.
 #[derive(Debug, Clone, Copy)]
-#[repr(C)]
-struct Entry {
+struct Child {
+    board: Board,
     key: u64,
-    value: i16,
-    best: u8,
-    depth: u8,
-    age: u8,
-    bound: Bound,
+    square: u32,
 }
-
-const EMPTY: Entry = Entry { key: 0, value: 0, best: 64, depth: 0, age: 0, bound: Bound::Exact };
 
 struct Search<'a> {
-    table: Array<[Entry; BUCKET]>,
+    table: Table,
     zobrist: Zobrist,
     age: u8,
     instructions: u32,
@@ -150,13 +104,8 @@ impl<'a> Search<'a> {
         random: &mut Random,
         memory: &'a mut dyn Memory,
     ) -> Self {
-        let table = Array::new(memory, buckets, [EMPTY; BUCKET], "transposition table");
-        table.store_run(memory, 0..buckets, Token::NONE);
+        let table = Table::new(buckets, memory);
         Self { table, zobrist: Zobrist::new(random), age: 0, instructions, positions: 0, most, memory }
-    }
-
-    fn bucket(&self, key: u64) -> usize {
-        ((u128::from(key) * self.table.len() as u128) >> 64) as usize
     }
 
     fn over(&self) -> bool {
@@ -173,7 +122,7 @@ impl<'a> Search<'a> {
             return 0;
         }
         self.memory.compute(self.instructions);
-        let (found, token) = self.probe(key);
+        let (found, token) = self.table.probe(key, self.memory);
         if let Some(entry) = found.filter(|entry| entry.depth >= depth) {
             let enough = match entry.bound {
                 Bound::Exact => true,
@@ -196,24 +145,19 @@ impl<'a> Search<'a> {
         }
         let first = low;
         let (mut best, mut best_move) = (-INFINITE, 64);
-        let remembered = found.map_or(64, |entry| u32::from(entry.best));
+        let mut remembered = found.map_or(64, |entry| u32::from(entry.best));
         let mut left = moves;
-        while left != 0 {
-            let square = if remembered < 64 && left >> remembered & 1 == 1 {
-                remembered
-            } else {
-                left.trailing_zeros()
-            };
-            left &= !(1 << square);
-            let turned = board.turned(square);
-            let next_key = self.zobrist.moved(key, board, square, turned);
-            let value = -self.value(&board.play(square, turned), next_key, depth - 1, -high, -low, false);
-            if value > best {
-                (best, best_move) = (value, square);
-            }
-            low = low.max(best);
-            if low >= high {
-                break;
+        while left != 0 && low < high {
+            let (children, count) = self.try_moves(depth, board, key, &mut left, &mut remembered);
+            for child in &children[..count] {
+                let value = -self.value(&child.board, child.key, depth - 1, -high, -low, false);
+                if value > best {
+                    (best, best_move) = (value, child.square);
+                }
+                low = low.max(best);
+                if low >= high {
+                    break;
+                }
             }
         }
         let bound = if best >= high {
@@ -224,25 +168,58 @@ impl<'a> Search<'a> {
             Bound::Exact
         };
         if !self.over() {
-            self.store(Entry { key, value: best, best: best_move as u8, depth, age: self.age, bound }, token);
+            let entry = Entry { key, value: best, best: best_move as u8, depth, age: self.age, bound };
+            self.table.store(entry, token, self.memory);
         }
         best
     }
 
-    fn probe(&mut self, key: u64) -> (Option<Entry>, Token) {
-        let (bucket, token) = self.table.load(self.memory, self.bucket(key), Token::NONE);
-        (bucket.into_iter().find(|entry| entry.key == key && entry.best < 64), token)
+    /// The positions after the next few of the moves `left`, and their number: the remembered one first and by itself, for it
+    /// often ends the search.
+    #[inline]
+    fn try_moves(
+        &self,
+        depth: u8,
+        board: &Board,
+        key: u64,
+        left: &mut u64,
+        remembered: &mut u32,
+    ) -> ([Child; AHEAD], usize) {
+        let mut children = [Child { board: Board::START, key: 0, square: 0 }; AHEAD];
+        let mut count = 0;
+        let alone = *remembered < 64 && *left >> *remembered & 1 == 1;
+        while *left != 0 && count < AHEAD {
+            let square = if alone { *remembered } else { left.trailing_zeros() };
+            *left &= !(1 << square);
+            let turned = board.turned(square);
+            let key = self.zobrist.moved(key, board, square, turned);
+            children[count] = Child { board: board.play(square, turned), key, square };
+            count += 1;
+            if alone {
+                break;
+            }
+        }
+        *remembered = 64;
+        if self.memory.reads_ahead() {
+            children[..count].iter().for_each(|child| self.read_ahead(child, depth));
+        }
+        (children, count)
     }
 
-    /// Puts an entry over its own earlier one, or over the shallowest of the oldest.
-    fn store(&mut self, entry: Entry, token: Token) {
-        let index = self.bucket(entry.key);
-        let mut bucket = self.table.load(self.memory, index, token).0;
-        let worth = |old: &Entry| (old.key != entry.key, old.age == self.age, old.depth);
-        if let Some(place) = bucket.iter_mut().min_by_key(|old| worth(old)) {
-            *place = entry;
+    /// Asks for the bucket of a position that a search of this depth will enter, and for those of the moves that are likely to
+    /// come first there.
+    #[inline]
+    fn read_ahead(&self, child: &Child, depth: u8) {
+        self.table.read_ahead(child.key);
+        if depth > 1 {
+            let mut left = child.board.moves();
+            for _ in 0..FIRST {
+                let square = (left | 1 << 63).trailing_zeros();
+                left &= left.wrapping_sub(1);
+                let turned = child.board.turned(square);
+                self.table.read_ahead(self.zobrist.moved(child.key, &child.board, square, turned));
+            }
         }
-        self.table.store(self.memory, index, bucket, token);
     }
 
     /// Searches a position deeper and deeper; returns its value and best move.
@@ -252,7 +229,7 @@ impl<'a> Search<'a> {
         for depth in 1..=depth {
             value = self.value(board, key, depth, -INFINITE, INFINITE, false);
         }
-        let best = self.probe(key).0.map_or(64, |entry| u32::from(entry.best));
+        let best = self.table.probe(key, self.memory).0.map_or(64, |entry| u32::from(entry.best));
         (value, best)
     }
 
@@ -290,7 +267,7 @@ struct DeepSjeng {
 
 fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
     Ok(Box::new(DeepSjeng {
-        buckets: parameters.size("footprint").0 as usize / size_of::<[Entry; BUCKET]>(),
+        buckets: parameters.size("footprint").0 as usize / BUCKET_BYTES,
         positions: parameters.count("operations"),
         depth: parameters.count("depth") as u8,
         instructions: parameters.count("instructions") as u32,
@@ -300,7 +277,7 @@ fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, Workloa
 
 impl Program for DeepSjeng {
     fn footprint(&self) -> Bytes {
-        Bytes((self.buckets * size_of::<[Entry; BUCKET]>()) as u64)
+        Bytes((self.buckets * BUCKET_BYTES) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {
@@ -315,7 +292,7 @@ impl Program for DeepSjeng {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::CountingMemory;
+    use crate::{CountingMemory, Token};
 
     fn minimax(board: &Board, depth: u8) -> i16 {
         let moves = board.moves();
@@ -356,15 +333,14 @@ mod tests {
             [(Bound::AtLeast, 900, false), (Bound::AtLeast, 1000, true), (Bound::AtMost, -900, false)]
         {
             let entry = Entry { key, value, best: 19, depth: 9, age: 0, bound };
-            search.store(entry, Token::NONE);
+            search.table.store(entry, Token::NONE, search.memory);
             let found = search.value(&Board::START, key, 2, -1000, 1000, false);
             assert_eq!(found, if cuts { value } else { right }, "{entry:?}");
         }
     }
 
     #[test]
-    fn an_entry_takes_16_bytes_and_a_key_changes_with_each_disc() {
-        assert_eq!(size_of::<[Entry; BUCKET]>(), 64);
+    fn a_key_changes_with_each_disc() {
         let zobrist = Zobrist::new(&mut Random::new(1));
         let turned = Board::START.turned(19);
         let moved = Board::START.play(19, turned);

@@ -7,7 +7,7 @@
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
-use super::csr::Graph;
+use super::csr::{AHEAD, Graph};
 use super::frontier::{Bitmap, SlidingQueue};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
@@ -84,6 +84,10 @@ impl Bfs {
                 return 0;
             }
             for vertex in range {
+                if vertex.is_multiple_of(AHEAD) {
+                    let unvisited = |vertex: usize| self.parents.values()[vertex] < 0;
+                    graph.read_first_ahead(memory, vertex, unvisited, |other| self.front.read_ahead(other));
+                }
                 if self.parents.load_next(memory, vertex).0 >= 0 {
                     continue;
                 }

@@ -64,10 +64,7 @@ impl Components {
                 }
                 if vertex.is_multiple_of(AHEAD) && memory.reads_ahead() {
                     let parents = &self.components.values()[vertex..];
-                    parents
-                        .iter()
-                        .take(AHEAD)
-                        .for_each(|&parent| self.components.read_ahead(parent as usize));
+                    parents.iter().take(AHEAD).for_each(|&parent| self.components.ask_ahead(parent as usize));
                 }
                 let (mut parent, mut token) = self.components.load_next(memory, vertex);
                 loop {
@@ -103,7 +100,11 @@ impl Components {
                     return;
                 }
                 if vertex.is_multiple_of(AHEAD) {
-                    graph.read_one_ahead(memory, vertex, round, |other| self.components.read_ahead(other));
+                    graph.read_one_ahead(memory, vertex, round, |other| self.components.ask_ahead(other));
+                    let parent = |other: usize| self.components.values()[other] as usize;
+                    graph.read_one_ahead(memory, vertex, round, |other| {
+                        self.components.ask_ahead(parent(other));
+                    });
                 }
                 let mut walk = graph.next_neighbours(memory, vertex as u32, round);
                 if let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {

@@ -7,13 +7,13 @@ use crate::{Memory, Token};
 
 /// Instructions of a step along a list of neighbours: the neighbour's own load (most share a line with the one before),
 /// comparison, branch, increment.
-const STEP_INSTRUCTIONS: u32 = 4;
+pub(super) const STEP_INSTRUCTIONS: u32 = 4;
 /// Vertices whose lists are read ahead at once.
 pub(crate) const AHEAD: usize = 64;
 /// Neighbours of one list that are read ahead at once.
 const AHEAD_IN_LIST: usize = 64;
-/// Neighbours to a line, at least.
-const AHEAD_STEP: usize = 8;
+/// Neighbours to a line.
+const AHEAD_STEP: usize = 16;
 
 /// What stands in a list of neighbours.
 pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
@@ -69,7 +69,25 @@ pub(crate) struct Graph<N> {
 impl<N: Neighbour> Graph<N> {
     /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all threads write
     /// the pointers. (Offsets are read into a vector of their own that is freed at once; it is left out.)
-    pub(crate) fn load<M: Memory + ?Sized>(memory: &mut M, stored: &Stored<N>, threads: Threads) -> Self {
+    pub(crate) fn load<M: Memory + ?Sized>(memory: &mut M, stored: &mut Stored<N>, threads: Threads) -> Self {
+        let graph = match memory.reads_ahead() {
+            // Where nobody watches, the file's own arrays become the program's; the copying is only reported.
+            true => Self {
+                neighbours: Array::of(memory, std::mem::take(&mut stored.neighbours), "graph neighbours"),
+                index: Array::of(memory, std::mem::take(&mut stored.offsets), "graph index"),
+            },
+            false => return Self::copied(memory, stored, threads),
+        };
+        memory.thread(0);
+        graph.neighbours.store_run(memory, 0..graph.neighbours.len(), Token::NONE);
+        for (thread, range) in threads.even(graph.index.len()) {
+            memory.thread(thread);
+            graph.index.store_run(memory, range, Token::NONE);
+        }
+        graph
+    }
+
+    fn copied<M: Memory + ?Sized>(memory: &mut M, stored: &Stored<N>, threads: Threads) -> Self {
         let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
         memory.thread(0);
         graph.write_list(memory, 0, &stored.neighbours, Token::NONE);
@@ -155,6 +173,13 @@ impl<N: Neighbour> Graph<N> {
         Walk { start: start as usize, edge, end: end as usize, index: token, line: token, fresh: true }
     }
 
+    /// Where the list of a vertex whose number came with the value `after` lies, and the name of the pointer to it.
+    #[inline]
+    pub(super) fn open<M: Memory + ?Sized>(&self, memory: &mut M, vertex: u32, after: Token) -> (u64, Token) {
+        let walk = self.neighbours(memory, vertex, 0, after);
+        (self.neighbours.address(walk.start), walk.index)
+    }
+
     /// The neighbours of a vertex in a walk over all vertices, from the `skip`-th on.
     #[inline]
     pub(crate) fn next_neighbours<M: Memory + ?Sized>(
@@ -227,18 +252,48 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
-    /// Reads the lists of some vertices ahead of their use, as far as a core's own prefetcher needs to go on.
+    /// Asks for the lists of the `wanted` ones of the vertices behind the next few from `first` on, and reads the first neighbour of
+    /// each of the next few, whose lists were asked for before.
+    #[inline]
+    pub(crate) fn read_first_ahead<M: Memory + ?Sized>(
+        &self,
+        memory: &M,
+        first: usize,
+        wanted: impl Fn(usize) -> bool,
+        touch: impl Fn(usize),
+    ) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let index = self.index.values();
+        let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
+        for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
+            self.neighbours.ask_ahead(index[vertex] as usize);
+        }
+        for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
+            if index[vertex] < index[vertex + 1] {
+                touch(self.neighbours.values()[index[vertex] as usize].vertex() as usize);
+            }
+        }
+    }
+
+    /// Reads the lists of some vertices ahead of their use, as far as a core's own prefetcher needs to go on. As many reads for
+    /// each, with no branch that waits for a value.
     #[inline]
     pub(crate) fn read_starts_ahead<M: Memory + ?Sized>(&self, memory: &M, vertices: &[N]) {
         if !memory.reads_ahead() {
             return;
         }
-        vertices.iter().for_each(|vertex| self.index.read_ahead(vertex.vertex() as usize));
-        for vertex in vertices {
-            let list = self.list(vertex.vertex());
-            list.iter().take(AHEAD_IN_LIST).step_by(AHEAD_STEP).for_each(|next| {
-                std::hint::black_box(*next);
-            });
+        let index = self.index.values();
+        let mut bounds = [(0, 0); AHEAD];
+        for (bounds, vertex) in bounds.iter_mut().zip(vertices) {
+            let vertex = vertex.vertex() as usize;
+            *bounds = (index[vertex] as usize, index[vertex + 1] as usize);
+        }
+        for &(start, end) in &bounds[..vertices.len().min(AHEAD)] {
+            for place in (0..AHEAD_IN_LIST).step_by(AHEAD_STEP) {
+                self.neighbours.read_ahead((start + place).min(end.saturating_sub(1)));
+            }
         }
     }
 

@@ -89,6 +89,12 @@ impl Bitmap {
         self.words.store_run(memory, words, Token::NONE);
     }
 
+    /// Asks for the word of `bit` ahead of its use.
+    #[inline]
+    pub(crate) fn read_ahead(&self, bit: usize) {
+        self.words.ask_ahead(bit / WORD);
+    }
+
     /// Whether it holds `bit`, whose number came with the value `after`.
     #[inline]
     pub(crate) fn has<M: Memory + ?Sized>(&self, memory: &mut M, bit: usize, after: Token) -> (bool, Token) {

@@ -66,6 +66,12 @@ impl Generator {
         })
     }
 
+    /// Calls `visit` with the vertices of every edge.
+    #[inline]
+    pub(crate) fn for_each_pair(&self, mut visit: impl FnMut(u32, u32)) {
+        self.pairs().for_each(|(from, to)| visit(from, to));
+    }
+
     /// The weight of every edge.
     pub(crate) fn weights(&self) -> impl Iterator<Item = u8> + use<> {
         let mut weights = Random::new(mix(self.seed ^ 0x3e16));
@@ -111,15 +117,14 @@ impl Generator {
 #[inline]
 fn quadrants(scale: u32, random: &mut Random) -> (u64, u64) {
     let (mut from, mut to) = (0, 0);
-    for level in (0..scale).step_by(LANES as usize) {
+    for word in 0..scale.div_ceil(LANES) {
         let points = random.bits();
         // Without branches, for no processor predicts them: A is upper left, B upper right, C lower left.
         let [first, below, last] = [A, A + B, A + B + C].map(|bound| reached(points, bound));
-        let levels = LANES.min(scale - level);
-        from = from << levels | gather(below) >> (LANES - levels);
-        to = to << levels | gather(first ^ below ^ last) >> (LANES - levels);
+        from |= below >> word;
+        to |= (first ^ below ^ last) >> word;
     }
-    (from, to)
+    (gather(from) >> (u32::BITS - scale), gather(to) >> (u32::BITS - scale))
 }
 
 /// Which of the four points in a word's lanes are at least `bound`, itself at least 2^15: a lane's top bit says so.
@@ -130,12 +135,27 @@ fn reached(points: u64, bound: u64) -> u64 {
     ((points | TOPS) - (bound - (1 << (LEVEL_BITS - 1))) * (TOPS >> (LEVEL_BITS - 1))) & points & TOPS
 }
 
-/// The lanes' top bits side by side, the lowest lane's first.
+/// The upper bytes of the lanes bit by bit, from the highest: the lowest lane's first, then those of the others.
 #[inline]
-fn gather(tops: u64) -> u64 {
-    // Each term of the product moves one lane's bit to its place; no two meet.
-    (tops >> (LEVEL_BITS - 1)).wrapping_mul(1 << 51 | 1 << 34 | 1 << 17 | 1) >> 48 & 0xf
+fn gather(lanes: u64) -> u64 {
+    let lanes = (0..LANES).map(|lane| {
+        let byte = lanes >> (lane * LEVEL_BITS + LEVEL_BITS - u8::BITS) & 0xff;
+        u64::from(SPREAD[byte as usize]) << (LANES - 1 - lane)
+    });
+    lanes.fold(0, |all, lane| all | lane)
 }
+
+/// The bits of each byte, as many apart as there are lanes.
+static SPREAD: [u32; 256] = {
+    let mut spread = [0; 256];
+    let mut place = 0;
+    while place < 256 * u8::BITS {
+        let (byte, bit) = (place / u8::BITS, place % u8::BITS);
+        spread[byte as usize] |= (byte >> bit & 1) << (LANES * bit);
+        place += 1;
+    }
+    spread
+};
 
 #[cfg(test)]
 mod tests {

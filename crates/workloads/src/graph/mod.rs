@@ -24,6 +24,7 @@ mod csr;
 mod frontier;
 mod generator;
 mod graph500;
+mod intersect;
 mod kernel;
 mod pr;
 mod schedule;
@@ -77,7 +78,7 @@ impl<K: Kernel> Program for Gapbs<K> {
         if memory.reads_ahead() {
             stored.forget_making();
         }
-        let graph = Graph::load(memory, &stored, self.threads);
+        let graph = Graph::load(memory, &mut stored, self.threads);
         let mut kernel = K::new(memory, &graph, &self.parameters, self.threads);
         let mut sources = Sources(Random::new(mix(self.generator.seed ^ 0x50c)));
         for _ in 0..self.parameters.count("trials") {

@@ -7,6 +7,7 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 
 use super::csr::Graph;
 use super::generator::Shape;
+use super::intersect::{Marks, intersect};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::specs;
@@ -48,6 +49,8 @@ impl Triangles {
     /// Walks the lists of all pairs of neighbours.
     fn count(threads: Threads, memory: &mut dyn Memory, graph: &Graph<u32>) -> u64 {
         let mut total = 0;
+        let by_lines = memory.reads_ahead();
+        let mut marks = Marks::new(graph.vertices());
         for (thread, range) in threads.dynamic(graph.vertices(), CHUNK) {
             memory.thread(thread);
             for vertex in range {
@@ -57,17 +60,22 @@ impl Triangles {
                 let mut walk = graph.next_neighbours(memory, vertex as u32, 0);
                 let list = graph.list(vertex as u32);
                 let lower = list.partition_point(|&other| other <= vertex as u32);
-                let mut place = 0;
-                while let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {
+                marks.add(list);
+                for place in 0.. {
+                    let Some((neighbour, _, token)) = graph.next(memory, &mut walk) else { break };
                     if place % 16 == 0 && place < lower {
                         graph.read_starts_ahead(memory, &list[place..lower.min(place + 16)]);
                     }
-                    place += 1;
                     if neighbour > vertex as u32 {
                         break;
                     }
-                    total += intersect(memory, graph, vertex as u32, neighbour, token);
+                    let pair = (vertex as u32, neighbour, place);
+                    total += match by_lines {
+                        true => intersect(memory, graph, pair, &marks, token),
+                        false => step_by_step(memory, graph, pair, token),
+                    };
                 }
+                marks.remove(list);
             }
         }
         total
@@ -85,8 +93,13 @@ impl Triangles {
     }
 }
 
-/// Counts the common neighbours of two neighbours that lie below both.
-fn intersect(memory: &mut dyn Memory, graph: &Graph<u32>, high: u32, low: u32, after: Token) -> u64 {
+/// What [`intersect`] counts and reads, as the original does it: where the values read are what is observed.
+fn step_by_step(
+    memory: &mut dyn Memory,
+    graph: &Graph<u32>,
+    (high, low, _): (u32, u32, usize),
+    after: Token,
+) -> u64 {
     let (mut total, mut passed) = (0, 0);
     let mut others = graph.neighbours(memory, low, 0, after);
     let mut other = graph.step(memory, &mut others, &mut passed);

@@ -23,9 +23,9 @@ pub(crate) fn each_graph<K: Kernel>(
     for (shape, degree, threads) in
         [(Shape::Kronecker, 1, 3), (Shape::Kronecker, 16, 2), (Shape::Uniform, 1, 1), (Shape::Uniform, 8, 4)]
     {
-        let stored = Stored::generate(&Generator { shape, scale: 12, degree, seed: 7 });
+        let mut stored = Stored::generate(&Generator { shape, scale: 12, degree, seed: 7 });
         let (mut memory, threads) = (CountingMemory::default(), Threads(threads));
-        let graph = Graph::load(&mut memory, &stored, threads);
+        let graph = Graph::load(&mut memory, &mut stored, threads);
         let mut kernel = K::new(&mut memory, &graph, &parameters, threads);
         test(&mut kernel, &graph, &mut memory, &mut Sources(Random::new(5)));
         assert!(memory.loads > 1000, "a run without loads");

@@ -29,7 +29,7 @@ use crate::registry::{ObjectSize, PAPER_PRESET, TEST_PRESET, Workload};
 use crate::{Memory, Program, WorkloadError};
 
 /// Transactions that are drawn at once.
-const AHEAD: u64 = 16;
+const AHEAD: u64 = tree::AHEAD as u64;
 /// Instructions of a transaction beside index and commit: drawing the key, setting up, copying the value.
 const TRANSACTION_INSTRUCTIONS: u32 = 400;
 
@@ -173,6 +173,7 @@ impl Program for Silo {
             }
             let transaction = store.execute(Operation::Insert(key), key, memory);
             store.commit(&transaction, memory);
+            store.recycle(transaction);
         }
         let mut random = Random::new(self.seed);
         let mut ycsb = Ycsb::new(self.ycsb, self.zipfian, self.keys);
@@ -188,13 +189,15 @@ impl Program for Silo {
             if let Some(transaction) = pending[thread as usize].take() {
                 sum = sum.wrapping_add(transaction.sum);
                 store.commit(&transaction, memory);
+                store.recycle(transaction);
             }
             if turn < self.transactions {
                 memory.compute(TRANSACTION_INSTRUCTIONS);
                 let place = (turn % AHEAD) as usize;
                 if place == 0 {
                     let batch = turn..self.transactions.min(turn + AHEAD);
-                    coming = batch.map(|_| ycsb.next(&mut random)).collect();
+                    coming.clear();
+                    coming.extend(batch.map(|_| ycsb.next(&mut random)));
                     store.read_ahead(&coming, memory);
                 }
                 pending[thread as usize] = Some(store.execute(coming[place], turn, memory));

@@ -3,7 +3,7 @@
 //! As in Silo (Tu et al., SOSP 2013, section 4): a commit locks the tuples to write, checks that no tuple read and no leaf
 //! scanned has another version now, and only then writes in place, with a version above all that it saw.
 
-use super::tree::{Tree, Visit};
+use super::tree::{AHEAD, Tree, Visit};
 use crate::heap::{Heap, WORD};
 use crate::{Memory, Token};
 
@@ -56,13 +56,15 @@ struct Write {
 pub(super) struct Store {
     pub heap: Heap,
     tree: Tree,
+    /// Finished transactions, to be used again.
+    spare: Vec<Transaction>,
 }
 
 impl Store {
     pub(super) fn new<M: Memory + ?Sized>(bytes: u64, memory: &mut M) -> Self {
         let mut heap = Heap::new(bytes);
         let tree = Tree::new(&mut heap, memory);
-        Self { heap, tree }
+        Self { heap, tree, spare: Vec::new() }
     }
 
     /// Reads ahead, natively, what the coming operations will.
@@ -71,8 +73,11 @@ impl Store {
             Operation::Read(key) | Operation::Update(key) | Operation::Insert(key) => key,
             Operation::ReadModifyWrite(key) | Operation::Scan(key, _) => key,
         };
-        let keys: Vec<u64> = operations.iter().map(key).collect();
-        self.tree.read_ahead(&keys, USED, &self.heap, memory);
+        for operations in operations.chunks(AHEAD) {
+            let mut keys = [0; AHEAD];
+            keys.iter_mut().zip(operations).for_each(|(place, operation)| *place = key(operation));
+            self.tree.read_ahead(&keys[..operations.len()], USED, &self.heap, memory);
+        }
     }
 
     /// Does everything but the commit; `value` is what an update or insertion will write.
@@ -82,7 +87,7 @@ impl Store {
         value: u64,
         memory: &mut M,
     ) -> Transaction {
-        let mut transaction = Transaction::default();
+        let mut transaction = self.spare.pop().unwrap_or_default();
         match operation {
             Operation::Read(key) => {
                 self.read(key, &mut transaction, memory);
@@ -105,6 +110,14 @@ impl Store {
             Operation::Scan(key, limit) => self.scan(key, limit, &mut transaction, memory),
         }
         transaction
+    }
+
+    /// Takes a finished transaction back.
+    pub(super) fn recycle(&mut self, mut transaction: Transaction) {
+        transaction.reads.clear();
+        transaction.leaves.clear();
+        (transaction.write, transaction.sum) = (None, 0);
+        self.spare.push(transaction);
     }
 
     fn read<M: Memory + ?Sized>(

@@ -4,6 +4,8 @@
 //! and leaves the full one full, so that ascending insertion packs the tree. A node's first word is its version: whether it is
 //! a leaf, a counter of changes, its keys.
 
+use std::cell::RefCell;
+
 use crate::heap::{Heap, NULL, WORD};
 use crate::{Memory, Token};
 
@@ -14,7 +16,7 @@ pub(crate) const NODE: u64 = 320;
 /// Bytes that Masstree prefetches of a node.
 const PREFETCHED: u64 = 256;
 /// Keys that are looked up side by side ahead of their turn.
-const AHEAD: usize = 16;
+pub(super) const AHEAD: usize = 32;
 /// Instructions for a node on the way down, beside the loads.
 const DESCENT: u32 = 40;
 
@@ -36,6 +38,29 @@ const INNER: Layout = Layout { keys: 8, values: 128, parent: 256 };
 /// A map from keys to tuples.
 pub(crate) struct Tree {
     root: u64,
+    /// The keys that were looked up ahead and are still to come, with the nodes on the way to their leaves. They are forgotten when
+    /// the tree changes.
+    ahead: RefCell<Paths>,
+}
+
+/// Ways through the tree, level by level.
+#[derive(Debug, Default)]
+struct Paths {
+    keys: Vec<u64>,
+    /// The first of the keys that was not looked up since.
+    next: usize,
+    levels: Vec<[u64; AHEAD]>,
+}
+
+impl Paths {
+    /// The place of a key, if it is the next one.
+    #[inline]
+    fn take(&mut self, key: u64) -> Option<usize> {
+        (self.keys.get(self.next) == Some(&key)).then(|| {
+            self.next += 1;
+            self.next - 1
+        })
+    }
 }
 
 fn is_leaf(node: u64, heap: &Heap) -> bool {
@@ -65,19 +90,28 @@ fn rank(node: u64, layout: &Layout, heap: &Heap, below: impl Fn(u64) -> bool) ->
 impl Tree {
     /// An empty tree: one leaf.
     pub(crate) fn new<M: Memory + ?Sized>(heap: &mut Heap, memory: &mut M) -> Self {
-        Self { root: make_node(true, heap, memory) }
+        Self { root: make_node(true, heap, memory), ahead: RefCell::default() }
     }
 
     /// The leaf that `key` belongs to, and the name of the pointer to it.
     fn find_leaf<M: Memory + ?Sized>(&self, key: u64, heap: &Heap, memory: &mut M) -> (u64, Token) {
         let (mut node, mut token) = (self.root, Token::NONE);
+        let mut ahead = self.ahead.borrow_mut();
+        if let Some(place) = ahead.take(key) {
+            for level in &ahead.levels {
+                node = level[place];
+                token = heap.prefetch(memory, node, PREFETCHED, token);
+                memory.compute(DESCENT);
+            }
+            return (node, token);
+        }
         loop {
             token = heap.prefetch(memory, node, PREFETCHED, token);
             memory.compute(DESCENT);
             if is_leaf(node, heap) {
                 return (node, token);
             }
-            let child = keys(node, heap).iter().take_while(|&&other| key >= other).count() as u64;
+            let child = rank(node, &INNER, heap, |other| key >= other);
             node = heap.word(node + INNER.values + child * WORD);
         }
     }
@@ -88,22 +122,29 @@ impl Tree {
         if !memory.reads_ahead() {
             return;
         }
+        let mut ahead = self.ahead.borrow_mut();
         for keys in keys.chunks(AHEAD) {
+            ahead.keys.clear();
+            ahead.keys.extend_from_slice(keys);
+            ahead.levels.clear();
+            ahead.next = 0;
             let mut nodes = [self.root; AHEAD];
             // All leaves are on one level.
             while !is_leaf(nodes[0], heap) {
-                nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
+                ahead.levels.push(nodes);
+                nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
                 for (node, &key) in nodes.iter_mut().zip(keys) {
                     let child = rank(*node, &INNER, heap, |other| key >= other);
                     *node = heap.word(*node + INNER.values + child * WORD);
                 }
             }
-            nodes.iter().take(keys.len()).for_each(|&node| heap.read_ahead(node, PREFETCHED));
+            ahead.levels.push(nodes);
+            nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
             for (&node, &key) in nodes.iter().zip(keys) {
                 let place = rank(node, &LEAF, heap, |other| key > other).min(WIDTH - 1);
                 let found = heap.word(node + LEAF.keys + place * WORD) == key;
                 let tuple = heap.word(node + LEAF.values + place * WORD);
-                heap.read_ahead([node, tuple][usize::from(found)], bytes);
+                heap.ask_ahead([node, tuple][usize::from(found)], bytes);
             }
         }
     }
@@ -156,6 +197,7 @@ impl Tree {
         memory: &mut M,
     ) {
         let (leaf, _) = self.find_leaf(key, heap, memory);
+        *self.ahead.get_mut() = Paths::default();
         let place = keys(leaf, heap).iter().take_while(|&&other| other < key).count() as u64;
         let mut target = leaf;
         let mut at = place;

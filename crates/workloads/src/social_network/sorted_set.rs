@@ -54,12 +54,14 @@ impl SortedSet {
     /// of different sets do not wait for each other.
     pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
         let heap = &space.heap;
-        let lists = sets.iter().filter(|set| heap.word(set.0 + PACKED) == NULL);
-        lists.clone().for_each(|set| {
-            std::hint::black_box(Dict(heap.word(set.0 + DICT)).peek(member, heap));
-        });
-        let start = |set: &Self| (heap.word(set.0 + HEAD), heap.word(set.0 + HEIGHT));
-        let mut searches: Vec<(u64, u64)> = lists.map(start).collect();
+        sets.iter().for_each(|set| heap.ask_ahead(set.0, SET));
+        let lists: Vec<u64> =
+            sets.iter().map(|set| set.0).filter(|set| heap.word(set + PACKED) == NULL).collect();
+        let dicts: Vec<Dict> = lists.iter().map(|set| Dict(heap.word(set + DICT))).collect();
+        dicts.iter().for_each(|dict| heap.ask_ahead(dict.0, WORD));
+        Dict::read_ahead(&dicts, member, heap);
+        let start = |set: &u64| (heap.word(set + HEAD), heap.word(set + HEIGHT));
+        let mut searches: Vec<(u64, u64)> = lists.iter().map(start).collect();
         while !searches.is_empty() {
             searches.retain_mut(|(node, levels)| {
                 let next = heap.word(*node + FORWARD + (*levels - 1) * LEVEL);

@@ -25,6 +25,21 @@ pub(super) struct Match {
     pub(super) distance: usize,
 }
 
+/// Positions that are searched ahead side by side.
+pub(super) const AHEAD: usize = 16;
+
+/// A search ahead of its turn: how many positions ahead and their own node's place, the node that it has come to, and how many
+/// bytes agree with the next smaller and larger one.
+#[derive(Debug, Clone, Copy, Default)]
+struct Walk {
+    ahead: usize,
+    own: usize,
+    node: usize,
+    place: usize,
+    distance: usize,
+    common: [usize; 2],
+}
+
 /// One encoder's window, hash tables and trees.
 pub(super) struct Finder {
     dictionary: usize,
@@ -106,13 +121,19 @@ impl Finder {
         found
     }
 
-    fn search(&mut self, limit: usize, memory: &mut dyn Memory) -> Option<Match> {
-        let bytes = &self.window.values()[self.at..self.at + 4];
+    /// The places in the hash tables of the two, three and four bytes at `at`.
+    #[inline]
+    fn hashes_of(&self, at: usize) -> [usize; 3] {
+        let bytes = &self.window.values()[at..at + 4];
         let word = u32::from_le_bytes([bytes[0], bytes[1], bytes[2], bytes[3]]);
         let hash = |bits: u32, size: usize| (bits.wrapping_mul(0x9e37_79b1) as usize >> 4) & (size - 1);
-        let two = hash(word & 0xffff, HASH_2);
         let three = HASH_2 + hash(word & 0xff_ffff, HASH_3);
         let four = HASH_2 + HASH_3 + hash(word, self.hashes.len() - HASH_2 - HASH_3);
+        [hash(word & 0xffff, HASH_2), three, four]
+    }
+
+    fn search(&mut self, limit: usize, memory: &mut dyn Memory) -> Option<Match> {
+        let [two, three, four] = self.hashes_of(self.at);
         // The table of two bytes is 4 KB and stays in the core's cache.
         self.hashes.values_mut()[two] = self.position;
         let (near, _) = self.hashes.load(memory, three, Token::NONE);
@@ -135,13 +156,14 @@ impl Finder {
             return None;
         }
         memory.load(self.window.address(self.at - distance), Token::NONE);
-        Some(Match { length: self.common(distance, 0, limit), distance })
+        Some(Match { length: self.common(self.at, distance, 0, limit), distance })
     }
 
-    /// How many bytes agree with those `distance` back, from `from` on.
-    fn common(&self, distance: usize, from: usize, limit: usize) -> usize {
+    /// How many bytes from `at` agree with those `distance` back, from `from` on.
+    #[inline]
+    fn common(&self, at: usize, distance: usize, from: usize, limit: usize) -> usize {
         let values = self.window.values();
-        let (here, there) = (&values[self.at..], &values[self.at - distance..]);
+        let (here, there) = (&values[at..], &values[at - distance..]);
         let (here, there) = (&here[from..limit], &there[from..limit]);
         let (words, others) = (here.as_chunks().0, there.as_chunks().0);
         for (place, (&word, &other)) in words.iter().zip(others).enumerate() {
@@ -155,6 +177,78 @@ impl Finder {
         from + rest + here.iter().zip(there).take_while(|(one, other)| one == other).count()
     }
 
+    /// Searches the trees for the next positions natively, all of them side by side, and asks for each node's lines a step ahead:
+    /// a search alone waits for every node.
+    pub(super) fn read_ahead(&self, positions: usize) {
+        let mut walks = [Walk::default(); AHEAD];
+        let mut count = 0;
+        for ahead in 0..positions.min(AHEAD) {
+            let at = self.at + ahead;
+            if self.filled - at >= SHORTEST {
+                let [_, three, four] = self.hashes_of(at);
+                self.hashes.ask_ahead(three);
+                self.hashes.ask_ahead(four);
+                let own = (self.position as usize + ahead) % self.links.len();
+                walks[count] = Walk { ahead, own, node: four, common: [0; 2], place: 0, distance: 0 };
+                count += 1;
+            }
+        }
+        let mut left = 0;
+        for place in 0..count {
+            let root = self.hashes.values()[walks[place].node];
+            if self.go_to(root, &mut walks[place]) {
+                walks[left] = walks[place];
+                left += 1;
+            }
+        }
+        for _ in 0..DEPTH {
+            (count, left) = (left, 0);
+            for place in 0..count {
+                let mut walk = walks[place];
+                if self.step(&mut walk) {
+                    walks[left] = walk;
+                    left += 1;
+                }
+            }
+        }
+    }
+
+    /// Asks for a node's lines; false where the tree ends.
+    #[inline]
+    fn go_to(&self, node: u32, walk: &mut Walk) -> bool {
+        let at = self.at + walk.ahead;
+        let distance = (self.position + walk.ahead as u32 - node) as usize;
+        if node == 0 || distance > self.dictionary || distance > at {
+            return false;
+        }
+        (walk.distance, walk.place) = (distance, self.place(walk.own, distance));
+        self.links.ask_ahead(walk.place);
+        self.window.ask_ahead(at - distance + walk.common[0].min(walk.common[1]));
+        true
+    }
+
+    /// Goes from a node to the next; false where the search ends.
+    #[inline]
+    fn step(&self, walk: &mut Walk) -> bool {
+        let at = self.at + walk.ahead;
+        let (limit, known) = ((self.filled - at).min(LONGEST), walk.common[0].min(walk.common[1]));
+        let length = self.common(at, walk.distance, known, limit);
+        if length == limit {
+            return false;
+        }
+        let values = self.window.values();
+        let larger = usize::from(values[at - walk.distance + length] < values[at + length]);
+        walk.common[larger] = length;
+        self.go_to(self.links.values()[walk.place][larger], walk)
+    }
+
+    /// The place of the node that far back from the one at the place `own`. Not further than the dictionary, which is as
+    /// long as the array: one subtraction is a remainder.
+    #[inline]
+    fn place(&self, own: usize, distance: usize) -> usize {
+        if own >= distance { own - distance } else { own + self.links.len() - distance }
+    }
+
     /// Searches the tree of `node` and puts the new position above it.
     fn descend(
         &mut self,
@@ -164,9 +258,7 @@ impl Finder {
         memory: &mut dyn Memory,
     ) -> Option<Match> {
         let length = self.links.len();
-        // Not further back than the dictionary, which is as long as the array: one subtraction is a remainder.
         let own = self.position as usize % length;
-        let place = |distance: usize| if own >= distance { own - distance } else { own + length - distance };
         if self.links.starts_line(own) {
             memory.store(self.links.address(own), Token::NONE);
         }
@@ -179,13 +271,13 @@ impl Finder {
             if node == 0 || distance > self.dictionary || distance > self.at {
                 break;
             }
-            let here = place(distance);
+            let here = self.place(own, distance);
             memory.compute(NODE_INSTRUCTIONS);
             let (pair, next_token) = self.links.load(memory, here, token);
             let known = common_smaller.min(common_larger);
             memory.load(self.window.address(self.at - distance + known), token);
             token = next_token;
-            let length = self.common(distance, known, limit);
+            let length = self.common(self.at, distance, known, limit);
             if best.is_none_or(|best| length > best.length) {
                 best = Some(Match { length, distance });
             }

@@ -17,7 +17,7 @@ mod text;
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 
-use self::finder::{Finder, LONGEST, SHORTEST};
+use self::finder::{AHEAD, Finder, LONGEST, SHORTEST};
 use self::text::text;
 use crate::array::Array;
 use crate::random::{Random, mix};
@@ -29,7 +29,7 @@ use crate::{Memory, Program, Token, WorkloadError};
 const INPUT: f64 = 1400.0 / 32.0;
 const BLOCK: usize = 3;
 /// Positions that a thread searches in its turn.
-const TURN: usize = 16;
+const TURN: usize = AHEAD;
 /// The longest run of literals with one mark; larger marks stand for a match of that much more than [`SHORTEST`].
 const LITERALS: usize = 128;
 
@@ -117,6 +117,9 @@ impl Encoder {
             let taken = self.finder.fill(&input.values()[self.input.clone()], memory);
             input.load_run(memory, self.input.start..self.input.start + taken, Token::NONE);
             self.input.start += taken;
+        }
+        if memory.reads_ahead() {
+            self.finder.read_ahead(TURN.min(self.finder.ahead()));
         }
         for _ in 0..TURN.min(self.finder.ahead()) {
             let byte = self.finder.byte();

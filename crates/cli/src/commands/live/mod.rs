@@ -6,12 +6,12 @@ pub(super) mod tiers;
 use std::path::Path;
 use std::time::Duration;
 
-use isotherm_core::Nanos;
 use isotherm_core::parameters::Scale;
 use isotherm_linux::engine::{LiveResult, Tiering};
 use isotherm_linux::host::kernel::{KernelSpaces, TierReclaim};
 use isotherm_linux::host::program::{ExitCell, Program};
 use isotherm_linux::host::{LiveHost, Options};
+use isotherm_linux::inside::{PATIENCE, SCAN_BUDGET, SCAN_INTERVAL};
 use isotherm_linux::memory::mover::MoverOptions;
 use isotherm_linux::process::launch::Launch;
 use isotherm_linux::process::lock::EngineLock;
@@ -23,15 +23,8 @@ use isotherm_linux::source::AccessSource;
 use crate::args::{AttachArgs, LiveArgs, RunArgs};
 use crate::failure::Failure;
 use crate::settings;
+use isotherm_linux::host::tiers::TierPlan;
 use sources::{Sources, Way};
-use tiers::Memory;
-
-/// How long a program may grow before its policy is sized by what it has mapped.
-const PATIENCE: Duration = Duration::from_secs(1);
-/// The time between two looks at what is mapped, at least.
-const SCAN_INTERVAL: Nanos = Nanos(200 * Nanos::MILLISECOND.0);
-/// The share of one processor that they may take.
-const SCAN_BUDGET: f64 = 0.005;
 
 /// `isotherm run`. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
@@ -67,7 +60,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
 /// What is decided before a program runs.
 struct Prepared {
     tiering: Tiering,
-    memory: Memory,
+    memory: TierPlan,
     sources: Sources,
 }
 
@@ -99,7 +92,7 @@ fn parse_scale(text: &str) -> Result<Option<Scale>, Failure> {
 fn tier(
     args: &LiveArgs,
     tiering: &Tiering,
-    memory: &Memory,
+    memory: &TierPlan,
     sources: Vec<Box<dyn AccessSource>>,
     (program, pid): (Program, Pid),
     (command, exit): (Vec<String>, Option<ExitCell>),
@@ -114,6 +107,8 @@ fn tier(
         tiers: memory.tiers.clone(),
         fast: memory.fast,
         shadow: memory.shadow,
+        nodes: memory.nodes.clone(),
+        inside: None,
         scan_interval: SCAN_INTERVAL,
         scan_budget: SCAN_BUDGET,
     };

@@ -2,32 +2,26 @@
 
 use std::cell::RefCell;
 use std::ffi::OsString;
-use std::path::{Path, PathBuf};
+use std::path::Path;
+use std::path::PathBuf;
 
 use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
+use isotherm_linux::host::tiers::TierPlan;
 use isotherm_linux::host::{self, Candidate};
 use isotherm_linux::perf::data_source::TierMap;
-use isotherm_linux::perf::events::{Choice, SourceEvents};
-use isotherm_linux::perf::open::probe;
+use isotherm_linux::perf::events::SourceEvents;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::source::AccessSource;
-use isotherm_linux::topology::cpu::Cpu;
+use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
-use super::tiers::Memory;
 use crate::args::LiveArgs;
 use crate::failure::Failure;
 
 /// The library with the agent, beside the program or in `../lib`.
 const LIBRARY: &str = "libisotherm.so";
-/// A fault and what it costs the program, in nanoseconds, on the machines that were measured: how many fit a budget.
-const FAULT_NANOS: f64 = 10_000.0;
-/// Processor time of the agent, as a part of what the program may lose: 3 % of a core for the default of 2 %.
-const AGENT_SHARE: f64 = 1.5;
-/// Loads that take longer than this many cycles are sampled where a policy asks for latencies.
-const LATENCY_CYCLES: u16 = 30;
 
 /// How the engine comes to the program.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -59,10 +53,15 @@ type Opened = Result<Box<dyn AccessSource>, LinuxError>;
 ///
 /// # Errors
 /// If they do not offer it all: the policy cannot run.
-pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &Memory, way: Way) -> Result<Sources, Failure> {
+pub(super) fn choose(
+    args: &LiveArgs,
+    needs: Signals,
+    memory: &TierPlan,
+    way: Way,
+) -> Result<Sources, Failure> {
     let environment = RefCell::new(Vec::new());
     let mut refused = Vec::new();
-    let candidates = candidates(args, needs, way, Pace::default(), &environment);
+    let candidates = candidates(args, needs, (way, memory.map), Pace::default(), &environment);
     let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
     let chosen = chosen.map_err(Failure::usage)?;
     let offered = host::offers(&chosen, memory.shadow, memory.reclaims());
@@ -81,7 +80,7 @@ pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &Memory, way: Way)
         notes.push(format!("accesses are learned from {}", names.join(" and ")));
     }
     let limited = names.first() == Some(&"hint-faults");
-    let fastest = limited.then_some((args.overhead * 1e9 / FAULT_NANOS).max(1.0) as u64);
+    let fastest = limited.then_some(HintFaultOptions::fastest(args.overhead));
     Ok(Sources { chosen, environment: environment.into_inner(), fastest, notes })
 }
 
@@ -89,7 +88,7 @@ pub(super) fn choose(args: &LiveArgs, needs: Signals, memory: &Memory, way: Way)
 pub(in crate::commands) fn candidates<'a>(
     args: &'a LiveArgs,
     needs: Signals,
-    way: Way,
+    (way, tiers): (Way, TierMap),
     pace: Pace,
     environment: &'a RefCell<Environment>,
 ) -> Vec<Candidate<'a>> {
@@ -102,7 +101,7 @@ pub(in crate::commands) fn candidates<'a>(
         all(
             "pmu",
             samples.with(Signal::SampleLatency).with(Signal::TierHits),
-            Box::new(move || pmu(latency)),
+            Box::new(move || Ok(Box::new(PmuSource::detect(latency, tiers)?))),
         ),
         all(
             "hint-faults",
@@ -112,6 +111,11 @@ pub(in crate::commands) fn candidates<'a>(
         all("idle-pages", bits, Box::new(move || Ok(Box::new(BitSource::new(IdlePages::new()?, pace))))),
         all("accessed-bits", bits, Box::new(move || accessed_bits(args, pace))),
     ];
+    // The lab's virtual machine has one, and no other machine lacks it.
+    if asked == Some("virtual-pmu") || virtual_pmu::is_present(Path::new("/")) {
+        let exact = samples.with(Signal::SampleLatency).with(Signal::TierHits).with(Signal::TierStalls);
+        list.insert(0, all("virtual-pmu", exact, Box::new(virtual_pmu)));
+    }
     // First touches alone are no accesses: only who asks for them gets them.
     if asked == Some("page-faults") {
         list.push(all("page-faults", samples, Box::new(page_faults)));
@@ -119,16 +123,8 @@ pub(in crate::commands) fn candidates<'a>(
     list
 }
 
-fn pmu(latency: bool) -> Opened {
-    let root = Path::new("/");
-    let cpu = Cpu::read(root)?;
-    let latency = latency.then_some(LATENCY_CYCLES);
-    let choice = Choice { tiers: TierMap::default(), latency };
-    let events = SourceEvents::pmu(root, cpu.vendor, cpu.microarchitecture, choice)?;
-    for event in &events.all_tiers {
-        probe(event, root)?;
-    }
-    Ok(Box::new(PmuSource::new(events, PmuOptions::default())?))
+fn virtual_pmu() -> Opened {
+    Ok(Box::new(VirtualPmuSource::open(Path::new("/"))?))
 }
 
 fn page_faults() -> Opened {
@@ -150,12 +146,7 @@ fn hint_faults(args: &LiveArgs, way: Way, environment: &RefCell<Environment>) ->
     let library = library().ok_or_else(|| {
         unsupported(format!("{LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"))
     })?;
-    let options = HintFaultOptions {
-        program_budget: args.overhead.max(1e-4),
-        agent_budget: (AGENT_SHARE * args.overhead).clamp(1e-3, 1.0),
-        seed: args.seed,
-        ..Default::default()
-    };
+    let options = HintFaultOptions { seed: args.seed, ..HintFaultOptions::of(args.overhead) };
     let source = HintFaultSource::open(options)?;
     *environment.borrow_mut() = source.environment(&library);
     Ok(Box::new(source))

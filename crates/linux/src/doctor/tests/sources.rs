@@ -207,3 +207,20 @@ fn sources_in_software() {
         ("ENOSYS", "move-pages", Missing, "no move_pages", "CONFIG_NUMA=y CONFIG_MIGRATION=y"),
     );
 }
+
+const DEVICE: &str = "
+file sys/bus/pci/devices/0000:00:04.0/vendor 0x1af4
+file sys/bus/pci/devices/0000:00:04.0/device 0x1110
+file sys/bus/pci/devices/0000:00:04.0/resource2 memory
+";
+
+#[test]
+fn a_virtual_pmu_is_named_where_there_is_one() {
+    check(
+        &findings(DEVICE, &WORKING),
+        (DEVICE, "source-virtual-pmu", State::Ok, "counters of each tier", ""),
+    );
+    assert!(findings("", &WORKING).find("source-virtual-pmu").is_none());
+    let other = "file sys/bus/pci/devices/0000:00:04.0/vendor 0x8086";
+    assert!(findings(other, &WORKING).find("source-virtual-pmu").is_none());
+}

@@ -1,0 +1,90 @@
+//! Calls every function of the allocator at random from several threads, which come and go and fork, and verifies every block:
+//!
+//! `alloc-stress [OPERATIONS] [THREADS] [BLOCKS]`: calls of each thread, threads at a time, live blocks of each.
+//!
+//! Under `libisotherm_alloc.so` it also verifies that blocks lie in regions, and with `ISOTHERM_ALLOC_DEPTH=1` that each call
+//! site's blocks lie in one. It ends with a line
+//! `ok OPERATIONS calls, PEAK KiB`, or else says what was wrong and aborts.
+#![allow(unsafe_code)]
+
+mod blocks;
+mod calls;
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use blocks::{Blocks, Generator};
+
+/// Calls of a thread before another takes its place.
+const TURN: u64 = 100_000;
+/// One of so many turns forks.
+const FORKS: u64 = 4;
+
+fn main() {
+    // A thread that fails ends all: the others could wait for it, as could a child for a lock that it holds.
+    std::panic::set_hook(Box::new(|failure| {
+        eprintln!("{failure}");
+        std::process::abort();
+    }));
+    let argument =
+        |index, default| std::env::args().nth(index).map_or(default, |text| text.parse().expect("a number"));
+    let (operations, threads, live) = (argument(1, 200_000_u64), argument(2, 8), argument(3, 4_000));
+    let done = AtomicU64::new(0);
+    std::thread::scope(|scope| {
+        for thread in 0..threads {
+            let done = &done;
+            scope.spawn(move || {
+                let mut blocks = Blocks::new(live as usize);
+                for turn in 0..operations.div_ceil(TURN) {
+                    let calls = TURN.min(operations - turn * TURN);
+                    // Blocks go from thread to thread: what one allocated, another gives back.
+                    blocks = std::thread::spawn(move || work(blocks, (thread << 32) | turn, calls))
+                        .join()
+                        .expect("no panic");
+                    done.fetch_add(calls, Relaxed);
+                }
+                blocks.clear();
+            });
+        }
+    });
+    println!("ok {} calls, {} KiB", done.load(Relaxed), peak());
+}
+
+fn work(mut blocks: Blocks, seed: u64, calls: u64) -> Blocks {
+    let mut random = Generator::new(seed);
+    for call in 0..calls {
+        blocks.step(&mut random);
+        if call == calls / 2 && seed.is_multiple_of(FORKS) {
+            in_a_child(&mut blocks, &mut random);
+        }
+    }
+    blocks
+}
+
+/// Goes on in a child while the other threads of the parent allocate, and waits for it.
+fn in_a_child(blocks: &mut Blocks, random: &mut Generator) {
+    // SAFETY: the child allocates, as it may with an allocator that is made for it, and leaves without anything else.
+    unsafe {
+        match libc::fork() {
+            -1 => panic!("fork: {}", std::io::Error::last_os_error()),
+            0 => {
+                for _ in 0..10_000 {
+                    blocks.step(random);
+                }
+                blocks.clear();
+                libc::_exit(0);
+            }
+            child => {
+                let mut status = 0;
+                assert_eq!(libc::waitpid(child, &raw mut status, 0), child, "the child");
+                assert_eq!(status, 0, "the child's status");
+            }
+        }
+    }
+}
+
+/// The largest resident set so far, in KiB.
+fn peak() -> u64 {
+    let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
+    let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");
+    line.split_whitespace().nth(1).and_then(|text| text.parse().ok()).expect("a number")
+}

@@ -1,0 +1,103 @@
+//! Defines the size classes that threads cache: jemalloc's, up to a page.
+
+/// The largest block that threads cache, in bytes.
+pub(crate) const LARGEST: usize = 4096;
+/// How many classes there are.
+pub(crate) const COUNT: usize = 29;
+/// The alignment of every block of at least so many bytes.
+pub(crate) const QUANTUM: usize = 16;
+
+/// Bytes of a block of each class: 8, then multiples of 16 to 128, then four to each doubling (jemalloc(3), "Implementation notes").
+pub(crate) const SIZES: [u16; COUNT] = sizes();
+/// The class of each number of 8-byte words.
+const OF_WORDS: [u8; LARGEST / 8 + 1] = of_words();
+
+const fn sizes() -> [u16; COUNT] {
+    let mut sizes = [0_u16; COUNT];
+    sizes[0] = 8;
+    let mut class = 1;
+    while class < COUNT {
+        let previous = sizes[class - 1];
+        let step = match previous {
+            8 => 8,
+            16..128 => 16,
+            _ => 1 << (previous.ilog2() - 2),
+        };
+        sizes[class] = previous + step;
+        class += 1;
+    }
+    sizes
+}
+
+const fn of_words() -> [u8; LARGEST / 8 + 1] {
+    let mut table = [0; LARGEST / 8 + 1];
+    let (mut words, mut class) = (0, 0);
+    while words < table.len() {
+        if words * 8 > SIZES[class] as usize {
+            class += 1;
+        }
+        table[words] = class as u8;
+        words += 1;
+    }
+    table
+}
+
+/// The class of blocks for `size` bytes.
+///
+/// # Safety
+/// `size` is at most [`LARGEST`].
+#[inline(always)]
+pub(crate) unsafe fn of_small(size: usize) -> usize {
+    // SAFETY: the table has a class for each number of words up to the largest.
+    usize::from(unsafe { *OF_WORDS.get_unchecked(size.div_ceil(8)) })
+}
+
+/// The class of blocks for `size` bytes, at most [`LARGEST`].
+pub(crate) fn of(size: usize) -> usize {
+    usize::from(OF_WORDS[size.div_ceil(8)])
+}
+
+/// The class of blocks for `size` bytes whose addresses are multiples of `alignment`, a power of two; none where that is not cached.
+///
+/// Blocks lie at multiples of their size in a run of pages, so one whose size is such a multiple is aligned.
+pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
+    if size > LARGEST || alignment > LARGEST {
+        return None;
+    }
+    (of(size)..COUNT).find(|&class| (SIZES[class] as usize).is_multiple_of(alignment))
+}
+
+/// How many blocks of a class a thread keeps for a region: at first, and at most where it frees and allocates many at a time.
+pub(crate) fn limits(class: usize) -> (u16, u16) {
+    let size = SIZES[class];
+    ((4096 / size).clamp(4, 64), (16384 / size).clamp(8, 256))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::jemalloc;
+
+    #[test]
+    fn classes_are_jemallocs() {
+        for size in 1..=LARGEST {
+            let expected = jemalloc::usable(size);
+            assert_eq!(SIZES[of(size)] as usize, expected, "{size} bytes");
+        }
+        assert_eq!(SIZES[COUNT - 1] as usize, LARGEST);
+        assert_eq!(of(0), 0);
+    }
+
+    #[test]
+    fn aligned_classes_hold_and_align() {
+        for size in 0..=LARGEST {
+            for alignment in (0..=12).map(|power| 1 << power) {
+                let class = aligned(size, alignment).expect("a page is aligned");
+                let bytes = SIZES[class] as usize;
+                assert!(bytes >= size && bytes.is_multiple_of(alignment), "{size} at {alignment}: {bytes}");
+            }
+        }
+        assert_eq!(aligned(LARGEST + 1, 8), None);
+        assert_eq!(aligned(8, 2 * LARGEST), None);
+    }
+}

@@ -1,0 +1,162 @@
+//! Defines the memory of contexts that a thread has seen, and how a context is recognised without unwinding.
+//!
+//! An entry holds where the return addresses of a context lay, from the stack pointer, and what they were. A function
+//! that is about to return to an address has a frame whose size that address determines, unless it allocates on its
+//! stack by a variable size. So if the first return address is the same, the second must lie where it lay, and so on: that all match
+//! means that unwinding would find this context again. Reading stops at the first that differs, so no word is read that
+//! is not part of a frame.
+
+use super::DEPTH;
+
+/// Sets of two entries. A context has an entry for each stack depth that it is met at.
+const SETS: usize = 256;
+
+/// A context that was seen. The places that a shorter one leaves over repeat its first.
+#[derive(Clone, Copy)]
+#[repr(C, align(64))]
+pub(crate) struct Entry {
+    /// Bytes from the stack pointer to each return address; the first lies at 0.
+    offsets: [u32; DEPTH],
+    addresses: [usize; DEPTH],
+    /// The number of the first free list of its region.
+    lists: u32,
+    /// The context's number in the profile.
+    number: u32,
+}
+
+/// What is remembered of a context.
+#[derive(Clone, Copy, PartialEq, Eq, Debug)]
+pub(crate) struct Known {
+    pub(crate) lists: u32,
+    pub(crate) number: u32,
+}
+
+/// The memory of one thread. All zeros, it knows nothing.
+#[repr(C)]
+pub(crate) struct Memo {
+    sets: [[Entry; 2]; SETS],
+}
+
+/// Which set a context is found in: by its first return address and where the stack is.
+#[inline(always)]
+fn set(address: usize, stack: *const usize) -> usize {
+    address.wrapping_add(stack as usize >> 4) % SETS
+}
+
+impl Entry {
+    /// # Safety
+    /// `stack` points to the return address of a call that has not returned.
+    #[inline(always)]
+    unsafe fn matches(&self, stack: *const usize) -> bool {
+        for (&offset, &address) in self.offsets.iter().zip(&self.addresses) {
+            // SAFETY: see the module's text: the frames up to here are those of the entry.
+            if unsafe { *stack.byte_add(offset as usize) } != address {
+                return false;
+            }
+        }
+        true
+    }
+}
+
+impl Memo {
+    /// The context of a call, if it was seen before.
+    ///
+    /// # Safety
+    /// `stack` points to the return address of a call that has not returned.
+    #[inline(always)]
+    pub(crate) unsafe fn find(&self, stack: *const usize) -> Option<Known> {
+        // SAFETY: the return address.
+        let set = &self.sets[set(unsafe { *stack }, stack)];
+        for entry in set {
+            // SAFETY: the caller's promise.
+            if unsafe { entry.matches(stack) } {
+                return Some(Known { lists: entry.lists, number: entry.number });
+            }
+        }
+        None
+    }
+
+    /// Remembers a context in place of the older one of its set.
+    ///
+    /// # Safety
+    /// As for [`Memo::find`].
+    pub(crate) unsafe fn insert(
+        &mut self,
+        stack: *const usize,
+        (offsets, addresses): (&[u32], &[usize]),
+        known: Known,
+    ) {
+        // SAFETY: the return address.
+        let first = unsafe { *stack };
+        let mut entry = Entry {
+            offsets: [0; DEPTH],
+            addresses: [first; DEPTH],
+            lists: known.lists,
+            number: known.number,
+        };
+        entry.offsets[..offsets.len()].copy_from_slice(offsets);
+        entry.addresses[..addresses.len()].copy_from_slice(addresses);
+        let set = &mut self.sets[set(first, stack)];
+        set[1] = set[0];
+        set[0] = entry;
+    }
+
+    /// Forgets all: a library was unloaded, and another may lie where it lay.
+    pub(crate) fn clear(&mut self) {
+        // SAFETY: zeros are a valid memory.
+        unsafe { std::ptr::write_bytes(self, 0, 1) };
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn memo() -> Box<Memo> {
+        // SAFETY: zeros are a valid memory.
+        unsafe { Box::<Memo>::new_zeroed().assume_init() }
+    }
+
+    /// A stack with return addresses 101, 102... at these words.
+    fn stack(words: &[usize]) -> Vec<usize> {
+        let mut stack = vec![0; 64];
+        for (index, &word) in words.iter().enumerate() {
+            stack[word] = 101 + index;
+        }
+        stack
+    }
+
+    #[test]
+    fn a_context_is_known_by_all_its_addresses() {
+        let (mut memo, mut frames) = (memo(), stack(&[0, 3, 9]));
+        let known = Known { lists: 7, number: 2 };
+        // SAFETY: the words are there.
+        unsafe {
+            assert_eq!(memo.find(frames.as_ptr()), None);
+            memo.insert(frames.as_ptr(), (&[0, 24, 72], &[101, 102, 103]), known);
+            assert_eq!(memo.find(frames.as_ptr()), Some(known));
+            for word in [0, 3, 9] {
+                frames[word] += 1;
+                assert_eq!(memo.find(frames.as_ptr()), None, "word {word} differs");
+                frames[word] -= 1;
+            }
+            memo.clear();
+            assert_eq!(memo.find(frames.as_ptr()), None);
+        }
+    }
+
+    #[test]
+    fn two_contexts_of_one_place_are_both_known() {
+        let (mut memo, mut frames) = (memo(), stack(&[0, 3]));
+        let (first, second) = (Known { lists: 1, number: 1 }, Known { lists: 2, number: 2 });
+        // SAFETY: the words are there.
+        unsafe {
+            memo.insert(frames.as_ptr(), (&[0, 24], &[101, 102]), first);
+            frames[3] = 200;
+            memo.insert(frames.as_ptr(), (&[0, 24], &[101, 200]), second);
+            assert_eq!(memo.find(frames.as_ptr()), Some(second));
+            frames[3] = 102;
+            assert_eq!(memo.find(frames.as_ptr()), Some(first));
+        }
+    }
+}

@@ -1,0 +1,59 @@
+//! Defines blocks for calls that nothing else can serve: those made while the allocator starts, and those of a signal handler that
+//! interrupted it.
+//!
+//! They are cut off one behind the other and never given back; a call that comes at such a time is rare. Nothing here
+//! takes a lock, so a handler can interrupt it anywhere.
+
+use std::ffi::c_void;
+use std::ptr;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::Relaxed;
+
+use crate::{regions, sys};
+
+/// The bytes used so far.
+static USED: AtomicUsize = AtomicUsize::new(0);
+/// The bytes that memory stands behind.
+static COMMITTED: AtomicUsize = AtomicUsize::new(0);
+/// How much is committed at once.
+const STEP: usize = 256 << 10;
+/// Before each block stands its size.
+const HEADER: usize = 16;
+
+/// A block of zeros at a multiple of `alignment`, a power of two; null if the range is used up.
+pub(crate) fn allocate(size: usize, alignment: usize) -> *mut c_void {
+    let (start, end) = regions::behind();
+    let Some(needed) = size.checked_add(HEADER + alignment.max(HEADER)) else { return ptr::null_mut() };
+    if needed > end - start {
+        return ptr::null_mut();
+    }
+    let from = USED.fetch_add(needed.next_multiple_of(HEADER), Relaxed);
+    let to = from.saturating_add(needed);
+    if to > end - start || !commit(start, to.next_multiple_of(STEP).min(end - start)) {
+        return ptr::null_mut();
+    }
+    let block = (start + from + HEADER).next_multiple_of(alignment.max(HEADER));
+    // SAFETY: the header lies before the block in memory of this call alone.
+    unsafe { *((block - HEADER) as *mut usize) = size };
+    block as *mut c_void
+}
+
+fn commit(start: usize, to: usize) -> bool {
+    let committed = COMMITTED.load(Relaxed);
+    if to <= committed {
+        return true;
+    }
+    let done = sys::commit(start, to);
+    if done {
+        COMMITTED.fetch_max(to, Relaxed);
+    }
+    done
+}
+
+/// The size of a block that [`allocate`] made; none for any other address.
+pub(crate) fn size(block: *const c_void) -> Option<usize> {
+    let (start, _) = regions::behind();
+    let inside = (block as usize).wrapping_sub(start) < USED.load(Relaxed);
+    // SAFETY: the header that `allocate` wrote.
+    inside.then(|| unsafe { *((block as usize - HEADER) as *const usize) })
+}

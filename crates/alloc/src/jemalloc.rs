@@ -1,0 +1,165 @@
+//! Defines what the allocator asks of jemalloc: blocks of an arena, thread caches, numbers.
+
+use std::ffi::{CStr, c_char, c_int, c_void};
+use std::mem::size_of;
+use std::ptr;
+use std::sync::atomic::AtomicU64;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tikv_jemalloc_sys as sys;
+
+/// Options of jemalloc, read when it starts: one automatic arena that nothing uses, no automatic thread caches, and small explicit ones:
+/// there is one for each thread and region, behind the free lists of the thread. Unused pages go back to the system sooner
+/// than by default: each of many arenas has its own.
+#[unsafe(export_name = "_rjem_malloc_conf")]
+pub(crate) static OPTIONS: Text = Text(
+    c"narenas:1,dirty_decay_ms:250,tcache_max:16384,tcache_nslots_small_max:32,tcache_nslots_small_min:4,tcache_nslots_large:4".as_ptr(),
+);
+
+/// A pointer to a constant text.
+#[repr(transparent)]
+pub(crate) struct Text(*const c_char);
+
+// SAFETY: the text is constant.
+unsafe impl Sync for Text {}
+
+/// Where a block comes from, or goes to: an arena, or a thread cache.
+#[derive(Clone, Copy)]
+pub(crate) struct Place(c_int);
+
+impl Place {
+    /// An arena, without a thread cache.
+    pub(crate) const fn arena(arena: u32) -> Self {
+        Self(sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE_NONE)
+    }
+
+    /// An arena through a thread cache.
+    pub(crate) const fn cached(arena: u32, cache: u32) -> Self {
+        Self(sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE(cache as usize))
+    }
+
+    /// With zeros in it.
+    pub(crate) const fn zeroed(self) -> Self {
+        Self(self.0 | sys::MALLOCX_ZERO)
+    }
+
+    /// At a multiple of a power of two.
+    pub(crate) const fn aligned(self, alignment: usize) -> Self {
+        Self(self.0 | sys::MALLOCX_LG_ALIGN(alignment.trailing_zeros() as usize))
+    }
+}
+
+/// A block of at least `size` bytes (at least 1), or null.
+pub(crate) fn allocate(size: usize, place: Place) -> *mut c_void {
+    // SAFETY: arenas and caches are those that the functions below made.
+    unsafe { sys::mallocx(size, place.0) }
+}
+
+/// Gives back a block.
+///
+/// # Safety
+/// The block came from [`allocate`] and nothing uses it any more.
+pub(crate) unsafe fn release(block: *mut c_void, place: Place) {
+    // SAFETY: the caller's promise. The arena is the block's own whatever the flags say.
+    unsafe { sys::dallocx(block, place.0) }
+}
+
+/// Gives back a block whose size is known.
+///
+/// # Safety
+/// As for [`release`], and `size` is at most its usable size and more than the next smaller class.
+pub(crate) unsafe fn release_sized(block: *mut c_void, size: usize, place: Place) {
+    // SAFETY: the caller's promise.
+    unsafe { sys::sdallocx(block, size, place.0) }
+}
+
+/// Makes a block larger or smaller, where it is or elsewhere in the arena; null leaves it as it was.
+///
+/// # Safety
+/// As for [`release`] unless null is returned.
+pub(crate) unsafe fn resize(block: *mut c_void, size: usize, place: Place) -> *mut c_void {
+    // SAFETY: the caller's promise.
+    unsafe { sys::rallocx(block, size, place.0) }
+}
+
+/// The bytes that a block can hold.
+///
+/// # Safety
+/// The block came from [`allocate`] and was not given back.
+pub(crate) unsafe fn capacity(block: *const c_void) -> usize {
+    // SAFETY: the caller's promise.
+    unsafe { sys::sallocx(block, 0) }
+}
+
+/// The bytes that a block for `size` bytes (at least 1) can hold; 0 if none can be had.
+pub(crate) fn usable(size: usize) -> usize {
+    // SAFETY: allocates nothing.
+    unsafe { sys::nallocx(size, 0) }
+}
+
+/// Makes an arena whose extents come from `hooks`, while jemalloc's own records stay outside of them.
+pub(crate) fn create_arena(hooks: *mut sys::extent_hooks_t) -> Option<u32> {
+    /// `arena_config_t` of jemalloc 5.3.
+    #[repr(C)]
+    struct Config {
+        hooks: *mut sys::extent_hooks_t,
+        metadata_use_hooks: bool,
+    }
+    let mut config = Config { hooks, metadata_use_hooks: false };
+    control(c"experimental.arenas_create_ext", Some(&mut config))
+}
+
+/// Makes an explicit thread cache.
+pub(crate) fn create_cache() -> Option<u32> {
+    control(c"tcache.create", None::<&mut u32>)
+}
+
+/// Gives back all that a thread cache holds.
+pub(crate) fn flush_cache(mut cache: u32) {
+    // SAFETY: the name takes a `u32` and gives nothing.
+    unsafe {
+        sys::mallctl(
+            c"tcache.flush".as_ptr(),
+            ptr::null_mut(),
+            ptr::null_mut(),
+            (&raw mut cache).cast(),
+            size_of::<u32>(),
+        )
+    };
+}
+
+/// Gives pages of an arena back to the system that were unused for long enough.
+///
+/// An arena does that by itself as it is called, but each of many arenas is called seldom.
+pub(crate) fn decay(arena: u32) {
+    let mut path = DECAY.load(Relaxed);
+    if path == 0 {
+        path = decay_path();
+        DECAY.store(path, Relaxed);
+    }
+    let path = [path as usize & 0xffff_ffff, arena as usize, path as usize >> 32];
+    // SAFETY: a control that takes and gives nothing.
+    unsafe {
+        sys::mallctlbymib(path.as_ptr(), path.len(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0)
+    };
+}
+
+/// The first and the last number of `arena.N.decay`; 0 until known.
+static DECAY: AtomicU64 = AtomicU64::new(0);
+
+fn decay_path() -> u64 {
+    let (mut path, mut length) = ([0_usize; 3], 3);
+    // SAFETY: the path has room for the name's three parts.
+    unsafe { sys::mallctlnametomib(c"arena.0.decay".as_ptr(), path.as_mut_ptr(), &raw mut length) };
+    path[0] as u64 | (path[2] as u64) << 32
+}
+
+/// Calls a control whose types the caller knows: `New` goes in, `Old` comes out.
+fn control<New, Old: Default>(name: &CStr, new: Option<&mut New>) -> Option<Old> {
+    let mut old = Old::default();
+    let mut bytes = size_of::<Old>();
+    let (new, length) = new.map_or((ptr::null_mut(), 0), |new| (ptr::from_mut(new).cast(), size_of::<New>()));
+    // SAFETY: both are of the types that the manual names for this control; lengths are checked by jemalloc.
+    let result = unsafe { sys::mallctl(name.as_ptr(), (&raw mut old).cast(), &raw mut bytes, new, length) };
+    (result == 0).then_some(old)
+}

@@ -1,0 +1,64 @@
+//! Defines a lock that never allocates, that a fork can hold, and that needs no thread-local memory.
+
+use std::cell::UnsafeCell;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A value behind a lock. It is held for short times, so who waits gives the processor away.
+pub(crate) struct Lock<T> {
+    held: AtomicBool,
+    value: UnsafeCell<T>,
+}
+
+// SAFETY: the value is reached only by the thread that holds the lock.
+unsafe impl<T: Send> Sync for Lock<T> {}
+
+impl<T> Lock<T> {
+    pub(crate) const fn new(value: T) -> Self {
+        Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
+    }
+
+    /// Waits for the lock and holds it.
+    pub(crate) fn lock(&self) -> Held<'_, T> {
+        self.take();
+        Held(self)
+    }
+
+    /// Waits for the lock and keeps it until [`Lock::release`]: for a fork, which ends in two processes.
+    pub(crate) fn take(&self) {
+        while self.held.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
+            // SAFETY: no arguments.
+            unsafe { libc::sched_yield() };
+        }
+    }
+
+    /// Releases what [`Lock::take`] took.
+    pub(crate) fn release(&self) {
+        self.held.store(false, Ordering::Release);
+    }
+}
+
+/// A lock that is held.
+pub(crate) struct Held<'a, T>(&'a Lock<T>);
+
+impl<T> Deref for Held<'_, T> {
+    type Target = T;
+
+    fn deref(&self) -> &T {
+        // SAFETY: this thread holds the lock.
+        unsafe { &*self.0.value.get() }
+    }
+}
+
+impl<T> DerefMut for Held<'_, T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: this thread holds the lock.
+        unsafe { &mut *self.0.value.get() }
+    }
+}
+
+impl<T> Drop for Held<'_, T> {
+    fn drop(&mut self) {
+        self.0.release();
+    }
+}

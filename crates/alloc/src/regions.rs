@@ -1,0 +1,218 @@
+//! Defines the regions: arenas of jemalloc, each in an address range of its own.
+
+use std::ffi::{c_uint, c_void};
+use std::mem::size_of;
+use std::ptr;
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
+use std::sync::atomic::{AtomicU32, AtomicUsize};
+
+use tikv_jemalloc_sys::extent_hooks_t;
+
+use crate::jemalloc::{self, Place};
+use crate::{classes, page_map, sys};
+
+/// The most regions that can be asked for. With [`classes::COUNT`] it fits the entries of the page map.
+pub(crate) const MOST: usize = 256;
+const _: () = assert!(MOST * classes::COUNT < u16::MAX as usize);
+
+/// Ranges start at multiples of this.
+const ALIGNMENT: usize = 2 << 20;
+
+/// The address range of all regions, one behind the other; behind them lies that of [`crate::early`].
+struct Space {
+    start: AtomicUsize,
+    /// Bytes of all regions together.
+    bytes: AtomicUsize,
+    /// Binary logarithm of the bytes of a region.
+    shift: AtomicU32,
+    count: AtomicUsize,
+}
+
+static SPACE: Space = Space {
+    start: AtomicUsize::new(0),
+    bytes: AtomicUsize::new(0),
+    shift: AtomicU32::new(0),
+    count: AtomicUsize::new(0),
+};
+
+static REGIONS: [Region; MOST] = [const { Region::new() }; MOST];
+
+/// One region. jemalloc knows it by the address of its hooks, which come first.
+#[repr(C)]
+pub(crate) struct Region {
+    hooks: extent_hooks_t,
+    start: AtomicUsize,
+    /// Addresses from here on were never used.
+    frontier: AtomicUsize,
+    end: AtomicUsize,
+    arena: AtomicU32,
+}
+
+/// Reserves the ranges of `count` regions of `bytes` each, a power of two; false if there are not so many addresses.
+pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
+    let Some(start) = sys::reserve((count + 1) * bytes, ALIGNMENT) else { return false };
+    let start = start.as_ptr() as usize;
+    SPACE.shift.store(bytes.trailing_zeros(), Relaxed);
+    SPACE.count.store(count, Relaxed);
+    for (index, region) in REGIONS[..count].iter().enumerate() {
+        region.start.store(start + index * bytes, Relaxed);
+        region.frontier.store(start + index * bytes, Relaxed);
+        region.end.store(start + (index + 1) * bytes, Relaxed);
+    }
+    SPACE.start.store(start, Relaxed);
+    SPACE.bytes.store(count * bytes, Relaxed);
+    page_map::reserve(count * bytes)
+}
+
+/// Makes the arenas; false if jemalloc refuses.
+pub(crate) fn create_arenas() -> bool {
+    REGIONS[..count()].iter().all(|region| {
+        let arena = jemalloc::create_arena((&raw const region.hooks).cast_mut());
+        region.arena.store(arena.unwrap_or_default(), Relaxed);
+        arena.is_some()
+    })
+}
+
+/// How many regions there are.
+pub(crate) fn count() -> usize {
+    SPACE.count.load(Relaxed)
+}
+
+/// Where an address lies from the start of the regions, if in one.
+#[inline(always)]
+pub(crate) fn offset(address: *const c_void) -> Option<usize> {
+    let offset = (address as usize).wrapping_sub(SPACE.start.load(Relaxed));
+    (offset < SPACE.bytes.load(Relaxed)).then_some(offset)
+}
+
+/// The region that an offset lies in.
+pub(crate) fn index(offset: usize) -> usize {
+    offset >> SPACE.shift.load(Relaxed)
+}
+
+/// The range behind the regions: its start and end.
+pub(crate) fn behind() -> (usize, usize) {
+    let start = SPACE.start.load(Relaxed) + SPACE.bytes.load(Relaxed);
+    (start, start + (1 << SPACE.shift.load(Relaxed)))
+}
+
+/// A region by its index, below [`count`].
+pub(crate) fn get(index: usize) -> &'static Region {
+    &REGIONS[index]
+}
+
+impl Region {
+    const fn new() -> Self {
+        let hooks = extent_hooks_t {
+            alloc: Some(extend),
+            dalloc: None,
+            destroy: None,
+            commit: None,
+            decommit: None,
+            purge_lazy: None,
+            purge_forced: Some(discard),
+            split: Some(split),
+            merge: Some(merge),
+        };
+        Self {
+            hooks,
+            start: AtomicUsize::new(0),
+            frontier: AtomicUsize::new(0),
+            end: AtomicUsize::new(0),
+            arena: AtomicU32::new(0),
+        }
+    }
+
+    /// Its arena's number.
+    pub(crate) fn arena(&self) -> u32 {
+        self.arena.load(Relaxed)
+    }
+
+    /// Its arena, without a thread cache.
+    pub(crate) fn uncached(&self) -> Place {
+        Place::arena(self.arena())
+    }
+
+    /// Takes `size` bytes at a multiple of `alignment`, at `wanted` if that is not 0.
+    fn take(&self, wanted: usize, size: usize, alignment: usize) -> Option<usize> {
+        let end = self.end.load(Relaxed);
+        let mut frontier = self.frontier.load(Acquire);
+        loop {
+            let start = frontier.checked_next_multiple_of(alignment)?;
+            let next = start.checked_add(size).filter(|&next| next <= end)?;
+            if wanted != 0 && wanted != start {
+                return None;
+            }
+            match self.frontier.compare_exchange_weak(frontier, next, AcqRel, Acquire) {
+                Ok(_) => break Some(start),
+                Err(now) => frontier = now,
+            }
+        }
+    }
+}
+
+/// Gives an arena memory: the next addresses of its region.
+unsafe extern "C" fn extend(
+    hooks: *mut extent_hooks_t,
+    wanted: *mut c_void,
+    size: usize,
+    alignment: usize,
+    zero: *mut bool,
+    commit: *mut bool,
+    _arena: c_uint,
+) -> *mut c_void {
+    // SAFETY: jemalloc passes the hooks that the arena was made with, and they are the first field of a region.
+    let region = unsafe { &*hooks.cast::<Region>() };
+    let Some(start) = region.take(wanted as usize, size, alignment) else { return ptr::null_mut() };
+    let offset = start - SPACE.start.load(Relaxed);
+    // Should it fail, the addresses stay unused.
+    if !(sys::commit(start, size) && page_map::commit(offset, size)) {
+        return ptr::null_mut();
+    }
+    // SAFETY: both point to what jemalloc wants to know.
+    unsafe {
+        *zero = true;
+        *commit = true;
+    }
+    start as *mut c_void
+}
+
+/// Gives memory back to the system while its addresses stay the arena's.
+unsafe extern "C" fn discard(
+    _hooks: *mut extent_hooks_t,
+    start: *mut c_void,
+    _size: usize,
+    offset: usize,
+    length: usize,
+    _arena: c_uint,
+) -> bool {
+    !sys::discard(start as usize + offset, length)
+}
+
+/// Any extent can be divided: false means that it was.
+unsafe extern "C" fn split(
+    _hooks: *mut extent_hooks_t,
+    _start: *mut c_void,
+    _size: usize,
+    _first: usize,
+    _second: usize,
+    _committed: bool,
+    _arena: c_uint,
+) -> bool {
+    false
+}
+
+/// Neighbours of a region can be joined: false means that they were.
+unsafe extern "C" fn merge(
+    _hooks: *mut extent_hooks_t,
+    _first: *mut c_void,
+    _first_size: usize,
+    _second: *mut c_void,
+    _second_size: usize,
+    _committed: bool,
+    _arena: c_uint,
+) -> bool {
+    false
+}
+
+const _: () = assert!(size_of::<bool>() == 1);

@@ -1,0 +1,73 @@
+//! Defines how the allocator starts: by the first call of any of its functions, which the dynamic loader may make before `main`.
+
+use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
+use std::sync::atomic::{AtomicI32, AtomicU8};
+
+use crate::options::{Options, SMALLEST_REGION};
+use crate::{fork, message, options, regions, thread};
+
+const FRESH: u8 = 0;
+const STARTING: u8 = 1;
+const READY: u8 = 2;
+const ABSENT: u8 = 3;
+
+static STATE: AtomicU8 = AtomicU8::new(FRESH);
+/// The thread that starts it.
+static STARTER: AtomicI32 = AtomicI32::new(0);
+
+/// Who serves a call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Service {
+    /// The regions.
+    Regions,
+    /// Memory for calls that starting makes itself.
+    Early,
+    /// The C library: there are not enough addresses for regions.
+    Library,
+}
+
+/// Starts the allocator unless it has started, and says who serves calls of this thread.
+pub(crate) fn ensure() -> Service {
+    loop {
+        match STATE.load(Acquire) {
+            READY => break Service::Regions,
+            ABSENT => break Service::Library,
+            FRESH if STATE.compare_exchange(FRESH, STARTING, AcqRel, Acquire).is_ok() => {
+                STARTER.store(this_thread(), Relaxed);
+                let state = if start() { READY } else { ABSENT };
+                STATE.store(state, Release);
+            }
+            STARTING if STARTER.load(Relaxed) == this_thread() => break Service::Early,
+            // SAFETY: no arguments.
+            _ => unsafe {
+                libc::sched_yield();
+            },
+        }
+    }
+}
+
+fn this_thread() -> i32 {
+    // SAFETY: no arguments.
+    unsafe { libc::gettid() }
+}
+
+fn start() -> bool {
+    let options = Options::from_environment();
+    options::put_in_force(&options);
+    let done = reserve(&options) && regions::create_arenas() && thread::prepare();
+    if done {
+        fork::prepare();
+    } else {
+        message::print(format_args!(
+            "expected addresses for {} regions of {SMALLEST_REGION} bytes or more; the C library's allocator is used",
+            options.regions
+        ));
+    }
+    done
+}
+
+/// Reserves ranges of the size asked for or, under a limit on addresses, smaller ones.
+fn reserve(options: &Options) -> bool {
+    let halves = std::iter::successors(Some(options.region_bytes), |bytes| Some(bytes / 2));
+    halves.take_while(|&bytes| bytes >= SMALLEST_REGION).any(|bytes| regions::reserve(options.regions, bytes))
+}

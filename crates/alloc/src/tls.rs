@@ -1,0 +1,63 @@
+//! Defines the word of memory that each thread has: where its [`ThreadState`] lies.
+//!
+//! Rust's `thread_local!` in a shared object calls `__tls_get_addr` each time. A preloaded library has its thread-local memory
+//! in the static block, where two loads find it (the initial-exec model of "ELF Handling For Thread-Local Storage").
+
+use std::arch::{asm, global_asm};
+
+use crate::thread::ThreadState;
+
+global_asm!(
+    ".pushsection .tbss,\"awT\",@nobits",
+    ".p2align 3",
+    ".globl isotherm_alloc_state",
+    ".hidden isotherm_alloc_state",
+    ".type isotherm_alloc_state,@object",
+    ".size isotherm_alloc_state,8",
+    "isotherm_alloc_state:",
+    ".zero 8",
+    ".popsection",
+);
+
+/// What the word holds for a thread that is about to end.
+pub(crate) const ENDED: *mut ThreadState = std::ptr::without_provenance_mut(1);
+
+/// This thread's state: null before its first call, [`ENDED`] after its last.
+#[inline(always)]
+pub(crate) fn get() -> *mut ThreadState {
+    let state;
+    // SAFETY: reads this thread's word, which the section above makes.
+    unsafe {
+        asm!(
+            "mov {state}, qword ptr [rip + isotherm_alloc_state@GOTTPOFF]",
+            "mov {state}, qword ptr fs:[{state}]",
+            state = out(reg) state,
+            options(nostack, readonly, preserves_flags),
+        );
+    }
+    state
+}
+
+/// Sets this thread's state.
+pub(crate) fn set(state: *mut ThreadState) {
+    // SAFETY: writes this thread's word, which the section above makes.
+    unsafe {
+        asm!(
+            "mov {offset}, qword ptr [rip + isotherm_alloc_state@GOTTPOFF]",
+            "mov qword ptr fs:[{offset}], {state}",
+            offset = out(reg) _,
+            state = in(reg) state,
+            options(nostack, preserves_flags),
+        );
+    }
+}
+
+/// The address of the control block of this thread, which glibc puts at the upper end of its stack (the main thread's lies elsewhere).
+pub(crate) fn thread_pointer() -> usize {
+    let pointer;
+    // SAFETY: the first word of a thread's control block is its own address (System V ABI, x86-64, "Thread-Local Storage").
+    unsafe {
+        asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
+    };
+    pointer
+}

@@ -1,0 +1,35 @@
+//! Random calls from eight threads, with forks and threads that come and go; every block verified.
+
+mod support;
+
+use std::path::Path;
+use std::process::Command;
+
+use support::{example, preloaded, succeed};
+
+const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
+
+/// The peak of memory that the program tells, in KiB.
+fn peak(output: &str) -> u64 {
+    assert!(output.starts_with("ok 1600000 calls"), "{output}");
+    output.split_whitespace().nth(3).and_then(|text| text.parse().ok()).expect("KiB")
+}
+
+#[test]
+fn every_block_is_sound_and_memory_is_bounded() {
+    let ours = peak(&succeed(preloaded(example("alloc-stress")).args(["200000", "8", "4000"])));
+    if !Path::new(JEMALLOC).exists() {
+        println!("skipped: {JEMALLOC} is not installed to compare memory with");
+        return;
+    }
+    let mut jemalloc = Command::new(example("alloc-stress"));
+    let theirs = peak(&succeed(jemalloc.args(["200000", "8", "4000"]).env("LD_PRELOAD", JEMALLOC)));
+    println!("peak: {ours} KiB, jemalloc's {theirs} KiB");
+    assert!(ours as f64 <= 1.25 * theirs as f64, "peak: {ours} KiB, jemalloc's {theirs} KiB");
+}
+
+#[test]
+fn a_call_site_has_one_region() {
+    let mut command = preloaded(example("alloc-stress"));
+    succeed(command.args(["20000", "8", "1000"]).env("ISOTHERM_ALLOC_DEPTH", "1"));
+}

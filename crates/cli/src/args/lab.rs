@@ -1,0 +1,139 @@
+//! Defines the command line of `isotherm lab`.
+
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+use clap::{Args, Subcommand, ValueEnum};
+use isotherm_core::{Bytes, Nanos};
+use isotherm_lab::job::Start;
+
+use super::{NameArgs, PageSizeArg};
+
+#[derive(Debug, Args)]
+pub(crate) struct LabArgs {
+    #[command(subcommand)]
+    pub(crate) verb: LabVerb,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum LabVerb {
+    /// Run a program of this machine in the guest, under a policy or the kernel's own tiering
+    Run(LabRunArgs),
+    /// Run a program several times, under policies and kernel tierings, and print one table
+    Compare(LabCompareArgs),
+    /// Open a shell in the guest
+    Shell(LabShellArgs),
+    /// List the lab's machines, or show one
+    Machines(NameArgs),
+}
+
+/// Where the program's memory lies when it starts.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum StartArg {
+    /// Where the kernel puts it: on the fast node as long as there is room
+    FirstTouch,
+    /// On the slow node until its memory stops growing
+    Slow,
+    /// On the fast node until its memory stops growing
+    Fast,
+}
+
+impl From<StartArg> for Start {
+    fn from(start: StartArg) -> Self {
+        match start {
+            StartArg::FirstTouch => Self::FirstTouch,
+            StartArg::Slow => Self::Slow,
+            StartArg::Fast => Self::Fast,
+        }
+    }
+}
+
+/// The guest and what runs in it: `run` and `compare` alike.
+#[derive(Debug, Args)]
+pub(crate) struct GuestArgs {
+    /// The machine: a name of `isotherm lab machines`, or a TOML file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = "two-tier")]
+    pub(crate) machine: String,
+    /// How much of the fast node the program may have: bytes (K, M, G) [default: all that is free]
+    #[arg(short, long, value_name = "SIZE")]
+    pub(crate) fast: Option<Bytes>,
+    /// Where the program's memory lies when it starts
+    #[arg(long, value_enum, default_value_t = StartArg::FirstTouch)]
+    pub(crate) start: StartArg,
+    /// Stop the guest after this time of ours (ms, s, min, h)
+    #[arg(long, value_name = "TIME", default_value = "10min")]
+    pub(crate) time_limit: Nanos,
+    /// Where policies learn of accesses [default: the best that is there; `isotherm doctor` in the guest lists them]
+    #[arg(long, value_name = "NAME")]
+    pub(crate) source: Option<String>,
+    /// What the program may lose to being observed, where the source does that inside of it
+    #[arg(long, value_name = "SHARE")]
+    pub(crate) overhead: Option<String>,
+    /// Bytes that a policy may move in a second, at most (K, M, G) [default: no limit]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) rate: Option<Bytes>,
+    /// The size of pages that policies track
+    #[arg(long, value_name = "SIZE", value_enum, default_value_t = PageSizeArg::Base)]
+    pub(crate) page_size: PageSizeArg,
+    /// Change a parameter: POLICY.KEY=VALUE; may be repeated
+    #[arg(long, value_name = "KEY=VALUE")]
+    pub(crate) set: Vec<String>,
+    /// The seed of every random choice of a policy
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    pub(crate) seed: u64,
+    /// By how much smaller the run is than the policies' papers
+    #[arg(long, value_name = "N|auto", default_value = "auto")]
+    pub(crate) scale: String,
+    /// Print the result as one JSON object
+    #[arg(long)]
+    pub(crate) json: bool,
+    /// Write the result to a file, as JSON
+    #[arg(long, value_name = "FILE.json")]
+    pub(crate) summary: Option<PathBuf>,
+    /// Print nothing of ours
+    #[arg(short, long)]
+    pub(crate) quiet: bool,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabRunArgs {
+    /// The policy, by `isotherm run` in the guest [default: hybridtier]
+    #[arg(short, long, value_name = "NAME")]
+    pub(crate) policy: Option<String>,
+    /// The kernel's own tiering instead of a policy: none, demotion, numab or damon; with -lru behind, by the classical LRU
+    #[arg(short, long, value_name = "NAME", conflicts_with = "policy")]
+    pub(crate) kernel_tiering: Option<String>,
+    #[command(flatten)]
+    pub(crate) guest: GuestArgs,
+    /// The folder for console, logs and results [default: a new one in the cache, where the last 20 are kept]
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) folder: Option<PathBuf>,
+    /// The program and its arguments
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabCompareArgs {
+    /// Policies, separated by commas
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',')]
+    pub(crate) policies: Vec<String>,
+    /// Kernel tierings, separated by commas
+    #[arg(short, long, value_name = "LIST", value_delimiter = ',', default_value = "none,numab,damon")]
+    pub(crate) kernel: Vec<String>,
+    #[command(flatten)]
+    pub(crate) guest: GuestArgs,
+    /// The program and its arguments; its input is empty
+    #[arg(required = true, trailing_var_arg = true, allow_hyphen_values = true, value_name = "COMMAND")]
+    pub(crate) command: Vec<OsString>,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct LabShellArgs {
+    /// The machine: a name of `isotherm lab machines`, or a TOML file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = "two-tier")]
+    pub(crate) machine: String,
+    /// What the kernel itself does about tiers: none, demotion, numab or damon; with -lru behind, by the classical LRU
+    #[arg(short, long, value_name = "NAME", default_value = "none")]
+    pub(crate) kernel_tiering: String,
+}

@@ -1,0 +1,78 @@
+//! `isotherm lab compare`: the same program under policies and kernel tierings, one guest after the other.
+
+use std::collections::hash_map::DefaultHasher;
+use std::hash::{Hash, Hasher};
+
+use isotherm_lab::LabError;
+use isotherm_lab::cache::Cache;
+use isotherm_lab::job::Tiering;
+use isotherm_lab::kernel_tiering::KernelTiering;
+use isotherm_lab::result::LabResult;
+use isotherm_lab::run_directory::RunDirectory;
+use isotherm_lab::session::Output;
+
+use super::plan::{check_settings, engine, job, load_machine};
+use super::{boot, failure, report, session_options};
+use crate::args::lab::LabCompareArgs;
+use crate::failure::Failure;
+
+/// Runs the verb. Fails where the program's output or status differs between runs.
+pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
+    let machine = load_machine(&args.guest.machine)?;
+    let jobs = tierings(&args)?
+        .into_iter()
+        .map(|(name, tiering)| Ok((name, job(&args.guest, &machine, tiering, &args.command)?)))
+        .collect::<Result<Vec<_>, Failure>>()?;
+    let cache = Cache::find().map_err(|error| failure(&error))?;
+    let options = session_options(Some(args.guest.time_limit), Output::Files)?;
+    let mut results = Vec::new();
+    for (name, job) in &jobs {
+        if !args.guest.quiet {
+            eprintln!("isotherm: {name} ({} of {})", results.len() + 1, jobs.len());
+        }
+        let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
+        results.push(boot(&machine, job, (name, &cache, &run), &options)?);
+    }
+    report(&args.guest, &results, || isotherm_report::lab_table(&results))?;
+    agree(&results)
+}
+
+fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, Tiering)>, Failure> {
+    let mut all = Vec::new();
+    for name in args.kernel.iter().filter(|name| !name.is_empty()) {
+        let kernel: KernelTiering = name.parse().map_err(|error: LabError| Failure::usage(error))?;
+        all.push((kernel.to_string(), Tiering::Kernel(kernel)));
+    }
+    for policy in &args.policies {
+        all.push((policy.clone(), engine(&args.guest, policy)?));
+    }
+    check_settings(&args.guest, &args.policies)?;
+    if all.is_empty() {
+        return Err(Failure::usage("nothing to compare: expected --policies or --kernel"));
+    }
+    Ok(all)
+}
+
+/// The same program must do the same, whoever moves its memory.
+fn agree(results: &[LabResult]) -> Result<(), Failure> {
+    let Some(first) = results.first() else { return Ok(()) };
+    for other in results {
+        if other.exit_status != first.exit_status || output(other) != output(first) {
+            return Err(Failure::Failed(format!(
+                "the program's output or status under {} differs from that under {}: compare the files stdout in {} and {}",
+                other.tiering,
+                first.tiering,
+                other.folder.display(),
+                first.folder.display()
+            )));
+        }
+    }
+    Ok(())
+}
+
+fn output(result: &LabResult) -> Option<u64> {
+    let bytes = std::fs::read(result.folder.join("stdout")).ok()?;
+    let mut hasher = DefaultHasher::new();
+    bytes.hash(&mut hasher);
+    Some(hasher.finish())
+}

@@ -1,0 +1,107 @@
+//! Defines how a command line becomes a guest's job, checked before anything boots.
+
+use std::ffi::{OsStr, OsString};
+use std::os::unix::fs::PermissionsExt;
+use std::path::Path;
+
+use isotherm_core::{PageSize, Signal};
+use isotherm_lab::job::{Job, Task, Tiering};
+use isotherm_lab::machine::Machine;
+
+use crate::args::lab::GuestArgs;
+use crate::failure::Failure;
+use crate::settings;
+
+/// A machine by its name, or from a TOML file where the name ends so or has a folder in it.
+pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
+    let path = Path::new(name);
+    if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
+        return Machine::builtin(name).map_err(Failure::usage);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
+    Machine::parse(&text, name).map_err(Failure::usage)
+}
+
+/// The job that runs `command`.
+pub(super) fn job(
+    args: &GuestArgs,
+    machine: &Machine,
+    tiering: Tiering,
+    command: &[OsString],
+) -> Result<Job, Failure> {
+    let name = command.first().ok_or_else(|| Failure::usage("expected a command"))?;
+    check_command(name)?;
+    if let Some(fast) = args.fast.filter(|&fast| fast >= machine.nodes[0].size) {
+        let size = machine.nodes[0].size;
+        return Err(Failure::Usage(format!("--fast {fast}: expected less than the fast node's {size}")));
+    }
+    Ok(Job {
+        task: Task::Program(command.to_vec()),
+        tiering,
+        start: args.start.into(),
+        fast: args.fast,
+        environment: std::env::vars_os().collect(),
+        directory: std::env::current_dir().map_err(Failure::failed)?,
+    })
+}
+
+/// `isotherm run` under a policy, in the guest. `settings` that are other policies' are left to them.
+pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure> {
+    let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
+    let mut parameters = entry.parameters();
+    let all = settings::parse(&args.set)?;
+    let mut left = all.clone();
+    settings::apply(&mut left, &mut parameters)?;
+    let built =
+        isotherm_linux::engine::Tiering { entry, parameters, seed: args.seed, scale: None, fastest: None };
+    let needs = built.needs().map_err(Failure::usage)?;
+    let mut options: Vec<OsString> = vec!["--policy".into(), policy.into()];
+    let mut add = |name: &str, value: String| options.extend([name.into(), value.into()]);
+    for setting in all.iter().filter(|setting| !left.contains(setting)) {
+        add("--set", format!("{}.{}={}", setting.group, setting.key, setting.value));
+    }
+    add("--seed", args.seed.to_string());
+    add("--scale", args.scale.clone());
+    if PageSize::from(args.page_size) == PageSize::Huge {
+        add("--page-size", "huge".into());
+    }
+    let given = [
+        ("--fast", args.fast.map(|size| size.0.to_string())),
+        ("--rate", args.rate.map(|size| size.0.to_string())),
+        ("--source", args.source.clone()),
+        ("--overhead", args.overhead.clone()),
+    ];
+    for (name, value) in given {
+        if let Some(value) = value {
+            add(name, value);
+        }
+    }
+    let isotherm = std::env::current_exe().map_err(Failure::failed)?;
+    Ok(Tiering::Engine { isotherm, options, demotion: needs.has(Signal::KernelReclaim) })
+}
+
+/// Fails where no policy of a run takes a setting.
+pub(super) fn check_settings(args: &GuestArgs, policies: &[String]) -> Result<(), Failure> {
+    let mut settings = settings::parse(&args.set)?;
+    settings.retain(|setting| !policies.iter().any(|policy| policy == setting.group));
+    settings::finish(&settings)
+}
+
+/// As a shell would: 127 where there is no such command, 126 where it cannot be executed.
+fn check_command(name: &OsStr) -> Result<(), Failure> {
+    let shown = name.to_string_lossy();
+    let executable = |path: &Path| {
+        path.metadata().ok().map(|data| data.is_file() && data.permissions().mode() & 0o111 != 0)
+    };
+    let missing = || Failure::Command(127, format!("{shown}: command not found"));
+    if shown.contains('/') {
+        return match executable(Path::new(name)) {
+            Some(true) => Ok(()),
+            Some(false) => Err(Failure::Command(126, format!("{shown}: not an executable file"))),
+            None => Err(missing()),
+        };
+    }
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    let found = std::env::split_paths(&path).any(|folder| executable(&folder.join(name)) == Some(true));
+    if found { Ok(()) } else { Err(missing()) }
+}

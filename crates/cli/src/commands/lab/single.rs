@@ -1,0 +1,70 @@
+//! `isotherm lab run` and `isotherm lab shell`: one guest.
+
+use isotherm_core::Nanos;
+use isotherm_lab::LabError;
+use isotherm_lab::cache::Cache;
+use isotherm_lab::job::{Job, Start, Task, Tiering};
+use isotherm_lab::kernel_tiering::KernelTiering;
+use isotherm_lab::run_directory::RunDirectory;
+use isotherm_lab::session::{self, Output};
+
+use super::plan::{check_settings, engine, job, load_machine};
+use super::{boot, failure, report, session_options};
+use crate::args::lab::{LabRunArgs, LabShellArgs};
+use crate::failure::Failure;
+
+/// What runs where nothing is asked for, as with `isotherm run`.
+const POLICY: &str = "hybridtier";
+
+/// `isotherm lab run`. The exit status is the program's.
+pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
+    let machine = load_machine(&args.guest.machine)?;
+    let (name, tiering) = tiering(&args)?;
+    let job = job(&args.guest, &machine, tiering, &args.command)?;
+    let cache = Cache::find().map_err(|error| failure(&error))?;
+    let run = match args.folder {
+        None => RunDirectory::create(&cache.runs()),
+        Some(folder) => RunDirectory::at(folder),
+    };
+    let run = run.map_err(|error| failure(&error))?;
+    let options = session_options(Some(args.guest.time_limit), Output::Ours)?;
+    let results = [boot(&machine, &job, (&name, &cache, &run), &options)?];
+    report(&args.guest, &results, || isotherm_report::lab_text(&results[0]))?;
+    match results[0].exit_status {
+        0 => Ok(()),
+        status => Err(Failure::Exit(status)),
+    }
+}
+
+fn tiering(args: &LabRunArgs) -> Result<(String, Tiering), Failure> {
+    if let Some(name) = &args.kernel_tiering {
+        let kernel: KernelTiering = name.parse().map_err(|error: LabError| Failure::usage(error))?;
+        check_settings(&args.guest, &[])?;
+        return Ok((kernel.to_string(), Tiering::Kernel(kernel)));
+    }
+    let policy = args.policy.clone().unwrap_or_else(|| POLICY.into());
+    let tiering = engine(&args.guest, &policy)?;
+    check_settings(&args.guest, std::slice::from_ref(&policy))?;
+    Ok((policy, tiering))
+}
+
+/// `isotherm lab shell`.
+pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
+    let machine = load_machine(&args.machine)?;
+    let kernel: KernelTiering =
+        args.kernel_tiering.parse().map_err(|error: LabError| Failure::usage(error))?;
+    let job = Job {
+        task: Task::Shell,
+        tiering: Tiering::Kernel(kernel),
+        start: Start::FirstTouch,
+        fast: None,
+        environment: std::env::vars_os().collect(),
+        directory: std::env::current_dir().map_err(Failure::failed)?,
+    };
+    let cache = Cache::find().map_err(|error| failure(&error))?;
+    let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
+    eprintln!("isotherm: booting; `exit` ends the guest; logs: {}", run.path().display());
+    let options = session_options(None::<Nanos>, Output::Ours)?;
+    session::run(&machine, &job, &cache, &run, &options).map_err(|error| failure(&error))?;
+    Ok(())
+}

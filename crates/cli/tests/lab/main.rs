@@ -1,0 +1,124 @@
+//! Tests of `isotherm lab`. Those that boot a guest print `skipped: why` where the lab is not set up (`make lab-setup`),
+//! and run with `LAB_TEST=quick` or `all` only, which `scripts/lab-test.sh` sets.
+
+mod refused;
+mod support;
+
+use support::{Lab, ok, target};
+
+/// Programs whose output must not tell where they ran. Their input is in the command.
+const PROGRAMS: [&[&str]; 3] = [
+    &[
+        "/usr/bin/python3",
+        "-c",
+        "import hashlib\nd = {str(i): i * i for i in range(100000)}\nprint(hashlib.sha1(repr(d).encode()).hexdigest())",
+    ],
+    &["/bin/sh", "-c", "seq 1 100000 | sort -r -S 16M | cksum; sort -k1,1nr demo/shop.sql | cksum"],
+    &[
+        "/usr/bin/sqlite3",
+        ":memory:",
+        "create table t(a, b); with recursive n(i) as (select 1 union all select i + 1 from n \
+        where i < 50000) insert into t select i % 977, i from n; select a, count(*), sum(b) from t group by a order by 3 desc limit 20;",
+    ],
+];
+
+#[test]
+fn programs_of_the_host_say_in_the_guest_what_they_say_outside() {
+    let Some(lab) = Lab::find() else { return };
+    for program in PROGRAMS {
+        let native =
+            ok(std::process::Command::new(program[0]).args(&program[1..]).current_dir(support::root()));
+        let guest = lab.run(&["--machine", "small", "--kernel-tiering", "none", "--quiet"], program);
+        assert_eq!(guest.code, Some(0), "{}", guest.err);
+        assert!(
+            !native.is_empty() && native == guest.out,
+            "{}: {native:?}, in the guest {:?}",
+            program[0],
+            guest.out
+        );
+    }
+}
+
+#[test]
+fn input_goes_in_whole_and_the_status_comes_out() {
+    let Some(lab) = Lab::find() else { return };
+    let input: Vec<u8> =
+        (0..3_000_000u32).map(|number| (number.wrapping_mul(2_654_435_761) >> 13) as u8).collect();
+    let options = ["--machine", "small", "--kernel-tiering", "none", "--quiet"];
+    let guest = lab.feed(&options, &["sh", "-c", "cat; echo done >&2; exit 9"], &input);
+    assert_eq!((guest.code, guest.err.as_str()), (Some(9), "done\n"));
+    assert!(guest.out == input, "{} bytes came back of {}", guest.out.len(), input.len());
+}
+
+#[test]
+fn doctor_finds_two_tiers_in_the_guest_and_the_device_of_the_cxl_machine() {
+    let Some(lab) = Lab::find() else { return };
+    for (machine, device) in [("small", false), ("cxl", true)] {
+        let doctor = [support::BINARY, "doctor", "--json", "--no-self-test"];
+        let guest = lab.run(&["--machine", machine, "--kernel-tiering", "none", "--quiet"], &doctor);
+        let report: serde_json::Value = serde_json::from_slice(&guest.out).expect("doctor prints JSON");
+        let found = |name: &str| {
+            let all = report["findings"].as_array().expect("findings");
+            all.iter()
+                .find(|finding| finding["name"].as_str().is_some_and(|text| text.starts_with(name)))
+                .cloned()
+        };
+        let tiers = found("memory-tiers").expect("tiers");
+        assert_eq!(tiers["state"], "ok", "{tiers}");
+        assert!(tiers.to_string().contains("2 tiers"), "{tiers}");
+        assert_eq!(found("dax-device").is_some(), device, "{machine}");
+    }
+}
+
+#[test]
+fn a_policy_runs_in_the_guest_and_the_result_has_what_kernel_and_engine_counted() {
+    let Some(lab) = Lab::find() else { return };
+    let options = ["--machine", "small", "--policy", "freqtier", "--start", "slow", "--json"];
+    let guest = lab.run(&options, &[&target(), "planted", "--size", "16M", "--operations", "1000000"]);
+    assert_eq!(guest.code, Some(0), "{}", guest.err);
+    let result: serde_json::Value =
+        serde_json::from_str(&guest.err).expect("our result is the last on standard error");
+    let run = &result["runs"][0];
+    assert_eq!((run["tiering"].as_str(), run["exit_status"].as_u64()), (Some("freqtier"), Some(0)));
+    assert_eq!(run["engine"]["policy"], "freqtier");
+    assert_eq!(run["engine"]["shadow"], false, "tiers are real in the guest");
+    let moved = |what: &str| run["engine"]["traffic"][what].as_u64().expect("a number");
+    let kernel = run["counts"]["moves"]["syscall-or-cpuset"]["succeeded"].as_u64().unwrap_or(0);
+    assert_eq!(moved("promotions") + moved("demotions"), kernel);
+    assert!(run["residence"].as_array().is_some_and(|moments| !moments.is_empty()));
+}
+
+#[test]
+fn a_guest_that_fails_or_is_interrupted_is_told_in_one_line_after_its_console() {
+    let Some(lab) = Lab::find() else { return };
+    let options = ["--machine", "small", "--kernel-tiering", "none"];
+    let panic = lab.run(&options, &["sh", "-c", "echo c >/proc/sysrq-trigger"]);
+    assert_eq!(panic.code, Some(125));
+    let last = panic.err.lines().last().unwrap_or_default();
+    assert!(
+        last.starts_with("isotherm: the guest's kernel panicked: sysrq triggered crash"),
+        "{}",
+        panic.err
+    );
+    assert!(panic.err.lines().any(|line| line.starts_with("guest: ")), "{}", panic.err);
+    let hang = lab.run(&[&options[..], &["--time-limit", "8s"]].concat(), &["sleep", "1000"]);
+    assert_eq!(hang.code, Some(124));
+    assert!(hang.err.contains("still running after 8 s"), "{}", hang.err);
+    let (code, guests_left) = lab.interrupt(&options, &["sleep", "1000"]);
+    assert_eq!((code, guests_left), (Some(130), 0));
+}
+
+#[test]
+fn compare_prints_one_row_for_each_tiering() {
+    let Some(_) = Lab::find() else { return };
+    let options = ["--machine", "small", "--kernel", "none,numab", "--policies", "lru", "--fast", "64M"];
+    let guest = Lab::verb("compare", &options, &["sh", "-c", "echo same"], &[]);
+    assert_eq!(guest.code, Some(0), "{}", guest.err);
+    for name in ["none", "numab", "lru"] {
+        assert!(guest.err.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}: {}", guest.err);
+    }
+    // Where output differs, someone's memory was not intact, or the program tells where it is.
+    let differing = Lab::verb("compare", &options[..4], &["cat", "/proc/sys/kernel/numa_balancing"], &[]);
+    assert_eq!(differing.code, Some(1));
+    assert!(differing.err.contains("differs"), "{}", differing.err);
+}

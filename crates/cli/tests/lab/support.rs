@@ -1,0 +1,128 @@
+//! Defines how tests run the lab's verbs.
+
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Stdio};
+use std::time::Duration;
+
+/// The binary under test.
+pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_isotherm");
+/// What a guest needs to boot before a test interrupts it.
+const BOOTED: Duration = Duration::from_secs(4);
+
+/// What a run has left.
+pub(crate) struct Ran {
+    pub(crate) code: Option<i32>,
+    pub(crate) out: Vec<u8>,
+    pub(crate) err: String,
+}
+
+/// The lab, where it is set up and tests of it are asked for.
+pub(crate) struct Lab {
+    runs: tempfile::TempDir,
+}
+
+impl Lab {
+    /// `None`, said on standard error, where no guest can be booted or none is to be.
+    pub(crate) fn find() -> Option<Self> {
+        if std::env::var_os("LAB_TEST").is_none() {
+            eprintln!("skipped: LAB_TEST is not set; scripts/lab-test.sh boots guests");
+            return None;
+        }
+        if let Err(error) = isotherm_lab::cache::Cache::find() {
+            eprintln!("skipped: {error}");
+            return None;
+        }
+        Some(Self { runs: tempfile::tempdir().expect("a folder") })
+    }
+
+    /// `isotherm lab run OPTIONS -- PROGRAM` without input.
+    pub(crate) fn run(&self, options: &[&str], program: &[&str]) -> Ran {
+        self.feed(options, program, &[])
+    }
+
+    /// The same with input.
+    pub(crate) fn feed(&self, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
+        let number = std::fs::read_dir(self.runs.path()).expect("the folder").count();
+        let folder = self.runs.path().join(number.to_string());
+        let folder = ["--folder", folder.to_str().expect("a path in UTF-8")];
+        Self::verb("run", &[options, &folder].concat(), program, input)
+    }
+
+    /// `isotherm lab VERB OPTIONS -- PROGRAM`.
+    pub(crate) fn verb(verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
+        let mut command = Command::new(BINARY);
+        command
+            .args(["lab", verb])
+            .args(options)
+            .arg("--")
+            .args(program)
+            .current_dir(root())
+            .env("PATH", "/usr/bin:/bin");
+        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let mut child = command.spawn().expect("the binary runs");
+        let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_vec());
+        let feeder = std::thread::spawn(move || {
+            // A program that does not read its input ends first.
+            let _ = stdin.write_all(&input);
+        });
+        let output = child.wait_with_output().expect("it ends");
+        feeder.join().expect("input was given");
+        Ran {
+            code: output.status.code(),
+            out: output.stdout,
+            err: String::from_utf8_lossy(&output.stderr).into_owned(),
+        }
+    }
+
+    /// Starts a guest, interrupts `isotherm` as Ctrl-C does, and counts the guests of this run that are left.
+    pub(crate) fn interrupt(&self, options: &[&str], program: &[&str]) -> (Option<i32>, usize) {
+        let folder = self.runs.path().join("interrupted");
+        let mut command = Command::new(BINARY);
+        command.args(["lab", "run"]).args(options).arg("--folder").arg(&folder).arg("--").args(program);
+        command.stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut child = command.spawn().expect("the binary runs");
+        std::thread::sleep(BOOTED);
+        assert_eq!(guests(&folder), 1, "the guest runs");
+        let told = Command::new("kill").args(["-INT", &child.id().to_string()]).status();
+        assert!(told.is_ok_and(|status| status.success()));
+        let code = child.wait().expect("it ends").code();
+        (code, guests(&folder))
+    }
+}
+
+/// Processes of QEMU that use this folder.
+fn guests(folder: &Path) -> usize {
+    let needle = folder.to_str().expect("a path in UTF-8");
+    let commands = std::fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| {
+        let line = std::fs::read(entry.path().join("cmdline")).ok()?;
+        Some(String::from_utf8_lossy(&line).into_owned())
+    });
+    commands.filter(|line| line.contains("qemu-system") && line.contains(needle)).count()
+}
+
+/// The repository.
+pub(crate) fn root() -> PathBuf {
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
+}
+
+/// The program that tests tier; cargo builds it with them.
+pub(crate) fn target() -> String {
+    let path = Path::new(BINARY).with_file_name("examples").join("live-target");
+    path.to_str().expect("a path in UTF-8").into()
+}
+
+/// Standard output of a command that succeeds.
+#[track_caller]
+pub(crate) fn ok(command: &mut Command) -> Vec<u8> {
+    let output = command.output().expect("it runs");
+    assert!(output.status.success(), "{output:?}");
+    output.stdout
+}
+
+/// The lines that the binary prints.
+#[track_caller]
+pub(crate) fn lines(arguments: &[&str]) -> Vec<String> {
+    let text = String::from_utf8(ok(Command::new(BINARY).args(arguments))).expect("UTF-8");
+    text.lines().map(Into::into).collect()
+}

@@ -1,0 +1,259 @@
+//! Defines what the guest's kernel has counted during a run: the difference of two snapshots of its files.
+
+use std::collections::BTreeMap;
+use std::path::Path;
+
+use serde::Serialize;
+
+/// Bytes of a page, in which the kernel counts.
+const PAGE: u64 = 4096;
+
+/// What the kernel counted.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct Counts {
+    /// Pages that NUMA balancing has promoted (`pgpromote_success`).
+    pub promoted: u64,
+    /// Pages that reclaim has demoted (`pgdemote_kswapd`, `pgdemote_direct`, `pgdemote_khugepaged`).
+    pub demoted: u64,
+    /// Pages moved for a reason of tiering: all but compaction and memory hotplug. A huge page counts as 512.
+    pub moved: u64,
+    /// Pages that could not be moved, for the same reasons.
+    pub failed: u64,
+    /// Pages moved by each of the kernel's reasons (trace point `mm_migrate_pages`).
+    pub moves: BTreeMap<String, Moves>,
+    /// Huge pages among those moved (`thp_migration_success`).
+    pub huge_moved: u64,
+    /// Hint faults of NUMA balancing.
+    pub hint_faults: u64,
+    /// Every counter of `/proc/vmstat` that has grown, by how much.
+    pub vmstat: BTreeMap<String, u64>,
+    /// Seconds of the guest's clock between the snapshots. With an emulated processor they are no measure of speed.
+    pub guest_seconds: f64,
+    /// What DAMON's schemes did, where they ran.
+    pub damon: Option<Damon>,
+}
+
+/// Pages that the kernel tried to move for one reason.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Moves {
+    /// Moved.
+    pub succeeded: u64,
+    /// Not moved.
+    pub failed: u64,
+}
+
+/// The kernel's reasons by their number (`enum migrate_reason`), as its trace point prints them.
+const REASONS: [&str; 10] = [
+    "compaction",
+    "memory-failure",
+    "memory-hotplug",
+    "syscall-or-cpuset",
+    "mbind",
+    "numa-balancing",
+    "contiguous-range",
+    "long-term-pin",
+    "demotion",
+    "damon",
+];
+/// Those that do not tier.
+const OTHERS: [&str; 2] = ["compaction", "memory-hotplug"];
+
+/// What DAMON's two schemes did.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Damon {
+    /// Pages moved by `migrate_hot`.
+    pub promoted: u64,
+    /// Pages moved by `migrate_cold`.
+    pub demoted: u64,
+    /// Bytes that `migrate_hot` was tried on.
+    pub hot_bytes_tried: u64,
+    /// Bytes that `migrate_cold` was tried on.
+    pub cold_bytes_tried: u64,
+}
+
+/// Where the program's memory lay at a moment.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Residence {
+    /// Seconds of the guest's clock since the snapshot before the program.
+    pub seconds: f64,
+    /// Its anonymous memory on each node.
+    pub node_bytes: Vec<u64>,
+}
+
+impl Counts {
+    /// Reads what a guest has left in its shared folder. Files that are missing count nothing.
+    pub fn read(share: &Path) -> Self {
+        let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
+        let vmstat = grown(&text("before/vmstat"), &text("after/vmstat"));
+        let sum = |names: &[&str]| names.iter().filter_map(|&name| vmstat.get(name)).sum();
+        let moves = moves(&text("before/moves"), &text("after/moves"));
+        let tiering = || moves.iter().filter(|(reason, _)| !OTHERS.contains(&reason.as_str()));
+        let seconds = |path| text(path).trim().parse::<f64>().unwrap_or(0.0);
+        Self {
+            promoted: sum(&["pgpromote_success"]),
+            demoted: sum(&["pgdemote_kswapd", "pgdemote_direct", "pgdemote_khugepaged"]),
+            moved: tiering().map(|(_, moves)| moves.succeeded).sum(),
+            failed: tiering().map(|(_, moves)| moves.failed).sum(),
+            huge_moved: sum(&["thp_migration_success"]),
+            hint_faults: sum(&["numa_hint_faults"]),
+            guest_seconds: (seconds("after/uptime") - seconds("before/uptime")).max(0.0),
+            damon: damon(&text("damon.0"), &text("damon.1")),
+            moves,
+            vmstat,
+        }
+    }
+}
+
+/// The program's residence over time, as a guest has left it.
+pub fn residence(share: &Path) -> Vec<Residence> {
+    let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
+    let start = text("before/uptime").trim().parse::<f64>().unwrap_or(0.0);
+    text("residency").lines().filter_map(|line| moment(line, start)).collect()
+}
+
+/// The last moment at which the program had at least half of its largest memory: not that of its end, which frees it.
+pub fn settled(moments: &[Residence]) -> Option<&Residence> {
+    let total = |moment: &&Residence| moment.node_bytes.iter().sum::<u64>();
+    let largest = moments.iter().map(|moment| total(&moment)).max()?;
+    moments.iter().rev().find(|moment| total(moment) > 0 && total(moment) >= largest / 2)
+}
+
+/// `12.25 N0=4096 N1=8192`.
+fn moment(line: &str, start: f64) -> Option<Residence> {
+    let mut words = line.split_whitespace();
+    let seconds = words.next()?.parse::<f64>().ok()? - start;
+    let node_bytes = words.map(|word| word.split_once('=')?.1.parse().ok()).collect::<Option<Vec<u64>>>()?;
+    (seconds.is_finite() && !node_bytes.is_empty()).then_some(Residence { seconds, node_bytes })
+}
+
+/// Counters that are larger in `after`.
+fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
+    let before: BTreeMap<&str, u64> = counters(before).collect();
+    let difference = |(name, value): (&str, u64)| {
+        let grown = value.saturating_sub(before.get(name).copied().unwrap_or(0));
+        // What is an amount and no count says nothing by its growth.
+        (grown > 0 && !name.starts_with("nr_")).then(|| (name.to_owned(), grown))
+    };
+    counters(after).filter_map(difference).collect()
+}
+
+/// What the histogram of moves has grown by, for each reason.
+fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
+    let before: BTreeMap<usize, Moves> = before.lines().filter_map(reason).collect();
+    let grown = |(number, after): (usize, Moves)| {
+        let before = before.get(&number).copied().unwrap_or_default();
+        let name = REASONS.get(number).map_or_else(|| format!("reason-{number}"), |name| (*name).to_owned());
+        let moves = Moves {
+            succeeded: after.succeeded.saturating_sub(before.succeeded),
+            failed: after.failed.saturating_sub(before.failed),
+        };
+        (moves != Moves::default()).then_some((name, moves))
+    };
+    after.lines().filter_map(reason).filter_map(grown).collect()
+}
+
+/// `{ reason:          3 } hitcount:          2  succeeded:         75  failed:          1`.
+fn reason(line: &str) -> Option<(usize, Moves)> {
+    let words: Vec<&str> = line.split_whitespace().collect();
+    let value = |name: &str| {
+        words.iter().position(|word| *word == name).and_then(|at| words.get(at + 1)?.parse().ok())
+    };
+    let moves = Moves { succeeded: value("succeeded:")?, failed: value("failed:")? };
+    Some((usize::try_from(value("reason:")?).ok()?, moves))
+}
+
+/// Lines of a name and a number.
+fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
+    text.lines().filter_map(|line| {
+        let (name, value) = line.split_once(' ')?;
+        Some((name, value.trim().parse().ok()?))
+    })
+}
+
+fn damon(cold: &str, hot: &str) -> Option<Damon> {
+    let value =
+        |text: &str, name: &str| counters(text).find(|(known, _)| *known == name).map(|(_, value)| value);
+    Some(Damon {
+        promoted: value(hot, "sz_applied")? / PAGE,
+        demoted: value(cold, "sz_applied")? / PAGE,
+        hot_bytes_tried: value(hot, "sz_tried")?,
+        cold_bytes_tried: value(cold, "sz_tried")?,
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn share(files: &[(&str, &str)]) -> Result<tempfile::TempDir, std::io::Error> {
+        let folder = tempfile::tempdir()?;
+        for (name, text) in files {
+            let path = folder.path().join(name);
+            std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+            std::fs::write(path, text)?;
+        }
+        Ok(folder)
+    }
+
+    #[test]
+    fn what_the_kernel_counts_is_the_difference() -> Result<(), std::io::Error> {
+        let folder = share(&[
+            ("before/vmstat", "nr_free_pages 9\npgdemote_kswapd 1\n"),
+            ("after/vmstat", "nr_free_pages 99\npgdemote_kswapd 4\npgdemote_direct 2\npgpromote_success 3\n"),
+            (
+                "before/moves",
+                "# event histogram\n{ reason:          3 } hitcount:          1  succeeded:          2  failed:          1\n",
+            ),
+            (
+                "after/moves",
+                "{ reason: 3 } hitcount: 5  succeeded: 9  failed: 1\n{ reason: 0 } hitcount: 1  succeeded: 70  failed: 7\nTotals:\n    Hits: 6\n",
+            ),
+            ("before/uptime", "2.5\n"),
+            ("after/uptime", "4.0\n"),
+            ("residency", "3.0 N0=4096 N1=0\nbroken\n3.5 N0=x\n"),
+        ])?;
+        let counts = Counts::read(folder.path());
+        assert_eq!((counts.promoted, counts.demoted, counts.moved), (3, 5, 7));
+        let moves = |succeeded, failed| Some(Moves { succeeded, failed });
+        assert_eq!(counts.moves.get("syscall-or-cpuset").copied(), moves(7, 0));
+        assert_eq!((counts.moves.get("compaction").copied(), counts.failed), (moves(70, 7), 0));
+        assert!((counts.guest_seconds - 1.5).abs() < 1e-9 && counts.damon.is_none());
+        assert!(!counts.vmstat.contains_key("nr_free_pages"));
+        let expected = Residence { seconds: 0.5, node_bytes: vec![4096, 0] };
+        assert_eq!(residence(folder.path()), [expected]);
+        Ok(())
+    }
+
+    #[test]
+    fn damon_moves_hot_and_cold() -> Result<(), std::io::Error> {
+        let stats =
+            |bytes: u64| format!("nr_tried 3\nsz_tried {}\nnr_applied 2\nsz_applied {bytes}\n", 2 * bytes);
+        let folder = share(&[("damon.0", &stats(8192)), ("damon.1", &stats(4096))])?;
+        let expected = Damon { promoted: 1, demoted: 2, hot_bytes_tried: 8192, cold_bytes_tried: 16384 };
+        assert_eq!(Counts::read(folder.path()).damon, Some(expected));
+        Ok(())
+    }
+
+    #[test]
+    fn nothing_left_counts_nothing() -> Result<(), std::io::Error> {
+        let folder = share(&[])?;
+        assert_eq!(Counts::read(folder.path()), Counts::default());
+        assert!(residence(folder.path()).is_empty());
+        Ok(())
+    }
+
+    #[test]
+    fn memory_that_is_freed_at_the_end_does_not_count() {
+        let moment = |seconds, node_bytes: [u64; 2]| Residence { seconds, node_bytes: node_bytes.to_vec() };
+        let moments = [moment(1.0, [0, 8]), moment(2.0, [3, 5]), moment(3.0, [1, 0])];
+        assert_eq!(settled(&moments), Some(&moments[1]));
+        assert_eq!(settled(&[moment(1.0, [0, 0])]), None);
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn no_file_is_too_strange(text in "\\PC{0,200}") {
+            let _ = (grown(&text, &text), moment(&text, 0.0), damon(&text, &text), reason(&text));
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! Defines the guest's first file system: busybox, kernel modules, and the scripts of `lab/guest`.
+
+use std::path::Path;
+
+use crate::cache::Cache;
+use crate::cpio::Archive;
+use crate::job::Job;
+use crate::machine::Machine;
+use crate::{LabError, script};
+
+/// Name, permissions and text of the guest's scripts.
+const SCRIPTS: &[(&str, u32, &str)] = &[
+    ("init", 0o755, include_str!("../../../lab/guest/init")),
+    ("lab/functions", 0o644, include_str!("../../../lab/guest/functions")),
+    ("lab/kernel-tiering", 0o644, include_str!("../../../lab/guest/kernel-tiering")),
+    ("lab/cxl", 0o644, include_str!("../../../lab/guest/cxl")),
+    ("lab/enter", 0o644, include_str!("../../../lab/guest/enter")),
+];
+/// What any guest loads.
+const MODULES: [&str; 3] = ["9p", "9pnet_virtio", "overlay"];
+/// What a guest with a CXL device loads, too.
+const CXL_MODULES: [&str; 6] = ["cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "dax_cxl", "kmem"];
+
+/// The archive for one job.
+///
+/// # Errors
+/// If a file of the cache cannot be read.
+pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u8>, LabError> {
+    let mut archive = Archive::default();
+    for folder in ["bin", "dev", "lab", "modules"] {
+        archive.directory(folder);
+    }
+    // The kernel opens it for the first process before that can make it.
+    archive.device("dev/console", 5, 1);
+    archive.file(b"bin/busybox", 0o755, &read(&cache.busybox())?)?;
+    let mut names = MODULES.to_vec();
+    if machine.has_cxl() {
+        names.extend(CXL_MODULES);
+    }
+    let mut loaded = Vec::new();
+    for path in cache.modules(&names)? {
+        let name = path.file_stem().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
+        archive.file(format!("modules/{name}.ko").as_bytes(), 0o644, &read(&path)?)?;
+        loaded.push(name);
+    }
+    for (name, permissions, text) in SCRIPTS {
+        archive.file(name.as_bytes(), *permissions, text.as_bytes())?;
+    }
+    archive.file(b"lab/settings", 0o644, script::settings(machine, job, &loaded).as_bytes())?;
+    archive.file(b"lab/program", 0o644, &script::program(job))?;
+    Ok(archive.finish())
+}
+
+fn read(path: &Path) -> Result<Vec<u8>, LabError> {
+    std::fs::read(path).map_err(LabError::io(path, "read"))
+}

@@ -1,0 +1,35 @@
+//! Defines how a profile is written as TOML, so that other programs read what is in force.
+
+use isotherm_sim::Profile;
+use toml::Value;
+
+/// The text; `Profile::parse` gives the same profile again.
+pub(super) fn write(profile: &Profile) -> String {
+    let summary = profile.summary();
+    let mut text = format!("title = {}\n", quoted(&profile.title));
+    for section in ["core", "llc"] {
+        text.push_str(&format!("\n[{section}]\n"));
+        numbers(&mut text, &summary.numbers, &format!("{section}."));
+    }
+    for (index, tier) in profile.tiers.iter().enumerate() {
+        text.push_str(&format!("\n[[tier]]\nname = {}\n", quoted(&tier.name)));
+        numbers(&mut text, &summary.numbers, &format!("tier.{index}."));
+    }
+    text.push_str("\n[costs]\n");
+    numbers(&mut text, &summary.numbers, "costs.");
+    text
+}
+
+fn numbers(text: &mut String, numbers: &[isotherm_sim::MachineNumber], prefix: &str) {
+    for number in numbers {
+        // What is derived is no field.
+        if let Some(name) = number.path.strip_prefix(prefix).filter(|_| number.path != "core.instruction") {
+            let (value, source) = (quoted(&number.value), quoted(&number.source));
+            text.push_str(&format!("{name} = {{ value = {value}, source = {source} }}\n"));
+        }
+    }
+}
+
+fn quoted(text: &str) -> String {
+    Value::String(text.into()).to_string()
+}

@@ -1,0 +1,210 @@
+//! Defines QEMU's command line for a machine.
+
+use std::ffi::{OsStr, OsString};
+use std::os::fd::RawFd;
+use std::os::unix::ffi::OsStrExt;
+use std::path::Path;
+
+use crate::cache::Cache;
+use crate::machine::{Machine, Node, NodeKind};
+use crate::run_directory::RunDirectory;
+
+/// Old enough for any program of Debian, and quick to emulate.
+const PROCESSOR: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
+/// Memory of a device is shown to the guest below a host bridge with this number.
+const CXL_BUS: u32 = 12;
+/// Words of the kernel's command line that every guest has.
+const KERNEL_WORDS: [&str; 8] = [
+    "console=ttyS0",
+    "quiet",
+    "panic=-1",
+    "rdinit=/init",
+    // What tiers memory is told later, not by the distribution's default.
+    "numa_balancing=disable",
+    "mitigations=off",
+    "memhp_default_state=online_movable",
+    "tsc=reliable",
+];
+
+/// Where one stream of the program goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Port {
+    /// A socket that QEMU inherits by its number.
+    Socket(RawFd),
+    /// A file that is written.
+    File(OsString),
+}
+
+/// The streams of the program, by name. A stream that is missing is the guest's `/dev/null`.
+pub type Ports = Vec<(&'static str, Port)>;
+
+/// What QEMU is started with.
+#[derive(Debug)]
+pub struct Guest<'a> {
+    /// The machine.
+    pub machine: &'a Machine,
+    /// Where kernel and firmware lie.
+    pub cache: &'a Cache,
+    /// Where everything of this run lies.
+    pub run: &'a RunDirectory,
+    /// The program's streams.
+    pub ports: Ports,
+    /// Whether the console is the terminal that we run in.
+    pub interactive: bool,
+}
+
+/// The command line, without the program's name.
+pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
+    let mut line = Line::default();
+    board(&mut line, guest.machine);
+    memory(&mut line, guest.machine);
+    files(&mut line, guest);
+    console(&mut line, guest);
+    line.pair("-device", "virtio-serial-pci,bus=pcie.0");
+    for (name, port) in &guest.ports {
+        stream(&mut line, name, port);
+    }
+    line.pair("-append", kernel_words(guest.machine));
+    line.words
+}
+
+/// The kernel's command line.
+fn kernel_words(machine: &Machine) -> String {
+    let mut words = KERNEL_WORDS.to_vec();
+    if machine.deterministic {
+        words.extend(["nokaslr", "norandmaps"]);
+    }
+    words.join(" ")
+}
+
+/// A command line as it grows.
+#[derive(Debug, Default)]
+struct Line {
+    words: Vec<OsString>,
+}
+
+impl Line {
+    fn word(&mut self, word: impl Into<OsString>) {
+        self.words.push(word.into());
+    }
+
+    fn pair(&mut self, option: &str, value: impl Into<OsString>) {
+        self.word(option);
+        self.words.push(value.into());
+    }
+}
+
+fn board(line: &mut Line, machine: &Machine) {
+    for word in ["-nodefaults", "-no-user-config", "-no-reboot"] {
+        line.word(word);
+    }
+    line.pair("-display", "none");
+    let last = machine.nodes.iter().filter(|node| node.kind == NodeKind::Cxl).map(|node| node.size.0).max();
+    let cxl = last.map_or_else(String::new, |size| {
+        let window = size.next_multiple_of(256 << 20);
+        format!(",cxl=on,cxl-fmw.0.targets.0=cxl.1,cxl-fmw.0.size={window}")
+    });
+    line.pair("-machine", format!("q35,hmat=on{cxl}"));
+    // Linux takes no CXL memory where it knows itself to be a guest.
+    line.pair("-cpu", format!("{PROCESSOR}{}", if machine.has_cxl() { ",-hypervisor" } else { "" }));
+    line.pair("-smp", machine.processors.to_string());
+    line.pair("-accel", "tcg,thread=single");
+    if machine.deterministic {
+        line.pair("-icount", "shift=0,sleep=off");
+        line.pair("-rtc", "base=2026-01-01,clock=vm");
+    }
+}
+
+/// Nodes, their distances, and what firmware says of their speed.
+fn memory(line: &mut Line, machine: &Machine) {
+    line.pair("-m", format!("{}B", machine.plain_memory().0));
+    for (index, node) in machine.nodes.iter().enumerate() {
+        let size = node.size.0;
+        line.pair("-object", format!("memory-backend-ram,id=memory{index},size={size}"));
+        match node.kind {
+            NodeKind::Plain if index == 0 => {
+                let last = machine.processors - 1;
+                let processors = if last == 0 { "cpus=0".into() } else { format!("cpus=0-{last}") };
+                line.pair("-numa", format!("node,nodeid=0,{processors},memdev=memory0"));
+            }
+            NodeKind::Plain => {
+                line.pair("-numa", format!("node,nodeid={index},memdev=memory{index},initiator=0"));
+            }
+            NodeKind::Cxl => cxl_device(line, index),
+        }
+    }
+    let plain = |node: &&(usize, &Node)| node.1.kind == NodeKind::Plain;
+    let nodes: Vec<_> = machine.nodes.iter().enumerate().collect();
+    for (index, _) in nodes.iter().filter(plain) {
+        if *index > 0 {
+            line.pair("-numa", format!("dist,src=0,dst={index},val={}", distance(machine, *index)));
+        }
+        speed(line, machine, *index);
+    }
+}
+
+/// The distance that firmware would tell: 10 for local memory, in proportion to latencies, at least 11.
+fn distance(machine: &Machine, node: usize) -> u64 {
+    let latency = |index: usize| machine.profile.tiers[index].latency.0;
+    (10 * latency(node) / latency(0).max(1)).clamp(11, 254)
+}
+
+fn speed(line: &mut Line, machine: &Machine, node: usize) {
+    let tier = &machine.profile.tiers[node];
+    let lines = format!("hmat-lb,initiator=0,target={node},hierarchy=memory");
+    line.pair("-numa", format!("{lines},data-type=access-latency,latency={}", tier.latency.0));
+    // The table holds 16 bits of a unit that all nodes share: 16 MiB/s, up to 1 TiB/s.
+    let bandwidth = (tier.read_bandwidth >> 24).clamp(1, 0xffff) * 16;
+    line.pair("-numa", format!("{lines},data-type=access-bandwidth,bandwidth={bandwidth}M"));
+}
+
+fn cxl_device(line: &mut Line, index: usize) {
+    line.pair("-device", format!("pxb-cxl,bus_nr={CXL_BUS},bus=pcie.0,id=cxl.1"));
+    line.pair("-device", "cxl-rp,port=0,bus=cxl.1,id=cxl-port,chassis=0,slot=2");
+    line.pair("-device", format!("cxl-type3,bus=cxl-port,volatile-memdev=memory{index},id=cxl-memory"));
+}
+
+/// Kernel, first file system, the host's files and the shared folder.
+fn files(line: &mut Line, guest: &Guest<'_>) {
+    for folder in guest.cache.firmware() {
+        line.pair("-L", folder);
+    }
+    line.pair("-kernel", guest.cache.kernel());
+    line.pair("-initrd", guest.run.first_files());
+    let root = "local,id=root,security_model=none,readonly=on,multidevs=remap,path=/";
+    line.pair("-fsdev", root);
+    line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=root,mount_tag=root");
+    line.pair("-fsdev", with_path("local,id=share,security_model=none,path=", &guest.run.share()));
+    line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag=share");
+}
+
+fn console(line: &mut Line, guest: &Guest<'_>) {
+    let file = guest.run.console();
+    let console = match guest.interactive {
+        true => with_path("stdio,id=console,signal=off,logfile=", &file),
+        false => with_path("file,id=console,path=", &file),
+    };
+    line.pair("-chardev", console);
+    line.pair("-device", "isa-serial,chardev=console");
+}
+
+fn stream(line: &mut Line, name: &str, port: &Port) {
+    let device = match port {
+        Port::Socket(number) => OsString::from(format!("socket,id={name},fd={number}")),
+        Port::File(path) => with_path(&format!("file,id={name},path="), Path::new(path)),
+    };
+    line.pair("-chardev", device);
+    line.pair("-device", format!("virtserialport,chardev={name},name={name}"));
+}
+
+/// QEMU's options end at a comma, and two stand for one.
+fn with_path(option: &str, path: &Path) -> OsString {
+    let mut bytes = option.as_bytes().to_vec();
+    for &byte in path.as_os_str().as_bytes() {
+        bytes.extend(std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 }));
+    }
+    OsStr::from_bytes(&bytes).to_owned()
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,89 @@
+//! Defines tests of QEMU's command line.
+
+use super::*;
+use crate::LabError;
+
+fn line(machine: &Machine, interactive: bool) -> Result<Vec<String>, Box<dyn std::error::Error>> {
+    let folder = tempfile::tempdir()?;
+    for path in
+        ["kernel/vmlinux", "kernel/modules.dep", "root/usr/bin/qemu-system-x86_64", "root/bin/busybox"]
+    {
+        let path = folder.path().join(path);
+        std::fs::create_dir_all(path.parent().unwrap_or(&path))?;
+        std::fs::write(path, "")?;
+    }
+    let cache = Cache::at(folder.path().into())?;
+    let run = RunDirectory::at(folder.path().join("run,1"))?;
+    let ports = vec![("stdout", Port::Socket(7)), ("stderr", Port::File("/a,b".into()))];
+    let guest = Guest { machine, cache: &cache, run: &run, ports, interactive };
+    Ok(arguments(&guest).into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
+}
+
+fn has(line: &[String], option: &str, value: &str) -> bool {
+    line.windows(2).any(|pair| pair[0] == option && pair[1].contains(value))
+}
+
+#[test]
+fn nodes_have_sizes_distances_and_speeds() -> Result<(), Box<dyn std::error::Error>> {
+    let line = line(&Machine::builtin("two-tier")?, false)?;
+    let numa = |value: &str| has(&line, "-numa", value);
+    assert!(has(&line, "-m", "1610612736B") && has(&line, "-machine", "q35,hmat=on"));
+    assert!(has(&line, "-object", "memory-backend-ram,id=memory1,size=1073741824"));
+    assert!(numa("node,nodeid=0,cpus=0,memdev=memory0") && numa("node,nodeid=1,memdev=memory1,initiator=0"));
+    let profile = Machine::builtin("two-tier")?.profile;
+    for (node, tier) in profile.tiers.iter().enumerate() {
+        let latency = tier.latency.0;
+        assert!(numa(&format!("target={node},hierarchy=memory,data-type=access-latency,latency={latency}")));
+    }
+    assert!(!has(&line, "-cpu", "hypervisor") && !has(&line, "-machine", "cxl"));
+    Ok(())
+}
+
+#[test]
+fn a_cxl_device_stands_behind_its_bridge() -> Result<(), Box<dyn std::error::Error>> {
+    let line = line(&Machine::builtin("cxl")?, false)?;
+    assert!(has(&line, "-machine", "cxl=on,cxl-fmw.0.targets.0=cxl.1,cxl-fmw.0.size=536870912"));
+    assert!(has(&line, "-device", "cxl-type3,bus=cxl-port,volatile-memdev=memory1"));
+    assert!(has(&line, "-cpu", ",-hypervisor") && has(&line, "-m", "536870912B"));
+    assert!(!has(&line, "-numa", "nodeid=1"));
+    Ok(())
+}
+
+#[test]
+fn instructions_are_the_clock_of_a_deterministic_machine() -> Result<(), Box<dyn std::error::Error>> {
+    let machine = Machine { deterministic: true, ..Machine::builtin("small")? };
+    let fixed = line(&machine, false)?;
+    assert!(has(&fixed, "-icount", "shift=0,sleep=off") && has(&fixed, "-rtc", "clock=vm"));
+    assert!(has(&fixed, "-append", "nokaslr"));
+    assert!(!line(&Machine::builtin("small")?, false)?.contains(&"-icount".to_owned()));
+    Ok(())
+}
+
+#[test]
+fn streams_and_paths_with_commas_are_passed_on() -> Result<(), Box<dyn std::error::Error>> {
+    let machine = Machine::builtin("small")?;
+    let program = line(&machine, false)?;
+    assert!(has(&program, "-chardev", "socket,id=stdout,fd=7"));
+    assert!(has(&program, "-chardev", "file,id=stderr,path=/a,,b"));
+    assert!(
+        has(&program, "-chardev", "file,id=console,path=") && has(&program, "-chardev", "run,,1/console.log")
+    );
+    assert!(has(&line(&machine, true)?, "-chardev", "stdio,id=console,signal=off"));
+    Ok(())
+}
+
+#[test]
+fn several_processors_are_all_on_the_first_node() -> Result<(), Box<dyn std::error::Error>> {
+    let machine = Machine { processors: 4, ..Machine::builtin("small")? };
+    let line = line(&machine, false)?;
+    assert!(has(&line, "-numa", "node,nodeid=0,cpus=0-3,") && has(&line, "-smp", "4"));
+    Ok(())
+}
+
+#[test]
+fn distances_follow_latencies() -> Result<(), LabError> {
+    let machine = Machine::builtin("two-tier")?;
+    let latency = |tier: usize| machine.profile.tiers[tier].latency.0;
+    assert_eq!(distance(&machine, 1), (10 * latency(1) / latency(0)).clamp(11, 254));
+    Ok(())
+}

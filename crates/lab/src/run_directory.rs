@@ -1,0 +1,136 @@
+//! Defines the folder of one run: what the guest was given, what it said, what it left.
+
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{SystemTime, UNIX_EPOCH};
+
+use crate::LabError;
+
+/// Runs that are kept; older ones go.
+const KEPT: usize = 20;
+/// Runs of this process so far, so that names differ.
+static NUMBER: AtomicU32 = AtomicU32::new(0);
+
+/// The folder of one run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RunDirectory {
+    path: PathBuf,
+}
+
+impl RunDirectory {
+    /// Makes a new one below `runs` and removes the oldest.
+    ///
+    /// # Errors
+    /// If the operating system refuses.
+    pub fn create(runs: &Path) -> Result<Self, LabError> {
+        let seconds = SystemTime::now().duration_since(UNIX_EPOCH).map_or(0, |time| time.as_secs());
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        remove_old(runs);
+        Self::at(runs.join(format!("{seconds}-{}-{number}", std::process::id())))
+    }
+
+    /// Makes it at `path`, which must not exist or be empty.
+    ///
+    /// # Errors
+    /// If it holds something, or the operating system refuses.
+    pub fn at(path: PathBuf) -> Result<Self, LabError> {
+        let path = std::path::absolute(&path).map_err(LabError::io(&path, "find"))?;
+        if std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
+            let what = format!("{} is not empty", path.display());
+            return Err(LabError::Unfit { what, expected: "a new folder for the run".into() });
+        }
+        let run = Self { path };
+        std::fs::create_dir_all(run.share()).map_err(LabError::io(&run.path, "make the run's folder"))?;
+        Ok(run)
+    }
+
+    /// The folder.
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// What the guest can write to.
+    pub fn share(&self) -> PathBuf {
+        self.path.join("share")
+    }
+
+    /// All that the guest's console has shown.
+    pub fn console(&self) -> PathBuf {
+        self.path.join("console.log")
+    }
+
+    /// What QEMU has complained about.
+    pub fn qemu_log(&self) -> PathBuf {
+        self.path.join("qemu.log")
+    }
+
+    /// The guest's first file system.
+    pub fn first_files(&self) -> PathBuf {
+        self.path.join("initramfs")
+    }
+
+    /// The machine's profile: what the cost model is read from.
+    pub fn profile(&self) -> PathBuf {
+        self.path.join("machine.toml")
+    }
+
+    /// The program's standard output, where it does not go to ours.
+    pub fn stdout(&self) -> PathBuf {
+        self.path.join("stdout")
+    }
+
+    /// The program's standard error, where it does not go to ours.
+    pub fn stderr(&self) -> PathBuf {
+        self.path.join("stderr")
+    }
+}
+
+/// Writes a file of a run.
+pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
+    std::fs::write(path, content).map_err(LabError::io(path, "write"))
+}
+
+/// Removes all but the newest runs. What cannot be removed stays.
+fn remove_old(runs: &Path) {
+    let Ok(entries) = std::fs::read_dir(runs) else { return };
+    let mut names: Vec<(u64, PathBuf)> = entries
+        .flatten()
+        .filter_map(|entry| {
+            let seconds = entry.file_name().to_str()?.split('-').next()?.parse().ok()?;
+            Some((seconds, entry.path()))
+        })
+        .collect();
+    names.sort();
+    let excess = names.len().saturating_sub(KEPT - 1);
+    for (_, path) in &names[..excess] {
+        let _ = std::fs::remove_dir_all(path);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn old_runs_go_and_other_folders_stay() -> Result<(), Box<dyn std::error::Error>> {
+        let runs = tempfile::tempdir()?;
+        for second in 0..25 {
+            std::fs::create_dir(runs.path().join(format!("{second}-1-0")))?;
+        }
+        std::fs::create_dir(runs.path().join("mine"))?;
+        let run = RunDirectory::create(runs.path())?;
+        assert!(run.share().is_dir() && runs.path().join("mine").is_dir());
+        assert!(!runs.path().join("5-1-0").exists() && runs.path().join("6-1-0").is_dir());
+        assert_eq!(std::fs::read_dir(runs.path())?.count(), KEPT + 1);
+        Ok(())
+    }
+
+    #[test]
+    fn a_folder_with_something_in_it_is_refused() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("precious"), "x")?;
+        let error = RunDirectory::at(folder.path().into()).map_err(|error| error.to_string());
+        assert!(error.is_err_and(|text| text.contains("is not empty")));
+        Ok(())
+    }
+}

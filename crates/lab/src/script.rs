@@ -1,0 +1,156 @@
+//! Defines the scripts that tell the guest what to do.
+
+use std::ffi::{OsStr, OsString};
+use std::ops::Range;
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+
+use crate::job::{Job, Start, Task, Tiering};
+use crate::kernel_tiering::{KernelTiering, Mechanism};
+use crate::layout::physical_ranges;
+use crate::machine::Machine;
+
+/// Where the guest keeps what it needs beside the host's files.
+const PLACE: &str = "/run/isotherm-lab";
+
+/// The guest's settings: variables of a shell.
+pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
+    let ranges = physical_ranges(machine);
+    let last = machine.nodes.len() - 1;
+    let kernel = match job.tiering {
+        Tiering::Kernel(kernel) => kernel,
+        Tiering::Engine { .. } => KernelTiering::NONE,
+    };
+    let demotes = kernel.demotes() || matches!(job.tiering, Tiering::Engine { demotion: true, .. });
+    let given = |condition: bool, text: String| if condition { text } else { String::new() };
+    let start = match job.start {
+        Start::FirstTouch => String::new(),
+        Start::Slow => last.to_string(),
+        Start::Fast => "0".into(),
+    };
+    let values = [
+        ("MODULES", modules.join(" ")),
+        ("CXL", given(machine.has_cxl(), "1".into())),
+        ("ROOT", "9p".into()),
+        ("TASK", if job.task == Task::Shell { "shell".into() } else { "program".into() }),
+        ("HUGE_PAGES", machine.huge_pages.name().into()),
+        ("MGLRU", if kernel.multi_generational { "y".into() } else { "n".into() }),
+        ("DEMOTION", demotes.to_string()),
+        (
+            "NUMA_BALANCING",
+            if kernel.mechanism == Mechanism::NumaBalancing { "2".into() } else { "0".into() },
+        ),
+        ("DAMON", given(kernel.mechanism == Mechanism::Damon, "1".into())),
+        ("FAST_NODE", "0".into()),
+        ("SLOW_NODE", last.to_string()),
+        ("ALL_NODES", format!("0-{last}")),
+        ("START_NODES", start),
+        ("FAST_BYTES", job.fast.map_or_else(String::new, |fast| fast.0.to_string())),
+        ("FAST_RANGES", range_words(&ranges[0])),
+        ("SLOW_RANGES", range_words(&ranges[last])),
+    ];
+    let line = |(name, value): (&str, String)| format!("{name}='{value}'\n");
+    values.into_iter().map(line).collect()
+}
+
+/// `start-end` in decimal, separated by spaces.
+fn range_words(ranges: &[Range<u64>]) -> String {
+    ranges.iter().map(|range| format!("{}-{}", range.start, range.end)).collect::<Vec<_>>().join(" ")
+}
+
+/// What the guest's shell does to become the program, or a shell for a person.
+pub(crate) fn program(job: &Job) -> Vec<u8> {
+    let place = |name: &str| OsString::from(format!("{PLACE}/{name}"));
+    let mut words: Vec<OsString> = vec![place("busybox"), "env".into(), "-i".into()];
+    let variable = |(name, value): &(OsString, OsString)| [name.as_os_str(), value].join(OsStr::new("="));
+    words.extend(job.environment.iter().map(variable));
+    words.push(OsString::from(format!("ISOTHERM_LAB_STARTED={PLACE}/started")));
+    if let Tiering::Engine { isotherm, options, .. } = &job.tiering {
+        words.extend([isotherm.into(), "run".into()]);
+        words.extend(options.iter().cloned());
+        words.extend(["--quiet".into(), "--summary".into(), place("share/engine.json"), "--".into()]);
+    }
+    words.extend([place("busybox"), "sh".into(), place("enter")]);
+    match &job.task {
+        Task::Program(command) => words.extend(command.iter().cloned()),
+        Task::Shell => words.extend(["/bin/sh".into(), "-i".into()]),
+    }
+    let mut script = b"cd ".to_vec();
+    script.extend(quoted(job.directory.as_os_str()));
+    script.extend(b" || exit 126\nexec");
+    for word in &words {
+        script.push(b' ');
+        script.extend(quoted(word));
+    }
+    script.push(b'\n');
+    script
+}
+
+/// One word for a shell, whatever is in it.
+fn quoted(word: &OsStr) -> Vec<u8> {
+    let mut text = vec![b'\''];
+    for &byte in word.as_bytes() {
+        match byte {
+            b'\'' => text.extend(b"'\\''"),
+            byte => text.push(byte),
+        }
+    }
+    text.push(b'\'');
+    OsString::from_vec(text).into_vec()
+}
+
+#[cfg(test)]
+mod tests {
+    use std::process::Command;
+
+    use isotherm_core::Bytes;
+
+    use super::*;
+    use crate::LabError;
+
+    fn job(tiering: Tiering) -> Job {
+        Job {
+            task: Task::Program(vec!["sort".into(), "it's".into()]),
+            tiering,
+            start: Start::Slow,
+            fast: Some(Bytes(1 << 20)),
+            environment: vec![("A".into(), "b c".into())],
+            directory: "/tmp".into(),
+        }
+    }
+
+    #[test]
+    fn settings_say_what_the_kernel_does() -> Result<(), LabError> {
+        let machine = Machine::builtin("small")?;
+        let text =
+            |name: &str| Ok::<_, LabError>(settings(&machine, &job(Tiering::Kernel(name.parse()?)), &[]));
+        let numab = text("numab-lru")?;
+        for line in ["NUMA_BALANCING='2'", "DEMOTION='true'", "MGLRU='n'", "DAMON=''", "START_NODES='1'"] {
+            assert!(numab.contains(line), "{line} in {numab}");
+        }
+        let damon = text("damon")?;
+        for line in ["DAMON='1'", "DEMOTION='false'", "FAST_RANGES='0-402653184'", "FAST_BYTES='1048576'"] {
+            assert!(damon.contains(line), "{line} in {damon}");
+        }
+        Ok(())
+    }
+
+    #[test]
+    fn the_engine_stands_before_the_program() {
+        let options = vec!["--policy".into(), "lru".into()];
+        let tiering = Tiering::Engine { isotherm: "/usr/bin/isotherm".into(), options, demotion: true };
+        let text = String::from_utf8_lossy(&program(&job(tiering))).into_owned();
+        let expected = "'/usr/bin/isotherm' 'run' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
+            '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' 'sort' 'it'\\''s'\n";
+        assert!(text.starts_with("cd '/tmp' || exit 126\nexec ") && text.ends_with(expected), "{text}");
+    }
+
+    proptest::proptest! {
+        #[test]
+        fn a_shell_reads_any_word_back(word in "[^\0]{0,40}") {
+            let mut script = b"printf %s ".to_vec();
+            script.extend(quoted(OsStr::new(&word)));
+            let output = Command::new("sh").arg("-c").arg(OsString::from_vec(script)).output();
+            proptest::prop_assert_eq!(output.map(|output| output.stdout).ok(), Some(word.into_bytes()));
+        }
+    }
+}

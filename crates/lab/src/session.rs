@@ -1,0 +1,224 @@
+//! Defines how a guest is run: started, watched, stopped, and what its end means.
+
+use std::ffi::OsString;
+use std::fs::File;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, ExitStatus, Stdio};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+use rustix::process::{Pid, Signal, kill_process};
+
+use crate::cache::Cache;
+use crate::console::Console;
+use crate::job::{Job, Task};
+use crate::machine::Machine;
+use crate::qemu::{self, Guest, Port, Ports};
+use crate::run_directory::{RunDirectory, write};
+use crate::{LabError, first_files};
+
+mod streams;
+use streams::Streams;
+
+/// Between two looks at a running guest.
+const LOOK: Duration = Duration::from_millis(20);
+/// What QEMU gets to end by itself once it is told to.
+const GRACE: Duration = Duration::from_secs(5);
+
+/// Where the program's streams go.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Output {
+    /// To and from ours.
+    Ours,
+    /// To files of the run; its input is empty.
+    Files,
+}
+
+/// How a guest is run.
+#[derive(Debug, Clone)]
+pub struct SessionOptions {
+    /// The guest is stopped when it has run so long.
+    pub time_limit: Option<Duration>,
+    /// Where the program's streams go. A shell is always on our terminal.
+    pub output: Output,
+    /// Set it, from a signal handler for instance, to stop the guest.
+    pub stop: Arc<AtomicBool>,
+}
+
+/// What came of a guest that ended as it should.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ended {
+    /// The program's exit status; 128 + the signal's number if one ended it.
+    pub status: u8,
+    /// From the start of QEMU to its end.
+    pub elapsed: Duration,
+}
+
+/// Boots a guest for a job, waits until it has ended, and passes the program's streams on meanwhile.
+///
+/// QEMU is a child of the calling thread and ends with it, whatever ends us.
+///
+/// # Errors
+/// If the guest cannot be started, panics, hangs, ends without a result, or is stopped.
+pub fn run(
+    machine: &Machine,
+    job: &Job,
+    cache: &Cache,
+    run: &RunDirectory,
+    options: &SessionOptions,
+) -> Result<Ended, LabError> {
+    write(&run.first_files(), &first_files::build(cache, machine, job)?)?;
+    write(&run.profile(), machine.profile_toml().as_bytes())?;
+    let interactive = job.task == Task::Shell;
+    let (ports, mut streams) = match (interactive, options.output) {
+        (true, _) => (Ports::new(), Streams::default()),
+        (false, Output::Files) => (files(run), Streams::default()),
+        (false, Output::Ours) => Streams::open()?,
+    };
+    let guest = Guest { machine, cache, run, ports, interactive };
+    let start = Instant::now();
+    let mut qemu = Qemu::start(&guest)?;
+    streams.started();
+    let reason = qemu.wait(options, &streams, start)?;
+    let exit = qemu.end(reason.is_some())?;
+    streams.finish();
+    let _ = std::fs::remove_file(run.first_files());
+    match reason {
+        Some(Reason::Asked) => Err(LabError::Interrupted),
+        Some(Reason::OutputClosed) => Err(LabError::OutputClosed),
+        Some(Reason::TimeLimit(limit)) => Err(LabError::TimeLimit { limit, console: run.console() }),
+        None => conclude(run, exit, start.elapsed()),
+    }
+}
+
+fn files(run: &RunDirectory) -> Ports {
+    let file = |path: PathBuf| Port::File(path.into());
+    vec![("stdout", file(run.stdout())), ("stderr", file(run.stderr()))]
+}
+
+/// Why we end a guest that runs.
+#[derive(Debug, Clone, Copy)]
+enum Reason {
+    Asked,
+    OutputClosed,
+    TimeLimit(Duration),
+}
+
+/// What a guest has left, or why it has left nothing.
+fn conclude(run: &RunDirectory, exit: ExitStatus, elapsed: Duration) -> Result<Ended, LabError> {
+    let text = |name: &str| std::fs::read_to_string(run.share().join(name)).ok();
+    let console = run.console();
+    if let Some(reason) = text("error") {
+        return Err(LabError::Guest { reason: crate::error::sentence(reason.trim()), console });
+    }
+    if let Some(status) = text("status").and_then(|text| text.trim().parse().ok()) {
+        return Ok(Ended { status, elapsed });
+    }
+    if let Some(reason) = Console::read(&console).panic() {
+        return Err(LabError::Panic { reason: crate::error::sentence(reason), console });
+    }
+    let said = std::fs::read_to_string(run.qemu_log()).unwrap_or_default();
+    let reason = said.lines().next().map_or_else(|| exit.to_string(), crate::error::sentence);
+    Err(LabError::Ended { reason, console })
+}
+
+/// QEMU as it runs. Dropped, it is killed.
+struct Qemu {
+    child: Child,
+}
+
+impl Qemu {
+    fn start(guest: &Guest<'_>) -> Result<Self, LabError> {
+        let path = guest.cache.qemu();
+        let words = qemu::arguments(guest);
+        let log = guest.run.qemu_log();
+        let log = File::create(&log).map_err(LabError::io(&log, "write"))?;
+        let mut command = with_us(&path);
+        command.args(&words).env("LD_LIBRARY_PATH", guest.cache.libraries()).stderr(log);
+        if !guest.interactive {
+            // Ctrl-C at a terminal is for us, who then end it.
+            std::os::unix::process::CommandExt::process_group(&mut command, 0);
+            command.stdin(Stdio::null()).stdout(Stdio::null());
+        }
+        write(&guest.run.path().join("command"), &command_line(&path, &words))?;
+        let child = command.spawn().map_err(LabError::io(&path, "start QEMU"))?;
+        Ok(Self { child })
+    }
+
+    /// Waits for its end, or for a reason to end it.
+    fn wait(
+        &mut self,
+        options: &SessionOptions,
+        streams: &Streams,
+        start: Instant,
+    ) -> Result<Option<Reason>, LabError> {
+        loop {
+            if self.exited()?.is_some() {
+                return Ok(None);
+            }
+            if options.stop.load(Ordering::Relaxed) {
+                return Ok(Some(Reason::Asked));
+            }
+            if streams.output_closed() {
+                return Ok(Some(Reason::OutputClosed));
+            }
+            if let Some(limit) = options.time_limit.filter(|&limit| start.elapsed() >= limit) {
+                return Ok(Some(Reason::TimeLimit(limit)));
+            }
+            std::thread::sleep(LOOK);
+        }
+    }
+
+    /// Its status; with `force`, it is made to end first.
+    fn end(&mut self, force: bool) -> Result<ExitStatus, LabError> {
+        if force {
+            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+            let told = Instant::now();
+            while self.exited()?.is_none() && told.elapsed() < GRACE {
+                std::thread::sleep(LOOK);
+            }
+            let _ = self.child.kill();
+        }
+        self.child.wait().map_err(LabError::io(Path::new("QEMU"), "wait for it"))
+    }
+
+    fn exited(&mut self) -> Result<Option<ExitStatus>, LabError> {
+        self.child.try_wait().map_err(LabError::io(Path::new("QEMU"), "wait for it"))
+    }
+}
+
+impl Drop for Qemu {
+    fn drop(&mut self) {
+        if !matches!(self.child.try_wait(), Ok(Some(_))) {
+            let _ = self.child.kill();
+            let _ = self.child.wait();
+        }
+    }
+}
+
+/// A command that ends when we do, where `setpriv` is there to arrange it.
+fn with_us(program: &Path) -> Command {
+    let path = std::env::var_os("PATH").unwrap_or_default();
+    match std::env::split_paths(&path).map(|folder| folder.join("setpriv")).find(|path| path.is_file()) {
+        None => Command::new(program),
+        Some(setpriv) => {
+            let mut command = Command::new(setpriv);
+            command.args(["--pdeathsig", "KILL", "--"]).arg(program);
+            command
+        }
+    }
+}
+
+/// The command as a person may run it again, one word a line.
+fn command_line(path: &Path, words: &[OsString]) -> Vec<u8> {
+    let mut text = path.as_os_str().to_owned();
+    for word in words {
+        text.push(if word.to_string_lossy().starts_with('-') { " \\\n  " } else { " " });
+        text.push("'");
+        text.push(word);
+        text.push("'");
+    }
+    text.push("\n");
+    std::os::unix::ffi::OsStringExt::into_vec(text)
+}

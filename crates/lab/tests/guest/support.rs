@@ -1,0 +1,102 @@
+//! Defines how tests boot guests.
+
+use std::ffi::OsString;
+use std::sync::Arc;
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use isotherm_core::Bytes;
+use isotherm_lab::LabError;
+use isotherm_lab::cache::Cache;
+use isotherm_lab::counts::{Counts, Residence, residence};
+use isotherm_lab::job::{Job, Start, Task, Tiering};
+use isotherm_lab::kernel_tiering::KernelTiering;
+use isotherm_lab::machine::Machine;
+use isotherm_lab::run_directory::RunDirectory;
+use isotherm_lab::session::{self, Output, SessionOptions};
+
+type Boxed<T> = Result<T, Box<dyn std::error::Error>>;
+
+/// A machine to boot.
+pub(crate) struct Lab {
+    pub(crate) machine: Machine,
+    pub(crate) cache: Cache,
+    limit: Duration,
+    folder: tempfile::TempDir,
+}
+
+/// What a run has left.
+pub(crate) struct Outcome {
+    pub(crate) status: u8,
+    pub(crate) stdout: String,
+    pub(crate) stderr: String,
+    pub(crate) counts: Counts,
+    pub(crate) residence: Vec<Residence>,
+}
+
+impl Lab {
+    /// The machine of this name; `None`, said on standard error, where the lab is not set up.
+    pub(crate) fn find(machine: &str) -> Boxed<Option<Self>> {
+        if std::env::var_os("LAB_TEST").is_none() {
+            eprintln!("skipped: LAB_TEST is not set; scripts/lab-test.sh boots guests");
+            return Ok(None);
+        }
+        let cache = match Cache::find() {
+            Ok(cache) => cache,
+            Err(error @ LabError::NotSetUp { .. }) => {
+                eprintln!("skipped: {error}");
+                return Ok(None);
+            }
+            Err(error) => return Err(error.into()),
+        };
+        let (machine, folder) = (Machine::builtin(machine)?, tempfile::tempdir()?);
+        Ok(Some(Self { machine, cache, limit: Duration::from_secs(240), folder }))
+    }
+
+    pub(crate) fn with_limit(self, limit: Duration) -> Self {
+        Self { limit, ..self }
+    }
+
+    /// Runs a command where nothing moves pages.
+    pub(crate) fn run(&self, command: &[OsString]) -> Boxed<Outcome> {
+        self.job(command, KernelTiering::NONE, Start::FirstTouch, None)
+    }
+
+    pub(crate) fn job(
+        &self,
+        command: &[OsString],
+        kernel: KernelTiering,
+        start: Start,
+        fast: Option<Bytes>,
+    ) -> Boxed<Outcome> {
+        // The system's own programs: shims of version managers take seconds in a guest.
+        let path = "/usr/bin:/bin";
+        let job = Job {
+            task: Task::Program(command.to_vec()),
+            tiering: Tiering::Kernel(kernel),
+            start,
+            fast,
+            environment: vec![("PATH".into(), path.into()), ("GREETING".into(), "it's \"me\"".into())],
+            directory: std::env::current_dir()?,
+        };
+        // Kept until the folder of the test goes.
+        let run = RunDirectory::create(self.folder.path())?;
+        let stop = Arc::new(AtomicBool::new(false));
+        let options = SessionOptions { time_limit: Some(self.limit), output: Output::Files, stop };
+        let ended = session::run(&self.machine, &job, &self.cache, &run, &options)?;
+        let text =
+            |path| Ok::<_, std::io::Error>(String::from_utf8_lossy(&std::fs::read(path)?).into_owned());
+        Ok(Outcome {
+            status: ended.status,
+            stdout: text(run.stdout())?,
+            stderr: text(run.stderr())?,
+            counts: Counts::read(&run.share()),
+            residence: residence(&run.share()),
+        })
+    }
+}
+
+/// The host's shell with a script.
+pub(crate) fn shell(script: &str) -> Vec<OsString> {
+    ["sh", "-c", script].map(Into::into).to_vec()
+}

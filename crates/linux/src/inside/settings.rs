@@ -1,0 +1,263 @@
+//! Defines what an engine inside of a program is asked to do, by environment variables.
+
+use std::ffi::{OsStr, OsString};
+use std::path::PathBuf;
+
+use isotherm_core::{Bytes, Nanos, PageSize, parse_number};
+use isotherm_policies::Entry;
+
+use crate::engine::Tiering;
+use crate::host::FastLimit;
+use crate::host::tiers::TierRequest;
+
+/// Every variable that is read, and what it means.
+pub const VARIABLES: [(&str, &str); 13] = [
+    ("ISOTHERM_POLICY", "the policy's name; without it nothing is done"),
+    ("ISOTHERM_FAST", "how much fast memory may be used: bytes (4G), fast:slow (1:8) or a percentage (25%)"),
+    ("ISOTHERM_TIERS", "which NUMA nodes are which tier, fastest first: 0,1 or 0+2,1+3"),
+    ("ISOTHERM_SHADOW", "1: move nothing; the default where there is no slow tier"),
+    (
+        "ISOTHERM_SOURCE",
+        "where accesses are learned from: pmu or hint-faults; the best that is there by default",
+    ),
+    ("ISOTHERM_OVERHEAD", "what the program may lose to hint faults: a share, at most 50%; 2% by default"),
+    ("ISOTHERM_RATE", "bytes that may move in a second, at most (K, M, G); no limit by default"),
+    ("ISOTHERM_PAGE_SIZE", "base (4 KiB, the default) or huge (2 MiB)"),
+    ("ISOTHERM_SET", "parameters, with blanks between: POLICY.KEY=VALUE ..."),
+    ("ISOTHERM_SEED", "the seed of every random choice; 1 by default"),
+    ("ISOTHERM_LATENCIES", "latencies of the tiers for estimates, fastest first; 74ns,124ns by default"),
+    (
+        "ISOTHERM_JSON",
+        "a file for the summary at exit as JSON, - for standard error; %p is the process's number",
+    ),
+    ("ISOTHERM_REPORT", "the same as text"),
+];
+
+/// Where something is written.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Output {
+    /// `-`.
+    Errors,
+    /// A file.
+    File(PathBuf),
+}
+
+/// A variable that cannot be understood: what, and what was expected.
+#[derive(Debug, PartialEq, Eq, thiserror::Error)]
+#[error("{variable}: {problem}; the program runs without an engine")]
+pub struct SettingError {
+    /// The variable.
+    pub variable: &'static str,
+    /// What is wrong with its value.
+    pub problem: String,
+}
+
+/// See the module.
+#[derive(Debug, Clone)]
+pub struct Settings {
+    /// The policy.
+    pub tiering: Tiering,
+    /// How much fast memory may be used.
+    pub fast: Option<FastLimit>,
+    /// Which nodes are which tier.
+    pub nodes: Option<String>,
+    /// Whether nothing moves.
+    pub shadow: bool,
+    /// The source's name.
+    pub source: Option<String>,
+    /// What the program may lose, a part of its time.
+    pub overhead: f64,
+    /// Bytes that may move in a second.
+    pub rate: Option<Bytes>,
+    /// The granularity.
+    pub page_size: PageSize,
+    /// Latencies of the tiers.
+    pub latencies: Vec<Nanos>,
+    /// Where the summary goes as JSON.
+    pub json: Option<Output>,
+    /// Where it goes as text.
+    pub report: Option<Output>,
+}
+
+/// Variables by name.
+struct Variables<G>(G);
+
+impl<G: Fn(&str) -> Option<OsString>> Variables<G> {
+    /// A variable's text; none where it is unset or empty.
+    fn text(&self, variable: &'static str) -> Result<Option<String>, SettingError> {
+        let Some(value) = (self.0)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
+        let text = value.into_string();
+        text.map(Some).map_err(|value| problem(variable, format!("{} is no text", value.display())))
+    }
+
+    /// A variable's value, `expected` being what it should be.
+    fn value<T>(
+        &self,
+        variable: &'static str,
+        expected: &str,
+        parse: impl FnOnce(&str) -> Option<T>,
+    ) -> Result<Option<T>, SettingError> {
+        let Some(text) = self.text(variable)? else { return Ok(None) };
+        let wrong = || problem(variable, format!("expected {expected}, found '{text}'"));
+        parse(&text).map(Some).ok_or_else(wrong)
+    }
+
+    fn output(&self, variable: &str) -> Option<Output> {
+        let value = (self.0)(variable).filter(|value| !value.is_empty())?;
+        Some(if value == OsStr::new("-") { Output::Errors } else { Output::File(with_number(value)) })
+    }
+}
+
+fn problem(variable: &'static str, problem: String) -> SettingError {
+    SettingError { variable, problem }
+}
+
+/// The path with `%p` replaced by the process's number.
+fn with_number(path: OsString) -> PathBuf {
+    match path.to_str() {
+        Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
+        None => path.into(),
+    }
+}
+
+impl Settings {
+    /// Reads the [`VARIABLES`]; `None` where no policy is named.
+    ///
+    /// # Errors
+    /// If a value is not what was expected.
+    pub fn read(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, SettingError> {
+        let variables = Variables(get);
+        let Some(name) = variables.text("ISOTHERM_POLICY")? else { return Ok(None) };
+        let entry =
+            isotherm_policies::find(&name).map_err(|error| problem("ISOTHERM_POLICY", error.to_string()))?;
+        let seed = variables.value("ISOTHERM_SEED", "a whole number", |text| text.parse().ok())?;
+        let share = |text: &str| parse_number(text).ok().filter(|share| (0.0..=0.5).contains(share));
+        let page_size = |text: &str| match text {
+            "base" => Some(PageSize::Base),
+            "huge" => Some(PageSize::Huge),
+            _ => None,
+        };
+        let switch = |text: &str| match text {
+            "0" => Some(false),
+            "1" => Some(true),
+            _ => None,
+        };
+        let latencies = |text: &str| text.split(',').map(|part| part.trim().parse().ok()).collect();
+        Ok(Some(Self {
+            tiering: tiering(entry, seed.unwrap_or(1), variables.text("ISOTHERM_SET")?)?,
+            fast: variables.value(
+                "ISOTHERM_FAST",
+                "a size (4G), a fast:slow ratio (1:8) or a percentage (25%)",
+                |text| text.parse().ok(),
+            )?,
+            nodes: variables.text("ISOTHERM_TIERS")?,
+            shadow: variables.value("ISOTHERM_SHADOW", "0 or 1", switch)?.unwrap_or(false),
+            source: variables.text("ISOTHERM_SOURCE")?,
+            overhead: variables
+                .value("ISOTHERM_OVERHEAD", "a share such as 2%, at most 50%", share)?
+                .unwrap_or(0.02),
+            rate: variables.value("ISOTHERM_RATE", "bytes a second such as 1G", |text| text.parse().ok())?,
+            page_size: variables.value("ISOTHERM_PAGE_SIZE", "base or huge", page_size)?.unwrap_or_default(),
+            latencies: variables
+                .value("ISOTHERM_LATENCIES", "latencies such as 74ns,124ns", latencies)?
+                .unwrap_or_else(|| vec![Nanos(74), Nanos(124)]),
+            json: variables.output("ISOTHERM_JSON"),
+            report: variables.output("ISOTHERM_REPORT"),
+        }))
+    }
+
+    /// What is asked of the tiers.
+    pub(super) fn tiers(&self) -> TierRequest<'_> {
+        TierRequest {
+            tiers: self.nodes.as_deref(),
+            fast: self.fast,
+            shadow: self.shadow,
+            latencies: &self.latencies,
+        }
+    }
+}
+
+fn tiering(entry: &'static Entry, seed: u64, set: Option<String>) -> Result<Tiering, SettingError> {
+    let mut parameters = entry.parameters();
+    for setting in set.iter().flat_map(|text| text.split_whitespace()) {
+        let wrong = |text: String| problem("ISOTHERM_SET", text);
+        let own = setting.strip_prefix(entry.name).and_then(|rest| rest.strip_prefix('.'));
+        let (key, value) = own.and_then(|rest| rest.split_once('=')).ok_or_else(|| {
+            wrong(format!("expected {}.KEY=VALUE, with blanks between, found '{setting}'", entry.name))
+        })?;
+        parameters.set(key, value).map_err(|error| wrong(error.to_string()))?;
+    }
+    let tiering = Tiering { entry, parameters, seed, scale: None, fastest: None };
+    tiering.needs().map_err(|error| problem("ISOTHERM_POLICY", error.to_string()))?;
+    Ok(tiering)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, SettingError> {
+        Settings::read(|name| {
+            let found = variables.iter().find(|(variable, _)| *variable == name);
+            found.map(|(_, value)| OsString::from(value))
+        })
+    }
+
+    #[test]
+    fn without_a_policy_nothing_is_done() {
+        assert!(read(&[("ISOTHERM_FAST", "nonsense")]).expect("not looked at").is_none());
+        assert!(read(&[("ISOTHERM_POLICY", "")]).expect("not looked at").is_none());
+    }
+
+    #[test]
+    fn values_have_units() {
+        let settings = read(&[
+            ("ISOTHERM_POLICY", "hybridtier"),
+            ("ISOTHERM_FAST", "1:3"),
+            ("ISOTHERM_OVERHEAD", "5%"),
+            ("ISOTHERM_RATE", "1G"),
+            ("ISOTHERM_PAGE_SIZE", "huge"),
+            ("ISOTHERM_LATENCIES", "100ns, 1us"),
+            ("ISOTHERM_SET", "hybridtier.batch=5000  hybridtier.hashes=3"),
+            ("ISOTHERM_JSON", "/tmp/%p.json"),
+            ("ISOTHERM_REPORT", "-"),
+        ]);
+        let settings = settings.expect("all is well").expect("a policy");
+        assert_eq!((settings.fast, settings.overhead), (Some(FastLimit::Share(0.25)), 0.05));
+        assert_eq!((settings.rate, settings.page_size), (Some(Bytes(1 << 30)), PageSize::Huge));
+        assert_eq!(settings.latencies, [Nanos(100), Nanos(1000)]);
+        assert_eq!(settings.tiering.parameters.count("batch"), 5000);
+        let path = format!("/tmp/{}.json", std::process::id());
+        assert_eq!(settings.json, Some(Output::File(path.into())));
+        assert_eq!(settings.report, Some(Output::Errors));
+    }
+
+    #[test]
+    fn every_bad_value_is_one_line_that_names_its_variable() {
+        for (variable, value) in [
+            ("ISOTHERM_FAST", "much"),
+            ("ISOTHERM_SHADOW", "yes"),
+            ("ISOTHERM_OVERHEAD", "60%"),
+            ("ISOTHERM_RATE", "fast"),
+            ("ISOTHERM_PAGE_SIZE", "4K"),
+            ("ISOTHERM_SET", "freqtier.batch=1"),
+            ("ISOTHERM_SET", "hybridtier.nothing=1"),
+            ("ISOTHERM_SEED", "-1"),
+            ("ISOTHERM_LATENCIES", "74ns,,"),
+            ("ISOTHERM_POLICY", "belady"),
+            ("ISOTHERM_POLICY", "hybridteir"),
+        ] {
+            let policy = if variable == "ISOTHERM_POLICY" { value } else { "hybridtier" };
+            let error = read(&[("ISOTHERM_POLICY", policy), (variable, value)]).expect_err(value);
+            assert_eq!(error.variable, variable);
+            assert!(!error.to_string().contains('\n'), "{error}");
+        }
+    }
+
+    #[test]
+    fn every_variable_is_listed_once() {
+        let mut names = VARIABLES.map(|(name, _)| name);
+        names.sort_unstable();
+        assert!(names.windows(2).all(|pair| pair[0] != pair[1]));
+    }
+}

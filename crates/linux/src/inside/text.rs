@@ -1,0 +1,39 @@
+//! Defines the short summary that an engine inside of a program writes at its end; the JSON holds all of it.
+
+use crate::engine::LiveResult;
+
+/// Some lines for people, each beginning with `isotherm: `.
+pub fn text(result: &LiveResult) -> String {
+    let summary = &result.summary;
+    let percent = |ratio: Option<f64>| {
+        ratio.map_or_else(|| "not known".to_owned(), |ratio| format!("{:.1} %", 100.0 * ratio))
+    };
+    let traffic = &summary.traffic;
+    let moved = if summary.shadow { "would have moved (shadow)" } else { "moved" };
+    let mut text = format!(
+        "isotherm: {} {moved} {} pages up and {} down in {}; refused {}\n",
+        result.policy,
+        traffic.promotions,
+        traffic.demotions + traffic.reclaimed,
+        summary.duration_ns,
+        traffic.refused.no_room + traffic.refused.busy + traffic.refused.gone + traffic.refused.denied,
+    );
+    let fast = summary.tiers.first().map(|tier| tier.capacity_bytes).unwrap_or_default();
+    text += &format!(
+        "isotherm: fast-tier hits {} ({} in the second half), with {fast} of fast memory for {}\n",
+        percent(summary.hit_ratio),
+        percent(summary.steady_hit_ratio),
+        summary.footprint_bytes,
+    );
+    for source in &summary.sources {
+        let (name, delivered, lost) = (source.name, source.delivered, source.lost);
+        text += &format!("isotherm: {delivered} samples by {name}, {lost} lost\n");
+    }
+    summary.cautions.iter().for_each(|caution| text += &format!("isotherm: {caution}\n"));
+    text += &format!("isotherm: engine {} of one processor\n", percent(Some(summary.engine.cpu_share)));
+    summary
+        .troubles
+        .iter()
+        .for_each(|trouble| text += &format!("isotherm: {}\n", trouble.replace('\n', " ")));
+    text
+}

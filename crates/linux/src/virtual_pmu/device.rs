@@ -1,0 +1,82 @@
+//! Defines how the device is found: by its PCI id, and by what stands at the beginning of its memory.
+
+use std::fs::OpenOptions;
+use std::io;
+use std::path::Path;
+
+use isotherm_virtual_pmu::{Driver, LayoutError, PCI_DEVICE, PCI_VENDOR, Words};
+
+use super::sys::Mapping;
+use crate::LinuxError;
+use crate::topology::files::Tree;
+
+const DEVICES: &str = "/sys/bus/pci/devices";
+const WHAT: &str = "the virtual PMU";
+
+/// Whether this machine has a device that may be the virtual PMU.
+pub fn is_present(root: &Path) -> bool {
+    candidates(Tree::new(root)).next().is_some()
+}
+
+/// The file of its memory, as it is named on a live machine.
+pub(crate) fn memory_file(tree: Tree<'_>) -> Option<String> {
+    candidates(tree).next().map(|name| format!("{DEVICES}/{name}/resource2"))
+}
+
+/// Names of devices with the PCI id.
+fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
+    let names = tree.names(DEVICES).unwrap_or_default();
+    names.into_iter().filter(move |name| {
+        let is = |file: &str, id: u16| {
+            let number = |text: &str| u16::from_str_radix(text.strip_prefix("0x")?, 16).ok();
+            tree.parsed(&format!("{DEVICES}/{name}/{file}"), "a PCI id", number)
+                .is_ok_and(|found| found == id)
+        };
+        is("vendor", PCI_VENDOR) && is("device", PCI_DEVICE)
+    })
+}
+
+/// Opens the first device whose memory a plugin has laid out.
+pub(super) fn open(root: &Path) -> Result<Driver<Mapping>, LinuxError> {
+    let tree = Tree::new(root);
+    let mut refused = None;
+    for name in candidates(tree) {
+        let mapping = map(tree, &name)?;
+        match Driver::open(mapping) {
+            Ok(driver) => return Ok(driver),
+            Err(error) => refused = Some(error),
+        }
+    }
+    let remedy = refused.as_ref().map_or_else(
+        || "it is a device of the lab's virtual machine: isotherm lab run".to_owned(),
+        LayoutError::to_string,
+    );
+    Err(LinuxError::Unsupported { what: WHAT, remedy })
+}
+
+fn map(tree: Tree<'_>, name: &str) -> Result<Mapping, LinuxError> {
+    // Firmware enables devices that it knows; writing to this file enables the others.
+    if tree.text(&format!("{DEVICES}/{name}/enable")).is_ok_and(|enabled| enabled == "0") {
+        let path = tree.path(&format!("{DEVICES}/{name}/enable"));
+        std::fs::write(&path, "1").map_err(|error| refused(&path, error))?;
+    }
+    let path = tree.path(&format!("{DEVICES}/{name}/resource2"));
+    let opened = OpenOptions::new().read(true).write(true).open(&path).and_then(|file| {
+        let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
+        Mapping::new(&file, bytes)
+    });
+    let mapping = opened.map_err(|error| refused(&path, error))?;
+    debug_assert!(!mapping.words().is_empty());
+    Ok(mapping)
+}
+
+fn refused(path: &Path, error: io::Error) -> LinuxError {
+    match error.kind() {
+        io::ErrorKind::PermissionDenied => LinuxError::Permission {
+            what: WHAT,
+            needs: "CAP_SYS_ADMIN",
+            remedy: "sudo isotherm run -- PROGRAM".into(),
+        },
+        _ => LinuxError::file(path, error),
+    }
+}

@@ -1,0 +1,159 @@
+//! Defines how the plugin is asked: what is written, the doorbell, and waiting for its answer.
+
+use std::path::Path;
+
+use isotherm_core::Nanos;
+use isotherm_virtual_pmu::layout::MOST_TIERS;
+use isotherm_virtual_pmu::{Control, Driver, Record, Snapshot};
+
+use super::sys::Mapping;
+use super::{device, mailbox};
+use crate::LinuxError;
+use crate::clock;
+use crate::topology::files::Tree;
+
+/// How long the plugin may take. It answers with the next access of user-mode code, so with waiting itself.
+const PATIENCE: Nanos = Nanos::SECOND;
+/// Looks at the answer between two looks at the clock.
+const LOOKS: usize = 64;
+
+/// Which processes are counted and sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Scope<'a> {
+    /// Every user process.
+    All,
+    /// These thread groups, and with `children` their descendants from now on. None counts nobody.
+    Processes {
+        /// Thread group ids.
+        tgids: &'a [u32],
+        /// Whether descendants count too.
+        children: bool,
+    },
+}
+
+/// The virtual PMU of this virtual machine. One at a time may be open.
+#[derive(Debug)]
+pub struct VirtualPmu {
+    driver: Driver<Mapping>,
+    control: Control,
+}
+
+impl VirtualPmu {
+    /// Opens the device below `root` (`/` on a live machine), and tells the plugin where the kernel keeps processes.
+    /// Samples that an earlier user left in the ring are dropped, its other requests stay in force.
+    ///
+    /// # Errors
+    /// If there is none, it may not be used, the kernel tells too little, or the plugin does not answer.
+    pub fn open(root: &Path) -> Result<Self, LinuxError> {
+        let mut driver = device::open(root)?;
+        driver.clear();
+        driver.set_mailbox(mailbox::find(Tree::new(root))?);
+        let mut pmu = Self { control: driver.control(), driver };
+        pmu.sync()?;
+        Ok(pmu)
+    }
+
+    /// Rings, and waits for the answer: requests are in force, counters are of now.
+    fn sync(&mut self) -> Result<(), LinuxError> {
+        self.driver.set_control(self.control);
+        let doorbell = self.driver.ring();
+        let started = clock::monotonic();
+        while !(0..LOOKS).any(|_| self.driver.is_answered(doorbell)) {
+            if clock::monotonic() - started > PATIENCE {
+                return Err(LinuxError::Unsupported {
+                    what: "the virtual PMU",
+                    remedy: "its plugin does not answer: QEMU must run with -plugin and TCG".into(),
+                });
+            }
+        }
+        Ok(())
+    }
+
+    /// Begins an epoch: every counter starts from 0, and counting is on. Returns its number.
+    ///
+    /// # Errors
+    /// If the plugin does not answer.
+    pub fn begin_epoch(&mut self) -> Result<u64, LinuxError> {
+        self.control.epoch += 1;
+        self.control.counting = true;
+        self.sync()?;
+        Ok(self.control.epoch)
+    }
+
+    /// Chooses processes. Returns how many had no room in the filter.
+    ///
+    /// # Errors
+    /// If the plugin does not answer.
+    pub fn set_scope(&mut self, scope: Scope<'_>) -> Result<usize, LinuxError> {
+        let (tgids, children) = match scope {
+            Scope::All => (&[][..], false),
+            Scope::Processes { tgids, children } => (tgids, children),
+        };
+        // An empty filter means everybody.
+        self.control.counting = scope == Scope::All || !tgids.is_empty();
+        self.control.children = children;
+        let left_out = self.driver.set_filter(tgids);
+        self.sync()?;
+        Ok(left_out)
+    }
+
+    /// Samples every n-th miss among `events` ([`Control::event`]): by one event with the first period, or with `each_tier`
+    /// by one for each tier. 0 samples none. `exact` periods are not dithered.
+    ///
+    /// # Errors
+    /// If the plugin does not answer.
+    pub fn sample(
+        &mut self,
+        periods: [u64; MOST_TIERS],
+        events: u64,
+        each_tier: bool,
+        exact: bool,
+    ) -> Result<(), LinuxError> {
+        self.control = Control { periods, events, each_tier, exact, ..self.control };
+        self.sync()
+    }
+
+    /// The periods in force.
+    pub(super) fn periods(&self) -> &[u64; MOST_TIERS] {
+        &self.control.periods
+    }
+
+    /// The counters of now.
+    ///
+    /// # Errors
+    /// If the plugin does not answer.
+    pub fn counters(&mut self) -> Result<Snapshot, LinuxError> {
+        self.sync()?;
+        Ok(self.driver.snapshot().unwrap_or_default())
+    }
+
+    /// The counters as they were handed over last: at most a block of misses ago.
+    pub fn recent_counters(&self) -> Option<Snapshot> {
+        self.driver.snapshot()
+    }
+
+    /// The oldest sample that was not taken yet.
+    pub fn pop(&mut self) -> Option<Record> {
+        self.driver.pop()
+    }
+
+    /// Samples that found the ring full, since the machine's start.
+    pub fn lost(&self) -> u64 {
+        self.driver.lost()
+    }
+
+    /// Tiers that are counted.
+    pub fn tiers(&self) -> usize {
+        self.driver.tiers()
+    }
+
+    /// Processors of the machine.
+    pub fn vcpus(&self) -> u64 {
+        self.driver.vcpus()
+    }
+
+    /// Samples that the ring holds.
+    pub fn capacity(&self) -> u64 {
+        self.driver.capacity()
+    }
+}

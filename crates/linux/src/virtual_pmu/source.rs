@@ -1,0 +1,214 @@
+//! Defines the access source over the virtual PMU.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use isotherm_core::{
+    Bytes, Counters, Nanos, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierCounters,
+    TierId,
+};
+use isotherm_virtual_pmu::layout::{MOST_TIERS, USUAL_BYTES};
+use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
+
+use super::frequency::{Frequency, differ};
+use super::handle::{Scope, VirtualPmu};
+use super::timeline::{Span, Timeline};
+use crate::LinuxError;
+use crate::clock;
+use crate::process::Pid;
+use crate::source::{Access, AccessSource, Cause, SourceStatistics};
+
+/// Samples misses of followed processes, and counts those of each tier.
+///
+/// The plugin counts descendants of followed processes from their first instruction on, so that none is missed before it
+/// is followed itself. The first process that is followed begins an epoch.
+#[derive(Debug)]
+pub struct VirtualPmuSource {
+    pmu: VirtualPmu,
+    followed: BTreeSet<u32>,
+    begun: bool,
+    request: Option<Sampling>,
+    frequency: Option<Frequency>,
+    timeline: Timeline,
+    /// Lost when the source was made.
+    lost_before: u64,
+    statistics: SourceStatistics,
+}
+
+impl VirtualPmuSource {
+    /// The source of the device below `root` (`/` on a live machine), following nothing yet.
+    ///
+    /// # Errors
+    /// As [`VirtualPmu::open`].
+    pub fn open(root: &Path) -> Result<Self, LinuxError> {
+        let mut pmu = VirtualPmu::open(root)?;
+        pmu.sample([0; MOST_TIERS], 0, false, false)?;
+        Ok(Self {
+            lost_before: pmu.lost(),
+            pmu,
+            followed: BTreeSet::new(),
+            begun: false,
+            request: None,
+            frequency: None,
+            timeline: Timeline::new(clock::monotonic()),
+            statistics: SourceStatistics { memory: Bytes(USUAL_BYTES as u64), ..SourceStatistics::default() },
+        })
+    }
+
+    fn set_scope(&mut self) -> Result<(), LinuxError> {
+        let tgids: Vec<u32> = self.followed.iter().copied().collect();
+        // Those without room are descendants of others, which the plugin follows by itself.
+        self.pmu.set_scope(Scope::Processes { tgids: &tgids, children: true }).map(|_| ())
+    }
+
+    /// Lets the periods follow the rate of misses.
+    fn adapt(&mut self, snapshot: &Snapshot, now: Nanos) -> Result<(), LinuxError> {
+        let Some((request, frequency)) = self.request.zip(self.frequency.as_mut()) else { return Ok(()) };
+        frequency.learn(events(snapshot, &request), now);
+        let periods = frequency.periods();
+        if !differ(self.pmu.periods(), &periods) {
+            return Ok(());
+        }
+        self.sample(&request, periods)
+    }
+
+    fn sample(&mut self, request: &Sampling, periods: [u64; MOST_TIERS]) -> Result<(), LinuxError> {
+        let each_tier = request.scope == SamplingScope::EachTier;
+        self.pmu.sample(periods, Control::all_events(request.stores), each_tier, false)
+    }
+
+    fn deliver(&mut self, record: Record, span: &Span, accesses: &mut Vec<Access>) {
+        match record.process {
+            Process::Tgid(tgid) if self.followed.contains(&tgid) => {
+                accesses.push(access(tgid, &record, span));
+                self.statistics.delivered += 1;
+            }
+            _ => self.statistics.foreign += 1,
+        }
+    }
+}
+
+/// How many misses each event has counted.
+fn events(snapshot: &Snapshot, request: &Sampling) -> [u64; MOST_TIERS] {
+    let of_tier =
+        snapshot.tiers.map(|tier| tier.load_misses + if request.stores { tier.store_misses } else { 0 });
+    match request.scope {
+        SamplingScope::EachTier => of_tier,
+        SamplingScope::AllTiers => {
+            let mut events = [0; MOST_TIERS];
+            events[0] = of_tier.iter().sum();
+            events
+        }
+    }
+}
+
+fn access(tgid: u32, record: &Record, span: &Span) -> Access {
+    Access {
+        time: span.clock(record.time),
+        process: Pid(tgid),
+        address: record.address,
+        weight: record.weight,
+        latency: record.latency,
+        tier: Some(TierId(record.tier)),
+        operation: if record.store { Operation::Store } else { Operation::Load },
+        cause: Cause::Sampled,
+    }
+}
+
+impl AccessSource for VirtualPmuSource {
+    fn name(&self) -> &'static str {
+        "virtual-pmu"
+    }
+
+    fn offers(&self) -> Signals {
+        let signals = [
+            Signal::LoadSamples,
+            Signal::StoreSamples,
+            Signal::SampleLatency,
+            Signal::TierHits,
+            Signal::TierStalls,
+        ];
+        signals.into_iter().fold(Signals::NONE, Signals::with)
+    }
+
+    fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {
+        if !self.followed.insert(process.0) {
+            return Ok(());
+        }
+        self.set_scope()?;
+        if !std::mem::replace(&mut self.begun, true) {
+            self.pmu.begin_epoch()?;
+        }
+        Ok(())
+    }
+
+    fn forget(&mut self, process: Pid) {
+        if self.followed.remove(&process.0) {
+            // A plugin that does not answer is noticed at the next drain.
+            let _ = self.set_scope();
+        }
+    }
+
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        let same = |before: &Sampling| {
+            (before.rate, before.scope, before.stores) == (sampling.rate, sampling.scope, sampling.stores)
+        };
+        if self.request.as_ref().is_some_and(same) {
+            return Ok(());
+        }
+        self.request = Some(*sampling);
+        self.frequency = None;
+        let periods = match sampling.rate {
+            SamplingRate::Off => [0; MOST_TIERS],
+            SamplingRate::Period(period) => [period.max(1); MOST_TIERS],
+            SamplingRate::Frequency(hertz) => {
+                let misses = events(&self.pmu.counters()?, sampling);
+                // So many of each running thread: as many run as there are processors.
+                let hertz = hertz.saturating_mul(self.pmu.vcpus().max(1));
+                self.frequency.insert(Frequency::new(hertz, misses, clock::monotonic())).periods()
+            }
+        };
+        self.sample(sampling, periods)
+    }
+
+    fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        let (snapshot, now) = (self.pmu.recent_counters(), clock::monotonic());
+        let span = self.timeline.advance(snapshot.map_or(0, |snapshot| snapshot.time), now);
+        // A ring's worth: what comes meanwhile waits, so that this ends.
+        for _ in 0..self.pmu.capacity() {
+            let Some(record) = self.pmu.pop() else { break };
+            self.deliver(record, &span, accesses);
+        }
+        self.statistics.lost = self.pmu.lost().wrapping_sub(self.lost_before);
+        snapshot.map_or(Ok(()), |snapshot| self.adapt(&snapshot, now))
+    }
+
+    fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
+        let snapshot = self.pmu.counters()?;
+        let tier = |index: usize| {
+            let count = &snapshot.tiers[index];
+            TierCounters {
+                load_misses: count.load_misses,
+                store_misses: count.store_misses,
+                stall: Nanos(count.stall),
+                occupancy: count.occupancy,
+                busy: count.busy,
+                bytes_read: Bytes(count.bytes_read),
+                bytes_written: Bytes(count.bytes_written),
+            }
+        };
+        counters.tiers = (0..self.pmu.tiers()).map(tier).collect();
+        Ok(())
+    }
+
+    fn statistics(&self) -> SourceStatistics {
+        self.statistics
+    }
+}
+
+impl Drop for VirtualPmuSource {
+    fn drop(&mut self) {
+        // Counting goes on; a plugin that does not answer needs no telling.
+        let _ = self.pmu.sample([0; MOST_TIERS], 0, false, false);
+    }
+}

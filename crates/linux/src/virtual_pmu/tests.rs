@@ -1,0 +1,277 @@
+use std::fs::{self, OpenOptions};
+use std::os::unix::fs::FileExt;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::thread::JoinHandle;
+
+use isotherm_core::{Counters, Nanos, Operation, Sampling, SamplingRate, SamplingScope, Signal, TierId};
+use isotherm_virtual_pmu::layout::LEAST_BYTES;
+use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot};
+
+use super::sys::Mapping;
+use super::{VirtualPmu, VirtualPmuSource, is_present};
+use crate::clock;
+use crate::process::Pid;
+use crate::source::{Access, AccessSource, Cause};
+
+/// A machine with the device, in files: the PCI device, the kernel's types and symbols, and a plugin that answers.
+struct Machine {
+    root: tempfile::TempDir,
+    plugin: Arc<Mutex<Device<Mapping>>>,
+    /// What the plugin counts, at its next answer.
+    counters: Arc<Mutex<Snapshot>>,
+    ended: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+const PCI: &str = "sys/bus/pci/devices/0000:00:04.0";
+
+fn write(root: &Path, file: &str, content: impl AsRef<[u8]>) {
+    let path = root.join(file);
+    fs::create_dir_all(path.parent().expect("a folder")).expect("writable");
+    fs::write(path, content).expect("writable");
+}
+
+impl Machine {
+    fn new() -> Self {
+        let root = tempfile::tempdir().expect("a directory");
+        write(root.path(), &format!("{PCI}/vendor"), "0x1af4\n");
+        write(root.path(), &format!("{PCI}/device"), "0x1110\n");
+        write(root.path(), &format!("{PCI}/enable"), "0\n");
+        write(root.path(), &format!("{PCI}/resource2"), vec![0; LEAST_BYTES]);
+        write(root.path(), "sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n");
+        write(root.path(), "sys/kernel/btf/vmlinux", super::btf::tests::kernel());
+        write(
+            root.path(),
+            "proc/kallsyms",
+            "0000000000000000 A __per_cpu_start\n0000000000020000 A pcpu_hot\n",
+        );
+        let file = OpenOptions::new().read(true).write(true).open(root.path().join(PCI).join("resource2"));
+        let mapping = Mapping::new(&file.expect("there"), LEAST_BYTES).expect("mapped");
+        let device = Device::new(mapping, Identity { tiers: 2, vcpus: 1 }).expect("a layout");
+        let mut machine = Self {
+            root,
+            plugin: Arc::new(Mutex::new(device)),
+            counters: Arc::default(),
+            ended: Arc::default(),
+            thread: None,
+        };
+        machine.answer();
+        machine
+    }
+
+    /// Starts the plugin's answers.
+    fn answer(&mut self) {
+        let (plugin, counters) = (Arc::clone(&self.plugin), Arc::clone(&self.counters));
+        let ended = Arc::clone(&self.ended);
+        self.thread = Some(std::thread::spawn(move || {
+            let mut answered = 0;
+            while !ended.load(Ordering::Relaxed) {
+                let device = plugin.lock().expect("no panic");
+                if device.doorbell() != answered {
+                    answered = device.doorbell();
+                    let snapshot =
+                        Snapshot { epoch: device.control().epoch, ..*counters.lock().expect("no panic") };
+                    device.publish(&snapshot);
+                    device.answer(answered);
+                }
+                drop(device);
+                std::thread::yield_now();
+            }
+        }));
+    }
+
+    fn source(&self) -> VirtualPmuSource {
+        VirtualPmuSource::open(self.root.path()).expect("a device")
+    }
+
+    fn control(&self) -> Control {
+        self.plugin.lock().expect("no panic").control()
+    }
+
+    fn filter(&self) -> Vec<u32> {
+        self.plugin.lock().expect("no panic").filter().collect()
+    }
+
+    fn push(&self, record: Record) -> bool {
+        self.plugin.lock().expect("no panic").push(record)
+    }
+}
+
+impl Drop for Machine {
+    fn drop(&mut self) {
+        self.ended.store(true, Ordering::Relaxed);
+        if let Some(thread) = self.thread.take() {
+            let _ = thread.join();
+        }
+    }
+}
+
+fn record(tgid: u32, address: u64) -> Record {
+    let process = Process::Tgid(tgid);
+    Record { address, process, time: 0, tier: 1, store: true, vcpu: 0, latency: 190, weight: 7 }
+}
+
+fn sampling(rate: SamplingRate, scope: SamplingScope, stores: bool) -> Sampling {
+    Sampling { rate, scope, stores, batch: 1, tick: Nanos(1) }
+}
+
+#[test]
+fn samples_of_followed_processes_become_accesses() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    source.follow(Pid(7)).expect("followed");
+    let before = clock::monotonic();
+    let foreign = Record { process: Process::PageTables(4096), ..record(0, 0) };
+    for record in
+        [record(7, 0x1000), record(8, 0x2000), foreign, Record { store: false, tier: 0, ..record(7, 0x3000) }]
+    {
+        assert!(machine.push(record));
+    }
+    let mut accesses = Vec::new();
+    source.drain(&mut accesses).expect("drained");
+    let after = clock::monotonic();
+    assert!(accesses.iter().all(|access| (before..=after).contains(&access.time)));
+    let first = Access {
+        time: accesses[0].time,
+        process: Pid(7),
+        address: 0x1000,
+        weight: 7,
+        latency: 190,
+        tier: Some(TierId(1)),
+        operation: Operation::Store,
+        cause: Cause::Sampled,
+    };
+    let (tier, operation) = (Some(TierId::FAST), Operation::Load);
+    assert_eq!(
+        accesses,
+        [first, Access { address: 0x3000, tier, operation, time: accesses[1].time, ..first }]
+    );
+    let statistics = source.statistics();
+    assert_eq!((statistics.delivered, statistics.foreign, statistics.lost), (2, 2, 0));
+}
+
+#[test]
+fn samples_that_found_no_room_are_counted_as_lost() {
+    let machine = Machine::new();
+    // Samples and losses of an earlier user are not this one's.
+    let capacity = (0..).take_while(|&n| machine.push(record(7, n))).count() as u64;
+    let mut source = machine.source();
+    source.follow(Pid(7)).expect("followed");
+    let mut accesses = Vec::new();
+    source.drain(&mut accesses).expect("drained");
+    assert_eq!((accesses.len(), source.statistics().lost), (0, 0));
+    let fitted = (0..capacity + 5).filter(|&n| machine.push(record(7, n))).count() as u64;
+    source.drain(&mut accesses).expect("drained");
+    assert_eq!((accesses.len() as u64, source.statistics().lost), (capacity, 5));
+    assert_eq!(fitted, capacity);
+}
+
+#[test]
+fn the_filter_is_what_is_followed_and_nobody_is_not_everybody() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    assert_eq!(machine.control().epoch, 0);
+    source.follow(Pid(7)).expect("followed");
+    source.follow(Pid(9)).expect("followed");
+    source.follow(Pid(9)).expect("no error");
+    assert_eq!(machine.filter(), [7, 9]);
+    let control = machine.control();
+    assert_eq!((control.counting, control.children, control.epoch), (true, true, 1));
+    source.forget(Pid(7));
+    assert_eq!(machine.filter(), [9]);
+    source.forget(Pid(9));
+    assert!(!machine.control().counting, "an empty filter would count everybody");
+}
+
+#[test]
+fn requests_become_periods_and_events() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    let mut ask = |rate, scope, stores| {
+        source.request(&sampling(rate, scope, stores)).expect("answered");
+        machine.control()
+    };
+    let control = ask(SamplingRate::Period(100), SamplingScope::AllTiers, false);
+    assert_eq!((control.periods[0], control.each_tier, control.exact), (100, false, false));
+    assert_eq!(control.events & 0b1111, 0b0101);
+    let control = ask(SamplingRate::Period(0), SamplingScope::EachTier, true);
+    assert_eq!((control.periods[1], control.each_tier, control.events & 0b1111), (1, true, 0b1111));
+    assert_eq!(ask(SamplingRate::Off, SamplingScope::AllTiers, true).periods, [0; 8]);
+    ask(SamplingRate::Period(5), SamplingScope::AllTiers, true);
+    drop(source);
+    assert_eq!(machine.control().periods, [0; 8], "whoever goes leaves no sampling behind");
+}
+
+#[test]
+fn a_frequency_follows_the_rate_of_misses() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    source.follow(Pid(7)).expect("followed");
+    source
+        .request(&sampling(SamplingRate::Frequency(1000), SamplingScope::AllTiers, false))
+        .expect("answered");
+    let first = machine.control().periods[0];
+    // Far more misses than a second brings: the period grows, whatever the time between.
+    machine.counters.lock().expect("no panic").tiers[0].load_misses = 1 << 40;
+    let mut counters = Counters::default();
+    source.count(&mut counters).expect("answered");
+    source.drain(&mut Vec::new()).expect("drained");
+    assert!(machine.control().periods[0] > first * 100, "{:?}", machine.control().periods);
+}
+
+#[test]
+fn counters_of_each_tier_are_those_of_the_plugin() {
+    let machine = Machine::new();
+    let mut source = machine.source();
+    {
+        let mut counters = machine.counters.lock().expect("no panic");
+        (counters.tiers[0].load_misses, counters.tiers[1].store_misses) = (5, 6);
+        (counters.tiers[1].stall, counters.tiers[1].occupancy, counters.tiers[1].busy) = (7, 8, 9);
+        (counters.tiers[0].bytes_read, counters.tiers[0].bytes_written) = (10, 11);
+    }
+    let mut counters = Counters::default();
+    source.count(&mut counters).expect("answered");
+    let [fast, slow] = &counters.tiers[..] else { panic!("{counters:?}") };
+    assert_eq!((fast.load_misses, fast.bytes_read.0, fast.bytes_written.0), (5, 10, 11));
+    assert_eq!((slow.store_misses, slow.stall.0, slow.occupancy, slow.busy), (6, 7, 8, 9));
+    assert!(source.offers().has(Signal::TierStalls) && source.offers().has(Signal::SampleLatency));
+}
+
+#[test]
+fn a_device_is_enabled_and_told_where_the_kernel_keeps_processes() {
+    let machine = Machine::new();
+    assert!(is_present(machine.root.path()));
+    let _pmu = VirtualPmu::open(machine.root.path()).expect("a device");
+    let enable = fs::read_to_string(machine.root.path().join(PCI).join("enable")).expect("readable");
+    assert_eq!(enable, "1");
+    let mailbox = machine.plugin.lock().expect("no panic").mailbox().expect("told");
+    assert_eq!((mailbox.current_task, mailbox.tgid, mailbox.parent), (0x20000 + 12, 12, 24));
+}
+
+#[test]
+fn each_machine_without_a_virtual_pmu_says_why() {
+    let root = tempfile::tempdir().expect("a directory");
+    let error = |root: &Path| VirtualPmuSource::open(root).map(|_| ()).expect_err("refused").to_string();
+    assert!(!is_present(root.path()));
+    assert!(error(root.path()).contains("isotherm lab run"));
+    let machine = Machine::new();
+    // Not shortened: it is mapped.
+    let resource = OpenOptions::new().write(true).open(machine.root.path().join(PCI).join("resource2"));
+    resource.expect("there").write_all_at(&[0; 8], 0).expect("writable");
+    assert!(error(machine.root.path()).contains("the plugin did not load"));
+    fs::write(machine.root.path().join(PCI).join("device"), "0x1111\n").expect("writable");
+    assert!(!is_present(machine.root.path()));
+    fs::write(machine.root.path().join(PCI).join("device"), "nonsense").expect("writable");
+    assert!(!is_present(machine.root.path()));
+}
+
+#[test]
+fn a_plugin_that_does_not_answer_is_named() {
+    let mut machine = Machine::new();
+    machine.ended.store(true, Ordering::Relaxed);
+    machine.thread.take().expect("it runs").join().expect("no panic");
+    let error = VirtualPmu::open(machine.root.path()).map(|_| ()).expect_err("no answer").to_string();
+    assert!(error.contains("does not answer"), "{error}");
+}

@@ -1,0 +1,152 @@
+//! Defines the life of the engine's thread: it starts before `main` and ends, with a summary, when the program does.
+
+use std::io::Write as _;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
+use std::thread::{self, Thread};
+use std::time::{Duration, Instant};
+
+use isotherm_linux::engine::LiveResult;
+use isotherm_linux::hint_faults::{BlockedSignals, SOCKET_VARIABLE};
+use isotherm_linux::inside::{self, Engine, Output, Settings};
+
+use crate::arena;
+
+/// How long the program waits for the engine before `main`, and for its summary at the end.
+const PATIENCE: Duration = Duration::from_secs(10);
+/// How often it looks meanwhile.
+const LOOK: Duration = Duration::from_millis(1);
+const STACK: usize = 2 << 20;
+
+/// States of the engine.
+const STARTING: u32 = 1;
+const RUNNING: u32 = 2;
+const OVER: u32 = 3;
+
+static STATE: AtomicU32 = AtomicU32::new(0);
+static ENDING: AtomicBool = AtomicBool::new(false);
+/// The engine's thread.
+static THREAD: OnceLock<Thread> = OnceLock::new();
+/// The process that has the engine: a child of a fork has not.
+static PROCESS: AtomicU32 = AtomicU32::new(0);
+
+/// Starts an engine if the environment names a policy, and no engine outside; otherwise does nothing. To be called on the main
+/// thread before the program starts others.
+pub(crate) fn start_from_environment() {
+    if std::env::var_os(SOCKET_VARIABLE).is_some_and(|socket| !socket.is_empty()) {
+        return;
+    }
+    match Settings::read(|name| std::env::var_os(name)) {
+        Ok(None) => {}
+        Ok(Some(settings)) => start(settings),
+        Err(error) => say(&error.to_string()),
+    }
+}
+
+fn start(settings: Settings) {
+    if !arena::reserve() || !inside::prepare_inside() {
+        return say("no addresses are left for the engine; the program runs without one");
+    }
+    PROCESS.store(std::process::id(), SeqCst);
+    STATE.store(STARTING, SeqCst);
+    let blocked = BlockedSignals::all();
+    let engine = thread::Builder::new().name("isotherm-engine".into()).stack_size(STACK);
+    let started = engine.spawn(move || live(&settings)).is_ok();
+    drop(blocked);
+    if !started {
+        STATE.store(OVER, SeqCst);
+        return say("no thread can be had for the engine; the program runs without one");
+    }
+    // SAFETY: a function that lives as long as this library, which is never unloaded.
+    unsafe { libc::atexit(finish) };
+    wait_while(STARTING);
+}
+
+fn wait_while(state: u32) {
+    let deadline = Instant::now() + PATIENCE;
+    while STATE.load(SeqCst) == state && Instant::now() < deadline {
+        thread::sleep(LOOK);
+    }
+}
+
+/// Ends the engine and waits for its summary.
+pub(crate) extern "C" fn finish() {
+    if PROCESS.load(SeqCst) == std::process::id() {
+        ENDING.store(true, SeqCst);
+        if let Some(engine) = THREAD.get() {
+            engine.unpark();
+        }
+        wait_while(RUNNING);
+    }
+}
+
+/// Nobody waits for an engine that is over, however it came to that.
+struct Over;
+
+impl Drop for Over {
+    fn drop(&mut self) {
+        STATE.store(OVER, SeqCst);
+    }
+}
+
+/// The engine's thread.
+fn live(settings: &Settings) {
+    let _over = Over;
+    // Set once, as there is one engine.
+    let _ = THREAD.set(thread::current());
+    arena::enter();
+    if let Err(error) = inside::separate() {
+        return say(&format!("{error}; the program runs without an engine"));
+    }
+    let own = std::iter::once(arena::range()).chain(inside::own_stack()).collect();
+    let engine = match Engine::open(settings, own, &ENDING) {
+        Ok(engine) => engine,
+        Err(error) => return say(&format!("{error}; the program runs without an engine")),
+    };
+    let speaks = [&settings.json, &settings.report].into_iter().flatten().any(|to| *to == Output::Errors);
+    if !speaks {
+        forget_errors();
+    }
+    STATE.store(RUNNING, SeqCst);
+    match engine.run() {
+        Ok(result) => report(settings, &result),
+        Err(error) => say(&error.to_string()),
+    }
+}
+
+/// Gives standard error up: whoever waits for its end does not wait for this thread.
+fn forget_errors() {
+    // SAFETY: a path that ends in 0; the descriptors are this thread's own. If it fails, the stream stays open.
+    unsafe {
+        let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
+        libc::dup3(nowhere, libc::STDERR_FILENO, libc::O_CLOEXEC);
+    }
+}
+
+fn report(settings: &Settings, result: &LiveResult) {
+    if let Some(to) = &settings.json {
+        match serde_json::to_string_pretty(result) {
+            Ok(json) => write(to, &(json + "\n")),
+            Err(error) => say(&format!("the summary is no JSON: {error}")),
+        }
+    }
+    if let Some(to) = &settings.report {
+        write(to, &inside::text(result));
+    }
+}
+
+fn write(to: &Output, text: &str) {
+    let written = match to {
+        Output::Errors => std::io::stderr().write_all(text.as_bytes()),
+        Output::File(path) => std::fs::write(path, text),
+    };
+    if let (Err(error), Output::File(path)) = (written, to) {
+        say(&format!("{}: {error}", path.display()));
+    }
+}
+
+/// One line.
+fn say(message: &str) {
+    // A stream that is gone is no reason to end anything.
+    let _ = writeln!(std::io::stderr(), "isotherm: {message}");
+}

@@ -1,0 +1,242 @@
+//! Defines smooth access counts (Jenga, section 5.2): counts that decay at every access instead of halving at once.
+//!
+//! # The arithmetic
+//! Time is counted in samples; a cooling period is `cp` of them. Of each page two numbers are kept: its score at the last
+//! cooling, `AC`, and the accesses since, `acc`. After `t` samples of a period the score is
+//!
+//! ```text
+//! AS(t) = (1 - t / (2 cp)) AC + acc / 2          0 <= t <= cp
+//! ```
+//!
+//! and a cooling makes it `AC = AS(cp)`, `acc = 0`. (The paper's formula is typeset without the `1 -`; this is the reading
+//! that has the property which the paper asks for.)
+//!
+//! *At a period's end it equals the halved count*: `AS(cp) = AC / 2 + acc / 2`, and a count that grows all through the
+//! period, to `AC + acc`, has that after it is halved. *It is continuous*: within a period it is linear in `t` but for the
+//! steps of `acc / 2` at accesses, and across a cooling `AS(cp)` of the old period is `AS(0) = AC` of the new one.
+//!
+//! Scores are whole numbers, rounded down once: `(AC (2 cp - t) + acc cp) / (2 cp)` is less than one below the exact score,
+//! and never above. At `t = cp` it is `(AC + acc) / 2`: what halving whole numbers gives.
+
+/// The longest period: with it all products fit 64 bits.
+const LONGEST: u64 = 1 << 30;
+/// Bits of a score's stamp that hold its tag; the others hold the period.
+const TAG_BITS: u32 = 6;
+
+/// Where in its periods a set of scores is.
+#[derive(Debug, Clone)]
+pub struct SmoothClock {
+    period: u64,
+    elapsed: u64,
+    number: u32,
+}
+
+impl SmoothClock {
+    /// At the beginning of the first period of `period` samples, of 1 to 2^30; others are brought there.
+    pub fn new(period: u64) -> Self {
+        Self { period: period.clamp(1, LONGEST), elapsed: 0, number: 0 }
+    }
+
+    /// Lets one sample pass. Returns whether a period ended with it.
+    #[inline]
+    pub fn advance(&mut self) -> bool {
+        self.elapsed += 1;
+        let ended = self.elapsed == self.period;
+        if ended {
+            self.elapsed = 0;
+            self.number += 1;
+        }
+        ended
+    }
+
+    /// Periods that have ended, as far as a score keeps them: after 2^26 they count from 0 again.
+    fn stamp(&self) -> u32 {
+        self.number & (u32::MAX >> TAG_BITS)
+    }
+}
+
+/// The score of one page, in 12 bytes (Jenga, section 6), with room for a tag of 6 bits.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct SmoothScore {
+    at_cooling: u32,
+    accesses: u32,
+    /// The period of the two numbers, and the tag in the lowest bits.
+    stamp: u32,
+}
+
+impl SmoothScore {
+    /// Nothing counted yet, as of now.
+    pub fn zero(clock: &SmoothClock) -> Self {
+        Self { at_cooling: 0, accesses: 0, stamp: clock.stamp() << TAG_BITS }
+    }
+
+    /// Periods that ended since the score was last changed.
+    #[inline]
+    pub fn periods_ago(self, clock: &SmoothClock) -> u32 {
+        clock.stamp().wrapping_sub(self.stamp >> TAG_BITS) & (u32::MAX >> TAG_BITS)
+    }
+
+    /// The tag that was kept when the score was last changed.
+    #[inline]
+    pub fn tag(self) -> u8 {
+        (self.stamp & ((1 << TAG_BITS) - 1)) as u8
+    }
+
+    /// Whether it was changed in this period.
+    #[inline]
+    pub fn is_current(self, clock: &SmoothClock) -> bool {
+        self.periods_ago(clock) == 0 && self.accesses > 0
+    }
+
+    /// The two numbers as of the period that `clock` is in.
+    #[inline]
+    fn parts(self, clock: &SmoothClock) -> (u32, u32) {
+        match self.periods_ago(clock) {
+            0 => (self.at_cooling, self.accesses),
+            ended => {
+                let halved = (u64::from(self.at_cooling) + u64::from(self.accesses)) >> 1;
+                ((halved as u32).checked_shr(ended - 1).unwrap_or(0), 0)
+            }
+        }
+    }
+
+    /// The score now.
+    #[inline]
+    pub fn get(self, clock: &SmoothClock) -> u32 {
+        let (at_cooling, accesses) = self.parts(clock);
+        score(at_cooling, accesses, clock)
+    }
+
+    /// Adds accesses. Returns the score; `tag` makes of it what is to be kept beside it (its lowest 6 bits).
+    #[inline]
+    pub fn add(&mut self, amount: u32, clock: &SmoothClock, tag: impl FnOnce(u32) -> u8) -> u32 {
+        let (at_cooling, accesses) = self.parts(clock);
+        let accesses = accesses.saturating_add(amount);
+        let score = score(at_cooling, accesses, clock);
+        let tag = u32::from(tag(score)) & ((1 << TAG_BITS) - 1);
+        *self = Self { at_cooling, accesses, stamp: clock.stamp() << TAG_BITS | tag };
+        score
+    }
+}
+
+/// `AS(t)` of the module's documentation.
+#[inline]
+fn score(at_cooling: u32, accesses: u32, clock: &SmoothClock) -> u32 {
+    let (period, elapsed) = (clock.period, clock.elapsed);
+    let doubled = u64::from(at_cooling) * (2 * period - elapsed) + u64::from(accesses) * period;
+    (doubled / (2 * period)) as u32
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn no_tag(_: u32) -> u8 {
+        0
+    }
+
+    #[test]
+    fn a_score_takes_twelve_bytes() {
+        assert_eq!(size_of::<SmoothScore>(), 12);
+    }
+
+    #[test]
+    fn a_page_that_is_left_alone_decays_evenly_and_never_jumps() {
+        let mut clock = SmoothClock::new(1000);
+        let mut page = SmoothScore::zero(&clock);
+        page.add(2_000_000, &clock, no_tag);
+        let mut before = page.get(&clock);
+        assert_eq!(before, 1_000_000, "half of what came, as at a period's end");
+        while !clock.advance() {}
+        assert_eq!(page.get(&clock), 1_000_000, "what is new does not decay before it was halved once");
+        for _ in 0..3000 {
+            clock.advance();
+            let now = page.get(&clock);
+            assert!(now <= before && before - now <= 501, "{before} {now}");
+            before = now;
+        }
+        assert_eq!(before, 125_000);
+    }
+
+    #[test]
+    fn the_tag_and_the_age_are_kept_beside_the_score() {
+        let mut clock = SmoothClock::new(2);
+        let mut page = SmoothScore::zero(&clock);
+        assert!(!page.is_current(&clock));
+        page.add(100, &clock, |score| score as u8);
+        assert_eq!((page.tag(), page.is_current(&clock), page.periods_ago(&clock)), (50, true, 0));
+        (0..5).for_each(|_| _ = clock.advance());
+        assert_eq!((page.tag(), page.is_current(&clock), page.periods_ago(&clock)), (50, false, 2));
+    }
+
+    #[test]
+    fn the_count_of_periods_may_wrap() {
+        let mut clock = SmoothClock { number: (1 << 26) - 1, ..SmoothClock::new(1) };
+        let mut page = SmoothScore::zero(&clock);
+        page.add(64, &clock, no_tag);
+        clock.advance();
+        clock.advance();
+        assert_eq!((page.periods_ago(&clock), page.get(&clock)), (2, 16));
+    }
+
+    /// The score by its definition, in real numbers, with the same roundings at coolings.
+    struct Exact {
+        at_cooling: f64,
+        accesses: f64,
+    }
+
+    proptest! {
+        /// The score is less than one below the exact one and never above, at every moment; at a period's end it is the
+        /// halved count of a tracker that halves at once; and it changes across a cooling by no more than one sample's
+        /// decay, whatever was counted.
+        #[test]
+        fn scores_are_continuous_and_end_where_halving_ends(
+            period in 1u64..50,
+            steps in prop::collection::vec((0u32..1000, 0u32..3), 1..400),
+        ) {
+            let mut clock = SmoothClock::new(period);
+            let mut page = SmoothScore::zero(&clock);
+            let mut exact = Exact { at_cooling: 0.0, accesses: 0.0 };
+            let mut halved = 0u32;
+            for (amount, rarity) in steps {
+                if rarity == 0 {
+                    page.add(amount, &clock, no_tag);
+                    exact.accesses += f64::from(amount);
+                    halved += amount;
+                }
+                let time = clock.elapsed as f64 / clock.period as f64;
+                let expected = (1.0 - time / 2.0) * exact.at_cooling + exact.accesses / 2.0;
+                let found = f64::from(page.get(&clock));
+                prop_assert!(found <= expected + 1e-6 && expected - found < 1.0, "{found} {expected}");
+                let before = page.get(&clock);
+                let slope = exact.at_cooling / (2.0 * clock.period as f64);
+                if clock.advance() {
+                    halved /= 2;
+                    exact = Exact { at_cooling: f64::from(halved), accesses: 0.0 };
+                    prop_assert_eq!(page.get(&clock), halved, "the halved count");
+                }
+                let step = f64::from(before) - f64::from(page.get(&clock));
+                prop_assert!((-1e-6..slope + 1.0).contains(&step), "{step} at slope {slope}");
+            }
+        }
+
+        /// Scores that are brought up to date only when they are used read as if every cooling had changed all of them.
+        #[test]
+        fn lazy_cooling_equals_eager_cooling(period in 1u64..20, gaps in prop::collection::vec(0u64..90, 1..60)) {
+            let mut clock = SmoothClock::new(period);
+            let (mut lazy, mut eager) = (SmoothScore::zero(&clock), SmoothScore::zero(&clock));
+            for gap in gaps {
+                for _ in 0..gap {
+                    if clock.advance() {
+                        eager.add(0, &clock, no_tag);
+                    }
+                }
+                prop_assert_eq!(lazy.get(&clock), eager.get(&clock));
+                lazy.add(100, &clock, no_tag);
+                eager.add(100, &clock, no_tag);
+            }
+        }
+    }
+}

@@ -1,0 +1,118 @@
+//! Defines what the guest asks of the plugin.
+
+use core::sync::atomic::{AtomicU64, Ordering};
+
+use crate::layout::{FILTER_ENTRIES, MOST_TIERS, flag, word};
+
+/// What is counted and sampled.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Control {
+    /// Counters restart when this changes.
+    pub epoch: u64,
+    /// Whether accesses are counted (and misses sampled) at all.
+    pub counting: bool,
+    /// Every n-th miss is sampled; 0 for none. With [`Self::each_tier`] each tier has its own, else the first is for all.
+    pub periods: [u64; MOST_TIERS],
+    /// Which misses count towards samples: bit `2 x tier + store`.
+    pub events: u64,
+    /// Whether each tier has a countdown of its own, loads and stores together.
+    pub each_tier: bool,
+    /// Whether periods are exact. Without it each differs by up to an eighth, so that it cannot lock onto a program's
+    /// own rhythm; the mean is the period.
+    pub exact: bool,
+    /// Whether children of processes in the filter are in it too, from their first instruction on.
+    pub children: bool,
+}
+
+/// Where the guest's kernel keeps what the plugin needs to name a process; offsets in bytes.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
+pub struct Mailbox {
+    /// The current task's address, from the processor's base of per-CPU data.
+    pub current_task: u64,
+    /// `task_struct.tgid`.
+    pub tgid: u64,
+    /// `task_struct.real_parent`.
+    pub parent: u64,
+}
+
+impl Control {
+    /// Bits of [`Self::events`] for every tier.
+    pub fn all_events(stores: bool) -> u64 {
+        let loads = (0..MOST_TIERS).fold(0, |bits, tier| bits | Self::event(tier, false));
+        if stores { loads | loads << 1 } else { loads }
+    }
+
+    /// The bit of [`Self::events`] for a tier's loads or stores.
+    pub fn event(tier: usize, store: bool) -> u64 {
+        1 << (2 * tier + usize::from(store))
+    }
+
+    pub(crate) fn write(self, words: &[AtomicU64]) {
+        let bits = [
+            (self.counting, flag::COUNTING),
+            (self.each_tier, flag::EACH_TIER),
+            (self.exact, flag::EXACT),
+            (self.children, flag::CHILDREN),
+        ];
+        let flags = bits.into_iter().fold(0, |flags, (on, bit)| if on { flags | bit } else { flags });
+        set(words, word::WANTED_EPOCH, self.epoch);
+        set(words, word::FLAGS, flags);
+        self.periods.iter().enumerate().for_each(|(tier, &period)| set(words, word::PERIODS + tier, period));
+        set(words, word::EVENTS, self.events);
+    }
+
+    pub(crate) fn read(words: &[AtomicU64]) -> Self {
+        let flags = get(words, word::FLAGS);
+        Self {
+            epoch: get(words, word::WANTED_EPOCH),
+            counting: flags & flag::COUNTING != 0,
+            periods: core::array::from_fn(|tier| get(words, word::PERIODS + tier)),
+            events: get(words, word::EVENTS),
+            each_tier: flags & flag::EACH_TIER != 0,
+            exact: flags & flag::EXACT != 0,
+            children: flags & flag::CHILDREN != 0,
+        }
+    }
+}
+
+impl Mailbox {
+    pub(crate) fn write(self, words: &[AtomicU64]) {
+        set(words, word::CURRENT_TASK, self.current_task);
+        set(words, word::TASK_PARENT, self.parent);
+        set(words, word::TASK_TGID, self.tgid);
+    }
+
+    pub(crate) fn read(words: &[AtomicU64]) -> Option<Self> {
+        let tgid = get(words, word::TASK_TGID);
+        let mailbox = Self {
+            current_task: get(words, word::CURRENT_TASK),
+            tgid,
+            parent: get(words, word::TASK_PARENT),
+        };
+        (tgid != 0).then_some(mailbox)
+    }
+}
+
+/// Writes the filter; thread groups that do not fit are left out. Returns how many.
+pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
+    let count = tgids.len().min(FILTER_ENTRIES);
+    for (place, &tgid) in words[word::FILTER..].iter().zip(&tgids[..count]) {
+        place.store(tgid.into(), Ordering::Relaxed);
+    }
+    set(words, word::FILTER_COUNT, count as u64);
+    tgids.len() - count
+}
+
+/// The filter's thread groups.
+pub(crate) fn filter(words: &[AtomicU64]) -> impl Iterator<Item = u32> + '_ {
+    let count = get(words, word::FILTER_COUNT).min(FILTER_ENTRIES as u64) as usize;
+    words[word::FILTER..word::FILTER + count].iter().map(|place| place.load(Ordering::Relaxed) as u32)
+}
+
+pub(crate) fn get(words: &[AtomicU64], index: usize) -> u64 {
+    words[index].load(Ordering::Acquire)
+}
+
+pub(crate) fn set(words: &[AtomicU64], index: usize, value: u64) {
+    words[index].store(value, Ordering::Release);
+}

@@ -1,0 +1,107 @@
+//! Defines the plugin's side.
+
+use core::sync::atomic::Ordering;
+
+use crate::control::{self, get, set};
+use crate::layout::{LayoutError, MAGIC, MOST_TIERS, RingPlace, VERSION, word};
+use crate::{Control, Mailbox, Record, Snapshot, Words};
+
+/// What the plugin says of the machine.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Identity {
+    /// Tiers that it counts; 1 to [`MOST_TIERS`].
+    pub tiers: usize,
+    /// Processors of the guest.
+    pub vcpus: usize,
+}
+
+/// The plugin's side of the memory: it counts, writes samples and obeys.
+#[derive(Debug)]
+pub struct Device<W> {
+    memory: W,
+    ring: RingPlace,
+    head: u64,
+    tiers: usize,
+}
+
+impl<W: Words> Device<W> {
+    /// Lays the memory out. What stood in it is gone.
+    ///
+    /// # Errors
+    /// If it is too small, or there are too many tiers.
+    pub fn new(memory: W, identity: Identity) -> Result<Self, LayoutError> {
+        let Identity { tiers, vcpus } = identity;
+        if !(1..=MOST_TIERS).contains(&tiers) {
+            return Err(LayoutError::Tiers { tiers });
+        }
+        let words = memory.words();
+        let ring = RingPlace::of(words.len())?;
+        words[..ring.first].iter().for_each(|word| word.store(0, Ordering::Relaxed));
+        set(words, word::VERSION, VERSION);
+        set(words, word::BYTES, words.len() as u64 * 8);
+        set(words, word::RING_OFFSET, ring.first as u64 * 8);
+        set(words, word::RING_CAPACITY, ring.capacity);
+        set(words, word::TIERS, tiers as u64);
+        set(words, word::VCPUS, vcpus as u64);
+        // A guest that finds the magic finds the rest.
+        set(words, word::MAGIC, MAGIC);
+        Ok(Self { memory, ring, head: 0, tiers })
+    }
+
+    /// The doorbell, which is to be compared with the one answered last: a plain load.
+    #[inline(always)]
+    pub fn doorbell(&self) -> u64 {
+        self.memory.words()[word::DOORBELL].load(Ordering::Acquire)
+    }
+
+    /// Says that everything up to this doorbell is in force.
+    pub fn answer(&self, doorbell: u64) {
+        set(self.memory.words(), word::ANSWERED, doorbell);
+    }
+
+    /// What the guest asks for.
+    pub fn control(&self) -> Control {
+        Control::read(self.memory.words())
+    }
+
+    /// Where the guest's kernel keeps processes; `None` until the guest has said it.
+    pub fn mailbox(&self) -> Option<Mailbox> {
+        Mailbox::read(self.memory.words())
+    }
+
+    /// The thread groups to count; none means all.
+    pub fn filter(&self) -> impl Iterator<Item = u32> + '_ {
+        control::filter(self.memory.words())
+    }
+
+    /// Writes a sample, or counts it as lost where the ring is full. Returns whether it was written.
+    #[inline]
+    pub fn push(&mut self, record: Record) -> bool {
+        let fits = self.ring.push(&self.memory, &mut self.head, record);
+        if !fits {
+            self.add(word::LOST);
+        }
+        fits
+    }
+
+    /// Counts a sample whose process is not known.
+    pub fn count_unresolved(&self) {
+        self.add(word::UNRESOLVED);
+    }
+
+    /// Hands the counters over.
+    pub fn publish(&self, snapshot: &Snapshot) {
+        set(self.memory.words(), word::EPOCH, snapshot.epoch);
+        snapshot.write(self.memory.words(), self.tiers);
+    }
+
+    /// Records that the ring holds.
+    pub fn capacity(&self) -> u64 {
+        self.ring.capacity
+    }
+
+    fn add(&self, index: usize) {
+        let words = self.memory.words();
+        words[index].store(get(words, index).wrapping_add(1), Ordering::Relaxed);
+    }
+}

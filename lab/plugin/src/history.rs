@@ -1,0 +1,68 @@
+//! Defines how misses of each tier went over modelled time, in a bounded number of points.
+
+use serde::Serialize;
+
+/// The most points that are kept: with one more, every second one goes.
+const MOST: usize = 1024;
+/// Modelled time between the first points.
+const FIRST_INTERVAL: u64 = 100_000;
+
+/// Cumulated misses at points in time.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct History {
+    /// Nanoseconds between points, at least.
+    interval_ns: u64,
+    /// Modelled time in nanoseconds, and since the phase began the misses of each tier.
+    points: Vec<(u64, Vec<u64>)>,
+}
+
+impl Default for History {
+    fn default() -> Self {
+        Self { interval_ns: FIRST_INTERVAL, points: Vec::new() }
+    }
+}
+
+impl History {
+    /// Whether the next point is due.
+    #[inline]
+    pub(crate) fn is_due(&self, time: u64) -> bool {
+        self.points.last().map_or(0, |(last, _)| *last) + self.interval_ns <= time
+    }
+
+    /// Adds a point; times ascend.
+    pub(crate) fn add(&mut self, time: u64, misses: Vec<u64>) {
+        if self.points.len() == MOST {
+            let mut keep = true;
+            self.points.retain(|_| {
+                keep = !keep;
+                keep
+            });
+            self.interval_ns *= 2;
+        }
+        self.points.push((time, misses));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn points_thin_out_and_cover_the_whole_time() {
+        let mut history = History::default();
+        let end = 5_000 * FIRST_INTERVAL;
+        for time in (0..=end).step_by(1000).filter(|time| time % 3 != 1) {
+            if history.is_due(time) {
+                history.add(time, vec![time, 2 * time]);
+            }
+        }
+        let points = &history.points;
+        assert!((MOST / 2..=MOST).contains(&points.len()), "{}", points.len());
+        assert_eq!(history.interval_ns, 8 * FIRST_INTERVAL);
+        // Each of eight gaps that became one may be late by up to two steps of this test.
+        let longest = history.interval_ns + 8 * 2000;
+        assert!(points.is_sorted() && points[0].0 <= longest);
+        assert!(points.windows(2).all(|pair| pair[1].0 - pair[0].0 <= longest));
+        assert!(end - points[points.len() - 1].0 <= longest);
+    }
+}

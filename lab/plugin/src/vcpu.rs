@@ -1,0 +1,206 @@
+//! Defines a vCPU: the filter in front of the model, and the stretches of user-mode code that it runs.
+//!
+//! A *stretch* is what runs between two moments at which the kernel hands the processor to user mode. It belongs to one
+//! process, and virtual addresses mean the same throughout. So everything that is remembered ends with it.
+
+use std::cell::UnsafeCell;
+use std::ptr::NonNull;
+use std::sync::PoisonError;
+
+use isotherm_core::cache::LINE_SHIFT;
+use isotherm_qemu_api::access;
+use isotherm_virtual_pmu::Process;
+
+use crate::accounts::AccountId;
+use crate::guest::Guest;
+use crate::model::{Missed, Model, Stretch};
+use crate::plugin::Plugin;
+
+/// vCPUs that there may be: a record numbers as many.
+pub(crate) const MOST: usize = 128;
+/// In place of a line where there is none.
+const NONE: u64 = u64::MAX;
+/// Above the number of a line of user memory, 47 bits less 6, stands the process.
+const PROCESS_SHIFT: u32 = 47 - LINE_SHIFT;
+/// Bits that the process has there.
+const PROCESS_BITS: u64 = (1 << 22) - 1;
+/// An access that begins here or before in its line ends in it: none is longer than 16 bytes.
+const SAFE: u64 = 48;
+
+/// Who runs.
+#[derive(Clone, Copy)]
+struct Running {
+    process: Process,
+    account: AccountId,
+    /// In the place of lines' numbers.
+    tag: u64,
+}
+
+/// A vCPU.
+#[repr(align(128))]
+pub(crate) struct Vcpu {
+    /// The line touched last.
+    line: u64,
+    /// Accesses of the stretch.
+    accesses: u64,
+    /// Whether it is known who runs.
+    resolved: bool,
+    /// Who, if it is followed.
+    running: Option<Running>,
+    /// The number of the requests in force when that was found out.
+    generation: u64,
+    /// The phase then.
+    epoch: u64,
+    /// Instructions that all stretches have run: QEMU counts them.
+    instructions: Option<NonNull<u64>>,
+    /// Of these, those before the stretch, and those up to its last miss.
+    began: u64,
+    charged: u64,
+    guest: Option<Guest>,
+}
+
+struct Cell(UnsafeCell<Vcpu>);
+
+// SAFETY: a vCPU is touched only by the thread that runs it, in callbacks of this vCPU, which do not nest.
+unsafe impl Sync for Cell {}
+
+static VCPUS: [Cell; MOST] = [const { Cell(UnsafeCell::new(Vcpu::new())) }; MOST];
+
+/// A vCPU. The plugin refuses machines with more of them than there are places.
+///
+/// # Safety
+/// A callback of this vCPU is under way, and has no other reference to it.
+#[inline(always)]
+pub(crate) unsafe fn get<'a>(index: u32) -> &'a mut Vcpu {
+    // SAFETY: the caller's contract; other vCPUs have other places.
+    unsafe { &mut *VCPUS[index as usize % MOST].0.get() }
+}
+
+impl Vcpu {
+    const fn new() -> Self {
+        Self {
+            line: NONE,
+            accesses: 0,
+            resolved: false,
+            running: None,
+            generation: 0,
+            epoch: 0,
+            instructions: None,
+            began: 0,
+            charged: 0,
+            guest: None,
+        }
+    }
+
+    /// The vCPU starts: how its registers are read.
+    pub(crate) fn start(&mut self, guest: Option<Guest>) {
+        self.guest = guest;
+    }
+
+    /// Its instructions are counted here from now on.
+    pub(crate) fn count_at(&mut self, place: Option<NonNull<u64>>) {
+        self.instructions = place;
+    }
+
+    fn executed(&self) -> u64 {
+        // SAFETY: the element of the scoreboard of this vCPU, looked up again whenever it may have moved.
+        self.instructions.map_or(0, |place| unsafe { place.read() })
+    }
+
+    /// Whether an access is to the line touched last, and to no other: nothing but its count changes.
+    #[inline(always)]
+    pub(crate) fn repeats(&mut self, access: u32, address: u64) -> bool {
+        self.accesses += 1;
+        let within = address & ((1 << LINE_SHIFT) - 1);
+        self.line == address >> LINE_SHIFT
+            && (within <= SAFE
+                || access::known(access).is_some_and(|kind| within + kind.reach < 1 << LINE_SHIFT))
+    }
+
+    /// An access to another line than the last.
+    pub(crate) fn access(&mut self, plugin: &Plugin, index: u32, access: u32, address: u64) {
+        if plugin.is_called() || !self.resolved || self.generation != plugin.generation() {
+            self.resolve(plugin, index);
+        }
+        let kind = access::kind(plugin.tell, access);
+        let (first, last) = (address >> LINE_SHIFT, (address + kind.reach) >> LINE_SHIFT);
+        let before = std::mem::replace(&mut self.line, last);
+        let Some(running) = self.running else { return };
+        let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+        if first != before && !model.touch(first | running.tag) {
+            self.miss(plugin, &mut model, index, access, address, kind.store);
+        }
+        if first != last && last != before && !model.touch(last | running.tag) {
+            self.miss(plugin, &mut model, index, access, last << LINE_SHIFT, kind.store);
+        }
+    }
+
+    fn miss(
+        &mut self,
+        plugin: &Plugin,
+        model: &mut Model,
+        index: u32,
+        access: u32,
+        address: u64,
+        store: bool,
+    ) {
+        let Some(Running { process, account, .. }) = self.running else { return };
+        let executed = self.executed();
+        let instructions = executed - self.charged;
+        self.charged = executed;
+        let physical = plugin.physical(access, address);
+        model.miss(&Missed { vcpu: index as u16, process, account, address, physical, store, instructions });
+    }
+
+    /// The kernel hands the processor to user mode: whoever ran before, it is another stretch.
+    pub(crate) fn enter_user_mode(&mut self, plugin: &Plugin, index: u32) {
+        self.end_stretch(plugin, index, self.accesses);
+        self.accesses = 0;
+    }
+
+    fn end_stretch(&mut self, plugin: &Plugin, index: u32, accesses: u64) {
+        let executed = self.executed();
+        if let Some(running) = self.running.take() {
+            let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+            // What is left of an earlier phase belongs to none.
+            if model.epoch() == self.epoch {
+                model.end_stretch(&Stretch {
+                    vcpu: index as u16,
+                    account: running.account,
+                    accesses,
+                    instructions: executed - self.began,
+                    rest: executed - self.charged,
+                });
+            }
+        }
+        (self.began, self.charged) = (executed, executed);
+        (self.resolved, self.line) = (false, NONE);
+    }
+
+    /// Finds out who runs, and takes over what the guest has asked for.
+    #[cold]
+    #[inline(never)]
+    fn resolve(&mut self, plugin: &Plugin, index: u32) {
+        // The access under way belongs to what follows.
+        if self.resolved {
+            self.end_stretch(plugin, index, self.accesses.saturating_sub(1));
+            self.accesses = 1;
+        }
+        let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+        plugin.obey(&mut model);
+        (self.resolved, self.generation, self.epoch) = (true, plugin.generation(), model.epoch());
+        self.running = if model.counts() { self.who_runs(plugin, &mut model) } else { None };
+    }
+
+    fn who_runs(&self, plugin: &Plugin, model: &mut Model) -> Option<Running> {
+        let guest = self.guest.as_ref()?;
+        let mailbox = model.mailbox();
+        let (process, task) = guest.process(&plugin.api, mailbox.as_ref());
+        let account = model.account(process, || guest.parent(&plugin.api, mailbox.as_ref()?, task?))?;
+        let number = match process {
+            Process::Tgid(tgid) => tgid.into(),
+            Process::PageTables(tables) => (tables >> 12).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 42,
+        };
+        Some(Running { process, account, tag: (number & PROCESS_BITS) << PROCESS_SHIFT })
+    }
+}

@@ -1,0 +1,5 @@
+//! The plugin in QEMU: what it counts, and what it refuses.
+
+mod machine;
+mod refusals;
+mod support;
