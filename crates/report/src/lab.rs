@@ -191,7 +191,7 @@ mod tests {
             "exit         3",
             "75.0 % of the misses; 100.0 % of the last tenth",
             "1.00k, misses by tier 30 and 10",
-            "stalls by tier 1 ms and 2 ms",
+            "stalls by tier 1ms and 2ms",
         ] {
             assert!(text.contains(part), "{part} in\n{text}");
         }
@@ -202,7 +202,7 @@ mod tests {
         let engine = serde_json::json!({ "traffic": { "promotions": 7, "demotions": 2 } });
         let ours =
             LabResult { kernel_tiering: false, engine: Some(engine), tiering: "lru".into(), ..result() };
-        let counts = ["lru", "3", "75.0 %", "100.0 %", "30", "10", "3 ms", "7", "22", "1.52k"];
+        let counts = ["lru", "3", "75.0 %", "100.0 %", "30", "10", "3ms", "7", "22", "1.52k"];
         assert_eq!(row(&ours)[..10], counts.map(String::from));
         let bare = LabResult { measured: None, ..result() };
         assert_eq!(row(&bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));

@@ -126,7 +126,7 @@ fn the_closed_form_is_that_of_a_cache_without_lines_where_there_is_none() {
 
 #[test]
 fn freqtier_comes_to_the_closed_form_and_nothing_moves_without_tiering() {
-    let Some(lab) = Lab::find() else { return };
+    let Some(lab) = Lab::find_all() else { return };
     let none = run(&lab, &["--kernel-tiering", "none"]);
     assert!(none.before < 0.01 && none.after < 0.01 && none.moved < 0.01, "{none:?}");
     check_policy(&lab, "freqtier", &["--scale", "20"]);
