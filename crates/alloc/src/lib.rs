@@ -4,8 +4,8 @@
 //! some regions, chosen by a hash of its return addresses, and each region is an arena of jemalloc in an address range of
 //! its own: pages never mix contexts of different regions. See `docs/alloc.md`.
 //!
-//! The parts: [`exports`] are the functions a program calls, [`heap`] serves them from a thread's free lists ([`thread`])
-//! and the arenas ([`regions`]); [`context`] names the region.
+//! The parts: `exports` are the functions a program calls, `heap` serves them from a thread's free lists (`thread`)
+//! and the arenas (`regions`); `context` names the region.
 #![cfg(all(target_arch = "x86_64", target_os = "linux", target_env = "gnu"))]
 #![allow(unsafe_code)]
 // The exported functions, which use the rest, are left out of tests: these would run on them.
