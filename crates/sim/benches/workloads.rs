@@ -17,6 +17,10 @@ use isotherm_core::PageSize;
 use isotherm_sim::{Bench, Experiment, FastSize, INTERVALS, Profile, load_workload, simulate};
 use isotherm_workloads::{ALL, CountingMemory, Workload};
 
+/// As in `isotherm`: generators and replays alike wait for memory.
+#[global_allocator]
+static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
+
 const SEED: u64 = 42;
 const POLICY: &str = "hybridtier";
 const FAST: &str = "1:8";

@@ -167,7 +167,7 @@ fn sqlite_and_python_give_the_same_output_and_are_observed() {
     }
     let folder = Folder::new();
     let sql = "create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i+1 \
-               from n where i<400000) insert into t select i, hex(i*7919) from n; create index x on t(b); select \
+               from n where i<1200000) insert into t select i, hex(i*7919) from n; create index x on t(b); select \
                count(*), sum(a), max(b), min(length(b)) from t; select sum(length(u.b)) from t join t u on u.b=t.b;";
     let python = "import hashlib\nd={i:str(i*i) for i in range(400000)}\nh=hashlib.sha256()\n\
                   for r in range(6):\n  for k in sorted(d): h.update(d[k].encode())\nprint(h.hexdigest(), len(d))";

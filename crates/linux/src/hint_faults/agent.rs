@@ -28,7 +28,7 @@ const BURST: usize = 16;
 const PASS_AGE: u64 = 10_000_000_000;
 /// At least so long between two passes, and between two looks at the rest of the world.
 const PASS_PAUSE: u64 = 50_000_000;
-/// Beginning a pass takes at most one part in so many of the agent's time.
+/// Beginning a pass takes at most one part in so many of a processor: what it costs, not how long it waits for one.
 const PASS_COST: u64 = 200;
 const LOOK: Duration = Duration::from_secs(1);
 /// While pages are armed the agent looks this often whether anybody forks, should the doorbell be out of order.
@@ -229,10 +229,11 @@ impl Agent {
         }
         let window = self.link.window();
         let mechanism = &self.mechanism;
+        let cpu = clock::thread_cpu().0;
         pass.begin(mechanism.maps(), mechanism.presence(), &mut self.random, window, |range| {
             mechanism.is_own(range)
         });
-        let taken = clock::monotonic().0 - now;
+        let taken = clock::thread_cpu().0 - cpu;
         (pass.began, self.next_pass) = (now, now + (PASS_COST * taken).max(PASS_PAUSE));
         pass.is_left()
     }

@@ -28,7 +28,7 @@ use crate::specs::{footprint, operations, paper, spec, test, threads};
 use crate::{Memory, Program, WorkloadError};
 
 /// Moves that are tried on the board at once, their buckets read ahead side by side.
-const AHEAD: usize = 4;
+const AHEAD: usize = 8;
 /// Moves of each of those positions whose buckets are read ahead too.
 const FIRST: usize = 2;
 /// Beyond every value of a position.
@@ -78,12 +78,20 @@ pub(crate) static WORKLOAD: Workload = Workload {
     builder: build,
 };
 
-/// A position that a move leads to.
+/// A position and the move that led to it.
 #[derive(Debug, Clone, Copy)]
-struct Child {
+struct Position {
     board: Board,
     key: u64,
     square: u32,
+    /// Its moves, where they are known by then.
+    moves: Option<u64>,
+}
+
+impl Position {
+    fn new(board: Board, key: u64, square: u32) -> Self {
+        Self { board, key, square, moves: None }
+    }
 }
 
 struct Search<'a> {
@@ -113,7 +121,9 @@ impl<'a> Search<'a> {
     }
 
     /// The position's value within the window: exact inside, a bound outside. 0 once the run is over.
-    fn value(&mut self, board: &Board, key: u64, depth: u8, mut low: i16, high: i16, passed: bool) -> i16 {
+    fn value(&mut self, position: &Position, depth: u8, mut low: i16, high: i16, passed: bool) -> i16 {
+        let Position { board, key, .. } = position;
+        let key = *key;
         self.positions += 1;
         if self.positions.is_multiple_of(1024) && self.memory.finished() {
             self.positions = self.most;
@@ -133,7 +143,7 @@ impl<'a> Search<'a> {
                 return entry.value;
             }
         }
-        let moves = board.moves();
+        let moves = position.moves.unwrap_or_else(|| board.moves());
         if depth == 0 {
             return board.value(moves);
         }
@@ -141,16 +151,18 @@ impl<'a> Search<'a> {
             if passed {
                 return 100 * board.discs();
             }
-            return -self.value(&board.pass(), key ^ self.zobrist.second, depth, -high, -low, true);
+            let passed = Position::new(board.pass(), key ^ self.zobrist.second, 64);
+            return -self.value(&passed, depth, -high, -low, true);
         }
         let first = low;
         let (mut best, mut best_move) = (-INFINITE, 64);
         let mut remembered = found.map_or(64, |entry| u32::from(entry.best));
         let mut left = moves;
+        let mut children = [Position::new(Board::START, 0, 0); AHEAD];
         while left != 0 && low < high {
-            let (children, count) = self.try_moves(depth, board, key, &mut left, &mut remembered);
+            let count = self.try_moves(depth, position, &mut left, &mut remembered, &mut children);
             for child in &children[..count] {
-                let value = -self.value(&child.board, child.key, depth - 1, -high, -low, false);
+                let value = -self.value(child, depth - 1, -high, -low, false);
                 if value > best {
                     (best, best_move) = (value, child.square);
                 }
@@ -174,26 +186,25 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// The positions after the next few of the moves `left`, and their number: the remembered one first and by itself, for it
-    /// often ends the search.
+    /// Puts the positions after the next few of the moves `left` into `children` and returns their number: the remembered one first
+    /// and by itself, for it often ends the search.
     #[inline]
     fn try_moves(
         &self,
         depth: u8,
-        board: &Board,
-        key: u64,
+        parent: &Position,
         left: &mut u64,
         remembered: &mut u32,
-    ) -> ([Child; AHEAD], usize) {
-        let mut children = [Child { board: Board::START, key: 0, square: 0 }; AHEAD];
+        children: &mut [Position; AHEAD],
+    ) -> usize {
         let mut count = 0;
         let alone = *remembered < 64 && *left >> *remembered & 1 == 1;
         while *left != 0 && count < AHEAD {
             let square = if alone { *remembered } else { left.trailing_zeros() };
             *left &= !(1 << square);
-            let turned = board.turned(square);
-            let key = self.zobrist.moved(key, board, square, turned);
-            children[count] = Child { board: board.play(square, turned), key, square };
+            let turned = parent.board.turned(square);
+            let key = self.zobrist.moved(parent.key, &parent.board, square, turned);
+            children[count] = Position::new(parent.board.play(square, turned), key, square);
             count += 1;
             if alone {
                 break;
@@ -201,18 +212,19 @@ impl<'a> Search<'a> {
         }
         *remembered = 64;
         if self.memory.reads_ahead() {
-            children[..count].iter().for_each(|child| self.read_ahead(child, depth));
+            children[..count].iter_mut().for_each(|child| self.read_ahead(child, depth));
         }
-        (children, count)
+        count
     }
 
     /// Asks for the bucket of a position that a search of this depth will enter, and for those of the moves that are likely to
     /// come first there.
     #[inline]
-    fn read_ahead(&self, child: &Child, depth: u8) {
+    fn read_ahead(&self, child: &mut Position, depth: u8) {
         self.table.read_ahead(child.key);
         if depth > 1 {
             let mut left = child.board.moves();
+            child.moves = Some(left);
             for _ in 0..FIRST {
                 let square = (left | 1 << 63).trailing_zeros();
                 left &= left.wrapping_sub(1);
@@ -227,7 +239,7 @@ impl<'a> Search<'a> {
         self.age = self.age.wrapping_add(1);
         let (key, mut value) = (self.zobrist.key(board), 0);
         for depth in 1..=depth {
-            value = self.value(board, key, depth, -INFINITE, INFINITE, false);
+            value = self.value(&Position::new(*board, key, 64), depth, -INFINITE, INFINITE, false);
         }
         let best = self.table.probe(key, self.memory).0.map_or(64, |entry| u32::from(entry.best));
         (value, best)
@@ -334,7 +346,7 @@ mod tests {
         {
             let entry = Entry { key, value, best: 19, depth: 9, age: 0, bound };
             search.table.store(entry, Token::NONE, search.memory);
-            let found = search.value(&Board::START, key, 2, -1000, 1000, false);
+            let found = search.value(&Position::new(Board::START, key, 64), 2, -1000, 1000, false);
             assert_eq!(found, if cuts { value } else { right }, "{entry:?}");
         }
     }

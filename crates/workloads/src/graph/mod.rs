@@ -129,10 +129,10 @@ const fn workload<K: Kernel + 'static, const UNIFORM: bool>(name: &'static str, 
 
 pub(crate) use self::graph500::WORKLOAD as GRAPH500;
 
-pub(crate) static BFS_KRON: Workload = workload::<bfs::Bfs, false>("gapbs-bfs-kron", 41_750_046);
-pub(crate) static BFS_URAND: Workload = workload::<bfs::Bfs, true>("gapbs-bfs-urand", 100_227_275);
-pub(crate) static CC_KRON: Workload = workload::<cc::Components, false>("gapbs-cc-kron", 83_861_905);
-pub(crate) static CC_URAND: Workload = workload::<cc::Components, true>("gapbs-cc-urand", 201_058_307);
+pub(crate) static BFS_KRON: Workload = workload::<bfs::Bfs, false>("gapbs-bfs-kron", 172_496_270);
+pub(crate) static BFS_URAND: Workload = workload::<bfs::Bfs, true>("gapbs-bfs-urand", 364_821_301);
+pub(crate) static CC_KRON: Workload = workload::<cc::Components, false>("gapbs-cc-kron", 166_433_013);
+pub(crate) static CC_URAND: Workload = workload::<cc::Components, true>("gapbs-cc-urand", 400_804_091);
 pub(crate) static PR_KRON: Workload = workload::<pr::PageRank, false>("gapbs-pr-kron", 127_081_777);
 pub(crate) static PR_URAND: Workload = workload::<pr::PageRank, true>("gapbs-pr-urand", 158_719_117);
 pub(crate) static BC_KRON: Workload = workload::<bc::Betweenness, false>("gapbs-bc-kron", 131_010_982);
@@ -140,8 +140,8 @@ pub(crate) static BC_URAND: Workload = workload::<bc::Betweenness, true>("gapbs-
 pub(crate) static SSSP_KRON: Workload = workload::<sssp::ShortestPaths, false>("gapbs-sssp-kron", 45_983_773);
 pub(crate) static SSSP_URAND: Workload =
     workload::<sssp::ShortestPaths, true>("gapbs-sssp-urand", 52_395_044);
-pub(crate) static TC_KRON: Workload = workload::<tc::Triangles, false>("gapbs-tc-kron", 82_012_908);
-pub(crate) static TC_URAND: Workload = workload::<tc::Triangles, true>("gapbs-tc-urand", 24_795_341);
+pub(crate) static TC_KRON: Workload = workload::<tc::Triangles, false>("gapbs-tc-kron", 245_021_260);
+pub(crate) static TC_URAND: Workload = workload::<tc::Triangles, true>("gapbs-tc-urand", 73_271_499);
 
 #[cfg(test)]
 mod tests {
