@@ -99,8 +99,11 @@ fn describe(profile: &Profile, symbols: &mut Symbols, most: usize) -> String {
         let _ = writeln!(text, "{count} {what} found no place in the profile");
     }
     let mut regions = super::listing(&["region", "contexts", "live", "pages", "resident", "fragmentation"]);
-    for (index, region) in profile.regions.iter().enumerate().filter(|(_, region)| region.resident > 0) {
+    for (index, region) in profile.regions.iter().enumerate() {
         let contexts = profile.contexts.iter().filter(|context| context.region == index).count();
+        if contexts == 0 {
+            continue;
+        }
         regions.add_row([
             index.to_string(),
             contexts.to_string(),
