@@ -12,7 +12,7 @@
 //! The engine looks at the socket after each of its steps, and never waits for a client.
 
 use std::io::{self, ErrorKind, Read, Write};
-use std::os::unix::fs::PermissionsExt;
+use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::{Path, PathBuf};
 
@@ -45,7 +45,10 @@ impl Control {
     /// If something else stands there, or another engine listens.
     pub fn open(path: &Path) -> Result<Self, LinuxError> {
         let failed = |error: io::Error| LinuxError::file(path, error);
-        if let Err(error) = UnixStream::connect(path)
+        // A file that is no socket refuses connections too, and is not ours to remove.
+        let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
+        if is_socket
+            && let Err(error) = UnixStream::connect(path)
             && error.kind() == ErrorKind::ConnectionRefused
         {
             std::fs::remove_file(path).map_err(failed)?;

@@ -18,6 +18,8 @@
 //! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it was promoted
 //!   before (it must have been demoted since). A host that cannot tell what reclaim took misses the first return of a page
 //!   that was fast from its allocation on.
+//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks for no more than one
+//!   batch of the kernel's at a time, 32 pages, or it would not read the device for as long as the kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
 //! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can be had.
@@ -30,7 +32,7 @@ use std::collections::VecDeque;
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic, Gauge, Move, MoveStatus, Nanos,
-    Outcome, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
+    Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
 
 use crate::numa_balancing::{Watermarks, faults_only};
@@ -39,6 +41,8 @@ use crate::{BuildError, Setup};
 pub(crate) use settings::SPECS;
 use threshold::{Observed, Rules, Threshold};
 
+/// Pages that the kernel reclaims in one go (SWAP_CLUSTER_MAX).
+const RECLAIM_BATCH: u64 = 32;
 /// Operations of taking one hot page in, and of planning its promotion.
 const PAGE_OPERATIONS: u64 = 8;
 /// Operations of Algorithm 1 over 64 bins.
@@ -188,7 +192,9 @@ impl NeoMem {
         if !self.migrate {
             return;
         }
+        let room = view.free(TierId::FAST).0 as usize + RECLAIM_BATCH as usize;
         while self.saved >= 1.0
+            && plan.moves.len() < room
             && let Some(page) = self.hot.pop_front()
         {
             self.waiting.remove(page);
@@ -199,6 +205,7 @@ impl NeoMem {
             self.work.operations += PAGE_OPERATIONS;
         }
         self.marks.keep(plan.moves.len() as u64, view, plan);
+        plan.reclaim.iter_mut().for_each(|request| request.pages = request.pages.min(Pages(RECLAIM_BATCH)));
     }
 }
 

@@ -1,4 +1,4 @@
-use isotherm_core::{Bin, Histogram, PageSize, Pages};
+use isotherm_core::{Bin, Histogram, PageSize};
 
 use super::*;
 use crate::test_view::{TestView, turn};
