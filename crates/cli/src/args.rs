@@ -179,6 +179,9 @@ pub(crate) struct LiveArgs {
     /// Where accesses are learned from [default: the best that is there; `isotherm doctor` lists them]
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
+    /// A unix socket at which the run answers and obeys: status, parameters, set KEY=VALUE, policy NAME
+    #[arg(long, value_name = "SOCKET")]
+    pub(crate) control: Option<PathBuf>,
     /// What the programs may lose to being observed, where the source does that inside of them
     #[arg(long, value_name = "SHARE", default_value = "2%", value_parser = share)]
     pub(crate) overhead: f64,

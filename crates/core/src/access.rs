@@ -4,7 +4,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::{Bytes, Nanos};
+use crate::{Bytes, DeviceReading, Nanos};
 
 /// A page of the run: a dense index in address order, of the run's one [`PageSize`].
 ///
@@ -56,7 +56,7 @@ impl fmt::Display for PageSize {
 }
 
 /// A memory tier; 0 is the fastest.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
 #[repr(transparent)]
 pub struct TierId(pub u8);
@@ -125,6 +125,8 @@ pub struct SampleBatch {
     pub samples: Vec<Sample>,
     /// The hint faults, in the order they were taken. No host loses any.
     pub faults: Vec<HintFault>,
+    /// Readings of the profiling devices, one of each; none before the policy's first [`crate::DeviceRequest`].
+    pub devices: Vec<DeviceReading>,
     /// Samples lost since the batch before, because a buffer was full.
     pub lost: u64,
     /// Counters since the start of the run.

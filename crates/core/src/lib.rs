@@ -8,7 +8,9 @@
 
 mod access;
 pub mod cache;
+mod device;
 mod engine;
+mod histogram;
 mod host;
 pub mod names;
 pub mod parameters;
@@ -20,7 +22,9 @@ mod units;
 pub use access::{
     Counters, HintFault, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
 };
+pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 pub use engine::{EngineError, EngineStatistics, run};
+pub use histogram::{Bin, Histogram};
 pub use host::{Host, View};
 pub use plan::{Copying, Move, MoveStatus, Outcome, Plan, Reclaim, Work};
 pub use policy::{Allocation, Carrier, Gauge, Policy};

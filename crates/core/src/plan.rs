@@ -1,6 +1,6 @@
 //! Defines what a policy asks for ([`Plan`]) and what became of it ([`Outcome`]).
 
-use crate::{Nanos, PageId, Pages, Sampling, TierId};
+use crate::{DeviceRequest, Nanos, PageId, Pages, Sampling, TierId};
 
 /// One page to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -62,6 +62,8 @@ pub struct Plan {
     /// Pages whose next access shall fault ([`crate::HintFault`]), after the moves. Those not mapped, or armed
     /// already, are passed over.
     pub arm: Vec<PageId>,
+    /// What the profiling devices shall do, after the moves: threshold, then clear.
+    pub device: Option<DeviceRequest>,
     /// A new sampling request, where it changes.
     pub sampling: Option<Sampling>,
     /// What deciding cost.
@@ -77,6 +79,7 @@ impl Plan {
         self.reclaim.clear();
         self.copying = Copying::default();
         self.arm.clear();
+        self.device = None;
         self.sampling = None;
         self.work = Work::default();
         self.sleep = Nanos(0);
@@ -84,7 +87,7 @@ impl Plan {
 
     /// Whether the host has anything to carry out.
     pub fn acts(&self) -> bool {
-        self.moves_pages() || !self.arm.is_empty()
+        self.moves_pages() || !self.arm.is_empty() || self.device.is_some()
     }
 
     /// Whether anything is to be moved or reclaimed.
@@ -117,6 +120,8 @@ pub struct Outcome {
     pub moves: Vec<MoveStatus>,
     /// Pages that each reclaim request freed, in order.
     pub reclaimed: Vec<Pages>,
+    /// The pages that reclaim demoted, where the host can tell which.
+    pub demoted: Vec<PageId>,
 }
 
 impl Outcome {
@@ -124,5 +129,6 @@ impl Outcome {
     pub fn clear(&mut self) {
         self.moves.clear();
         self.reclaimed.clear();
+        self.demoted.clear();
     }
 }

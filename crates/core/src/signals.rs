@@ -24,11 +24,15 @@ pub enum Signal {
     AccessedBits,
     /// Copying a page while it stays mapped, and keeping the slow copy as its shadow (Nomad).
     TransactionalMoves,
+    /// Hot pages found by a profiling device in front of each slower tier ([`crate::DeviceReading`]).
+    DeviceHotPages,
+    /// Histogram and traffic counted by such a device ([`crate::DeviceReport`]).
+    DeviceReports,
 }
 
 impl Signal {
     /// Every signal.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::LoadSamples,
         Self::StoreSamples,
         Self::SampleLatency,
@@ -38,6 +42,8 @@ impl Signal {
         Self::HintFaults,
         Self::AccessedBits,
         Self::TransactionalMoves,
+        Self::DeviceHotPages,
+        Self::DeviceReports,
     ];
 }
 
@@ -53,6 +59,8 @@ impl fmt::Display for Signal {
             Self::HintFaults => "hint faults",
             Self::AccessedBits => "accessed bits of the page table",
             Self::TransactionalMoves => "transactional page copies with shadows",
+            Self::DeviceHotPages => "hot pages from a profiling device",
+            Self::DeviceReports => "histogram and traffic from a profiling device",
         })
     }
 }

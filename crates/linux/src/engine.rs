@@ -8,7 +8,10 @@ use isotherm_policies::{BuildError, Entry, Kind, Setup};
 
 use serde::Serialize;
 
+use crate::control::Control;
 use crate::host::{LiveHost, Pause, Summary};
+
+mod orders;
 
 /// The rate at which policies that do not name one sample each thread, per second.
 const USUAL_RATE: f64 = 100_000.0;
@@ -131,22 +134,44 @@ impl Tiering {
     /// # Errors
     /// If it cannot be built, or the host lacks what it needs.
     pub fn run(&self, host: &mut LiveHost) -> Result<Ran, RunError> {
+        self.clone().run_under(host, None)
+    }
+
+    /// As [`Self::run`]; whoever is at the control may change parameters and replace the policy, so this is then another.
+    ///
+    /// # Errors
+    /// If it cannot be built, or the host lacks what it needs. What the control asks for was checked before.
+    pub fn run_under(
+        &mut self,
+        host: &mut LiveHost,
+        mut control: Option<&mut Control>,
+    ) -> Result<Ran, RunError> {
         let mut ran = Ran { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
         loop {
             ran.scale = self.scale(host)?;
             let mut policy = self.build(&setup(host, self.seed), ran.scale)?;
             host.begin_policy(policy.allocation());
+            let mut scaled = self.parameters.clone();
+            scaled.scale(ran.scale);
+            let mut next = None;
             let statistics = isotherm_core::run(host, policy.as_mut(), |host, policy| {
                 host.note(policy.metadata(), |gauges| policy.gauges(gauges));
+                if let Some(control) = control.as_deref_mut() {
+                    control.serve(|line| self.obey(line, host, policy, &scaled, &mut next));
+                }
+                if next.is_some() {
+                    host.replace_policy();
+                }
             })?;
             ran.statistics.steps += statistics.steps;
             ran.statistics.samples += statistics.samples;
             ran.statistics.faults += statistics.faults;
             ran.statistics.lost += statistics.lost;
-            if host.pause() == Pause::Ended {
-                return Ok(ran);
+            match (host.pause(), next) {
+                (Pause::Ended, _) => return Ok(ran),
+                (_, Some(next)) => *self = next,
+                _ => ran.resized += 1,
             }
-            ran.resized += 1;
         }
     }
 

@@ -50,6 +50,9 @@ pub enum LinuxError {
         /// What would be needed.
         remedy: String,
     },
+    /// A profiling device cannot be used, or not any more.
+    #[error(transparent)]
+    Device(#[from] crate::devices::DeviceError),
     /// The process ended, which is nothing unusual.
     #[error("process {0} has ended")]
     Ended(u32),

@@ -8,6 +8,8 @@
 pub mod accessed_bits;
 mod allocator;
 pub mod clock;
+pub mod control;
+pub mod devices;
 pub mod doctor;
 pub mod engine;
 mod error;

@@ -2,7 +2,9 @@
 
 use std::ops::Range;
 
-use isotherm_core::{Bytes, Counters, Nanos, Operation, Sampling, Signals, TierId};
+use isotherm_core::{
+    Bytes, Counters, DeviceReport, DeviceRequest, Nanos, Operation, Sampling, Signals, TierId,
+};
 
 use crate::LinuxError;
 use crate::process::Pid;
@@ -38,6 +40,15 @@ pub struct Access {
     pub operation: Operation,
     /// Why it is known.
     pub cause: Cause,
+}
+
+/// What profiling devices tell at once.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeviceAnswer {
+    /// Processes and addresses of pages found hot, oldest first.
+    pub hot: Vec<(Pid, u64)>,
+    /// What was counted, if that was asked for.
+    pub report: Option<DeviceReport>,
 }
 
 /// What a source has done since it was made.
@@ -106,6 +117,18 @@ pub trait AccessSource: Send {
     /// `Signal::TierStalls`.
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let _ = counters;
+        Ok(())
+    }
+
+    /// Has its profiling devices do what a policy asks; needs `Signal::DeviceHotPages`. They are read from then on.
+    fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
+        let _ = request;
+        Ok(())
+    }
+
+    /// Appends what its profiling devices tell since the last call; needs `Signal::DeviceHotPages`.
+    fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
+        let _ = answers;
         Ok(())
     }
 

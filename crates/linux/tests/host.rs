@@ -3,8 +3,8 @@
 use std::sync::{Arc, Mutex};
 
 use isotherm_core::{
-    Bytes, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Reclaim,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
+    Bytes, DeviceRequest, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan,
+    Reclaim, SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
 };
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
@@ -12,7 +12,7 @@ use isotherm_linux::host::{
     AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Tier,
 };
 use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource, Cause, SourceStatistics};
+use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, SourceStatistics};
 
 const BASE: u64 = 0x7f00_0000_0000;
 const PROCESS: Pid = Pid(7);
@@ -23,6 +23,9 @@ struct World {
     accesses: Vec<Access>,
     requests: Vec<Sampling>,
     armed: Vec<u64>,
+    /// What devices were told, and the addresses that they find hot.
+    commands: Vec<DeviceRequest>,
+    hot: Vec<u64>,
     events: Vec<ProcessEvent>,
     ended: bool,
     mapped: u64,
@@ -57,6 +60,18 @@ impl AccessSource for Source {
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
         assert_eq!(process, PROCESS);
         self.0.lock().expect("lock").armed.extend(addresses);
+        Ok(())
+    }
+    fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
+        self.0.lock().expect("lock").commands.push(request);
+        Ok(())
+    }
+    fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
+        let hot = std::mem::take(&mut self.0.lock().expect("lock").hot);
+        answers.push(DeviceAnswer {
+            hot: hot.into_iter().map(|address| (PROCESS, address)).collect(),
+            report: None,
+        });
         Ok(())
     }
     fn statistics(&self) -> SourceStatistics {
@@ -348,4 +363,25 @@ fn hybridtier_finds_the_hot_pages_of_shadow_tiers() {
         })
         .sum();
     assert!(hot >= 950, "{hot} of 1000 hot pages are fast");
+}
+
+#[test]
+fn devices_are_told_what_a_plan_asks_and_their_hot_pages_get_numbers() {
+    let (mut host, world) = host(FastLimit::Share(0.5), true, 100);
+    assert!(host.settle(std::time::Duration::from_millis(50)));
+    host.begin_policy(isotherm_core::Allocation::FastFirst);
+    host.sample(sampling(SamplingRate::Off, 1));
+    let request = DeviceRequest { threshold: Some(7), clear: true, report: false };
+    host.carry_out(&Plan { device: Some(request), ..Plan::default() }, &mut Outcome::default());
+    assert_eq!(world.lock().expect("lock").commands, [request]);
+    world.lock().expect("lock").hot = vec![BASE + 3 * 4096, BASE + 99 * 4096, 0x1000];
+    let (batch, running) = step(&mut host);
+    assert!(running);
+    let first = batch.devices[0].hot[0].0;
+    let hot: Vec<u32> = batch.devices[0].hot.iter().map(|page| page.0 - first).collect();
+    assert_eq!(
+        (hot, batch.devices[0].tier),
+        (vec![0, 96], TierId(1)),
+        "what is not the program's is left out"
+    );
 }

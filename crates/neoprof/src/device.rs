@@ -3,7 +3,7 @@
 use crate::registers::{
     EMPTY, GET_HIST, GET_HOT_PAGE, GET_NR_HIST_BIN, GET_NR_HOT_PAGE, PARAMETERS, SEED, SET_HIST_EN,
 };
-use crate::{Histogram, ParameterError, Parameters};
+use crate::{Histogram, ParameterError, Parameters, histogram_of_bins};
 
 /// A request on its way to the memory behind the device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -61,5 +61,6 @@ pub fn read_histogram(device: &mut impl Registers) -> Result<Histogram, Paramete
     let parameters = Parameters::from_word(device.read(PARAMETERS), device.read(SEED))?;
     device.write(SET_HIST_EN, 1);
     let bins = device.read(GET_NR_HIST_BIN).min(parameters.histogram_bins.into());
-    Ok(Histogram::new((0..bins).map(|_| device.read(GET_HIST)).collect(), parameters.counter_max()))
+    let entries: Vec<u64> = (0..bins).map(|_| device.read(GET_HIST)).collect();
+    Ok(histogram_of_bins(&entries, parameters.counter_max()))
 }

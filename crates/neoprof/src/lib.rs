@@ -14,6 +14,7 @@ mod sketch;
 
 pub use device::{Device, Registers, Request, read_histogram, read_hot_pages};
 pub use hash::H3;
-pub use histogram::{Bin, Histogram, bin_of, bin_range};
+pub use histogram::{bin_of, bin_range, histogram_of_bins, histogram_of_counts};
+pub use isotherm_core::{Bin, Histogram};
 pub use model::Model;
 pub use parameters::{ParameterError, Parameters};

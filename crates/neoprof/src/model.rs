@@ -5,10 +5,10 @@ use std::hint::black_box;
 
 use crate::buffer::HotBuffer;
 use crate::hash::H3;
-use crate::histogram::Histogram;
+use crate::histogram::histogram_of_counts;
 use crate::registers as at;
 use crate::sketch::Sketch;
-use crate::{Device, ParameterError, Parameters, Registers, Request};
+use crate::{Device, Histogram, ParameterError, Parameters, Registers, Request};
 
 /// Requests whose entries are loaded together.
 const BLOCK: usize = 32;
@@ -58,7 +58,11 @@ impl Model {
     /// The histogram of the first lane as it is now; unlike through the registers, without capturing it.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
-        Histogram::of(self.sketch.first_lane(), self.parameters.histogram_bins, self.parameters.counter_max())
+        histogram_of_counts(
+            self.sketch.first_lane(),
+            self.parameters.histogram_bins,
+            self.parameters.counter_max(),
+        )
     }
 
     /// Lets requests pass, without the cycles that they take.

@@ -1,86 +1,85 @@
 //! Defines the sketch: lanes of counters, each with a hot and a valid bit.
 //!
-//! An entry is a word: the counter in bits 0 to 15, the hot bit in 16, above it the reset after which the entry was
-//! last touched. It is valid when that is the current one: this stands for the hardware's valid bits, and clearing
-//! costs nothing but every 32,767th time.
+//! Counters are 16 bits in a row for each lane, so that those of the paper's sizes take 2 MiB and stay in a core's cache; hot bits
+//! lie apart, since only hot pages need them. A counter of 0 stands for a valid bit that is clear: valid ones count at least 1.
 
 use crate::Parameters;
 
-const HOT: u32 = 1 << 16;
-const COUNT: u32 = HOT - 1;
-const EPOCH_SHIFT: u32 = 17;
-const LAST_EPOCH: u32 = (1 << (32 - EPOCH_SHIFT)) - 1;
+/// Bits of a word of hot bits.
+const WORD: usize = u64::BITS as usize;
 
 /// Lanes of entries.
 #[derive(Debug, Clone)]
 pub(crate) struct Sketch {
-    entries: Vec<u32>,
+    counters: Vec<u16>,
+    hot: Vec<u64>,
     width: usize,
-    counter_max: u32,
-    /// The current reset's number, in the place that it has in an entry. 0 is none's.
-    epoch: u32,
+    counter_max: u16,
 }
 
 impl Sketch {
     pub(crate) fn new(parameters: &Parameters) -> Self {
         let width = parameters.width as usize;
+        let entries = width * parameters.lanes as usize;
         Self {
-            entries: vec![0; width * parameters.lanes as usize],
+            counters: vec![0; entries],
+            hot: vec![0; entries.div_ceil(WORD)],
             width,
-            counter_max: parameters.counter_max(),
-            epoch: 1 << EPOCH_SHIFT,
+            counter_max: parameters.counter_max() as u16,
         }
     }
 
     /// Counts an access in all lanes and returns the least of their counts: the page's estimate.
     #[inline]
     pub(crate) fn count<const LANES: usize>(&mut self, indices: [u32; LANES]) -> u32 {
-        let mut estimate = u32::MAX;
-        for (lane, index) in self.entries.chunks_exact_mut(self.width).zip(indices) {
-            let entry = &mut lane[index as usize];
-            let valid = *entry >> EPOCH_SHIFT == self.epoch >> EPOCH_SHIFT;
-            let old = if valid { *entry } else { self.epoch };
-            let count = ((old & COUNT) + 1).min(self.counter_max);
-            *entry = old & !COUNT | count;
-            estimate = estimate.min(count);
+        let mut estimate = u16::MAX;
+        for (lane, index) in self.counters.chunks_exact_mut(self.width).zip(indices) {
+            let counter = &mut lane[index as usize];
+            // One more, unless it is the greatest: no branch, and no overflow at 16 bits.
+            *counter += u16::from(*counter < self.counter_max);
+            estimate = estimate.min(*counter);
         }
-        estimate
+        estimate.into()
     }
 
-    /// Loads a page's entries, for their cache lines' sake.
+    /// Loads a page's counters, for their cache lines' sake.
     #[inline]
-    pub(crate) fn load<const LANES: usize>(&self, indices: [u32; LANES]) -> u32 {
-        let lanes = self.entries.chunks_exact(self.width);
+    pub(crate) fn load<const LANES: usize>(&self, indices: [u32; LANES]) -> u16 {
+        let lanes = self.counters.chunks_exact(self.width);
         lanes.zip(indices).fold(0, |sum, (lane, index)| sum ^ lane[index as usize])
     }
 
-    /// Whether all entries, counted just before, have their hot bit set.
-    #[inline]
-    pub(crate) fn is_marked<const LANES: usize>(&self, indices: [u32; LANES]) -> bool {
-        let lanes = self.entries.chunks_exact(self.width);
-        lanes.zip(indices).all(|(lane, index)| lane[index as usize] & HOT != 0)
+    /// Where the hot bits of a page's entries are: a word and a bit in it.
+    fn bits<const LANES: usize>(
+        &self,
+        indices: [u32; LANES],
+    ) -> impl Iterator<Item = (usize, u64)> + use<LANES> {
+        let width = self.width;
+        indices.into_iter().enumerate().map(move |(lane, index)| {
+            let entry = lane * width + index as usize;
+            (entry / WORD, 1 << (entry % WORD))
+        })
     }
 
-    /// Sets the hot bits of entries counted just before.
+    /// Whether all entries have their hot bit set.
+    pub(crate) fn is_marked<const LANES: usize>(&self, indices: [u32; LANES]) -> bool {
+        self.bits(indices).all(|(word, bit)| self.hot[word] & bit != 0)
+    }
+
+    /// Sets the hot bits of entries.
     pub(crate) fn mark<const LANES: usize>(&mut self, indices: [u32; LANES]) {
-        let lanes = self.entries.chunks_exact_mut(self.width);
-        lanes.zip(indices).for_each(|(lane, index)| lane[index as usize] |= HOT);
+        self.bits(indices).for_each(|(word, bit)| self.hot[word] |= bit);
     }
 
     /// Makes all entries invalid.
     pub(crate) fn clear(&mut self) {
-        if self.epoch >> EPOCH_SHIFT == LAST_EPOCH {
-            self.entries.fill(0);
-            self.epoch = 0;
-        }
-        self.epoch += 1 << EPOCH_SHIFT;
+        self.counters.fill(0);
+        self.hot.fill(0);
     }
 
     /// The counts of the first lane, 0 for invalid entries.
     pub(crate) fn first_lane(&self) -> impl Iterator<Item = u32> {
-        self.entries[..self.width]
-            .iter()
-            .map(|entry| if entry >> EPOCH_SHIFT == self.epoch >> EPOCH_SHIFT { entry & COUNT } else { 0 })
+        self.counters[..self.width].iter().map(|&counter| counter.into())
     }
 }
 
@@ -103,9 +102,9 @@ mod tests {
     }
 
     #[test]
-    fn clearing_forgets_counts_and_hot_bits_also_when_epochs_wrap() {
+    fn clearing_forgets_counts_and_hot_bits() {
         let mut sketch = Sketch::new(&small());
-        for _ in 0..=2 * LAST_EPOCH {
+        for _ in 0..3 {
             assert_eq!(sketch.count([5, 6]), 1);
             assert!(!sketch.is_marked([5, 6]));
             sketch.mark([5, 6]);
@@ -122,5 +121,12 @@ mod tests {
         sketch.mark([1, 2]);
         sketch.count([1, 3]);
         assert!(!sketch.is_marked([1, 3]));
+    }
+
+    #[test]
+    fn sixteen_bits_saturate_too() {
+        let mut sketch = Sketch::new(&Parameters { width: 64, ..Parameters::default() });
+        (0..70_000).for_each(|_| _ = sketch.count([1, 2]));
+        assert_eq!(sketch.count([1, 2]), 65_535);
     }
 }

@@ -4,7 +4,8 @@ use std::collections::HashMap;
 
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{
-    Device, H3, Histogram, Model, Parameters, Registers, Request, read_histogram, read_hot_pages,
+    Device, H3, Histogram, Model, Parameters, Registers, Request, histogram_of_counts, read_histogram,
+    read_hot_pages,
 };
 use proptest::prelude::*;
 
@@ -157,7 +158,7 @@ impl Reference {
 
     fn histogram(&self, parameters: &Parameters) -> Histogram {
         let row = (0..parameters.width).map(|entry| self.counts.get(&(0, entry)).copied().unwrap_or(0));
-        Histogram::of(row, parameters.histogram_bins, parameters.counter_max())
+        histogram_of_counts(row, parameters.histogram_bins, parameters.counter_max())
     }
 }
 

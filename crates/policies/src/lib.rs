@@ -20,6 +20,7 @@ mod lru;
 mod memtis;
 mod multi_clock;
 mod nbt;
+mod neomem;
 mod nomad;
 mod numa_balancing;
 mod page_bits;
@@ -42,6 +43,7 @@ pub use lru::Lru;
 
 pub use multi_clock::MultiClock;
 pub use nbt::Nbt;
+pub use neomem::NeoMem;
 pub use nomad::Nomad;
 pub use pmu_sampling::PmuSampling;
 pub use pte_scan::PteScan;

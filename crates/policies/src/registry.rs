@@ -7,8 +7,8 @@ use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
 use crate::{
-    arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, nomad,
-    pmu_sampling, pte_scan, tpp, twoq,
+    arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem,
+    nomad, pmu_sampling, pte_scan, tpp, twoq,
 };
 
 /// What a policy may size its structures by.
@@ -236,6 +236,16 @@ pub static ALL: &[Entry] = &[
         help: "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of allocation.",
     },
     Entry {
+        name: "neomem",
+        title: "NeoMem",
+        paper: "Zhou et al., MICRO 2024",
+        maturity: TESTED,
+        kind: Kind::Policy(neomem::build),
+        specs: neomem::SPECS,
+        presets: &[],
+        help: "Promotes what a profiling device in the slow memory finds hot, above a quantile of the device's histogram that follows bandwidth, ping-pong, error bound and quota.",
+    },
+    Entry {
         name: "pte-scan",
         title: "PTE-scan",
         paper: "baseline of NeoMem, MICRO 2024",
@@ -372,6 +382,7 @@ mod tests {
             "memtis-qc",
             "multi-clock",
             "nbt",
+            "neomem",
             "nomad",
             "oracle",
             "pmu-sampling",

@@ -65,7 +65,7 @@ impl TestView {
     pub(crate) fn carry_out(&mut self, plan: &Plan) -> Outcome {
         self.armed.extend(&plan.arm);
         let moves = plan.moves.iter().map(|step| self.move_page(step.page, step.to)).collect();
-        Outcome { moves, reclaimed: Vec::new() }
+        Outcome { moves, ..Outcome::default() }
     }
 
     fn move_page(&mut self, page: PageId, to: TierId) -> MoveStatus {
@@ -150,9 +150,8 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
     let count = |load_misses| TierCounters { load_misses, ..TierCounters::default() };
     SampleBatch {
         samples: pages.iter().map(sample).collect(),
-        faults: Vec::new(),
-        lost: 0,
         counters: Counters { tiers: vec![count(fast), count(all - fast)] },
+        ..SampleBatch::default()
     }
 }
 

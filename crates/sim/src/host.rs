@@ -6,15 +6,17 @@
 use std::ops::Range;
 
 use isotherm_core::{
-    Bytes, Carrier, Copying, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages, Plan,
-    SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
+    Bytes, Carrier, Copying, DeviceRequest, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages,
+    Plan, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
+use isotherm_neoprof::Parameters;
 
+use crate::device::{self, Devices};
 use crate::machine::Machine;
 use crate::page_tables::PAGES_PER_TABLE;
 use crate::placement::PageTable;
 use crate::tiers::transfer_time;
-use crate::{Costs, FailedMoves, Profile};
+use crate::{Costs, DeviceProfile, FailedMoves, Profile};
 
 /// What the migrator did.
 #[derive(Debug, Clone, Copy, Default)]
@@ -55,6 +57,7 @@ pub(crate) struct SimHost<'a> {
     pub(crate) tiering_cpu: Nanos,
     carrier: Carrier,
     costs: Costs,
+    device: Option<(DeviceProfile, Parameters)>,
     llc: Bytes,
     page_size: PageSize,
     copy_bandwidth: Vec<(u64, u64)>,
@@ -76,7 +79,12 @@ impl<'a> SimHost<'a> {
         profile: &Profile,
         page_size: PageSize,
         carrier: Carrier,
+        footprint_scale: f64,
     ) -> Self {
+        let device = profile.device.clone().map(|device| {
+            let sizes = device::sizes(&device, footprint_scale);
+            (device, sizes)
+        });
         Self {
             machine,
             migrations: Migrations::default(),
@@ -85,6 +93,7 @@ impl<'a> SimHost<'a> {
             tiering_cpu: Nanos(0),
             carrier,
             costs: profile.costs.clone(),
+            device,
             llc: profile.llc_size,
             page_size,
             copy_bandwidth: profile
@@ -177,7 +186,7 @@ impl<'a> SimHost<'a> {
         let shadowed = self.machine.locator.has_shadow(page, to);
         let status = self.machine.locator.relocate(page, to);
         if status == MoveStatus::Moved {
-            let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(from, to) };
+            let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(page, from, to) };
             let thread = self.machine.faults.thread(page);
             self.charge_carrier(Account::Moving, cost, thread);
             self.remapped();
@@ -195,7 +204,7 @@ impl<'a> SimHost<'a> {
         if status != MoveStatus::Moved {
             return self.count(status, from, to);
         }
-        let copying = if shadowed { Nanos(0) } else { self.copy(from, to) };
+        let copying = if shadowed { Nanos(0) } else { self.copy(page, from, to) };
         // Its dirty bit is cleared and flushed before the copy, and the mapping is changed and flushed after it.
         self.shoot_down_now();
         let written = !shadowed && self.machine.stores_within(page, copying.0 * 1000);
@@ -229,8 +238,12 @@ impl<'a> SimHost<'a> {
     }
 
     /// Copies a page: its bytes on both tiers. Returns how long that takes one core.
-    fn copy(&mut self, from: TierId, to: TierId) -> Nanos {
+    fn copy(&mut self, page: PageId, from: TierId, to: TierId) -> Nanos {
         let size = self.page_size.bytes();
+        if let Some(devices) = &mut self.machine.devices {
+            devices.copy(from, page, size.0, false);
+            devices.copy(to, page, size.0, true);
+        }
         self.migrations.bytes += size;
         self.machine.tier(from).copy(size, false);
         self.machine.tier(to).copy(size, true);
@@ -275,7 +288,19 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    fn reclaim(&mut self, from: TierId, pages: Pages) -> Pages {
+    /// Has the devices do what the policy asks; the first request switches them on.
+    fn tell_devices(&mut self, request: DeviceRequest) {
+        if self.machine.devices.is_none()
+            && let Some((profile, sizes)) = &self.device
+        {
+            let (tiers, now) = (self.machine.locator.tiers(), self.machine.now_ps());
+            self.machine.devices = Devices::new(profile, *sizes, tiers, now);
+        }
+        let cost = self.machine.devices.as_mut().map_or(Nanos(0), |devices| devices.request(request));
+        self.charge(Account::Draining, cost);
+    }
+
+    fn reclaim(&mut self, from: TierId, pages: Pages, demoted: &mut Vec<PageId>) -> Pages {
         let mut reclaimed = Pages(0);
         while reclaimed < pages {
             let mut scanned = 0;
@@ -285,6 +310,7 @@ impl<'a> SimHost<'a> {
             if self.demote(victim, from) != MoveStatus::Moved {
                 break;
             }
+            demoted.push(victim);
             reclaimed += Pages(1);
         }
         reclaimed
@@ -349,11 +375,13 @@ impl View for SimHost<'_> {
 
 impl Host for SimHost<'_> {
     fn offers(&self) -> Signals {
-        Signal::ALL.into_iter().fold(Signals::NONE, Signals::with)
+        let device = |signal| matches!(signal, Signal::DeviceHotPages | Signal::DeviceReports);
+        let offered = Signal::ALL.into_iter().filter(|&signal| self.device.is_some() || !device(signal));
+        offered.fold(Signals::NONE, Signals::with)
     }
 
     fn remedy(&self, _missing: Signal) -> String {
-        "the simulator offers every signal there is".into()
+        "give the machine's profile a [device] (docs/machines.md); each of the built-in ones has it".into()
     }
 
     fn view(&mut self) -> &mut dyn View {
@@ -386,11 +414,14 @@ impl Host for SimHost<'_> {
         batch.samples.clear();
         batch.faults.clear();
         self.machine.faults.drain(&mut batch.faults);
+        batch.devices.clear();
+        let reading = self.machine.devices.as_mut().map(|devices| devices.read(&mut batch.devices));
         batch.lost = self.machine.sampler.drain(request.batch, &mut batch.samples);
         self.samples += batch.samples.len() as u64;
         self.machine.counters(&mut batch.counters);
         self.last_delivery = self.machine.now();
-        self.charge(Account::Draining, Nanos(self.costs.drain_sample.0 * batch.samples.len() as u64));
+        let samples = Nanos(self.costs.drain_sample.0 * batch.samples.len() as u64);
+        self.charge(Account::Draining, samples + reading.unwrap_or_default());
         !self.machine.ended()
     }
 
@@ -405,7 +436,7 @@ impl Host for SimHost<'_> {
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
         for reclaim in &plan.reclaim {
-            let reclaimed = self.reclaim(reclaim.from, reclaim.pages);
+            let reclaimed = self.reclaim(reclaim.from, reclaim.pages, &mut outcome.demoted);
             outcome.reclaimed.push(reclaimed);
         }
         if !plan.moves.is_empty() && self.carrier == Carrier::Thread {
@@ -421,5 +452,8 @@ impl Host for SimHost<'_> {
         }
         self.shoot_down();
         self.arm(&plan.arm);
+        if let Some(request) = plan.device {
+            self.tell_devices(request);
+        }
     }
 }

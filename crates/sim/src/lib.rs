@@ -9,6 +9,7 @@ mod bench;
 mod bounds;
 mod cores;
 mod cost_model;
+mod device;
 mod fast_size;
 mod faults;
 mod host;
@@ -30,7 +31,7 @@ mod workload;
 pub use bench::Bench;
 pub use cost_model::{CostModel, Miss, MissCost};
 pub use fast_size::FastSize;
-pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
+pub use profile::{CoreClock, CoreProfile, Costs, DeviceProfile, Profile, ProfileError, TierProfile};
 pub use result::{
     Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report,
     RunResult,

@@ -6,6 +6,7 @@ use std::ops::Range;
 use isotherm_core::{Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
 
 use crate::cores::{Cores, Ended};
+use crate::device::Devices;
 use crate::faults::Faults;
 use crate::placement::{Locator, TIER_MASK, traps};
 use crate::sampler::Sampler;
@@ -33,6 +34,8 @@ pub(crate) struct Machine<'a, L> {
     pub(crate) sampler: Sampler,
     pub(crate) charges: Charges,
     pub(crate) faults: Faults,
+    /// The profiling devices, from the policy's first request on.
+    pub(crate) devices: Option<Devices>,
     pub(crate) intervals: Vec<IntervalCount>,
     stream: &'a Stream,
     cores: Cores,
@@ -63,6 +66,7 @@ impl<'a, L: Locator> Machine<'a, L> {
             sampler,
             charges: Charges::default(),
             faults: Faults::default(),
+            devices: None,
             intervals: Vec::new(),
             stream,
             cores: Cores::new(profile, stream.threads),
@@ -139,6 +143,9 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
         let store = access.store != 0;
         self.cores.access(access.thread, access.instructions, access.dependence, store, tier);
+        if let Some(devices) = &mut self.devices {
+            devices.pass(tier, access.page, store);
+        }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
         *countdown -= u64::from(!store || self.sampler.request().stores);
@@ -193,6 +200,9 @@ impl<'a, L: Locator> Machine<'a, L> {
     /// Brings clocks, bandwidth, cores and sampling up to date.
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
         let Ended { elapsed, active } = self.cores.end_block();
+        if let Some(devices) = &mut self.devices {
+            devices.settle(self.cores.now());
+        }
         let after = self.event_counts();
         let counts = std::array::from_fn(|tier| after[tier] - before[tier]);
         self.sampler.block(&counts, elapsed as f64 / 1000.0, active);

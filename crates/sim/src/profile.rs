@@ -40,6 +40,8 @@ pub struct Profile {
     pub tiers: Vec<TierProfile>,
     /// What tiering costs.
     pub costs: Costs,
+    /// The profiling device in front of each slower tier, if the machine has any.
+    pub device: Option<DeviceProfile>,
     /// What [`CoreProfile::instruction_ps`] is derived from.
     pub clock: CoreClock,
     /// Where each number comes from, by its path, such as `tier.1.latency`.
@@ -94,6 +96,25 @@ pub struct TierProfile {
     /// The size of a tier between the fastest and the slowest; the fastest's is asked for with each run and the
     /// slowest takes what is left. `None`: as large as the fastest.
     pub capacity: Option<Bytes>,
+}
+
+/// The profiling devices of a machine: NeoProf, one in front of each tier but the fastest.
+#[derive(Debug, Clone, Default, PartialEq)]
+pub struct DeviceProfile {
+    /// Rows of its sketch: D.
+    pub lanes: u32,
+    /// Entries of a row, at the paper's scale: W. Rounded to a power of two.
+    pub width: u32,
+    /// Bits of a counter.
+    pub counter_bits: u32,
+    /// Hot pages that it holds until they are read, at the paper's scale. Rounded to a power of two.
+    pub hot_entries: u32,
+    /// Cycles of its memory controller a second, in each of which a cache line can pass.
+    pub clock: u64,
+    /// Tiering thread: reading one of its registers.
+    pub read: Nanos,
+    /// Tiering thread: writing one.
+    pub write: Nanos,
 }
 
 /// What tiering costs on a machine.
@@ -174,11 +195,15 @@ impl Profile {
         Ok(())
     }
 
-    /// Checks what no single number shows: there is a tier, and tiers stand fastest first.
+    /// Checks what no single number shows: there is a tier, tiers stand fastest first, and a device has all its numbers.
     ///
     /// # Errors
-    /// One line that names the first tier out of order.
+    /// One line that names the first tier out of order, or the number that lacks.
     pub fn check(&self) -> Result<(), ProfileError> {
+        let lacking = Field::of("device").find(|field| !self.sources.contains_key(&field.path(0)));
+        if let (Some(_), Some(field)) = (&self.device, lacking) {
+            return Err(ProfileError::missing(&self.name, &field.path(0), &field.quantity.expected()));
+        }
         self.check_order(&self.name)
     }
 

@@ -114,7 +114,13 @@ impl<'a> Replay<'a> {
         let allocation = policy.allocation();
         let table = PageTable::new(self.stream.pages.len(), self.capacities(fast), reserve, allocation);
         let page_size = self.stream.page_size;
-        let mut host = SimHost::new(self.machine(table), self.profile, page_size, policy.carrier());
+        let mut host = SimHost::new(
+            self.machine(table),
+            self.profile,
+            page_size,
+            policy.carrier(),
+            self.scale.footprint,
+        );
         let statistics = isotherm_core::run(&mut host, policy, |host, policy| {
             host.note_gauges(|gauges| policy.gauges(gauges));
         })?;

@@ -124,7 +124,7 @@ pub struct Charges {
     pub shootdowns: Nanos,
     /// Program threads: hint faults, and write faults that drop a shadow copy, summed over threads.
     pub faulting: Nanos,
-    /// Tiering thread: reading samples from the ring.
+    /// Tiering thread: reading samples from the ring, and registers of profiling devices.
     pub draining: Nanos,
     /// Tiering thread: tracker and policy.
     pub tracking: Nanos,

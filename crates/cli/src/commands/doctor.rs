@@ -48,7 +48,9 @@ fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     // Latencies too, for the policies that need them.
     let needs = Signals::NONE.with(Signal::SampleLatency);
     let (mut working, mut tests) = (Vec::new(), Vec::new());
-    for candidate in candidates(&args, needs, (Way::Started, TierMap::default()), PACE, &environment) {
+    for candidate in
+        candidates(&args, needs, (Way::Started, TierMap::default(), Vec::new()), PACE, &environment)
+    {
         let name = candidate.name;
         let finding = findings.find(&format!("source-{name}"));
         if finding.is_some_and(|finding| finding.state == State::Missing) {

@@ -88,5 +88,7 @@ const fn mending(signal: Signal) -> &'static [&'static str] {
         Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages", "self-test"],
         // Nomad is a patch: no kernel that is released has it.
         Signal::TransactionalMoves => &[],
+        // A device is a card: nothing that can be switched on provides it.
+        Signal::DeviceHotPages | Signal::DeviceReports => &[],
     }
 }

@@ -109,5 +109,12 @@ pub fn remedy(missing: Signal) -> &'static str {
         }
         Signal::AccessedBits => "it needs /proc/PID/clear_refs or idle page tracking; see `isotherm doctor`",
         Signal::TransactionalMoves => "no kernel in use has it (Nomad's patches do); try --shadow",
+        Signal::DeviceHotPages => {
+            "it needs CXL memory with a NeoProf or CHMU device, and the right to map its registers (root)"
+        }
+        Signal::DeviceReports => {
+            "it needs CXL memory with a NeoProf device and the right to map its registers (root); with a CHMU, set \
+             neomem.threshold"
+        }
     }
 }

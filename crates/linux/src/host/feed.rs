@@ -3,15 +3,15 @@
 use std::ops::Range;
 
 use isotherm_core::{
-    Counters, HintFault, Nanos, Operation, PageId, Sample, SampleBatch, Sampling, SamplingRate, Signal,
-    TierCounters, TierId,
+    Counters, DeviceReading, HintFault, Nanos, Operation, PageId, Sample, SampleBatch, Sampling,
+    SamplingRate, Signal, TierCounters, TierId,
 };
 
 use super::memory::Memory;
 use super::summary::Recorder;
 use crate::LinuxError;
 use crate::process::Pid;
-use crate::source::{Access, AccessSource, Cause};
+use crate::source::{Access, AccessSource, Cause, DeviceAnswer};
 
 /// The share of the policy's last sampling rate that goes on, for the hit counters, while it has switched sampling off.
 const SENTINEL_SHARE: u64 = 16;
@@ -191,8 +191,22 @@ impl Feed {
         }
     }
 
-    /// Ends a batch: what was lost since the one before, and the counters.
-    pub(crate) fn finish(&mut self, batch: &mut SampleBatch) {
+    /// Reads the profiling devices into the batch. Their hot pages are known by number where the programs' memory is.
+    fn read_devices(&mut self, batch: &mut SampleBatch, memory: &Memory) {
+        let mut answers: Vec<DeviceAnswer> = Vec::new();
+        self.each(|source| source.read_devices(&mut answers));
+        batch.devices.clear();
+        batch.devices.extend(answers.into_iter().map(|answer| {
+            let number = |&(process, address): &(Pid, u64)| memory.page_at(process, address);
+            let hot: Vec<PageId> = answer.hot.iter().filter_map(number).collect();
+            // All of them are in front of memory that is not the fastest; two tiers are what a device splits.
+            DeviceReading { tier: TierId::FAST.slower(), hot, report: answer.report }
+        }));
+    }
+
+    /// Ends a batch: what devices tell, what was lost since the one before, and the counters.
+    pub(crate) fn finish(&mut self, batch: &mut SampleBatch, memory: &Memory) {
+        self.read_devices(batch, memory);
         let lost = self.sources.iter().map(|source| source.statistics().lost).sum::<u64>();
         batch.lost = lost.saturating_sub(self.lost);
         self.lost = lost;

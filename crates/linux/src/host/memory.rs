@@ -144,6 +144,11 @@ impl Memory {
         self.pages = pages;
     }
 
+    /// The page of an address, where its chunk is numbered.
+    pub(crate) fn page_at(&self, process: Pid, address: u64) -> Option<PageId> {
+        self.numbers.at(process, address)
+    }
+
     /// The page was accessed: where it is.
     #[inline]
     fn touch(&mut self, page: PageId) -> TierId {

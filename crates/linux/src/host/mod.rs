@@ -92,6 +92,8 @@ pub enum Pause {
     Ended,
     /// The memory in use has outgrown what the policy was sized for: it should be built anew.
     Outgrown,
+    /// Another policy takes over ([`LiveHost::replace_policy`]).
+    Replaced,
 }
 
 /// Running programs under the engine.
@@ -179,6 +181,11 @@ impl LiveHost {
     /// Why the engine stopped. The host goes on when the engine is started again.
     pub fn pause(&mut self) -> Pause {
         self.pause.take().unwrap_or(Pause::Ended)
+    }
+
+    /// Stops the engine at its next step, unless the run has ended by then, for another policy to take over.
+    pub fn replace_policy(&mut self) {
+        self.pause.get_or_insert(Pause::Replaced);
     }
 
     /// A policy starts that is sized for the memory as it is now.
@@ -357,7 +364,7 @@ impl Host for LiveHost {
             let now = self.now();
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
             if !running || self.pause.is_some() || filled || now >= deadline {
-                self.feed.finish(batch);
+                self.feed.finish(batch, &self.memory);
                 return self.pause.is_none();
             }
             self.processes.wait(Duration::from_nanos((self.next_look.min(deadline) - now).0));
@@ -375,6 +382,9 @@ impl Host for LiveHost {
         }
         self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder);
         self.arm(&plan.arm);
+        if let Some(request) = plan.device {
+            self.feed.each(|source| source.command(request));
+        }
     }
 }
 

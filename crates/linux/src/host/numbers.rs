@@ -112,6 +112,11 @@ impl Numbers {
         }
     }
 
+    /// The page of an address, where its chunk is numbered.
+    pub(crate) fn at(&self, process: Pid, address: u64) -> Option<PageId> {
+        Some(self.page(self.directories.get(&process)?.get(address)?, address))
+    }
+
     /// The number of a chunk.
     fn find(&self, chunk: Chunk) -> Option<u32> {
         match self.last {

@@ -7,7 +7,7 @@ use super::quantity::Quantity;
 
 /// One number of a profile.
 pub(super) struct Field {
-    /// `core`, `llc`, `tier` or `costs`.
+    /// `core`, `llc`, `tier`, `costs` or `device`.
     pub(super) section: &'static str,
     /// Its name there.
     pub(super) name: &'static str,
@@ -79,6 +79,19 @@ macro_rules! field {
             get: |profile, tier| Some(profile.tiers[tier].$($place).+ as f64),
             optional: false,
             set: |profile, tier, value| profile.tiers[tier].$($place).+ = value as $type,
+        }
+    };
+    (device $name:literal, $quantity:expr, $($place:tt).+, $type:ty, $help:literal) => {
+        Field {
+            section: "device",
+            name: $name,
+            quantity: $quantity,
+            help: $help,
+            get: |profile, _| profile.device.as_ref().map(|device| device.$($place).+ as f64),
+            optional: false,
+            set: |profile, _, value| {
+                profile.device.get_or_insert_default().$($place).+ = value as $type;
+            },
         }
     };
     (cost $name:literal, $place:ident, $help:literal) => {
@@ -212,4 +225,17 @@ pub(super) const FIELDS: &[Field] = &[
         f64,
         "Share of a tier that the kernel keeps free."
     ),
+    field!(device "lanes", Quantity::count(1, 4), lanes, u32, "Profiling device: rows of its sketch."),
+    field!(device "width", Quantity::count(64, 1 << 24), width, u32, "Entries of a row, a power of two; a run's scale divides them."),
+    field!(device "counter_bits", Quantity::count(4, 16), counter_bits, u32, "Bits of a counter."),
+    field!(
+        device "hot_entries",
+        Quantity::count(4, 1 << 20),
+        hot_entries,
+        u32,
+        "Hot pages that it holds until they are read, a power of two; a run's scale divides them."
+    ),
+    field!(device "clock", Quantity::frequency(), clock, u64, "Cycles in each of which a cache line can pass."),
+    field!(device "read", Quantity::duration(0), read.0, u64, "Tiering thread: reading one of its registers."),
+    field!(device "write", Quantity::duration(0), write.0, u64, "Tiering thread: writing one."),
 ];

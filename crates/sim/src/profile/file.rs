@@ -13,7 +13,7 @@ const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it com
 pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
     let reader = Reader { file };
-    reader.no_others(&table, "", &["title", "core", "llc", "tier", "costs"])?;
+    reader.no_others(&table, "", &["title", "core", "llc", "tier", "costs", "device"])?;
     let mut profile = Profile {
         name: stem(file),
         title: reader.text(&table, "title", "one line that says what machine it is")?,
@@ -22,6 +22,9 @@ pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
     for section in ["core", "llc", "costs"] {
         let numbers = reader.table(&table, section)?;
         reader.section(&mut profile, numbers, section, 0)?;
+    }
+    if table.contains_key("device") {
+        reader.section(&mut profile, reader.table(&table, "device")?, "device", 0)?;
     }
     for (index, tier) in reader.tiers(&table)?.iter().enumerate() {
         let path = format!("tier.{index}");

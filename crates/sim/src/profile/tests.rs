@@ -89,7 +89,11 @@ fn mistakes_are_one_line_with_file_field_and_what_was_expected() {
         assert_eq!(error, format!("machines/mine.toml: {expected}"));
     };
     check("cores =", "corez =", "unknown field core.corez of core; did you mean cores?");
-    check("[llc]", "[cache]", "unknown field cache of a profile; there are title, core, llc, tier, costs");
+    check(
+        "[llc]",
+        "[cache]",
+        "unknown field cache of a profile; there are title, core, llc, tier, costs, device",
+    );
     check("\"90ns\"", "\"90\"", "tier.0.latency: '90' is not a duration from 1ns to 1s");
     check("\"90ns\"", "\"0ns\"", "tier.0.latency: '0ns' is not a duration from 1ns to 1s");
     check("\"90ns\"", "\"1.5ns\"", "tier.0.latency: '1.5ns' is not a duration from 1ns to 1s");

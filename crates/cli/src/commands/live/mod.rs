@@ -8,6 +8,7 @@ use std::path::Path;
 use std::time::Duration;
 
 use isotherm_core::parameters::Scale;
+use isotherm_linux::control::Control;
 use isotherm_linux::engine::{LiveResult, Tiering};
 use isotherm_linux::host::kernel::{KernelSpaces, TierReclaim};
 use isotherm_linux::host::program::{ExitCell, Program};
@@ -29,7 +30,7 @@ use sources::{Sources, Way};
 
 /// `isotherm run`. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, mut sources } = prepare(&args.live, Way::Started)?;
+    let Prepared { mut tiering, memory, mut sources, control } = prepare(&args.live, Way::Started)?;
     allocator::preload(args.alloc, &mut sources.environment)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
@@ -43,12 +44,12 @@ pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
     let (program, exit) = Program::started(tree, running, args.descendants);
     let command = args.command.iter().map(|part| part.to_string_lossy().into_owned()).collect();
     tiering.fastest = sources.fastest;
-    tier(&args.live, &tiering, &memory, sources.chosen, (program, pid), (command, Some(exit)))
+    tier(&args.live, (tiering, control), &memory, sources.chosen, (program, pid), (command, Some(exit)))
 }
 
 /// `isotherm attach`.
 pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, sources } = prepare(&args.live, Way::Attached)?;
+    let Prepared { mut tiering, memory, sources, control } = prepare(&args.live, Way::Attached)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (root, pid) = (ProcRoot::default(), Pid(args.pid));
     let _lock = EngineLock::take(&root, pid).map_err(Failure::failed)?;
@@ -56,7 +57,14 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
     let time = args.time.map(|time| Duration::from_nanos(time.0));
     let program = Program::attached(tree, signals, time);
     tiering.fastest = sources.fastest;
-    tier(&args.live, &tiering, &memory, sources.chosen, (program, pid), (vec![pid.0.to_string()], None))
+    tier(
+        &args.live,
+        (tiering, control),
+        &memory,
+        sources.chosen,
+        (program, pid),
+        (vec![pid.0.to_string()], None),
+    )
 }
 
 /// What is decided before a program runs.
@@ -64,6 +72,7 @@ struct Prepared {
     tiering: Tiering,
     memory: TierPlan,
     sources: Sources,
+    control: Option<Control>,
 }
 
 fn prepare(args: &LiveArgs, way: Way) -> Result<Prepared, Failure> {
@@ -76,11 +85,12 @@ fn prepare(args: &LiveArgs, way: Way) -> Result<Prepared, Failure> {
         Tiering { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
     let needs = tiering.needs().map_err(Failure::usage)?;
     let memory = tiers::memory(args, Path::new("/"))?;
+    let control = args.control.as_deref().map(Control::open).transpose().map_err(Failure::failed)?;
     let sources = sources::choose(args, needs, &memory, way)?;
     if !args.quiet {
         memory.notes.iter().chain(&sources.notes).for_each(|note| eprintln!("isotherm: {note}"));
     }
-    Ok(Prepared { tiering, memory, sources })
+    Ok(Prepared { tiering, memory, sources, control })
 }
 
 fn parse_scale(text: &str) -> Result<Option<Scale>, Failure> {
@@ -93,7 +103,7 @@ fn parse_scale(text: &str) -> Result<Option<Scale>, Failure> {
 /// Runs the engine until the program ends, and tells what came of it.
 fn tier(
     args: &LiveArgs,
-    tiering: &Tiering,
+    (mut tiering, mut control): (Tiering, Option<Control>),
     memory: &TierPlan,
     sources: Vec<Box<dyn AccessSource>>,
     (program, pid): (Program, Pid),
@@ -116,7 +126,7 @@ fn tier(
     };
     let mut host = LiveHost::new(options, sources, Box::new(spaces), Box::new(program));
     host.settle(PATIENCE);
-    let ran = tiering.run(&mut host);
+    let ran = tiering.run_under(&mut host, control.as_mut());
     let status = exit.as_ref().and_then(|exit| exit.get()).map(|exit| exit.status());
     let ran = ran.map_err(Failure::failed)?;
     let result = tiering.result(command, &ran, host.summary(), status.map(i32::from));

@@ -8,6 +8,7 @@ use std::path::PathBuf;
 use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
+use isotherm_linux::devices;
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::host::tiers::TierPlan;
 use isotherm_linux::host::{self, Candidate};
@@ -61,7 +62,8 @@ pub(super) fn choose(
 ) -> Result<Sources, Failure> {
     let environment = RefCell::new(Vec::new());
     let mut refused = Vec::new();
-    let candidates = candidates(args, needs, (way, memory.map), Pace::default(), &environment);
+    let slow: Vec<u32> = memory.nodes.iter().skip(1).flatten().copied().collect();
+    let candidates = candidates(args, needs, (way, memory.map, slow), Pace::default(), &environment);
     let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
     let chosen = chosen.map_err(Failure::usage)?;
     let offered = host::offers(&chosen, memory.shadow, memory.reclaims());
@@ -88,7 +90,7 @@ pub(super) fn choose(
 pub(in crate::commands) fn candidates<'a>(
     args: &'a LiveArgs,
     needs: Signals,
-    (way, tiers): (Way, TierMap),
+    (way, tiers, slow): (Way, TierMap, Vec<u32>),
     pace: Pace,
     environment: &'a RefCell<Environment>,
 ) -> Vec<Candidate<'a>> {
@@ -116,6 +118,11 @@ pub(in crate::commands) fn candidates<'a>(
         let exact = samples.with(Signal::SampleLatency).with(Signal::TierHits).with(Signal::TierStalls);
         list.insert(0, all("virtual-pmu", exact, Box::new(virtual_pmu)));
     }
+    // A device tells nothing but what it finds hot: only who can use that gets it.
+    if asked == Some("device") || needs.has(Signal::DeviceHotPages) {
+        let reports = Signals::NONE.with(Signal::DeviceHotPages).with(Signal::DeviceReports);
+        list.insert(0, all("device", reports, Box::new(move || device(&slow))));
+    }
     // First touches alone are no accesses: only who asks for them gets them.
     if asked == Some("page-faults") {
         list.push(all("page-faults", samples, Box::new(page_faults)));
@@ -125,6 +132,10 @@ pub(in crate::commands) fn candidates<'a>(
 
 fn virtual_pmu() -> Opened {
     Ok(Box::new(VirtualPmuSource::open(Path::new("/"))?))
+}
+
+fn device(slow_nodes: &[u32]) -> Opened {
+    Ok(Box::new(devices::find::open(Path::new("/"), slow_nodes, &mut Vec::new())?))
 }
 
 fn page_faults() -> Opened {

@@ -1,0 +1,126 @@
+//! Defines the histogram of counts that a profiling device keeps, its quantiles, and the error bound that follows from it.
+
+use std::ops::RangeInclusive;
+
+/// A bin of a histogram.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Bin {
+    /// The counts that fall into it.
+    pub counts: RangeInclusive<u32>,
+    /// The entries with such a count.
+    pub entries: u64,
+}
+
+/// How many entries have which count. Entries that no access touched count 0.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Histogram {
+    /// From the lowest counts up.
+    bins: Vec<Bin>,
+}
+
+impl Histogram {
+    /// The histogram of these bins, from the lowest counts up.
+    #[must_use]
+    pub fn new(bins: Vec<Bin>) -> Self {
+        Self { bins }
+    }
+
+    /// The histogram of the entries of both: of two devices, each with a part of the pages.
+    #[must_use]
+    pub fn merged(mut self, other: Self) -> Self {
+        for bin in other.bins {
+            match self.bins.iter_mut().find(|own| own.counts == bin.counts) {
+                Some(own) => own.entries += bin.entries,
+                None => self.bins.push(bin),
+            }
+        }
+        self.bins.sort_by_key(|bin| (*bin.counts.end(), *bin.counts.start()));
+        self
+    }
+
+    /// The bins, from the lowest counts up.
+    pub fn bins(&self) -> impl DoubleEndedIterator<Item = &Bin> + ExactSizeIterator {
+        self.bins.iter()
+    }
+
+    /// All entries: of a sketch, the width of its first lane.
+    #[must_use]
+    pub fn entries(&self) -> u64 {
+        self.bins.iter().map(|bin| bin.entries).sum()
+    }
+
+    /// Where the `rank`-th highest of all counts lies (1 is the highest): the counts of its bin. None if there are
+    /// fewer, or for 0.
+    #[must_use]
+    pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u32>> {
+        let mut above = 0;
+        self.bins.iter().rev().find_map(|bin| {
+            above += bin.entries;
+            (rank > 0 && above >= rank).then(|| bin.counts.clone())
+        })
+    }
+
+    /// The quantile function of NeoMem, section V-A: a count that at least the share `share` of all entries stays below or
+    /// at; a bin's highest, so that no more entries than asked for exceed it. 0 for an empty histogram.
+    #[must_use]
+    pub fn quantile(&self, share: f64) -> u32 {
+        // A share such as 1 - 0.0001 is a bit less than that: whole numbers of entries stay whole.
+        let above = ((1.0 - share.clamp(0.0, 1.0)) * self.entries() as f64 + 1e-6).floor() as u64;
+        self.at_rank((above + 1).min(self.entries())).map_or(0, |counts| *counts.end())
+    }
+
+    /// The bound e of NeoMem, section IV-B: with probability `1 - delta` a page's estimate exceeds its true count by at most
+    /// that. It is the count of rank `W * delta^(1/D)`, for two lanes and `delta = 0.25` the median; of the bin that
+    /// this falls into, the highest, so the promise holds with bins too. `delta` is taken into 0 to 1.
+    ///
+    /// Why: another page's error in a lane is a count of that lane drawn by the hash, and less than the share
+    /// `delta^(1/D)` of counts exceeds e; the estimate is off by more only if that happens in all D lanes.
+    #[must_use]
+    pub fn error_bound(&self, lanes: u32, delta: f64) -> u32 {
+        let entries = self.entries();
+        let share = delta.clamp(0.0, 1.0).powf(1.0 / f64::from(lanes.max(1)));
+        let rank = (entries as f64 * share).ceil() as u64;
+        self.at_rank(rank.clamp(1, entries.max(1))).map_or(0, |counts| *counts.end())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// 60 entries count 0, 30 count 1 and 10 count 5.
+    fn known() -> Histogram {
+        let bin = |count, entries| Bin { counts: count..=count, entries };
+        Histogram::new(vec![bin(0, 60), bin(1, 30), bin(5, 10)])
+    }
+
+    #[test]
+    fn ranks_quantiles_and_bounds_of_a_known_row() {
+        let histogram = known();
+        assert_eq!(histogram.at_rank(1), Some(5..=5));
+        assert_eq!(histogram.at_rank(10), Some(5..=5));
+        assert_eq!(histogram.at_rank(11), Some(1..=1));
+        assert_eq!(histogram.at_rank(41), Some(0..=0));
+        assert_eq!((histogram.at_rank(0), histogram.at_rank(101)), (None, None));
+        assert_eq!([0.0, 0.6, 0.61, 0.95, 1.0].map(|share| histogram.quantile(share)), [0, 0, 1, 5, 5]);
+        assert_eq!(histogram.error_bound(2, 0.25), 0);
+        assert_eq!(histogram.error_bound(2, 0.16), 1);
+        assert_eq!(histogram.error_bound(1, 0.1), 5);
+    }
+
+    #[test]
+    fn an_empty_histogram_bounds_nothing() {
+        let histogram = Histogram::default();
+        assert_eq!((histogram.entries(), histogram.quantile(0.5), histogram.error_bound(2, 0.25)), (0, 0, 0));
+    }
+
+    #[test]
+    fn merged_bins_add_up_and_stay_in_order() {
+        let other =
+            Histogram::new(vec![Bin { counts: 1..=1, entries: 5 }, Bin { counts: 2..=3, entries: 7 }]);
+        let merged = known().merged(other);
+        let bins: Vec<_> = merged.bins().map(|bin| (*bin.counts.start(), bin.entries)).collect();
+        assert_eq!(bins, [(0, 60), (1, 35), (2, 7), (5, 10)]);
+        assert_eq!((merged.entries(), merged.at_rank(11)), (112, Some(2..=3)));
+    }
+}

@@ -1,0 +1,256 @@
+//! Defines the driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring of hot units.
+//!
+//! A unit keeps no histogram and counts no traffic, so it serves policies with a fixed threshold. It reports a unit of memory with
+//! its count as soon as that exceeds the threshold (*always on*), or at the end of each epoch, whichever it can do.
+
+use isotherm_core::{DeviceReport, DeviceRequest};
+
+use super::{DeviceError, PAGE, Profiler};
+
+/// A block of registers of several widths.
+pub trait Block {
+    /// Reads 64 bits at `offset` bytes.
+    fn read(&mut self, offset: u64) -> u64;
+
+    /// Writes 64 bits.
+    fn write(&mut self, offset: u64, value: u64);
+
+    /// Reads 16 bits.
+    fn read_half(&mut self, offset: u64) -> u16;
+
+    /// Writes 16 bits.
+    fn write_half(&mut self, offset: u64, value: u16);
+}
+
+/// Registers of the block, then of an instance; the block's own come first.
+mod at {
+    pub(super) const CAPABILITY: u64 = 0x00;
+    pub(super) const INSTANCE_LENGTH: u64 = 0x08;
+    pub(super) const FIRST_INSTANCE: u64 = 0x10;
+    pub(super) const CAPABILITIES: u64 = 0x00;
+    pub(super) const UNITS: u64 = 0x08;
+    pub(super) const RANGE_BITMAP: u64 = 0x10;
+    pub(super) const HOT_LIST: u64 = 0x18;
+    pub(super) const CONFIGURATION: u64 = 0x40;
+    pub(super) const UNIT_AND_EPOCH: u64 = 0x48;
+    pub(super) const STATUS: u64 = 0x60;
+    pub(super) const HEAD: u64 = 0x68;
+    pub(super) const TAIL: u64 = 0x6a;
+}
+
+const VERSION: u64 = 1;
+/// What to count, with the capability's bit: reads and writes of memory that is not confidential, reads alone, writes alone.
+const WHAT: [(u64, u64); 3] = [(10, 3), (8, 1), (9, 2)];
+const ENABLE: u64 = 1 << 16;
+const RESET_COUNTERS: u64 = 1 << 17;
+const ALWAYS_ON: u64 = 1 << 49;
+const EPOCHS: u64 = 1 << 48;
+const OVERFLOW: u64 = 1 << 40;
+/// Bytes of the smallest unit, as a power of two.
+const SMALLEST_UNIT: u32 = 8;
+/// Pages that a unit may consist of: 2 MiB.
+const MOST_PAGES: u64 = 512;
+/// Looks at the status before an operation counts as stuck.
+const PATIENCE: u32 = 100_000;
+const WORD: u64 = 8;
+
+/// One instance of a hotness monitoring unit.
+#[derive(Debug)]
+pub struct Chmu<B> {
+    name: String,
+    block: B,
+    /// Where the instance's registers begin.
+    base: u64,
+    /// What it counts, as the configuration has it.
+    what: u64,
+    threshold: u32,
+    entries: u16,
+    hot_list: u64,
+    /// Bits of a count in an entry.
+    count_bits: u32,
+    /// Bytes of a unit, as a power of two.
+    unit_shift: u32,
+    enabled: bool,
+    /// Times that the ring was found to have overflown.
+    overflows: u64,
+}
+
+fn bits(word: u64, low: u32, high: u32) -> u64 {
+    word >> low & (u64::MAX >> (63 - (high - low)))
+}
+
+impl<B: Block> Chmu<B> {
+    /// The first instance of the unit at this block, configured and standing still.
+    ///
+    /// # Errors
+    /// If it is nobody's, of another version, or lacks what is needed: units of a page to 2 MiB, and a way to count.
+    pub fn open(name: impl Into<String>, mut block: B) -> Result<Self, DeviceError> {
+        let device = name.into();
+        let capability = block.read(at::CAPABILITY);
+        if capability == u64::MAX {
+            return Err(DeviceError::Vanished { device });
+        }
+        let (version, instances) = (bits(capability, 0, 3), bits(capability, 8, 15));
+        if version != VERSION {
+            return Err(DeviceError::Version { device, found: version, spoken: VERSION });
+        }
+        let lacks = |what| DeviceError::Lacks { device: device.clone(), what };
+        if instances == 0 || bits(block.read(at::INSTANCE_LENGTH), 0, 15) == 0 {
+            return Err(lacks("an instance"));
+        }
+        let base = at::FIRST_INSTANCE;
+        let capabilities = block.read(base + at::CAPABILITIES);
+        let units = block.read(base + at::UNITS);
+        let what =
+            WHAT.iter().find(|(bit, _)| capabilities >> bit & 1 == 1).ok_or_else(|| lacks("counting"))?.1;
+        let first = PAGE.trailing_zeros() - SMALLEST_UNIT;
+        let last = first + MOST_PAGES.trailing_zeros();
+        let unit = (first..=last).find(|unit| units >> unit & 1 == 1);
+        let unit = unit.ok_or_else(|| lacks("units of 4 KiB to 2 MiB"))?;
+        if units & (ALWAYS_ON | EPOCHS) == 0 {
+            return Err(lacks("a reporting mode"));
+        }
+        let entries = bits(capabilities, 48, 63) as u16;
+        let hot_list = block.read(base + at::HOT_LIST);
+        let bitmap = block.read(base + at::RANGE_BITMAP);
+        if entries < 2 || hot_list < bitmap || bitmap < at::TAIL {
+            return Err(lacks("a hot list behind its registers"));
+        }
+        let unit_shift = unit + SMALLEST_UNIT;
+        let mut chmu = Self {
+            name: device,
+            block,
+            base,
+            what,
+            threshold: u32::MAX,
+            entries,
+            hot_list,
+            count_bits: 0,
+            unit_shift,
+            enabled: false,
+            overflows: 0,
+        };
+        chmu.configure(capabilities, units, bitmap..hot_list)?;
+        Ok(chmu)
+    }
+
+    /// All memory, the unit, no downsampling, always on where that can be; else the longest epoch.
+    fn configure(
+        &mut self,
+        capabilities: u64,
+        units: u64,
+        bitmap: std::ops::Range<u64>,
+    ) -> Result<(), DeviceError> {
+        self.stop()?;
+        for offset in bitmap.step_by(WORD as usize) {
+            self.block.write(self.base + offset, u64::MAX);
+        }
+        let downsampling = u64::from((bits(units, 32, 47) as u16).trailing_zeros().min(15));
+        let mode = u64::from(units & ALWAYS_ON != 0);
+        let (scale, multiplier) = (bits(capabilities, 16, 19), bits(capabilities, 20, 31));
+        let size = 1 << (self.unit_shift - SMALLEST_UNIT);
+        let word = size | downsampling << 32 | mode << 40 | scale << 48 | multiplier << 52;
+        self.block.write(self.base + at::UNIT_AND_EPOCH, word);
+        let status = self.status()?;
+        self.count_bits = bits(status, 32, 39) as u32;
+        if !(1..64).contains(&self.count_bits) {
+            let (device, found) = (self.name.clone(), self.count_bits.into());
+            return Err(DeviceError::Absurd { device, what: "the width of a count", found, most: 63 });
+        }
+        Ok(())
+    }
+
+    fn status(&mut self) -> Result<u64, DeviceError> {
+        match self.block.read(self.base + at::STATUS) {
+            u64::MAX => Err(DeviceError::Vanished { device: self.name.clone() }),
+            status => Ok(status),
+        }
+    }
+
+    /// Writes the configuration and waits until it is in force.
+    fn control(&mut self, flags: u64) -> Result<(), DeviceError> {
+        let word = self.what | flags | u64::from(self.threshold) << 32;
+        self.block.write(self.base + at::CONFIGURATION, word);
+        let mut found = 0;
+        for _ in 0..PATIENCE {
+            found = self.status()?;
+            if bits(found, 16, 31) == 0 {
+                return Ok(());
+            }
+        }
+        Err(DeviceError::Stuck { device: self.name.clone(), what: "its status", found })
+    }
+
+    fn stop(&mut self) -> Result<(), DeviceError> {
+        self.enabled = false;
+        self.control(0)
+    }
+
+    fn start(&mut self) -> Result<(), DeviceError> {
+        self.enabled = true;
+        self.control(ENABLE)
+    }
+
+    /// A place in the ring.
+    fn place(&mut self, register: u64, what: &'static str) -> Result<u64, DeviceError> {
+        let (found, most) =
+            (u64::from(self.block.read_half(self.base + register)), u64::from(self.entries) - 1);
+        if found <= most {
+            return Ok(found);
+        }
+        // Somebody answers: then the place is wrong.
+        self.status()?;
+        Err(DeviceError::Absurd { device: self.name.clone(), what, found, most })
+    }
+}
+
+impl<B: Block + Send> Profiler for Chmu<B> {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn reports(&self) -> bool {
+        false
+    }
+
+    fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError> {
+        if let Some(threshold) = request.threshold {
+            // The configuration may change only while it stands still.
+            self.stop()?;
+            self.threshold = threshold;
+            self.start()?;
+        }
+        if request.clear {
+            self.control(RESET_COUNTERS | if self.enabled { ENABLE } else { 0 })?;
+            let tail = self.place(at::TAIL, "the end of the hot list")?;
+            self.block.write_half(self.base + at::HEAD, tail as u16);
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, _report: bool, pages: &mut Vec<u64>) -> Result<Option<DeviceReport>, DeviceError> {
+        let mut head = self.place(at::HEAD, "the start of the hot list")?;
+        let tail = self.place(at::TAIL, "the end of the hot list")?;
+        let unit_pages = (1u64 << self.unit_shift) / PAGE;
+        while head != tail {
+            let entry = self.block.read(self.base + self.hot_list + head * WORD);
+            if entry == u64::MAX {
+                return Err(DeviceError::Vanished { device: self.name.clone() });
+            }
+            let first = (entry >> self.count_bits).saturating_mul(unit_pages);
+            pages.extend(first..first.saturating_add(unit_pages));
+            head = (head + 1) % u64::from(self.entries);
+        }
+        self.block.write_half(self.base + at::HEAD, tail as u16);
+        if self.status()? & OVERFLOW != 0 {
+            self.overflows += 1;
+            // Written 1, it is cleared.
+            self.block.write(self.base + at::STATUS, OVERFLOW);
+        }
+        Ok(None)
+    }
+
+    fn lost(&self) -> u64 {
+        self.overflows
+    }
+}

@@ -1,0 +1,52 @@
+//! Profiling devices in front of slower memory: NeoProf and CXL's hotness monitoring unit, behind one trait.
+//!
+//! A device counts accesses by its own pages. The driver finds it by its PCI id ([`find`]), maps its registers, speaks its protocol
+//! ([`neoprof`], [`chmu`]), translates its pages to the system's frames ([`region`]) and those to pages of followed processes
+//! ([`owners`]). [`DeviceSource`] is all that for the live host: several devices, merged. A device that vanishes, stands still or
+//! tells what cannot be is given up with one line; the others go on.
+
+pub mod chmu;
+mod error;
+pub mod find;
+pub mod neoprof;
+pub mod owners;
+pub mod region;
+mod source;
+mod sys;
+#[cfg(test)]
+mod tests;
+
+use isotherm_core::{DeviceReport, DeviceRequest};
+
+pub use error::DeviceError;
+pub use source::{Attached, DeviceSource};
+
+/// Bytes of the pages that devices count and the system maps.
+const PAGE: u64 = 4096;
+
+/// A device of any kind.
+pub trait Profiler: Send {
+    /// Its name, for the user: where it is.
+    fn name(&self) -> &str;
+
+    /// Whether it keeps a histogram and counts traffic.
+    fn reports(&self) -> bool;
+
+    /// Sets its threshold, then clears it, as asked.
+    ///
+    /// # Errors
+    /// If it cannot be used any more.
+    fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError>;
+
+    /// Appends the pages of its memory that it found hot since the last call, oldest first; with `report`, tells what it counted
+    /// since it was cleared, if it keeps that.
+    ///
+    /// # Errors
+    /// If it cannot be used any more; what it told in this call is then left out.
+    fn read(&mut self, report: bool, pages: &mut Vec<u64>) -> Result<Option<DeviceReport>, DeviceError>;
+
+    /// How often hot pages were lost for lack of room in a ring that does not count them.
+    fn lost(&self) -> u64 {
+        0
+    }
+}

@@ -1,0 +1,152 @@
+//! Defines whose page a frame is: devices know frames, policies pages of processes.
+//!
+//! The kernel tells a page's frame (`/proc/PID/pagemap`, for CAP_SYS_ADMIN), not a frame's page. So page tables of followed
+//! processes are read for the frames of the devices' regions, again when a hot frame is not among them, and what was found is
+//! checked against the page table before it is believed: a page that moved meanwhile has another frame.
+
+use std::collections::BTreeMap;
+use std::ops::Range;
+
+use isotherm_core::Nanos;
+
+use super::PAGE;
+use crate::LinuxError;
+use crate::memory::maps::{Mapping, MapsReader};
+use crate::memory::pagemap::{PageRun, Pagemap};
+use crate::process::{Pid, ProcRoot};
+
+/// Time between two readings of all page tables, at least.
+const RENEWAL: Nanos = Nanos(100 * Nanos::MILLISECOND.0);
+/// Runs of present pages taken at once.
+const RUNS: usize = 512;
+/// Frames read at once.
+const FRAMES: u64 = 64 << 10;
+
+/// Says whose page a frame is.
+pub trait Owners: Send {
+    /// The process is followed.
+    fn follow(&mut self, process: Pid);
+
+    /// The process is followed no more.
+    fn forget(&mut self, process: Pid);
+
+    /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many have none.
+    ///
+    /// # Errors
+    /// If page tables may not be read.
+    fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError>;
+}
+
+/// Owners by the page tables of followed processes.
+#[derive(Debug)]
+pub struct PageTables {
+    root: ProcRoot,
+    maps: MapsReader,
+    /// The devices' frames.
+    regions: Vec<Range<u64>>,
+    followed: BTreeMap<Pid, Option<Pagemap>>,
+    /// Frames with their pages, as far as was read, in the order of frames.
+    known: Vec<(u64, Pid, u64)>,
+    renewed: Option<Nanos>,
+}
+
+impl PageTables {
+    /// Nobody's yet. `regions` are frames.
+    pub fn new(root: ProcRoot, regions: Vec<Range<u64>>) -> Self {
+        let maps = MapsReader::new(root.clone());
+        Self { root, maps, regions, followed: BTreeMap::new(), known: Vec::new(), renewed: None }
+    }
+
+    fn renew(&mut self, now: Nanos) -> Result<(), LinuxError> {
+        self.renewed = Some(now);
+        self.known.clear();
+        let Self { root, maps, regions, followed, known, .. } = self;
+        for (&process, pagemap) in followed.iter_mut() {
+            match read_tables(root, maps, (process, pagemap), regions, known) {
+                Ok(()) => {}
+                // It executed another program, or is gone: opened again next time.
+                Err(LinuxError::Ended(_)) => *pagemap = None,
+                Err(error) => return Err(error),
+            }
+        }
+        self.known.sort_unstable();
+        Ok(())
+    }
+
+    fn page_of(&self, frame: u64) -> Option<(Pid, u64)> {
+        let index = self.known.partition_point(|entry| entry.0 < frame);
+        self.known.get(index).filter(|entry| entry.0 == frame).map(|entry| (entry.1, entry.2))
+    }
+
+    /// Whether the page still has that frame.
+    fn is_current(&mut self, (process, address): (Pid, u64), frame: u64) -> bool {
+        let mut now = [0];
+        let pagemap = self.followed.get_mut(&process).and_then(Option::as_mut);
+        pagemap.is_some_and(|pagemap| pagemap.frames(address, &mut now).is_ok() && now[0] == frame)
+    }
+}
+
+impl Owners for PageTables {
+    fn follow(&mut self, process: Pid) {
+        self.followed.entry(process).or_insert(None);
+    }
+
+    fn forget(&mut self, process: Pid) {
+        self.followed.remove(&process);
+    }
+
+    fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError> {
+        let due = self.renewed.is_none_or(|renewed| now >= renewed + RENEWAL);
+        if due && frames.iter().any(|&frame| self.page_of(frame).is_none()) {
+            self.renew(now)?;
+        }
+        let mut unknown = 0;
+        for &frame in frames {
+            match self.page_of(frame).filter(|&page| self.is_current(page, frame)) {
+                Some(page) => pages.push(page),
+                None => unknown += 1,
+            }
+        }
+        Ok(unknown)
+    }
+}
+
+/// Reads the frames of one process's movable memory and keeps those of the regions.
+fn read_tables(
+    root: &ProcRoot,
+    maps: &mut MapsReader,
+    (process, pagemap): (Pid, &mut Option<Pagemap>),
+    regions: &[Range<u64>],
+    known: &mut Vec<(u64, Pid, u64)>,
+) -> Result<(), LinuxError> {
+    let mut mappings: Vec<Mapping> = Vec::new();
+    maps.read(process, &mut mappings)?;
+    let pagemap = match pagemap {
+        Some(pagemap) => pagemap,
+        none => none.insert(Pagemap::open(root, process)?),
+    };
+    let mut runs = [PageRun::default(); RUNS];
+    let mut frames = Vec::new();
+    for mapping in mappings.iter().filter(|mapping| mapping.is_movable()) {
+        let mut next = mapping.start;
+        while next < mapping.end {
+            let scanned = pagemap.scan(next..mapping.end, &mut runs)?;
+            for run in &runs[..scanned.runs] {
+                for first in (0..run.pages).step_by(FRAMES as usize) {
+                    let start = run.start + first * PAGE;
+                    frames.clear();
+                    frames.resize((run.pages - first).min(FRAMES) as usize, 0);
+                    pagemap.frames(start, &mut frames)?;
+                    let addresses = (start..).step_by(PAGE as usize);
+                    let ours = frames
+                        .iter()
+                        .zip(addresses)
+                        .filter(|(frame, _)| regions.iter().any(|region| region.contains(frame)));
+                    known.extend(ours.map(|(&frame, address)| (frame, process, address)));
+                }
+            }
+            next = scanned.next.max(next + PAGE);
+        }
+    }
+    Ok(())
+}

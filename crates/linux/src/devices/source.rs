@@ -1,0 +1,149 @@
+//! Defines the access source over profiling devices: several of them, merged.
+
+use isotherm_core::{Bytes, DeviceReport, DeviceRequest, Sampling, Signal, Signals};
+
+use super::owners::Owners;
+use super::region::Region;
+use super::{DeviceError, Profiler};
+use crate::LinuxError;
+use crate::clock;
+use crate::process::Pid;
+use crate::source::{Access, AccessSource, DeviceAnswer, SourceStatistics};
+
+/// A device and the regions that its memory is part of.
+pub struct Attached {
+    /// The device.
+    pub profiler: Box<dyn Profiler>,
+    /// Where its memory lies.
+    pub regions: Vec<Region>,
+}
+
+/// Hot pages of followed processes, as devices find them.
+pub struct DeviceSource {
+    devices: Vec<Attached>,
+    owners: Box<dyn Owners>,
+    /// Whether the policy has asked for anything: the devices are not read before.
+    on: bool,
+    /// Whether the next reading shall carry reports.
+    report: bool,
+    /// What is wrong and was not told yet.
+    broken: Vec<DeviceError>,
+    /// Losses of devices that are given up.
+    lost: u64,
+    statistics: SourceStatistics,
+    pages: Vec<u64>,
+    frames: Vec<u64>,
+}
+
+impl DeviceSource {
+    /// The source over these devices, which stand still until the policy asks for something.
+    pub fn new(devices: Vec<Attached>, owners: Box<dyn Owners>) -> Self {
+        Self {
+            devices,
+            owners,
+            on: false,
+            report: false,
+            broken: Vec::new(),
+            lost: 0,
+            statistics: SourceStatistics::default(),
+            pages: Vec::new(),
+            frames: Vec::new(),
+        }
+    }
+
+    /// Calls every device, and gives up those that cannot be used any more.
+    fn each(&mut self, mut call: impl FnMut(&mut Attached) -> Result<(), DeviceError>) {
+        let (broken, lost) = (&mut self.broken, &mut self.lost);
+        self.devices.retain_mut(|device| match call(device) {
+            Ok(()) => true,
+            Err(error) => {
+                *lost += device.profiler.lost();
+                broken.push(error);
+                false
+            }
+        });
+    }
+
+    /// The first device that was given up since this was last asked.
+    fn trouble(&mut self) -> Result<(), LinuxError> {
+        match self.broken.pop() {
+            Some(error) => Err(error.into()),
+            None => Ok(()),
+        }
+    }
+}
+
+impl AccessSource for DeviceSource {
+    fn name(&self) -> &'static str {
+        "device"
+    }
+
+    fn offers(&self) -> Signals {
+        let offered = Signals::NONE.with(Signal::DeviceHotPages);
+        // A policy that needs reports needs them of all memory.
+        let all = !self.devices.is_empty() && self.devices.iter().all(|device| device.profiler.reports());
+        if all { offered.with(Signal::DeviceReports) } else { offered }
+    }
+
+    fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {
+        self.owners.follow(process);
+        Ok(())
+    }
+
+    fn forget(&mut self, process: Pid) {
+        self.owners.forget(process);
+    }
+
+    fn request(&mut self, _sampling: &Sampling) -> Result<(), LinuxError> {
+        Ok(())
+    }
+
+    fn drain(&mut self, _accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        Ok(())
+    }
+
+    fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
+        self.on = true;
+        self.report |= request.report;
+        self.each(|device| device.profiler.command(request));
+        self.trouble()
+    }
+
+    fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
+        if !self.on {
+            return Ok(());
+        }
+        let report = std::mem::take(&mut self.report);
+        let (mut pages, mut frames) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.frames));
+        frames.clear();
+        let mut reports: Vec<DeviceReport> = Vec::new();
+        self.each(|device| {
+            pages.clear();
+            reports.extend(device.profiler.read(report, &mut pages)?);
+            let of_page = |&page: &u64| device.regions.iter().flat_map(move |region| region.frames(page));
+            frames.extend(pages.iter().flat_map(of_page));
+            Ok(())
+        });
+        // Devices that share a page's lines report it both.
+        let mut seen = std::collections::HashSet::with_capacity(frames.len());
+        frames.retain(|&frame| seen.insert(frame));
+        let mut answer = DeviceAnswer::default();
+        let found = self.owners.find(&frames, clock::monotonic(), &mut answer.hot);
+        self.statistics.delivered += answer.hot.len() as u64;
+        self.statistics.foreign += found.as_ref().copied().unwrap_or(0);
+        // Hot pages come once; reports one of each device.
+        let mut reports = reports.into_iter();
+        answer.report = reports.next();
+        answers.push(answer);
+        answers.extend(reports.map(|report| DeviceAnswer { hot: Vec::new(), report: Some(report) }));
+        (self.pages, self.frames) = (pages, frames);
+        found?;
+        self.trouble()
+    }
+
+    fn statistics(&self) -> SourceStatistics {
+        let lost = self.devices.iter().map(|device| device.profiler.lost()).sum::<u64>() + self.lost;
+        let memory = (self.pages.capacity() + self.frames.capacity()) * size_of::<u64>();
+        SourceStatistics { lost, memory: Bytes(memory as u64), ..self.statistics }
+    }
+}

@@ -1,0 +1,53 @@
+use isotherm_core::Signal;
+use isotherm_neoprof::registers as at;
+
+use super::*;
+use crate::source::AccessSource;
+
+#[test]
+fn the_register_locator_tells_where_a_unit_is() {
+    let mut config = vec![0; 4096];
+    let mut put = |at: usize, word: u32| config[at..at + 4].copy_from_slice(&word.to_le_bytes());
+    put(0x100, 0x0001 | 1 << 16 | 0x140 << 20);
+    put(0x140, 0x0023 | 1 << 16);
+    put(0x144, 0x1e98 | 0x01c << 20);
+    put(0x148, 8);
+    put(0x14c, 2 | 3 << 8);
+    put(0x154, 2 | 5 << 8 | 0x3 << 16);
+    put(0x158, 1);
+    let expected = find::Located { bar: 2, offset: 0x1_0003_0000 };
+    assert_eq!(find::locate(&config), Some(expected));
+    assert_eq!(find::locate(&config[..0x150]), None, "cut off");
+    assert_eq!(find::locate(&[0xff; 4096]), None);
+    assert_eq!(find::locate(&[]), None);
+}
+
+#[test]
+fn a_device_is_found_by_its_id_and_its_memory_by_the_slow_node() {
+    let root = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, bytes: &[u8]| {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("writable");
+        std::fs::write(path, bytes).expect("writable");
+    };
+    let device = "sys/bus/pci/devices/0000:00:05.0";
+    write(&format!("{device}/vendor"), b"0x1af4\n");
+    write(&format!("{device}/device"), b"0x1110\n");
+    let mut registers = vec![0u8; 1 << 16];
+    let mut put =
+        |at: u64, word: u64| registers[at as usize..at as usize + 8].copy_from_slice(&word.to_le_bytes());
+    put(at::IDENTITY, at::IDENTITY_VALUE);
+    put(at::PARAMETERS, sizes().to_word());
+    write("sys/devices/system/memory/block_size_bytes", b"8000000\n");
+    for block in [32, 33] {
+        write(&format!("sys/devices/system/node/node1/memory{block}/state"), b"online\n");
+    }
+    let mut refused = Vec::new();
+    let missing = find::open(root.path(), &[1], &mut refused).err().expect("no memory yet").to_string();
+    assert!(missing.contains("needs CXL memory with a NeoProf"), "{missing}");
+    write(&format!("{device}/resource2"), &registers);
+    let source = find::open(root.path(), &[1], &mut refused).expect("a NeoProf");
+    assert!(refused.is_empty() && source.offers().has(Signal::DeviceReports));
+    find::open(root.path(), &[1, 2], &mut refused).err().expect("which node?");
+    assert!(refused.pop().expect("why").to_string().contains("in no CXL region"));
+}

@@ -1,0 +1,286 @@
+//! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
+//!
+//! # Paper
+//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V. Every
+//! `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them; every
+//! `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1 ([`threshold`]): a quantile of
+//! the device's histogram, adjusted by bandwidth, ping-pong, error bound and quota. Defaults are those of Table IV. Cold
+//! pages are the kernel's LRU's business. A fixed `threshold` is the naive policy of Fig. 14.
+//!
+//! # What the paper leaves open
+//! - How often the threshold is updated: every second, as the published daemon does.
+//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the maximum page
+//!   migration rate". Pages beyond it wait, and are forgotten with the next clear, after which the device finds them again.
+//! - delta of the error bound: 25 %, the paper's example for two lanes (the median).
+//! - The threshold before the first histogram: nothing is hot.
+//!
+//! # Deviations
+//! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it was promoted
+//!   before (it must have been demoted since). A host that cannot tell what reclaim took misses the first return of a page
+//!   that was fast from its allocation on.
+//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks for no more than one
+//!   batch of the kernel's at a time, 32 pages, or it would not read the device for as long as the kernel looks for cold pages.
+//! - Several devices: their histograms and traffic are added up, and all get one threshold.
+//! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
+//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can be had.
+
+mod settings;
+mod threshold;
+
+use std::collections::VecDeque;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{
+    Bytes, DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic, Gauge, Move, MoveStatus, Nanos,
+    Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
+};
+
+use crate::numa_balancing::{Watermarks, faults_only};
+use crate::page_bits::PageBits;
+use crate::{BuildError, Setup};
+pub(crate) use settings::SPECS;
+use threshold::{Observed, Rules, Threshold};
+
+/// Pages that the kernel reclaims in one go (SWAP_CLUSTER_MAX).
+const RECLAIM_BATCH: u64 = 32;
+/// Operations of taking one hot page in, and of planning its promotion.
+const PAGE_OPERATIONS: u64 = 8;
+/// Operations of Algorithm 1 over 64 bins.
+const UPDATE_OPERATIONS: u64 = 400;
+
+/// NeoMem. See the module.
+#[derive(Debug)]
+pub struct NeoMem {
+    migration_interval: Nanos,
+    update_interval: Nanos,
+    clear_interval: Nanos,
+    /// The threshold that never changes, if it is fixed.
+    fixed: Option<u32>,
+    threshold: Threshold,
+    /// Pages that may be promoted in a nanosecond, and saved up.
+    quota: f64,
+    most_saved: f64,
+    saved: f64,
+    migrate: bool,
+    marks: Watermarks,
+    started: bool,
+    last_step: Nanos,
+    next_update: Nanos,
+    next_clear: Nanos,
+    /// What the devices told and Algorithm 1 has not seen yet.
+    report: Option<DeviceReport>,
+    /// What had passed all devices at the last report.
+    traffic: DeviceTraffic,
+    /// Hot pages to be promoted, in the order in which they were found.
+    hot: VecDeque<PageId>,
+    waiting: PageBits,
+    /// Pages that are slow because they were demoted, or will be: `PG_demoted`.
+    demoted: PageBits,
+    /// Promotions and ping-pongs since the last update.
+    promoted: u64,
+    ping_pongs: u64,
+    /// Pages found since the start.
+    found: u64,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(NeoMem::new(parameters, setup)))
+}
+
+impl NeoMem {
+    /// NeoMem before its first reading.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let period = parameters.duration("quota_period").0.max(1) as f64;
+        let pages = parameters.size("quota").0 as f64 / setup.page_size.bytes().0 as f64;
+        let update_interval = parameters.duration("update_interval");
+        let fixed = parameters.count("threshold") as u32;
+        let rules = Rules::new(parameters, pages / period * update_interval.0 as f64);
+        Self {
+            migration_interval: parameters.duration("migration_interval"),
+            update_interval,
+            clear_interval: parameters.duration("clear_interval"),
+            fixed: (fixed > 0).then_some(fixed),
+            threshold: Threshold::new(rules),
+            quota: pages / period,
+            most_saved: pages.max(1.0),
+            saved: 0.0,
+            migrate: parameters.flag("migrate"),
+            marks: Watermarks::new(parameters, setup),
+            started: false,
+            last_step: Nanos(0),
+            next_update: Nanos(0),
+            next_clear: Nanos(0),
+            report: None,
+            traffic: DeviceTraffic::default(),
+            hot: VecDeque::new(),
+            waiting: PageBits::new(setup.pages),
+            demoted: PageBits::new(setup.pages),
+            promoted: 0,
+            ping_pongs: 0,
+            found: 0,
+            work: Work::default(),
+        }
+    }
+
+    /// Takes in what one device found.
+    fn take(&mut self, reading: &DeviceReading, view: &dyn View) {
+        for &page in &reading.hot {
+            let slow = view.tier_of(page).is_some_and(|tier| tier != TierId::FAST);
+            if slow && self.waiting.insert(page) {
+                self.hot.push_back(page);
+                self.found += 1;
+            }
+        }
+        self.work.operations += PAGE_OPERATIONS * reading.hot.len() as u64;
+        self.work.touches += 2 * reading.hot.len() as u64;
+        if let Some(report) = &reading.report {
+            self.report = Some(match self.report.take() {
+                Some(before) => merged(before, report),
+                None => report.clone(),
+            });
+        }
+    }
+
+    /// Algorithm 1, if there is a new report. Returns the new threshold.
+    fn update(&mut self) -> Option<u32> {
+        let report = self.report.take()?;
+        let bandwidth = report.traffic.since(self.traffic).utilisation();
+        self.traffic = report.traffic;
+        let observed =
+            Observed { bandwidth, ping_pongs: self.ping_pongs, promoted: self.promoted, report: &report };
+        self.threshold.update(&observed);
+        (self.promoted, self.ping_pongs) = (0, 0);
+        self.work.operations += UPDATE_OPERATIONS;
+        Some(self.threshold.theta)
+    }
+
+    /// What the devices shall do.
+    fn request(&mut self, now: Nanos) -> Option<DeviceRequest> {
+        if !self.started {
+            self.started = true;
+            (self.next_update, self.next_clear) = (now + self.update_interval, now + self.clear_interval);
+            return Some(DeviceRequest { threshold: self.fixed, clear: true, report: false });
+        }
+        let mut request = DeviceRequest { threshold: self.update(), ..DeviceRequest::default() };
+        if self.fixed.is_none() && now >= self.next_update {
+            self.next_update = now + self.update_interval;
+            request.report = true;
+        } else if now >= self.next_clear {
+            self.next_clear = now + self.clear_interval;
+            request.clear = true;
+            self.forget();
+        }
+        (request != DeviceRequest::default()).then_some(request)
+    }
+
+    /// A clear: pages that wait are found again if they are still hot.
+    fn forget(&mut self) {
+        self.traffic = DeviceTraffic::default();
+        self.hot.drain(..).for_each(|page| self.waiting.remove(page));
+    }
+
+    /// Plans as many promotions as the quota has saved up, and the room that they need.
+    fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
+        let earned = (now - self.last_step).0 as f64 * self.quota;
+        self.saved = (self.saved + earned).min(self.most_saved);
+        self.last_step = now;
+        if !self.migrate {
+            return;
+        }
+        let room = view.free(TierId::FAST).0 as usize + RECLAIM_BATCH as usize;
+        while self.saved >= 1.0
+            && plan.moves.len() < room
+            && let Some(page) = self.hot.pop_front()
+        {
+            self.waiting.remove(page);
+            if view.tier_of(page).is_some_and(|tier| tier != TierId::FAST) {
+                plan.moves.push(Move { page, to: TierId::FAST });
+                self.saved -= 1.0;
+            }
+            self.work.operations += PAGE_OPERATIONS;
+        }
+        self.marks.keep(plan.moves.len() as u64, view, plan);
+        plan.reclaim.iter_mut().for_each(|request| request.pages = request.pages.min(Pages(RECLAIM_BATCH)));
+    }
+}
+
+/// What two devices counted.
+fn merged(one: DeviceReport, other: &DeviceReport) -> DeviceReport {
+    let (a, b) = (one.traffic, other.traffic);
+    DeviceReport {
+        histogram: one.histogram.merged(other.histogram.clone()),
+        lanes: one.lanes.min(other.lanes),
+        traffic: DeviceTraffic {
+            cycles: a.cycles + b.cycles,
+            reads: a.reads + b.reads,
+            writes: a.writes + b.writes,
+        },
+        refused: one.refused + other.refused,
+        dropped: one.dropped + other.dropped,
+    }
+}
+
+impl Policy for NeoMem {
+    fn signals(&self) -> Signals {
+        let needs = Signals::NONE.with(Signal::DeviceHotPages).with(Signal::KernelReclaim);
+        if self.fixed.is_some() { needs } else { needs.with(Signal::DeviceReports) }
+    }
+
+    fn sampling(&self) -> Sampling {
+        faults_only(self.migration_interval)
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        batch.devices.iter().for_each(|reading| self.take(reading, view));
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        plan.device = self.request(now);
+        self.promote(now, view, plan);
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        outcome.demoted.iter().for_each(|&page| _ = self.demoted.insert(page));
+        for (step, status) in plan.moves.iter().zip(&outcome.moves) {
+            match status {
+                MoveStatus::Moved => {
+                    self.promoted += 1;
+                    // Whatever is promoted again was demoted between.
+                    self.ping_pongs += u64::from(!self.demoted.insert(step.page));
+                }
+                MoveStatus::NoRoom | MoveStatus::Busy if self.waiting.insert(step.page) => {
+                    self.hot.push_back(step.page);
+                }
+                _ => {}
+            }
+            self.work.touches += 1;
+        }
+    }
+
+    fn metadata(&self) -> Bytes {
+        let queue = self.hot.capacity() * size_of::<PageId>();
+        Bytes((queue + self.waiting.bytes() + self.demoted.bytes()) as u64)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        let mut gauge = |name, value| gauges.push(Gauge { name, value });
+        gauge("hot-threshold", f64::from(self.fixed.unwrap_or(self.threshold.theta)));
+        gauge("hot-pages-found", self.found as f64);
+        gauge("hot-pages-waiting", self.hot.len() as f64);
+        if self.fixed.is_none() {
+            gauge("percentile", self.threshold.p);
+            gauge("bandwidth", self.threshold.bandwidth);
+            gauge("ping-pong", self.threshold.ping_pong);
+            gauge("error-bound", f64::from(self.threshold.error));
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;
