@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod alto;
 mod arc;
 mod colloid;
 mod demotion_scan;
@@ -22,6 +23,7 @@ mod multi_clock;
 mod nbt;
 mod nomad;
 mod numa_balancing;
+mod pact;
 mod page_bits;
 mod pmu_sampling;
 mod pte_scan;
@@ -33,6 +35,7 @@ mod test_view;
 mod tpp;
 mod twoq;
 
+pub use alto::Alto;
 pub use colloid::Colloid;
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
@@ -43,6 +46,7 @@ pub use lru::Lru;
 pub use multi_clock::MultiClock;
 pub use nbt::Nbt;
 pub use nomad::Nomad;
+pub use pact::Pact;
 pub use pmu_sampling::PmuSampling;
 pub use pte_scan::PteScan;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};

@@ -7,8 +7,8 @@ use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
 use crate::{
-    arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, nomad,
-    pmu_sampling, pte_scan, tpp, twoq,
+    alto, arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt,
+    nomad, pact, pmu_sampling, pte_scan, tpp, twoq,
 };
 
 /// What a policy may size its structures by.
@@ -266,6 +266,16 @@ pub static ALL: &[Entry] = &[
         help: "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes them, until the two are equal.",
     },
     Entry {
+        name: "alto",
+        title: "Alto",
+        paper: "Liu et al., OSDI 2025, on Colloid",
+        maturity: TESTED,
+        kind: Kind::Policy(alto::build),
+        specs: alto::SPECS,
+        presets: &[],
+        help: "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core latency).",
+    },
+    Entry {
         name: "multi-clock",
         title: "MULTI-CLOCK",
         paper: "Maruf et al., HPCA 2022",
@@ -274,6 +284,17 @@ pub static ALL: &[Entry] = &[
         specs: multi_clock::SPECS,
         presets: &[],
         help: "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and unreferenced inactive pages are demoted.",
+    },
+    Entry {
+        name: "pact",
+        title: "PACT",
+        paper: "PACT, ASPLOS 2026 (stalls of each page from four counters)",
+        maturity: TESTED,
+        kind: Kind::Policy(pact::build),
+        specs: pact::SPECS,
+        presets: &[],
+        help: "Shares the slow tier's stalls out among sampled pages by Equation 1, promotes what reaches the last of 20 adaptive \
+               bins, and has the kernel demote as much.",
     },
     Entry {
         name: "all-fast",

@@ -144,6 +144,7 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
         page: PageId(page),
         weight: 1,
         latency: 0,
+        exposed: 0,
         tier: view.tier_of(PageId(page)).unwrap_or(TierId::FAST),
         operation: Operation::Load,
     };
@@ -152,7 +153,7 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
         samples: pages.iter().map(sample).collect(),
         faults: Vec::new(),
         lost: 0,
-        counters: Counters { tiers: vec![count(fast), count(all - fast)] },
+        counters: Counters { tiers: vec![count(fast), count(all - fast)], ..Counters::default() },
     }
 }
 

@@ -9,6 +9,7 @@ mod bench;
 mod bounds;
 mod cores;
 mod cost_model;
+mod criticality;
 mod fast_size;
 mod faults;
 mod host;
@@ -29,6 +30,7 @@ mod workload;
 
 pub use bench::Bench;
 pub use cost_model::{CostModel, Miss, MissCost};
+pub use criticality::{Criticality, PageStall, TierStall, pearson, spearman};
 pub use fast_size::FastSize;
 pub use profile::{CoreClock, CoreProfile, Costs, Profile, ProfileError, TierProfile};
 pub use result::{

@@ -60,7 +60,7 @@ pub(crate) fn check(profile: &Profile) -> Result<(), SimulateError> {
 }
 
 impl<'a> Replay<'a> {
-    fn machine<L: Locator>(&self, locator: L) -> Machine<'a, L> {
+    pub(crate) fn machine<L: Locator>(&self, locator: L) -> Machine<'a, L> {
         // The ring, too, holds samples that stand for the whole footprint.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
         let sampler = Sampler::new(ring.max(SMALLEST_RING), self.seed);
