@@ -30,6 +30,7 @@ mod pte_scan;
 pub mod registry;
 pub mod replacement;
 mod round;
+pub mod soar;
 #[cfg(test)]
 mod test_view;
 mod tpp;

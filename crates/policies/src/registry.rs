@@ -48,6 +48,8 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
+    /// Objects placed once, by a profile of the run itself. No limit, but as a limit it needs the run before.
+    Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
     Belady,
 }
@@ -274,6 +276,16 @@ pub static ALL: &[Entry] = &[
         specs: alto::SPECS,
         presets: &[],
         help: "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core latency).",
+    },
+    Entry {
+        name: "soar",
+        title: "Soar",
+        paper: "Liu et al., OSDI 2025; computed by the simulator, as it needs a profile run",
+        maturity: COMPUTED,
+        kind: Kind::Bound(Bound::Soar),
+        specs: &[],
+        presets: &[],
+        help: "Whole objects placed at allocation by what a profile of the same run says of their loads' cost; nothing moves.",
     },
     Entry {
         name: "multi-clock",

@@ -85,7 +85,16 @@ impl<'a> Criticality<'a> {
     ) -> Result<Self, SimulateError> {
         replay::check(profile)?;
         let interval_length = input.stream.accesses.len().div_ceil(INTERVALS).max(1);
-        Ok(Self { replay: Replay { stream: &input.stream, profile, seed, scale, interval_length } })
+        Ok(Self {
+            replay: Replay {
+                stream: &input.stream,
+                profile,
+                ranges: &input.ranges,
+                seed,
+                scale,
+                interval_length,
+            },
+        })
     }
 
     /// Replays with all of it in `tier`, in windows of `window` of the modelled time. Every page that was loaded comes with its

@@ -22,6 +22,7 @@ mod result;
 mod sampler;
 mod simulate;
 mod size;
+mod soar;
 mod stream;
 mod summary;
 mod thread_model;

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::isotherm;
 
 /// Names that scripts rely on.
-const POLICIES: [&str; 22] = [
+const POLICIES: [&str; 23] = [
     "first-touch",
     "lru",
     "arc",
@@ -21,6 +21,7 @@ const POLICIES: [&str; 22] = [
     "nomad",
     "colloid",
     "alto",
+    "soar",
     "multi-clock",
     "pte-scan",
     "pact",

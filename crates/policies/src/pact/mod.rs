@@ -17,6 +17,8 @@
 //! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the unit cost of
 //!   the window before.
 //! - Windows that are too short go on instead of being rejected.
+//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack: promotions would fail for ever,
+//!   and the balance of the two counts with them. The paper's kernel (with TPP's patches) keeps a watermark.
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
 //! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the scaling as printed
 //!   doubles the width in every window that promotes. That is kept: it is what paper and daemon do.
@@ -68,6 +70,8 @@ pub struct Pact {
     /// Candidates of the last window, before the batch's limit.
     found: usize,
     batch: usize,
+    /// Promotions of the whole run at most.
+    limit: u64,
     margin: u64,
     move_huge: bool,
     demotion: Demotion,
@@ -129,6 +133,10 @@ impl Pact {
             candidates: Vec::new(),
             found: 0,
             batch: parameters.count("batch") as usize,
+            limit: match parameters.count("promotions") {
+                0 => u64::MAX,
+                limit => limit,
+            },
             margin: parameters.size("margin").0 >> setup.page_size.shift(),
             move_huge: parameters.flag("move_huge"),
             demotion: Demotion::new(parameters),
@@ -165,8 +173,10 @@ impl Pact {
         self.candidates
             .sort_unstable_by(|one, other| other.value.total_cmp(&one.value).then(one.page.cmp(&other.page)));
         self.work.touches += self.found as u64;
+        let left = self.limit.saturating_sub(self.promoted);
+        let most = self.batch.min(usize::try_from(left).unwrap_or(usize::MAX));
         for candidate in &self.candidates {
-            if plan.moves.len() >= self.batch {
+            if plan.moves.len() >= most {
                 break;
             }
             let range = if self.move_huge {
@@ -184,11 +194,12 @@ impl Pact {
         }
     }
 
-    /// Algorithm 2, lines 5 and 6: as many are demoted as promoted, and the margin.
+    /// Algorithm 2, lines 5 and 6: as many are demoted as promoted, and the margin; more where new pages took the room.
     fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
-        let promoted = self.promoted + plan.moves.len() as u64;
-        let wanted =
-            Pages((promoted + self.margin).saturating_sub(self.demoted)).min(view.capacity(TierId::FAST));
+        let moves = Pages(plan.moves.len() as u64);
+        let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);
+        let lacking = moves - view.free(TierId::FAST);
+        let wanted = owed.max(lacking).min(view.capacity(TierId::FAST));
         if plan.moves.is_empty() || wanted.0 == 0 {
             return;
         }

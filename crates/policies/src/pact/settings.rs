@@ -162,6 +162,15 @@ pub(crate) const SPECS: &[Spec] = &[
         scaled: false,
     },
     Spec {
+        name: "promotions",
+        kind: Kind::Count(0, 1 << 40),
+        default: "0",
+        unit: "pages",
+        source: "ours: section 5.6 compares at an equal number",
+        help: "The most that the whole run promotes; 0 for no limit.",
+        scaled: false,
+    },
+    Spec {
         name: "demotion",
         kind: Kind::Choice(&["kernel", "tracker"]),
         default: "kernel",

@@ -90,6 +90,28 @@ fn a_window_promotes_its_most_critical_pages_first_and_no_more_than_a_batch() {
 }
 
 #[test]
+fn room_that_new_pages_took_is_made_again() {
+    let (mut pact, mut view) = (policy(&[]), machine());
+    pact.demoted = 1000;
+    let plan = window(&mut pact, &mut view, &[500, 501], 1, 1);
+    assert_eq!(plan.reclaim, [Reclaim { from: TierId::FAST, pages: Pages(2) }], "the tier is full");
+    view.unmap(0);
+    let plan = window(&mut pact, &mut view, &[502], 2, 1);
+    assert!(plan.reclaim.is_empty(), "there is room, and more was demoted than promoted");
+}
+
+#[test]
+fn a_run_promotes_no_more_than_its_limit() {
+    let (mut pact, mut view) = (policy(&[("promotions", "3"), ("initial_width", "1")]), machine());
+    (0..10).for_each(|page| view.unmap(page));
+    let counts = [1, 2].map(|number: u32| {
+        let first = 500 + 10 * number;
+        promoted(&window(&mut pact, &mut view, &[first, first + 1], number.into(), 1)).len()
+    });
+    assert_eq!(counts, [2, 1]);
+}
+
+#[test]
 fn with_a_batch_of_zero_it_only_measures() {
     let (mut pact, mut view) = (policy(&[("batch", "0")]), machine());
     let plan = window(&mut pact, &mut view, &[500], 1, 1);
