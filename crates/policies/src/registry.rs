@@ -392,6 +392,7 @@ mod tests {
         let expected = [
             "all-fast",
             "all-slow",
+            "alto",
             "arc",
             "belady",
             "colloid",
@@ -407,8 +408,10 @@ mod tests {
             "nbt",
             "nomad",
             "oracle",
+            "pact",
             "pmu-sampling",
             "pte-scan",
+            "soar",
             "tpp",
             "twoq",
         ];

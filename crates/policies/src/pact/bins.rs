@@ -3,6 +3,9 @@
 
 use isotherm_core::parameters::Parameters;
 
+/// What the parameter `whole` is before it is scaled.
+pub(super) const WHOLE: u64 = 1_000_000_000;
+
 /// Values of an even sample of all updates.
 #[derive(Debug, Clone)]
 struct Reservoir {
@@ -60,6 +63,8 @@ pub(super) struct Bins {
     last: f64,
     width: f64,
     t_scale: f64,
+    /// Pages of the paper's footprint that one page of the run stands for.
+    represented: f64,
     reservoir: Reservoir,
 }
 
@@ -76,6 +81,7 @@ impl Bins {
             last: (parameters.count("bins") - 1) as f64,
             width: parameters.number("initial_width"),
             t_scale: parameters.number("t_scale"),
+            represented: WHOLE as f64 / parameters.count("whole") as f64,
             reservoir: Reservoir { values: Vec::with_capacity(size), size, seen: 0, random: seed },
         }
     }
@@ -99,7 +105,7 @@ impl Bins {
             return;
         }
         let Some(range) = self.reservoir.interquartile_range().filter(|&range| range > 0.0) else { return };
-        let width = 2.0 * range / (tracked as f64).cbrt();
+        let width = 2.0 * range / (tracked as f64 * self.represented).cbrt();
         self.width = match (self.binning, candidates) {
             (Binning::Scaled, 1..) if tracked as f64 / candidates as f64 > self.t_scale => width * 2.0,
             (Binning::Scaled, 1..) => width / 2.0,
@@ -131,6 +137,14 @@ mod tests {
         let mut bins = added(&[], (0..100).map(|value| value as f32));
         bins.adapt(1000, 0);
         assert_eq!(bins.width(), 2.0 * (75.0 - 25.0) / 10.0, "the quartiles of 0..100 are 25 and 75");
+    }
+
+    #[test]
+    fn pages_that_stand_for_more_count_as_more() {
+        let whole = (WHOLE / 8).to_string();
+        let mut bins = added(&[("whole", &whole)], (0..100).map(|value| value as f32));
+        bins.adapt(1000, 0);
+        assert_eq!(bins.width(), 5.0, "half of that of 1000 pages, as of 8000");
     }
 
     #[test]

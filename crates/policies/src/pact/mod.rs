@@ -22,6 +22,8 @@
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
 //! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the scaling as printed
 //!   doubles the width in every window that promotes. That is kept: it is what paper and daemon do.
+//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the pages of the paper's footprint
+//!   that it stands for (`whole`); otherwise the last bin would begin several times higher than on the paper's machine.
 //! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base pages does
 //!   what the paper does.
 

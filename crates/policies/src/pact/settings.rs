@@ -3,6 +3,8 @@
 use isotherm_core::parameters::{Kind, Spec};
 use isotherm_core::{Bytes, Nanos};
 
+use super::bins;
+
 const LONGEST: Nanos = Nanos(u64::MAX / 4);
 
 /// What can be set. Sections are PACT's; "its artifact" is the daemon published with it.
@@ -151,6 +153,15 @@ pub(crate) const SPECS: &[Spec] = &[
         source: "its artifact",
         help: "Above this, bins are made twice as wide, else half as wide.",
         scaled: false,
+    },
+    Spec {
+        name: "whole",
+        kind: Kind::Count(1, bins::WHOLE),
+        default: "1000000000",
+        unit: "pages of 10^9",
+        source: "ours: the width falls with the cube root of the pages tracked, which a scaled run has fewer of",
+        help: "Pages of the run that a thousand million pages of the paper's footprint are; the bins' rule counts the latter.",
+        scaled: true,
     },
     Spec {
         name: "batch",

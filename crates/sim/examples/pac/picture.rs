@@ -3,20 +3,20 @@
 use std::fmt::Write as _;
 
 /// Points of one colour.
-pub struct Series {
-    pub name: &'static str,
-    pub colour: &'static str,
-    pub points: Vec<(f64, f64)>,
+pub(crate) struct Series {
+    pub(crate) name: &'static str,
+    pub(crate) colour: &'static str,
+    pub(crate) points: Vec<(f64, f64)>,
 }
 
 /// One pair of axes.
-pub struct Panel {
-    pub title: String,
-    pub x: String,
-    pub y: String,
+pub(crate) struct Panel {
+    pub(crate) title: String,
+    pub(crate) x: String,
+    pub(crate) y: String,
     /// Whether both axes are logarithmic, with the same range and a diagonal.
-    pub log: bool,
-    pub series: Vec<Series>,
+    pub(crate) log: bool,
+    pub(crate) series: Vec<Series>,
 }
 
 const COLUMNS: usize = 3;
@@ -27,7 +27,7 @@ const TOP: f64 = 34.0;
 const SIDE: f64 = 240.0;
 
 /// The panels, three in a row.
-pub fn draw(panels: &[Panel]) -> String {
+pub(crate) fn draw(panels: &[Panel]) -> String {
     let rows = panels.len().div_ceil(COLUMNS);
     let (width, height) = (WIDTH * COLUMNS as f64, HEIGHT * rows as f64);
     let mut svg = format!(

@@ -40,7 +40,7 @@ mod tests {
         let cubes: Vec<(f64, f64)> = (0..10).map(|n| (f64::from(n), f64::from(n).powi(3))).collect();
         let linear: Vec<(f64, f64)> = (0..10).map(|n| (f64::from(n), 3.0 - 2.0 * f64::from(n))).collect();
         assert!((pearson(&linear).expect("it varies") + 1.0).abs() < 1e-12);
-        assert!((pearson(&cubes).expect("it varies") - 0.9186).abs() < 1e-3);
+        assert!((pearson(&cubes).expect("it varies") - 0.9084).abs() < 1e-3);
         assert!((spearman(&cubes).expect("it varies") - 1.0).abs() < 1e-12);
         assert_eq!(pearson(&[(1.0, 2.0), (1.0, 3.0)]), None);
     }
