@@ -65,8 +65,9 @@ fn pages_of_equal_frequency_separate_by_what_they_cost() {
     // Less far apart than they are: Equation 1 counts as stall what the reorder window hides of overlapping misses.
     let ratio = (pac[1] / pac[0]) / (chased / streamed);
     assert!((0.5..1.1).contains(&ratio), "PAC: {pac:?}, true {streamed} {chased}");
+    // Within a kind pages differ by little but chance, and the ranks of each half are near to random: 0.75 if they were.
     let found = rank_correlation(&pages);
-    assert!(found > 0.9, "{found}");
+    assert!(found > 0.85, "{found}");
     let frequency =
         rank_correlation(&measured(phases(20), &[("sampling_period", "1"), ("score", "frequency")]));
     assert!(frequency < 0.6, "{frequency}: as often, yet dearer");
