@@ -22,9 +22,11 @@ use isotherm_workloads::Workload;
 use picture::{Panel, Series};
 
 type Result<T> = std::result::Result<T, Box<dyn Error>>;
+/// Names and values.
+type Settings = &'static [(&'static str, &'static str)];
 
 /// The machines: a name, the tier that holds everything, settings of the profile.
-const MACHINES: [(&str, u8, &[(&str, &str)]); 3] = [
+const MACHINES: [(&str, u8, Settings); 3] = [
     ("90 ns", 0, &[]),
     (
         "140 ns",
@@ -41,19 +43,19 @@ const MACHINES: [(&str, u8, &[(&str, &str)]); 3] = [
 const WINDOW: u64 = 20_000_000;
 const SHORTEST: u64 = 200_000;
 /// The workloads of Fig. 1.
-const PAGES: [(&str, &[(&str, &str)]); 3] = [
-    ("masim", &[("footprint", "64M"), ("operations", "8M")]),
-    ("gups", &[("preset", "pact"), ("footprint", "64M"), ("operations", "16M")]),
+const PAGES: [(&str, Settings); 3] = [
+    ("masim", &[("footprint", "64M"), ("operations", "4M")]),
+    ("gups", &[("preset", "pact"), ("footprint", "64M"), ("operations", "4M")]),
     ("gapbs-tc-kron", &[]),
 ];
 /// Settings of PACT that pages are measured with.
-const SETTINGS: [(&str, &[(&str, &str)]); 6] = [
+const SETTINGS: [(&str, Settings); 6] = [
     ("1 in 400, the default", &[]),
     ("1 in 100, as Fig. 1", &[("sampling_period", "100")]),
-    ("every load", &[("sampling_period", "1")]),
-    ("every load, frequency alone", &[("sampling_period", "1"), ("score", "frequency")]),
+    ("1 in 10", &[("sampling_period", "10")]),
+    ("1 in 10, frequency alone", &[("sampling_period", "10"), ("score", "frequency")]),
     ("1 in 100, exposed latency", &[("sampling_period", "100"), ("attribution", "exposed")]),
-    ("every load, exposed latency", &[("sampling_period", "1"), ("attribution", "exposed")]),
+    ("1 in 10, exposed latency", &[("sampling_period", "10"), ("attribution", "exposed")]),
 ];
 
 fn main() -> Result<()> {
@@ -196,7 +198,7 @@ fn pages() -> Result<(String, String)> {
             settings.iter().try_for_each(|(key, value)| parameters.set(key, value))?;
             bench.measure(&parameters, &mut pages)?;
             text.push_str(&row(name, label, &pages));
-            if ["every load", "every load, exposed latency"].contains(&label) {
+            if ["1 in 10", "1 in 10, exposed latency"].contains(&label) {
                 panels.push(panel(name, label, &pages));
             }
         }
