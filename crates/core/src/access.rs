@@ -97,6 +97,9 @@ pub struct Sample {
     pub weight: u32,
     /// Its latency in nanoseconds; 0 where the source does not tell.
     pub latency: u32,
+    /// How much of its latency nothing hid, in nanoseconds: the time that retirement stood still for it (Intel's "retire
+    /// latency"); 0 where it was hidden or the source does not tell ([`crate::Signal::ExposedLatency`]).
+    pub exposed: u32,
     /// The tier that served it.
     pub tier: TierId,
     /// Load or store.
@@ -146,6 +149,10 @@ pub struct TierCounters {
     pub occupancy: u64,
     /// Time with at least one request in flight, summed over threads, in nanoseconds (PACT's T2).
     pub busy: u64,
+    /// As [`Self::occupancy`], of loads alone: what the TOR counts for demand reads.
+    pub load_occupancy: u64,
+    /// As [`Self::busy`], of loads alone.
+    pub load_busy: u64,
     /// Bytes read from the tier, migrations included.
     pub bytes_read: Bytes,
     /// Bytes written to the tier, migrations included.
@@ -157,6 +164,8 @@ pub struct TierCounters {
 pub struct Counters {
     /// One entry a tier.
     pub tiers: Vec<TierCounters>,
+    /// Whether events had to share counters, so that some values are extrapolated from a part of the time.
+    pub multiplexed: bool,
 }
 
 impl Counters {

@@ -12,6 +12,8 @@ pub enum Signal {
     StoreSamples,
     /// Samples that carry a latency.
     SampleLatency,
+    /// Samples that say how much of their latency the processor could not hide.
+    ExposedLatency,
     /// Counts of misses served by each tier.
     TierHits,
     /// Counts of stall time, queue occupancy and busy time of each tier.
@@ -32,10 +34,11 @@ pub enum Signal {
 
 impl Signal {
     /// Every signal.
-    pub const ALL: [Self; 11] = [
+    pub const ALL: [Self; 12] = [
         Self::LoadSamples,
         Self::StoreSamples,
         Self::SampleLatency,
+        Self::ExposedLatency,
         Self::TierHits,
         Self::TierStalls,
         Self::KernelReclaim,
@@ -53,6 +56,7 @@ impl fmt::Display for Signal {
             Self::LoadSamples => "samples of loads",
             Self::StoreSamples => "samples of stores",
             Self::SampleLatency => "samples with latency",
+            Self::ExposedLatency => "samples with the latency that nothing hid",
             Self::TierHits => "hit counters of each tier",
             Self::TierStalls => "stall and occupancy counters of each tier",
             Self::KernelReclaim => "reclaim by the kernel's LRU",
@@ -109,6 +113,9 @@ pub enum SamplingScope {
     /// One event a tier, each at the rate asked for, as with `MEM_LOAD_L3_MISS_RETIRED.{LOCAL,REMOTE}_DRAM`: in
     /// frequency mode a rarely used tier is sampled more densely.
     EachTier,
+    /// As [`Self::EachTier`], without the fast tier: PACT samples `REMOTE_DRAM` alone. A host that cannot leave it out
+    /// samples it too.
+    EachSlowTier,
 }
 
 /// A request for samples.

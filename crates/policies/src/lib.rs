@@ -5,6 +5,7 @@
 #![forbid(unsafe_code)]
 
 mod ahead;
+mod alto;
 mod arc;
 mod colloid;
 mod demotion_scan;
@@ -23,17 +24,20 @@ mod nbt;
 mod neomem;
 mod nomad;
 mod numa_balancing;
+mod pact;
 mod page_bits;
 mod pmu_sampling;
 mod pte_scan;
 pub mod registry;
 pub mod replacement;
 mod round;
+pub mod soar;
 #[cfg(test)]
 mod test_view;
 mod tpp;
 mod twoq;
 
+pub use alto::Alto;
 pub use colloid::Colloid;
 pub use first_touch::FirstTouch;
 pub use freqtier::FreqTier;
@@ -45,6 +49,7 @@ pub use multi_clock::MultiClock;
 pub use nbt::Nbt;
 pub use neomem::NeoMem;
 pub use nomad::Nomad;
+pub use pact::Pact;
 pub use pmu_sampling::PmuSampling;
 pub use pte_scan::PteScan;
 pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};

@@ -7,8 +7,8 @@ use isotherm_core::{PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
 use crate::{
-    arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem,
-    nomad, pmu_sampling, pte_scan, tpp, twoq,
+    alto, arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt,
+    neomem, nomad, pact, pmu_sampling, pte_scan, tpp, twoq,
 };
 
 /// What a policy may size its structures by.
@@ -48,6 +48,8 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
+    /// Objects placed once, by a profile of the run itself. No limit, but as a limit it needs the run before.
+    Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
     Belady,
 }
@@ -276,6 +278,26 @@ pub static ALL: &[Entry] = &[
         help: "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes them, until the two are equal.",
     },
     Entry {
+        name: "alto",
+        title: "Alto",
+        paper: "Liu et al., OSDI 2025, on Colloid",
+        maturity: TESTED,
+        kind: Kind::Policy(alto::build),
+        specs: alto::SPECS,
+        presets: &[],
+        help: "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core latency).",
+    },
+    Entry {
+        name: "soar",
+        title: "Soar",
+        paper: "Liu et al., OSDI 2025; computed by the simulator, as it needs a profile run",
+        maturity: COMPUTED,
+        kind: Kind::Bound(Bound::Soar),
+        specs: &[],
+        presets: &[],
+        help: "Whole objects placed at allocation by what a profile of the same run says of their loads' cost; nothing moves.",
+    },
+    Entry {
         name: "multi-clock",
         title: "MULTI-CLOCK",
         paper: "Maruf et al., HPCA 2022",
@@ -284,6 +306,17 @@ pub static ALL: &[Entry] = &[
         specs: multi_clock::SPECS,
         presets: &[],
         help: "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and unreferenced inactive pages are demoted.",
+    },
+    Entry {
+        name: "pact",
+        title: "PACT",
+        paper: "PACT, ASPLOS 2026 (stalls of each page from four counters)",
+        maturity: TESTED,
+        kind: Kind::Policy(pact::build),
+        specs: pact::SPECS,
+        presets: &[],
+        help: "Shares the slow tier's stalls out among sampled pages by Equation 1, promotes what reaches the last of 20 adaptive \
+               bins, and has the kernel demote as much.",
     },
     Entry {
         name: "all-fast",
@@ -369,6 +402,7 @@ mod tests {
         let expected = [
             "all-fast",
             "all-slow",
+            "alto",
             "arc",
             "belady",
             "colloid",
@@ -385,8 +419,10 @@ mod tests {
             "neomem",
             "nomad",
             "oracle",
+            "pact",
             "pmu-sampling",
             "pte-scan",
+            "soar",
             "tpp",
             "twoq",
         ];

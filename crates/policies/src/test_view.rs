@@ -144,13 +144,14 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
         page: PageId(page),
         weight: 1,
         latency: 0,
+        exposed: 0,
         tier: view.tier_of(PageId(page)).unwrap_or(TierId::FAST),
         operation: Operation::Load,
     };
     let count = |load_misses| TierCounters { load_misses, ..TierCounters::default() };
     SampleBatch {
         samples: pages.iter().map(sample).collect(),
-        counters: Counters { tiers: vec![count(fast), count(all - fast)] },
+        counters: Counters { tiers: vec![count(fast), count(all - fast)], ..Counters::default() },
         ..SampleBatch::default()
     }
 }

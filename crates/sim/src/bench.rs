@@ -11,6 +11,7 @@ use crate::machine::IntervalCount;
 use crate::replay::{self, Finished, Replay};
 use crate::result::{Interval, RunResult};
 use crate::simulate::{Experiment, Input, SimulateError, oracle_length};
+use crate::soar;
 
 /// An input on a machine, with the time that it takes with all memory fast.
 #[derive(Debug)]
@@ -34,6 +35,7 @@ impl<'a> Bench<'a> {
         let replay = Replay {
             stream,
             profile: experiment.profile,
+            ranges: &input.ranges,
             seed: experiment.seed,
             scale: experiment.scale,
             interval_length: stream.accesses.len().div_ceil(experiment.intervals.max(1)).max(1),
@@ -79,6 +81,7 @@ impl<'a> Bench<'a> {
                         let ranks = IntervalRanks::new(stream, length, false);
                         self.replay.bound(OraclePlacement::new(&ranks, stream.pages.len(), fast))
                     }
+                    Bound::Soar => soar::run(&self.replay, fast),
                     Bound::Belady => self.replay.bound(&Belady::new(stream, &next_uses(stream), fast)),
                 };
                 self.result(entry, parameters, fast, &finished)

@@ -112,7 +112,7 @@ impl Cores {
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
         let timing = model.access(self.timing, instructions, dependence, store, tier, state.latency);
-        state.count(store, timing.stall, timing.busy);
+        state.count(store, timing);
         timing
     }
 

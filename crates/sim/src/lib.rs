@@ -9,6 +9,7 @@ mod bench;
 mod bounds;
 mod cores;
 mod cost_model;
+mod criticality;
 mod device;
 mod fast_size;
 mod faults;
@@ -22,6 +23,7 @@ mod result;
 mod sampler;
 mod simulate;
 mod size;
+mod soar;
 mod stream;
 mod summary;
 mod thread_model;
@@ -30,6 +32,7 @@ mod workload;
 
 pub use bench::Bench;
 pub use cost_model::{CostModel, Miss, MissCost};
+pub use criticality::{Criticality, PageStall, TierStall, pearson, spearman};
 pub use fast_size::FastSize;
 pub use profile::{CoreClock, CoreProfile, Costs, DeviceProfile, Profile, ProfileError, TierProfile};
 pub use result::{

@@ -142,7 +142,8 @@ impl<'a, L: Locator> Machine<'a, L> {
             self.fault(access, tier);
         }
         let store = access.store != 0;
-        self.cores.access(access.thread, access.instructions, access.dependence, store, tier);
+        let timing = self.cores.access(access.thread, access.instructions, access.dependence, store, tier);
+        self.locator.stalled(access.page, store, timing.stall);
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
         }
@@ -150,7 +151,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
         *countdown -= u64::from(!store || self.sampler.request().stores);
         if *countdown == 0 {
-            self.take_sample(access, tier, event);
+            self.take_sample(access, tier, event, timing.stall);
         }
     }
 
@@ -172,7 +173,7 @@ impl<'a, L: Locator> Machine<'a, L> {
     }
 
     #[cold]
-    fn take_sample(&mut self, access: &Access, tier: usize, event: usize) {
+    fn take_sample(&mut self, access: &Access, tier: usize, event: usize, stall: u64) {
         let time = Nanos(self.cores.clock(access.thread) / 1000);
         self.cores.pause(access.thread, self.sample_cost);
         self.countdowns[usize::from(access.thread)][event] = self.sampler.countdown(event);
@@ -182,6 +183,7 @@ impl<'a, L: Locator> Machine<'a, L> {
             page: PageId(access.page),
             weight: u32::try_from(self.sampler.period(event)).unwrap_or(u32::MAX),
             latency: (self.cores.tiers[tier].latency / 1000) as u32,
+            exposed: (stall / 1000) as u32,
             tier: TierId(tier as u8),
             operation: if access.store == 0 { Operation::Load } else { Operation::Store },
         });
@@ -223,8 +225,11 @@ impl<'a, L: Locator> Machine<'a, L> {
     pub(crate) fn restart_events(&mut self) {
         for countdowns in &mut self.countdowns {
             for (event, countdown) in countdowns.iter_mut().enumerate() {
-                *countdown =
-                    if self.sampler.is_on() { self.sampler.countdown(event).max(1) } else { u64::MAX };
+                *countdown = if self.sampler.period(event) > 0 {
+                    self.sampler.countdown(event).max(1)
+                } else {
+                    u64::MAX
+                };
             }
         }
     }

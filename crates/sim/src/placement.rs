@@ -33,6 +33,9 @@ pub(crate) trait Locator {
         false
     }
 
+    /// Retirement stood still for `stall` picoseconds for the access to `page` just served.
+    fn stalled(&mut self, _page: u32, _store: bool, _stall: u64) {}
+
     /// An interval begins with the access number `first_access`.
     fn interval(&mut self, first_access: usize) {
         let _ = first_access;

@@ -9,7 +9,7 @@ use crate::machine::{IntervalCount, Machine};
 use crate::placement::{Locator, PageTable};
 use crate::sampler::Sampler;
 use crate::stream::Stream;
-use crate::{Charges, Profile, SimulateError};
+use crate::{Charges, NamedRange, Profile, SimulateError};
 
 /// Samples that the ring holds at any scale: the program runs in blocks, and a block's samples must fit.
 const SMALLEST_RING: u64 = 1024;
@@ -19,6 +19,8 @@ const SMALLEST_RING: u64 = 1024;
 pub(crate) struct Replay<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) profile: &'a Profile,
+    /// Who allocated what, where known.
+    pub(crate) ranges: &'a [NamedRange],
     /// The random generator's seed.
     pub(crate) seed: u64,
     /// By what scaled parameters are divided.
@@ -60,7 +62,7 @@ pub(crate) fn check(profile: &Profile) -> Result<(), SimulateError> {
 }
 
 impl<'a> Replay<'a> {
-    fn machine<L: Locator>(&self, locator: L) -> Machine<'a, L> {
+    pub(crate) fn machine<L: Locator>(&self, locator: L) -> Machine<'a, L> {
         // The ring, too, holds samples that stand for the whole footprint.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
         let sampler = Sampler::new(ring.max(SMALLEST_RING), self.seed);

@@ -63,7 +63,7 @@ impl Sampler {
     /// The event that counts accesses of `tier`.
     #[inline]
     pub(crate) fn event(&self, tier: usize) -> usize {
-        if self.request.scope == SamplingScope::EachTier { tier } else { 0 }
+        if self.request.scope == SamplingScope::AllTiers { 0 } else { tier }
     }
 
     /// Learns how many accesses each tier served in a block of `nanoseconds`, and adapts the periods.
@@ -80,7 +80,9 @@ impl Sampler {
     }
 
     fn adapt(&mut self, threads: usize) {
-        for (period, rate) in self.periods.iter_mut().zip(self.rates) {
+        let unsampled = usize::from(self.request.scope == SamplingScope::EachSlowTier);
+        self.periods[..unsampled].fill(0);
+        for (period, rate) in self.periods.iter_mut().zip(self.rates).skip(unsampled) {
             *period = match self.request.rate {
                 SamplingRate::Off => 0,
                 SamplingRate::Period(period) => period.max(1),
@@ -92,7 +94,7 @@ impl Sampler {
         }
     }
 
-    /// The period in force for an event.
+    /// The period in force for an event; 0 while it is off.
     pub(crate) fn period(&self, event: usize) -> u64 {
         self.periods[event]
     }
@@ -146,6 +148,16 @@ mod tests {
     }
 
     #[test]
+    fn the_fast_tier_can_be_left_out() {
+        let mut sampler = Sampler::new(10, 1);
+        sampler.set(request(SamplingRate::Period(100), SamplingScope::EachSlowTier), 1);
+        assert_eq!(
+            (sampler.event(0), sampler.period(0), sampler.event(1), sampler.period(1)),
+            (0, 0, 1, 100)
+        );
+    }
+
+    #[test]
     fn one_event_for_all_tiers_sees_their_sum() {
         let mut sampler = Sampler::new(10, 1);
         sampler.set(request(SamplingRate::Frequency(100_000), SamplingScope::AllTiers), 1);
@@ -161,6 +173,7 @@ mod tests {
             page: PageId(0),
             weight: 1,
             latency: 0,
+            exposed: 0,
             tier: TierId::FAST,
             operation: Operation::Load,
         };

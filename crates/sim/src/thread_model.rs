@@ -61,6 +61,8 @@ pub(crate) struct Timing {
     pub(crate) stall: u64,
     /// Time that its tier had a request of this thread in flight, beyond what earlier requests already covered.
     pub(crate) busy: u64,
+    /// As `busy`, among loads alone; 0 for a store.
+    pub(crate) load_busy: u64,
 }
 
 /// One thread's pipeline.
@@ -70,6 +72,7 @@ pub(crate) struct ThreadModel {
     stores: [u64; WINDOW],
     registers: Vec<u64>,
     busy_until: [u64; MAX_TIERS],
+    load_busy_until: [u64; MAX_TIERS],
     /// Misses and stores so far.
     count: usize,
     store_count: usize,
@@ -89,6 +92,7 @@ impl ThreadModel {
             stores: [0; WINDOW],
             registers: vec![0; timing.miss_registers],
             busy_until: [0; MAX_TIERS],
+            load_busy_until: [0; MAX_TIERS],
             count: 0,
             store_count: 0,
             window_start: 0,
@@ -137,9 +141,9 @@ impl ThreadModel {
         self.retire = ready.max(needed);
         self.misses[self.count % WINDOW] = Miss { position: self.position, complete, retire: self.retire };
         self.count += 1;
-        let busy = complete.saturating_sub(issue.max(self.busy_until[tier]));
-        self.busy_until[tier] = self.busy_until[tier].max(complete);
-        Timing { stall: self.retire - ready, busy }
+        let busy = cover(&mut self.busy_until[tier], issue, complete);
+        let load_busy = if store { 0 } else { cover(&mut self.load_busy_until[tier], issue, complete) };
+        Timing { stall: self.retire - ready, busy, load_busy }
     }
 
     /// Executes `instructions`, none of which misses.
@@ -186,6 +190,14 @@ impl ThreadModel {
         self.store_count += 1;
         std::mem::replace(&mut self.stores[entry], complete)
     }
+}
+
+/// The part of `issue..complete` that nothing before had covered up to `until`, which moves on.
+#[inline]
+fn cover(until: &mut u64, issue: u64, complete: u64) -> u64 {
+    let added = complete.saturating_sub(issue.max(*until));
+    *until = (*until).max(complete);
+    added
 }
 
 #[cfg(test)]

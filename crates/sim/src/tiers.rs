@@ -3,6 +3,7 @@
 use isotherm_core::{Bytes, TierCounters};
 
 use crate::TierProfile;
+use crate::thread_model::Timing;
 
 /// Bytes of a cache line.
 pub(crate) const LINE: u64 = 64;
@@ -40,6 +41,9 @@ pub(crate) struct Tier {
     pub(crate) stall_ps: u64,
     pub(crate) occupancy_ps: u64,
     pub(crate) busy_ps: u64,
+    pub(crate) load_occupancy_ps: u64,
+    pub(crate) load_busy_ps: u64,
+    pub(crate) load_stall_ps: u64,
     idle_latency: u64,
     loaded_latency_factor: f64,
     read_bandwidth: u64,
@@ -59,6 +63,9 @@ impl Tier {
             stall_ps: 0,
             occupancy_ps: 0,
             busy_ps: 0,
+            load_occupancy_ps: 0,
+            load_busy_ps: 0,
+            load_stall_ps: 0,
             idle_latency: profile.latency.0 * 1000,
             loaded_latency_factor: profile.loaded_latency_factor,
             read_bandwidth: profile.read_bandwidth,
@@ -72,14 +79,19 @@ impl Tier {
 
     /// Counts one access. A store reads its line for ownership and writes it back some time later.
     #[inline]
-    pub(crate) fn count(&mut self, store: bool, stall: u64, busy: u64) {
+    pub(crate) fn count(&mut self, store: bool, timing: Timing) {
         self.counters.load_misses += u64::from(!store);
         self.counters.store_misses += u64::from(store);
         self.counters.bytes_read.0 += LINE;
         self.counters.bytes_written.0 += u64::from(store) * LINE;
-        self.stall_ps += stall;
+        self.stall_ps += timing.stall;
         self.occupancy_ps += self.latency;
-        self.busy_ps += busy;
+        self.busy_ps += timing.busy;
+        if !store {
+            self.load_stall_ps += timing.stall;
+            self.load_occupancy_ps += self.latency;
+            self.load_busy_ps += timing.load_busy;
+        }
     }
 
     /// Ends a block: hands the bytes since the last one to the bandwidth servers and adapts the latency.
@@ -111,6 +123,8 @@ impl Tier {
             stall: isotherm_core::Nanos(self.stall_ps / 1000),
             occupancy: self.occupancy_ps / 1000,
             busy: self.busy_ps / 1000,
+            load_occupancy: self.load_occupancy_ps / 1000,
+            load_busy: self.load_busy_ps / 1000,
             ..self.counters
         }
     }
@@ -140,6 +154,8 @@ mod tests {
     use super::*;
     use isotherm_core::Nanos;
 
+    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0 };
+
     fn tier() -> Tier {
         Tier::new(&TierProfile {
             name: "test".into(),
@@ -154,7 +170,7 @@ mod tests {
     #[test]
     fn transfers_are_late_by_what_exceeds_the_bandwidth() {
         let mut tier = tier();
-        (0..1000).for_each(|_| tier.count(false, 0, 0));
+        (0..1000).for_each(|_| tier.count(false, IDLE));
         tier.settle(0, 1_000_000);
         assert_eq!(tier.late(1_000_000), 0, "1000 lines take 1 us at 64 GB/s");
         assert_eq!(tier.late(400_000), 600_000);
@@ -164,7 +180,7 @@ mod tests {
     fn latency_rises_to_its_factor_under_full_load_and_falls_back() {
         let mut tier = tier();
         for _ in 0..200 {
-            (0..1000).for_each(|_| tier.count(false, 0, 0));
+            (0..1000).for_each(|_| tier.count(false, IDLE));
             tier.settle(0, 1_000_000);
         }
         assert!((tier.latency as f64 / 300_000.0 - 1.0).abs() < 0.01, "{}", tier.latency);

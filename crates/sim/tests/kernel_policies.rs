@@ -7,7 +7,7 @@ use support::{input, machine, numbers, plain_machine, run, stream};
 
 const PAGES: u32 = 4096;
 const HOT: u32 = PAGES / 10;
-const ALL: [&str; 6] = ["nbt", "tpp", "nomad", "colloid", "multi-clock", "pte-scan"];
+const ALL: [&str; 7] = ["nbt", "tpp", "nomad", "colloid", "alto", "multi-clock", "pte-scan"];
 /// The footprint of 16 MiB stands for 64 GB: a scan is 16 pages, and no scan is shorter than a block of the replay.
 const SCALE: f64 = 4096.0;
 

@@ -53,6 +53,13 @@ fn quick_cooling_finds_most_of_it() {
 }
 
 #[test]
+fn pact_finds_most_of_it() {
+    // A chain: every load costs the same, so PAC is frequency. The kernel's clock demotes, and does not know what is hot.
+    let found = hot_set("pact");
+    assert!(found.steady_hit_ratio > best() - 0.15 && found.promotions > 300, "{}", found.steady_hit_ratio);
+}
+
+#[test]
 fn hemem_finds_it_where_its_period_gives_pages_enough_samples() {
     // At its own period, 6 M accesses would be 300 samples: less than one a hot page, of which it wants four.
     let found = hot_set("hemem:sampling_period=499");

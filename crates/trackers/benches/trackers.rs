@@ -15,7 +15,9 @@ use std::time::{Duration, Instant};
 
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
-use isotherm_trackers::{Blocked, Coalescer, DenseTable, Filter, FilterShape, HashTable, Layout, Tracker};
+use isotherm_trackers::{
+    Blocked, Coalescer, Cooling, DenseTable, Filter, FilterShape, HashTable, Layout, PacTable, Tracker,
+};
 
 const PAGES: u32 = 8_388_608;
 const BATCH: usize = 100_000;
@@ -94,6 +96,32 @@ fn measure_coalescing(criterion: &mut Criterion, stream: &[u32]) {
     group.finish();
 }
 
+/// PACT's updates: a stall added to each page's value, in batches as a window ends and one by one.
+fn measure_pac(criterion: &mut Criterion, stream: &[u32]) {
+    let mut table = PacTable::new(PAGES as usize, usize::MAX, Cooling::OFF);
+    (0..PAGES).for_each(|page| {
+        table.add(page, 1.0);
+    });
+    println!(
+        "pac-table: {:.1} bytes a page at {} pages",
+        table.bytes() as f64 / table.len() as f64,
+        table.len()
+    );
+    let updates: Vec<(u32, f32)> = stream.iter().map(|&page| (page, 100.0)).collect();
+    let mut values = Vec::new();
+    let mut group = criterion.benchmark_group("pac-table");
+    group.throughput(Throughput::Elements(BATCH as u64));
+    batches(&mut group, "update", &mut HashTable::default(), |_, batch| {
+        updates[batch * BATCH..][..BATCH].iter().for_each(|&(page, amount)| {
+            black_box(table.add(page, amount));
+        });
+    });
+    batches(&mut group, "update-batch", &mut HashTable::default(), |_, batch| {
+        table.add_batch(&updates[batch * BATCH..][..BATCH], &mut values);
+    });
+    group.finish();
+}
+
 /// The machine's floor under every batch in a filter of this size: independent reads of one word of a random line each,
 /// with the lines' numbers known beforehand.
 fn measure_floor(criterion: &mut Criterion, mebibytes: usize, stream: &[u32]) {
@@ -137,6 +165,7 @@ fn main() {
         }
     }
     measure(&mut criterion, "dense-u8-8MiB", &mut DenseTable::<u8>::new(PAGES as usize), &stream);
+    measure_pac(&mut criterion, &stream);
     measure(&mut criterion, "hash-table", &mut HashTable::default(), &stream);
     measure_coalescing(&mut criterion, &stream);
     criterion.final_summary();

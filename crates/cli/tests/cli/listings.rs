@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::isotherm;
 
 /// Names that scripts rely on.
-const POLICIES: [&str; 20] = [
+const POLICIES: [&str; 23] = [
     "first-touch",
     "lru",
     "arc",
@@ -20,8 +20,11 @@ const POLICIES: [&str; 20] = [
     "tpp",
     "nomad",
     "colloid",
+    "alto",
+    "soar",
     "multi-clock",
     "pte-scan",
+    "pact",
     "all-fast",
     "all-slow",
     "oracle",

@@ -86,8 +86,8 @@ const fn mending(signal: Signal) -> &'static [&'static str] {
         Signal::KernelReclaim => &["node-reclaim", "cgroup-reclaim", "demotion", "memory-tiers"],
         Signal::HintFaults => &["source-hint-faults", "self-test"],
         Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages", "self-test"],
-        // Nomad is a patch: no kernel that is released has it.
-        Signal::TransactionalMoves => &[],
+        // Nomad is a patch: no kernel that is released has it. Retire latency is not read from samples yet.
+        Signal::TransactionalMoves | Signal::ExposedLatency => &[],
         // A device is a card: nothing that can be switched on provides it.
         Signal::DeviceHotPages | Signal::DeviceReports => &[],
     }

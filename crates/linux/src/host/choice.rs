@@ -98,6 +98,9 @@ pub fn remedy(missing: Signal) -> &'static str {
         Signal::SampleLatency => {
             "it needs a PMU with load latency (Intel PEBS, AMD IBS, Arm SPE); see `isotherm doctor`"
         }
+        Signal::ExposedLatency => {
+            "no processor in use has it here (Intel's retire latency in PEBS, from Granite Rapids)"
+        }
         Signal::TierHits | Signal::TierStalls => {
             "it needs hardware counters (CAP_PERFMON on a machine with a PMU); see `isotherm doctor`"
         }

@@ -55,7 +55,7 @@ impl Feed {
             taken: 0,
             places: Vec::with_capacity(BLOCK),
             lost: 0,
-            counters: Counters { tiers: vec![TierCounters::default(); tiers] },
+            counters: Counters { tiers: vec![TierCounters::default(); tiers], ..Counters::default() },
             measured,
             troubles: Vec::new(),
         }
@@ -173,7 +173,7 @@ impl Feed {
                 self.count(tier.index(), access);
                 if self.delivering {
                     let (weight, latency, operation) = (access.weight, access.latency, access.operation);
-                    batch.samples.push(Sample { time, page, weight, latency, tier, operation });
+                    batch.samples.push(Sample { time, page, weight, latency, exposed: 0, tier, operation });
                 }
             }
         }

@@ -21,6 +21,8 @@ use crate::topology::files::Tree;
 
 /// Counters that a core or an agent has at least: a larger group would never run.
 const GROUP: usize = 4;
+/// A group that ran for this share of its time had its counters to itself.
+const WHOLE: f64 = 0.99;
 
 /// What a counted event means.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -198,8 +200,16 @@ impl Sums {
             match measure {
                 Measure::Loads(tier) => self.tier(tier).load_misses += whole,
                 Measure::Stalls => self.stall_cycles += whole,
-                Measure::Occupancy(tier) => self.tier(tier).occupancy += nanoseconds,
-                Measure::Busy(tier) => self.tier(tier).busy += nanoseconds,
+                // The TOR's events are of demand reads: Table 1 of PACT.
+                Measure::Occupancy(tier) => {
+                    let tier = self.tier(tier);
+                    (tier.occupancy, tier.load_occupancy) =
+                        (tier.occupancy + nanoseconds, tier.load_occupancy + nanoseconds);
+                }
+                Measure::Busy(tier) => {
+                    let tier = self.tier(tier);
+                    (tier.busy, tier.load_busy) = (tier.busy + nanoseconds, tier.load_busy + nanoseconds);
+                }
                 Measure::Clock => {}
             }
         }
@@ -293,6 +303,7 @@ impl PmuCounters {
         let tiers = sums.tiers.len().max(counters.tiers.len());
         sums.tiers.resize(tiers, TierCounters::default());
         counters.tiers = sums.tiers;
+        counters.multiplexed = self.least_share < WHOLE;
         Ok(())
     }
 }

@@ -185,7 +185,7 @@ impl PmuSource {
     ) -> Result<Vec<Slot>, LinuxError> {
         let loads = match scope {
             SamplingScope::AllTiers => &self.events.all_tiers,
-            SamplingScope::EachTier => &self.events.each_tier,
+            SamplingScope::EachTier | SamplingScope::EachSlowTier => &self.events.each_tier,
         };
         let specs = loads.iter().chain(self.events.stores.iter().filter(|_| stores));
         specs.map(|spec| self.slot(spec, rate)).collect()

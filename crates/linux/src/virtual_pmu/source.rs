@@ -77,7 +77,7 @@ impl VirtualPmuSource {
     }
 
     fn sample(&mut self, request: &Sampling, periods: [u64; MOST_TIERS]) -> Result<(), LinuxError> {
-        let each_tier = request.scope == SamplingScope::EachTier;
+        let each_tier = request.scope != SamplingScope::AllTiers;
         self.pmu.sample(periods, Control::all_events(request.stores), each_tier, false)
     }
 
@@ -97,7 +97,7 @@ fn events(snapshot: &Snapshot, request: &Sampling) -> [u64; MOST_TIERS] {
     let of_tier =
         snapshot.tiers.map(|tier| tier.load_misses + if request.stores { tier.store_misses } else { 0 });
     match request.scope {
-        SamplingScope::EachTier => of_tier,
+        SamplingScope::EachTier | SamplingScope::EachSlowTier => of_tier,
         SamplingScope::AllTiers => {
             let mut events = [0; MOST_TIERS];
             events[0] = of_tier.iter().sum();
@@ -198,6 +198,9 @@ impl AccessSource for VirtualPmuSource {
                 stall: Nanos(count.stall),
                 occupancy: count.occupancy,
                 busy: count.busy,
+                // Its counters tell no loads from stores.
+                load_occupancy: count.occupancy,
+                load_busy: count.busy,
                 bytes_read: Bytes(count.bytes_read),
                 bytes_written: Bytes(count.bytes_written),
             }

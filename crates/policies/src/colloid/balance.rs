@@ -147,7 +147,8 @@ mod tests {
             ..TierCounters::default()
         };
         let mut balance = balance();
-        let mut counters = Counters { tiers: vec![tier(60, 40, 10_000), tier(50, 0, 15_000)] };
+        let mut counters =
+            Counters { tiers: vec![tier(60, 40, 10_000), tier(50, 0, 15_000)], ..Counters::default() };
         assert_eq!(balance.quantum(&counters), Shift::Promote((2.0 / 3.0 + 1.0) / 2.0 - 2.0 / 3.0));
         assert_eq!(balance.latencies(), [Some(100.0), Some(300.0)]);
         counters.tiers[0].load_misses += 100;

@@ -103,6 +103,10 @@ pub struct Colloid {
     page_bytes: f64,
     faults: Vec<HintFault>,
     counters: Counters,
+    /// Of the promotions that it decides on, the share that is made: Alto holds some back.
+    share: f64,
+    /// Parts of promotions that the share has let through and were not made.
+    credit: f64,
     work: Work,
 }
 
@@ -132,8 +136,23 @@ impl Colloid {
             page_bytes: setup.page_size.bytes().0 as f64,
             faults: Vec::new(),
             counters: Counters::default(),
+            share: 1.0,
+            credit: 0.0,
             work: Work::default(),
         }
+    }
+
+    /// From now on makes this share of its promotions.
+    pub(crate) fn promote_share(&mut self, share: f64) {
+        self.share = share;
+    }
+
+    /// Whether the next promotion is one of the share.
+    fn lets_through(&mut self) -> bool {
+        self.credit += self.share;
+        let whole = self.credit >= 1.0;
+        self.credit -= f64::from(u8::from(whole));
+        whole
     }
 
     /// Looks at the latencies once a quantum.
@@ -167,7 +186,7 @@ impl Colloid {
             TierId::FAST => self.promotion.admits(fault, free),
             _ => fault.latency < self.promotion.threshold(),
         };
-        if !hot {
+        if !hot || (to == TierId::FAST && !self.lets_through()) {
             return None;
         }
         self.budget.share -= share;

@@ -110,10 +110,10 @@ pub fn size(
         .enumerate()
         .map(|(number, stream)| {
             let seed = experiment.seed.wrapping_add(number as u64);
-            Runs::new(stream, experiment, one_in, seed, experiment.has_bounds())
+            Runs::new(stream, &input.ranges, experiment, one_in, seed, experiment.has_bounds())
         })
         .collect();
-    let whole = Runs::new(&input.stream, experiment, 1, experiment.seed, false);
+    let whole = Runs::new(&input.stream, &input.ranges, experiment, 1, experiment.seed, false);
     let search = Search { experiment, samples: &samples, whole: &whole, stream: &input.stream, done };
     let policies = search.policies(full_policies(input, experiment))?;
     Ok(SizeReport {

@@ -9,7 +9,7 @@ use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::replay::Replay;
 use crate::simulate::oracle_length;
 use crate::stream::Stream;
-use crate::{INTERVALS, SimulateError};
+use crate::{INTERVALS, NamedRange, SimulateError, soar};
 
 /// One stream on the machine, and what all runs over it share.
 pub(super) struct Runs<'a> {
@@ -26,6 +26,7 @@ impl<'a> Runs<'a> {
     /// Prepares runs over a stream that holds one in `one_in` of the experiment's pages.
     pub(super) fn new(
         stream: &'a Stream,
+        ranges: &'a [NamedRange],
         experiment: &SizeExperiment<'a>,
         one_in: u32,
         seed: u64,
@@ -36,7 +37,7 @@ impl<'a> Runs<'a> {
         let smaller = f64::from(one_in);
         let scale = Scale { footprint: scale.footprint * smaller, time: scale.time * smaller };
         let interval_length = stream.accesses.len().div_ceil(INTERVALS).max(1);
-        let replay = Replay { stream, profile, seed, scale, interval_length };
+        let replay = Replay { stream, profile, ranges, seed, scale, interval_length };
         let all_fast = replay.fixed(true).end;
         let all_slow = slowdown(replay.fixed(false).end, all_fast);
         let oracle = || IntervalRanks::new(stream, oracle_length(stream, interval_length), false);
@@ -72,6 +73,7 @@ impl<'a> Runs<'a> {
                 }
                 None => self.all_fast,
             },
+            Kind::Bound(Bound::Soar) => soar::run(&self.replay, fast).end,
             Kind::Bound(Bound::Belady) => {
                 self.replay.bound(&Belady::new(self.replay.stream, &self.next_uses, fast)).end
             }

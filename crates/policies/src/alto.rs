@@ -1,0 +1,226 @@
+//! Alto: Colloid whose promotions are regulated by how much of its latency a load exposes.
+//!
+//! # Paper
+//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025: its adaptive page migration regulation; on Colloid, as PACT
+//! compares it (section 5.4).
+//!
+//! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over the loads.
+//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper one all are,
+//!   between them a share that rises in tenths.
+//! - Of what Colloid would promote, that share is; its demotions go on.
+//!
+//! # Deviations
+//! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
+//! - The steps between the thresholds are ours: the paper's function is not printed in full.
+//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it counts twice.
+
+use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::{
+    Bytes, Carrier, Counters, Gauge, Nanos, Outcome, Plan, Policy, SampleBatch, Sampling, Signals, View,
+};
+
+use crate::{BuildError, Colloid, Setup, colloid};
+
+/// Steps of the share between the thresholds.
+const STEPS: f64 = 10.0;
+
+const OWN: [Spec; 3] = [
+    Spec {
+        name: "lower_latency",
+        kind: Kind::Duration(Nanos(0), Nanos::SECOND),
+        default: "18ns",
+        unit: "",
+        source: "Alto, algorithm 2: 40 cycles on Skylake; at 2.2 GHz",
+        help: "Amortised off-core latency up to which nothing is promoted.",
+        scaled: false,
+    },
+    Spec {
+        name: "upper_latency",
+        kind: Kind::Duration(Nanos(0), Nanos::SECOND),
+        default: "45ns",
+        unit: "",
+        source: "Alto, algorithm 2: 100 cycles on Skylake; at 2.2 GHz",
+        help: "Amortised off-core latency from which everything is promoted that Colloid would.",
+        scaled: false,
+    },
+    Spec {
+        name: "interval",
+        kind: Kind::Duration(Nanos(1_000), Nanos(u64::MAX / 4)),
+        default: "1s",
+        unit: "",
+        source: "Alto: counters are read each second; 100 ms does the same",
+        help: "Time between two looks at the amortised off-core latency.",
+        scaled: true,
+    },
+];
+
+const COUNT: usize = colloid::SPECS.len() + OWN.len();
+
+/// What can be set: Colloid's parameters and three of its own.
+pub(crate) const SPECS: &[Spec] = &joined();
+
+const fn joined() -> [Spec; COUNT] {
+    let mut specs = [OWN[0]; COUNT];
+    let mut index = 0;
+    while index < COUNT {
+        specs[index] = if index < OWN.len() { OWN[index] } else { colloid::SPECS[index - OWN.len()] };
+        index += 1;
+    }
+    specs
+}
+
+/// Alto. See the module.
+#[derive(Debug)]
+pub struct Alto {
+    colloid: Colloid,
+    lower: f64,
+    upper: f64,
+    interval: Nanos,
+    last: Nanos,
+    before: Counters,
+    now: Counters,
+    amortised: Option<f64>,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Alto::new(parameters, setup)))
+}
+
+impl Alto {
+    /// Alto before its first interval: nothing is held back.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let nanoseconds = |name| parameters.duration(name).0 as f64;
+        Self {
+            colloid: Colloid::new(parameters, setup),
+            lower: nanoseconds("lower_latency"),
+            upper: nanoseconds("upper_latency"),
+            interval: parameters.duration("interval"),
+            last: Nanos(0),
+            before: Counters::default(),
+            now: Counters::default(),
+            amortised: None,
+        }
+    }
+
+    /// Looks at the latency once an interval.
+    fn look(&mut self, now: Nanos) {
+        if now - self.last < self.interval {
+            return;
+        }
+        self.last = now;
+        self.amortised = amortised(&self.before, &self.now);
+        std::mem::swap(&mut self.before, &mut self.now);
+        if let Some(latency) = self.amortised {
+            self.colloid.promote_share(self.share(latency));
+        }
+    }
+
+    /// The share of promotions at an amortised latency.
+    fn share(&self, latency: f64) -> f64 {
+        match () {
+            () if latency >= self.upper => 1.0,
+            () if latency <= self.lower => 0.0,
+            () => (STEPS * (latency - self.lower) / (self.upper - self.lower)).floor() / STEPS,
+        }
+    }
+}
+
+/// Latency / MLP of the loads between two readings; `None` without loads.
+fn amortised(before: &Counters, now: &Counters) -> Option<f64> {
+    let sums = |counters: &Counters| {
+        let tiers = counters.tiers.iter();
+        tiers.fold((0, 0), |(busy, loads), tier| (busy + tier.load_busy, loads + tier.load_misses))
+    };
+    let ((busy_before, loads_before), (busy, loads)) = (sums(before), sums(now));
+    let loads = loads.saturating_sub(loads_before);
+    (loads > 0).then(|| busy.saturating_sub(busy_before) as f64 / loads as f64)
+}
+
+impl Policy for Alto {
+    fn signals(&self) -> Signals {
+        self.colloid.signals()
+    }
+
+    fn sampling(&self) -> Sampling {
+        let sampling = self.colloid.sampling();
+        Sampling { tick: sampling.tick.min(self.interval), ..sampling }
+    }
+
+    fn carrier(&self) -> Carrier {
+        self.colloid.carrier()
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
+        self.now.clone_from(&batch.counters);
+        self.colloid.observe(batch, view);
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        self.look(now);
+        self.colloid.step(now, view, plan);
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
+        self.colloid.settle(plan, outcome, view);
+    }
+
+    fn metadata(&self) -> Bytes {
+        self.colloid.metadata()
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        self.colloid.gauges(gauges);
+        gauges.push(Gauge { name: "amortised-latency-ns", value: self.amortised.unwrap_or(0.0) });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::{Move, PageId, PageSize, Pages, TierCounters, TierId};
+
+    use super::*;
+    use crate::test_view::{TestView, fault_of, turn};
+
+    fn policy() -> Alto {
+        let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
+        Alto::new(&Parameters::new("alto", SPECS), &setup)
+    }
+
+    /// The promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count for each load.
+    fn promotions(amortised: u64) -> usize {
+        let (mut alto, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
+        let turns = (1..=10).map(|second: u64| {
+            let mut batch = fault_of(&view, 100 + second as u32, Nanos::MILLISECOND, Nanos(0));
+            let loads = 1_000_000 * second;
+            let tier = |latency: u64| TierCounters {
+                load_misses: loads,
+                occupancy: loads * latency,
+                load_busy: loads * amortised,
+                ..TierCounters::default()
+            };
+            batch.counters.tiers = vec![tier(100), tier(200)];
+            let now = Nanos(second * Nanos::SECOND.0);
+            let plan = turn(&mut alto, &mut view, &batch, now).0;
+            let to_fast = |step: &&Move| step.to == TierId::FAST && step.page >= PageId(100);
+            plan.moves.iter().filter(to_fast).count()
+        });
+        turns.sum()
+    }
+
+    #[test]
+    fn it_promotes_as_colloid_where_latency_is_exposed_and_nothing_where_it_is_hidden() {
+        assert_eq!(promotions(90), 10);
+        assert_eq!(promotions(10), 0);
+    }
+
+    #[test]
+    fn between_the_thresholds_it_promotes_a_share() {
+        let alto = policy();
+        assert_eq!([18.0, 31.5, 44.9, 45.0].map(|latency| alto.share(latency)), [0.0, 0.5, 0.9, 1.0]);
+        assert_eq!(promotions(32), 5);
+    }
+}

@@ -1,0 +1,71 @@
+//! Defines demotion: by the host's LRU, as the paper has it, or where there is none by the values that are tracked.
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{Move, PageId, Pages, Plan, TierId, View, Work};
+use isotherm_trackers::PacTable;
+
+use crate::round::Round;
+
+/// Page-table entries read at once.
+const SCAN: usize = 1024;
+/// Fast pages that are looked at for each one that is demoted: the least of so many.
+const CHOICE: u64 = 4;
+
+/// Who picks the pages, and how far it has come around the address space.
+#[derive(Debug)]
+pub(super) struct Demotion {
+    by_kernel: bool,
+    cursor: PageId,
+    found: Vec<(PageId, TierId)>,
+    fast: Vec<(PageId, f32)>,
+}
+
+impl Demotion {
+    pub(super) fn new(parameters: &Parameters) -> Self {
+        let by_kernel = parameters.choice("demotion") == "kernel";
+        Self { by_kernel, cursor: PageId(0), found: Vec::new(), fast: Vec::new() }
+    }
+
+    pub(super) fn by_kernel(&self) -> bool {
+        self.by_kernel
+    }
+
+    /// Plans to demote `wanted` fast pages: of the next few in the address space those of least value. They go first, so that
+    /// promotions find their room.
+    pub(super) fn pick(
+        &mut self,
+        wanted: Pages,
+        table: &PacTable,
+        view: &mut dyn View,
+        plan: &mut Plan,
+        work: &mut Work,
+    ) {
+        self.collect((wanted.0 * CHOICE) as usize, table, view);
+        work.touches += self.fast.len() as u64;
+        let count = (wanted.0 as usize).min(self.fast.len());
+        if count == 0 {
+            return;
+        }
+        self.fast.select_nth_unstable_by(count - 1, |one, other| {
+            one.1.total_cmp(&other.1).then(one.0.cmp(&other.0))
+        });
+        let promotions = std::mem::take(&mut plan.moves);
+        let to = TierId::FAST.slower();
+        plan.moves.extend(self.fast[..count].iter().map(|&(page, _)| Move { page, to }));
+        plan.moves.extend(promotions);
+    }
+
+    /// The next `count` fast pages in the address space, with their values.
+    fn collect(&mut self, count: usize, table: &PacTable, view: &mut dyn View) {
+        self.fast.clear();
+        let mut round = Round::from(self.cursor);
+        while self.fast.len() < count && !round.is_complete() {
+            self.found.clear();
+            let next = view.walk(round.cursor(), SCAN, &mut self.found);
+            let fast = self.found.iter().filter(|&&(page, tier)| tier == TierId::FAST && round.is_new(page));
+            self.fast.extend(fast.map(|&(page, _)| (page, table.get(page.0))));
+            round.proceed(next);
+        }
+        self.cursor = round.cursor();
+    }
+}

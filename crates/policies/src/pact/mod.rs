@@ -1,0 +1,276 @@
+//! PACT: pages are placed by the stall that they cause (PAC), not by how often they are accessed.
+//!
+//! # Paper
+//! "PACT: A Criticality-First Design for Tiered Memory", ASPLOS 2026, sections 3 to 5; numbers that it leaves open are those of
+//! the daemon published with it. `settings` names the source of each.
+//!
+//! - Algorithm 1: loads of the slow tier are sampled; every 20 ms its stalls are estimated from misses, T1 and T2 and shared out
+//!   among the pages sampled: `attribution`. Values are summed up in [`PacTable`], cooled by distance in samples if asked for.
+//! - Algorithm 3: bins of the Freedman-Diaconis width of a reservoir's quartiles; what a sample lifts into the last bin is
+//!   a candidate: `bins`.
+//! - Algorithm 2: each window promotes its candidates, those of highest value first, and has the kernel's LRU demote until as
+//!   many pages (and `margin`) were demoted as were promoted, whether there is room or not: eager demotion.
+//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7, for which `exposed` takes what the newest
+//!   processors tell: the part of a load's latency that nothing hid.
+//!
+//! # Deviations
+//! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the unit cost of
+//!   the window before.
+//! - Windows that are too short go on instead of being rejected.
+//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack: promotions would fail for ever,
+//!   and the balance of the two counts with them. The paper's kernel (with TPP's patches) keeps a watermark.
+//! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
+//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the scaling as printed
+//!   doubles the width in every window that promotes. That is kept: it is what paper and daemon do.
+//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the pages of the paper's footprint
+//!   that it stands for (`whole`); otherwise the last bin would begin several times higher than on the paper's machine.
+//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base pages does
+//!   what the paper does.
+
+mod attribution;
+mod bins;
+mod demotion;
+mod settings;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{
+    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim, SampleBatch,
+    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+};
+use isotherm_trackers::{Cooling, PacTable};
+
+use crate::{BuildError, Setup};
+use attribution::{Attribution, Model, Weight};
+use bins::Bins;
+use demotion::Demotion;
+pub(crate) use settings::SPECS;
+
+/// Samples that its thread takes in at once, unless the window ends before.
+const BATCH: usize = 4096;
+/// Operations of sorting, sharing out and binning one sample.
+const SAMPLE_OPERATIONS: u64 = 40;
+
+/// A page that a window lifted into the last bin.
+#[derive(Debug, Clone, Copy)]
+struct Candidate {
+    page: PageId,
+    value: f32,
+}
+
+/// PACT. See the module.
+#[derive(Debug)]
+pub struct Pact {
+    signals: Signals,
+    sampling: Sampling,
+    window: Nanos,
+    window_start: Nanos,
+    attribution: Attribution,
+    table: PacTable,
+    bins: Bins,
+    values: Vec<f32>,
+    candidates: Vec<Candidate>,
+    /// Candidates of the last window, before the batch's limit.
+    found: usize,
+    batch: usize,
+    /// Promotions of the whole run at most.
+    limit: u64,
+    margin: u64,
+    move_huge: bool,
+    demotion: Demotion,
+    promoted: u64,
+    demoted: u64,
+    work: Work,
+}
+
+/// The registry's constructor.
+pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(Pact::new(parameters, setup)))
+}
+
+fn signals(parameters: &Parameters) -> Signals {
+    let mut signals = Signals::NONE.with(Signal::LoadSamples).with(Signal::TierHits).with(Signal::TierStalls);
+    if parameters.choice("demotion") == "kernel" && parameters.count("batch") > 0 {
+        signals = signals.with(Signal::KernelReclaim);
+    }
+    match parameters.choice("attribution") {
+        "latency" => signals.with(Signal::SampleLatency),
+        "exposed" => signals.with(Signal::ExposedLatency),
+        _ => signals,
+    }
+}
+
+impl Pact {
+    /// PACT that knows no page yet.
+    ///
+    /// # Panics
+    /// If `parameters` are another policy's.
+    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let slow = parameters.choice("track") == "slow";
+        let window = parameters.duration("window").max(parameters.duration("shortest_window"));
+        let model = Model {
+            k: parameters.duration("k").0 as f64,
+            most_parallelism: parameters.number("most_parallelism"),
+            frequency: parameters.choice("score") == "frequency",
+        };
+        let cooling = Cooling {
+            keep: parameters.number("cooling") as f32,
+            distance: parameters.count("cooling_distance") as u32,
+        };
+        let most = usize::try_from(parameters.count("tracked_pages")).unwrap_or(usize::MAX);
+        Self {
+            signals: signals(parameters),
+            sampling: Sampling {
+                rate: SamplingRate::Period(parameters.count("sampling_period")),
+                scope: if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
+                stores: false,
+                batch: BATCH,
+                tick: window,
+            },
+            window,
+            window_start: Nanos(0),
+            attribution: Attribution::new(Weight::new(parameters), TierId(slow.into()), model),
+            table: PacTable::new(setup.pages, most, cooling),
+            bins: Bins::new(parameters, setup.seed),
+            values: Vec::new(),
+            candidates: Vec::new(),
+            found: 0,
+            batch: parameters.count("batch") as usize,
+            limit: match parameters.count("promotions") {
+                0 => u64::MAX,
+                limit => limit,
+            },
+            margin: parameters.size("margin").0 >> setup.page_size.shift(),
+            move_huge: parameters.flag("move_huge"),
+            demotion: Demotion::new(parameters),
+            promoted: 0,
+            demoted: 0,
+            work: Work::default(),
+        }
+    }
+
+    /// The stall attributed to a page so far, in nanoseconds; 0 if it is not tracked.
+    pub fn pac(&self, page: PageId) -> f32 {
+        self.table.get(page.0)
+    }
+
+    /// Ends a window: new values, and the candidates among them.
+    fn close(&mut self) {
+        let samples = self.attribution.len() as u64;
+        let updates = self.attribution.close();
+        self.table.add_batch(updates, &mut self.values);
+        self.candidates.clear();
+        for (&(page, _), &value) in updates.iter().zip(&self.values) {
+            if self.bins.add(value) {
+                self.candidates.push(Candidate { page: PageId(page), value });
+            }
+        }
+        self.work.touches += updates.len() as u64;
+        self.work.operations += SAMPLE_OPERATIONS * samples;
+    }
+
+    /// Plans the promotion of this window's candidates, the highest first.
+    fn promote(&mut self, view: &dyn View, plan: &mut Plan) {
+        self.candidates.retain(|candidate| is_slow(view, candidate.page));
+        self.found = self.candidates.len();
+        self.candidates
+            .sort_unstable_by(|one, other| other.value.total_cmp(&one.value).then(one.page.cmp(&other.page)));
+        self.work.touches += self.found as u64;
+        let left = self.limit.saturating_sub(self.promoted);
+        let most = self.batch.min(usize::try_from(left).unwrap_or(usize::MAX));
+        for candidate in &self.candidates {
+            if plan.moves.len() >= most {
+                break;
+            }
+            let range = if self.move_huge {
+                view.huge_range(candidate.page)
+            } else {
+                candidate.page.0..candidate.page.0 + 1
+            };
+            // Another of its pages may have been a candidate before.
+            let first = Move { page: candidate.page, to: TierId::FAST };
+            if self.move_huge && plan.moves.contains(&first) {
+                continue;
+            }
+            let slow = range.map(PageId).filter(|&page| is_slow(view, page));
+            plan.moves.extend(slow.map(|page| Move { page, to: TierId::FAST }));
+        }
+    }
+
+    /// Algorithm 2, lines 5 and 6: as many are demoted as promoted, and the margin; more where new pages took the room.
+    fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
+        let moves = Pages(plan.moves.len() as u64);
+        let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);
+        let lacking = moves - view.free(TierId::FAST);
+        let wanted = owed.max(lacking).min(view.capacity(TierId::FAST));
+        if plan.moves.is_empty() || wanted.0 == 0 {
+            return;
+        }
+        if self.demotion.by_kernel() {
+            plan.reclaim.push(Reclaim { from: TierId::FAST, pages: wanted });
+        } else {
+            self.demotion.pick(wanted, &self.table, view, plan, &mut self.work);
+        }
+    }
+}
+
+fn is_slow(view: &dyn View, page: PageId) -> bool {
+    view.tier_of(page).is_some_and(|tier| tier != TierId::FAST)
+}
+
+impl Policy for Pact {
+    fn signals(&self) -> Signals {
+        self.signals
+    }
+
+    fn sampling(&self) -> Sampling {
+        self.sampling
+    }
+
+    fn observe(&mut self, batch: &SampleBatch, _view: &mut dyn View) {
+        self.attribution.observe(batch);
+    }
+
+    fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
+        if now - self.window_start >= self.window {
+            self.window_start = now;
+            self.close();
+            if view.tiers() > 1 && self.batch > 0 {
+                self.promote(view, plan);
+                self.make_room(view, plan);
+            }
+            self.bins.adapt(self.table.len(), self.found);
+        }
+        plan.work = self.work.take();
+    }
+
+    fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
+        for (step, status) in plan.moves.iter().zip(&outcome.moves) {
+            match (status, step.to) {
+                (MoveStatus::Moved, TierId::FAST) => self.promoted += 1,
+                (MoveStatus::Moved, _) => self.demoted += 1,
+                (MoveStatus::Gone, _) => self.table.remove(step.page.0),
+                _ => {}
+            }
+        }
+        self.demoted += outcome.reclaimed.iter().map(|pages| pages.0).sum::<u64>();
+    }
+
+    fn metadata(&self) -> Bytes {
+        let candidates = self.candidates.capacity() * size_of::<Candidate>();
+        Bytes((self.table.bytes() + self.attribution.bytes() + candidates) as u64)
+    }
+
+    fn gauges(&self, gauges: &mut Vec<Gauge>) {
+        gauges.extend([
+            Gauge { name: "tracked-pages", value: self.table.len() as f64 },
+            Gauge { name: "displaced-pages", value: self.table.displaced() as f64 },
+            Gauge { name: "bin-width-ns", value: self.bins.width() },
+            Gauge { name: "candidates", value: self.found as f64 },
+            Gauge { name: "slow-parallelism", value: self.attribution.parallelism() },
+            Gauge { name: "rejected-windows", value: self.attribution.rejected() as f64 },
+        ]);
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,152 @@
+//! Defines Soar's profile run and placement: which objects a stream has, what each scored, and where its pages are.
+
+use isotherm_core::{Nanos, Pages, TierId};
+use isotherm_policies::soar::{ProfileInterval, place};
+
+use crate::placement::Locator;
+use crate::replay::{Finished, Replay};
+use crate::stream::Stream;
+use crate::summary::NamedRange;
+
+/// The interval of the profile run: Soar reads its counters once a second.
+const INTERVAL: Nanos = Nanos::SECOND;
+
+/// The object of each page.
+struct Objects {
+    of_page: Vec<u32>,
+    /// Pages of each object.
+    pages: Vec<u64>,
+}
+
+impl Objects {
+    /// By the names of what was allocated; where nothing has a name, each run of neighbouring pages is one.
+    fn of(stream: &Stream, ranges: &[NamedRange]) -> Self {
+        let of_page = if ranges.is_empty() { runs(stream) } else { named(stream, ranges) };
+        let mut pages = vec![0; of_page.iter().max().map_or(0, |&last| last as usize + 1)];
+        of_page.iter().for_each(|&object| pages[object as usize] += 1);
+        Self { of_page, pages }
+    }
+}
+
+fn runs(stream: &Stream) -> Vec<u32> {
+    let (bytes, mut object) = (stream.page_size.bytes().0, 0);
+    let follows = |before: (u32, u64), page: (u32, u64)| before.0 == page.0 && before.1 + bytes == page.1;
+    let places = stream.pages.iter().enumerate();
+    places
+        .map(|(index, &page)| {
+            object += u32::from(index > 0 && !follows(stream.pages[index - 1], page));
+            object
+        })
+        .collect()
+}
+
+/// Pages outside of every range are one more object.
+fn named(stream: &Stream, ranges: &[NamedRange]) -> Vec<u32> {
+    let mut sorted: Vec<&NamedRange> = ranges.iter().collect();
+    sorted.sort_by_key(|range| range.address);
+    let mut names: Vec<&str> = sorted.iter().map(|range| range.name.as_str()).collect();
+    names.sort_unstable();
+    names.dedup();
+    let bytes = stream.page_size.bytes().0;
+    let object = |&(_, address): &(u32, u64)| {
+        let first = sorted.partition_point(|range| range.address + range.bytes.0 <= address);
+        let owner = sorted.get(first).filter(|range| range.address < address + bytes);
+        let name = owner.and_then(|range| names.binary_search(&range.name.as_str()).ok());
+        name.unwrap_or(names.len()) as u32
+    };
+    stream.pages.iter().map(object).collect()
+}
+
+/// Everything in the fast tier, and the loads of each object.
+struct Profiled<'a> {
+    objects: &'a Objects,
+    loads: Vec<u64>,
+}
+
+impl Locator for Profiled<'_> {
+    fn serve(&mut self, _index: usize, _page: u32) -> u8 {
+        TierId::FAST.0
+    }
+
+    fn stalled(&mut self, page: u32, store: bool, _stall: u64) {
+        self.loads[self.objects.of_page[page as usize] as usize] += u64::from(!store);
+    }
+}
+
+/// A tier for each page, for ever.
+struct Placed(Vec<u8>);
+
+impl Locator for Placed {
+    fn serve(&mut self, _index: usize, page: u32) -> u8 {
+        self.0[page as usize]
+    }
+}
+
+/// Profiles the stream, places its objects in `fast` pages and the last tier, and replays it.
+pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
+    let objects = Objects::of(replay.stream, replay.ranges);
+    let scored: Vec<(u64, f64)> = objects.pages.iter().copied().zip(scores(replay, &objects)).collect();
+    let chosen = place(&scored, fast.0);
+    let slow = replay.profile.tiers.len() as u8 - 1;
+    let tier = |&object: &u32| if chosen[object as usize] { TierId::FAST.0 } else { slow };
+    replay.bound(Placed(objects.of_page.iter().map(tier).collect()))
+}
+
+/// What each object scored, over the intervals of a run with all memory fast.
+fn scores(replay: &Replay<'_>, objects: &Objects) -> Vec<f64> {
+    let mut machine = replay.machine(Profiled { objects, loads: vec![0; objects.pages.len()] });
+    let interval = Nanos((INTERVAL.0 as f64 / replay.scale.time) as u64);
+    let cycle = 1e9 / replay.profile.clock.frequency.max(1) as f64;
+    let (mut scores, mut end, mut before) = (vec![0.0; objects.pages.len()], interval, (0, 0));
+    while machine.run_block() {
+        if machine.now() < end && !machine.ended() {
+            continue;
+        }
+        end = machine.now() + interval;
+        let tier = machine.tier(TierId::FAST);
+        let now = (tier.load_stall_ps, tier.load_busy_ps);
+        let all: u64 = machine.locator.loads.iter().sum();
+        let profile = ProfileInterval {
+            stall: (now.0 - before.0) as f64 / 1000.0,
+            amortised: (now.1 - before.1) as f64 / 1000.0 / all.max(1) as f64 / cycle,
+        };
+        before = now;
+        for (score, loads) in scores.iter_mut().zip(&mut machine.locator.loads) {
+            *score += profile.score(std::mem::take(loads) as f64 / all.max(1) as f64);
+        }
+    }
+    scores
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::Bytes;
+
+    use super::*;
+
+    fn stream(addresses: &[u64]) -> Stream {
+        Stream {
+            pages: addresses.iter().map(|&page| (0, page << 12)).collect(),
+            threads: 1,
+            ..Stream::default()
+        }
+    }
+
+    #[test]
+    fn objects_are_what_has_one_name() {
+        let range = |name: &str, page: u64, pages: u64| NamedRange {
+            name: name.into(),
+            address: page << 12,
+            bytes: Bytes(pages << 12),
+        };
+        let ranges = [range("nodes", 0, 2), range("edges", 2, 1), range("nodes", 3, 1)];
+        let objects = Objects::of(&stream(&[0, 1, 2, 3, 9]), &ranges);
+        assert_eq!(objects.of_page, [1, 1, 0, 1, 2]);
+        assert_eq!(objects.pages, [1, 3, 1]);
+    }
+
+    #[test]
+    fn without_names_neighbours_are_one_object() {
+        assert_eq!(Objects::of(&stream(&[3, 4, 7, 8, 9]), &[]).pages, [2, 3]);
+    }
+}
