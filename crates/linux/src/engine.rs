@@ -132,6 +132,7 @@ impl Tiering {
     /// If it cannot be built, or the host lacks what it needs.
     pub fn run(&self, host: &mut LiveHost) -> Result<Ran, RunError> {
         let mut ran = Ran { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
+        host.resize_policy(self.scale.is_none());
         loop {
             ran.scale = self.scale(host)?;
             let mut policy = self.build(&setup(host, self.seed), ran.scale)?;

@@ -5,7 +5,8 @@
 //! residency is virtual: nothing moves. Otherwise the kernel carries plans out. The programs run on while the engine works:
 //! nothing here stops them.
 //!
-//! - Time is `CLOCK_MONOTONIC` since the host was made.
+//! - A policy's time is `CLOCK_MONOTONIC` since the host was made, or the time of the source that has its own; sources and processes
+//!   are looked at by `CLOCK_MONOTONIC` alone.
 //! - The policy's own work takes the time that it takes; [`Plan::sleep`] delays the next delivery.
 //! - Where the hardware does not count hits of tiers, they are summed over samples; while a policy has switched sampling off,
 //!   it goes on at a sixteenth of the rate for that alone, and those samples are not delivered.
@@ -57,6 +58,12 @@ const BUSY: usize = 512;
 const STEADY: u64 = 100;
 /// What has grown less than by this part between two looks has settled.
 const SETTLED: u64 = 20;
+/// By how much memory may grow before a policy is sized anew.
+const OUTGROWN: f64 = 2.0;
+/// The same once, when memory that still grew as the policy was sized has settled.
+const OUTGROWN_UNSETTLED: f64 = 1.125;
+/// The share of a processor for looking at what is mapped, where that costs the programs no time on the source's clock.
+const BESIDE_TIME_BUDGET: f64 = 0.1;
 
 /// What happened to the processes that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -105,6 +112,10 @@ pub struct LiveHost {
     unnamed: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
+    /// Whether the policy's size follows the memory in use.
+    resizes: bool,
+    /// Whether memory had stopped growing at the last look, or at one before in the same program.
+    settled: bool,
     /// When sources and processes are looked at again.
     next_look: Nanos,
     /// The time between the last look and the next.
@@ -133,6 +144,8 @@ impl LiveHost {
             unnamed: Vec::new(),
             scanner: Scanner::default(),
             recorder: Recorder::new(options.inside.is_some()),
+            resizes: false,
+            settled: false,
             next_look: Nanos(0),
             between: POLL,
             resume: Nanos(0),
@@ -147,9 +160,9 @@ impl LiveHost {
     /// Lets the programs run without a policy until their memory has stopped growing, at most `patience`: what the policy is
     /// then sized by. Returns false if they ended meanwhile.
     pub fn settle(&mut self, patience: Duration) -> bool {
-        let deadline = self.now() + Nanos(patience.as_nanos() as u64);
+        let deadline = self.recorder.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
-        while self.now() < deadline {
+        while self.recorder.now() < deadline {
             for _ in 0..10 {
                 std::thread::sleep(patience / 100);
                 if !self.follow_processes() {
@@ -158,12 +171,19 @@ impl LiveHost {
             }
             self.scan();
             let mapped = self.memory.residency.mapped().0;
-            if mapped > 0 && mapped.saturating_sub(before) <= mapped / SETTLED {
+            self.settled = has_settled(before, mapped);
+            if self.settled {
                 break;
             }
             before = mapped;
         }
         true
+    }
+
+    /// Whether memory that has outgrown the policy ends a run of the engine ([`Pause::Outgrown`]); it does in any case where the
+    /// fast tier's limit is a share of it.
+    pub fn resize_policy(&mut self, resizes: bool) {
+        self.resizes = resizes;
     }
 
     /// The fast tier's size now.
@@ -212,6 +232,7 @@ impl LiveHost {
                     self.start(process);
                 }
                 ProcessEvent::Executed(process) => {
+                    self.settled = false;
                     self.end(process);
                     self.start(process);
                 }
@@ -258,7 +279,8 @@ impl LiveHost {
         self.recorder.age(self.memory.residency.mapped());
         self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
         let cost = clock::thread_cpu() - start;
-        let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);
+        let beside = self.feed.clock().map(|_| BESIDE_TIME_BUDGET);
+        let (budget, shortest) = (beside.unwrap_or(self.options.scan_budget), self.options.scan_interval);
         let mapped = self.memory.residency.mapped().0;
         let changed = mapped.abs_diff(before) > mapped / STEADY;
         self.scanner.done(self.recorder.now(), cost, budget, shortest, changed);
@@ -267,21 +289,31 @@ impl LiveHost {
     /// One look at processes, memory and sources. Returns false when the run is over.
     fn poll(&mut self) -> bool {
         let running = self.follow_processes();
-        if running && self.scanner.due(self.now()) {
+        if running && self.scanner.due(self.recorder.now()) {
+            let before = self.footprint().0;
             self.scan();
-            if self.memory.outgrown() {
+            if self.has_outgrown(before) {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        let delivered = self.feed.drain();
+        // What waits is taken first: a policy that cannot follow sees recent accesses, and the source counts what it loses.
+        let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         // A policy that steps often sees each time what is new.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
-        self.next_look = self.now() + self.between;
+        self.next_look = self.recorder.now() + self.between;
         if !running {
             self.pause = Some(Pause::Ended);
         }
         running
+    }
+
+    /// Whether the policy is to be sized anew; `before` was mapped at the look before.
+    fn has_outgrown(&mut self, before: u64) -> bool {
+        let settles = !self.settled && has_settled(before, self.footprint().0);
+        self.settled |= settles;
+        let times = if settles { OUTGROWN_UNSETTLED } else { OUTGROWN };
+        (self.resizes || self.memory.limit_follows()) && self.memory.outgrown(times)
     }
 
     /// Arms the pages of a plan, process by process.
@@ -323,6 +355,11 @@ impl LiveHost {
     }
 }
 
+/// Whether memory grows no more, by what was mapped at two looks.
+fn has_settled(before: u64, mapped: u64) -> bool {
+    mapped > 0 && mapped.saturating_sub(before) <= mapped / SETTLED
+}
+
 impl Host for LiveHost {
     fn offers(&self) -> Signals {
         offers(&self.feed.sources, self.options.shadow, self.memory.reclaims())
@@ -337,7 +374,7 @@ impl Host for LiveHost {
     }
 
     fn now(&self) -> Nanos {
-        self.recorder.now()
+        self.feed.clock().unwrap_or_else(|| self.recorder.now())
     }
 
     fn sample(&mut self, request: Sampling) {
@@ -351,7 +388,7 @@ impl Host for LiveHost {
         // The tick of a policy that is scaled to a small program may be shorter than anything here can change.
         let deadline = (self.now() + tick.max(POLL)).max(self.resume);
         loop {
-            let looked = self.pause.is_none() && self.now() < self.next_look;
+            let looked = self.pause.is_none() && self.recorder.now() < self.next_look;
             let running = looked || self.poll();
             self.feed.fill(batch, full, &mut self.memory, &mut self.recorder);
             let now = self.now();
@@ -360,7 +397,11 @@ impl Host for LiveHost {
                 self.feed.finish(batch);
                 return self.pause.is_none();
             }
-            self.processes.wait(Duration::from_nanos((self.next_look.min(deadline) - now).0));
+            let mut wait = self.next_look - self.recorder.now();
+            if self.feed.clock().is_none() {
+                wait = wait.min(deadline - now);
+            }
+            self.processes.wait(Duration::from_nanos(wait.0));
         }
     }
 
