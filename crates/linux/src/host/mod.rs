@@ -14,6 +14,7 @@
 
 mod choice;
 mod feed;
+mod growth;
 mod heat;
 pub mod kernel;
 mod memory;
@@ -25,13 +26,14 @@ mod scan;
 mod summary;
 pub mod tiers;
 mod two_rates;
+mod view;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use isotherm_core::{
-    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work,
+    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, SampleBatch, Sampling, Signal,
+    Signals, TierId, View, Work,
 };
 
 use crate::LinuxError;
@@ -40,6 +42,7 @@ use crate::process::Pid;
 use crate::source::AccessSource;
 pub use choice::{Candidate, ChoiceError, choose, offers, remedy};
 use feed::Feed;
+use growth::Growth;
 pub use heat::{HotPages, HotSet, HotShare, MemoryRange};
 use memory::Memory;
 pub use memory::{AddressSpaces, PresentRun};
@@ -56,12 +59,6 @@ const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
 const BUSY: usize = 512;
 /// What has changed by less than this part has not changed.
 const STEADY: u64 = 100;
-/// What has grown less than by this part between two looks has settled.
-const SETTLED: u64 = 20;
-/// By how much memory may grow before a policy is sized anew.
-const OUTGROWN: f64 = 2.0;
-/// The same once, when memory that still grew as the policy was sized has settled.
-const OUTGROWN_UNSETTLED: f64 = 1.125;
 /// The share of a processor for looking at what is mapped, where that costs the programs no time on the source's clock.
 const BESIDE_TIME_BUDGET: f64 = 0.1;
 
@@ -112,10 +109,7 @@ pub struct LiveHost {
     unnamed: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
-    /// Whether the policy's size follows the memory in use.
-    resizes: bool,
-    /// Whether memory had stopped growing at the last look, or at one before in the same program.
-    settled: bool,
+    growth: Growth,
     /// When sources and processes are looked at again.
     next_look: Nanos,
     /// The time between the last look and the next.
@@ -144,8 +138,7 @@ impl LiveHost {
             unnamed: Vec::new(),
             scanner: Scanner::default(),
             recorder: Recorder::new(options.inside.is_some()),
-            resizes: false,
-            settled: false,
+            growth: Growth::default(),
             next_look: Nanos(0),
             between: POLL,
             resume: Nanos(0),
@@ -171,8 +164,7 @@ impl LiveHost {
             }
             self.scan();
             let mapped = self.memory.residency.mapped().0;
-            self.settled = has_settled(before, mapped);
-            if self.settled {
+            if self.growth.settles(before, mapped) {
                 break;
             }
             before = mapped;
@@ -183,7 +175,7 @@ impl LiveHost {
     /// Whether memory that has outgrown the policy ends a run of the engine ([`Pause::Outgrown`]); it does in any case where the
     /// fast tier's limit is a share of it.
     pub fn resize_policy(&mut self, resizes: bool) {
-        self.resizes = resizes;
+        self.growth.resizes = resizes;
     }
 
     /// The fast tier's size now.
@@ -232,7 +224,7 @@ impl LiveHost {
                     self.start(process);
                 }
                 ProcessEvent::Executed(process) => {
-                    self.settled = false;
+                    self.growth.restart();
                     self.end(process);
                     self.start(process);
                 }
@@ -292,7 +284,8 @@ impl LiveHost {
         if running && self.scanner.due(self.recorder.now()) {
             let before = self.footprint().0;
             self.scan();
-            if self.has_outgrown(before) {
+            let times = self.growth.bound(before, self.footprint().0);
+            if (self.growth.resizes || self.memory.limit_follows()) && self.memory.outgrown(times) {
                 self.pause = Some(Pause::Outgrown);
             }
         }
@@ -306,14 +299,6 @@ impl LiveHost {
             self.pause = Some(Pause::Ended);
         }
         running
-    }
-
-    /// Whether the policy is to be sized anew; `before` was mapped at the look before.
-    fn has_outgrown(&mut self, before: u64) -> bool {
-        let settles = !self.settled && has_settled(before, self.footprint().0);
-        self.settled |= settles;
-        let times = if settles { OUTGROWN_UNSETTLED } else { OUTGROWN };
-        (self.resizes || self.memory.limit_follows()) && self.memory.outgrown(times)
     }
 
     /// Arms the pages of a plan, process by process.
@@ -353,11 +338,6 @@ impl LiveHost {
         });
         answers.resize(asked, false);
     }
-}
-
-/// Whether memory grows no more, by what was mapped at two looks.
-fn has_settled(before: u64, mapped: u64) -> bool {
-    mapped > 0 && mapped.saturating_sub(before) <= mapped / SETTLED
 }
 
 impl Host for LiveHost {
@@ -416,69 +396,5 @@ impl Host for LiveHost {
         }
         self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder);
         self.arm(&plan.arm);
-    }
-}
-
-impl View for LiveHost {
-    fn tiers(&self) -> usize {
-        self.memory.residency.tiers()
-    }
-
-    fn page_size(&self) -> PageSize {
-        self.options.page_size
-    }
-
-    fn capacity(&self, tier: TierId) -> Pages {
-        self.memory.residency.capacity(tier)
-    }
-
-    fn free(&self, tier: TierId) -> Pages {
-        self.memory.residency.free(tier)
-    }
-
-    fn pages(&self) -> usize {
-        self.memory.numbers.pages()
-    }
-
-    fn tier_of(&self, page: PageId) -> Option<TierId> {
-        self.memory.residency.tier_of(page)
-    }
-
-    fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
-        self.memory.residency.walk(cursor, limit, |page, tier| found.push((page, tier)))
-    }
-
-    fn scan_accessed(
-        &mut self,
-        cursor: PageId,
-        limit: usize,
-        found: &mut Vec<(PageId, TierId, bool)>,
-    ) -> Option<PageId> {
-        let first = found.len();
-        let next = self.memory.residency.walk(cursor, limit, |page, tier| found.push((page, tier, false)));
-        let (mut ranges, mut answers) =
-            (std::mem::take(&mut self.ranges), std::mem::take(&mut self.accessed));
-        let step = self.options.page_size.bytes().0;
-        let mut index = first;
-        while let Some((process, _)) = found.get(index).and_then(|entry| self.memory.numbers.address(entry.0))
-        {
-            ranges.clear();
-            answers.clear();
-            let addresses = found[index..].iter().map_while(|entry| {
-                self.memory.numbers.address(entry.0).filter(|(owner, _)| *owner == process)
-            });
-            ranges.extend(addresses.map(|(_, address)| address..address + step));
-            self.accessed_bits(process, &ranges, &mut answers);
-            for (entry, &accessed) in found[index..].iter_mut().zip(&answers) {
-                entry.2 = accessed;
-            }
-            index += ranges.len();
-        }
-        (self.ranges, self.accessed) = (ranges, answers);
-        next
-    }
-
-    fn huge_range(&self, page: PageId) -> Range<u32> {
-        self.memory.numbers.chunk_of(page)
     }
 }

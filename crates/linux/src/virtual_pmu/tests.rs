@@ -221,6 +221,17 @@ fn who_measures_itself_and_who_samples_it_do_not_undo_each_others_requests() {
 }
 
 #[test]
+fn an_engine_inside_of_the_program_leaves_its_own_thread_out() {
+    let machine = Machine::new();
+    let source = VirtualPmuSource::inside(machine.root.path()).expect("a device");
+    let status = fs::read_to_string("/proc/thread-self/status").expect("readable");
+    let own = status.lines().find_map(|line| line.strip_prefix("Pid:")).map(str::trim);
+    assert_eq!(own, Some(machine.control().left_out.to_string().as_str()));
+    drop(source);
+    assert_eq!(machine.control().left_out, 0);
+}
+
+#[test]
 fn requests_become_periods_and_events() {
     let machine = Machine::new();
     let mut source = machine.source();
