@@ -147,6 +147,7 @@ impl Tiering {
         mut control: Option<&mut Control>,
     ) -> Result<Ran, RunError> {
         let mut ran = Ran { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
+        host.resize_policy(self.scale.is_none());
         loop {
             ran.scale = self.scale(host)?;
             let mut policy = self.build(&setup(host, self.seed), ran.scale)?;

@@ -24,7 +24,7 @@ pub enum Cause {
 /// One access as a source saw it: an address, not yet a page of the run.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Access {
-    /// When, on `CLOCK_MONOTONIC`.
+    /// When: on [`AccessSource::clock`] if the source has one, else on `CLOCK_MONOTONIC`.
     pub time: Nanos,
     /// Whose address space.
     pub process: Pid,
@@ -130,6 +130,12 @@ pub trait AccessSource: Send {
     fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
         let _ = answers;
         Ok(())
+    }
+
+    /// The time of the programs since the source was made, where it is not the machine's clock: an emulated machine's goes many
+    /// times faster than the machine that it models. What policies do goes by this time then: rates, windows, rests.
+    fn clock(&self) -> Option<Nanos> {
+        None
     }
 
     /// Memory of the process that is the source's own: it is neither counted nor moved.

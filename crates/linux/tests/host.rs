@@ -32,6 +32,9 @@ struct World {
     /// The tier of each page from [`BASE`], where tiers are real.
     tiers: Vec<u8>,
     answers: Vec<MoveStatus>,
+    /// The source's own clock.
+    clock: Option<Nanos>,
+    drains: u32,
 }
 
 type Shared = Arc<Mutex<World>>;
@@ -54,7 +57,9 @@ impl AccessSource for Source {
         Ok(())
     }
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
-        accesses.append(&mut self.0.lock().expect("lock").accesses);
+        let mut world = self.0.lock().expect("lock");
+        world.drains += 1;
+        accesses.append(&mut world.accesses);
         Ok(())
     }
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
@@ -73,6 +78,9 @@ impl AccessSource for Source {
             report: None,
         });
         Ok(())
+    }
+    fn clock(&self) -> Option<Nanos> {
+        self.0.lock().expect("lock").clock
     }
     fn statistics(&self) -> SourceStatistics {
         SourceStatistics::default()
@@ -264,6 +272,82 @@ fn real_tiers_are_asked_for_and_the_kernels_answers_are_kept() {
 }
 
 #[test]
+fn what_a_plan_demotes_makes_room_for_what_it_promotes() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), false, 6);
+    world.lock().expect("lock").tiers = vec![0, 0, 1, 1, 1, 1];
+    host.sample(sampling(SamplingRate::Period(1), 6));
+    step(&mut host);
+    let told = (0..6).map(|page| access(page, Cause::Sampled));
+    world.lock().expect("lock").accesses.extend(told);
+    let pages: Vec<_> = step(&mut host).0.samples.iter().map(|sample| sample.page).collect();
+    let to = |page: usize, to| Move { page: pages[page], to: TierId(to) };
+    let moves = vec![to(0, 1), to(1, 1), to(2, 0), to(3, 0), to(4, 0)];
+    let mut outcome = Outcome::default();
+    host.carry_out(&Plan { moves, ..Plan::default() }, &mut outcome);
+    let (moved, full) = (MoveStatus::Moved, MoveStatus::NoRoom);
+    assert_eq!(outcome.moves, [moved, moved, moved, moved, full]);
+    assert_eq!(world.lock().expect("lock").tiers, [1, 1, 0, 0, 1, 1]);
+}
+
+#[test]
+fn a_page_that_no_scan_has_seen_is_where_its_sample_was_served() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 1);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    let seen = Access { tier: Some(TierId(1)), ..access(0, Cause::Sampled) };
+    // Mapped after the scan, and unseen by the next: the process has ended meanwhile.
+    let new = Access { address: seen.address + (1 << 30), ..seen };
+    world.lock().expect("lock").accesses.push(new);
+    let page = step(&mut host).0.samples[0].page;
+    assert_eq!(host.tier_of(page), Some(TierId(1)), "not where the fast tier has room");
+}
+
+#[test]
+fn a_policy_that_cannot_follow_leaves_new_accesses_to_the_source() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 4);
+    host.sample(sampling(SamplingRate::Period(1), 3));
+    step(&mut host);
+    world.lock().expect("lock").accesses.extend((0..10).map(|_| access(1, Cause::Sampled)));
+    assert_eq!(step(&mut host).0.samples.len(), 3);
+    let drains = world.lock().expect("lock").drains;
+    for left in [7, 4] {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(step(&mut host).0.samples.len(), 3, "{left} waited");
+        assert_eq!(world.lock().expect("lock").drains, drains, "{left} waited");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(step(&mut host).0.samples.len(), 1);
+    assert!(world.lock().expect("lock").drains > drains);
+}
+
+#[test]
+fn a_policy_goes_by_the_clock_of_a_source_that_has_one() {
+    let (_, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 4);
+    world.lock().expect("lock").clock = Some(Nanos(5));
+    let mut host = LiveHost::new(
+        options(FastLimit::Bytes(Bytes(1 << 20)), true),
+        vec![Box::new(Source(world.clone()))],
+        Box::new(Spaces(world.clone())),
+        Box::new(Tree(world.clone())),
+    );
+    host.sample(sampling(SamplingRate::Period(1), 3));
+    let later = std::thread::spawn({
+        let world = world.clone();
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            let mut world = world.lock().expect("lock");
+            world.accesses.push(Access { time: Nanos(7), ..access(1, Cause::Sampled) });
+            world.clock = Some(Nanos(Nanos::SECOND.0));
+        }
+    });
+    let started = std::time::Instant::now();
+    let (batch, _) = step(&mut host);
+    assert!(started.elapsed().as_millis() >= 200, "the tick is over by the source's clock only");
+    assert_eq!((batch.samples[0].time, host.now()), (Nanos(7), Nanos::SECOND));
+    later.join().expect("it ends");
+}
+
+#[test]
 fn what_the_kernel_puts_above_the_limit_is_demoted() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(4096)), false, 4);
     world.lock().expect("lock").tiers = vec![0; 4];
@@ -318,6 +402,33 @@ fn a_footprint_that_doubles_asks_for_a_policy_of_its_size() {
     world.lock().expect("lock").mapped = 201;
     assert!(!step(&mut host).1);
     assert_eq!((host.pause(), host.fast()), (Pause::Outgrown, Pages(100)));
+}
+
+#[test]
+fn a_policy_that_was_sized_while_memory_grew_is_sized_once_more_when_it_has_settled() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    host.resize_policy(true);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    // One look at memory, and one access, with which the step ends.
+    let mut goes_on = |pages: u64| {
+        world.lock().expect("lock").mapped = pages;
+        world.lock().expect("lock").accesses.push(access(0, Cause::Sampled));
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        let goes_on = step(&mut host).1;
+        if !goes_on {
+            assert_eq!(host.pause(), Pause::Outgrown);
+            host.begin_policy(isotherm_core::Allocation::FastFirst);
+        }
+        goes_on
+    };
+    assert!(!goes_on(1000), "nothing was mapped before");
+    assert!(goes_on(1500), "it grows, and has not doubled");
+    assert!(!goes_on(1510), "it has settled, more than an eighth above");
+    assert_eq!(
+        [2000, 2000, 2900, 3100].map(goes_on),
+        [true, true, true, false],
+        "only doubling counts from now on"
+    );
 }
 
 #[test]

@@ -1,7 +1,4 @@
-//! Defines what exists: the registries, and the names that are planned and may therefore stand in a figure already.
-
-/// Policies that the papers compare and that are still to be written.
-pub const PLANNED_POLICIES: [&str; 0] = [];
+//! Defines what exists: the registries.
 
 /// What is missing for a run, in words; nothing if it can be made.
 pub(crate) fn missing(workload: &str, policy: &str) -> Option<String> {

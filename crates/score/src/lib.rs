@@ -27,7 +27,6 @@ mod scoreboard;
 mod table;
 mod values;
 
-pub use catalogue::PLANNED_POLICIES;
 pub use figures::{Comparison, Effect, Paper, UnknownName, papers};
 pub use metric::Metric;
 pub use plan::{Mode, Plan, Request, compare};

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use isotherm_core::parse_share;
-use isotherm_score::{Metric, PLANNED_POLICIES, Paper, papers};
+use isotherm_score::{Metric, Paper, papers};
 use isotherm_sim::{FastSize, Profile};
 
 #[test]
@@ -26,12 +26,11 @@ fn every_workload_and_its_settings_are_valid() {
 }
 
 #[test]
-fn every_policy_and_its_settings_are_valid_or_planned() {
+fn every_policy_and_its_settings_are_valid() {
     for paper in papers() {
         for (id, system) in &paper.system {
             let Ok(policy) = isotherm_policies::find(&system.policy) else {
-                assert!(PLANNED_POLICIES.contains(&system.policy.as_str()), "{} {id}", paper.name);
-                continue;
+                panic!("{} {id}: no policy {}", paper.name, system.policy);
             };
             for (key, value) in &system.set {
                 let value = value.replace("*fast", "000");
@@ -136,10 +135,4 @@ fn values_are_in_the_range_of_their_metric() {
         let told = !one.values.is_empty() || !one.orderings.is_empty() || one.not_yet.is_some();
         assert!(told, "{} compares nothing", one.id);
     }
-}
-
-#[test]
-fn planned_names_are_in_kebab_case() {
-    let mut letters = PLANNED_POLICIES.iter().flat_map(|name| name.chars());
-    assert!(letters.all(|c| c.is_ascii_lowercase() || c.is_ascii_digit() || c == '-'));
 }

@@ -22,6 +22,8 @@ pub struct Control {
     pub exact: bool,
     /// Whether children of processes in the filter are in it too, from their first instruction on.
     pub children: bool,
+    /// The thread that is neither counted nor sampled, whatever its process: an engine inside of a program. 0 for none.
+    pub left_out: u32,
 }
 
 /// Where the guest's kernel keeps what the plugin needs to name a process; offsets in bytes.
@@ -33,6 +35,8 @@ pub struct Mailbox {
     pub tgid: u64,
     /// `task_struct.real_parent`.
     pub parent: u64,
+    /// `task_struct.pid`: a thread's id.
+    pub thread: u64,
 }
 
 impl Control {
@@ -49,6 +53,7 @@ impl Control {
 
     pub(crate) fn write(self, words: &[AtomicU64]) {
         set(words, word::WANTED_EPOCH, self.epoch);
+        set(words, word::LEFT_OUT, self.left_out.into());
         self.write_counting(words);
         self.write_sampling(words);
     }
@@ -75,6 +80,7 @@ impl Control {
             each_tier: flags & flag::EACH_TIER != 0,
             exact: flags & flag::EXACT != 0,
             children: flags & flag::CHILDREN != 0,
+            left_out: get(words, word::LEFT_OUT) as u32,
         }
     }
 }
@@ -83,6 +89,7 @@ impl Mailbox {
     pub(crate) fn write(self, words: &[AtomicU64]) {
         set(words, word::CURRENT_TASK, self.current_task);
         set(words, word::TASK_PARENT, self.parent);
+        set(words, word::TASK_THREAD, self.thread);
         set(words, word::TASK_TGID, self.tgid);
     }
 
@@ -92,6 +99,7 @@ impl Mailbox {
             current_task: get(words, word::CURRENT_TASK),
             tgid,
             parent: get(words, word::TASK_PARENT),
+            thread: get(words, word::TASK_THREAD),
         };
         (tgid != 0).then_some(mailbox)
     }

@@ -76,6 +76,11 @@ impl<W: Words> Driver<W> {
         control.write_sampling(self.memory.words());
     }
 
+    /// Leaves a thread out, 0 for none; in force once the doorbell is answered.
+    pub fn leave_out(&self, thread: u32) {
+        set(self.memory.words(), word::LEFT_OUT, thread.into());
+    }
+
     /// Asks for a new epoch, and returns its number; in force once the doorbell is answered.
     pub fn next_epoch(&self) -> u64 {
         self.memory.words()[word::WANTED_EPOCH].fetch_add(1, Ordering::AcqRel).wrapping_add(1)

@@ -7,7 +7,7 @@ use crate::Words;
 /// What the first word says: the bytes `ISOTHPMU`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ISOTHPMU");
 /// Grows with every change of the layout.
-pub const VERSION: u64 = 1;
+pub const VERSION: u64 = 2;
 /// Bytes of the memory that the lab uses.
 pub const USUAL_BYTES: usize = 16 << 20;
 /// The least that a layout fits in.
@@ -68,6 +68,10 @@ pub mod word {
     pub const TASK_TGID: usize = 41;
     /// Guest: where the pointer to its parent lies in it.
     pub const TASK_PARENT: usize = 42;
+    /// Guest: where a task's thread id lies in it.
+    pub const TASK_THREAD: usize = 43;
+    /// Guest: the thread that is neither counted nor sampled, whatever its process; 0 for none.
+    pub const LEFT_OUT: usize = 44;
 
     /// Guest: every n-th miss is sampled, 0 for none; a word for each tier, or the first for all of them.
     pub const PERIODS: usize = 48;

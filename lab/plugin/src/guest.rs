@@ -58,6 +58,11 @@ impl Guest {
         self.read_u32(api, parent.wrapping_add(mailbox.tgid))
     }
 
+    /// The id of the thread that a task is.
+    pub(crate) fn thread(&self, api: &Api, mailbox: &Mailbox, task: u64) -> Option<u32> {
+        self.read_u32(api, task.wrapping_add(mailbox.thread))
+    }
+
     fn task(&self, api: &Api, mailbox: &Mailbox) -> Option<u64> {
         let base = self.register(api, self.kernel_base)?;
         // The kernel's per-CPU data; while it boots there is none.

@@ -114,6 +114,11 @@ impl Model {
         self.control.counting
     }
 
+    /// Whether the thread that runs is neither counted nor sampled; asks for it only where one is to be left out.
+    pub(crate) fn leaves_out(&self, thread: impl FnOnce() -> Option<u32>) -> bool {
+        self.control.left_out != 0 && thread() == Some(self.control.left_out)
+    }
+
     /// The phase that runs.
     pub(crate) fn epoch(&self) -> u64 {
         self.phase.epoch

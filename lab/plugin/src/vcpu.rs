@@ -196,6 +196,9 @@ impl Vcpu {
         let guest = self.guest.as_ref()?;
         let mailbox = model.mailbox();
         let (process, task) = guest.process(&plugin.api, mailbox.as_ref());
+        if model.leaves_out(|| guest.thread(&plugin.api, mailbox.as_ref()?, task?)) {
+            return None;
+        }
         let account = model.account(process, || guest.parent(&plugin.api, mailbox.as_ref()?, task?))?;
         let number = match process {
             Process::Tgid(tgid) => tgid.into(),

@@ -36,6 +36,8 @@ pub(crate) struct Feed {
     /// Where those of the block under way went.
     places: Vec<Option<(PageId, TierId)>>,
     lost: u64,
+    /// Whether accesses carry the time of a source that has its own.
+    own_clock: bool,
     pub(crate) counters: Counters,
     /// Whether the hardware counts hits of the tiers; otherwise samples are summed.
     measured: bool,
@@ -48,6 +50,7 @@ impl Feed {
     pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, tiers: usize, real: bool) -> Self {
         let measured = real && sources.iter().any(|source| source.offers().has(Signal::TierHits));
         Self {
+            own_clock: sources.iter().any(|source| source.clock().is_some()),
             sources,
             sampling: None,
             delivering: true,
@@ -111,6 +114,16 @@ impl Feed {
         self.sampling.map_or((1, Nanos::SECOND), |sampling| (sampling.batch.max(1), sampling.tick))
     }
 
+    /// The time of a source that has its own.
+    pub(crate) fn clock(&self) -> Option<Nanos> {
+        self.sources.iter().find_map(|source| source.clock())
+    }
+
+    /// Whether a full batch waits.
+    pub(crate) fn is_behind(&self) -> bool {
+        self.waiting.len() - self.taken >= self.batch().0
+    }
+
     /// Takes what the sources have seen; returns how much that was.
     pub(crate) fn drain(&mut self) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
@@ -161,7 +174,7 @@ impl Feed {
         recorder: &Recorder,
     ) {
         let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
-        let time = recorder.since_start(access.time);
+        let time = if self.own_clock { access.time } else { recorder.since_start(access.time) };
         match access.cause {
             Cause::Armed { since_us } => {
                 let latency = Nanos(u64::from(since_us) * 1000);

@@ -17,8 +17,6 @@ use crate::source::Access;
 const BATCH: usize = 4096;
 /// How long a source holds a page that was armed, at most, and a second more.
 const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
-/// By how much the footprint may grow before a policy is sized anew.
-const OUTGROWN: u64 = 2;
 
 /// Pages that lie one behind the other and are mapped.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -121,10 +119,14 @@ impl Memory {
         self.sized_for = self.residency.mapped();
     }
 
-    /// Whether a limit that is a share means another tier size than the policy was built for.
-    pub(crate) fn outgrown(&self) -> bool {
-        let mapped = self.residency.mapped();
-        matches!(self.fast, super::FastLimit::Share(_)) && mapped.0 > OUTGROWN * self.sized_for.0.max(1)
+    /// Whether memory has outgrown what the policy was built for: `times` as much is mapped.
+    pub(crate) fn outgrown(&self, times: f64) -> bool {
+        self.residency.mapped().0 as f64 > times * self.sized_for.0.max(1) as f64
+    }
+
+    /// Whether the fast tier's size follows what is mapped.
+    pub(crate) fn limit_follows(&self) -> bool {
+        matches!(self.fast, super::FastLimit::Share(_))
     }
 
     /// Sets the fast tier's size by what is mapped.
@@ -140,7 +142,9 @@ impl Memory {
         pages.clear();
         self.numbers.find_all(accesses, &mut pages);
         self.residency.approach(pages.iter().flatten().copied());
-        places.extend(pages.iter().map(|&page| Some((page?, self.touch(page?)))));
+        places.extend(
+            pages.iter().zip(accesses).map(|(&page, access)| Some((page?, self.touch(page?, access.tier)))),
+        );
         self.pages = pages;
     }
 
@@ -149,16 +153,17 @@ impl Memory {
         self.numbers.at(process, address)
     }
 
-    /// The page was accessed: where it is.
+    /// The page was accessed, on the tier `seen` where the source tells: where it is.
     #[inline]
-    fn touch(&mut self, page: PageId) -> TierId {
-        self.residency.touch(page).unwrap_or_else(|| self.discover(page))
+    fn touch(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
+        self.residency.touch(page).unwrap_or_else(|| self.discover(page, seen))
     }
 
-    /// The page was mapped after the last scan, which tells where it really is.
+    /// The page was mapped after the last scan. Where nobody tells its tier, it is where new pages go until the next scan.
     #[cold]
-    fn discover(&mut self, page: PageId) -> TierId {
-        let tier = self.residency.place(self.allocation);
+    fn discover(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
+        let told = seen.filter(|tier| !self.shadow && tier.index() < self.residency.tiers());
+        let tier = told.unwrap_or_else(|| self.residency.place(self.allocation));
         self.residency.map(page, tier);
         self.residency.touch(page);
         tier
@@ -279,7 +284,10 @@ impl Memory {
         let mut rest = moves;
         while let Some(first) = rest.first() {
             let owner = self.numbers.address(first.page).map(|(process, _)| process);
-            let same = |one: &&Move| self.numbers.address(one.page).map(|(process, _)| process) == owner;
+            // What leaves a tier makes room for what comes behind it: moves of one target are done before the next are judged.
+            let same = |one: &&Move| {
+                one.to == first.to && self.numbers.address(one.page).map(|(process, _)| process) == owner
+            };
             let length = rest.iter().take(BATCH).take_while(same).count();
             let (now, later) = rest.split_at(length);
             let before = statuses.len();

@@ -5,7 +5,8 @@
 //! residency is virtual: nothing moves. Otherwise the kernel carries plans out. The programs run on while the engine works:
 //! nothing here stops them.
 //!
-//! - Time is `CLOCK_MONOTONIC` since the host was made.
+//! - A policy's time is `CLOCK_MONOTONIC` since the host was made, or the time of the source that has its own; sources and processes
+//!   are looked at by `CLOCK_MONOTONIC` alone.
 //! - The policy's own work takes the time that it takes; [`Plan::sleep`] delays the next delivery.
 //! - Where the hardware does not count hits of tiers, they are summed over samples; while a policy has switched sampling off,
 //!   it goes on at a sixteenth of the rate for that alone, and those samples are not delivered.
@@ -13,6 +14,7 @@
 
 mod choice;
 mod feed;
+mod growth;
 mod heat;
 pub mod kernel;
 mod memory;
@@ -24,13 +26,14 @@ mod scan;
 mod summary;
 pub mod tiers;
 mod two_rates;
+mod view;
 
 use std::ops::Range;
 use std::time::Duration;
 
 use isotherm_core::{
-    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, PageSize, Pages, Plan, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work,
+    Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, SampleBatch, Sampling, Signal,
+    Signals, TierId, View, Work,
 };
 
 use crate::LinuxError;
@@ -39,6 +42,7 @@ use crate::process::Pid;
 use crate::source::AccessSource;
 pub use choice::{Candidate, ChoiceError, choose, offers, remedy};
 use feed::Feed;
+use growth::Growth;
 pub use heat::{HotPages, HotSet, HotShare, MemoryRange};
 use memory::Memory;
 pub use memory::{AddressSpaces, PresentRun};
@@ -55,8 +59,8 @@ const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
 const BUSY: usize = 512;
 /// What has changed by less than this part has not changed.
 const STEADY: u64 = 100;
-/// What has grown less than by this part between two looks has settled.
-const SETTLED: u64 = 20;
+/// The share of a processor for looking at what is mapped, where that costs the programs no time on the source's clock.
+const BESIDE_TIME_BUDGET: f64 = 0.1;
 
 /// What happened to the processes that are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -107,6 +111,7 @@ pub struct LiveHost {
     unnamed: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
+    growth: Growth,
     /// When sources and processes are looked at again.
     next_look: Nanos,
     /// The time between the last look and the next.
@@ -135,6 +140,7 @@ impl LiveHost {
             unnamed: Vec::new(),
             scanner: Scanner::default(),
             recorder: Recorder::new(options.inside.is_some()),
+            growth: Growth::default(),
             next_look: Nanos(0),
             between: POLL,
             resume: Nanos(0),
@@ -149,9 +155,9 @@ impl LiveHost {
     /// Lets the programs run without a policy until their memory has stopped growing, at most `patience`: what the policy is
     /// then sized by. Returns false if they ended meanwhile.
     pub fn settle(&mut self, patience: Duration) -> bool {
-        let deadline = self.now() + Nanos(patience.as_nanos() as u64);
+        let deadline = self.recorder.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
-        while self.now() < deadline {
+        while self.recorder.now() < deadline {
             for _ in 0..10 {
                 std::thread::sleep(patience / 100);
                 if !self.follow_processes() {
@@ -160,12 +166,18 @@ impl LiveHost {
             }
             self.scan();
             let mapped = self.memory.residency.mapped().0;
-            if mapped > 0 && mapped.saturating_sub(before) <= mapped / SETTLED {
+            if self.growth.settles(before, mapped) {
                 break;
             }
             before = mapped;
         }
         true
+    }
+
+    /// Whether memory that has outgrown the policy ends a run of the engine ([`Pause::Outgrown`]); it does in any case where the
+    /// fast tier's limit is a share of it.
+    pub fn resize_policy(&mut self, resizes: bool) {
+        self.growth.resizes = resizes;
     }
 
     /// The fast tier's size now.
@@ -219,6 +231,7 @@ impl LiveHost {
                     self.start(process);
                 }
                 ProcessEvent::Executed(process) => {
+                    self.growth.restart();
                     self.end(process);
                     self.start(process);
                 }
@@ -265,7 +278,8 @@ impl LiveHost {
         self.recorder.age(self.memory.residency.mapped());
         self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
         let cost = clock::thread_cpu() - start;
-        let (budget, shortest) = (self.options.scan_budget, self.options.scan_interval);
+        let beside = self.feed.clock().map(|_| BESIDE_TIME_BUDGET);
+        let (budget, shortest) = (beside.unwrap_or(self.options.scan_budget), self.options.scan_interval);
         let mapped = self.memory.residency.mapped().0;
         let changed = mapped.abs_diff(before) > mapped / STEADY;
         self.scanner.done(self.recorder.now(), cost, budget, shortest, changed);
@@ -274,17 +288,20 @@ impl LiveHost {
     /// One look at processes, memory and sources. Returns false when the run is over.
     fn poll(&mut self) -> bool {
         let running = self.follow_processes();
-        if running && self.scanner.due(self.now()) {
+        if running && self.scanner.due(self.recorder.now()) {
+            let before = self.footprint().0;
             self.scan();
-            if self.memory.outgrown() {
+            let times = self.growth.bound(before, self.footprint().0);
+            if (self.growth.resizes || self.memory.limit_follows()) && self.memory.outgrown(times) {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        let delivered = self.feed.drain();
+        // What waits is taken first: a policy that cannot follow sees recent accesses, and the source counts what it loses.
+        let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         // A policy that steps often sees each time what is new.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
-        self.next_look = self.now() + self.between;
+        self.next_look = self.recorder.now() + self.between;
         if !running {
             self.pause = Some(Pause::Ended);
         }
@@ -344,7 +361,7 @@ impl Host for LiveHost {
     }
 
     fn now(&self) -> Nanos {
-        self.recorder.now()
+        self.feed.clock().unwrap_or_else(|| self.recorder.now())
     }
 
     fn sample(&mut self, request: Sampling) {
@@ -358,7 +375,7 @@ impl Host for LiveHost {
         // The tick of a policy that is scaled to a small program may be shorter than anything here can change.
         let deadline = (self.now() + tick.max(POLL)).max(self.resume);
         loop {
-            let looked = self.pause.is_none() && self.now() < self.next_look;
+            let looked = self.pause.is_none() && self.recorder.now() < self.next_look;
             let running = looked || self.poll();
             self.feed.fill(batch, full, &mut self.memory, &mut self.recorder);
             let now = self.now();
@@ -367,7 +384,11 @@ impl Host for LiveHost {
                 self.feed.finish(batch, &self.memory);
                 return self.pause.is_none();
             }
-            self.processes.wait(Duration::from_nanos((self.next_look.min(deadline) - now).0));
+            let mut wait = self.next_look - self.recorder.now();
+            if self.feed.clock().is_none() {
+                wait = wait.min(deadline - now);
+            }
+            self.processes.wait(Duration::from_nanos(wait.0));
         }
     }
 
@@ -385,69 +406,5 @@ impl Host for LiveHost {
         if let Some(request) = plan.device {
             self.feed.each(|source| source.command(request));
         }
-    }
-}
-
-impl View for LiveHost {
-    fn tiers(&self) -> usize {
-        self.memory.residency.tiers()
-    }
-
-    fn page_size(&self) -> PageSize {
-        self.options.page_size
-    }
-
-    fn capacity(&self, tier: TierId) -> Pages {
-        self.memory.residency.capacity(tier)
-    }
-
-    fn free(&self, tier: TierId) -> Pages {
-        self.memory.residency.free(tier)
-    }
-
-    fn pages(&self) -> usize {
-        self.memory.numbers.pages()
-    }
-
-    fn tier_of(&self, page: PageId) -> Option<TierId> {
-        self.memory.residency.tier_of(page)
-    }
-
-    fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
-        self.memory.residency.walk(cursor, limit, |page, tier| found.push((page, tier)))
-    }
-
-    fn scan_accessed(
-        &mut self,
-        cursor: PageId,
-        limit: usize,
-        found: &mut Vec<(PageId, TierId, bool)>,
-    ) -> Option<PageId> {
-        let first = found.len();
-        let next = self.memory.residency.walk(cursor, limit, |page, tier| found.push((page, tier, false)));
-        let (mut ranges, mut answers) =
-            (std::mem::take(&mut self.ranges), std::mem::take(&mut self.accessed));
-        let step = self.options.page_size.bytes().0;
-        let mut index = first;
-        while let Some((process, _)) = found.get(index).and_then(|entry| self.memory.numbers.address(entry.0))
-        {
-            ranges.clear();
-            answers.clear();
-            let addresses = found[index..].iter().map_while(|entry| {
-                self.memory.numbers.address(entry.0).filter(|(owner, _)| *owner == process)
-            });
-            ranges.extend(addresses.map(|(_, address)| address..address + step));
-            self.accessed_bits(process, &ranges, &mut answers);
-            for (entry, &accessed) in found[index..].iter_mut().zip(&answers) {
-                entry.2 = accessed;
-            }
-            index += ranges.len();
-        }
-        (self.ranges, self.accessed) = (ranges, answers);
-        next
-    }
-
-    fn huge_range(&self, page: PageId) -> Range<u32> {
-        self.memory.numbers.chunk_of(page)
     }
 }

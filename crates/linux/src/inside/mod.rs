@@ -30,6 +30,7 @@ use crate::perf::source::PmuSource;
 use crate::process::lock::EngineLock;
 use crate::process::{Pid, ProcRoot, ProcessStat};
 use crate::source::AccessSource;
+use crate::virtual_pmu::{self, VirtualPmuSource};
 pub use settings::{Output, SettingError, Settings, VARIABLES};
 pub use text::text;
 
@@ -169,8 +170,16 @@ fn sources(
         offers: samples.with(Signal::HintFaults),
         open: Box::new(|| hint_faults(settings)),
     };
+    let mut candidates = vec![pmu, hint_faults];
+    // The lab's virtual machine has one, and no other machine lacks it.
+    if virtual_pmu::is_present(Path::new("/")) {
+        let exact = samples.with(Signal::SampleLatency).with(Signal::TierHits).with(Signal::TierStalls);
+        let open =
+            Box::new(|| Ok(Box::new(VirtualPmuSource::inside(Path::new("/"))?) as Box<dyn AccessSource>));
+        candidates.insert(0, Candidate { name: "virtual-pmu", offers: exact, open });
+    }
     let mut refused = Vec::new();
-    let chosen = host::choose(needs, vec![pmu, hint_faults], settings.source.as_deref(), &mut refused)?;
+    let chosen = host::choose(needs, candidates, settings.source.as_deref(), &mut refused)?;
     let offered = host::offers(&chosen, plan.shadow, plan.reclaims());
     match needs.missing(offered).next() {
         None => Ok(chosen),

@@ -118,6 +118,15 @@ impl VirtualPmu {
         Ok(left_out)
     }
 
+    /// Neither counts nor samples this thread, whatever its process; none for 0.
+    ///
+    /// # Errors
+    /// If the plugin does not answer.
+    pub fn leave_out(&mut self, thread: u32) -> Result<(), LinuxError> {
+        self.driver.leave_out(thread);
+        self.sync()
+    }
+
     /// Samples every n-th miss among `events` ([`Control::event`]): by one event with the first period, or with `each_tier`
     /// by one for each tier. 0 samples none. `exact` periods are not dithered.
     ///

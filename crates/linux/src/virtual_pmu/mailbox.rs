@@ -34,6 +34,7 @@ pub(super) fn find(tree: Tree<'_>) -> Result<Mailbox, LinuxError> {
         current_task: current_task(tree, &btf)?,
         tgid: member("task_struct", "tgid")?,
         parent: member("task_struct", "real_parent")?,
+        thread: member("task_struct", "pid")?,
     })
 }
 

@@ -12,10 +12,9 @@ use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
 
 use super::frequency::{Frequency, differ};
 use super::handle::{Scope, VirtualPmu};
-use super::timeline::{Span, Timeline};
+use super::timeline::Timeline;
 use super::totals::Totals;
 use crate::LinuxError;
-use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
@@ -24,6 +23,8 @@ use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 /// The plugin counts descendants of followed processes from their first instruction on, so that none is missed before it
 /// is followed itself. The first process that is followed begins an epoch, unless it is counted already: then it has begun
 /// one itself ([`VirtualPmu::measure`]).
+///
+/// Its clock is the modelled machine's: a rate of samples means as many for each miss as there, however slow the emulation is.
 #[derive(Debug)]
 pub struct VirtualPmuSource {
     pmu: VirtualPmu,
@@ -53,10 +54,20 @@ impl VirtualPmuSource {
             begun: false,
             request: None,
             frequency: None,
-            timeline: Timeline::new(clock::monotonic()),
+            timeline: Timeline::default(),
             totals: Totals::default(),
             statistics: SourceStatistics { memory: Bytes(USUAL_BYTES as u64), ..SourceStatistics::default() },
         })
+    }
+
+    /// The same for an engine that is a thread of the program, and calls this: what it does is not the program's.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn inside(root: &Path) -> Result<Self, LinuxError> {
+        let mut source = Self::open(root)?;
+        source.pmu.leave_out(own_thread())?;
+        Ok(source)
     }
 
     fn set_scope(&mut self) -> Result<(), LinuxError> {
@@ -81,15 +92,22 @@ impl VirtualPmuSource {
         self.pmu.sample(periods, Control::all_events(request.stores), each_tier, false)
     }
 
-    fn deliver(&mut self, record: Record, span: &Span, accesses: &mut Vec<Access>) {
+    fn deliver(&mut self, record: Record, accesses: &mut Vec<Access>) {
         match record.process {
             Process::Tgid(tgid) if self.followed.contains(&tgid) => {
-                accesses.push(access(tgid, &record, span));
+                accesses.push(access(tgid, &record, self.timeline.time_of(record.time)));
                 self.statistics.delivered += 1;
             }
             _ => self.statistics.foreign += 1,
         }
     }
+}
+
+/// The calling thread's id.
+fn own_thread() -> u32 {
+    // `/proc/thread-self` is `PID/task/TID`.
+    let link = std::fs::read_link("/proc/thread-self");
+    link.ok().and_then(|path| path.file_name()?.to_str()?.parse().ok()).unwrap_or(0)
 }
 
 /// How many misses each event has counted.
@@ -106,9 +124,9 @@ fn events(snapshot: &Snapshot, request: &Sampling) -> [u64; MOST_TIERS] {
     }
 }
 
-fn access(tgid: u32, record: &Record, span: &Span) -> Access {
+fn access(tgid: u32, record: &Record, time: Nanos) -> Access {
     Access {
-        time: span.clock(record.time),
+        time,
         process: Pid(tgid),
         address: record.address,
         weight: record.weight,
@@ -167,29 +185,32 @@ impl AccessSource for VirtualPmuSource {
             SamplingRate::Off => [0; MOST_TIERS],
             SamplingRate::Period(period) => [period.max(1); MOST_TIERS],
             SamplingRate::Frequency(hertz) => {
-                let misses = events(&self.pmu.counters()?, sampling);
+                let snapshot = self.pmu.counters()?;
+                let (misses, now) = (events(&snapshot, sampling), self.timeline.advance(&snapshot));
                 // So many of each running thread: as many run as there are processors.
                 let hertz = hertz.saturating_mul(self.pmu.vcpus().max(1));
-                self.frequency.insert(Frequency::new(hertz, misses, clock::monotonic())).periods()
+                self.frequency.insert(Frequency::new(hertz, misses, now)).periods()
             }
         };
         self.sample(sampling, periods)
     }
 
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
-        let (snapshot, now) = (self.pmu.recent_counters(), clock::monotonic());
-        let span = self.timeline.advance(snapshot.map_or(0, |snapshot| snapshot.time), now);
+        let snapshot = self.pmu.recent_counters();
+        let now = snapshot.as_ref().map_or(self.timeline.now(), |snapshot| self.timeline.advance(snapshot));
         // A ring's worth: what comes meanwhile waits, so that this ends.
         for _ in 0..self.pmu.capacity() {
             let Some(record) = self.pmu.pop() else { break };
-            self.deliver(record, &span, accesses);
+            self.deliver(record, accesses);
         }
         self.statistics.lost = self.pmu.lost().wrapping_sub(self.lost_before);
         snapshot.map_or(Ok(()), |snapshot| self.adapt(&snapshot, now))
     }
 
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
-        let totals = self.totals.update(&self.pmu.counters()?);
+        let snapshot = self.pmu.counters()?;
+        self.timeline.advance(&snapshot);
+        let totals = self.totals.update(&snapshot);
         let tier = |index: usize| {
             let count = &totals[index];
             TierCounters {
@@ -209,6 +230,10 @@ impl AccessSource for VirtualPmuSource {
         Ok(())
     }
 
+    fn clock(&self) -> Option<Nanos> {
+        Some(self.timeline.now())
+    }
+
     fn statistics(&self) -> SourceStatistics {
         self.statistics
     }
@@ -218,5 +243,6 @@ impl Drop for VirtualPmuSource {
     fn drop(&mut self) {
         // Counting goes on; a plugin that does not answer needs no telling.
         let _ = self.pmu.sample([0; MOST_TIERS], 0, false, false);
+        let _ = self.pmu.leave_out(0);
     }
 }

@@ -11,7 +11,6 @@ use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot}
 
 use super::sys::Mapping;
 use super::{VirtualPmu, VirtualPmuSource, is_present};
-use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause};
 
@@ -113,6 +112,13 @@ fn record(tgid: u32, address: u64) -> Record {
     Record { address, process, time: 0, tier: 1, store: true, vcpu: 0, latency: 190, weight: 7 }
 }
 
+/// What a plugin tells at that time of the model.
+fn modelled(time: u64, load_misses: u64) -> Snapshot {
+    let mut snapshot = Snapshot { time, ..Snapshot::default() };
+    snapshot.tiers[0].load_misses = load_misses;
+    snapshot
+}
+
 fn sampling(rate: SamplingRate, scope: SamplingScope, stores: bool) -> Sampling {
     Sampling { rate, scope, stores, batch: 1, tick: Nanos(1) }
 }
@@ -120,21 +126,22 @@ fn sampling(rate: SamplingRate, scope: SamplingScope, stores: bool) -> Sampling 
 #[test]
 fn samples_of_followed_processes_become_accesses() {
     let machine = Machine::new();
+    machine.counters.lock().expect("no panic").time = 1000;
     let mut source = machine.source();
     source.follow(Pid(7)).expect("followed");
-    let before = clock::monotonic();
     let foreign = Record { process: Process::PageTables(4096), ..record(0, 0) };
-    for record in
-        [record(7, 0x1000), record(8, 0x2000), foreign, Record { store: false, tier: 0, ..record(7, 0x3000) }]
-    {
+    for record in [
+        Record { time: 400, ..record(7, 0x1000) },
+        record(8, 0x2000),
+        foreign,
+        Record { store: false, tier: 0, ..record(7, 0x3000) },
+    ] {
         assert!(machine.push(record));
     }
     let mut accesses = Vec::new();
     source.drain(&mut accesses).expect("drained");
-    let after = clock::monotonic();
-    assert!(accesses.iter().all(|access| (before..=after).contains(&access.time)));
     let first = Access {
-        time: accesses[0].time,
+        time: Nanos(400),
         process: Pid(7),
         address: 0x1000,
         weight: 7,
@@ -144,10 +151,8 @@ fn samples_of_followed_processes_become_accesses() {
         cause: Cause::Sampled,
     };
     let (tier, operation) = (Some(TierId::FAST), Operation::Load);
-    assert_eq!(
-        accesses,
-        [first, Access { address: 0x3000, tier, operation, time: accesses[1].time, ..first }]
-    );
+    assert_eq!(accesses, [first, Access { address: 0x3000, tier, operation, time: Nanos(0), ..first }]);
+    assert_eq!(source.clock(), Some(Nanos(1000)), "the modelled machine's time");
     let statistics = source.statistics();
     assert_eq!((statistics.delivered, statistics.foreign, statistics.lost), (2, 2, 0));
 }
@@ -216,6 +221,17 @@ fn who_measures_itself_and_who_samples_it_do_not_undo_each_others_requests() {
 }
 
 #[test]
+fn an_engine_inside_of_the_program_leaves_its_own_thread_out() {
+    let machine = Machine::new();
+    let source = VirtualPmuSource::inside(machine.root.path()).expect("a device");
+    let status = fs::read_to_string("/proc/thread-self/status").expect("readable");
+    let own = status.lines().find_map(|line| line.strip_prefix("Pid:")).map(str::trim);
+    assert_eq!(own, Some(machine.control().left_out.to_string().as_str()));
+    drop(source);
+    assert_eq!(machine.control().left_out, 0);
+}
+
+#[test]
 fn requests_become_periods_and_events() {
     let machine = Machine::new();
     let mut source = machine.source();
@@ -243,12 +259,12 @@ fn a_frequency_follows_the_rate_of_misses() {
         .request(&sampling(SamplingRate::Frequency(1000), SamplingScope::AllTiers, false))
         .expect("answered");
     let first = machine.control().periods[0];
-    // Far more misses than a second brings: the period grows, whatever the time between.
-    machine.counters.lock().expect("no panic").tiers[0].load_misses = 1 << 40;
+    // A hundred million misses in a modelled second, however long that takes here: each hundred-thousandth is sampled.
+    *machine.counters.lock().expect("no panic") = modelled(Nanos::SECOND.0, 100_000_000);
     let mut counters = Counters::default();
     source.count(&mut counters).expect("answered");
     source.drain(&mut Vec::new()).expect("drained");
-    assert!(machine.control().periods[0] > first * 100, "{:?}", machine.control().periods);
+    assert_eq!((first, machine.control().periods[0]), (256, 100_000));
 }
 
 #[test]

@@ -1,43 +1,36 @@
-//! Defines how modelled time becomes the clock's: between two drains both are known at both ends.
+//! Defines modelled time that goes on where an epoch has begun anew.
 
 use isotherm_core::Nanos;
+use isotherm_virtual_pmu::Snapshot;
 
-/// The last moment at which both times were known.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Modelled time over all epochs, as far as they were seen.
+#[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Timeline {
-    modelled: u64,
-    clock: Nanos,
-}
-
-/// The stretch between two such moments.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Span {
-    from: Timeline,
-    to: Timeline,
+    epoch: u64,
+    /// When the epoch began.
+    began: u64,
+    /// The epoch's own time, as it was seen last.
+    time: u64,
 }
 
 impl Timeline {
-    /// Both times begin now.
-    pub(super) fn new(clock: Nanos) -> Self {
-        Self { modelled: 0, clock }
+    /// Takes over what the device tells; returns the time now.
+    pub(super) fn advance(&mut self, snapshot: &Snapshot) -> Nanos {
+        if snapshot.epoch != self.epoch {
+            *self = Self { epoch: snapshot.epoch, began: self.now().0, time: 0 };
+        }
+        self.time = self.time.max(snapshot.time);
+        self.now()
     }
 
-    /// Goes on to a later moment. Where modelled time went back, it began anew with an epoch.
-    pub(super) fn advance(&mut self, modelled: u64, clock: Nanos) -> Span {
-        let from = if modelled < self.modelled { Self { modelled: 0, ..*self } } else { *self };
-        *self = Self { modelled, clock: clock.max(self.clock) };
-        Span { from, to: *self }
+    /// The time as it was seen last.
+    pub(super) fn now(&self) -> Nanos {
+        Nanos(self.began + self.time)
     }
-}
 
-impl Span {
-    /// The clock's time for a modelled one, within the span.
-    pub(super) fn clock(&self, modelled: u64) -> Nanos {
-        let length = self.to.modelled - self.from.modelled;
-        let into = modelled.clamp(self.from.modelled, self.to.modelled) - self.from.modelled;
-        let elapsed = u128::from((self.to.clock - self.from.clock).0);
-        let share = (elapsed * u128::from(into)).checked_div(u128::from(length));
-        self.from.clock + Nanos(share.unwrap_or(elapsed) as u64)
+    /// The time of a moment of the epoch. One that is later than what was seen belongs to an epoch before.
+    pub(super) fn time_of(&self, time: u64) -> Nanos {
+        Nanos(self.began + time.min(self.time))
     }
 }
 
@@ -45,24 +38,17 @@ impl Span {
 mod tests {
     use super::*;
 
-    #[test]
-    fn times_between_two_drains_are_in_proportion() {
-        let mut timeline = Timeline::new(Nanos(1000));
-        let span = timeline.advance(100, Nanos(3000));
-        assert_eq!([0, 50, 100, 200].map(|time| span.clock(time).0), [1000, 2000, 3000, 3000]);
-        let span = timeline.advance(200, Nanos(3500));
-        assert_eq!([50, 100, 150, 200].map(|time| span.clock(time).0), [3000, 3000, 3250, 3500]);
+    fn seen(epoch: u64, time: u64) -> Snapshot {
+        Snapshot { epoch, time, ..Snapshot::default() }
     }
 
     #[test]
-    fn no_modelled_time_and_a_new_epoch_stay_in_order() {
-        let mut timeline = Timeline::new(Nanos(1000));
-        let span = timeline.advance(0, Nanos(2000));
-        assert_eq!(span.clock(0), Nanos(2000));
-        timeline.advance(500, Nanos(3000));
-        let span = timeline.advance(100, Nanos(4000));
-        assert_eq!([0, 50, 100].map(|time| span.clock(time).0), [3000, 3500, 4000]);
-        let span = timeline.advance(200, Nanos(3900));
-        assert_eq!(span.clock(150), Nanos(4000), "a clock does not go back");
+    fn time_goes_on_over_epochs_and_never_back() {
+        let mut timeline = Timeline::default();
+        let times = [(1, 50), (1, 70), (2, 5), (2, 3), (2, 9)]
+            .map(|(epoch, time)| timeline.advance(&seen(epoch, time)));
+        assert_eq!(times.map(|time| time.0), [50, 70, 75, 75, 79]);
+        assert_eq!(timeline.time_of(4), Nanos(74));
+        assert_eq!(timeline.time_of(60), Nanos(79), "a sample of the epoch before is not of the future");
     }
 }

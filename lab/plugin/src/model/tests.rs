@@ -53,6 +53,16 @@ fn phases(folder: &Path) -> Vec<serde_json::Value> {
 }
 
 #[test]
+fn a_thread_is_left_out_while_the_guest_asks_for_it() {
+    let folder = tempfile::tempdir().expect("a directory");
+    let (mut model, driver) = machine(folder.path());
+    ask(&mut model, &driver, Control { left_out: 9, ..counting(1) });
+    assert!(model.leaves_out(|| Some(9)) && !model.leaves_out(|| Some(8)) && !model.leaves_out(|| None));
+    ask(&mut model, &driver, counting(1));
+    assert!(!model.leaves_out(|| panic!("nobody is left out: no thread is asked for")));
+}
+
+#[test]
 fn each_miss_goes_to_its_tier_and_its_process() {
     let folder = tempfile::tempdir().expect("a directory");
     let (mut model, driver) = machine(folder.path());
