@@ -155,7 +155,7 @@ fn a_page_that_is_gone_is_forgotten() {
     let mut plan = Plan::default();
     pact.observe(&batch, &mut view);
     pact.step(Nanos(WINDOW), &mut view, &mut plan);
-    let outcome = Outcome { moves: vec![MoveStatus::Gone], reclaimed: Vec::new() };
+    let outcome = Outcome { moves: vec![MoveStatus::Gone], ..Outcome::default() };
     pact.settle(&plan, &outcome, &mut view);
     assert_eq!(pact.pac(PageId(500)), 0.0);
 }
