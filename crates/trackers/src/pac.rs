@@ -3,7 +3,7 @@
 //! Problem: counters tell misses, requests in flight and busy cycles of a whole tier; samples tell pages. A page's stall is
 //! in neither.
 //!
-//! Approach: over a window `MLP = T1 / T2`, stalls `S = k x misses / MLP` (Equation 1, [`stall`]); each sampled page gets
+//! Approach: over a window `MLP = T1 / T2`, stalls `S = k x misses / MLP` (Equation 1, [`Window::stall`]); each sampled page gets
 //! its part of `S` by its part of the samples (Algorithm 1), which [`PacTable`] sums up. The table is an open-addressing
 //! hash table of 12-byte entries, in shards that grow one by one by a quarter, so that it follows the pages tracked: at most
 //! 20 bytes each, and no pause longer than one shard's.
