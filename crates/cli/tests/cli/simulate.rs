@@ -129,7 +129,9 @@ fn an_exported_workload_replays_to_the_same_hits_as_the_workload_itself() {
     let direct = simulate(&["--policy", "all", "--scale", "100"]);
     let replayed = isotherm(&["simulate", &trace, "--json", "--policy", "all", "--scale", "100"]).json();
     assert_eq!(replayed["runs"][0]["trace"], trace.as_str());
-    for (direct, replayed) in runs(&direct).iter().zip(runs(&replayed)) {
+    // Soar places what a workload allocates; a trace does not name that.
+    let pairs = runs(&direct).iter().zip(runs(&replayed)).filter(|pair| pair.0["policy"] != "soar");
+    for (direct, replayed) in pairs {
         for field in ["policy", "accesses", "hit_ratio", "modelled_ns", "promotions", "demotions", "samples"]
         {
             assert_eq!(direct[field], replayed[field], "{}: {field}", direct["policy"]);

@@ -17,6 +17,10 @@ pub(super) fn write(profile: &Profile) -> String {
     }
     text.push_str("\n[costs]\n");
     numbers(&mut text, &summary.numbers, "costs.");
+    if profile.device.is_some() {
+        text.push_str("\n[device]\n");
+        numbers(&mut text, &summary.numbers, "device.");
+    }
     text
 }
 
