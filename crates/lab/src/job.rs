@@ -21,6 +21,30 @@ pub enum Tiering {
         /// Whether the kernel's reclaim demotes, which some policies rely on.
         demotion: bool,
     },
+    /// An engine that is a thread of the program: `libisotherm.so` by `LD_PRELOAD`.
+    Inside {
+        /// The library, which the guest loads from the host's files.
+        library: PathBuf,
+        /// What the program's environment holds for it.
+        settings: Vec<(OsString, OsString)>,
+        /// Whether the kernel's reclaim demotes.
+        demotion: bool,
+    },
+}
+
+impl Tiering {
+    /// What the kernel itself does.
+    pub(crate) fn kernel(&self) -> KernelTiering {
+        if let Self::Kernel(kernel) = self { *kernel } else { KernelTiering::NONE }
+    }
+
+    /// Whether the kernel's reclaim demotes.
+    pub(crate) fn demotes(&self) -> bool {
+        match self {
+            Self::Kernel(kernel) => kernel.demotes(),
+            Self::Engine { demotion, .. } | Self::Inside { demotion, .. } => *demotion,
+        }
+    }
 }
 
 /// Where the program's memory lies when it starts.

@@ -5,7 +5,7 @@ use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
 use crate::job::{Job, Start, Task, Tiering};
-use crate::kernel_tiering::{KernelTiering, Mechanism};
+use crate::kernel_tiering::Mechanism;
 use crate::layout::physical_ranges;
 use crate::machine::Machine;
 
@@ -18,11 +18,7 @@ const ENGINE_BYTES: u64 = 96 << 20;
 pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
     let ranges = physical_ranges(machine);
     let last = machine.nodes.len() - 1;
-    let kernel = match job.tiering {
-        Tiering::Kernel(kernel) => kernel,
-        Tiering::Engine { .. } => KernelTiering::NONE,
-    };
-    let demotes = kernel.demotes() || matches!(job.tiering, Tiering::Engine { demotion: true, .. });
+    let (kernel, demotes) = (job.tiering.kernel(), job.tiering.demotes());
     let given = |condition: bool, text: String| if condition { text } else { String::new() };
     let start = match job.start {
         Start::FirstTouch => String::new(),
@@ -57,7 +53,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
 /// What is left free of the fast node before the program starts. An engine keeps the program within its `--fast` itself,
 /// and has room beside that for its own memory and files.
 fn fast_bytes(job: &Job) -> String {
-    let own = if matches!(job.tiering, Tiering::Engine { .. }) { ENGINE_BYTES } else { 0 };
+    let own = if matches!(job.tiering, Tiering::Kernel(_)) { 0 } else { ENGINE_BYTES };
     job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())
 }
 
@@ -82,6 +78,13 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     match &job.task {
         Task::Program(command) => {
             words.extend(measuring(job));
+            if let Tiering::Inside { library, settings, .. } = &job.tiering {
+                // For the program alone: what comes before it is no program to tier.
+                words.extend([place("busybox"), "env".into()]);
+                words.extend(settings.iter().map(variable));
+                words.push(variable(&("ISOTHERM_JSON".into(), place("share/engine.json"))));
+                words.push(variable(&("LD_PRELOAD".into(), library.into())));
+            }
             words.extend(command.iter().cloned());
         }
         Task::Shell => words.extend(["/bin/sh".into(), "-i".into()]),
@@ -125,6 +128,7 @@ mod tests {
     use super::*;
     use crate::LabError;
     use crate::job::Counting;
+    use crate::kernel_tiering::KernelTiering;
 
     fn job(tiering: Tiering) -> Job {
         Job {
@@ -162,6 +166,18 @@ mod tests {
         let expected = "'/usr/bin/isotherm' 'run' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
             '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' 'sort' 'it'\\''s'\n";
         assert!(text.starts_with("cd '/tmp' || exit 126\nexec ") && text.ends_with(expected), "{text}");
+    }
+
+    #[test]
+    fn an_engine_inside_is_in_the_environment_of_the_program_alone() {
+        let settings = vec![("ISOTHERM_POLICY".into(), "lru".into())];
+        let tiering = Tiering::Inside { library: "/lib/i.so".into(), settings, demotion: false };
+        let counting = Counting { plugin: "/p.so".into(), isotherm: "/usr/bin/isotherm".into() };
+        let text =
+            String::from_utf8_lossy(&program(&Job { counting: Some(counting), ..job(tiering) })).into_owned();
+        let expected = "/enter' '/usr/bin/isotherm' 'lab' 'measure' '--' '/run/isotherm-lab/busybox' 'env' 'ISOTHERM_POLICY=lru' \
+            'ISOTHERM_JSON=/run/isotherm-lab/share/engine.json' 'LD_PRELOAD=/lib/i.so' 'sort' 'it'\\''s'\n";
+        assert!(text.ends_with(expected), "{text}");
     }
 
     #[test]

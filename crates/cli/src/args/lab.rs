@@ -69,6 +69,9 @@ pub(crate) struct GuestArgs {
     /// Where policies learn of accesses [default: the best that is there; `isotherm doctor` in the guest lists them]
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
+    /// Let policies run as a thread of the program (LD_PRELOAD of libisotherm.so), not around it by `isotherm run`
+    #[arg(long)]
+    pub(crate) inside: bool,
     /// What the program may lose to being observed, where the source does that inside of it
     #[arg(long, value_name = "SHARE")]
     pub(crate) overhead: Option<String>,

@@ -10,8 +10,9 @@ use isotherm_lab::machine::Machine;
 
 use super::failure;
 use crate::args::lab::GuestArgs;
+use crate::commands::live::sources::library;
 use crate::failure::Failure;
-use crate::settings;
+use crate::settings::{self, Setting};
 
 /// A machine by its name, or from a TOML file where the name ends so or has a folder in it.
 pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
@@ -54,7 +55,21 @@ pub(super) fn counting() -> Result<Counting, Failure> {
     Ok(Counting { plugin, isotherm })
 }
 
-/// `isotherm run` under a policy, in the guest. `settings` that are other policies' are left to them.
+/// The variables of the library that a run's options are, by their names on the command line.
+const INSIDE: [(&str, &str); 8] = [
+    ("--policy", "ISOTHERM_POLICY"),
+    ("--set", "ISOTHERM_SET"),
+    ("--seed", "ISOTHERM_SEED"),
+    ("--page-size", "ISOTHERM_PAGE_SIZE"),
+    ("--fast", "ISOTHERM_FAST"),
+    ("--rate", "ISOTHERM_RATE"),
+    ("--source", "ISOTHERM_SOURCE"),
+    ("--overhead", "ISOTHERM_OVERHEAD"),
+];
+/// The library with the engine, beside the program or in `../lib`.
+const LIBRARY: &str = "libisotherm.so";
+
+/// A policy in the guest: `isotherm run`, or the library in the program. `settings` that are other policies' are left to them.
 pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure> {
     let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
     let mut parameters = entry.parameters();
@@ -64,9 +79,25 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure>
     let built =
         isotherm_linux::engine::Tiering { entry, parameters, seed: args.seed, scale: None, fastest: None };
     let needs = built.needs().map_err(Failure::usage)?;
-    let mut options: Vec<OsString> = vec!["--policy".into(), policy.into()];
-    let mut add = |name: &str, value: String| options.extend([name.into(), value.into()]);
-    for setting in all.iter().filter(|setting| !left.contains(setting)) {
+    let demotion = needs.has(Signal::KernelReclaim);
+    let options = options(args, policy, all.iter().filter(|setting| !left.contains(setting)));
+    if args.inside {
+        return inside(&options, demotion);
+    }
+    let options = options.into_iter().flat_map(|(name, value)| [name.into(), value.into()]).collect();
+    let isotherm = std::env::current_exe().map_err(Failure::failed)?;
+    Ok(Tiering::Engine { isotherm, options, demotion })
+}
+
+/// The options of `isotherm run` and their values.
+fn options<'a>(
+    args: &GuestArgs,
+    policy: &str,
+    own: impl Iterator<Item = &'a Setting<'a>>,
+) -> Vec<(&'static str, String)> {
+    let mut options = vec![("--policy", policy.to_owned())];
+    let mut add = |name, value: String| options.push((name, value));
+    for setting in own {
         add("--set", format!("{}.{}={}", setting.group, setting.key, setting.value));
     }
     add("--seed", args.seed.to_string());
@@ -85,8 +116,33 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure>
             add(name, value);
         }
     }
-    let isotherm = std::env::current_exe().map_err(Failure::failed)?;
-    Ok(Tiering::Engine { isotherm, options, demotion: needs.has(Signal::KernelReclaim) })
+    options
+}
+
+/// The same options for an engine in the program.
+fn inside(options: &[(&str, String)], demotion: bool) -> Result<Tiering, Failure> {
+    let library = library(LIBRARY).ok_or_else(|| {
+        Failure::failed(format!(
+            "--inside: {LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"
+        ))
+    })?;
+    let mut settings: Vec<(OsString, OsString)> = Vec::new();
+    for (option, value) in options {
+        let Some(&(_, variable)) = INSIDE.iter().find(|(name, _)| name == option) else {
+            if *option == "--scale" && value == "auto" {
+                continue;
+            }
+            return Err(Failure::usage(format!(
+                "{option} {value}: an engine in the program has no such setting"
+            )));
+        };
+        match settings.iter_mut().find(|(name, _)| name == variable) {
+            // Parameters are the one option that may be repeated.
+            Some((_, before)) => before.push(format!(" {value}")),
+            None => settings.push((variable.into(), value.into())),
+        }
+    }
+    Ok(Tiering::Inside { library, settings, demotion })
 }
 
 /// Fails where no policy of a run takes a setting.
