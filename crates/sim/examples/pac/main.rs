@@ -44,8 +44,8 @@ const WINDOW: u64 = 20_000_000;
 const SHORTEST: u64 = 200_000;
 /// The workloads of Fig. 1.
 const PAGES: [(&str, Settings); 3] = [
-    ("masim", &[("footprint", "64M"), ("operations", "4M")]),
-    ("gups", &[("preset", "pact"), ("footprint", "64M"), ("operations", "4M")]),
+    ("masim", &[("footprint", "64M"), ("operations", "8M")]),
+    ("gups", &[("preset", "pact"), ("footprint", "64M"), ("operations", "16M")]),
     ("gapbs-tc-kron", &[]),
 ];
 /// Settings of PACT that pages are measured with.
