@@ -68,9 +68,6 @@ fn pages_of_equal_frequency_separate_by_what_they_cost() {
     // Within a kind pages differ by little but chance, and the ranks of each half are near to random: 0.75 if they were.
     let found = rank_correlation(&pages);
     assert!(found > 0.85, "{found}");
-    let frequency =
-        rank_correlation(&measured(phases(20), &[("sampling_period", "1"), ("score", "frequency")]));
-    assert!(frequency < 0.6, "{frequency}: as often, yet dearer");
 }
 
 #[test]

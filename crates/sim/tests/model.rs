@@ -166,7 +166,9 @@ fn no_policy_beats_belady_and_none_is_below_all_slow() {
                 continue;
             }
             assert!(run.hit_ratio <= run.belady_hit_ratio + 1e-12, "{} at {}", run.policy, run.fast);
-            assert!(run.policy == "all-slow" || run.hit_ratio > 0.0, "{} at {}", run.policy, run.fast);
+            // Soar places whole objects, and here the only one is larger than the fast tier.
+            let slow = ["all-slow", "soar"].contains(&run.policy.as_str());
+            assert!(slow || run.hit_ratio > 0.0, "{} at {}", run.policy, run.fast);
         }
     }
 }
