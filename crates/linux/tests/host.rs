@@ -294,9 +294,8 @@ fn a_page_that_no_scan_has_seen_is_where_its_sample_was_served() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 1);
     host.sample(sampling(SamplingRate::Period(1), 1));
     step(&mut host);
-    let seen = Access { tier: Some(TierId(1)), ..access(0, Cause::Sampled) };
-    // In memory that is numbered, but mapped after the scan.
-    let new = Access { address: seen.address + (400 << 12), ..seen };
+    // In the same 2 MiB as what the scan has seen, and mapped after it.
+    let new = Access { tier: Some(TierId(1)), ..access(5, Cause::Sampled) };
     world.lock().expect("lock").accesses.push(new);
     let page = step(&mut host).0.samples[0].page;
     assert_eq!(host.tier_of(page), Some(TierId(1)), "not where the fast tier has room");
