@@ -29,8 +29,6 @@ use crate::{Memory, Program, WorkloadError};
 
 /// Moves that are tried on the board at once, their buckets read ahead side by side.
 const AHEAD: usize = 8;
-/// Moves of each of those positions whose buckets are read ahead too.
-const FIRST: usize = 2;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
@@ -197,6 +195,7 @@ impl<'a> Search<'a> {
         remembered: &mut u32,
         children: &mut [Position; AHEAD],
     ) -> usize {
+        let reads_ahead = self.memory.reads_ahead();
         let mut count = 0;
         let alone = *remembered < 64 && *left >> *remembered & 1 == 1;
         while *left != 0 && count < AHEAD {
@@ -204,33 +203,32 @@ impl<'a> Search<'a> {
             *left &= !(1 << square);
             let turned = parent.board.turned(square);
             let key = self.zobrist.moved(parent.key, &parent.board, square, turned);
-            children[count] = Position::new(parent.board.play(square, turned), key, square);
+            let mut child = Position::new(parent.board.play(square, turned), key, square);
+            if reads_ahead {
+                self.read_ahead(&mut child, depth);
+            }
+            children[count] = child;
             count += 1;
             if alone {
                 break;
             }
         }
         *remembered = 64;
-        if self.memory.reads_ahead() {
-            children[..count].iter_mut().for_each(|child| self.read_ahead(child, depth));
-        }
         count
     }
 
-    /// Asks for the bucket of a position that a search of this depth will enter, and for those of the moves that are likely to
-    /// come first there.
+    /// Asks for the bucket of a position that a search of this depth will enter, and for that of the move that is likely to come
+    /// first there.
     #[inline]
     fn read_ahead(&self, child: &mut Position, depth: u8) {
         self.table.read_ahead(child.key);
         if depth > 1 {
-            let mut left = child.board.moves();
-            child.moves = Some(left);
-            for _ in 0..FIRST {
-                let square = (left | 1 << 63).trailing_zeros();
-                left &= left.wrapping_sub(1);
-                let turned = child.board.turned(square);
-                self.table.read_ahead(self.zobrist.moved(child.key, &child.board, square, turned));
-            }
+            let moves = child.board.moves();
+            child.moves = Some(moves);
+            // Where there is none, any square: the bucket is then read in vain.
+            let square = (moves | 1 << 63).trailing_zeros();
+            let turned = child.board.turned(square);
+            self.table.read_ahead(self.zobrist.moved(child.key, &child.board, square, turned));
         }
     }
 

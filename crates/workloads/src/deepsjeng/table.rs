@@ -120,11 +120,12 @@ impl Table {
         ((u128::from(key) * self.buckets as u128) >> 64) as usize * BUCKET_BYTES
     }
 
+    /// The bytes of a bucket's entries: most visits want one or none of them decoded.
     #[inline]
-    fn bucket(&self, place: usize) -> [Entry; BUCKET] {
+    fn bucket(&self, place: usize) -> [[u8; ENTRY_BYTES]; BUCKET] {
         let bytes = &self.bytes.get()[place..place + BUCKET_BYTES];
         let entries = bytes.as_chunks().0;
-        [0, 1, 2, 3].map(|at: usize| Entry::from_bytes(entries[at]))
+        [0, 1, 2, 3].map(|at: usize| entries[at])
     }
 
     /// Asks for a key's bucket ahead of its use.
@@ -140,9 +141,11 @@ impl Table {
         let token = memory.load(self.start + place as u64, Token::NONE);
         let bucket = self.bucket(place);
         // Every entry is looked at, for no processor predicts which one it is.
-        let is_it = |entry: &Entry| (entry.key == key) & (entry.best < NO_MOVE);
-        let found = (0..BUCKET).rev().fold(BUCKET, |found, at| if is_it(&bucket[at]) { at } else { found });
-        (bucket.get(found).copied(), token)
+        let is_it = |entry: Entry| (entry.key == key) & (entry.best < NO_MOVE);
+        let found = (0..BUCKET)
+            .rev()
+            .fold(BUCKET, |found, at| if is_it(Entry::from_bytes(bucket[at])) { at } else { found });
+        (bucket.get(found).map(|bytes| Entry::from_bytes(*bytes)), token)
     }
 
     /// Puts an entry over its own earlier one, or over the shallowest of the oldest.
@@ -150,11 +153,11 @@ impl Table {
         let place = self.place(entry.key);
         memory.load(self.start + place as u64, token);
         let bucket = self.bucket(place);
-        let worth = |old: &Entry| {
+        let worth = |old: Entry| {
             u32::from(old.key != entry.key) << 9 | u32::from(old.age == entry.age) << 8 | u32::from(old.depth)
         };
         // The first of equals: the place breaks ties.
-        let worths = [0, 1, 2, 3].map(|at: u32| worth(&bucket[at as usize]) << 2 | at);
+        let worths = [0, 1, 2, 3].map(|at: u32| worth(Entry::from_bytes(bucket[at as usize])) << 2 | at);
         let at = (worths.into_iter().fold(u32::MAX, u32::min) & 3) as usize;
         let from = place + at * ENTRY_BYTES;
         self.bytes.get_mut()[from..from + ENTRY_BYTES].copy_from_slice(&entry.to_bytes());
