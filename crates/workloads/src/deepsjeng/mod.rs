@@ -154,11 +154,12 @@ impl<'a> Search<'a> {
         }
         let first = low;
         let (mut best, mut best_move) = (-INFINITE, 64);
-        let mut remembered = found.map_or(64, |entry| u32::from(entry.best));
+        let remembered = found.map_or(0, |entry| 1 << entry.best);
+        let ends = found.is_some_and(|entry| entry.bound != Bound::AtMost);
         let mut left = moves;
         let mut children = [Position::new(Board::START, 0, 0); AHEAD];
         while left != 0 && low < high {
-            let count = self.try_moves(depth, position, &mut left, &mut remembered, &mut children);
+            let count = self.try_moves(depth, position, &mut left, (remembered, ends), &mut children);
             for child in &children[..count] {
                 let value = -self.value(child, depth - 1, -high, -low, false);
                 if value > best {
@@ -184,22 +185,23 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Puts the positions after the next few of the moves `left` into `children` and returns their number: the remembered one first
-    /// and by itself, for it often ends the search.
+    /// Puts the positions after the next few of the moves `left` into `children` and returns their number: the remembered one first,
+    /// and by itself where it is likely to end the search.
     #[inline]
     fn try_moves(
         &self,
         depth: u8,
         parent: &Position,
         left: &mut u64,
-        remembered: &mut u32,
+        (remembered, ends): (u64, bool),
         children: &mut [Position; AHEAD],
     ) -> usize {
         let reads_ahead = self.memory.reads_ahead();
+        let most = if ends && remembered & *left != 0 { 1 } else { AHEAD };
         let mut count = 0;
-        let alone = *remembered < 64 && *left >> *remembered & 1 == 1;
-        while *left != 0 && count < AHEAD {
-            let square = if alone { *remembered } else { left.trailing_zeros() };
+        while *left != 0 && count < most {
+            let first = remembered & *left;
+            let square = if first == 0 { *left } else { first }.trailing_zeros();
             *left &= !(1 << square);
             let turned = parent.board.turned(square);
             let key = self.zobrist.moved(parent.key, &parent.board, square, turned);
@@ -209,11 +211,7 @@ impl<'a> Search<'a> {
             }
             children[count] = child;
             count += 1;
-            if alone {
-                break;
-            }
         }
-        *remembered = 64;
         count
     }
 
