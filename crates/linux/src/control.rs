@@ -8,6 +8,8 @@
 //! | `parameters` | the policy's parameters in force |
 //! | `set KEY=VALUE` | builds the policy anew with this parameter changed |
 //! | `policy NAME [KEY=VALUE ...]` | replaces the policy |
+//! | `pause` | samples and moves nothing until `resume` |
+//! | `resume` | goes on with what the policy had learned |
 //!
 //! The engine looks at the socket after each of its steps, and never waits for a client.
 

@@ -1,5 +1,7 @@
 //! Defines how a policy of the registry runs on a live host: sized by the memory in use, and anew when that has outgrown it.
 
+use std::time::Duration;
+
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{
     Bytes, EngineError, EngineStatistics, Pages, Policy, Sampling, SamplingRate, Signals, View,
@@ -15,6 +17,9 @@ mod orders;
 
 /// The rate at which policies that do not name one sample each thread, per second.
 const USUAL_RATE: f64 = 100_000.0;
+
+/// How often the control is looked at while the engine is suspended.
+const SUSPENDED_POLL: Duration = Duration::from_millis(10);
 
 /// Why a policy does not run.
 #[derive(Debug, thiserror::Error)]
@@ -159,6 +164,9 @@ impl Tiering {
                 host.note(policy.metadata(), |gauges| policy.gauges(gauges));
                 if let Some(control) = control.as_deref_mut() {
                     control.serve(|line| self.obey(line, host, policy, &scaled, &mut next));
+                    while host.suspended() && next.is_none() && host.idle(SUSPENDED_POLL) {
+                        control.serve(|line| self.obey(line, host, policy, &scaled, &mut next));
+                    }
                 }
                 if next.is_some() {
                     host.replace_policy();

@@ -3,12 +3,12 @@
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::path::Path;
-use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use isotherm_core::parameters::Scale;
-use isotherm_core::{Bytes, MoveStatus, Nanos, PageSize, Sampling, Signal, Signals, TierId};
+use isotherm_core::{Bytes, MoveStatus, Nanos, PageSize, Sampling, SamplingRate, Signal, Signals, TierId};
 use isotherm_linux::LinuxError;
 use isotherm_linux::control::Control;
 use isotherm_linux::engine::Tiering;
@@ -18,7 +18,9 @@ use isotherm_linux::host::{
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, SourceStatistics};
 
-struct Silent;
+/// Notes whether it was asked to watch.
+#[derive(Default)]
+struct Silent(Arc<Mutex<Vec<bool>>>);
 
 impl AccessSource for Silent {
     fn name(&self) -> &'static str {
@@ -31,7 +33,8 @@ impl AccessSource for Silent {
         Ok(())
     }
     fn forget(&mut self, _: Pid) {}
-    fn request(&mut self, _: &Sampling) -> Result<(), LinuxError> {
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        self.0.lock().expect("one at a time").push(sampling.rate != SamplingRate::Off);
         Ok(())
     }
     fn drain(&mut self, _: &mut Vec<Access>) -> Result<(), LinuxError> {
@@ -95,6 +98,9 @@ fn converse(path: &Path) -> Vec<String> {
         "set threshold=3",
         "parameters",
         "policy pte-scan",
+        "pause",
+        "status",
+        "resume",
         "policy tpp",
         "status",
     ];
@@ -118,7 +124,9 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
         scan_budget: 1.0,
     };
     let processes = Box::new(One(ended.clone(), false));
-    let mut host = LiveHost::new(options, vec![Box::new(Silent)], Box::new(Small), processes);
+    let silent = Silent::default();
+    let watched = silent.0.clone();
+    let mut host = LiveHost::new(options, vec![Box::new(silent)], Box::new(Small), processes);
     assert!(host.settle(Duration::from_millis(50)));
     let entry = isotherm_policies::find("pmu-sampling").expect("a policy");
     let parameters = entry.parameters();
@@ -135,7 +143,11 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
     assert_eq!(answers[2], "ok\n\n");
     assert!(answers[3].contains("\npmu-sampling.threshold = 3\n"), "{}", answers[3]);
     assert!(answers[4].starts_with("error: this run lacks accessed bits"), "{}", answers[4]);
-    assert_eq!(answers[5], "ok\n\n");
-    assert!(answers[6].starts_with("ok\npolicy = tpp\n"), "{}", answers[6]);
+    assert_eq!((&*answers[5], &*answers[7], &*answers[8]), ("ok\n\n", "ok\n\n", "ok\n\n"));
+    assert!(answers[6].contains("\nstate = paused\n"), "{}", answers[6]);
+    assert!(answers[9].starts_with("ok\npolicy = tpp\nstate = running\n"), "{}", answers[9]);
+    // The policy, its parameter changed, paused, resumed; TPP takes no samples.
+    let asked = watched.lock().expect("one at a time").clone();
+    assert_eq!(asked[..4], [true, true, false, true], "{asked:?}");
     assert_eq!((tiering.entry.name, ran.resized), ("tpp", 0));
 }

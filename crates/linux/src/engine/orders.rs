@@ -8,7 +8,7 @@ use isotherm_core::{Gauge, Host, Policy, View};
 use super::Tiering;
 use crate::host::LiveHost;
 
-const HELP: &str = "there are status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...]";
+const HELP: &str = "there are status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause, resume";
 
 /// What a line asks for.
 #[derive(Debug, PartialEq, Eq)]
@@ -17,6 +17,8 @@ enum Order<'a> {
     Parameters,
     Set(&'a str, &'a str),
     Policy(&'a str, Vec<(&'a str, &'a str)>),
+    /// To watch and move nothing, or to go on.
+    Suspend(bool),
 }
 
 /// `KEY=VALUE`; the policy's name may stand before the key, as on the command line.
@@ -41,6 +43,8 @@ fn parse(line: &str) -> Result<Order<'_>, String> {
             }
             Order::Policy(name, settings)
         }
+        (Some("pause"), None) => Order::Suspend(true),
+        (Some("resume"), None) => Order::Suspend(false),
         _ => return Err(HELP.into()),
     };
     if words.next().is_some() { Err(HELP.into()) } else { Ok(order) }
@@ -71,6 +75,10 @@ impl Tiering {
                 *next = Some(other.with(&settings, host)?);
                 Ok(String::new())
             }
+            Order::Suspend(suspended) => {
+                host.suspend(suspended);
+                Ok(String::new())
+            }
         });
         match answer {
             Ok(text) => format!("ok\n{text}"),
@@ -94,7 +102,8 @@ impl Tiering {
 }
 
 fn status<P: Policy + ?Sized>(tiering: &Tiering, host: &LiveHost, policy: &P) -> String {
-    let mut text = format!("policy = {}\ntime = {}\n", tiering.entry.name, host.now());
+    let state = if host.suspended() { "paused" } else { "running" };
+    let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", tiering.entry.name, host.now());
     let mut gauges: Vec<Gauge> = Vec::new();
     policy.gauges(&mut gauges);
     for gauge in gauges {
@@ -126,7 +135,8 @@ mod tests {
         assert_eq!(parse("set p_min=0.1%"), Ok(Order::Set("p_min", "0.1%")));
         let settings = vec![("hot_scans", "1"), ("quota", "1G")];
         assert_eq!(parse("policy pte-scan hot_scans=1 quota=1G"), Ok(Order::Policy("pte-scan", settings)));
-        for wrong in ["", "halt", "status now", "set", "policy"] {
+        assert_eq!((parse("pause"), parse("resume")), (Ok(Order::Suspend(true)), Ok(Order::Suspend(false))));
+        for wrong in ["", "halt", "pause now", "status now", "set", "policy"] {
             assert_eq!(parse(wrong), Err(HELP.into()), "{wrong}");
         }
         assert_eq!(parse("set threshold"), Err("'threshold' is not KEY=VALUE".into()));

@@ -27,6 +27,10 @@ pub(crate) struct Feed {
     pub(crate) sources: Vec<Box<dyn AccessSource>>,
     /// The policy's request, with the last rate that was not off.
     sampling: Option<Sampling>,
+    /// What the sources were asked for last.
+    asked: Option<Sampling>,
+    /// Sources watch nothing, whatever is asked for.
+    suspended: bool,
     /// Whether samples reach the policy, or only the hit counters.
     delivering: bool,
     /// Accesses that the engine has not taken yet.
@@ -53,6 +57,8 @@ impl Feed {
             own_clock: sources.iter().any(|source| source.clock().is_some()),
             sources,
             sampling: None,
+            asked: None,
+            suspended: false,
             delivering: true,
             waiting: Vec::new(),
             taken: 0,
@@ -105,8 +111,26 @@ impl Feed {
             }),
             rate => rate,
         };
-        self.each(|source| source.request(&Sampling { rate, ..request }));
+        self.asked = Some(Sampling { rate, ..request });
+        self.ask();
         self.sampling = Some(Sampling { rate: if self.delivering { rate } else { last }, ..request });
+    }
+
+    /// Has the sources watch nothing, or again what was asked for.
+    pub(crate) fn suspend(&mut self, suspended: bool) {
+        self.suspended = suspended;
+        self.ask();
+    }
+
+    /// Whether sources watch nothing.
+    pub(crate) fn suspended(&self) -> bool {
+        self.suspended
+    }
+
+    fn ask(&mut self) {
+        let Some(asked) = self.asked else { return };
+        let rate = if self.suspended { SamplingRate::Off } else { asked.rate };
+        self.each(|source| source.request(&Sampling { rate, ..asked }));
     }
 
     /// After how many samples, and how long, a batch is full.

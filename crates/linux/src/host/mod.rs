@@ -200,6 +200,24 @@ impl LiveHost {
         self.pause.get_or_insert(Pause::Replaced);
     }
 
+    /// Has the sources watch nothing, or again what the policy asked for. Until then the engine is to [`Self::idle`].
+    pub fn suspend(&mut self, suspended: bool) {
+        self.feed.suspend(suspended);
+    }
+
+    /// Whether sources watch nothing.
+    pub fn suspended(&self) -> bool {
+        self.feed.suspended()
+    }
+
+    /// Follows the programs for a while: memory is not looked at, and nothing moves. Returns false when the run is over.
+    pub fn idle(&mut self, time: Duration) -> bool {
+        self.processes.wait(time);
+        // What was under way when the sources were told.
+        self.feed.drain();
+        self.follow_processes()
+    }
+
     /// A policy starts that is sized for the memory as it is now.
     pub fn begin_policy(&mut self, allocation: Allocation) {
         self.memory.begin_policy(allocation);
