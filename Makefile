@@ -30,7 +30,7 @@ fuzz: setup ## Fuzz the trace reader and the machine profiles (FUZZ_SECONDS=30 e
 bench: setup ## Measure what SPECIFICATION.md promises
 	cargo bench --workspace --bench '*'
 
-bench-live: setup ## Measure what `isotherm run` costs the planted program and redis (LIVE="--pairs 7"; some minutes)
+bench-live: setup ## Measure what `isotherm run` costs the planted program and redis (LIVE="--pairs 7"; ten minutes)
 	cargo build --release -p isotherm -p isotherm-preload
 	cargo build --release -p isotherm-linux --example target
 	@python3 scripts/bench-live.py $(LIVE)

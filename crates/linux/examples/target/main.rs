@@ -26,6 +26,7 @@ usage: target MODE [--OPTION VALUE]...
     --move-after N                     after N seconds (or operations) other pages are hot
     --threads 1 --seed 1 --pages default|base|huge
     --report FILE                      the addresses and the hot pages, written before the accesses begin
+    --laps FILE                        operations, time and processor time, every 16,384 operations
     --skip-final-check                 do not touch every page once more at the end
     --final-idle S                     sleep S seconds after the last access, before the final check
   threads       --threads 200 --size 256K of each thread, --waves 1 of threads one after the other

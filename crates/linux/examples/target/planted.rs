@@ -8,14 +8,18 @@
 //! The report is text, one item a line: `range START END` (hexadecimal addresses), `hot PHASE INDEX...` (pages counted
 //! from START, for phase 0 and, with `--move-after`, phase 1), `ready NANOSECONDS` and `moved NANOSECONDS`
 //! (`CLOCK_MONOTONIC`; the latter is appended when it happens), `ended NANOSECONDS`. It appears at once with `ready`.
+//!
+//! Laps, of the first thread, are lines too: operations so far, `CLOCK_MONOTONIC` and the thread's processor time in nanoseconds.
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::Write as _;
+use std::io::{BufWriter, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
+
+use isotherm_linux::clock;
 
 use crate::arguments::{Arguments, Limit};
 use crate::memory::{Mapping, PAGE, WORDS, monotonic};
@@ -24,6 +28,9 @@ use crate::{Failure, ensure};
 
 /// The bits of a word that count writes.
 const COUNT: u64 = 0xffff;
+
+/// Operations between two lines of the laps.
+const LAP: u64 = 1 << 14;
 
 /// What was asked for.
 struct Plan {
@@ -56,6 +63,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     advise_pages(&memory, arguments.text("pages").as_deref())?;
     let own_mapping = arguments.flag("own-mapping");
     let report = arguments.text("report");
+    let laps = arguments.text("laps");
     let final_check = !arguments.flag("skip-final-check");
     let final_idle = Duration::from_secs(arguments.number("final-idle", 0)?);
     let plan = plan(arguments, memory.pages(), contiguous)?;
@@ -75,7 +83,8 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
         write_report(file, &memory, &plan)?;
     }
     say_started()?;
-    let done = work(&memory, &plan, report.as_deref())?;
+    let mut laps = laps.map(fs::File::create).transpose()?.map(BufWriter::new);
+    let done = work(&memory, &plan, report.as_deref(), laps.as_mut())?;
     if let Some(file) = &report {
         append(file, &format!("ended {}\n", monotonic()))?;
     }
@@ -154,14 +163,19 @@ fn fill(memory: &Mapping) {
 }
 
 /// Runs all threads and sums up what they did.
-fn work(memory: &Mapping, plan: &Plan, report: Option<&str>) -> Result<Done, Failure> {
+fn work(
+    memory: &Mapping,
+    plan: &Plan,
+    report: Option<&str>,
+    mut laps: Option<&mut BufWriter<fs::File>>,
+) -> Result<Done, Failure> {
     let start = Instant::now();
     let moved = Mutex::new(report);
     let outcomes: Vec<_> = std::thread::scope(|scope| {
         let threads: Vec<_> = (0..plan.threads)
             .map(|thread| {
-                let moved = &moved;
-                scope.spawn(move || Worker { memory, plan, thread, start }.run(moved))
+                let (moved, laps) = (&moved, laps.take());
+                scope.spawn(move || Worker { memory, plan, thread, start }.run(moved, laps))
             })
             .collect();
         threads.into_iter().map(ScopedJoinHandle::join).collect()
@@ -185,7 +199,11 @@ struct Worker<'a> {
 }
 
 impl Worker<'_> {
-    fn run(&self, moved: &Mutex<Option<&str>>) -> Result<Done, Failure> {
+    fn run(
+        &self,
+        moved: &Mutex<Option<&str>>,
+        mut laps: Option<&mut BufWriter<fs::File>>,
+    ) -> Result<Done, Failure> {
         let mut random = Random::new(mix(self.plan.seed ^ ((self.thread as u64) << 40)));
         let mut done = Done { operations: 0, writes: 0, checksum: 0 };
         let end = self.part(self.plan.limit);
@@ -200,6 +218,11 @@ impl Worker<'_> {
             let [hot, cold] = self.own(order);
             while limit.goes_on(self.start, done.operations) && end.goes_on(self.start, done.operations) {
                 self.operate(&hot, &cold, &mut random, &mut done)?;
+                if let Some(file) = &mut laps
+                    && done.operations.is_multiple_of(LAP)
+                {
+                    writeln!(file, "{} {} {}", done.operations, monotonic(), clock::thread_cpu().0)?;
+                }
             }
         }
         Ok(done)
