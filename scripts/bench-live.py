@@ -191,7 +191,8 @@ def measure_windows(name, program, options, folder):
     """Runs the windows and prints what came of them."""
     windows, summary = program(options, folder)
     sources = summary["sources"]
-    on = sum(end[1] - begin[1] for working, begin, end in windows if working)
+    paused = sum(end[1] - begin[1] + live_windows.SETTLE for working, begin, end in windows if not working)
+    on = summary["duration_ns"] / 1e9 - paused
     print(f"{name}: {options.windows} windows of {options.window} s at work, each between two paused ones; median (95 %)")
     for clock, index in (("wall", 1), ("cpu", 2)):
         print(f"  {clock:4}  slowdown %+.2f %% (%+.2f..%+.2f)" % bootstrap(live_windows.slowdowns(windows, index)))

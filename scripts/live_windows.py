@@ -70,7 +70,8 @@ def switch(control, windows, seconds, meter=None):
 
 def of_laps(found, file):
     """The windows with laps (operations, time, processor time) in place of times."""
-    laps = [tuple(map(int, line.split())) for line in file.read_text().splitlines() if line.count(" ") == 2]
+    # The last line may be a part of one.
+    laps = [tuple(map(int, line.split())) for line in file.read_text().splitlines()[:-1]]
     laps = [(operations, now / 1e9, cpu / 1e9) for operations, now, cpu in laps]
     windows, at = [], 0
     for working, begin, end in found:
