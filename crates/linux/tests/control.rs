@@ -116,6 +116,7 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
         inside: None,
         scan_interval: Nanos(0),
         scan_budget: 1.0,
+        model_counters: false,
     };
     let processes = Box::new(One(ended.clone(), false));
     let mut host = LiveHost::new(options, vec![Box::new(Silent)], Box::new(Small), processes);
