@@ -33,7 +33,7 @@ fn latencies_are_measured_and_what_lacks_for_k_is_one_line() {
     assert!(cached * 1.5 < found, "{cached} ns in the cache, {found} ns in memory");
     // What was written is a profile, and says where its number is from.
     assert!(Path::new(&large).exists());
-    let shown = isotherm(&["machines", &large]).ok().out;
+    let shown = isotherm(&["machines", &large]).ok();
     let row = shown.lines().find(|line| line.contains("tier.0.latency")).expect("the number");
     assert!(row.contains("measured: isotherm calibrate, 20"), "{row}");
 }

@@ -131,7 +131,7 @@ fn pact_runs_with_counters_or_refuses_or_says_that_they_are_modelled() {
     let gauge = |name: &str| {
         let values = result["timeline"].as_array().expect("moments").iter();
         let named = values.flat_map(|moment| moment["gauges"].as_array().expect("gauges"));
-        named.filter(|gauge| gauge[0] == name).filter_map(|gauge| gauge[1].as_f64()).last()
+        named.filter(|gauge| gauge[0] == name).filter_map(|gauge| gauge[1].as_f64()).next_back()
     };
     assert!(gauge("slow-parallelism") >= Some(1.0), "{:?}", gauge("slow-parallelism"));
     assert!(gauge("tracked-pages") > Some(0.0) && gauge("rejected-windows") == Some(0.0));
