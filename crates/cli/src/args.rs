@@ -39,6 +39,8 @@ pub(crate) enum Verb {
     AllocProfile(AllocProfileArgs),
     /// Say what this machine offers for tiering, what it lacks, and the commands that mend that
     Doctor(DoctorArgs),
+    /// Measure each tier's latency and, where the processor counts it, what a miss costs; store it in a machine profile
+    Calibrate(CalibrateArgs),
     /// Run the comparisons of the papers and set their figures beside ours
     Score(ScoreArgs),
     /// List the policies, or explain one with its parameters
@@ -176,6 +178,10 @@ pub(crate) struct LiveArgs {
     /// Move nothing: learn from real samples what would be moved. The default where there is no slow tier
     #[arg(long)]
     pub(crate) shadow: bool,
+    /// In shadow mode: where the processor counts no stalls and occupancy, take them from a model of samples and the machine's
+    /// latencies. The summary says that they are modelled
+    #[arg(long)]
+    pub(crate) model_counters: bool,
     /// Where accesses are learned from [default: the best that is there; `isotherm doctor` lists them]
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
@@ -308,6 +314,22 @@ impl DoctorArgs {
     pub(crate) fn tests(&self) -> bool {
         self.self_test || !self.no_self_test
     }
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CalibrateArgs {
+    /// Which NUMA nodes are which tier, fastest first: 0,1 or 0+2,1+3 [default: what the kernel says]
+    #[arg(long, value_name = "NODES")]
+    pub(crate) tiers: Option<String>,
+    /// Memory to measure on each tier (bytes; K, M, G) [default: four times the last-level cache, at least 256M]
+    #[arg(long, value_name = "SIZE")]
+    pub(crate) size: Option<Bytes>,
+    /// The machine profile to put the result into, with as many tiers: a profile's name or a TOML file
+    #[arg(short, long, value_name = "NAME|FILE", default_value = "pact")]
+    pub(crate) machine: String,
+    /// Write the profile with what was measured
+    #[arg(short, long, value_name = "FILE.toml")]
+    pub(crate) output: Option<PathBuf>,
 }
 
 #[derive(Debug, Args)]

@@ -33,6 +33,7 @@ fn main() -> ExitCode {
         Verb::Lab(args) => commands::lab::run(args),
         Verb::AllocProfile(args) => commands::alloc_profile::run(&args),
         Verb::Doctor(args) => commands::doctor::run(&args),
+        Verb::Calibrate(args) => commands::calibrate::run(&args),
         Verb::Score(args) => commands::score::run(&args),
         Verb::Policies(args) => commands::policies::run(&args),
         Verb::Machines(args) => commands::machines::run(&args),

@@ -14,7 +14,7 @@ pub fn monotonic() -> Nanos {
 }
 
 /// The time of day: seconds since 1970.
-pub(crate) fn unix_seconds() -> u64 {
+pub fn unix_seconds() -> u64 {
     read(ClockId::Realtime).0 / Nanos::SECOND.0
 }
 

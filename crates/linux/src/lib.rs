@@ -7,6 +7,7 @@
 
 pub mod accessed_bits;
 mod allocator;
+pub mod calibrate;
 pub mod clock;
 pub mod control;
 pub mod devices;

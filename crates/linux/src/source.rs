@@ -120,6 +120,11 @@ pub trait AccessSource: Send {
         Ok(())
     }
 
+    /// Whether its samples of loads are even over all tiers and carry latency: what is in flight then follows by Little's law.
+    fn samples_all_latencies(&self) -> bool {
+        false
+    }
+
     /// Has its profiling devices do what a policy asks; needs `Signal::DeviceHotPages`. They are read from then on.
     fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
         let _ = request;

@@ -139,6 +139,7 @@ fn options(fast: FastLimit, shadow: bool) -> Options {
         inside: None,
         scan_interval: Nanos(0),
         scan_budget: 1.0,
+        model_counters: false,
     }
 }
 

@@ -4,6 +4,7 @@ mod support;
 
 use isotherm_core::{Bytes, Nanos};
 use isotherm_linux::engine::LiveResult;
+use isotherm_linux::host::CounterOrigin;
 use isotherm_report::{MAX_HTML_BYTES, live_html, live_json, live_text};
 use serde_json::Value;
 use support::documented::Documented;
@@ -54,6 +55,18 @@ fn it_fits_a_terminal() {
         assert!(shown.lines().count() <= 16, "{shown}");
         assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
     }
+}
+
+#[test]
+fn counters_that_are_modelled_are_labelled_so_wherever_the_run_is_shown() {
+    let mut result = live();
+    let shown =
+        |result: &LiveResult| [live_text(result), live_html(result)].map(|text| text.contains("MODELLED"));
+    assert_eq!((shown(&result), serialised(&result)["counters"].as_str()), ([false; 2], Some("none")));
+    result.summary.counters = CounterOrigin::Modelled;
+    assert_eq!((shown(&result), serialised(&result)["counters"].as_str()), ([true; 2], Some("modelled")));
+    result.summary.counters = CounterOrigin::LittlesLaw;
+    assert!(live_text(&result).contains("Little's law") && !live_text(&result).contains("MODELLED"));
 }
 
 #[test]

@@ -59,6 +59,9 @@ pub struct WorkloadRef {
     /// Settings of the quick run, over `set`.
     #[serde(default)]
     pub quick: Settings,
+    /// Numbers of the machine beside it, as `--set machine.` takes them: the traffic of other programs.
+    #[serde(default)]
+    pub machine: Settings,
     /// At most so many accesses; the mode's own limit if absent.
     pub accesses: Option<u64>,
     /// The same in the quick run.

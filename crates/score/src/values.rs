@@ -92,7 +92,7 @@ impl<'a> Values<'a> {
         let bench = BenchKey {
             stream,
             machine: self.machine.into(),
-            machine_set: effect(|effect| &effect.machine).clone(),
+            machine_set: over(&ours.machine, effect(|effect| &effect.machine)),
             reference: ours.reference.clone(),
             scale: self.switched.and_then(|effect| effect.scale),
             intervals: self.metric.intervals(),

@@ -15,6 +15,7 @@ mod fast_size;
 mod faults;
 mod host;
 mod machine;
+mod pace;
 mod page_tables;
 mod placement;
 mod profile;

@@ -96,6 +96,11 @@ pub struct TierProfile {
     /// The size of a tier between the fastest and the slowest; the fastest's is asked for with each run and the
     /// slowest takes what is left. `None`: as large as the fastest.
     pub capacity: Option<Bytes>,
+    /// Bytes a second that other programs read of it, all the time; `None`: none.
+    pub pressure: Option<u64>,
+    /// What a load that it serves costs if nothing overlaps it, as `isotherm calibrate` measured it: PACT's `k`. The simulator
+    /// does not use it; live runs of PACT do.
+    pub k: Option<Nanos>,
 }
 
 /// The profiling devices of a machine: NeoProf, one in front of each tier but the fastest.
@@ -222,6 +227,21 @@ impl Profile {
             source: "derived: 1 / (core.frequency x core.instructions_per_cycle)".into(),
         });
         MachineSummary { name: self.name.clone(), title: self.title.clone(), numbers }
+    }
+
+    /// The profile as a TOML file that [`Self::parse`] reads.
+    pub fn to_toml(&self) -> String {
+        file::write(self)
+    }
+
+    /// Sets one number with the source that it is from, such as `tier.1.k` to `170ns`. Call [`Self::check`] after the last one.
+    ///
+    /// # Errors
+    /// As [`Self::set`].
+    pub fn set_from(&mut self, path: &str, value: &str, source: &str) -> Result<(), ProfileError> {
+        self.set(path, value)?;
+        self.sources.insert(path.into(), error::one_line(source));
+        Ok(())
     }
 
     /// Every field of this profile; those of tiers once for each.

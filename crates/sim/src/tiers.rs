@@ -48,6 +48,8 @@ pub(crate) struct Tier {
     loaded_latency_factor: f64,
     read_bandwidth: u64,
     write_bandwidth: u64,
+    /// Of the time, what reads of other programs take; below 1.
+    pressure: f64,
     reads: Server,
     writes: Server,
     utilisation: f64,
@@ -70,6 +72,7 @@ impl Tier {
             loaded_latency_factor: profile.loaded_latency_factor,
             read_bandwidth: profile.read_bandwidth,
             write_bandwidth: profile.write_bandwidth,
+            pressure: pressure(profile),
             reads: Server::default(),
             writes: Server::default(),
             utilisation: 0.0,
@@ -99,13 +102,16 @@ impl Tier {
     /// `since` is when the work may have begun, `elapsed` how long the block took in program time; both picoseconds.
     pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
         let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
-        let read = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
+        let own = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
+        // What others read leaves so much less of any time to the program, however late it is.
+        let read = if self.pressure > 0.0 { (own as f64 / (1.0 - self.pressure)) as u64 } else { own };
         let written = transfer_time(bytes.1 - self.served.1, self.write_bandwidth);
         self.served = bytes;
         self.reads.serve(read, since);
         self.writes.serve(written, since);
         if elapsed > 0 {
-            let load = (read.max(written) as f64 / elapsed as f64).min(1.0);
+            let reads = own as f64 / elapsed as f64 + self.pressure;
+            let load = reads.max(written as f64 / elapsed as f64).min(1.0);
             self.utilisation += (load - self.utilisation) * UTILISATION_GAIN;
             let rise = (self.loaded_latency_factor - 1.0) * self.utilisation.powi(LOADED_LATENCY_POWER);
             self.latency = (self.idle_latency as f64 * (1.0 + rise)) as u64;
@@ -139,6 +145,15 @@ impl Tier {
     }
 }
 
+/// The share of a tier's time that is left to the program at least: memory controllers are fair to those who ask for little.
+const LEFT: f64 = 0.1;
+
+/// What other programs take of a tier's time.
+fn pressure(profile: &TierProfile) -> f64 {
+    let share = profile.pressure.unwrap_or(0) as f64 / profile.read_bandwidth.max(1) as f64;
+    share.min(1.0 - LEFT)
+}
+
 /// How fast the utilisation follows the load, per block.
 const UTILISATION_GAIN: f64 = 0.1;
 /// Measured loaded-latency curves are flat up to about half the bandwidth and steep near its end; the cube is.
@@ -163,8 +178,33 @@ mod tests {
             loaded_latency_factor: 3.0,
             read_bandwidth: 64_000_000_000,
             write_bandwidth: 32_000_000_000,
-            capacity: None,
+            ..TierProfile::default()
         })
+    }
+
+    fn pressed(bandwidth: u64) -> Tier {
+        let mut tier = tier();
+        tier.pressure = pressure(&TierProfile {
+            read_bandwidth: tier.read_bandwidth,
+            pressure: Some(bandwidth),
+            ..TierProfile::default()
+        });
+        tier
+    }
+
+    #[test]
+    fn what_others_read_is_missing_from_the_bandwidth_and_raises_the_latency() {
+        let mut tier = pressed(32_000_000_000);
+        (0..1000).for_each(|_| tier.count(false, IDLE));
+        tier.settle(0, 2_000_000);
+        assert_eq!(tier.late(0), 2_000_000, "1000 lines take 2 us at the half of 64 GB/s that is left");
+        // Idle but for the others: half of the bandwidth, so 1 + 2 x 0.5^3 times the idle latency.
+        (0..300).for_each(|_| tier.settle(0, 1_000_000));
+        assert!((tier.latency as f64 / 125_000.0 - 1.0).abs() < 0.01, "{}", tier.latency);
+        let mut full = pressed(640_000_000_000);
+        full.count(false, IDLE);
+        full.settle(0, 1000);
+        assert!((9_900..10_100).contains(&full.late(0)), "a tenth is left: {}", full.late(0));
     }
 
     #[test]

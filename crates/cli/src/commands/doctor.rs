@@ -9,7 +9,7 @@ use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::Pace;
 use isotherm_linux::doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
 use isotherm_linux::engine::Tiering;
-use isotherm_linux::host::{self, Candidate};
+use isotherm_linux::host::{self, Candidate, CounterOrigin};
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::source::AccessSource;
 use isotherm_policies::{ALL, Kind};
@@ -104,7 +104,8 @@ fn offered(working: Vec<Working>) -> Offered {
     let (shadow, reclaims) =
         memory.as_ref().map_or((true, true), |memory| (memory.shadow, memory.reclaims()));
     let (names, sources): (Vec<_>, Vec<_>) = working.into_iter().unzip();
-    let signals = host::offers(&sources, shadow, reclaims);
+    let origin = CounterOrigin::of(&sources, shadow, false);
+    let signals = host::offers(&sources, origin, shadow, reclaims);
     let tells = sources.iter().map(|source| source.offers());
     Offered { signals, sources: names.into_iter().zip(tells).collect() }
 }

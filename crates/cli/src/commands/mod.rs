@@ -1,6 +1,7 @@
 //! The verbs, one module each.
 
 pub(crate) mod alloc_profile;
+pub(crate) mod calibrate;
 pub(crate) mod doctor;
 pub(crate) mod generate;
 pub(crate) mod lab;

@@ -97,9 +97,48 @@ fn every_policy_runs_or_says_what_it_lacks() {
         let ran = isotherm(&["run", "--shadow", "--quiet", "--policy", entry.name, "--", "echo", "started"]);
         match ran.code {
             Some(0) => assert_eq!((ran.out.as_str(), ran.err.as_str()), ("started\n", ""), "{}", entry.name),
-            _ => assert!(ran.refused(1).contains("which is not to be had"), "{}", entry.name),
+            _ => {
+                let line = ran.refused(2);
+                assert!(line.contains("which is not to be had"), "{}: {line}", entry.name);
+                assert!(
+                    line.contains("the nearest policy that can run here: --policy "),
+                    "{}: {line}",
+                    entry.name
+                );
+            }
         }
     }
+}
+
+/// PACT decides by counters that this machine may lack: it says so before the program starts, or runs with what is modelled
+/// and says that.
+#[test]
+fn pact_runs_with_counters_or_refuses_or_says_that_they_are_modelled() {
+    if !hint_faults_work() {
+        return;
+    }
+    let (folder, target) = (Folder::new(), target());
+    let pact = ["run", "--shadow", "--quiet", "--policy", "pact"];
+    let line = isotherm(&[&pact[..], &["--", "echo", "started"]].concat()).refused(2);
+    assert!(line.contains("stall and occupancy counters of each tier"), "{line}");
+    assert!(line.contains("--model-counters") && line.contains("--policy freqtier"), "{line}");
+    let summary = folder.at("summary.json");
+    let program = [&target, "planted", "--size", "32M", "--hot", "10%", "--share", "90%", "--seconds", "8"];
+    let options = ["--policy", "pact", "--model-counters", "--overhead", "10%", "--fast", "12%"];
+    shadow(&summary, &options, &program).ok();
+    let result = read(&summary);
+    assert_eq!((&result["counters"], &result["hits_measured"]), (&"modelled".into(), &false.into()));
+    let gauge = |name: &str| {
+        let values = result["timeline"].as_array().expect("moments").iter();
+        let named = values.flat_map(|moment| moment["gauges"].as_array().expect("gauges"));
+        named.filter(|gauge| gauge[0] == name).filter_map(|gauge| gauge[1].as_f64()).next_back()
+    };
+    assert!(gauge("slow-parallelism") >= Some(1.0), "{:?}", gauge("slow-parallelism"));
+    assert!(gauge("tracked-pages") > Some(0.0) && gauge("rejected-windows") == Some(0.0));
+    // Nobody moves pages by a model.
+    let free =
+        isotherm(&["run", "--quiet", "--shadow", "--policy", "pact", "--model-counters", "--", "echo", "on"]);
+    assert_eq!((free.code, free.out.as_str()), (Some(0), "on\n"));
 }
 
 /// The pages of the planted hot set, and where they lie, from the target's own report.

@@ -1,6 +1,7 @@
 //! The `isotherm` binary from end to end: exit codes, what goes to which stream, and what is written.
 
 mod bad_input;
+mod calibrate;
 mod doctor;
 mod generated;
 mod golden;

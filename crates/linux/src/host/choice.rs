@@ -2,6 +2,7 @@
 
 use isotherm_core::{Signal, Signals};
 
+use super::CounterOrigin;
 use crate::LinuxError;
 use crate::source::AccessSource;
 
@@ -76,11 +77,17 @@ pub fn choose(
 }
 
 /// What a host with these sources offers. Hits of tiers can be summed over any samples; with shadow tiers moves cost nothing, and
-/// reclaim is by a clock over the samples.
-pub fn offers(sources: &[Box<dyn AccessSource>], shadow: bool, reclaims: bool) -> Signals {
+/// reclaim is by a clock over the samples. `origin` says where counters of the tiers' queues come from.
+pub fn offers(
+    sources: &[Box<dyn AccessSource>],
+    origin: CounterOrigin,
+    shadow: bool,
+    reclaims: bool,
+) -> Signals {
     let has = |signal| sources.iter().any(|source| source.offers().has(signal));
     let offered = Signal::ALL.into_iter().filter(|&signal| match signal {
         Signal::TierHits => has(signal) || has(Signal::LoadSamples),
+        Signal::TierStalls => origin != CounterOrigin::None,
         Signal::KernelReclaim => reclaims,
         Signal::TransactionalMoves => shadow,
         signal => has(signal),

@@ -8,6 +8,8 @@ use isotherm_core::{
 };
 
 use super::memory::Memory;
+use super::options::Options;
+use super::queues::{CounterOrigin, Queues};
 use super::summary::Recorder;
 use crate::LinuxError;
 use crate::process::Pid;
@@ -45,14 +47,19 @@ pub(crate) struct Feed {
     pub(crate) counters: Counters,
     /// Whether the hardware counts hits of the tiers; otherwise samples are summed.
     measured: bool,
+    /// Where the counters of the tiers' queues come from.
+    pub(crate) origin: CounterOrigin,
+    /// Their model, where they are not counted.
+    queues: Option<Queues>,
     /// The first troubles, for the user.
     pub(crate) troubles: Vec<String>,
 }
 
 impl Feed {
-    /// `real` says that samples' tiers are the kernel's, so that counters of the hardware mean the same.
-    pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, tiers: usize, real: bool) -> Self {
-        let measured = real && sources.iter().any(|source| source.offers().has(Signal::TierHits));
+    /// Counters of the hardware mean what is wanted where tiers are the kernel's, not where they are shadows.
+    pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, options: &Options) -> Self {
+        let origin = CounterOrigin::of(&sources, options.shadow, options.model_counters);
+        let measured = !options.shadow && sources.iter().any(|source| source.offers().has(Signal::TierHits));
         Self {
             own_clock: sources.iter().any(|source| source.clock().is_some()),
             sources,
@@ -64,8 +71,13 @@ impl Feed {
             taken: 0,
             places: Vec::with_capacity(BLOCK),
             lost: 0,
-            counters: Counters { tiers: vec![TierCounters::default(); tiers], ..Counters::default() },
+            counters: Counters {
+                tiers: vec![TierCounters::default(); options.tiers.len()],
+                ..Counters::default()
+            },
             measured,
+            origin,
+            queues: Queues::new(origin, &options.tiers),
             troubles: Vec::new(),
         }
     }
@@ -226,6 +238,9 @@ impl Feed {
             Operation::Load => counter.load_misses += u64::from(access.weight),
             Operation::Store => counter.store_misses += u64::from(access.weight),
         }
+        if let Some(queues) = &self.queues {
+            queues.add(tier, access, counter);
+        }
     }
 
     /// Reads the profiling devices into the batch. Their hot pages are known by number where the programs' memory is.
@@ -242,7 +257,7 @@ impl Feed {
     }
 
     /// Ends a batch: what devices tell, what was lost since the one before, and the counters.
-    pub(crate) fn finish(&mut self, batch: &mut SampleBatch, memory: &Memory) {
+    pub(crate) fn finish(&mut self, batch: &mut SampleBatch, memory: &Memory, now: Nanos) {
         self.read_devices(batch, memory);
         let lost = self.sources.iter().map(|source| source.statistics().lost).sum::<u64>();
         batch.lost = lost.saturating_sub(self.lost);
@@ -251,6 +266,9 @@ impl Feed {
             let mut counters = std::mem::take(&mut self.counters);
             self.each(|source| source.count(&mut counters));
             self.counters = counters;
+        }
+        if let Some(queues) = &mut self.queues {
+            queues.close(now, &mut self.counters);
         }
         batch.counters.clone_from(&self.counters);
     }

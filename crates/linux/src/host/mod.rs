@@ -10,6 +10,7 @@
 //! - The policy's own work takes the time that it takes; [`Plan::sleep`] delays the next delivery.
 //! - Where the hardware does not count hits of tiers, they are summed over samples; while a policy has switched sampling off,
 //!   it goes on at a sixteenth of the rate for that alone, and those samples are not delivered.
+//! - Where nothing counts the tiers' queues, their occupancy may follow from samples by Little's law ([`CounterOrigin`]).
 //! - Copies are the kernel's: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only, where nothing is copied.
 
 mod choice;
@@ -21,6 +22,7 @@ mod memory;
 mod numbers;
 mod options;
 pub mod program;
+mod queues;
 mod residency;
 mod scan;
 mod summary;
@@ -47,6 +49,7 @@ pub use heat::{HotPages, HotSet, HotShare, MemoryRange};
 use memory::Memory;
 pub use memory::{AddressSpaces, PresentRun};
 pub use options::{FastLimit, FastLimitError, Options, Tier};
+pub use queues::CounterOrigin;
 use scan::Scanner;
 use summary::Recorder;
 pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traffic};
@@ -134,7 +137,7 @@ impl LiveHost {
     ) -> Self {
         Self {
             memory: Memory::new(&options, spaces),
-            feed: Feed::new(sources, options.tiers.len(), !options.shadow),
+            feed: Feed::new(sources, &options),
             processes,
             followed: Vec::new(),
             unnamed: Vec::new(),
@@ -367,7 +370,7 @@ impl LiveHost {
 
 impl Host for LiveHost {
     fn offers(&self) -> Signals {
-        offers(&self.feed.sources, self.options.shadow, self.memory.reclaims())
+        offers(&self.feed.sources, self.feed.origin, self.options.shadow, self.memory.reclaims())
     }
 
     fn remedy(&self, missing: Signal) -> String {
@@ -399,7 +402,7 @@ impl Host for LiveHost {
             let now = self.now();
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
             if !running || self.pause.is_some() || filled || now >= deadline {
-                self.feed.finish(batch, &self.memory);
+                self.feed.finish(batch, &self.memory, now);
                 return self.pause.is_none();
             }
             let mut wait = self.next_look - self.recorder.now();

@@ -59,6 +59,9 @@ pub struct Options {
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
+    /// Whether occupancy of the tiers' queues is modelled where nothing counts it ([`super::CounterOrigin::Modelled`]); with
+    /// shadow tiers only.
+    pub model_counters: bool,
     /// The shortest time between two looks at what is mapped; it is longer where [`Options::scan_budget`] says so.
     pub scan_interval: Nanos,
     /// Memory of the engine's own, where it is a thread of the program that it tiers: it is neither counted nor moved. Then the

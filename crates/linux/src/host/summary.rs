@@ -3,10 +3,10 @@
 use isotherm_core::{Bytes, Counters, Gauge, MoveStatus, Nanos, PageId, PageSize, TierId};
 use serde::Serialize;
 
-use super::Options;
 use super::feed::Feed;
 use super::heat::{Heat, HotSet};
 use super::memory::Memory;
+use super::{CounterOrigin, Options};
 use crate::clock;
 use crate::source::{Access, AccessSource, Cause};
 
@@ -138,6 +138,8 @@ pub struct Summary {
     pub tiers: Vec<TierUse>,
     /// Whether the hardware counted the tiers' hits; otherwise they are summed over samples.
     pub hits_measured: bool,
+    /// Where stall and occupancy counters, which some policies decide by, came from.
+    pub counters: CounterOrigin,
     /// The fast tier's share of all accesses counted; `None` where none was.
     pub hit_ratio: Option<f64>,
     /// The same over the second half of the run.
@@ -330,6 +332,7 @@ impl Recorder {
             started_unix_s: self.started_unix_s,
             process_names: self.names.clone(),
             hits_measured: feed.measured(),
+            counters: feed.origin,
             cautions: cautions(self.samples, memory.most_mapped().0),
             duration_ns: now,
             processes: self.processes,

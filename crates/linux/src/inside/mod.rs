@@ -24,7 +24,7 @@ use crate::engine::{LiveResult, RunError, Tiering};
 use crate::hint_faults::{self, HintFaultOptions, HintFaultSource};
 use crate::host::kernel::{KernelSpaces, TierReclaim};
 use crate::host::tiers::{TierPlan, TierPlanError};
-use crate::host::{self, Candidate, ChoiceError, LiveHost, Options, ProcessEvent, Processes};
+use crate::host::{self, Candidate, ChoiceError, CounterOrigin, LiveHost, Options, ProcessEvent, Processes};
 use crate::memory::mover::MoverOptions;
 use crate::perf::source::PmuSource;
 use crate::process::lock::EngineLock;
@@ -133,6 +133,7 @@ impl Engine {
             inside: Some(own),
             scan_interval: SCAN_INTERVAL,
             scan_budget: SCAN_BUDGET,
+            model_counters: false,
         };
         let program = command(&root, pid);
         let companions = 2 + u32::from(agent);
@@ -180,7 +181,8 @@ fn sources(
     }
     let mut refused = Vec::new();
     let chosen = host::choose(needs, candidates, settings.source.as_deref(), &mut refused)?;
-    let offered = host::offers(&chosen, plan.shadow, plan.reclaims());
+    let origin = CounterOrigin::of(&chosen, plan.shadow, false);
+    let offered = host::offers(&chosen, origin, plan.shadow, plan.reclaims());
     match needs.missing(offered).next() {
         None => Ok(chosen),
         Some(missing) => Err(OpenError::Missing {

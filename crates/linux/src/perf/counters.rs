@@ -10,118 +10,25 @@ use std::path::Path;
 
 use isotherm_core::{Counters, Nanos, Signal, Signals, TierCounters, TierId};
 
+pub use super::counter_events::{CountSpec, CounterEvents, Measure, SocketGroup};
 use super::data_source::TierMap;
-use super::events::{Quantity, Row, find, unsupported};
+use super::events::unsupported;
 use super::open::{encoded, explain};
-use super::pmu::{Encoding, Pmu};
 use super::sys::{self, Attr, Event, Join, flag, read};
 use crate::LinuxError;
-use crate::topology::cpu::Model;
+use crate::topology::cpu::Cpu;
 use crate::topology::files::Tree;
 
-/// Counters that a core or an agent has at least: a larger group would never run.
-const GROUP: usize = 4;
 /// A group that ran for this share of its time had its counters to itself.
 const WHOLE: f64 = 0.99;
-
-/// What a counted event means.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Measure {
-    /// Loads that a tier served.
-    Loads(TierId),
-    /// Cycles of stalls, of all tiers together.
-    Stalls,
-    /// Requests to a tier in flight, summed over cycles.
-    Occupancy(TierId),
-    /// Cycles with a request to a tier in flight.
-    Busy(TierId),
-    /// Cycles of the agent that counts the others of the group.
-    Clock,
-}
-
-/// An event to count.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct CountSpec {
-    /// Its name.
-    pub name: String,
-    /// The event.
-    pub encoding: Encoding,
-    /// What it means.
-    pub measure: Measure,
-}
-
-/// A group of events that count whole sockets, and the processor that it is opened on.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct SocketGroup {
-    /// A processor of the socket.
-    pub cpu: u32,
-    /// The events, all of one PMU.
-    pub events: Vec<CountSpec>,
-}
-
-/// What is counted on a machine.
-#[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct CounterEvents {
-    /// Groups for each thread.
-    pub threads: Vec<Vec<CountSpec>>,
-    /// Groups for each caching and home agent.
-    pub sockets: Vec<SocketGroup>,
-}
-
-/// The measure of a row, where its memory is a tier.
-fn measure(quantity: Quantity, tiers: TierMap) -> Option<Measure> {
-    Some(match quantity {
-        Quantity::Loads(memory) => Measure::Loads(tiers.tier(memory)?),
-        Quantity::Occupancy(memory) => Measure::Occupancy(tiers.tier(memory)?),
-        Quantity::Busy(memory) => Measure::Busy(tiers.tier(memory)?),
-        Quantity::Stalls => Measure::Stalls,
-        Quantity::Clock => Measure::Clock,
-        Quantity::Misses | Quantity::SlowLoads | Quantity::Stores => return None,
-    })
-}
-
-fn spec(row: &Row, pmu: &Pmu, tiers: TierMap) -> Option<CountSpec> {
-    let measure = measure(row.quantity, tiers)?;
-    Some(CountSpec { name: row.name.into(), encoding: pmu.encode(row.terms)?, measure })
-}
-
-impl CounterEvents {
-    /// The events of a model whose sysfs lies below `root`. Empty where it is not in the table.
-    pub fn of(root: &Path, model: Model, tiers: TierMap) -> Result<Self, LinuxError> {
-        let root = Tree::new(root);
-        let mut events = Self::default();
-        if let Some(cpu) = Pmu::read(root, "cpu")? {
-            let rows = find(model, |quantity| matches!(quantity, Quantity::Loads(_) | Quantity::Stalls));
-            let specs: Vec<_> = rows.filter_map(|row| spec(row, &cpu, tiers)).collect();
-            events.threads = specs.chunks(GROUP).map(<[_]>::to_vec).collect();
-        }
-        for agent in Pmu::all(root, "uncore_cha")? {
-            for group in agent_groups(&agent, model, tiers) {
-                let sockets = agent.cpus.iter().map(|&cpu| SocketGroup { cpu, events: group.clone() });
-                events.sockets.extend(sockets);
-            }
-        }
-        Ok(events)
-    }
-}
-
-/// One group a tier: occupancy can be counted by an agent's counter 0 only, and `COUNTER0_OCCUPANCY` reads that one.
-fn agent_groups(agent: &Pmu, model: Model, tiers: TierMap) -> Vec<Vec<CountSpec>> {
-    let of = |wanted: Measure| {
-        find(model, |quantity| measure(quantity, tiers) == Some(wanted))
-            .find_map(|row| spec(row, agent, tiers))
-    };
-    let known = tiers.0.into_iter().flatten().collect::<std::collections::BTreeSet<_>>();
-    let group =
-        |tier| Some(vec![of(Measure::Occupancy(tier))?, of(Measure::Busy(tier))?, of(Measure::Clock)?]);
-    known.into_iter().filter_map(group).collect()
-}
 
 /// A group that counts.
 #[derive(Debug)]
 struct Group {
     events: Vec<Event>,
     measures: Vec<Measure>,
+    /// Of so many agents (the second) so many count the same (the first).
+    share: (u64, u64),
 }
 
 /// What a group has counted, and for how long.
@@ -141,9 +48,9 @@ fn scaled(value: u64, numerator: u64, denominator: u64) -> u64 {
 }
 
 impl Group {
-    fn open(events: &[CountSpec], task: i32, cpu: i32) -> io::Result<Self> {
+    fn open(events: &[CountSpec], share: (u64, u64), task: i32, cpu: i32) -> io::Result<Self> {
         let inherit = if task < 0 { 0 } else { flag::INHERIT };
-        let mut group = Self { events: Vec::new(), measures: Vec::new() };
+        let mut group = Self { events: Vec::new(), measures: Vec::new(), share };
         for event in events {
             let attr = Attr {
                 read_format: read::GROUP | read::TIME_ENABLED | read::TIME_RUNNING,
@@ -179,6 +86,7 @@ impl Group {
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sums {
     tiers: Vec<TierCounters>,
+    inserts: Vec<u64>,
     stall_cycles: u64,
 }
 
@@ -190,10 +98,11 @@ impl Sums {
         &mut self.tiers[tier.index()]
     }
 
-    fn add(&mut self, measures: &[Measure], reading: &Reading) {
+    fn add(&mut self, measures: &[Measure], (own, all): (u64, u64), reading: &Reading) {
         let clock = measures.iter().position(|&measure| measure == Measure::Clock);
         let ticks = clock.map_or(reading.running, |at| reading.values[at]);
         for (&measure, &value) in measures.iter().zip(&reading.values) {
+            let value = scaled(value, all, own);
             let whole = scaled(value, reading.enabled, reading.running);
             // An agent's cycles become nanoseconds by its own clock, which ran as long as the group did.
             let nanoseconds = scaled(value, reading.enabled, ticks);
@@ -210,8 +119,21 @@ impl Sums {
                     let tier = self.tier(tier);
                     (tier.busy, tier.load_busy) = (tier.busy + nanoseconds, tier.load_busy + nanoseconds);
                 }
+                Measure::Inserts(tier) => {
+                    self.tier(tier);
+                    self.inserts.resize(self.tiers.len(), 0);
+                    self.inserts[tier.index()] += whole;
+                }
                 Measure::Clock => {}
             }
+        }
+    }
+
+    /// Has the agents' requests stand for loads that no thread's event counts.
+    fn take_inserts(&mut self, tiers: &[TierId]) {
+        for &tier in tiers {
+            let inserts = self.inserts.get(tier.index()).copied().unwrap_or(0);
+            self.tier(tier).load_misses += inserts;
         }
     }
 
@@ -231,6 +153,7 @@ impl Sums {
 #[derive(Debug)]
 pub struct PmuCounters {
     events: CounterEvents,
+    by_inserts: Vec<TierId>,
     megahertz: u32,
     threads: Vec<Group>,
     sockets: Vec<Group>,
@@ -245,14 +168,35 @@ impl PmuCounters {
         if events.threads.is_empty() && events.sockets.is_empty() {
             return Err(unsupported("the event table has no counters for this processor".into()));
         }
-        let open = |group: &SocketGroup| Group::open(&group.events, -1, group.cpu as i32);
+        let open = |group: &SocketGroup| Group::open(&group.events, group.share, -1, group.cpu as i32);
         let opened: io::Result<Vec<_>> = events.sockets.iter().map(open).collect();
         let (sockets, refused) = match opened {
             Ok(sockets) => (sockets, None),
             Err(error) => (Vec::new(), Some(explain(error, "uncore_cha", Tree::new("/".as_ref()), None))),
         };
         let threads = Vec::new();
-        Ok(Self { events, megahertz, threads, sockets, sockets_refused: refused, least_share: 1.0 })
+        let by_inserts = events.by_inserts();
+        Ok(Self {
+            events,
+            by_inserts,
+            megahertz,
+            threads,
+            sockets,
+            sockets_refused: refused,
+            least_share: 1.0,
+        })
+    }
+
+    /// Counters of this machine that follow the calling thread; `tiers` says which memory is which tier.
+    ///
+    /// # Errors
+    /// If the processor counts nothing, or the kernel does not let it.
+    pub fn here(tiers: TierMap) -> Result<Self, LinuxError> {
+        let root = Path::new("/");
+        let events = CounterEvents::of(root, Cpu::read(root)?.microarchitecture, tiers)?;
+        let mut counters = Self::new(events, super::source::megahertz(Tree::new(root)))?;
+        counters.attach(0)?;
+        Ok(counters)
     }
 
     /// Why queue occupancy is not counted although the table has it.
@@ -271,7 +215,7 @@ impl PmuCounters {
             self.events.threads.iter().flatten().any(|event| wanted(&event.measure))
         };
         let hits = counts(|measure| matches!(measure, Measure::Loads(_)));
-        let stalls = counts(|measure| *measure == Measure::Stalls) && !self.sockets.is_empty();
+        let stalls = self.events.queues() && !self.sockets.is_empty();
         let signals = if hits { signals.with(Signal::TierHits) } else { signals };
         if stalls && self.megahertz > 0 { signals.with(Signal::TierStalls) } else { signals }
     }
@@ -279,7 +223,7 @@ impl PmuCounters {
     /// Counts a thread too, and what it makes later.
     pub(crate) fn attach(&mut self, tid: u32) -> Result<(), LinuxError> {
         for events in &self.events.threads {
-            match Group::open(events, tid as i32, -1) {
+            match Group::open(events, (1, 1), tid as i32, -1) {
                 Ok(group) => self.threads.push(group),
                 Err(error) if error.raw_os_error() == Some(libc::ESRCH) => return Ok(()),
                 Err(error) => return Err(explain(error, &events[0].name, Tree::new("/".as_ref()), None)),
@@ -297,8 +241,9 @@ impl PmuCounters {
             if reading.enabled > 0 {
                 self.least_share = self.least_share.min(reading.running as f64 / reading.enabled as f64);
             }
-            sums.add(&group.measures, &reading);
+            sums.add(&group.measures, group.share, &reading);
         }
+        sums.take_inserts(&self.by_inserts);
         sums.share_stalls(self.megahertz);
         let tiers = sums.tiers.len().max(counters.tiers.len());
         sums.tiers.resize(tiers, TierCounters::default());

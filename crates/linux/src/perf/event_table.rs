@@ -28,6 +28,8 @@ const SKX_CHA: &str = "intel/perfmon skylakex_uncore.json and cascadelakex_uncor
                        arch/x86/events/intel/uncore_snbep.c; values as in PACT's artifact";
 const ICX_CHA: &str = "intel/perfmon icelakex_uncore.json, sapphirerapids_uncore.json, emeraldrapids_uncore.json, \
                        graniterapids_uncore.json; COUNTER0_OCCUPANCY as in PACT's artifact";
+const EMR_CXL: &str = "intel/perfmon emeraldrapids_uncore_experimental.json, as in Linux' \
+                       tools/perf/pmu-events/arch/x86/emeraldrapids/uncore-cache.json; COUNTER0_OCCUPANCY as for DRAM";
 
 /// An event of the core PMU whose samples carry addresses.
 const fn core(
@@ -209,6 +211,70 @@ pub(crate) const ROWS: &[Row] = &[
         "UNC_CHA_COUNTER0_OCCUPANCY, remote",
         &[("event", 0x1f), ("umask", 0xc817_7e01), ("thresh", 1)],
         ICX_CHA,
+    ),
+    cha(
+        SKYLAKE,
+        Quantity::Inserts(Memory::LocalDram),
+        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, local",
+        &[
+            ("event", 0x35),
+            ("umask", 0x21),
+            ("filter_loc", 1),
+            ("filter_nm", 1),
+            ("filter_not_nm", 1),
+            ("filter_opc0", 0x202),
+        ],
+        SKX_CHA,
+    ),
+    cha(
+        SKYLAKE,
+        Quantity::Inserts(Memory::RemoteDram),
+        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, remote",
+        &[
+            ("event", 0x35),
+            ("umask", 0x21),
+            ("filter_rem", 1),
+            ("filter_nm", 1),
+            ("filter_not_nm", 1),
+            ("filter_opc0", 0x202),
+        ],
+        SKX_CHA,
+    ),
+    cha(
+        ICE_LAKE,
+        Quantity::Inserts(Memory::LocalDram),
+        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_LOCAL",
+        &[("event", 0x35), ("umask", 0xc816_fe01)],
+        ICX_CHA,
+    ),
+    cha(
+        ICE_LAKE,
+        Quantity::Inserts(Memory::RemoteDram),
+        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_REMOTE",
+        &[("event", 0x35), ("umask", 0xc817_7e01)],
+        ICX_CHA,
+    ),
+    // Memory expanders. Kernels whose agents take fewer bits of unit mask than this has cannot count them.
+    cha(
+        &[EmeraldRapids],
+        Quantity::Occupancy(Memory::LocalCxl),
+        "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_CXL_EXP_LOCAL",
+        &[("event", 0x36), ("umask", 0x20_c816_8201)],
+        EMR_CXL,
+    ),
+    cha(
+        &[EmeraldRapids],
+        Quantity::Busy(Memory::LocalCxl),
+        "UNC_CHA_COUNTER0_OCCUPANCY, CXL",
+        &[("event", 0x1f), ("umask", 0x20_c816_8201), ("thresh", 1)],
+        EMR_CXL,
+    ),
+    cha(
+        &[EmeraldRapids],
+        Quantity::Inserts(Memory::LocalCxl),
+        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_CXL_EXP_LOCAL",
+        &[("event", 0x35), ("umask", 0x20_c816_8201)],
+        EMR_CXL,
     ),
     cha(
         UP_TO_ICE_LAKE,

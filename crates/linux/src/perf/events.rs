@@ -30,6 +30,8 @@ pub enum Quantity {
     Occupancy(Memory),
     /// Cycles with at least one such read in flight.
     Busy(Memory),
+    /// Reads of one kind of memory, as the agents see them.
+    Inserts(Memory),
     /// Cycles of the agent that counts occupancy.
     Clock,
 }

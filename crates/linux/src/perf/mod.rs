@@ -4,6 +4,7 @@
 //! each thread and processor and reads the rings ([`ring`], [`record`]), whose samples [`decode`] turns into accesses
 //! ([`sample`] the fields, [`data_source`], [`ibs`] and [`spe`] what served them); [`counters`] counts.
 
+mod counter_events;
 pub mod counters;
 pub mod data_source;
 pub mod decode;

@@ -60,7 +60,7 @@ impl Default for PmuOptions {
 }
 
 /// The processors' base frequency, in which PEBS and IBS count latencies to a good approximation.
-fn megahertz(root: Tree<'_>) -> u32 {
+pub(super) fn megahertz(root: Tree<'_>) -> u32 {
     let kilohertz: Option<u32> =
         root.parsed("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "kHz", decimal).ok();
     let cpuinfo = || {
@@ -331,6 +331,11 @@ impl AccessSource for PmuSource {
             signals = signals.with(Signal::SampleLatency);
         }
         self.counters.as_ref().map_or(signals, |counters| counters.offers(signals))
+    }
+
+    fn samples_all_latencies(&self) -> bool {
+        // Load latency of PEBS samples loads above a threshold only; IBS tags any op.
+        self.options.megahertz > 0 && self.events.all_tiers.iter().all(|spec| spec.format == Format::Ibs)
     }
 
     fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {

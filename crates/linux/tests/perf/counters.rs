@@ -16,7 +16,7 @@ fn counts_agree_with_samples_over_threads_that_come_and_go() {
         encoding: Encoding { kind: kind::SOFTWARE, config: [software::PAGE_FAULTS, 0, 0, 0] },
         measure: Measure::Loads(TierId(1)),
     };
-    let events = CounterEvents { threads: vec![vec![faults]], sockets: Vec::new() };
+    let events = CounterEvents { threads: vec![vec![faults]], ..CounterEvents::default() };
     let mut program = Program::start("threads 20");
     let mut source = page_faults(64).with_counters(PmuCounters::new(events, 0).expect("one event"));
     assert!(source.offers().has(Signal::TierHits));

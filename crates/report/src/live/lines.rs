@@ -5,7 +5,7 @@ use isotherm_linux::engine::LiveResult;
 use isotherm_linux::host::{Refused, SourceUse, TierUse, Traffic};
 
 use super::words::{
-    FITS, engine_cpu, engine_memory, fits, known, nodes, of_footprint, program_time, refusals, run,
+    FITS, counters, engine_cpu, engine_memory, fits, known, nodes, of_footprint, program_time, refusals, run,
     tier_share,
 };
 use crate::format::{count, factor, percent, printable, reasons, shortened};
@@ -33,6 +33,9 @@ pub(super) fn lines(result: &LiveResult) -> Vec<(String, String)> {
         add(if index == 0 { "samples" } else { "" }, source);
     }
     add("engine", engine(result));
+    if let Some(origin) = counters(result) {
+        add("counters", origin.into());
+    }
     add("program", lost_time(result));
     result.summary.cautions.iter().take(SHOWN).for_each(|caution| add("few samples", caution.clone()));
     if summary.footprint_bytes.0 > 0 && fits(result) {

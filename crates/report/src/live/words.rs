@@ -2,7 +2,7 @@
 
 use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_linux::engine::LiveResult;
-use isotherm_linux::host::{Refused, SourceUse, TierUse};
+use isotherm_linux::host::{CounterOrigin, Refused, SourceUse, TierUse};
 
 use crate::facts::scaled_by;
 use crate::format::{count, counted, file_name, list, percent, printable, share, shortened};
@@ -142,9 +142,26 @@ pub(super) fn program_time(result: &LiveResult) -> Nanos {
     result.summary.sources.iter().map(|source| source.program_ns).sum()
 }
 
+/// How stall and occupancy counters are to be read, where they are not the hardware's own.
+pub(super) fn counters(result: &LiveResult) -> Option<&'static str> {
+    match result.summary.counters {
+        CounterOrigin::None | CounterOrigin::Counted => None,
+        CounterOrigin::LittlesLaw => {
+            Some("occupancy of the tiers is estimated: bandwidth x latency of samples (Little's law)")
+        }
+        CounterOrigin::Modelled => Some(
+            "MODELLED, not measured: occupancy of the tiers is that of the samples at the machine profile's idle latencies",
+        ),
+    }
+}
+
+fn counters_note(result: &LiveResult) -> Option<String> {
+    counters(result).map(|text| format!("Counters: {text}."))
+}
+
 /// What a reader of the page must know to read the numbers right.
 pub(super) fn notes(result: &LiveResult) -> Vec<String> {
-    let notes = [shadow, estimates, lost_samples, fitting, resized, scaled];
+    let notes = [shadow, counters_note, estimates, lost_samples, fitting, resized, scaled];
     notes.iter().filter_map(|note| note(result)).collect()
 }
 

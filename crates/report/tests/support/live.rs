@@ -4,7 +4,8 @@
 use isotherm_core::{Bytes, Nanos, PageSize};
 use isotherm_linux::engine::LiveResult;
 use isotherm_linux::host::{
-    EngineUse, HotPages, HotSet, HotShare, MemoryRange, Moment, Refused, SourceUse, Summary, TierUse, Traffic,
+    CounterOrigin, EngineUse, HotPages, HotSet, HotShare, MemoryRange, Moment, Refused, SourceUse, Summary,
+    TierUse, Traffic,
 };
 use isotherm_linux::process::Pid;
 
@@ -41,6 +42,7 @@ pub fn lasting(moments: usize) -> LiveResult {
         started_unix_s: 1_790_000_000,
         process_names: ["redis-server", "redis-rdb-bgsave"].map(String::from).into(),
         hits_measured: false,
+        counters: CounterOrigin::None,
         cautions: vec!["1.50 samples for each page in use: below 2, hot pages are missed".into()],
         duration_ns: last.time_ns,
         processes: 3,

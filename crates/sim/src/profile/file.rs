@@ -37,6 +37,27 @@ pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
     Ok(profile)
 }
 
+/// Writes every number with its source, so that [`read`] gives the same profile.
+pub(super) fn write(profile: &Profile) -> String {
+    let quoted = |text: &str| Value::from(text).to_string();
+    let section = |section: &str, tier: usize| -> String {
+        let numbers = Field::of(section).filter_map(|field| {
+            let value = field.quantity.format((field.get)(profile, tier)?);
+            let source = profile.sources.get(&field.path(tier)).map_or("not given", String::as_str);
+            Some(format!("{} = {{ value = {}, source = {} }}\n", field.name, quoted(&value), quoted(source)))
+        });
+        numbers.collect()
+    };
+    let mut text = format!("title = {}\n", quoted(&profile.title));
+    text.extend(["core", "llc"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
+    for (index, tier) in profile.tiers.iter().enumerate() {
+        text.push_str(&format!("\n[[tier]]\nname = {}\n{}", quoted(&tier.name), section("tier", index)));
+    }
+    let last = ["costs", "device"].into_iter().filter(|&name| name != "device" || profile.device.is_some());
+    text.extend(last.map(|name| format!("\n[{name}]\n{}", section(name, 0))));
+    text
+}
+
 /// `machines/pact.toml` becomes `pact`.
 fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);

@@ -195,6 +195,20 @@ fn a_capacity_may_be_given() {
 }
 
 #[test]
+fn what_is_written_is_read_again() {
+    for name in Profile::builtin_names() {
+        let mut profile = Profile::builtin(name).expect(name);
+        profile.set_from("tier.1.k", "171ns", "measured: \"here\", +-3 %").expect("valid");
+        let again = Profile::parse(&profile.to_toml(), name).expect(name);
+        assert_eq!(again, profile, "{name}");
+        assert_eq!((again.tiers[0].k, again.tiers[1].k), (None, Some(Nanos(171))));
+    }
+    let error =
+        Profile::builtin("pact").expect("builtin").set_from("tier.2.k", "1ns", "x").expect_err("no tier");
+    assert!(error.to_string().contains("tier.2.k"), "{error}");
+}
+
+#[test]
 fn setting_a_number_changes_it_and_says_so() {
     let mut profile = Profile::builtin("pact").expect("builtin");
     profile.set("tier.1.latency", "200ns").expect("valid");

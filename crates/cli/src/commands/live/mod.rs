@@ -7,7 +7,7 @@ pub(super) mod tiers;
 use std::path::Path;
 use std::time::Duration;
 
-use isotherm_core::parameters::Scale;
+use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_linux::control::Control;
 use isotherm_linux::engine::{LiveResult, Tiering};
 use isotherm_linux::host::kernel::{KernelSpaces, TierReclaim};
@@ -79,18 +79,34 @@ fn prepare(args: &LiveArgs, way: Way) -> Result<Prepared, Failure> {
     let entry = isotherm_policies::find(&args.policy).map_err(Failure::usage)?;
     let mut settings = settings::parse(&args.set)?;
     let mut parameters = entry.parameters();
+    calibrated(args, &mut parameters)?;
     settings::apply(&mut settings, &mut parameters)?;
     settings::finish(&settings)?;
     let tiering =
         Tiering { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
     let needs = tiering.needs().map_err(Failure::usage)?;
     let memory = tiers::memory(args, Path::new("/"))?;
+    if args.model_counters && !memory.shadow {
+        return Err(Failure::usage(
+            "--model-counters: expected --shadow too: nothing is moved by counters that are modelled",
+        ));
+    }
     let control = args.control.as_deref().map(Control::open).transpose().map_err(Failure::failed)?;
     let sources = sources::choose(args, needs, &memory, way)?;
     if !args.quiet {
         memory.notes.iter().chain(&sources.notes).for_each(|note| eprintln!("isotherm: {note}"));
     }
     Ok(Prepared { tiering, memory, sources, control })
+}
+
+/// Gives PACT what `isotherm calibrate` measured of the second tier, where the machine's profile has it.
+fn calibrated(args: &LiveArgs, parameters: &mut Parameters) -> Result<(), Failure> {
+    let profile = super::machines::load_profile(&args.machine)?;
+    let k = profile.tiers.get(1).and_then(|tier| tier.k);
+    match k.filter(|_| parameters.group() == "pact") {
+        Some(k) => parameters.set("k", &format!("{}ns", k.0)).map_err(Failure::usage),
+        None => Ok(()),
+    }
 }
 
 fn parse_scale(text: &str) -> Result<Option<Scale>, Failure> {
@@ -121,6 +137,7 @@ fn tier(
         shadow: memory.shadow,
         nodes: memory.nodes.clone(),
         inside: None,
+        model_counters: args.model_counters,
         scan_interval: SCAN_INTERVAL,
         scan_budget: SCAN_BUDGET,
     };

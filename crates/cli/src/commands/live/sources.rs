@@ -9,9 +9,10 @@ use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
 use isotherm_linux::devices;
+use isotherm_linux::engine::Tiering;
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::host::tiers::TierPlan;
-use isotherm_linux::host::{self, Candidate};
+use isotherm_linux::host::{self, Candidate, CounterOrigin};
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::perf::events::SourceEvents;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
@@ -66,7 +67,8 @@ pub(super) fn choose(
     let candidates = candidates(args, needs, (way, memory.map, slow), Pace::default(), &environment);
     let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
     let chosen = chosen.map_err(Failure::usage)?;
-    let offered = host::offers(&chosen, memory.shadow, memory.reclaims());
+    let origin = CounterOrigin::of(&chosen, memory.shadow, args.model_counters);
+    let offered = host::offers(&chosen, origin, memory.shadow, memory.reclaims());
     let names: Vec<&str> = chosen.iter().map(|source| source.name()).collect();
     let because = |(name, error): &(&'static str, LinuxError)| format!("not used: {name}: {error}");
     let mut notes: Vec<String> = refused.iter().map(because).collect();
@@ -74,8 +76,16 @@ pub(super) fn choose(
         let why = notes.iter().map(|note| format!(" ({note})")).collect::<String>();
         let policy = &args.policy;
         let remedy = host::remedy(missing);
-        return Err(Failure::Failed(format!(
-            "policy {policy} needs {missing}, which is not to be had: {remedy}{why}"
+        let instead = nearest(needs, offered).map_or_else(String::new, |name| {
+            format!("; the nearest policy that can run here: --policy {name}")
+        });
+        let modelled = if missing == Signal::TierStalls && memory.shadow {
+            ", or --model-counters for a shadow run by a model"
+        } else {
+            ""
+        };
+        return Err(Failure::usage(format!(
+            "policy {policy} needs {missing}, which is not to be had: {remedy}{modelled}{why}{instead}"
         )));
     }
     if !names.is_empty() {
@@ -84,6 +94,19 @@ pub(super) fn choose(
     let limited = names.first() == Some(&"hint-faults");
     let fastest = limited.then_some(HintFaultOptions::fastest(args.overhead));
     Ok(Sources { chosen, environment: environment.into_inner(), fastest, notes })
+}
+
+/// The policy that uses most of what `needs` names, and least else, of those that need no more than `offered`.
+fn nearest(needs: Signals, offered: Signals) -> Option<&'static str> {
+    let fitting = isotherm_policies::ALL.iter().filter_map(|entry| {
+        let tiering = Tiering { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None };
+        let own = tiering.needs().ok()?;
+        let runs = own.missing(offered).next().is_none();
+        let (unused, other) = (needs.missing(own).count(), own.missing(needs).count());
+        runs.then_some((unused, other, entry.name))
+    });
+    // Of equal ones the first of the registry.
+    fitting.min_by_key(|&(unused, other, _)| (unused, other)).map(|(.., name)| name)
 }
 
 /// What may be used, the best first; what the program's environment must hold for a source is put there as it is opened.

@@ -1,0 +1,45 @@
+//! `calibrate`, on this machine: latencies in any case, `k` where the processor counts it.
+
+use std::path::Path;
+
+use crate::support::{Folder, isotherm};
+
+/// The latency that the table's row of tier 0 shows, in nanoseconds.
+fn latency(table: &str) -> f64 {
+    let row = table.lines().find(|line| line.trim_start().starts_with("0 ")).expect("a row of tier 0");
+    let words: Vec<&str> = row.split_whitespace().collect();
+    words[2].parse().expect("nanoseconds")
+}
+
+#[test]
+fn latencies_are_measured_and_what_lacks_for_k_is_one_line() {
+    let folder = Folder::new();
+    let (large, small) = (folder.at("large.toml"), folder.at("small.toml"));
+    let run = |size: &str, output: &str| isotherm(&["calibrate", "--size", size, "--output", output]);
+    let memory = run("256M", &large);
+    match memory.code {
+        Some(0) => assert!(memory.out.contains("+-"), "{}", memory.out),
+        Some(2) => {
+            let line = memory.err.lines().last().expect("a line");
+            assert!(line.starts_with("isotherm: k is not calibrated, only latency: "), "{line}");
+            assert!(memory.out.contains("not measured"), "{}", memory.out);
+        }
+        _ => panic!("{memory:?}"),
+    }
+    let found = latency(&memory.out);
+    assert!((2.0..2000.0).contains(&found), "{}", memory.out);
+    // What fits a cache is faster, or nothing was measured.
+    let cached = latency(&run("64K", &small).out);
+    assert!(cached * 1.5 < found, "{cached} ns in the cache, {found} ns in memory");
+    // What was written is a profile, and says where its number is from.
+    assert!(Path::new(&large).exists());
+    let shown = isotherm(&["machines", &large]).ok();
+    let row = shown.lines().find(|line| line.contains("tier.0.latency")).expect("the number");
+    assert!(row.contains("measured: isotherm calibrate, 20"), "{row}");
+}
+
+#[test]
+fn a_request_that_cannot_be_is_refused_before_anything_is_measured() {
+    assert!(isotherm(&["calibrate", "--tiers", "99"]).refused(2).contains("99"));
+    assert!(isotherm(&["calibrate", "--machine", "nowhere"]).refused(2).contains("nowhere"));
+}

@@ -1,0 +1,69 @@
+//! Defines threads that run at their own pace: the order of a stream's accesses by the time at which each thread comes to them.
+//!
+//! A stream holds accesses in the order in which they were recorded, and a replay keeps it: a fast thread waits for a slow one.
+//! That is right where threads wait for each other, and wrong where each runs for itself, as PACT's Fig. 1a has two threads that
+//! differ in nothing but the latency that they hide.
+
+use isotherm_core::TierId;
+
+use crate::Profile;
+use crate::stream::{Access, Stream};
+use crate::thread_model::{CoreTiming, ThreadModel};
+
+impl Stream {
+    /// The same accesses, those of each thread in their order, put in the order in which threads that never wait for each other
+    /// complete them with all memory at the idle latency of `tier`.
+    #[must_use]
+    pub fn at_own_pace(&self, profile: &Profile, tier: TierId) -> Self {
+        let timing = CoreTiming::new(&profile.core);
+        let latency = profile.tiers[tier.index()].latency.0 * 1000;
+        let mut threads: Vec<ThreadModel> = (0..self.threads).map(|_| ThreadModel::new(timing)).collect();
+        let mut complete = |access: &Access| {
+            let thread = &mut threads[usize::from(access.thread)];
+            let (store, tier) = (access.store != 0, tier.index());
+            thread.access(timing, access.instructions, access.dependence, store, tier, latency);
+            thread.clock()
+        };
+        let mut order: Vec<(u64, usize)> =
+            self.accesses.iter().enumerate().map(|(index, access)| (complete(access), index)).collect();
+        order.sort_unstable();
+        let accesses = order.into_iter().map(|(_, index)| self.accesses[index]).collect();
+        Self { accesses, ..self.clone() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::PageSize;
+
+    use super::*;
+
+    #[test]
+    fn a_thread_that_streams_runs_ahead_of_one_that_chases() {
+        let access = |page, thread: u16| Access {
+            page,
+            instructions: 10,
+            thread,
+            dependence: u8::from(thread == 1),
+            store: 0,
+        };
+        let accesses = (0..10_000).flat_map(|page| [access(page, 0), access(page, 1)]).collect();
+        let pages = (0..10_000).map(|page| (0, page << 12)).collect();
+        let stream = Stream { accesses, pages, threads: 2, page_size: PageSize::Base };
+        let paced = stream.at_own_pace(&Profile::builtin("pact").expect("builtin"), TierId(1));
+        let of = |stream: &Stream, thread| -> Vec<u32> {
+            stream
+                .accesses
+                .iter()
+                .filter(|access| access.thread == thread)
+                .map(|access| access.page)
+                .collect()
+        };
+        for thread in [0, 1] {
+            assert_eq!(of(&paced, thread), of(&stream, thread), "each in its own order");
+        }
+        let chased = |part: &[Access]| part.iter().filter(|access| access.thread == 1).count();
+        let (first, last) = paced.accesses.split_at(10_000);
+        assert!(chased(first) < 2000 && chased(last) > 8000, "{} {}", chased(first), chased(last));
+    }
+}
