@@ -46,8 +46,8 @@ fn kinds_follow_from_names() {
     ] {
         assert_eq!(kind_of(name, false), expected, "{name}");
     }
-    assert_eq!(kind_of("/anon_hugepage (deleted)", false), MappingKind::Anonymous);
-    assert_eq!(kind_of("/anon_hugepage (deleted)", true), MappingKind::SharedMemory);
+    assert_eq!(kind_of("/anon_hugepage (deleted)", false), MappingKind::Hugetlb);
+    assert_eq!(kind_of("/anon_hugepage (deleted)", true), MappingKind::Hugetlb);
 }
 
 #[test]
