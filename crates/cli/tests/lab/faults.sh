@@ -193,17 +193,19 @@ engine_killed() {
     fact afterwards $?
 }
 
-# The slow node's memory goes away while the program runs.
+# The slow node's memory goes away while the engine demotes to it. The program starts on the fast node: of a device that is
+# emulated, code runs too slowly.
 removed() {
+    echo 0-1 >$group/cpuset.mems
     rm -f /run/fault-program
     before=$(moved 2)
     (
-        wait_for_moves 200
+        wait_for_moves 1000
         for block in $node1/memory[0-9]*; do
             echo offline >"$block/state" 2>/dev/null && echo "${block##*/memory}"
         done >/run/fault-blocks
     ) &
-    rate=1M
+    rate=4M
     planted 16M 3000000
     rate=
     fact offline "$(wc -l </run/fault-blocks)"
