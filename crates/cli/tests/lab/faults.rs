@@ -131,8 +131,15 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
     let Some(lab) = Lab::find_all() else { return };
     for fault in run(&lab, "small", &FAULTS) {
         let refused = |why: &str| fault.refused(why);
-        if fault.name != "engine_killed" && fault.name != "written" {
-            fault.agrees_with_the_kernel();
+        match fault.name.as_str() {
+            "engine_killed" => assert!(fault.engine.is_null(), "it was killed"),
+            // A page that is silently replaced by another one on the very node that it was to go to, the engine finds there and
+            // counts, the kernel does not.
+            "written" | "merged" => {
+                let (engine, kernel) = (fault.moved(), fault.fact("moved"));
+                assert!(kernel > MANY && engine >= kernel && engine - kernel < FEW, "{engine} {kernel}");
+            }
+            _ => fault.agrees_with_the_kernel(),
         }
         match fault.name.as_str() {
             "killed_by_limit" | "program_killed" => fault.was_killed(),
@@ -145,11 +152,12 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
         match fault.name.as_str() {
             "nothing" => {
                 assert!(fault.moved() > MANY);
-                assert_eq!([refused("no_room"), refused("busy"), refused("denied")], [0; 3]);
+                let refused = refused("no_room") + refused("busy") + refused("denied");
+                assert!(refused < FEW, "a page of zeros may be asked for: {refused}");
             }
             // A locked page moves and stays locked.
             "locked" => assert!(fault.moved() > MANY && refused("busy") < FEW),
-            "full" => assert!(refused("no_room") > MANY && fault.moved() > MANY),
+            "full" => assert!(refused("no_room") > FEW && fault.moved() > MANY),
             // The engine knows no huge page of the reserve, which it would move 512 times.
             "hugetlb" => {
                 let samples = fault.engine["samples_foreign"].as_u64().unwrap_or(0);
@@ -164,12 +172,8 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
                 assert!(refused("denied") > MANY && fault.moved() < FEW);
                 fault.is_told("pages that several processes map");
             }
-            // What was written is the parent's alone. Where it was copied to the node it was to go to, the engine finds it
-            // there and counts it, the kernel does not.
-            "written" => {
-                let (engine, kernel) = (fault.moved(), fault.fact("moved"));
-                assert!(kernel > MANY && engine >= kernel && engine - kernel < FEW, "{engine} {kernel}");
-            }
+            // What was written is the parent's alone.
+            "written" => assert!(fault.moved() > MANY),
             "merged" => {
                 assert!(fault.fact("shared") > MANY && refused("denied") > FEW);
                 fault.is_told("pages that several processes map");
@@ -183,7 +187,7 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
             "program_killed" => assert!(fault.moved() >= 200),
             "engine_killed" => {
                 let facts = ["status", "lives", "afterwards"].map(|name| fault.fact(name));
-                assert!(facts == [137, 1, 0] && fault.fact("moved") >= 200 && fault.engine.is_null());
+                assert!(facts == [137, 1, 0] && fault.fact("moved") >= 200);
             }
             other => panic!("{other} is not judged"),
         }
@@ -194,7 +198,7 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
 fn a_slow_node_may_go_away() {
     let Some(lab) = Lab::find_all() else { return };
     for fault in run(&lab, "cxl", &["removed"]) {
-        fault.is_whole(&["--size", "16M", "--operations", "3000000"]);
+        fault.is_whole(&["--size", "16M", "--operations", "8000000"]);
         // All of its 512 MiB, and with it the node: the kernel has moved what the program had there.
         assert!(fault.fact("offline") == 4 && fault.fact("removed") > FEW, "{:?}", fault.facts);
         fault.agrees_with_the_kernel();

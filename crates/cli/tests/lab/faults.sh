@@ -206,7 +206,7 @@ removed() {
         done >/run/fault-blocks
     ) &
     rate=4M
-    planted 16M 3000000
+    planted 16M 8000000
     rate=
     fact offline "$(wc -l </run/fault-blocks)"
     fact removed $(($(moved 2) - before))

@@ -27,16 +27,16 @@ struct Program {
 const PROGRAMS: [Program; 6] = [
     Program {
         name: "redis",
-        what: "redis-server, YCSB-C: 50,000 records, 400,000 reads by Zipf",
+        what: "redis-server, YCSB-C: 50,000 records, 300,000 reads by Zipf",
         fast: "24M",
         script: "redis-server --port 0 --unixsocket /tmp/lab-redis.sock --save '' --loglevel warning >/dev/null & \
-            $BIN/ycsb /tmp/lab-redis.sock 50000 400000; status=$?; kill $!; wait; exit $status",
+            $BIN/ycsb /tmp/lab-redis.sock 50000 300000; status=$?; kill $!; wait; exit $status",
         has_hot_pages: true,
     },
     Program {
         name: "sqlite3",
         what: "sqlite3, the shop's day (`demo/shop.sql`)",
-        fast: "24M",
+        fast: "16M",
         script: "sqlite3 :memory: <demo/shop.sql",
         has_hot_pages: true,
     },
@@ -50,22 +50,22 @@ const PROGRAMS: [Program; 6] = [
     Program {
         name: "sort",
         what: "GNU sort of 1,000,000 lines, in memory",
-        fast: "24M",
+        fast: "16M",
         script: "seq -w 1 1000000 | rev | sort -S 100M --parallel=1 | cksum",
         has_hot_pages: false,
     },
     Program {
         name: "bfs",
         what: "our native BFS (GAPBS, Kronecker graph of 2^18 vertices, degree 16, 8 sources)",
-        fast: "16M",
+        fast: "32M",
         script: "$BIN/native - gapbs-bfs-kron scale=18 degree=16 trials=8",
         has_hot_pages: true,
     },
     Program {
         name: "btree",
-        what: "our native B-tree (64 MiB, 1,000,000 look-ups)",
+        what: "our native B-tree (64 MiB, 500,000 look-ups)",
         fast: "24M",
-        script: "$BIN/native - btree footprint=64M operations=1M",
+        script: "$BIN/native - btree footprint=64M operations=500k",
         has_hot_pages: true,
     },
 ];
