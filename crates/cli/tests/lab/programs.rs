@@ -84,6 +84,8 @@ struct Row {
     hit_ratio: f64,
     moved: u64,
     footprint: u64,
+    /// What the engine knew, for those who look why it did nothing.
+    engine: String,
 }
 
 fn run(lab: &Lab, program: &Program, tiering: &[&str], native: &[u8]) -> Row {
@@ -105,6 +107,9 @@ fn run(lab: &Lab, program: &Program, tiering: &[&str], native: &[u8]) -> Row {
         hit_ratio: measured.history.hit_ratio(SECOND_HALF, 1.0).expect("a history"),
         moved: run["counts"]["moved"].as_u64().expect("a number"),
         footprint: bytes.max().unwrap_or(0),
+        engine: ["process_names", "footprint_bytes", "traffic", "troubles"]
+            .map(|field| run["engine"][field].to_string())
+            .join(" "),
     }
 }
 
@@ -114,10 +119,10 @@ fn script(program: &Program) -> String {
 }
 
 /// Runs a program outside and in guests. Returns its line of the table.
-fn check(lab: &Lab, program: &Program) -> String {
+fn check(lab: &Lab, program: &Program, tierings: &[&[&str]]) -> String {
     let native = ok(Command::new("sh").args(["-c", &script(program)]).current_dir(root()));
     assert!(!native.is_empty());
-    let rows: Vec<Row> = TIERINGS.iter().map(|tiering| run(lab, program, tiering, &native)).collect();
+    let rows: Vec<Row> = tierings.iter().map(|tiering| run(lab, program, tiering, &native)).collect();
     let (first_touch, ours) = rows.split_first().expect("there are some");
     let mut line = format!("| {} | {} MiB | {} |", program.what, first_touch.footprint >> 20, program.fast);
     for row in &rows {
@@ -128,6 +133,10 @@ fn check(lab: &Lab, program: &Program) -> String {
     }
     eprintln!("{line}");
     assert_eq!(first_touch.moved, 0, "nothing moves under {}", first_touch.tiering);
+    for row in ours {
+        // It has more memory than it may have fast, and begins with too much of that.
+        assert!(row.moved > 0, "{}: {line}: {}", row.tiering, row.engine);
+    }
     for row in ours.iter().filter(|_| program.has_hot_pages) {
         assert!(row.hit_ratio > first_touch.hit_ratio, "{}: {line}", row.tiering);
     }
@@ -135,9 +144,10 @@ fn check(lab: &Lab, program: &Program) -> String {
 }
 
 #[test]
-fn a_database_is_tiered_better_than_by_first_touch() {
+fn a_graph_is_searched_as_outside_and_tiered_better_than_by_first_touch() {
     let Some(lab) = Lab::find_all() else { return };
-    check(&lab, &PROGRAMS[1]);
+    let bfs = PROGRAMS.iter().find(|program| program.name == "bfs").expect("it is there");
+    check(&lab, bfs, &TIERINGS[..2]);
 }
 
 /// The table.
@@ -150,7 +160,8 @@ fn real_programs() {
     let Some(lab) = Lab::find() else { return };
     let wanted = std::env::var("LAB_PROGRAMS").unwrap_or_default();
     let chosen = |program: &&Program| wanted.is_empty() || wanted.split(',').any(|name| name == program.name);
-    let lines: Vec<String> = PROGRAMS.iter().filter(chosen).map(|program| check(&lab, program)).collect();
+    let lines: Vec<String> =
+        PROGRAMS.iter().filter(chosen).map(|program| check(&lab, program, &TIERINGS)).collect();
     if let Some(path) = std::env::var_os("LAB_TABLE") {
         std::fs::write(path, format!("{HEADER}{}\n", lines.join("\n"))).expect("the table is written");
     }
