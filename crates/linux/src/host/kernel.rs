@@ -235,6 +235,12 @@ impl AddressSpaces for KernelSpaces {
         statuses.append(&mut moved);
     }
 
+    /// A page table that was opened between vfork and exec is the parent's, and stays readable as long as that one lives.
+    fn forget(&mut self, process: Pid) {
+        self.pagemaps.remove(&process);
+        self.huge.remove(&process);
+    }
+
     fn name(&mut self, process: Pid) -> Option<String> {
         let mut text = Vec::new();
         self.root.read(process, "comm", &mut text).ok()?;
