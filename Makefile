@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test hw-test hw-test-quick hw-synth streams clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-programs hw-test hw-test-quick hw-synth streams clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -54,6 +54,9 @@ lab-setup: ## Fetch Debian's kernel and QEMU for `isotherm lab` into a cache fol
 
 lab-test: build lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
 	@scripts/lab-test.sh
+
+lab-programs: ## Real programs in the lab, as outside, and the table of docs/lab-programs.md (a quarter of an hour)
+	@scripts/lab-programs.sh
 
 hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
 	@scripts/hw-test.sh all

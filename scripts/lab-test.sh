@@ -18,5 +18,6 @@ esac
 # One guest after the other: their times would tell nothing, and memory is bounded.
 cargo test -p isotherm-lab --test guest -- --test-threads 1
 cargo build -p isotherm -p isotherm-lab-plugin -p isotherm-preload --lib --bins --example live-target
+cargo build -p isotherm-workloads --example native
 cargo test -p isotherm --test lab -- --test-threads 1
 echo "lab-test: all passed in $SECONDS s"

@@ -6,7 +6,7 @@ use crate::cache::Cache;
 use crate::cpio::Archive;
 use crate::job::Job;
 use crate::machine::Machine;
-use crate::{LabError, script};
+use crate::{LabError, packed, script};
 
 /// Name, permissions and text of the guest's scripts.
 const SCRIPTS: &[(&str, u32, &str)] = &[
@@ -48,6 +48,9 @@ pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u
     }
     archive.file(b"lab/settings", 0o644, script::settings(machine, job, &loaded).as_bytes())?;
     archive.file(b"lab/program", 0o644, &script::program(job))?;
+    if packed::wanted(machine, job) {
+        packed::add(&mut archive, job)?;
+    }
     Ok(archive.finish())
 }
 

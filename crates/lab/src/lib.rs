@@ -17,6 +17,7 @@ pub mod kernel_tiering;
 pub mod layout;
 pub mod machine;
 pub mod measured;
+mod packed;
 pub mod plugin;
 pub mod qemu;
 pub mod result;

@@ -14,6 +14,7 @@ mod tests;
 /// The machines that come with Isotherm, in alphabetical order.
 const BUILTIN: &[(&str, &str)] = &[
     ("cxl", include_str!("../../../lab/machines/cxl.toml")),
+    ("deterministic", include_str!("../../../lab/machines/deterministic.toml")),
     ("small", include_str!("../../../lab/machines/small.toml")),
     ("two-tier", include_str!("../../../lab/machines/two-tier.toml")),
 ];

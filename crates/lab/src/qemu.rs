@@ -66,7 +66,9 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     if let Some(path) = guest.plugin {
         counting(&mut line, guest, path);
     }
-    line.pair("-device", "virtio-serial-pci,bus=pcie.0");
+    if !guest.ports.is_empty() {
+        line.pair("-device", "virtio-serial-pci,bus=pcie.0");
+    }
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
     }
@@ -118,6 +120,8 @@ fn board(line: &mut Line, machine: &Machine) {
     if machine.deterministic {
         line.pair("-icount", "shift=0,sleep=off");
         line.pair("-rtc", "base=2026-01-01,clock=vm");
+        // What the guest's kernel draws its first random numbers from.
+        line.pair("-seed", "1");
     }
 }
 

@@ -8,6 +8,7 @@ use crate::job::{Job, Start, Task, Tiering};
 use crate::kernel_tiering::Mechanism;
 use crate::layout::physical_ranges;
 use crate::machine::Machine;
+use crate::packed;
 
 /// Where the guest keeps what it needs beside the host's files.
 const PLACE: &str = "/run/isotherm-lab";
@@ -28,7 +29,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
     let values = [
         ("MODULES", modules.join(" ")),
         ("CXL", given(machine.has_cxl(), "1".into())),
-        ("ROOT", "9p".into()),
+        ("ROOT", if packed::wanted(machine, job) { "packed".into() } else { "9p".into() }),
         ("TASK", if job.task == Task::Shell { "shell".into() } else { "program".into() }),
         ("HUGE_PAGES", machine.huge_pages.name().into()),
         ("MGLRU", if kernel.multi_generational { "y".into() } else { "n".into() }),

@@ -16,7 +16,7 @@ use crate::job::{Job, Task};
 use crate::machine::Machine;
 use crate::qemu::{self, Guest, Port, Ports};
 use crate::run_directory::{RunDirectory, write};
-use crate::{LabError, first_files};
+use crate::{LabError, first_files, packed};
 
 mod streams;
 use streams::Streams;
@@ -75,7 +75,9 @@ pub fn run(
         crate::plugin::make_shared(run)?;
     }
     let interactive = job.task == Task::Shell;
-    let (ports, mut streams) = match (interactive, options.output) {
+    // A stream that the host reads or writes meanwhile would interrupt the guest at any time.
+    let kept = packed::wanted(machine, job);
+    let (ports, mut streams) = match (interactive || kept, options.output) {
         (true, _) => (Ports::new(), Streams::default()),
         (false, Output::Files) => (files(run), Streams::default()),
         (false, Output::Ours) => Streams::open()?,
@@ -87,6 +89,9 @@ pub fn run(
     let reason = qemu.wait(options, &streams, start)?;
     let exit = qemu.end(reason.is_some())?;
     streams.finish();
+    if kept {
+        streams::hand_over(run, options.output)?;
+    }
     for path in [run.first_files(), run.shared_memory()] {
         // Large, and of no use any more.
         let _ = std::fs::remove_file(path);

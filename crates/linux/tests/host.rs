@@ -32,6 +32,8 @@ struct World {
     /// The tier of each page from [`BASE`], where tiers are real.
     tiers: Vec<u8>,
     answers: Vec<MoveStatus>,
+    /// Processes whose memory is no longer what it was.
+    forgotten: Vec<Pid>,
     /// The source's own clock.
     clock: Option<Nanos>,
     drains: u32,
@@ -110,6 +112,9 @@ impl AddressSpaces for Spaces {
             }
             statuses.push(status);
         }
+    }
+    fn forget(&mut self, process: Pid) {
+        self.0.lock().expect("lock").forgotten.push(process);
     }
     fn reclaims(&self) -> bool {
         false
@@ -390,6 +395,7 @@ fn a_process_that_executes_another_program_is_still_one_and_its_old_memory_is_go
     }
     step(&mut host);
     assert_eq!((host.footprint(), host.summary().processes), (Pages(7), 1));
+    assert_eq!(world.lock().expect("lock").forgotten, [PROCESS]);
 }
 
 #[test]

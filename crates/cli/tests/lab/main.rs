@@ -1,6 +1,9 @@
 //! Tests of `isotherm lab`. Those that boot a guest print `skipped: why` where the lab is not set up (`make lab-setup`),
 //! and run with `LAB_TEST=quick` or `all` only, which `scripts/lab-test.sh` sets.
 
+mod determinism;
+mod faults;
+mod programs;
 mod refused;
 mod support;
 mod tiering;

@@ -38,7 +38,7 @@ impl Lab {
 
     /// The same, but only where everything is to be tested.
     pub(crate) fn find_all() -> Option<Self> {
-        if std::env::var_os("LAB_TEST").is_some_and(|which| which == "quick") {
+        if std::env::var_os("LAB_TEST").is_some_and(|which| which != "all") {
             eprintln!("skipped: scripts/lab-test.sh without --quick runs it");
             return None;
         }
@@ -52,10 +52,15 @@ impl Lab {
 
     /// The same with input.
     pub(crate) fn feed(&self, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
-        let number = std::fs::read_dir(self.runs.path()).expect("the folder").count();
-        let folder = self.runs.path().join(number.to_string());
+        let folder = self.new_folder();
         let folder = ["--folder", folder.to_str().expect("a path in UTF-8")];
         Self::verb("run", &[options, &folder].concat(), program, input)
+    }
+
+    /// A folder for a run, which is not there yet.
+    pub(crate) fn new_folder(&self) -> PathBuf {
+        let number = std::fs::read_dir(self.runs.path()).expect("the folder").count();
+        self.runs.path().join(number.to_string())
     }
 
     /// `isotherm lab VERB OPTIONS -- PROGRAM`.

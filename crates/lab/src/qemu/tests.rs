@@ -55,7 +55,7 @@ fn instructions_are_the_clock_of_a_deterministic_machine() -> Result<(), Box<dyn
     let machine = Machine { deterministic: true, ..Machine::builtin("small")? };
     let fixed = line(&machine, false)?;
     assert!(has(&fixed, "-icount", "shift=0,sleep=off") && has(&fixed, "-rtc", "clock=vm"));
-    assert!(has(&fixed, "-append", "nokaslr"));
+    assert!(has(&fixed, "-append", "nokaslr") && has(&fixed, "-seed", "1"));
     assert!(!line(&Machine::builtin("small")?, false)?.contains(&"-icount".to_owned()));
     Ok(())
 }

@@ -11,8 +11,26 @@ use std::thread::JoinHandle;
 
 use rustix::io::{FdFlags, fcntl_setfd};
 
+use super::Output;
 use crate::LabError;
 use crate::qemu::{Port, Ports};
+use crate::run_directory::{RunDirectory, write};
+
+/// Hands over what a deterministic guest has kept until its end.
+pub(super) fn hand_over(run: &RunDirectory, output: Output) -> Result<(), LabError> {
+    for (name, file) in [("stdout", run.stdout()), ("stderr", run.stderr())] {
+        let kept = run.share().join(name);
+        // There is none where the guest did not come so far.
+        let Ok(bytes) = std::fs::read(&kept) else { continue };
+        let failed = |action| LabError::io(Path::new(name), action);
+        match (output, name) {
+            (Output::Files, _) => write(&file, &bytes)?,
+            (Output::Ours, "stdout") => io::stdout().write_all(&bytes).map_err(failed("write"))?,
+            (Output::Ours, _) => io::stderr().write_all(&bytes).map_err(failed("write"))?,
+        }
+    }
+    Ok(())
+}
 
 /// The streams of a program that runs.
 #[derive(Debug, Default)]

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use crate::Failure;
 
 /// Options that take no value.
-const FLAGS: [&str; 2] = ["own-mapping", "skip-final-check"];
+const FLAGS: [&str; 3] = ["own-mapping", "read-only", "skip-final-check"];
 
 /// A mode and its options; each mode takes out those that it knows.
 pub(crate) struct Arguments {

@@ -1,7 +1,10 @@
 //! Defines the memory under test: anonymous mappings as words, and every call that `target` makes through libc.
 #![allow(unsafe_code)]
 
+use std::fs::File;
 use std::io;
+use std::os::fd::AsRawFd;
+use std::path::PathBuf;
 use std::ptr::NonNull;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
@@ -13,7 +16,41 @@ pub(crate) const PAGE: usize = 4096;
 /// Words in a page.
 pub(crate) const WORDS: usize = PAGE / 8;
 
-/// An anonymous private mapping, readable and writable unless [`Mapping::protect`] says otherwise.
+/// The size of a huge page.
+const HUGE: usize = 2 << 20;
+
+/// What memory is mapped as.
+#[derive(Clone, PartialEq, Eq)]
+pub(crate) enum Kind {
+    /// Anonymous and private, like all memory of the other modes.
+    Ordinary,
+    /// Of the kernel's reserve of huge pages.
+    Hugetlb,
+    /// Locked by `mlock(2)`.
+    Locked,
+    /// A registered buffer of an io_uring.
+    Pinned,
+    /// Equal pages may become one (KSM).
+    Mergeable,
+    /// Shared with everybody who maps this file.
+    File(PathBuf),
+}
+
+impl Kind {
+    /// A word of the command line, or `file:PATH`.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        Some(match text {
+            "ordinary" => Self::Ordinary,
+            "hugetlb" => Self::Hugetlb,
+            "locked" => Self::Locked,
+            "pinned" => Self::Pinned,
+            "mergeable" => Self::Mergeable,
+            _ => Self::File(text.strip_prefix("file:")?.into()),
+        })
+    }
+}
+
+/// An anonymous private mapping, or one of [`Kind`], readable and writable unless [`Mapping::protect`] says otherwise.
 pub(crate) struct Mapping {
     start: NonNull<AtomicU64>,
     bytes: usize,
@@ -32,6 +69,55 @@ impl Mapping {
         // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no memory in use.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, kind, -1, 0) };
         Self::adopt(start, bytes)
+    }
+
+    /// Maps memory of a kind that the kernel treats in a way of its own.
+    pub(crate) fn of_kind(kind: &Kind, bytes: usize) -> io::Result<Self> {
+        let page = if *kind == Kind::Hugetlb { HUGE } else { PAGE };
+        let bytes = bytes.next_multiple_of(page);
+        let (flags, file) = match kind {
+            Kind::Hugetlb => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_HUGETLB, None),
+            Kind::File(path) => {
+                let file = File::options().read(true).write(true).create(true).truncate(false).open(path)?;
+                file.set_len(bytes as u64)?;
+                (libc::MAP_SHARED, Some(file))
+            }
+            _ => (libc::MAP_PRIVATE | libc::MAP_ANONYMOUS, None),
+        };
+        let (access, number) =
+            (libc::PROT_READ | libc::PROT_WRITE, file.as_ref().map_or(-1, AsRawFd::as_raw_fd));
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use; the kernel keeps the file open.
+        let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, number, 0) };
+        let memory = Self::adopt(start, bytes)?;
+        match kind {
+            Kind::Locked => {
+                // SAFETY: the range is the mapping's own.
+                returned(unsafe { libc::mlock(start, bytes) })?;
+            }
+            Kind::Pinned => memory.pin()?,
+            Kind::Mergeable => memory.advise(0, memory.pages(), libc::MADV_MERGEABLE)?,
+            Kind::Ordinary | Kind::Hugetlb | Kind::File(_) => {}
+        }
+        Ok(memory)
+    }
+
+    /// Registers the memory as a buffer of an io_uring, which pins its pages until the process ends.
+    fn pin(&self) -> io::Result<()> {
+        const REGISTER_BUFFERS: libc::c_uint = 0;
+        // `struct io_uring_params` (io_uring_setup(2)): 120 bytes, all zero for a ring without options.
+        let mut parameters = [0u64; 15];
+        // SAFETY: `parameters` is as large as the kernel's structure, which it fills in.
+        let ring = unsafe { libc::syscall(libc::SYS_io_uring_setup, 1, parameters.as_mut_ptr()) };
+        if ring < 0 {
+            return Err(io::Error::last_os_error());
+        }
+        let buffer = libc::iovec { iov_base: self.start.as_ptr().cast(), iov_len: self.bytes };
+        let one: libc::c_uint = 1;
+        // SAFETY: the range is mapped and writable; nothing is ever read into it through the ring, which stays open.
+        let done = unsafe {
+            libc::syscall(libc::SYS_io_uring_register, ring, REGISTER_BUFFERS, &raw const buffer, one)
+        };
+        if done < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
     }
 
     fn adopt(start: *mut libc::c_void, bytes: usize) -> io::Result<Self> {

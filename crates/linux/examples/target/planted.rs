@@ -13,7 +13,7 @@
 
 use std::fmt::Write as _;
 use std::fs;
-use std::io::{BufWriter, Write as _};
+use std::io::{self, BufWriter, Read as _, Write as _};
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use isotherm_linux::clock;
 
 use crate::arguments::{Arguments, Limit};
-use crate::memory::{Mapping, PAGE, WORDS, monotonic};
+use crate::memory::{Kind, Mapping, PAGE, WORDS, fork, monotonic, wait};
 use crate::random::{Random, mix};
 use crate::{Failure, ensure};
 
@@ -43,6 +43,37 @@ struct Plan {
     /// In each phase, every page in the order hot, cold; and how many are hot.
     phases: Vec<Vec<u32>>,
     hot: usize,
+    read_only: bool,
+}
+
+/// Forked processes that share the memory as it was filled.
+struct Sharers {
+    count: u64,
+    /// A byte in it lets one of them go.
+    leash: io::PipeWriter,
+}
+
+impl Sharers {
+    fn fork(memory: &Mapping, count: u64) -> Result<Self, Failure> {
+        let (mut reader, leash) = io::pipe()?;
+        for _ in 0..count {
+            fork(|| {
+                let told = reader.read_exact(&mut [0]).is_ok();
+                told && memory.words().iter().enumerate().all(|(at, word)| word.load(Relaxed) == tag(at))
+            })?;
+        }
+        Ok(Self { count, leash })
+    }
+
+    /// Lets them check what they have, and fails unless it is as they got it.
+    fn check(mut self) -> Result<(), Failure> {
+        for _ in 0..self.count {
+            self.leash.write_all(&[0])?;
+            let (process, right) = wait()?;
+            ensure(right, || format!("planted: the memory of process {process} has changed"))?;
+        }
+        Ok(())
+    }
 }
 
 /// What a thread did.
@@ -54,7 +85,11 @@ struct Done {
 
 /// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
-    let memory = Mapping::new(arguments.size("size", 64 << 20)?)?;
+    let size = arguments.size("size", 64 << 20)?;
+    let kind = arguments.text("memory").unwrap_or_else(|| "ordinary".into());
+    let kind = Kind::parse(&kind)
+        .ok_or_else(|| Failure::Usage(format!("--memory: '{kind}' is not a right value")))?;
+    let memory = Mapping::of_kind(&kind, size)?;
     let contiguous = match arguments.text("layout").as_deref() {
         None | Some("scattered") => false,
         Some("contiguous") => true,
@@ -66,6 +101,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let laps = arguments.text("laps");
     let final_check = !arguments.flag("skip-final-check");
     let final_idle = Duration::from_secs(arguments.number("final-idle", 0)?);
+    let children = arguments.number("children", 0)?;
     let plan = plan(arguments, memory.pages(), contiguous)?;
     arguments.finish()?;
 
@@ -79,6 +115,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
         }
     }
     fill(&memory);
+    let sharers = Sharers::fork(&memory, children)?;
     if let Some(file) = &report {
         write_report(file, &memory, &plan)?;
     }
@@ -92,6 +129,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     if final_check {
         check(&memory, done.writes)?;
     }
+    sharers.check()?;
     println!("planted: operations {} checksum {:016x}", done.operations, done.checksum);
     Ok(())
 }
@@ -148,7 +186,8 @@ fn plan(arguments: &mut Arguments, pages: usize, contiguous: bool) -> Result<Pla
             order
         })
         .collect();
-    Ok(Plan { threads, seed, share, limit, move_after, phases, hot })
+    let read_only = arguments.flag("read-only");
+    Ok(Plan { threads, seed, share, limit, move_after, phases, hot, read_only })
 }
 
 /// The upper bits of the word.
@@ -269,7 +308,7 @@ impl Worker<'_> {
             format!("planted: page {page} word {} holds {value:#x}, tag {:#x}", at % WORDS, tag(at))
         })?;
         done.checksum = done.checksum.rotate_left(5).wrapping_add(value);
-        if draw >> 32 & 1 == 1 && value & COUNT < COUNT {
+        if !self.plan.read_only && draw >> 32 & 1 == 1 && value & COUNT < COUNT {
             word.store(value + 1, Relaxed);
             done.writes += 1;
         }

@@ -76,6 +76,8 @@ pub struct KernelSpaces {
     mover: Mover<Kernel>,
     moves: Vec<PageMove>,
     reclaim: TierReclaim,
+    /// Why a call has failed since somebody asked.
+    failure: Option<LinuxError>,
 }
 
 impl KernelSpaces {
@@ -101,6 +103,7 @@ impl KernelSpaces {
             mover: Mover::new(Kernel, mover),
             moves: Vec::new(),
             reclaim,
+            failure: None,
         }
     }
 
@@ -115,7 +118,8 @@ impl KernelSpaces {
                 entry.insert(Pagemap::open(&self.root, process)?)
             }
         };
-        for mapping in self.mappings.iter().filter(|mapping| is_tiered(mapping)) {
+        let page_size = self.page_size;
+        for mapping in self.mappings.iter().filter(|mapping| is_tiered(mapping, page_size)) {
             let mut next = mapping.start;
             while next < mapping.end {
                 let scanned = pagemap.scan(next..mapping.end, &mut self.runs)?;
@@ -151,10 +155,16 @@ fn whole_chunks(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
     (range.start.div_ceil(HUGE)..range.end / HUGE).map(|chunk| chunk * HUGE)
 }
 
-/// Memory that belongs to the program: what it allocated, and its stacks. Files are the page cache's.
-fn is_tiered(mapping: &Mapping) -> bool {
-    use MappingKind::{Anonymous, Heap, SharedMemory, Stack};
-    matches!(mapping.kind, Anonymous | Heap | SharedMemory | Stack) && mapping.readable
+/// Memory that belongs to the program: what it allocated, and its stacks. Files are the page cache's. Pages of the reserve of huge
+/// pages move as a whole or not at all: of base pages there are none to move.
+fn is_tiered(mapping: &Mapping, page_size: PageSize) -> bool {
+    use MappingKind::{Anonymous, Heap, Hugetlb, SharedMemory, Stack};
+    let own = match mapping.kind {
+        Anonymous | Heap | SharedMemory | Stack => true,
+        Hugetlb => page_size == PageSize::Huge,
+        _ => false,
+    };
+    own && mapping.readable
 }
 
 impl AddressSpaces for KernelSpaces {
@@ -215,10 +225,20 @@ impl AddressSpaces for KernelSpaces {
             Ok(Step::Done | Step::Wait { .. }) => MoveStatus::Busy,
             Err(LinuxError::Ended(_)) => MoveStatus::Gone,
             Err(LinuxError::Permission { .. }) => MoveStatus::Denied,
-            Err(_) => MoveStatus::Busy,
+            // Its node has gone, for instance.
+            Err(error) => {
+                self.failure.get_or_insert(error);
+                MoveStatus::Busy
+            }
         };
         moved.resize(moves.len(), rest);
         statuses.append(&mut moved);
+    }
+
+    /// A page table that was opened between vfork and exec is the parent's, and stays readable as long as that one lives.
+    fn forget(&mut self, process: Pid) {
+        self.pagemaps.remove(&process);
+        self.huge.remove(&process);
     }
 
     fn name(&mut self, process: Pid) -> Option<String> {
@@ -236,13 +256,27 @@ impl AddressSpaces for KernelSpaces {
     }
 
     fn troubles(&mut self) -> Vec<LinuxError> {
-        self.mover.denials()
+        self.mover.denials().into_iter().chain(self.failure.take()).collect()
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn huge_pages_of_the_reserve_are_tiered_as_such_alone() {
+        let mapping = |kind: &str| {
+            let mut mappings = Vec::new();
+            let line = format!("10000000-10200000 rw-p 00000000 00:10 7 {kind}\n");
+            crate::memory::maps::parse(line.as_bytes(), Path::new("maps"), &mut mappings).expect("a line");
+            mappings.remove(0)
+        };
+        let tiered = |kind| [PageSize::Base, PageSize::Huge].map(|size| is_tiered(&mapping(kind), size));
+        assert_eq!(tiered("/anon_hugepage (deleted)"), [false, true]);
+        assert_eq!(tiered("[heap]"), [true, true]);
+        assert_eq!(tiered("/usr/bin/sort"), [false, false]);
+    }
 
     #[test]
     fn huge_pages_that_are_seen_in_part_are_none() {

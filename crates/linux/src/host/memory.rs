@@ -41,6 +41,11 @@ pub trait AddressSpaces: Send {
     /// Moves pages of one process, each to its tier, and appends what became of each.
     fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>);
 
+    /// The process has ended or executed another program: what is known of its memory is no longer true.
+    fn forget(&mut self, process: Pid) {
+        let _ = process;
+    }
+
     /// The process's name, if it is known.
     fn name(&mut self, process: Pid) -> Option<String> {
         let _ = process;
@@ -243,6 +248,7 @@ impl Memory {
 
     /// The process has ended or executed another program.
     pub(crate) fn forget(&mut self, process: Pid, recorder: &mut Recorder) {
+        self.spaces.forget(process);
         for &chunk in self.numbers.chunks_of(process) {
             self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
             recorder.forget(self.numbers.pages_of(chunk));

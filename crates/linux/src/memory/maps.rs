@@ -14,7 +14,7 @@ const EXPECTED: &str = "'start-end perms offset major:minor inode path'";
 /// What a mapping holds.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MappingKind {
-    /// Anonymous memory, named ones (`[anon:...]`) and private huge pages included.
+    /// Anonymous memory, named ones (`[anon:...]`) included.
     Anonymous,
     /// The heap that `brk(2)` grows.
     Heap,
@@ -24,6 +24,8 @@ pub enum MappingKind {
     File(PathBuf),
     /// Anonymous memory that processes share: `MAP_SHARED`, memfd, System V, `/dev/shm`.
     SharedMemory,
+    /// Anonymous memory of the kernel's reserve of huge pages (`MAP_HUGETLB`), private or shared.
+    Hugetlb,
     /// What the kernel lends to every process (`[vdso]`, `[vvar]`, `[vsyscall]`); it never moves.
     Vdso,
     /// Devices, and what has a name in brackets that is not known here.
@@ -132,7 +134,7 @@ pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
         offset: number(offset, 16)?,
         device: (u32::try_from(major).ok()?, u32::try_from(minor).ok()?),
         inode: number(inode, 10)?,
-        kind: kind(rest.trim_ascii_start(), shared),
+        kind: kind(rest.trim_ascii_start()),
     })
 }
 
@@ -148,7 +150,7 @@ fn pair(text: &[u8], separator: u8) -> Option<(u64, u64)> {
     Some((number(&text[..at], 16)?, number(&text[at + 1..], 16)?))
 }
 
-fn kind(name: &[u8], shared: bool) -> MappingKind {
+fn kind(name: &[u8]) -> MappingKind {
     let starts = |prefix: &str| name.starts_with(prefix.as_bytes());
     match name {
         b"" => MappingKind::Anonymous,
@@ -158,7 +160,7 @@ fn kind(name: &[u8], shared: bool) -> MappingKind {
         _ if starts("[vvar") => MappingKind::Vdso,
         _ if starts("[stack:") => MappingKind::Stack,
         _ if starts("[anon:") => MappingKind::Anonymous,
-        _ if starts("/anon_hugepage") && !shared => MappingKind::Anonymous,
+        _ if starts("/anon_hugepage") => MappingKind::Hugetlb,
         _ if is_shared_memory(name) => MappingKind::SharedMemory,
         _ if starts("/dev/") || !starts("/") => MappingKind::Other,
         _ => MappingKind::File(OsStr::from_bytes(name).into()),
@@ -166,7 +168,7 @@ fn kind(name: &[u8], shared: bool) -> MappingKind {
 }
 
 fn is_shared_memory(name: &[u8]) -> bool {
-    let names = ["[anon_shmem:", "/memfd:", "/SYSV", "/dev/shm/", "/dev/zero", "/anon_hugepage"];
+    let names = ["[anon_shmem:", "/memfd:", "/SYSV", "/dev/shm/", "/dev/zero"];
     names.iter().any(|prefix| name.starts_with(prefix.as_bytes()))
 }
 

@@ -29,7 +29,7 @@ fn write(mapping: &Mapping, name: &str) -> String {
 
 #[test]
 fn kinds_follow_from_names() {
-    let kind_of = |name: &str, shared: bool| kind(name.as_bytes(), shared);
+    let kind_of = |name: &str| kind(name.as_bytes());
     for (name, expected) in [
         ("", MappingKind::Anonymous),
         ("[anon:glibc: malloc arena]", MappingKind::Anonymous),
@@ -40,14 +40,13 @@ fn kinds_follow_from_names() {
         ("/memfd:x (deleted)", MappingKind::SharedMemory),
         ("/dev/zero (deleted)", MappingKind::SharedMemory),
         ("/SYSV00000000 (deleted)", MappingKind::SharedMemory),
+        ("/anon_hugepage (deleted)", MappingKind::Hugetlb),
         ("/dev/dax0.0", MappingKind::Other),
         ("anon_inode:[perf_event]", MappingKind::Other),
         ("/usr/lib/a b.so (deleted)", MappingKind::File("/usr/lib/a b.so (deleted)".into())),
     ] {
-        assert_eq!(kind_of(name, false), expected, "{name}");
+        assert_eq!(kind_of(name), expected, "{name}");
     }
-    assert_eq!(kind_of("/anon_hugepage (deleted)", false), MappingKind::Anonymous);
-    assert_eq!(kind_of("/anon_hugepage (deleted)", true), MappingKind::SharedMemory);
 }
 
 #[test]

@@ -1,0 +1,177 @@
+//! Defines which files of the host a deterministic guest is given with its first file system: what it would fetch from the
+//! host while it runs would come after a time that no clock of the guest foretells.
+//!
+//! Those are the program, whatever else of its words names a file, what the tiering needs, and the libraries of all of them.
+
+use std::collections::BTreeSet;
+use std::ffi::{OsStr, OsString};
+use std::io::Read;
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+use crate::LabError;
+use crate::cpio::Archive;
+use crate::job::{Job, Task, Tiering};
+use crate::machine::Machine;
+
+/// The folder of the first file system that becomes the guest's root.
+const ROOT: &str = "packed";
+/// Interpreters of interpreters that are looked for, at most.
+const DEPTH: usize = 4;
+
+/// Whether the job's guest has them, and not all of the host's. A shell is for looking around.
+pub(crate) fn wanted(machine: &Machine, job: &Job) -> bool {
+    machine.deterministic && job.task != Task::Shell
+}
+
+/// Adds the files to an archive.
+///
+/// # Errors
+/// If one cannot be read.
+pub(crate) fn add(archive: &mut Archive, job: &Job) -> Result<(), LabError> {
+    let mut folders = BTreeSet::new();
+    add_folder(archive, &mut folders, &job.directory)?;
+    for path in files(job) {
+        add_folder(archive, &mut folders, path.parent().unwrap_or(Path::new("/")))?;
+        let content = std::fs::read(&path).map_err(LabError::io(&path, "read"))?;
+        archive.file(inside(&path)?.as_bytes(), 0o755, &content)?;
+    }
+    Ok(())
+}
+
+/// A host's path in the archive.
+fn inside(path: &Path) -> Result<String, LabError> {
+    path.to_str().map(|path| format!("{ROOT}{path}")).ok_or_else(|| LabError::Unfit {
+        what: path.to_string_lossy().into_owned(),
+        expected: "a path in UTF-8 on a deterministic machine".into(),
+    })
+}
+
+/// Adds a folder after those that it lies in, each once.
+fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Path) -> Result<(), LabError> {
+    if known.contains(folder) {
+        return Ok(());
+    }
+    if let Some(parent) = folder.parent() {
+        add_folder(archive, known, parent)?;
+    }
+    known.insert(folder.into());
+    archive.directory(inside(folder)?.trim_end_matches('/'));
+    Ok(())
+}
+
+/// All files of a job, by their absolute paths.
+fn files(job: &Job) -> BTreeSet<PathBuf> {
+    let mut files = BTreeSet::new();
+    let mut programs = Vec::new();
+    match &job.tiering {
+        Tiering::Kernel(_) => {}
+        Tiering::Engine { isotherm, .. } => programs.push(isotherm.clone()),
+        Tiering::Inside { library, .. } => programs.push(library.clone()),
+    }
+    programs.extend(job.counting.iter().map(|counting| counting.isotherm.clone()));
+    if let Task::Program(words) = &job.task {
+        programs.extend(words.first().and_then(|name| find(job, name)));
+        let named = words.iter().skip(1).map(|word| job.directory.join(word));
+        files.extend(named.filter(|path| path.is_file()));
+    }
+    programs.iter().for_each(|program| add_program(&mut files, program, DEPTH));
+    files
+}
+
+/// Where a shell would find a program.
+fn find(job: &Job, name: &OsStr) -> Option<PathBuf> {
+    if name.as_bytes().contains(&b'/') {
+        return Some(job.directory.join(name));
+    }
+    let path = job.environment.iter().find(|(variable, _)| variable == "PATH")?;
+    std::env::split_paths(&path.1).map(|folder| folder.join(name)).find(|path| path.is_file())
+}
+
+/// The program with its interpreter, where it is a script, or else with its libraries.
+fn add_program(files: &mut BTreeSet<PathBuf>, program: &Path, depth: usize) {
+    files.insert(program.into());
+    let mut start = Vec::new();
+    let _ = std::fs::File::open(program).map(|file| file.take(256).read_to_end(&mut start));
+    match interpreter(&start) {
+        Some(interpreter) if depth > 0 => add_program(files, Path::new(&interpreter), depth - 1),
+        Some(_) => {}
+        None => files.extend(libraries(program)),
+    }
+}
+
+/// `#!/bin/sh -e`.
+fn interpreter(start: &[u8]) -> Option<OsString> {
+    let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
+    let word = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
+    Some(OsStr::from_bytes(word).into())
+}
+
+/// What the dynamic loader would load, itself included; nothing for a static program.
+fn libraries(program: &Path) -> Vec<PathBuf> {
+    let output = Command::new("ldd").arg(program).output();
+    let text = output.map(|output| output.stdout).unwrap_or_default();
+    listed(&String::from_utf8_lossy(&text))
+}
+
+/// The paths in `libc.so.6 => /lib/libc.so.6 (0x7f00)` and `/lib64/ld-linux-x86-64.so.2 (0x7f00)`.
+fn listed(text: &str) -> Vec<PathBuf> {
+    text.split_whitespace().filter(|word| word.starts_with('/')).map(Into::into).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::job::Start;
+    use crate::kernel_tiering::KernelTiering;
+
+    fn job(words: &[&str], directory: &Path) -> Job {
+        Job {
+            task: Task::Program(words.iter().map(Into::into).collect()),
+            tiering: Tiering::Kernel(KernelTiering::NONE),
+            start: Start::FirstTouch,
+            fast: None,
+            counting: None,
+            environment: vec![("PATH".into(), "/nowhere:/usr/bin:/bin".into())],
+            directory: directory.into(),
+        }
+    }
+
+    #[test]
+    fn a_program_comes_with_its_libraries_and_the_files_it_is_given() -> Result<(), std::io::Error> {
+        let folder = tempfile::tempdir()?;
+        std::fs::write(folder.path().join("input"), "3\n1\n")?;
+        let found = files(&job(&["sort", "-n", "input", "missing"], folder.path()));
+        assert!(found.contains(Path::new("/usr/bin/sort")) && found.contains(&folder.path().join("input")));
+        let named = |part: &str| found.iter().any(|path| path.to_string_lossy().contains(part));
+        assert!(named("libc.so") && named("ld-linux") && !named("missing"), "{found:?}");
+        Ok(())
+    }
+
+    #[test]
+    fn a_script_comes_with_its_interpreter() -> Result<(), std::io::Error> {
+        let folder = tempfile::tempdir()?;
+        let script = folder.path().join("script");
+        std::fs::write(&script, "#! /bin/sh -e\necho\n")?;
+        let found = files(&job(&["./script"], folder.path()));
+        assert!(found.contains(Path::new("/bin/sh")), "{found:?}");
+        assert_eq!(interpreter(b"\x7fELF"), None);
+        assert_eq!(interpreter(b"#!"), None);
+        Ok(())
+    }
+
+    #[test]
+    fn folders_come_before_what_is_in_them() -> Result<(), LabError> {
+        let mut archive = Archive::default();
+        let mut known = BTreeSet::new();
+        for folder in ["/a/b", "/a/c", "/a"] {
+            add_folder(&mut archive, &mut known, Path::new(folder))?;
+        }
+        let text = String::from_utf8_lossy(&archive.finish()).into_owned();
+        let places: Vec<_> =
+            ["packed\0", "packed/a\0", "packed/a/b\0", "packed/a/c\0"].map(|name| text.find(name)).into();
+        assert!(places.is_sorted() && places.iter().all(Option::is_some), "{places:?}");
+        Ok(())
+    }
+}
