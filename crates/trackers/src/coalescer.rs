@@ -1,52 +1,48 @@
 //! Defines how a batch of sampled pages becomes one `(page, count)` pair for each page (FreqTier, section V-C c).
 
-use std::hint::black_box;
+use std::hint::{black_box, select_unpredictable};
+use std::ops::Range;
 
 use crate::hash::mix;
 
-/// Keys whose slots are read ahead at once.
+/// Keys that are looked up together, so that their cache misses overlap.
 const CHUNK: usize = 64;
-/// The slots of a new coalescer.
-const SMALLEST: usize = 64;
 
 /// Collapses batches of keys; reused from batch to batch, it allocates only while batches grow.
 ///
-/// An open-addressing table with linear probing, at most half full. A slot holds a key and the *serial number* of its
-/// pair. Serial numbers run on from batch to batch, so a number below the batch's first one marks a slot as empty:
-/// nothing is cleared in between.
+/// An open-addressing table with linear probing, at most half full, tells where in the batch a key appeared first; there it is
+/// counted, and in the end keys without a count, which appeared before, are dropped. So the order is that of first
+/// appearance, and a slot needs four bytes: a batch's table stays in the second-level cache.
+///
+/// A slot holds the *number* of a key. Numbers run on from batch to batch, so one below the batch's first marks a slot as
+/// empty: nothing is cleared in between.
 #[derive(Debug, Clone)]
 pub struct Coalescer {
-    /// Serial number in the upper half, key in the lower.
-    slots: Vec<u64>,
-    /// The serial number of the first pair of this batch; at least 1, as a slot never used has 0.
+    slots: Vec<u32>,
+    /// The number of this batch's first key; at least 1, as a slot never used has 0.
     first: u32,
+    /// The number of the next batch's first key.
+    next: u32,
+    /// The batch's keys, with a count where they appear first.
     pairs: Vec<(u32, u32)>,
 }
 
 impl Default for Coalescer {
     fn default() -> Self {
-        Self { slots: vec![0; SMALLEST], first: 1, pairs: Vec::new() }
+        Self { slots: vec![0; 2 * CHUNK], first: 1, next: 1, pairs: Vec::new() }
     }
 }
 
 impl Coalescer {
     /// The batch's distinct keys in order of first appearance, each with the number of its appearances.
     pub fn coalesce(&mut self, keys: impl IntoIterator<Item = u32>) -> &[(u32, u32)] {
+        self.pairs.clear();
+        self.pairs.extend(keys.into_iter().map(|key| (key, 0)));
         self.begin();
-        let mut keys = keys.into_iter();
-        let mut chunk = [0; CHUNK];
-        loop {
-            let mut length = 0;
-            for (place, key) in chunk.iter_mut().zip(&mut keys) {
-                *place = key;
-                length += 1;
-            }
-            self.approach(&chunk[..length]);
-            chunk[..length].iter().for_each(|&key| self.count(key));
-            if length < CHUNK {
-                return &self.pairs;
-            }
-        }
+        let length = self.pairs.len();
+        (0..length).step_by(CHUNK).for_each(|start| self.count(start..length.min(start + CHUNK)));
+        self.drop_uncounted();
+        &self.pairs
     }
 
     /// The memory that table and pairs occupy, in bytes.
@@ -54,74 +50,67 @@ impl Coalescer {
         size_of_val(self.slots.as_slice()) + self.pairs.capacity() * size_of::<(u32, u32)>()
     }
 
-    /// Starts a batch: this batch's serial numbers follow the last one's, until they run out.
+    /// Makes room for the batch: its numbers follow the last one's, until they run out.
     fn begin(&mut self) {
-        let used = self.pairs.len() as u32;
-        self.pairs.clear();
-        match self.first.checked_add(used) {
-            Some(first) if first < u32::MAX / 2 => self.first = first,
-            _ => self.forget(),
+        let slots = (2 * self.pairs.len()).next_power_of_two();
+        let next = self.next.checked_add(self.pairs.len() as u32);
+        if let Some(next) = next.filter(|_| slots <= self.slots.len()) {
+            (self.first, self.next) = (self.next, next);
+        } else {
+            self.slots = vec![0; slots.max(self.slots.len())];
+            (self.first, self.next) = (1, 1 + self.pairs.len() as u32);
         }
     }
 
-    fn forget(&mut self) {
-        self.slots.fill(0);
-        self.first = 1;
+    /// Counts a chunk of the batch, in steps of which each has nothing that waits for the key before.
+    #[inline(always)]
+    fn count(&mut self, chunk: Range<usize>) {
+        let (mut homes, mut firsts) = ([0; CHUNK], [0; CHUNK]);
+        let (homes, firsts) = (&mut homes[..chunk.len()], &mut firsts[..chunk.len()]);
+        for (home, pair) in homes.iter_mut().zip(&self.pairs[chunk.clone()]) {
+            *home = (mix(pair.0) >> 32) as usize & (self.slots.len() - 1);
+        }
+        black_box(homes.iter().fold(0, |sum, &home| sum ^ self.slots[home]));
+        for ((first, &home), index) in firsts.iter_mut().zip(&*homes).zip(chunk.clone()) {
+            *first = self.claim(home, index);
+        }
+        black_box(firsts.iter().fold(0, |sum, &first| sum ^ self.pairs[first].0));
+        for ((&first, &home), index) in firsts.iter().zip(&*homes).zip(chunk) {
+            let is_there = self.pairs[first].0 == self.pairs[index].0;
+            let first = if is_there { first } else { self.probe(home, index) };
+            self.pairs[first].1 += 1;
+        }
     }
 
+    /// Takes a slot for the `index`-th key if it is empty. Returns whose it is.
     #[inline(always)]
-    fn home(&self, key: u32) -> usize {
-        (mix(key) >> 32) as usize & (self.slots.len() - 1)
+    fn claim(&mut self, slot: usize, index: usize) -> usize {
+        let held = self.slots[slot];
+        // Half of the keys are new: a branch would be mispredicted as often.
+        let number = select_unpredictable(held < self.first, self.first + index as u32, held);
+        self.slots[slot] = number;
+        (number - self.first) as usize
     }
 
-    /// Reads the keys' slots, and the pairs that these name, with nothing depending on it, so that their cache misses overlap.
-    #[inline(always)]
-    fn approach(&self, keys: &[u32]) {
-        black_box(keys.iter().fold(0, |sum, &key| sum ^ self.slots[self.home(key)]));
-        let pair = |key| {
-            let place = (self.slots[self.home(key)] >> 32).wrapping_sub(u64::from(self.first));
-            self.pairs.get(place as usize).map_or(0, |pair| pair.1)
-        };
-        black_box(keys.iter().fold(0, |sum, &key| sum ^ pair(key)));
-    }
-
-    #[inline(always)]
-    fn count(&mut self, key: u32) {
-        let mut slot = self.home(key);
+    /// Where the `index`-th key appeared first, if its home is another key's.
+    fn probe(&mut self, home: usize, index: usize) -> usize {
+        let mut slot = home;
         loop {
-            let (serial, owner) = ((self.slots[slot] >> 32) as u32, self.slots[slot] as u32);
-            if serial < self.first {
-                return self.insert(slot, key);
-            }
-            if owner == key {
-                self.pairs[(serial - self.first) as usize].1 += 1;
-                return;
-            }
             slot = (slot + 1) & (self.slots.len() - 1);
-        }
-    }
-
-    #[inline(always)]
-    fn insert(&mut self, slot: usize, key: u32) {
-        self.slots[slot] = u64::from(self.first + self.pairs.len() as u32) << 32 | u64::from(key);
-        self.pairs.push((key, 1));
-        if 2 * self.pairs.len() > self.slots.len() {
-            self.grow();
-        }
-    }
-
-    /// Doubles the table and enters the batch's pairs anew.
-    #[cold]
-    fn grow(&mut self) {
-        self.slots = vec![0; 2 * self.slots.len()];
-        self.first = 1;
-        for index in 0..self.pairs.len() {
-            let key = self.pairs[index].0;
-            let mut slot = self.home(key);
-            while self.slots[slot] != 0 {
-                slot = (slot + 1) & (self.slots.len() - 1);
+            let first = self.claim(slot, index);
+            if self.pairs[first].0 == self.pairs[index].0 {
+                return first;
             }
-            self.slots[slot] = u64::from(self.first + index as u32) << 32 | u64::from(key);
         }
+    }
+
+    fn drop_uncounted(&mut self) {
+        let mut kept = 0;
+        for index in 0..self.pairs.len() {
+            let pair = self.pairs[index];
+            self.pairs[kept] = pair;
+            kept += usize::from(pair.1 > 0);
+        }
+        self.pairs.truncate(kept);
     }
 }

@@ -1,5 +1,6 @@
 //! Defines how accesses come from the sources to the engine: drained, numbered, counted, batched.
 
+use std::hint::black_box;
 use std::ops::Range;
 
 use isotherm_core::{
@@ -20,7 +21,7 @@ const SENTINEL_SHARE: u64 = 16;
 /// The sentinel's rate where the policy samples by period, which says nothing about time.
 const SENTINEL_FREQUENCY: u64 = 100;
 /// Accesses whose pages are looked up together: enough that the lookups overlap, few enough to stay in the first-level cache.
-const BLOCK: usize = 256;
+const BLOCK: usize = 128;
 /// Different troubles that are kept for the user.
 const TROUBLES: usize = 20;
 
@@ -39,8 +40,8 @@ pub(crate) struct Feed {
     waiting: Vec<Access>,
     /// So many of them, from the first, it has.
     taken: usize,
-    /// Where those of the block under way went.
-    places: Vec<Option<(PageId, TierId)>>,
+    /// The pages of the block under way; `None` where the memory is none that is tiered.
+    pages: Vec<Option<PageId>>,
     lost: u64,
     /// Whether accesses carry the time of a source that has its own.
     own_clock: bool,
@@ -69,7 +70,7 @@ impl Feed {
             delivering: true,
             waiting: Vec::new(),
             taken: 0,
-            places: Vec::with_capacity(BLOCK),
+            pages: Vec::with_capacity(BLOCK),
             lost: 0,
             counters: Counters {
                 tiers: vec![TierCounters::default(); options.tiers.len()],
@@ -179,7 +180,7 @@ impl Feed {
         recorder: &mut Recorder,
     ) {
         let waiting = std::mem::take(&mut self.waiting);
-        let mut places = std::mem::take(&mut self.places);
+        let mut pages = std::mem::take(&mut self.pages);
         loop {
             let room = full.saturating_sub(batch.samples.len() + batch.faults.len());
             let rest = &waiting[self.taken..];
@@ -187,28 +188,32 @@ impl Feed {
             if block.is_empty() {
                 break;
             }
-            places.clear();
-            memory.locate(block, &mut places);
-            recorder.count(block, &places);
-            for (access, &place) in block.iter().zip(&places) {
-                if let Some(place) = place {
-                    self.take(access, place, batch, memory, recorder);
+            pages.clear();
+            memory.numbers.find_all(block, &mut pages);
+            // Nothing depends on what is read: the cache misses overlap (a prefetch that needs no `unsafe`).
+            let peek = |page| memory.residency.peek(page) ^ recorder.peek(page);
+            black_box(pages.iter().flatten().fold(0, |sum, &page| sum ^ peek(page)));
+            for (access, &page) in block.iter().zip(&pages) {
+                match page {
+                    Some(page) => self.take(access, page, batch, memory, recorder),
+                    None => recorder.count_foreign(),
                 }
             }
             self.taken += block.len();
         }
-        (self.waiting, self.places) = (waiting, places);
+        (self.waiting, self.pages) = (waiting, pages);
     }
 
     #[inline]
     fn take(
         &mut self,
         access: &Access,
-        (page, tier): (PageId, TierId),
+        page: PageId,
         batch: &mut SampleBatch,
         memory: &mut Memory,
-        recorder: &Recorder,
+        recorder: &mut Recorder,
     ) {
+        let tier = memory.touch(page, access.tier);
         let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
         let time = if self.own_clock { access.time } else { recorder.since_start(access.time) };
         match access.cause {
@@ -219,6 +224,7 @@ impl Feed {
                 batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
             Cause::Sampled => {
+                recorder.count(page, access.weight);
                 self.count(tier.index(), access);
                 if self.delivering {
                     let (weight, latency, operation) = (access.weight, access.latency, access.operation);

@@ -1,7 +1,5 @@
 //! Defines where the sampled accesses went: a count a page, and the hot set that follows.
 
-use std::hint::black_box;
-
 use isotherm_core::{Bytes, PageId, TierId};
 use serde::Serialize;
 
@@ -73,11 +71,10 @@ pub struct HotSet {
 }
 
 impl Heat {
-    /// Reads the counts of pages that are about to be counted, with nothing depending on it, so that their cache misses overlap
-    /// (a prefetch that needs no `unsafe`).
+    /// The count of a page, for a loop that only reads.
     #[inline]
-    pub(crate) fn approach(&self, pages: impl Iterator<Item = PageId>) {
-        black_box(pages.fold(0, |sum, page| sum ^ self.counts.get(page.index()).copied().unwrap_or(0)));
+    pub(crate) fn peek(&self, page: PageId) -> u32 {
+        self.counts.get(page.index()).copied().unwrap_or(0)
     }
 
     #[inline]

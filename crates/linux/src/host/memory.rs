@@ -11,7 +11,6 @@ use super::residency::Residency;
 use super::summary::Recorder;
 use crate::LinuxError;
 use crate::process::Pid;
-use crate::source::Access;
 
 /// Pages asked for, or moved, in one call.
 const BATCH: usize = 4096;
@@ -80,7 +79,6 @@ pub(crate) struct Memory {
     sized_for: Pages,
     found: Vec<PresentRun>,
     addresses: Vec<u64>,
-    pages: Vec<Option<PageId>>,
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
     victims: Vec<PageId>,
@@ -107,7 +105,6 @@ impl Memory {
             sized_for: Pages(0),
             found: Vec::new(),
             addresses: Vec::new(),
-            pages: Vec::new(),
             tiers: Vec::new(),
             moves: Vec::new(),
             victims: Vec::new(),
@@ -141,18 +138,6 @@ impl Memory {
         self.residency.resize(TierId::FAST, self.fast.pages(self.most, self.page_size).0.min(most));
     }
 
-    /// Appends the page of each access and its tier; `None` if the memory is none that is tiered.
-    pub(crate) fn locate(&mut self, accesses: &[Access], places: &mut Vec<Option<(PageId, TierId)>>) {
-        let mut pages = std::mem::take(&mut self.pages);
-        pages.clear();
-        self.numbers.find_all(accesses, &mut pages);
-        self.residency.approach(pages.iter().flatten().copied());
-        places.extend(
-            pages.iter().zip(accesses).map(|(&page, access)| Some((page?, self.touch(page?, access.tier)))),
-        );
-        self.pages = pages;
-    }
-
     /// The page of an address, where its chunk is numbered.
     pub(crate) fn page_at(&self, process: Pid, address: u64) -> Option<PageId> {
         self.numbers.at(process, address)
@@ -160,7 +145,7 @@ impl Memory {
 
     /// The page was accessed, on the tier `seen` where the source tells: where it is.
     #[inline]
-    fn touch(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
+    pub(crate) fn touch(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
         self.residency.touch(page).unwrap_or_else(|| self.discover(page, seen))
     }
 

@@ -8,7 +8,7 @@ use super::heat::{Heat, HotSet};
 use super::memory::Memory;
 use super::{CounterOrigin, Options};
 use crate::clock;
-use crate::source::{Access, AccessSource, Cause};
+use crate::source::AccessSource;
 
 /// Points of the timeline that are kept: when there are more, every second one goes.
 const POINTS: usize = 600;
@@ -214,19 +214,22 @@ impl Recorder {
         clock::monotonic() - self.start
     }
 
-    /// Counts accesses by the pages they went to, in a loop that does nothing else: its cache misses overlap.
-    pub(crate) fn count(&mut self, accesses: &[Access], places: &[Option<(PageId, TierId)>]) {
-        self.heat.approach(places.iter().flatten().map(|&(page, _)| page));
-        for (access, place) in accesses.iter().zip(places) {
-            match *place {
-                Some((page, _)) if access.cause == Cause::Sampled => {
-                    self.samples += 1;
-                    self.heat.add(page, access.weight);
-                }
-                Some(_) => {}
-                None => self.foreign += 1,
-            }
-        }
+    /// What [`Self::count`] will change, for a loop that only reads.
+    #[inline]
+    pub(crate) fn peek(&self, page: PageId) -> u32 {
+        self.heat.peek(page)
+    }
+
+    /// Counts a sampled access by the page that it went to.
+    #[inline]
+    pub(crate) fn count(&mut self, page: PageId, weight: u32) {
+        self.samples += 1;
+        self.heat.add(page, weight);
+    }
+
+    /// Counts an access to memory that is not tiered.
+    pub(crate) fn count_foreign(&mut self) {
+        self.foreign += 1;
     }
 
     /// A process of this name is followed.

@@ -35,7 +35,7 @@ use isotherm_core::{
 use super::settings::{BATCH, FREE_RESERVE, SAMPLING_PERIOD, rate};
 use super::{Access, Replacement};
 use crate::Setup;
-use crate::ahead::{CHUNK, Chunk};
+use crate::ahead::{self, CHUNK, Chunk};
 
 /// Bytes of a buffered sample (FreqTier, section VII-E 2).
 const SAMPLE_BYTES: u64 = 16;
@@ -167,16 +167,17 @@ impl<R: Replacement> Tiering<R> {
         self.queued[page.index()] &= !flag;
     }
 
-    /// Takes the slow residents out of their queue, up to the budget.
+    /// Takes the slow residents out of their queue, up to the budget. In chunks, so that cache misses overlap.
     fn promotions(&mut self, view: &dyn View) -> Vec<PageId> {
         let mut promotions = Vec::new();
-        while promotions.len() < self.budget
-            && let Some(page) = self.entering.pop_front()
-        {
-            self.unqueue(page, ENTERING);
-            let slow = view.tier_of(page).is_some_and(|tier| tier != TierId::FAST);
-            if slow && self.cache.contains(page) {
-                promotions.push(page);
+        while promotions.len() < self.budget && !self.entering.is_empty() {
+            let next = CHUNK.min(self.budget - promotions.len()).min(self.entering.len());
+            let chunk = Chunk::new(self.entering.drain(..next), view);
+            for (&page, tier) in chunk.pages().iter().zip(chunk.tiers()) {
+                self.unqueue(page, ENTERING);
+                if tier.is_some_and(|tier| tier != TierId::FAST) && self.cache.contains(page) {
+                    promotions.push(page);
+                }
             }
         }
         promotions
@@ -219,6 +220,7 @@ impl<R: Replacement + Send> Policy for Tiering<R> {
         for samples in batch.samples.chunks(CHUNK) {
             let chunk = Chunk::of(samples, view);
             self.cache.approach(chunk.pages());
+            ahead::read(chunk.pages(), |page| u32::from(self.queued[page.index()]));
             for (sample, &tier) in samples.iter().zip(chunk.tiers()) {
                 if let Some(tier) = tier {
                     self.access(sample.page, tier, view);
