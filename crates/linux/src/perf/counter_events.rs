@@ -84,7 +84,7 @@ fn measure(quantity: Quantity, tiers: TierMap) -> Option<Measure> {
 
 fn spec(row: &Row, pmu: &Pmu, tiers: TierMap) -> Option<CountSpec> {
     let measure = measure(row.quantity, tiers)?;
-    Some(CountSpec { name: row.name.into(), encoding: pmu.encode(row.terms)?, measure })
+    Some(CountSpec { name: row.name.into(), encoding: pmu.encode(&row.all_terms())?, measure })
 }
 
 impl CounterEvents {

@@ -39,7 +39,7 @@ const fn core(
     terms: Terms<'static>,
     source: &'static str,
 ) -> Row {
-    Row { models, quantity, name, pmu: "cpu", terms, addresses: true, source }
+    Row { models, quantity, name, pmu: "cpu", terms, filter: &[], addresses: true, source }
 }
 
 /// An event that is only counted.
@@ -47,19 +47,114 @@ const fn counted(row: Row) -> Row {
     Row { addresses: false, ..row }
 }
 
-/// An event of the caching and home agents.
+const CLOCK: &str = "UNC_CHA_CLOCKTICKS";
+const UP_TO_ICE_LAKE_UNCORE: &str =
+    "intel/perfmon skylakex_uncore.json, cascadelakex_uncore.json, icelakex_uncore.json";
+const SINCE_SAPPHIRE_RAPIDS_UNCORE: &str =
+    "intel/perfmon sapphirerapids_uncore.json, emeraldrapids_uncore.json, graniterapids_uncore.json";
+
+/// An event of the caching and home agents: `filter` says of which requests.
 const fn cha(
     models: &'static [Model],
     quantity: Quantity,
     name: &'static str,
     terms: Terms<'static>,
+    filter: Terms<'static>,
     source: &'static str,
 ) -> Row {
-    Row { models, quantity, name, pmu: "uncore_cha", terms, addresses: false, source }
+    Row { models, quantity, name, pmu: "uncore_cha", terms, filter, addresses: false, source }
+}
+
+/// What the agents count of the loads that one kind of memory serves: names of occupancy, busy cycles and inserts.
+const fn loads(
+    models: &'static [Model],
+    memory: Memory,
+    names: [&'static str; 3],
+    filter: Terms<'static>,
+    source: &'static str,
+) -> [Row; 3] {
+    let [occupancy, busy, inserts] = names;
+    [
+        cha(models, Quantity::Occupancy(memory), occupancy, &[("event", 0x36)], filter, source),
+        cha(models, Quantity::Busy(memory), busy, &[("event", 0x1f), ("thresh", 1)], filter, source),
+        cha(models, Quantity::Inserts(memory), inserts, &[("event", 0x35)], filter, source),
+    ]
 }
 
 /// Every event.
-pub(crate) const ROWS: &[Row] = &[
+pub(crate) const ROWS: &[&[Row]] = &[
+    CORE_ROWS,
+    &loads(
+        SKYLAKE,
+        Memory::LocalDram,
+        [
+            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, local",
+            "UNC_CHA_COUNTER0_OCCUPANCY, local",
+            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, local",
+        ],
+        &[("umask", 0x21), ("filter_loc", 1), ("filter_nm", 1), ("filter_not_nm", 1), ("filter_opc0", 0x202)],
+        SKX_CHA,
+    ),
+    &loads(
+        SKYLAKE,
+        Memory::RemoteDram,
+        [
+            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, remote",
+            "UNC_CHA_COUNTER0_OCCUPANCY, remote",
+            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, remote",
+        ],
+        &[("umask", 0x21), ("filter_rem", 1), ("filter_nm", 1), ("filter_not_nm", 1), ("filter_opc0", 0x202)],
+        SKX_CHA,
+    ),
+    &loads(
+        ICE_LAKE,
+        Memory::LocalDram,
+        [
+            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_LOCAL",
+            "UNC_CHA_COUNTER0_OCCUPANCY, local",
+            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_LOCAL",
+        ],
+        &[("umask", 0xc816_fe01)],
+        ICX_CHA,
+    ),
+    &loads(
+        ICE_LAKE,
+        Memory::RemoteDram,
+        [
+            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_REMOTE",
+            "UNC_CHA_COUNTER0_OCCUPANCY, remote",
+            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_REMOTE",
+        ],
+        &[("umask", 0xc817_7e01)],
+        ICX_CHA,
+    ),
+    // Memory expanders. Kernels whose agents take fewer bits of unit mask than this has cannot count them.
+    &loads(
+        &[EmeraldRapids],
+        Memory::LocalCxl,
+        [
+            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_CXL_EXP_LOCAL",
+            "UNC_CHA_COUNTER0_OCCUPANCY, CXL",
+            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_CXL_EXP_LOCAL",
+        ],
+        &[("umask", 0x20_c816_8201)],
+        EMR_CXL,
+    ),
+    &[
+        cha(UP_TO_ICE_LAKE, Quantity::Clock, CLOCK, &[("event", 0x00)], &[], UP_TO_ICE_LAKE_UNCORE),
+        cha(
+            SINCE_SAPPHIRE_RAPIDS,
+            Quantity::Clock,
+            CLOCK,
+            &[("event", 0x01)],
+            &[],
+            SINCE_SAPPHIRE_RAPIDS_UNCORE,
+        ),
+    ],
+];
+
+/// The core's.
+const CORE_ROWS: &[Row] = &[
     core(ALL, Quantity::Misses, "MEM_LOAD_RETIRED.L3_MISS", &[("event", 0xd1), ("umask", 0x20)], CORE),
     core(
         ALL,
@@ -126,168 +221,4 @@ pub(crate) const ROWS: &[Row] = &[
         &[("event", 0x47), ("umask", 0x09), ("cmask", 9)],
         CORE,
     )),
-    cha(
-        SKYLAKE,
-        Quantity::Occupancy(Memory::LocalDram),
-        "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, local",
-        &[
-            ("event", 0x36),
-            ("umask", 0x21),
-            ("filter_loc", 1),
-            ("filter_nm", 1),
-            ("filter_not_nm", 1),
-            ("filter_opc0", 0x202),
-        ],
-        SKX_CHA,
-    ),
-    cha(
-        SKYLAKE,
-        Quantity::Occupancy(Memory::RemoteDram),
-        "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, remote",
-        &[
-            ("event", 0x36),
-            ("umask", 0x21),
-            ("filter_rem", 1),
-            ("filter_nm", 1),
-            ("filter_not_nm", 1),
-            ("filter_opc0", 0x202),
-        ],
-        SKX_CHA,
-    ),
-    cha(
-        SKYLAKE,
-        Quantity::Busy(Memory::LocalDram),
-        "UNC_CHA_COUNTER0_OCCUPANCY, local",
-        &[
-            ("event", 0x1f),
-            ("umask", 0x21),
-            ("thresh", 1),
-            ("filter_loc", 1),
-            ("filter_nm", 1),
-            ("filter_not_nm", 1),
-            ("filter_opc0", 0x202),
-        ],
-        SKX_CHA,
-    ),
-    cha(
-        SKYLAKE,
-        Quantity::Busy(Memory::RemoteDram),
-        "UNC_CHA_COUNTER0_OCCUPANCY, remote",
-        &[
-            ("event", 0x1f),
-            ("umask", 0x21),
-            ("thresh", 1),
-            ("filter_rem", 1),
-            ("filter_nm", 1),
-            ("filter_not_nm", 1),
-            ("filter_opc0", 0x202),
-        ],
-        SKX_CHA,
-    ),
-    cha(
-        ICE_LAKE,
-        Quantity::Occupancy(Memory::LocalDram),
-        "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_LOCAL",
-        &[("event", 0x36), ("umask", 0xc816_fe01)],
-        ICX_CHA,
-    ),
-    cha(
-        ICE_LAKE,
-        Quantity::Occupancy(Memory::RemoteDram),
-        "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_REMOTE",
-        &[("event", 0x36), ("umask", 0xc817_7e01)],
-        ICX_CHA,
-    ),
-    cha(
-        ICE_LAKE,
-        Quantity::Busy(Memory::LocalDram),
-        "UNC_CHA_COUNTER0_OCCUPANCY, local",
-        &[("event", 0x1f), ("umask", 0xc816_fe01), ("thresh", 1)],
-        ICX_CHA,
-    ),
-    cha(
-        ICE_LAKE,
-        Quantity::Busy(Memory::RemoteDram),
-        "UNC_CHA_COUNTER0_OCCUPANCY, remote",
-        &[("event", 0x1f), ("umask", 0xc817_7e01), ("thresh", 1)],
-        ICX_CHA,
-    ),
-    cha(
-        SKYLAKE,
-        Quantity::Inserts(Memory::LocalDram),
-        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, local",
-        &[
-            ("event", 0x35),
-            ("umask", 0x21),
-            ("filter_loc", 1),
-            ("filter_nm", 1),
-            ("filter_not_nm", 1),
-            ("filter_opc0", 0x202),
-        ],
-        SKX_CHA,
-    ),
-    cha(
-        SKYLAKE,
-        Quantity::Inserts(Memory::RemoteDram),
-        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, remote",
-        &[
-            ("event", 0x35),
-            ("umask", 0x21),
-            ("filter_rem", 1),
-            ("filter_nm", 1),
-            ("filter_not_nm", 1),
-            ("filter_opc0", 0x202),
-        ],
-        SKX_CHA,
-    ),
-    cha(
-        ICE_LAKE,
-        Quantity::Inserts(Memory::LocalDram),
-        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_LOCAL",
-        &[("event", 0x35), ("umask", 0xc816_fe01)],
-        ICX_CHA,
-    ),
-    cha(
-        ICE_LAKE,
-        Quantity::Inserts(Memory::RemoteDram),
-        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_REMOTE",
-        &[("event", 0x35), ("umask", 0xc817_7e01)],
-        ICX_CHA,
-    ),
-    // Memory expanders. Kernels whose agents take fewer bits of unit mask than this has cannot count them.
-    cha(
-        &[EmeraldRapids],
-        Quantity::Occupancy(Memory::LocalCxl),
-        "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_CXL_EXP_LOCAL",
-        &[("event", 0x36), ("umask", 0x20_c816_8201)],
-        EMR_CXL,
-    ),
-    cha(
-        &[EmeraldRapids],
-        Quantity::Busy(Memory::LocalCxl),
-        "UNC_CHA_COUNTER0_OCCUPANCY, CXL",
-        &[("event", 0x1f), ("umask", 0x20_c816_8201), ("thresh", 1)],
-        EMR_CXL,
-    ),
-    cha(
-        &[EmeraldRapids],
-        Quantity::Inserts(Memory::LocalCxl),
-        "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_CXL_EXP_LOCAL",
-        &[("event", 0x35), ("umask", 0x20_c816_8201)],
-        EMR_CXL,
-    ),
-    cha(
-        UP_TO_ICE_LAKE,
-        Quantity::Clock,
-        "UNC_CHA_CLOCKTICKS",
-        &[("event", 0x00)],
-        "intel/perfmon skylakex_uncore.json, cascadelakex_uncore.json, icelakex_uncore.json",
-    ),
-    cha(
-        SINCE_SAPPHIRE_RAPIDS,
-        Quantity::Clock,
-        "UNC_CHA_CLOCKTICKS",
-        &[("event", 0x01)],
-        "intel/perfmon sapphirerapids_uncore.json, emeraldrapids_uncore.json, graniterapids_uncore.json",
-    ),
 ];

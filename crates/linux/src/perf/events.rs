@@ -49,10 +49,19 @@ pub struct Row {
     pub pmu: &'static str,
     /// The event.
     pub terms: Terms<'static>,
+    /// Of what the event is counted: terms beside its own.
+    pub filter: Terms<'static>,
     /// Whether samples of it carry a data address.
     pub addresses: bool,
     /// Where it is documented.
     pub source: &'static str,
+}
+
+impl Row {
+    /// All terms.
+    pub fn all_terms(&self) -> Vec<(&'static str, u64)> {
+        [self.terms, self.filter].concat()
+    }
 }
 
 /// How samples say what served the access.
@@ -219,7 +228,7 @@ impl SourceEvents {
                 "no PMU in /sys/bus/event_source/devices/cpu: a virtual machine needs a virtual PMU with PEBS".into(),
             ));
         };
-        let spec = |row: &Row, tier| EventSpec::intel(row, &cpu, row.terms, tier);
+        let spec = |row: &Row, tier| EventSpec::intel(row, &cpu, &row.all_terms(), tier);
         let all_tiers = match choice.latency {
             Some(cycles) => vec![slow_loads(root, &cpu, model, cycles)?],
             None => find(model, |quantity| quantity == Quantity::Misses)
@@ -259,7 +268,8 @@ impl SourceEvents {
 fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<EventSpec, LinuxError> {
     let row = find(model, |quantity| quantity == Quantity::SlowLoads).next();
     let spec = row.and_then(|row| {
-        let terms: Vec<_> = row.terms.iter().copied().chain([("ldlat", u64::from(cycles.max(3)))]).collect();
+        let mut terms = row.all_terms();
+        terms.push(("ldlat", u64::from(cycles.max(3))));
         EventSpec::intel(row, cpu, &terms, None)
     });
     let Some(spec) = spec else {
@@ -271,7 +281,7 @@ fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<Ev
 
 /// The rows of a model.
 pub fn find(model: Model, wanted: impl Fn(Quantity) -> bool) -> impl Iterator<Item = &'static Row> {
-    ROWS.iter().filter(move |row| row.models.contains(&model) && wanted(row.quantity))
+    ROWS.iter().copied().flatten().filter(move |row| row.models.contains(&model) && wanted(row.quantity))
 }
 
 pub(crate) fn unsupported(remedy: String) -> LinuxError {

@@ -112,9 +112,10 @@ fn machines_without_a_pmu_hear_what_is_missing() {
 
 #[test]
 fn every_row_has_a_source_and_no_model_two_events_for_one_thing() {
-    for (index, row) in ROWS.iter().enumerate() {
+    let rows: Vec<_> = ROWS.iter().copied().flatten().collect();
+    for (index, row) in rows.iter().enumerate() {
         assert!(row.source.contains("intel/perfmon") && !row.models.is_empty(), "{}", row.name);
-        for other in &ROWS[index + 1..] {
+        for other in &rows[index + 1..] {
             let shared = row.models.iter().any(|model| other.models.contains(model));
             assert!(!shared || row.quantity != other.quantity, "{} and {}", row.name, other.name);
         }
