@@ -18,8 +18,9 @@
 //! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it was promoted
 //!   before (it must have been demoted since). A host that cannot tell what reclaim took misses the first return of a page
 //!   that was fast from its allocation on.
-//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks for no more than one
-//!   batch of the kernel's at a time, 32 pages, or it would not read the device for as long as the kernel looks for cold pages.
+//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks for no more than
+//!   `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would not read the device for as long as the
+//!   kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
 //! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can be had.
@@ -41,8 +42,6 @@ use crate::{BuildError, Setup};
 pub(crate) use settings::SPECS;
 use threshold::{Observed, Rules, Threshold};
 
-/// Pages that the kernel reclaims in one go (SWAP_CLUSTER_MAX).
-const RECLAIM_BATCH: u64 = 32;
 /// Operations of taking one hot page in, and of planning its promotion.
 const PAGE_OPERATIONS: u64 = 8;
 /// Operations of Algorithm 1 over 64 bins.
@@ -62,6 +61,8 @@ pub struct NeoMem {
     most_saved: f64,
     saved: f64,
     migrate: bool,
+    /// Pages that reclaim is asked for between two readings, at most.
+    reclaim: Pages,
     marks: Watermarks,
     started: bool,
     last_step: Nanos,
@@ -79,6 +80,9 @@ pub struct NeoMem {
     /// Promotions and ping-pongs since the last update.
     promoted: u64,
     ping_pongs: u64,
+    /// Pages promoted since the last clear, and how many of all were promoted a second time before the next.
+    promoted_now: PageBits,
+    promoted_again: u64,
     /// Pages found since the start.
     found: u64,
     work: Work,
@@ -110,6 +114,7 @@ impl NeoMem {
             most_saved: pages.max(1.0),
             saved: 0.0,
             migrate: parameters.flag("migrate"),
+            reclaim: Pages(parameters.count("reclaim")),
             marks: Watermarks::new(parameters, setup),
             started: false,
             last_step: Nanos(0),
@@ -122,6 +127,8 @@ impl NeoMem {
             demoted: PageBits::new(setup.pages),
             promoted: 0,
             ping_pongs: 0,
+            promoted_now: PageBits::default(),
+            promoted_again: 0,
             found: 0,
             work: Work::default(),
         }
@@ -181,6 +188,7 @@ impl NeoMem {
     /// A clear: pages that wait are found again if they are still hot.
     fn forget(&mut self) {
         self.traffic = DeviceTraffic::default();
+        self.promoted_now = PageBits::default();
         self.hot.drain(..).for_each(|page| self.waiting.remove(page));
     }
 
@@ -192,7 +200,7 @@ impl NeoMem {
         if !self.migrate {
             return;
         }
-        let room = view.free(TierId::FAST).0 as usize + RECLAIM_BATCH as usize;
+        let room = (view.free(TierId::FAST) + self.reclaim).0 as usize;
         while self.saved >= 1.0
             && plan.moves.len() < room
             && let Some(page) = self.hot.pop_front()
@@ -205,7 +213,7 @@ impl NeoMem {
             self.work.operations += PAGE_OPERATIONS;
         }
         self.marks.keep(plan.moves.len() as u64, view, plan);
-        plan.reclaim.iter_mut().for_each(|request| request.pages = request.pages.min(Pages(RECLAIM_BATCH)));
+        plan.reclaim.iter_mut().for_each(|request| request.pages = request.pages.min(self.reclaim));
     }
 }
 
@@ -253,6 +261,7 @@ impl Policy for NeoMem {
                     self.promoted += 1;
                     // Whatever is promoted again was demoted between.
                     self.ping_pongs += u64::from(!self.demoted.insert(step.page));
+                    self.promoted_again += u64::from(!self.promoted_now.insert(step.page));
                 }
                 MoveStatus::NoRoom | MoveStatus::Busy if self.waiting.insert(step.page) => {
                     self.hot.push_back(step.page);
@@ -265,7 +274,7 @@ impl Policy for NeoMem {
 
     fn metadata(&self) -> Bytes {
         let queue = self.hot.capacity() * size_of::<PageId>();
-        Bytes((queue + self.waiting.bytes() + self.demoted.bytes()) as u64)
+        Bytes((queue + self.waiting.bytes() + self.demoted.bytes() + self.promoted_now.bytes()) as u64)
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
@@ -273,6 +282,7 @@ impl Policy for NeoMem {
         gauge("hot-threshold", f64::from(self.fixed.unwrap_or(self.threshold.theta)));
         gauge("hot-pages-found", self.found as f64);
         gauge("hot-pages-waiting", self.hot.len() as f64);
+        gauge("promoted-again", self.promoted_again as f64);
         if self.fixed.is_none() {
             gauge("percentile", self.threshold.p);
             gauge("bandwidth", self.threshold.bandwidth);

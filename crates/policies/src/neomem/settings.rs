@@ -97,6 +97,15 @@ pub(crate) const SPECS: &[Spec] = &[
         "The period of the quota.",
     ),
     Spec {
+        name: "reclaim",
+        kind: Kind::Count(1, 1 << 20),
+        default: "32",
+        unit: "pages",
+        source: "Linux: SWAP_CLUSTER_MAX, what the kernel reclaims in one go; the paper leaves cold pages to kswapd, beside the daemon",
+        help: "Pages that the kernel's LRU takes off the fast tier between two readings, at most; promotions wait for that room.",
+        scaled: false,
+    },
+    Spec {
         name: "migrate",
         kind: Kind::Flag,
         default: "true",

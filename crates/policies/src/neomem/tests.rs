@@ -110,6 +110,30 @@ fn a_page_that_comes_back_is_a_ping_pong() {
 }
 
 #[test]
+fn a_page_that_is_promoted_twice_between_two_clears_is_counted() {
+    let (mut policy, mut view) = (policy(&[("threshold", "5")]), view());
+    step(&mut policy, &mut view, 10, vec![]);
+    for (ms, again) in [(20, 0), (30, 1), (5_020, 1), (5_030, 1), (5_040, 2)] {
+        // The clear falls on the third: what is promoted behind it is so for the first time.
+        step(&mut policy, &mut view, ms, vec![reading(&[40], None)]);
+        assert_eq!(policy.promoted_again, again, "after {ms} ms");
+        view.put(40, TierId(1));
+    }
+}
+
+#[test]
+fn reclaim_is_asked_for_in_batches() {
+    for (most, expected) in [("2", 2), ("1000", 5)] {
+        let (mut policy, mut view) = (policy(&[("reclaim", most)]), view());
+        step(&mut policy, &mut view, 10, vec![]);
+        let found = reading(&[40, 41, 42, 43, 44, 45], None);
+        let batch = SampleBatch { devices: vec![found], ..SampleBatch::default() };
+        let plan = turn(&mut policy, &mut view, &batch, Nanos(20 * MS)).0;
+        assert_eq!(plan.reclaim[0].pages.0.min(5), expected, "what is asked for, up to what is found");
+    }
+}
+
+#[test]
 fn the_kernel_makes_room_and_what_finds_none_waits() {
     let (mut policy, mut view) = (policy(&[]), view());
     step(&mut policy, &mut view, 10, vec![]);
