@@ -27,6 +27,7 @@ that was met.
 """
 
 import argparse
+import contextlib
 import json
 import os
 import pathlib
@@ -77,18 +78,6 @@ def planted(options, folder, tiered):
     return wall, cpu - (summary["engine"]["cpu_ns"] + agents) / 1e9, summary
 
 
-def redis_cli(socket, *command):
-    call = ["redis-cli", "-s", socket, *command]
-    return subprocess.run(call, capture_output=True, text=True, check=True).stdout
-
-
-def redis_cpu(socket):
-    """Seconds that the server's main thread has used."""
-    lines = redis_cli(socket, "INFO", "cpu").split()
-    values = dict(line.split(":") for line in lines if ":" in line)
-    return float(values["used_cpu_sys_main_thread"]) + float(values["used_cpu_user_main_thread"])
-
-
 def load_redis(socket, requests, tests):
     call = ["redis-benchmark", "-s", socket, "-t", tests, "-n", str(requests), "-r", str(KEYS), "-d", str(VALUE)]
     subprocess.run([*call, "-P", "16", "-c", "20", "-q"], stdout=subprocess.DEVNULL, check=True)
@@ -102,31 +91,35 @@ def wait_for(path, process):
         time.sleep(0.05)
 
 
-def redis_server(folder):
-    """A server's socket and command line."""
+@contextlib.contextmanager
+def redis_server(options, folder, tiered):
+    """A server that is filled: its socket and, if it is tiered, where its summary will be and the control socket."""
     socket = folder / "redis.sock"
-    return socket, ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
-
-
-def redis(options, folder, tiered):
-    """As `planted`, of a server that is filled first; its start is not timed."""
-    socket, command = redis_server(folder)
-    summary = None
+    command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
+    summary = control = None
     if tiered:
-        command, summary, _ = run_under(options, folder, command)
+        command, summary, control = run_under(options, folder, command)
     server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
     try:
-        wait_for(socket, server)
+        for path in (socket, control) if tiered else (socket,):
+            wait_for(path, server)
         load_redis(socket, 2 * KEYS, "set")
-        cpu, start = redis_cpu(socket), time.monotonic()
-        load_redis(socket, options.requests // 2, "get,set")
-        wall, cpu = time.monotonic() - start, redis_cpu(socket) - cpu
-        redis_cli(socket, "SHUTDOWN", "NOSAVE")
+        yield socket, summary, control
+        subprocess.run(["redis-cli", "-s", socket, "SHUTDOWN", "NOSAVE"], stdout=subprocess.DEVNULL, check=True)
         server.wait(20)
     finally:
         if server.poll() is None:
             server.terminate()
             server.wait()
+
+
+def redis(options, folder, tiered):
+    """As `planted`, of a server that is filled first; its start is not timed."""
+    with redis_server(options, folder, tiered) as (socket, summary, _):
+        meter = live_windows.RedisMeter(socket)
+        begin = meter.read()
+        load_redis(socket, options.requests // 2, "get,set")
+        _, wall, cpu = (after - before for before, after in zip(begin, meter.read()))
     return wall, cpu, json.loads(summary.read_text()) if tiered else None
 
 
@@ -151,27 +144,15 @@ def planted_windows(options, folder):
 
 def redis_windows(options, folder):
     """As `planted_windows`; another process loads the server all the time."""
-    socket, command = redis_server(folder)
-    command, summary, control = run_under(options, folder, command)
-    server = subprocess.Popen(command, stdout=subprocess.DEVNULL)
-    try:
-        wait_for(socket, server)
-        load_redis(socket, 2 * KEYS, "set")
+    with redis_server(options, folder, True) as (socket, summary, control):
         call = ["redis-benchmark", "-s", socket, "-t", "get", "-n", str(2**31 - 1), "-r", str(KEYS), "-P", "16", "-c", "20", "-q"]
         load = subprocess.Popen(call, stdout=subprocess.DEVNULL)
         try:
-            wait_for(control, server)
             time.sleep(WARM)
             found = live_windows.switch(control, options.windows, options.window, live_windows.RedisMeter(socket))
         finally:
             load.terminate()
             load.wait()
-        redis_cli(socket, "SHUTDOWN", "NOSAVE")
-        server.wait(20)
-    finally:
-        if server.poll() is None:
-            server.terminate()
-            server.wait()
     return found, json.loads(summary.read_text())
 
 
