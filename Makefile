@@ -1,9 +1,9 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-programs hw-test hw-test-quick hw-synth streams clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
 
 help: ## List the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-12s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 setup: ## Install what building, demo and tests need (apt, and a Python environment in build/)
 	@scripts/setup.sh all
@@ -41,6 +41,10 @@ streams: ## Check that every workload's accesses at its defaults are, to the byt
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 
+jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (ten minutes)
+	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }
+	@build/figures/bin/python scripts/jenga-figures.py
+
 score: build ## Run the papers' comparisons, write docs/scoreboard.md and .json, build/scoreboard.html
 	@mkdir -p build
 	target/release/isotherm score --report build/scoreboard.html
@@ -52,10 +56,13 @@ score-quick: build ## The same in minutes, written to build/score-quick
 lab-setup: ## Fetch Debian's kernel and QEMU for `isotherm lab` into a cache folder (nothing is installed)
 	@scripts/lab-setup.sh
 
-lab-test: build lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
+lab-test: setup lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
 	@scripts/lab-test.sh
 
-lab-programs: ## Real programs in the lab, as outside, and the table of docs/lab-programs.md (a quarter of an hour)
+lab-neoprof: setup lab-setup ## NeoMem with a NeoProf in the guest, simulated cycle by cycle (ten minutes)
+	@scripts/lab-test.sh --neoprof
+
+lab-programs: setup ## Real programs in the lab, as outside, and the table of docs/lab-programs.md (half an hour)
 	@scripts/lab-programs.sh
 
 hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
@@ -63,6 +70,10 @@ hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random
 
 hw-test-quick: ## The same with 2M accesses and without mutations, as in make test
 	@scripts/hw-test.sh quick
+
+hw-library: ## Build the simulated NeoProf for the lab's machine neoprof-rtl (verilator; two minutes)
+	@scripts/hw-setup.sh test
+	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/hw cargo build --release --lib --manifest-path hardware/neoprof/verilated/Cargo.toml
 
 hw-synth: ## Synthesize, place and route the NeoProf hardware: sizes and clock rates (a quarter of an hour of CPU time)
 	@scripts/hw-setup.sh synth

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Real programs in the lab's virtual machine, under first touch and policies of ours: output as outside, and the table of
-# docs/lab-programs.md. About a quarter of an hour.
+# docs/lab-programs.md. About half an hour.
 #
 #   scripts/lab-programs.sh                   all, and writes the table
 #   scripts/lab-programs.sh redis,sort        these, and prints their lines
@@ -8,13 +8,12 @@ set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/lab-setup.sh
-cargo build -p isotherm -p isotherm-lab-plugin --lib --bins
-cargo build -p isotherm-workloads --example native --example ycsb
+cargo test --workspace --no-run
 export LAB_TEST=programs LAB_PROGRAMS=${1:-}
 page=docs/lab-programs.md
 lines=$(mktemp)
 trap 'rm -f "$lines"' EXIT
-LAB_TABLE=$lines cargo test -p isotherm --test lab -- --test-threads 1 --nocapture programs::
+LAB_TABLE=$lines cargo test --workspace --test lab -- --test-threads 1 --nocapture programs::
 if [ -n "$LAB_PROGRAMS" ]; then
     cat "$lines"
     exit

@@ -2,22 +2,29 @@
 # What is tested in the lab's virtual machine.
 #
 #   scripts/lab-test.sh --quick    a choice of at most 8 minutes on 2 cores, as scripts/test.sh runs it
-#   scripts/lab-test.sh            everything, at most 15 minutes
+#   scripts/lab-test.sh --neoprof  NeoMem with a NeoProf in the guest, simulated cycle by cycle (verilator), about 10 minutes
+#   scripts/lab-test.sh            everything else, at most 15 minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 scripts/lab-setup.sh
 case "${1:-}" in
 --quick) export LAB_TEST=quick ;;
+--neoprof)
+    export LAB_TEST=neoprof
+    make --no-print-directory hw-library
+    cargo test --workspace --no-run
+    cargo test --workspace --test lab -- --test-threads 1 neoprof::
+    exit
+    ;;
 '') export LAB_TEST=all ;;
 *)
-    echo "lab-test: expected --quick or nothing, not '$1'" >&2
+    echo "lab-test: expected --quick, --neoprof or nothing, not '$1'" >&2
     exit 2
     ;;
 esac
+# The whole workspace: with single packages, dependencies have fewer features and are built once more.
+cargo test --workspace --no-run
 # One guest after the other: their times would tell nothing, and memory is bounded.
-cargo test -p isotherm-lab --test guest -- --test-threads 1
-cargo build -p isotherm -p isotherm-lab-plugin -p isotherm-preload --lib --bins --example live-target
-cargo build -p isotherm-workloads --example native
-cargo test -p isotherm --test lab -- --test-threads 1
+cargo test --workspace --test guest --test lab -- --test-threads 1
 echo "lab-test: all passed in $SECONDS s"

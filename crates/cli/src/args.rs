@@ -252,6 +252,9 @@ pub(crate) enum AllocatorArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
+    /// Run the program in this cgroup v2, a directory that exists: there the kernel's LRU makes room for policies that leave that to it
+    #[arg(long, value_name = "FOLDER")]
+    pub(crate) cgroup: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) live: LiveArgs,
     /// The program's memory allocator

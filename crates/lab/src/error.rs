@@ -67,6 +67,16 @@ pub enum LabError {
         /// Where it was expected.
         folder: PathBuf,
     },
+    /// The simulated hardware of a profiling device is not there.
+    #[error("machine {machine}: {name}, its simulated NeoProf, is not beside the plugin ({}); `make hw-library` builds it (verilator), ISOTHERM_NEOPROF_RTL names another", folder.display())]
+    NoHardware {
+        /// The machine that needs it.
+        machine: String,
+        /// Its file.
+        name: &'static str,
+        /// Where it was expected.
+        folder: PathBuf,
+    },
     /// What the run asks for does not fit the machine.
     #[error("{what}; expected {expected}")]
     Unfit {

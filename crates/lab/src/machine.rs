@@ -15,6 +15,8 @@ mod tests;
 const BUILTIN: &[(&str, &str)] = &[
     ("cxl", include_str!("../../../lab/machines/cxl.toml")),
     ("deterministic", include_str!("../../../lab/machines/deterministic.toml")),
+    ("neoprof", include_str!("../../../lab/machines/neoprof.toml")),
+    ("neoprof-rtl", include_str!("../../../lab/machines/neoprof-rtl.toml")),
     ("small", include_str!("../../../lab/machines/small.toml")),
     ("two-tier", include_str!("../../../lab/machines/two-tier.toml")),
 ];
@@ -58,6 +60,54 @@ impl NodeKind {
     }
 }
 
+/// What stands behind the registers of a NeoProf.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeoProfModel {
+    /// Its model in Rust, which answers bit for bit as the hardware does.
+    Fast,
+    /// The hardware description, simulated cycle by cycle.
+    Rtl,
+}
+
+impl NeoProfModel {
+    const ALL: [(&'static str, Self); 2] = [("fast", Self::Fast), ("rtl", Self::Rtl)];
+
+    /// As machine files write it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// What goes wrong with a NeoProf, to see what its driver makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NeoProfFault {
+    /// It states a version that nobody speaks.
+    Version,
+    /// After 500 uses of its registers all of them read all ones.
+    Vanishes,
+    /// After 500 uses of its registers the same hot page comes again and again.
+    Stuck,
+}
+
+impl NeoProfFault {
+    const ALL: [(&'static str, Self); 3] =
+        [("version", Self::Version), ("vanishes", Self::Vanishes), ("stuck", Self::Stuck)];
+
+    /// As machine files and QEMU's plugin write it.
+    pub fn name(self) -> &'static str {
+        Self::ALL.iter().find(|(_, kind)| *kind == self).map_or("", |(name, _)| name)
+    }
+}
+
+/// A NeoProf in front of the slow node. Its sizes and its clock are the profile's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeoProf {
+    /// What stands behind its registers.
+    pub model: NeoProfModel,
+    /// What goes wrong with it, if anything is to.
+    pub fault: Option<NeoProfFault>,
+}
+
 /// One node: one tier of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
@@ -84,6 +134,8 @@ pub struct Machine {
     pub deterministic: bool,
     /// The nodes, fastest first; the first has the processors.
     pub nodes: Vec<Node>,
+    /// The profiling device, if there is one.
+    pub neoprof: Option<NeoProf>,
 }
 
 impl Machine {

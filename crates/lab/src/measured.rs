@@ -21,8 +21,38 @@ pub struct Measured {
     pub tiers: Vec<Served>,
     /// Samples of the virtual PMU.
     pub samples: Samples,
+    /// The profiling device, where the machine has one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub neoprof: Option<NeoProfUses>,
     /// Misses over time.
     pub history: History,
+}
+
+/// What passed a NeoProf, and how the guest used it.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct NeoProfUses {
+    /// Whether it is the simulated hardware, and not its model.
+    pub rtl: bool,
+    /// Reads of the memory behind it: one for each miss.
+    pub reads: u64,
+    /// Writes: one for each store that missed, when its line is written back.
+    pub writes: u64,
+    /// Loads of its registers.
+    pub register_reads: u64,
+    /// Stores to them.
+    pub register_writes: u64,
+    /// What both cost on the modelled machine, in nanoseconds.
+    pub register_ns: u64,
+    /// How often it was cleared.
+    pub resets: u64,
+    /// Hot pages taken out of its buffer.
+    pub hot_pages: u64,
+    /// Those that it had told before, since it was cleared.
+    pub hot_again: u64,
+    /// Since it was cleared, accesses of hot pages that found the buffer full.
+    pub hot_refused: u64,
+    /// Since it was cleared, accesses that were not counted.
+    pub dropped: u64,
 }
 
 /// What one tier served.

@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 
 use crate::LabError;
 use crate::layout::physical_ranges;
-use crate::machine::Machine;
+use crate::machine::{Machine, NeoProfModel};
 use crate::qemu::escaped;
 use crate::run_directory::RunDirectory;
 
@@ -17,6 +17,10 @@ const NAME: &str = "libisotherm_lab_plugin.so";
 const VARIABLE: &str = "ISOTHERM_LAB_PLUGIN";
 /// Bytes of the memory that plugin and guest share.
 pub(crate) const SHARED_BYTES: u64 = 16 << 20;
+/// Bytes of the profiling device's registers.
+pub(crate) const REGISTER_BYTES: u64 = 4096;
+/// The simulated hardware of the profiling device, and where it is told to be.
+const HARDWARE: (&str, &str) = ("libisotherm_neoprof_rtl.so", "ISOTHERM_NEOPROF_RTL");
 
 /// Finds the plugin: where `$ISOTHERM_LAB_PLUGIN` says, or beside the executable, where cargo and installations put it.
 ///
@@ -24,28 +28,61 @@ pub(crate) const SHARED_BYTES: u64 = 16 << 20;
 /// If it is not there; the error says how to build it.
 pub fn find(executable: &Path) -> Result<PathBuf, LabError> {
     let folder = executable.parent().unwrap_or(Path::new(".")).to_owned();
-    let places = match std::env::var_os(VARIABLE) {
-        Some(path) => vec![PathBuf::from(path)],
-        None => ["", "../lib/isotherm", "..", "deps"].map(|place| folder.join(place).join(NAME)).to_vec(),
-    };
-    let found = places.iter().find_map(|path| path.canonicalize().ok());
+    let found = look(&folder, ["", "../lib/isotherm", "..", "deps"], NAME, VARIABLE);
     found.ok_or(LabError::NoPlugin { name: NAME, folder })
 }
 
-/// Makes the memory that QEMU, the plugin and the guest share.
-pub(crate) fn make_shared(run: &RunDirectory) -> Result<(), LabError> {
-    let path = run.shared_memory();
-    let made = File::create(&path).and_then(|file| file.set_len(SHARED_BYTES));
-    made.map_err(LabError::io(&path, "make"))
+/// Finds the simulated hardware that a machine's NeoProf is, beside the plugin or where `$ISOTHERM_NEOPROF_RTL` says; `None` where the
+/// machine has none.
+///
+/// # Errors
+/// If it is not there; the error says how to build it.
+pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBuf>, LabError> {
+    let wanted = machine.neoprof.is_some_and(|device| device.model == NeoProfModel::Rtl);
+    let folder = plugin.parent().unwrap_or(Path::new(".")).to_owned();
+    let (name, variable) = HARDWARE;
+    let found =
+        wanted.then(|| look(&folder, ["", "..", "../hw/release", "../../hw/release"], name, variable));
+    let missing = || LabError::NoHardware { machine: machine.name.clone(), name, folder };
+    found.map(|found| found.ok_or_else(missing)).transpose()
+}
+
+/// The file of that name: where the variable says, or in one of these places of the folder.
+fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<PathBuf> {
+    let places = match std::env::var_os(variable) {
+        Some(path) => vec![PathBuf::from(path)],
+        None => places.map(|place| folder.join(place).join(name)).to_vec(),
+    };
+    places.iter().find_map(|path| path.canonicalize().ok())
+}
+
+/// Makes the memories that QEMU, the plugin and the guest share.
+pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), LabError> {
+    let registers = machine.neoprof.map(|_| (run.registers(), REGISTER_BYTES));
+    for (path, bytes) in [Some((run.shared_memory(), SHARED_BYTES)), registers].into_iter().flatten() {
+        let made = File::create(&path).and_then(|file| file.set_len(bytes));
+        made.map_err(LabError::io(&path, "make"))?;
+    }
+    Ok(())
 }
 
 /// The value of QEMU's `-plugin`.
-pub(crate) fn option(plugin: &Path, machine: &Machine, run: &RunDirectory) -> OsString {
+pub(crate) fn option(
+    (plugin, hardware): (&Path, Option<&Path>),
+    machine: &Machine,
+    run: &RunDirectory,
+) -> OsString {
     let mut words = escaped(plugin);
-    let files = [("bar", run.shared_memory()), ("result", run.measured()), ("machine", run.profile())];
+    let mut files =
+        vec![("bar", run.shared_memory()), ("result", run.measured()), ("machine", run.profile())];
+    files.extend(machine.neoprof.map(|_| ("neoprof", run.registers())));
+    files.extend(hardware.map(|path| ("neoprof-rtl", path.to_owned())));
     for (name, path) in files {
         words.push(format!(",{name}="));
         words.push(escaped(&path));
+    }
+    if let Some(fault) = machine.neoprof.and_then(|device| device.fault) {
+        words.push(format!(",neoprof-fault={}", fault.name()));
     }
     for (tier, ranges) in physical_ranges(machine).iter().enumerate() {
         words.push(format!(",tier{tier}={}", joined(ranges)));
@@ -61,16 +98,41 @@ fn joined(ranges: &[Range<u64>]) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::machine::{NeoProf, NeoProfFault};
 
     #[test]
     fn the_plugin_is_told_files_and_ranges() -> Result<(), Box<dyn std::error::Error>> {
         let folder = tempfile::tempdir()?;
         let run = RunDirectory::at(folder.path().join("a,b"))?;
-        let text = option(Path::new("/p,q.so"), &Machine::builtin("small")?, &run);
+        let text = option((Path::new("/p,q.so"), None), &Machine::builtin("small")?, &run);
         let text = text.to_string_lossy();
         assert!(text.starts_with("/p,,q.so,bar=/") && text.contains("a,,b/machine.toml"), "{text}");
         assert!(text.ends_with(",tier0=0x0-0x18000000,tier1=0x18000000-0x38000000"), "{text}");
         assert_eq!(joined(&[0..16, 32..64]), "0x0-0x10+0x20-0x40");
+        Ok(())
+    }
+
+    #[test]
+    fn the_plugin_is_told_of_the_profiling_device() -> Result<(), Box<dyn std::error::Error>> {
+        let folder = tempfile::tempdir()?;
+        let run = RunDirectory::at(folder.path().join("run"))?;
+        let mut machine = Machine::builtin("neoprof-rtl")?;
+        let plugin = folder.path().join("plugin.so");
+        let error = hardware(&plugin, &machine).map_err(|error| error.to_string());
+        assert!(error.is_err_and(|text| text.contains("make hw-library") && !text.contains('\n')));
+        std::fs::write(folder.path().join(HARDWARE.0), "")?;
+        let found = hardware(&plugin, &machine)?;
+        assert!(found.as_ref().is_some_and(|path| path.ends_with(HARDWARE.0)));
+        let text = |machine: &Machine| {
+            option((&plugin, found.as_deref()), machine, &run).to_string_lossy().into_owned()
+        };
+        assert!(text(&machine).contains("run/registers,neoprof-rtl=/") && !text(&machine).contains("fault"));
+        if let Some(device) = &mut machine.neoprof {
+            *device = NeoProf { model: NeoProfModel::Fast, fault: Some(NeoProfFault::Stuck) };
+        }
+        assert!(
+            text(&machine).contains(",neoprof-fault=stuck,tier0=") && hardware(&plugin, &machine)?.is_none()
+        );
         Ok(())
     }
 

@@ -52,6 +52,8 @@ pub struct Guest<'a> {
     pub ports: Ports,
     /// The plugin that counts accesses.
     pub plugin: Option<&'a Path>,
+    /// The simulated hardware of the profiling device, which the plugin loads.
+    pub hardware: Option<&'a Path>,
     /// Whether the console is the terminal that we run in.
     pub interactive: bool,
 }
@@ -204,7 +206,13 @@ fn counting(line: &mut Line, guest: &Guest<'_>, path: &Path) {
     let backend = format!("memory-backend-file,id=counters,share=on,size={size},mem-path=");
     line.pair("-object", with_path(&backend, &guest.run.shared_memory()));
     line.pair("-device", "ivshmem-plain,memdev=counters,master=on,bus=pcie.0");
-    line.pair("-plugin", plugin::option(path, guest.machine, guest.run));
+    if guest.machine.neoprof.is_some() {
+        let backend =
+            format!("memory-backend-file,id=neoprof,share=on,size={},mem-path=", plugin::REGISTER_BYTES);
+        line.pair("-object", with_path(&backend, &guest.run.registers()));
+        line.pair("-device", "ivshmem-plain,memdev=neoprof,master=on,bus=pcie.0");
+    }
+    line.pair("-plugin", plugin::option((path, guest.hardware), guest.machine, guest.run));
 }
 
 fn stream(line: &mut Line, name: &str, port: &Port) {

@@ -84,6 +84,11 @@ impl RunDirectory {
         self.path.join("shared-memory")
     }
 
+    /// The registers of the profiling device, while the guest runs.
+    pub fn registers(&self) -> PathBuf {
+        self.path.join("registers")
+    }
+
     /// The program's standard output, where it does not go to ours.
     pub fn stdout(&self) -> PathBuf {
         self.path.join("stdout")

@@ -12,6 +12,8 @@ use crate::packed;
 
 /// Where the guest keeps what it needs beside the host's files.
 const PLACE: &str = "/run/isotherm-lab";
+/// The program's cgroup, which the guest has made.
+const GROUP: &str = "/sys/fs/cgroup/lab";
 /// What the engine may have of the fast node for itself: its heap, and what it is read from.
 const ENGINE_BYTES: u64 = 96 << 20;
 
@@ -70,8 +72,12 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     let variable = |(name, value): &(OsString, OsString)| [name.as_os_str(), value].join(OsStr::new("="));
     words.extend(job.environment.iter().map(variable));
     words.push(OsString::from(format!("ISOTHERM_LAB_STARTED={PLACE}/started")));
-    if let Tiering::Engine { isotherm, options, .. } = &job.tiering {
+    if let Tiering::Engine { isotherm, options, demotion } = &job.tiering {
         words.extend([isotherm.into(), "run".into()]);
+        if *demotion {
+            // Where the kernel's LRU makes room, it has to be known before the program is there.
+            words.extend(["--cgroup".into(), GROUP.into()]);
+        }
         words.extend(options.iter().cloned());
         words.extend(["--quiet".into(), "--summary".into(), place("share/engine.json"), "--".into()]);
     }
@@ -164,7 +170,7 @@ mod tests {
         let options = vec!["--policy".into(), "lru".into()];
         let tiering = Tiering::Engine { isotherm: "/usr/bin/isotherm".into(), options, demotion: true };
         let text = String::from_utf8_lossy(&program(&job(tiering))).into_owned();
-        let expected = "'/usr/bin/isotherm' 'run' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
+        let expected = "'/usr/bin/isotherm' 'run' '--cgroup' '/sys/fs/cgroup/lab' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
             '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' 'sort' 'it'\\''s'\n";
         assert!(text.starts_with("cd '/tmp' || exit 126\nexec ") && text.ends_with(expected), "{text}");
     }

@@ -71,8 +71,9 @@ pub fn run(
     write(&run.first_files(), &first_files::build(cache, machine, job)?)?;
     write(&run.profile(), machine.profile_toml().as_bytes())?;
     let plugin = job.counting.as_ref().map(|counting| counting.plugin.as_path());
+    let hardware = plugin.map(|plugin| crate::plugin::hardware(plugin, machine)).transpose()?.flatten();
     if plugin.is_some() {
-        crate::plugin::make_shared(run)?;
+        crate::plugin::make_shared(run, machine)?;
     }
     let interactive = job.task == Task::Shell;
     // A stream that the host reads or writes meanwhile would interrupt the guest at any time.
@@ -82,7 +83,7 @@ pub fn run(
         (false, Output::Files) => (files(run), Streams::default()),
         (false, Output::Ours) => Streams::open()?,
     };
-    let guest = Guest { machine, cache, run, ports, plugin, interactive };
+    let guest = Guest { machine, cache, run, ports, plugin, hardware: hardware.as_deref(), interactive };
     let start = Instant::now();
     let mut qemu = Qemu::start(&guest)?;
     streams.started();
@@ -92,7 +93,7 @@ pub fn run(
     if kept {
         streams::hand_over(run, options.output)?;
     }
-    for path in [run.first_files(), run.shared_memory()] {
+    for path in [run.first_files(), run.shared_memory(), run.registers()] {
         // Large, and of no use any more.
         let _ = std::fs::remove_file(path);
     }

@@ -28,6 +28,7 @@ fn a_number_of_operations_makes_output_repeatable() {
         "planted --size 2M --operations 200001",
         "planted --size 2M --operations 200001 --threads 3 --move-after 100000 --seed 7",
         "planted --size 2M --operations 100000 --layout contiguous --own-mapping --move-after 50000 --hot 60%",
+        "btree --size 3M --operations 50000 --move-after 20000",
         "threads --threads 20 --size 16K --operations 1000 --waves 2",
         "fork-storm --children 20 --size 64K",
         "exec-chain --times 3 --size 64K",

@@ -71,6 +71,11 @@ impl Guest {
         (task >> 63 != 0).then_some(task)
     }
 
+    /// The first word of the page of a virtual address.
+    pub(crate) fn first_word(&self, api: &Api, address: u64) -> Option<u64> {
+        self.read_u64(api, address >> 12 << 12)
+    }
+
     fn register(&self, api: &Api, handle: *mut c_void) -> Option<u64> {
         // SAFETY: the array and the register's handle are as QEMU gave them.
         let size = unsafe {

@@ -4,10 +4,11 @@
 //!
 //! Arguments: `bar=FILE` (of the `ivshmem-plain` device), `result=FILE` (JSON), `machine=FILE` (a machine profile),
 //! `tierN=START-END` (physical addresses; several joined by `+`) for each tier, and to override the profile `llc=SIZE`
-//! and `ways=N`. It counts nothing until the guest asks.
+//! and `ways=N`. It counts nothing until the guest asks. With `neoprof=FILE` (of a second such device) it is a NeoProf in front of the
+//! last tier too: the model, or with `neoprof-rtl=LIBRARY` the simulated hardware; `neoprof-fault=KIND` lets it go wrong.
 //!
 //! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (what is counted);
-//! `model` (what becomes of an access); `api`, `shared_memory` and `guest` (what QEMU and the guest tell); `plugin`
+//! `neoprof` (the profiling device); `model` (what becomes of an access); `api`, `shared_memory` and `guest` (what QEMU and the guest tell); `plugin`
 //! and `vcpu` (the state); `callbacks` (what QEMU calls).
 //!
 //! What it does not see: the kernel's own accesses, and so the copying of migrated pages. The cache is looked up by
@@ -21,6 +22,7 @@ mod callbacks;
 mod guest;
 mod history;
 mod model;
+mod neoprof;
 mod options;
 mod plugin;
 mod ranges;
@@ -33,6 +35,7 @@ use std::ffi::{CStr, c_char, c_int};
 
 use api::{Api, Info, VERSION};
 use model::Model;
+use neoprof::NeoProf;
 use options::Options;
 use plugin::Plugin;
 
@@ -76,10 +79,23 @@ fn install(id: u64, info: &Info, options: &[String]) -> Result<(), String> {
     let api = Api::load().map_err(|symbol| {
         format!("this QEMU has no {}; expected QEMU 10.0 with plugins", symbol.to_string_lossy())
     })?;
-    let model = Model::new(options, memory, vcpus).map_err(|error| error.to_string())?;
+    let neoprof = profiling_device(&options)?;
+    let mut model = Model::new(options, memory, vcpus).map_err(|error| error.to_string())?;
+    model.attach(neoprof);
     let plugin = Plugin::install(api, model, memory).ok_or("loaded twice; expected one -plugin option")?;
     callbacks::register(plugin, id);
     Ok(())
+}
+
+/// The NeoProf that the machine is to have, if any.
+fn profiling_device(options: &Options) -> Result<Option<NeoProf>, String> {
+    let (Some(asked), Some(profile)) = (&options.neoprof, &options.profile.device) else { return Ok(None) };
+    let wrong = |error: &dyn std::fmt::Display| format!("neoprof={}: {error}", asked.registers.display());
+    let registers = shared_memory::map(&asked.registers).map_err(|error| wrong(&error))?;
+    let last = options.profile.tiers.len() - 1;
+    let ranges = options.ranges.of(last as u8).cloned().collect();
+    let device = NeoProf::new(profile, asked.library.as_deref(), (registers, ranges), asked.fault);
+    device.map(Some).map_err(|error| wrong(&error))
 }
 
 /// The number of vCPUs, if this is a QEMU and a machine that the plugin knows.

@@ -11,6 +11,7 @@ use isotherm_virtual_pmu::{
 
 use crate::accounts::{AccountId, Accounts, Followed};
 use crate::history::History;
+use crate::neoprof::NeoProf;
 use crate::options::Options;
 use crate::report::{Phase, Report};
 use crate::sampler::Sampler;
@@ -66,6 +67,7 @@ pub(crate) struct Model {
     block: u64,
     blocks: u64,
     counters: Counters,
+    neoprof: Option<NeoProf>,
 }
 
 /// A model that cannot be.
@@ -106,7 +108,40 @@ impl Model {
             block: 0,
             blocks: 0,
             counters: Counters::default(),
+            neoprof: None,
         })
+    }
+
+    /// Puts a profiling device in front of the last tier.
+    pub(crate) fn attach(&mut self, neoprof: Option<NeoProf>) {
+        self.neoprof = neoprof;
+    }
+
+    /// Whether there is a profiling device.
+    pub(crate) fn has_neoprof(&self) -> bool {
+        self.neoprof.is_some()
+    }
+
+    /// Code that is not followed goes on: what the profiling device's registers tell is to be of now.
+    pub(crate) fn stage_registers(&mut self) {
+        if let Some(neoprof) = &mut self.neoprof {
+            neoprof.stage(self.cost.now().0);
+        }
+    }
+
+    /// Code that is not followed has accessed a physical address. Whether that was a register of the profiling device.
+    pub(crate) fn use_register(
+        &mut self,
+        physical: u64,
+        store: bool,
+        word: impl FnOnce() -> Option<u64>,
+    ) -> bool {
+        let Some(neoprof) = &mut self.neoprof else { return false };
+        let used = self.options.ranges.tier(physical).is_none() && neoprof.is_register(physical, word);
+        if used {
+            neoprof.used(physical, store, self.cost.now().0);
+        }
+        used
     }
 
     /// Whether anything is counted at all.
@@ -157,6 +192,9 @@ impl Model {
         let Some(cost) = self.cost.miss(Miss { thread, instructions, dependence: 0, store, tier }) else {
             return;
         };
+        if let (Some(neoprof), Some(physical)) = (&mut self.neoprof, missed.physical) {
+            neoprof.pass(physical, store, || self.cost.now().0);
+        }
         if let Some(account) = self.accounts.get(missed.account) {
             account.misses[usize::from(tier)][usize::from(store)] += 1;
             account.stall_ps += cost.stall_ps;
@@ -248,6 +286,7 @@ impl Model {
         if let Ok(cost) = cost_model(&self.options.profile, self.vcpus) {
             self.cost = cost;
         }
+        self.neoprof.iter_mut().for_each(NeoProf::begin_phase);
     }
 
     fn publish(&mut self) {
@@ -286,7 +325,9 @@ impl Model {
         let snapshot = self.snapshot();
         let mut history = self.history.clone();
         history.add(snapshot.time, misses(&self.counters));
-        self.phase.clone().finish(&snapshot, &self.counters, &self.accounts, history)
+        let mut phase = self.phase.clone();
+        phase.neoprof = self.neoprof.as_mut().map(NeoProf::uses);
+        phase.finish(&snapshot, &self.counters, &self.accounts, history)
     }
 
     /// Writes results as of now.

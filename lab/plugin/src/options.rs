@@ -8,6 +8,33 @@ use isotherm_sim::{CostModel, Profile, ProfileError};
 
 use crate::ranges::Ranges;
 
+/// What goes wrong with a device, to see what its driver makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It states a version that nobody speaks.
+    Version,
+    /// After some time all its registers read all ones.
+    Vanishes,
+    /// After some time the same hot page comes again and again.
+    Stuck,
+}
+
+impl Fault {
+    const ALL: [(&'static str, Self); 3] =
+        [("version", Self::Version), ("vanishes", Self::Vanishes), ("stuck", Self::Stuck)];
+}
+
+/// A NeoProf in front of the last tier; its sizes are in the machine's profile.
+#[derive(Debug)]
+pub(crate) struct NeoProfOptions {
+    /// The file of its registers.
+    pub(crate) registers: PathBuf,
+    /// The simulated hardware; its model where there is none.
+    pub(crate) library: Option<PathBuf>,
+    /// What goes wrong with it.
+    pub(crate) fault: Option<Fault>,
+}
+
 /// What the plugin was asked to do.
 #[derive(Debug)]
 pub(crate) struct Options {
@@ -21,13 +48,17 @@ pub(crate) struct Options {
     pub(crate) geometry: Geometry,
     /// Where its tiers lie.
     pub(crate) ranges: Ranges,
+    /// The profiling device, if the machine is to have one.
+    pub(crate) neoprof: Option<NeoProfOptions>,
 }
 
 /// Arguments that cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
     /// It is not known.
-    #[error("unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc= or ways=")]
+    #[error(
+        "unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc=, ways=, neoprof=, neoprof-rtl= or neoprof-fault="
+    )]
     Unknown(String),
     /// It must be there.
     #[error("argument {0} is missing; expected {1}")]
@@ -68,6 +99,9 @@ pub(crate) enum OptionError {
         /// Its ways.
         ways: u32,
     },
+    /// A profiling device without sizes.
+    #[error("neoprof=: the machine has no [device]")]
+    NoDevice,
 }
 
 impl Options {
@@ -75,6 +109,7 @@ impl Options {
     pub(crate) fn read(arguments: &[String]) -> Result<Self, OptionError> {
         let (mut bar, mut result, mut machine) = (None, None, None);
         let (mut numbers, mut tiers) = (Vec::new(), Vec::new());
+        let (mut registers, mut library, mut fault) = (None, None, None);
         for argument in arguments {
             let unknown = || OptionError::Unknown(argument.clone());
             let (name, value) = argument.split_once('=').ok_or_else(unknown)?;
@@ -82,6 +117,12 @@ impl Options {
                 "bar" => bar = Some(value),
                 "result" => result = Some(value),
                 "machine" => machine = Some(value),
+                "neoprof" => registers = Some(PathBuf::from(value)),
+                "neoprof-rtl" => library = Some(PathBuf::from(value)),
+                "neoprof-fault" => {
+                    let known = Fault::ALL.iter().find(|(name, _)| *name == value);
+                    fault = Some(known.ok_or_else(unknown)?.1);
+                }
                 "llc" => numbers.push(("llc.size", value)),
                 "ways" => numbers.push(("llc.ways", value)),
                 _ => {
@@ -91,12 +132,17 @@ impl Options {
             }
         }
         let profile = read_profile(machine, &numbers)?;
+        let neoprof = registers.map(|registers| NeoProfOptions { registers, library, fault });
+        if neoprof.is_some() && profile.device.is_none() {
+            return Err(OptionError::NoDevice);
+        }
         Ok(Self {
             bar: bar.ok_or(OptionError::Missing("bar=", "the file of the ivshmem device"))?.into(),
             result: result.ok_or(OptionError::Missing("result=", "the file for results"))?.into(),
             geometry: geometry(&profile)?,
             ranges: read_ranges(&tiers, profile.tiers.len())?,
             profile,
+            neoprof,
         })
     }
 }
@@ -169,11 +215,28 @@ mod tests {
     }
 
     #[test]
+    fn a_profiling_device_has_its_sizes_in_the_profile() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let text = std::fs::read_to_string(machine().trim_start_matches("machine=")).expect("a machine");
+        let (without, _) = text.split_once("[device]").expect("its device");
+        let path = folder.path().join("plain.toml");
+        std::fs::write(&path, without).expect("writable");
+        let plain = format!("machine={}", path.display());
+        let rest = ["bar=/b", "result=/r", "tier0=0-0x1000", "tier1=0x1000-0x2000", "neoprof=/n"];
+        let of = |machine: &str, more: &str| read(&[&[machine], &rest[..], &[more]].concat());
+        let neoprof = of(&machine(), "neoprof-fault=stuck").expect("valid").neoprof.expect("asked for");
+        assert_eq!((neoprof.library, neoprof.fault), (None, Some(Fault::Stuck)));
+        let error = of(&plain, "neoprof-rtl=/l").expect_err("no sizes");
+        assert_eq!(error, "neoprof=: the machine has no [device]");
+    }
+
+    #[test]
     fn each_mistake_has_its_line() {
         let (machine, whole) = (machine(), "tier1=0x1000-0x2000");
         for (arguments, expected) in [
             (&["bar"][..], "unknown argument 'bar'"),
             (&["speed=1"], "unknown argument 'speed=1'"),
+            (&["neoprof-fault=tired"], "unknown argument 'neoprof-fault=tired'"),
             (&["bar=/b"], "machine= is missing"),
             (&["machine=/no/such"], "machine=/no/such: No such file"),
             (&[&machine, "llc=2 parsecs"], "llc.size"),

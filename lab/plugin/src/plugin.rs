@@ -24,6 +24,8 @@ pub(crate) struct Plugin {
     answered: AtomicU64,
     /// Grows with each answer.
     generation: AtomicU64,
+    /// Whether the machine has a profiling device, whose registers are to be watched.
+    pub(crate) has_registers: bool,
     scoreboard: *mut Scoreboard,
 }
 
@@ -45,9 +47,11 @@ impl Plugin {
         let tell = unsafe { Tell::new(api.access_shift, api.is_store) };
         // SAFETY: an element for each vCPU, as large as a counter.
         let scoreboard = unsafe { (api.new_scoreboard)(size_of::<u64>()) };
+        let has_registers = model.has_neoprof();
         let plugin = Self {
             api,
             tell,
+            has_registers,
             model: Mutex::new(model),
             memory,
             answered: AtomicU64::new(0),

@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use crate::accounts::{Account, Accounts};
 use crate::history::History;
+use crate::neoprof::Uses;
 use crate::options::Options;
 
 /// Finished phases that are kept.
@@ -70,6 +71,8 @@ pub(crate) struct Phase {
     hit_ratio: f64,
     tiers: Vec<TierCounters>,
     pub(crate) samples: Samples,
+    /// Of the profiling device, where the machine has one.
+    pub(crate) neoprof: Option<Uses>,
     processes: Vec<Account>,
     history: History,
 }

@@ -26,6 +26,8 @@ const PROCESS_SHIFT: u32 = 47 - LINE_SHIFT;
 const PROCESS_BITS: u64 = (1 << 22) - 1;
 /// An access that begins here or before in its line ends in it: none is longer than 16 bytes.
 const SAFE: u64 = 48;
+/// Pages that are remembered to hold no registers.
+const PLAIN: usize = 64;
 
 /// Who runs.
 #[derive(Clone, Copy)]
@@ -57,6 +59,8 @@ pub(crate) struct Vcpu {
     began: u64,
     charged: u64,
     guest: Option<Guest>,
+    /// Virtual pages, by their lowest bits, that hold no registers of the profiling device in this stretch.
+    plain: [u64; PLAIN],
 }
 
 struct Cell(UnsafeCell<Vcpu>);
@@ -89,6 +93,7 @@ impl Vcpu {
             began: 0,
             charged: 0,
             guest: None,
+            plain: [NONE; PLAIN],
         }
     }
 
@@ -125,7 +130,13 @@ impl Vcpu {
         let kind = access::kind(plugin.tell, access);
         let (first, last) = (address >> LINE_SHIFT, (address + kind.reach) >> LINE_SHIFT);
         let before = std::mem::replace(&mut self.line, last);
-        let Some(running) = self.running else { return };
+        let Some(running) = self.running else {
+            if plugin.has_registers && self.uses_register(plugin, access, address, kind.store) {
+                // The next access to it is a use, too.
+                self.line = NONE;
+            }
+            return;
+        };
         let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
         if first != before && !model.touch(first | running.tag) {
             self.miss(plugin, &mut model, index, access, address, kind.store);
@@ -133,6 +144,24 @@ impl Vcpu {
         if first != last && last != before && !model.touch(last | running.tag) {
             self.miss(plugin, &mut model, index, access, last << LINE_SHIFT, kind.store);
         }
+    }
+
+    /// Whether code that is not followed has used a register of the profiling device, which then knows.
+    fn uses_register(&mut self, plugin: &Plugin, access: u32, address: u64, store: bool) -> bool {
+        let page = address >> 12;
+        let plain = &mut self.plain[page as usize % PLAIN];
+        if *plain == page {
+            return false;
+        }
+        let (Some(physical), Some(guest)) = (plugin.physical(access, address), &self.guest) else {
+            return false;
+        };
+        let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+        let used = model.use_register(physical, store, || guest.first_word(&plugin.api, address));
+        if !used {
+            *plain = page;
+        }
+        used
     }
 
     fn miss(
@@ -175,6 +204,9 @@ impl Vcpu {
         }
         (self.began, self.charged) = (executed, executed);
         (self.resolved, self.line) = (false, NONE);
+        if plugin.has_registers {
+            self.plain = [NONE; PLAIN];
+        }
     }
 
     /// Finds out who runs, and takes over what the guest has asked for.
@@ -190,6 +222,9 @@ impl Vcpu {
         plugin.obey(&mut model);
         (self.resolved, self.generation, self.epoch) = (true, plugin.generation(), model.epoch());
         self.running = if model.counts() { self.who_runs(plugin, &mut model) } else { None };
+        if self.running.is_none() {
+            model.stage_registers();
+        }
     }
 
     fn who_runs(&self, plugin: &Plugin, model: &mut Model) -> Option<Running> {

@@ -3,6 +3,7 @@
 
 mod determinism;
 mod faults;
+mod neoprof;
 mod programs;
 mod refused;
 mod support;

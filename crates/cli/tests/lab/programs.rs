@@ -153,11 +153,8 @@ fn a_graph_is_searched_as_outside_and_tiered_better_than_by_first_touch() {
 /// The table.
 #[test]
 fn real_programs() {
-    if std::env::var_os("LAB_TEST").is_none_or(|which| which != "programs") {
-        eprintln!("skipped: scripts/lab-programs.sh runs it");
-        return;
-    }
-    let Some(lab) = Lab::find() else { return };
+    // scripts/lab-programs.sh runs it.
+    let Some(lab) = Lab::find_for("programs") else { return };
     let wanted = std::env::var("LAB_PROGRAMS").unwrap_or_default();
     let chosen = |program: &&Program| wanted.is_empty() || wanted.split(',').any(|name| name == program.name);
     let lines: Vec<String> =

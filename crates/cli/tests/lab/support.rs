@@ -36,13 +36,18 @@ impl Lab {
         Some(Self { runs: tempfile::tempdir().expect("a folder") })
     }
 
-    /// The same, but only where everything is to be tested.
-    pub(crate) fn find_all() -> Option<Self> {
-        if std::env::var_os("LAB_TEST").is_some_and(|which| which != "all") {
-            eprintln!("skipped: scripts/lab-test.sh without --quick runs it");
+    /// The same, but only where this set of tests is asked for (scripts/lab-test.sh).
+    pub(crate) fn find_for(set: &str) -> Option<Self> {
+        if std::env::var_os("LAB_TEST").is_some_and(|which| which != set) {
+            eprintln!("skipped: it is of the set LAB_TEST={set}");
             return None;
         }
         Self::find()
+    }
+
+    /// The same, but only where everything is to be tested.
+    pub(crate) fn find_all() -> Option<Self> {
+        Self::find_for("all")
     }
 
     /// `isotherm lab run OPTIONS -- PROGRAM` without input.

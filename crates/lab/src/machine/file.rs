@@ -5,7 +5,7 @@ use isotherm_core::names::advice;
 use isotherm_sim::Profile;
 use toml::{Table, Value};
 
-use super::{HugePages, Machine, Node, NodeKind};
+use super::{HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeKind};
 use crate::LabError;
 use crate::error::shortened;
 
@@ -18,7 +18,7 @@ const NODES: usize = 4;
 pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
     let reader = Reader { file };
-    reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node"])?;
+    reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "neoprof"])?;
     let name = reader.text(&table, "profile", "the name of a machine profile (`isotherm machines`)")?;
     let mut profile = Profile::builtin(name).map_err(|error| reader.profile(error))?;
     reader.changes(&table, &mut profile)?;
@@ -31,6 +31,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
         huge_pages: reader.choice(guest, "guest.huge_pages", &HugePages::ALL)?,
         deterministic: reader.truth(guest, "guest.deterministic")?,
         nodes: reader.nodes(&table)?,
+        neoprof: reader.neoprof(&table)?,
         profile,
     };
     reader.check(&machine)?;
@@ -103,6 +104,18 @@ impl Reader<'_> {
         Ok(Node { kind, size: valid.ok_or_else(|| self.wrong(&path, size, &expected))? })
     }
 
+    fn neoprof(&self, table: &Table) -> Result<Option<NeoProf>, LabError> {
+        if !table.contains_key("neoprof") {
+            return Ok(None);
+        }
+        let table = self.table(table, "neoprof")?;
+        self.no_others(table, "neoprof.", &["model", "fault"])?;
+        let fault =
+            table.contains_key("fault").then(|| self.choice(table, "neoprof.fault", &NeoProfFault::ALL));
+        let fault = fault.transpose()?;
+        Ok(Some(NeoProf { model: self.choice(table, "neoprof.model", &NeoProfModel::ALL)?, fault }))
+    }
+
     /// What no single field shows.
     fn check(&self, machine: &Machine) -> Result<(), LabError> {
         let (first, sum) = (machine.nodes[0], machine.nodes.iter().map(|node| node.size.0).sum::<u64>());
@@ -125,6 +138,14 @@ impl Reader<'_> {
         }
         if machine.has_cxl() && machine.nodes.last().is_some_and(|last| last.kind != NodeKind::Cxl) {
             return problem("node", "a plain node after the CXL device".into(), "the CXL device last".into());
+        }
+        if machine.neoprof.is_some() && machine.nodes.len() != 2 {
+            let found = format!("{} nodes", machine.nodes.len());
+            return problem("neoprof", found, "two nodes: the device stands before the only slow one".into());
+        }
+        if machine.neoprof.is_some() && machine.profile.device.is_none() {
+            let found = format!("the profile {} has no [device]", machine.profile.name);
+            return problem("neoprof", found, "a profile with the device's sizes, such as neomem".into());
         }
         if machine.nodes.len() != machine.profile.tiers.len() {
             let tiers = machine.profile.tiers.len();

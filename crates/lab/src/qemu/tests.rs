@@ -16,7 +16,7 @@ fn line(machine: &Machine, interactive: bool) -> Result<Vec<String>, Box<dyn std
     let run = RunDirectory::at(folder.path().join("run,1"))?;
     let ports = vec![("stdout", Port::Socket(7)), ("stderr", Port::File("/a,b".into()))];
     let plugin = Some(Path::new("/p.so"));
-    let guest = Guest { machine, cache: &cache, run: &run, ports, plugin, interactive };
+    let guest = Guest { machine, cache: &cache, run: &run, ports, plugin, hardware: None, interactive };
     Ok(arguments(&guest).into_iter().map(|word| word.to_string_lossy().into_owned()).collect())
 }
 
@@ -37,6 +37,16 @@ fn nodes_have_sizes_distances_and_speeds() -> Result<(), Box<dyn std::error::Err
         assert!(numa(&format!("target={node},hierarchy=memory,data-type=access-latency,latency={latency}")));
     }
     assert!(!has(&line, "-cpu", "hypervisor") && !has(&line, "-machine", "cxl"));
+    Ok(())
+}
+
+#[test]
+fn a_profiling_device_is_a_memory_of_its_own_behind_the_virtual_pmus()
+-> Result<(), Box<dyn std::error::Error>> {
+    let line = line(&Machine::builtin("neoprof")?, false)?;
+    let place = |text: &str| line.iter().position(|word| word.contains(text));
+    assert!(has(&line, "-object", "id=neoprof,share=on,size=4096,mem-path="));
+    assert!(place("memdev=counters") < place("memdev=neoprof") && has(&line, "-plugin", ",neoprof="));
     Ok(())
 }
 

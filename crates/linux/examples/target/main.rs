@@ -4,6 +4,7 @@
 //! memory did not hold what it should; with 2 if it was called wrongly. See [`USAGE`].
 
 mod arguments;
+mod btree;
 mod memory;
 mod planted;
 mod processes;
@@ -32,6 +33,9 @@ usage: target MODE [--OPTION VALUE]...
     --laps FILE                        operations, time and processor time, every 16,384 operations
     --skip-final-check                 do not touch every page once more at the end
     --final-idle S                     sleep S seconds after the last access, before the final check
+  btree         look keys up in a B-tree of --size 16M, of which --hot 12.5% get --share 90% of the look-ups
+    --move-after N                     after N look-ups other keys are hot
+    --seed 1
   threads       --threads 200 --size 256K of each thread, --waves 1 of threads one after the other
   fork-storm    --children 1000 --parallel 8 --size 1M: each child checks and changes its copy
   exec-chain    --times 10 --size 1M
@@ -48,6 +52,7 @@ fn main() -> ExitCode {
     };
     let outcome = match arguments.mode.as_str() {
         "planted" => planted::run(&mut arguments),
+        "btree" => btree::run(&mut arguments),
         "threads" => processes::threads(&mut arguments),
         "fork-storm" => processes::fork_storm(&mut arguments),
         "exec-chain" => processes::exec_chain(&mut arguments),

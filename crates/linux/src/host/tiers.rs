@@ -1,6 +1,6 @@
 //! Defines the tiers of a live run: the machine's, or shadows.
 
-use std::path::Path;
+use std::path::{Path, PathBuf};
 
 use isotherm_core::{Bytes, Nanos};
 
@@ -40,6 +40,8 @@ pub struct TierPlan {
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
+    /// The cgroup that the program is going to run in, where that is known before it runs.
+    pub cgroup: Option<PathBuf>,
     /// What the user should know.
     pub notes: Vec<String>,
 }
@@ -89,6 +91,7 @@ impl TierPlan {
             fast: request.fast.unwrap_or(FastLimit::Bytes(Bytes(u64::MAX))),
             tiers: tiers.all().iter().enumerate().map(tier).collect(),
             shadow: false,
+            cgroup: None,
             notes,
         })
     }
@@ -104,6 +107,7 @@ impl TierPlan {
             map: TierMap::default(),
             fast: request.fast.unwrap_or(SHADOW_FAST),
             shadow: true,
+            cgroup: None,
             notes,
         }
     }
@@ -111,8 +115,10 @@ impl TierPlan {
     /// Whether the kernel's LRU can make room on the fast tier.
     pub fn reclaims(&self) -> bool {
         let own = Pid(std::process::id());
-        let fast = self.nodes.first().and_then(|nodes| nodes.first());
-        self.shadow || fast.is_some_and(|&node| Reclaimer::find(Path::new("/"), own, own, node).is_ok())
+        let (root, fast) = (Path::new("/"), self.nodes.first().and_then(|nodes| nodes.first()));
+        self.shadow
+            || self.cgroup.as_deref().is_some_and(|cgroup| Reclaimer::of_cgroup(root, cgroup).is_ok())
+            || fast.is_some_and(|&node| Reclaimer::find(root, own, own, node).is_ok())
     }
 }
 

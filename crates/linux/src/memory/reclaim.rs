@@ -92,6 +92,22 @@ impl Reclaimer {
         Ok(Self { scope })
     }
 
+    /// For the programs of a cgroup v2, by its directory.
+    ///
+    /// # Errors
+    /// If the kernel does not demote, or the cgroup has no `memory.reclaim`.
+    pub fn of_cgroup(root: &Path, directory: &Path) -> Result<Self, LinuxError> {
+        check_demotion(root)?;
+        let file = directory.join("memory.reclaim");
+        match file.exists() {
+            true => Ok(Self { scope: Scope::Program(directory.to_owned()) }),
+            false => Err(LinuxError::Unsupported {
+                what: "reclaim by the kernel's LRU",
+                remedy: format!("needs {} (Linux 5.19, with the memory controller)", file.display()),
+            }),
+        }
+    }
+
     /// Whose pages it reclaims.
     pub fn scope(&self) -> &Scope {
         &self.scope

@@ -1,5 +1,8 @@
 //! The NeoProf hardware of `../rtl`, simulated cycle by cycle, behind the trait that its model implements too.
+//!
+//! As a shared object it is the device of the lab's virtual machine ([`exports`]).
 
+pub mod exports;
 mod rtl;
 mod variant;
 

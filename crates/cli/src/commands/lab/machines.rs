@@ -47,8 +47,10 @@ fn explain(name: &str, as_json: bool) -> Result<(), Failure> {
     }
     let (cache, processors) = (machine.profile.llc_size, machine.processors);
     let clock = if machine.deterministic { "instructions are the clock" } else { "the host's clock" };
+    let device =
+        machine.neoprof.map_or_else(|| "none".into(), |device| format!("NeoProf, {}", device.model.name()));
     print(&format!(
-        "{}: {}\n\n{table}\n\nprocessors   {processors}\ncache        {cache}, {} ways\nhuge pages   {}\nclock        {clock}\n",
+        "{}: {}\n\n{table}\n\nprocessors   {processors}\ncache        {cache}, {} ways\nhuge pages   {}\nclock        {clock}\nprofiling    {device}\n",
         machine.name,
         machine.title,
         machine.profile.llc_ways,
@@ -72,6 +74,7 @@ fn json(machine: &Machine) -> serde_json::Value {
         "processors": machine.processors,
         "huge_pages": machine.huge_pages.name(),
         "deterministic": machine.deterministic,
+        "neoprof": machine.neoprof.map(|device| device.model.name()),
         "profile": machine.profile.summary(),
     })
 }

@@ -30,7 +30,8 @@ use sources::{Sources, Way};
 
 /// `isotherm run`. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, mut sources, control } = prepare(&args.live, Way::Started)?;
+    let Prepared { mut tiering, memory, mut sources, control } =
+        prepare(&args.live, Way::Started, args.cgroup.as_deref())?;
     allocator::preload(args.alloc, &mut sources.environment)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
@@ -38,6 +39,7 @@ pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
     let (root, pid) = (ProcRoot::default(), launch.pid());
     let _lock = EngineLock::take(&root, pid).map_err(Failure::failed)?;
+    args.cgroup.as_deref().map_or(Ok(()), |cgroup| enter(cgroup, pid))?;
     let tree = Tree::follow(root, pid, Some(Pid(std::process::id()))).map_err(Failure::failed)?;
     let running =
         launch.release().map_err(|error| Failure::Command(error.exit_status(), error.to_string()))?;
@@ -49,7 +51,7 @@ pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
 
 /// `isotherm attach`.
 pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
-    let Prepared { mut tiering, memory, sources, control } = prepare(&args.live, Way::Attached)?;
+    let Prepared { mut tiering, memory, sources, control } = prepare(&args.live, Way::Attached, None)?;
     let signals = Signals::receive().map_err(Failure::failed)?;
     let (root, pid) = (ProcRoot::default(), Pid(args.pid));
     let _lock = EngineLock::take(&root, pid).map_err(Failure::failed)?;
@@ -75,7 +77,14 @@ struct Prepared {
     control: Option<Control>,
 }
 
-fn prepare(args: &LiveArgs, way: Way) -> Result<Prepared, Failure> {
+/// Puts a process that has not begun into a cgroup.
+fn enter(cgroup: &Path, pid: Pid) -> Result<(), Failure> {
+    let file = cgroup.join("cgroup.procs");
+    std::fs::write(&file, pid.0.to_string())
+        .map_err(|error| Failure::usage(format!("--cgroup: {}: {error}", file.display())))
+}
+
+fn prepare(args: &LiveArgs, way: Way, cgroup: Option<&Path>) -> Result<Prepared, Failure> {
     let entry = isotherm_policies::find(&args.policy).map_err(Failure::usage)?;
     let mut settings = settings::parse(&args.set)?;
     let mut parameters = entry.parameters();
@@ -85,7 +94,7 @@ fn prepare(args: &LiveArgs, way: Way) -> Result<Prepared, Failure> {
     let tiering =
         Tiering { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
     let needs = tiering.needs().map_err(Failure::usage)?;
-    let memory = tiers::memory(args, Path::new("/"))?;
+    let memory = TierPlan { cgroup: cgroup.map(Path::to_owned), ..tiers::memory(args, Path::new("/"))? };
     if args.model_counters && !memory.shadow {
         return Err(Failure::usage(
             "--model-counters: expected --shadow too: nothing is moved by counters that are modelled",

@@ -66,7 +66,11 @@ pub(super) fn choose(
     let slow: Vec<u32> = memory.nodes.iter().skip(1).flatten().copied().collect();
     let candidates = candidates(args, needs, (way, memory.map, slow), Pace::default(), &environment);
     let chosen = host::choose(needs, candidates, args.source.as_deref(), &mut refused);
-    let chosen = chosen.map_err(Failure::usage)?;
+    let mut chosen = chosen.map_err(Failure::usage)?;
+    if is_device_alone(&chosen) && virtual_pmu::is_present(Path::new("/")) {
+        // The time of the machine that the lab models, and its counters.
+        chosen.push(virtual_pmu().map_err(Failure::usage)?);
+    }
     let origin = CounterOrigin::of(&chosen, memory.shadow, args.model_counters);
     let offered = host::offers(&chosen, origin, memory.shadow, memory.reclaims());
     let names: Vec<&str> = chosen.iter().map(|source| source.name()).collect();
@@ -94,6 +98,11 @@ pub(super) fn choose(
     let limited = names.first() == Some(&"hint-faults");
     let fastest = limited.then_some(HintFaultOptions::fastest(args.overhead));
     Ok(Sources { chosen, environment: environment.into_inner(), fastest, notes })
+}
+
+/// Whether accesses are learned from profiling devices only.
+fn is_device_alone(chosen: &[Box<dyn AccessSource>]) -> bool {
+    matches!(chosen, [source] if source.offers().has(Signal::DeviceHotPages))
 }
 
 /// The policy that uses most of what `needs` names, and least else, of those that need no more than `offered`.
