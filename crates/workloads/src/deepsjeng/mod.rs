@@ -27,8 +27,14 @@ use crate::registry::{ObjectSize, Workload};
 use crate::specs::{footprint, operations, paper, spec, test, threads};
 use crate::{Memory, Program, WorkloadError};
 
-/// Moves that are tried on the board at once, their buckets read ahead side by side.
+/// Moves that are tried on the board ahead of their search at most, so that their buckets are on the way; a power of two.
 const AHEAD: usize = 8;
+/// So many before the first of them is searched. Many positions are left after one move, and what was read ahead is then wasted.
+const FIRST_AHEAD: usize = 4;
+/// And so many more after each: the longer a search goes on, the less likely it is to end soon.
+const MORE_AHEAD: usize = 2;
+/// How far a move can be searched.
+const MOST_DEPTH: usize = 30;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
@@ -39,7 +45,14 @@ const SPECS: &[Spec] = &[
         "Memory of the transposition table.",
     ),
     operations("16M", "positions", "ours: about 16 positions a bucket", "Positions that are searched."),
-    spec("depth", Kind::Count(1, 30), "9", "moves", "ours", "How far each move of a game is searched."),
+    spec(
+        "depth",
+        Kind::Count(1, MOST_DEPTH as u64),
+        "9",
+        "moves",
+        "ours",
+        "How far each move of a game is searched.",
+    ),
     spec(
         "instructions",
         Kind::Count(0, 1_000_000),
@@ -92,6 +105,37 @@ impl Position {
     }
 }
 
+/// The positions after the moves of one: the remembered move first, and by itself where it is likely to end the search.
+struct Children {
+    /// Moves not tried yet, and the one to try first, if there is one.
+    left: u64,
+    remembered: u64,
+    /// How many were tried on the board, and how many of them were taken to be searched.
+    tried: usize,
+    taken: usize,
+    /// How many may be tried and not taken.
+    most: usize,
+}
+
+impl Children {
+    fn new(moves: u64, remembered: u64, ends: bool) -> Self {
+        let most = if ends && remembered & moves != 0 { 1 } else { FIRST_AHEAD };
+        Self { left: moves, remembered, tried: 0, taken: 0, most }
+    }
+
+    /// The next move to try, if one is to be tried now.
+    #[inline]
+    fn ahead(&mut self) -> Option<u32> {
+        if self.left == 0 || self.tried - self.taken >= self.most {
+            return None;
+        }
+        let first = self.remembered & self.left;
+        let square = if first == 0 { self.left } else { first }.trailing_zeros();
+        self.left &= !(1 << square);
+        Some(square)
+    }
+}
+
 struct Search<'a> {
     table: Table,
     zobrist: Zobrist,
@@ -99,6 +143,9 @@ struct Search<'a> {
     instructions: u32,
     positions: u64,
     most: u64,
+    /// Positions that were tried and not taken, for each depth: the n-th of their parent's at n modulo [`AHEAD`].
+    ahead: Vec<[Position; AHEAD]>,
+    reads_ahead: bool,
     memory: &'a mut dyn Memory,
 }
 
@@ -111,7 +158,17 @@ impl<'a> Search<'a> {
         memory: &'a mut dyn Memory,
     ) -> Self {
         let table = Table::new(buckets, memory);
-        Self { table, zobrist: Zobrist::new(random), age: 0, instructions, positions: 0, most, memory }
+        Self {
+            table,
+            zobrist: Zobrist::new(random),
+            age: 0,
+            instructions,
+            positions: 0,
+            most,
+            ahead: vec![[Position::new(Board::START, 0, 0); AHEAD]; MOST_DEPTH + 1],
+            reads_ahead: memory.reads_ahead(),
+            memory,
+        }
     }
 
     fn over(&self) -> bool {
@@ -156,20 +213,15 @@ impl<'a> Search<'a> {
         let (mut best, mut best_move) = (-INFINITE, 64);
         let remembered = found.map_or(0, |entry| 1 << entry.best);
         let ends = found.is_some_and(|entry| entry.bound != Bound::AtMost);
-        let mut left = moves;
-        let mut children = [Position::new(Board::START, 0, 0); AHEAD];
-        while left != 0 && low < high {
-            let count = self.try_moves(depth, position, &mut left, (remembered, ends), &mut children);
-            for child in &children[..count] {
-                let value = -self.value(child, depth - 1, -high, -low, false);
-                if value > best {
-                    (best, best_move) = (value, child.square);
-                }
-                low = low.max(best);
-                if low >= high {
-                    break;
-                }
+        let mut children = Children::new(moves, remembered, ends);
+        while low < high
+            && let Some(child) = self.next_child(&mut children, position, depth)
+        {
+            let value = -self.value(&child, depth - 1, -high, -low, false);
+            if value > best {
+                (best, best_move) = (value, child.square);
             }
+            low = low.max(best);
         }
         let bound = if best >= high {
             Bound::AtLeast
@@ -185,34 +237,26 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Puts the positions after the next few of the moves `left` into `children` and returns their number: the remembered one first,
-    /// and by itself where it is likely to end the search.
+    /// The position after the next move. Those behind it are tried on the board too, and their buckets asked for.
     #[inline]
-    fn try_moves(
-        &self,
-        depth: u8,
-        parent: &Position,
-        left: &mut u64,
-        (remembered, ends): (u64, bool),
-        children: &mut [Position; AHEAD],
-    ) -> usize {
-        let reads_ahead = self.memory.reads_ahead();
-        let most = if ends && remembered & *left != 0 { 1 } else { AHEAD };
-        let mut count = 0;
-        while *left != 0 && count < most {
-            let first = remembered & *left;
-            let square = if first == 0 { *left } else { first }.trailing_zeros();
-            *left &= !(1 << square);
+    fn next_child(&mut self, children: &mut Children, parent: &Position, depth: u8) -> Option<Position> {
+        while let Some(square) = children.ahead() {
             let turned = parent.board.turned(square);
             let key = self.zobrist.moved(parent.key, &parent.board, square, turned);
             let mut child = Position::new(parent.board.play(square, turned), key, square);
-            if reads_ahead {
+            if self.reads_ahead {
                 self.read_ahead(&mut child, depth);
             }
-            children[count] = child;
-            count += 1;
+            self.ahead[usize::from(depth)][children.tried % AHEAD] = child;
+            children.tried += 1;
         }
-        count
+        if children.taken == children.tried {
+            return None;
+        }
+        let child = self.ahead[usize::from(depth)][children.taken % AHEAD];
+        children.taken += 1;
+        children.most = (children.most + MORE_AHEAD).min(AHEAD);
+        Some(child)
     }
 
     /// Asks for the bucket of a position that a search of this depth will enter, and for that of the move that is likely to come
