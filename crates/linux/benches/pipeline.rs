@@ -49,8 +49,8 @@ const DRAIN: u64 = 100_000;
 const SAMPLES: u64 = 2_000_000;
 
 /// Those that take samples.
-const POLICIES: [&str; 9] =
-    ["hybridtier", "freqtier", "memtis", "memtis-qc", "hemem", "pmu-sampling", "lru", "arc", "twoq"];
+const POLICIES: [&str; 10] =
+    ["hybridtier", "freqtier", "memtis", "memtis-qc", "hemem", "pmu-sampling", "lru", "arc", "twoq", "jenga"];
 
 /// One record: header, task, time, address, period, latency, data source.
 fn record(number: u64, page: u64) -> Vec<u8> {
