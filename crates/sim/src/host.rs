@@ -12,6 +12,7 @@ use isotherm_core::{
 use isotherm_neoprof::Parameters;
 
 use crate::device::{self, Devices};
+use crate::lru::Pass;
 use crate::machine::Machine;
 use crate::page_tables::PAGES_PER_TABLE;
 use crate::placement::PageTable;
@@ -302,9 +303,10 @@ impl<'a> SimHost<'a> {
 
     fn reclaim(&mut self, from: TierId, pages: Pages, demoted: &mut Vec<PageId>) -> Pages {
         let mut reclaimed = Pages(0);
+        let mut pass = Pass::new(from, pages);
         while reclaimed < pages {
             let mut scanned = 0;
-            let victim = self.machine.locator.next_victim(from, &mut scanned);
+            let victim = self.machine.locator.next_victim(&mut pass, &mut scanned);
             self.charge(Account::Reclaiming, Nanos(self.costs.reclaim_page.0 * scanned));
             let Some(victim) = victim else { break };
             if self.demote(victim, from) != MoveStatus::Moved {

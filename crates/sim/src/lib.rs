@@ -14,6 +14,7 @@ mod device;
 mod fast_size;
 mod faults;
 mod host;
+mod lru;
 mod machine;
 mod pace;
 mod page_tables;

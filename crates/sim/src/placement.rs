@@ -1,5 +1,6 @@
 //! Defines where pages are: the simulated page table, its allocation and the kernel's reclaim.
 
+use crate::lru::{List, Lru, Pass};
 use crate::page_tables::EntriesRead;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
@@ -15,6 +16,10 @@ const ACCESSED: u8 = 0x10;
 const ARMED: u8 = 0x20;
 /// The next slower tier holds a copy that is still valid: the next store faults and drops it.
 const SHADOWED: u8 = 0x40;
+/// Reclaim found the page referenced when it looked last: the kernel's `PG_referenced`.
+const MARKED: u8 = 0x80;
+/// What a page keeps when it moves.
+const KEPT: u8 = REFERENCED | ACCESSED | MARKED;
 
 /// Whether the state that [`Locator::serve`] returned makes this access fault.
 #[inline]
@@ -54,7 +59,7 @@ pub(crate) struct PageTable {
     /// Pages of each tier that only the kernel may allocate.
     reserve: Vec<u64>,
     allocation: Allocation,
-    clock_hand: usize,
+    lru: Lru,
 }
 
 impl PageTable {
@@ -72,8 +77,24 @@ impl PageTable {
             reserve: capacity.iter().enumerate().map(share).collect(),
             capacity,
             allocation,
-            clock_hand: 0,
+            lru: Lru::new(pages),
         }
+    }
+
+    /// Says how many GiB a page stands for, on which the balance of the LRU lists depends.
+    pub(crate) fn standing_for(mut self, gib_per_page: f64) -> Self {
+        self.lru.gib_per_page(gib_per_page);
+        self
+    }
+
+    #[cfg(test)]
+    pub(crate) fn lru(&self) -> &Lru {
+        &self.lru
+    }
+
+    #[cfg(test)]
+    pub(crate) fn referenced(&self, page: PageId) -> bool {
+        self.state[page.index()] & REFERENCED != 0
     }
 
     pub(crate) fn tiers(&self) -> usize {
@@ -114,6 +135,7 @@ impl PageTable {
         let tier = found.unwrap_or(last);
         self.occupy(tier);
         self.state[page] = tier as u8 | REFERENCED | ACCESSED;
+        self.lru.put(PageId(page as u32), TierId(tier as u8), List::Inactive);
         tier as u8
     }
 
@@ -136,7 +158,8 @@ impl PageTable {
         self.used[from.index()] -= 1;
         self.occupy(to.index());
         let state = &mut self.state[page.index()];
-        *state = (*state & (REFERENCED | ACCESSED)) | to.0;
+        *state = (*state & KEPT) | to.0;
+        self.lru.migrate(page, to);
         MoveStatus::Moved
     }
 
@@ -187,27 +210,33 @@ impl PageTable {
         }
     }
 
-    /// Takes the next page of `tier` that the kernel's LRU would reclaim, and counts the pages looked at.
+    /// Goes on with a pass of reclaim until it finds a page to demote, and counts the pages looked at.
     ///
-    /// A clock with second chance over the pages in address order, as an approximation of the inactive list: a page
-    /// referenced since the hand last passed stays. `None` where the tier is empty.
-    pub(crate) fn next_victim(&mut self, tier: TierId, scanned: &mut u64) -> Option<PageId> {
-        if self.used.get(tier.index()).is_none_or(|&used| used == 0) {
-            return None;
-        }
-        loop {
-            let page = self.clock_hand;
-            self.clock_hand = if page + 1 == self.state.len() { 0 } else { page + 1 };
-            let state = &mut self.state[page];
-            if *state & TIER_MASK != tier.0 {
-                continue;
-            }
+    /// An inactive page that was not referenced since the last look is the one; one that was stays, as the newest of the
+    /// list, and marked, or is activated if it was marked before (`folio_check_references`). An active page that is looked
+    /// at becomes inactive, referenced or not; its mark stays, so that one more reference brings it back
+    /// (`shrink_active_list`). `None`: the pass is over.
+    pub(crate) fn next_victim(&mut self, pass: &mut Pass, scanned: &mut u64) -> Option<PageId> {
+        while let Some((page, list)) = pass.next(&self.lru) {
             *scanned += 1;
-            if *state & REFERENCED == 0 {
-                return Some(PageId(page as u32));
-            }
+            let state = &mut self.state[page.index()];
+            let before = *state;
             *state &= !REFERENCED;
+            let mut to = List::Inactive;
+            if list == List::Inactive {
+                if before & REFERENCED == 0 {
+                    *state &= !MARKED;
+                    pass.took();
+                    return Some(page);
+                }
+                *state |= MARKED;
+                if before & MARKED != 0 {
+                    to = List::Active;
+                }
+            }
+            self.lru.put(page, pass.tier, to);
         }
+        None
     }
 
     /// As [`Self::walk`], with and clearing the accessed bit.
@@ -319,21 +348,6 @@ mod tests {
     }
 
     #[test]
-    fn reclaim_spares_pages_referenced_since_its_last_round() {
-        let mut table = table(4);
-        (0..4).for_each(|page| _ = table.serve(0, page));
-        let mut scanned = 0;
-        assert_eq!(
-            table.next_victim(TierId::FAST, &mut scanned),
-            Some(PageId(0)),
-            "all were referenced: the first"
-        );
-        assert_eq!(scanned, 5, "a whole round cleared the bits");
-        table.serve(0, 1);
-        assert_eq!(table.next_victim(TierId::FAST, &mut scanned), Some(PageId(2)), "1 was referenced again");
-    }
-
-    #[test]
     fn an_armed_page_traps_once() {
         let mut table = table(8);
         table.serve(0, 0);
@@ -382,9 +396,7 @@ mod tests {
         let (next, read) = table.scan_accessed(PageId(0), 9, &mut found);
         assert_eq!((next, read), (None, 8));
         assert_eq!(found, [(PageId(0), TierId(0), false), (PageId(1), TierId(0), true)]);
-        let mut scanned = 0;
-        table.next_victim(TierId::FAST, &mut scanned);
-        assert_eq!(scanned, 3, "the scans did not hide the references from reclaim");
+        assert!((0..2).all(|page| table.referenced(PageId(page))), "the scans hid nothing from reclaim");
     }
 
     #[test]

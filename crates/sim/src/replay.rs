@@ -114,8 +114,10 @@ impl<'a> Replay<'a> {
     ) -> Result<(SimHost<'a>, EngineStatistics), EngineError> {
         let reserve = self.profile.costs.reserve;
         let allocation = policy.allocation();
-        let table = PageTable::new(self.stream.pages.len(), self.capacities(fast), reserve, allocation);
         let page_size = self.stream.page_size;
+        let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
+        let table = PageTable::new(self.stream.pages.len(), self.capacities(fast), reserve, allocation)
+            .standing_for(gib_per_page);
         let mut host = SimHost::new(
             self.machine(table),
             self.profile,

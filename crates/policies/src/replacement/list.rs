@@ -106,11 +106,16 @@ impl<const N: usize> Lists<N> {
         self.join(node, newest);
     }
 
+    /// The list's least recent page.
+    #[inline]
+    pub(crate) fn oldest(&self, list: usize) -> Option<PageId> {
+        self.nodes[list].newer.checked_sub(N as u32).map(PageId)
+    }
+
     /// Takes the list's least recent page out.
     #[inline]
     pub(crate) fn pop_oldest(&mut self, list: usize) -> Option<PageId> {
-        let oldest = self.nodes[list].newer;
-        let page = PageId(oldest.checked_sub(N as u32)?);
+        let page = self.oldest(list)?;
         self.remove(list, page);
         Some(page)
     }
@@ -125,7 +130,7 @@ impl<const N: usize> Lists<N> {
 
 /// Lists that also know which one each page is in.
 #[derive(Debug, Clone)]
-pub(crate) struct TaggedLists<const N: usize> {
+pub struct TaggedLists<const N: usize> {
     lists: Lists<N>,
     /// The list of each page; a byte each, so that a page in no list costs no look at its node.
     place: Vec<u8>,
@@ -133,15 +138,15 @@ pub(crate) struct TaggedLists<const N: usize> {
 
 impl<const N: usize> TaggedLists<N> {
     /// The place of a page that is in no list.
-    pub(crate) const NOWHERE: usize = N;
+    pub const NOWHERE: usize = N;
 
     /// Empty lists that take the pages below `pages`.
-    pub(crate) fn new(pages: usize) -> Self {
+    pub fn new(pages: usize) -> Self {
         Self { lists: Lists::new(pages), place: vec![N as u8; pages] }
     }
 
     /// Makes room for the pages below `pages`.
-    pub(crate) fn grow(&mut self, pages: usize) {
+    pub fn grow(&mut self, pages: usize) {
         self.lists.grow(pages);
         if pages > self.place.len() {
             self.place.resize(pages, N as u8);
@@ -150,31 +155,37 @@ impl<const N: usize> TaggedLists<N> {
 
     /// Reads what [`Self::raise`] needs of the pages.
     #[inline]
-    pub(crate) fn approach(&self, pages: &[PageId]) {
+    pub fn approach(&self, pages: &[PageId]) {
         ahead::read(pages, |page| u32::from(self.place[page.index()]));
         self.lists.approach(pages);
     }
 
     /// The number of pages in a list.
     #[inline]
-    pub(crate) fn len(&self, list: usize) -> usize {
+    pub fn len(&self, list: usize) -> usize {
         self.lists.len(list)
     }
 
     /// The memory that nodes and places occupy.
-    pub(crate) fn bytes(&self) -> usize {
+    pub fn bytes(&self) -> usize {
         self.lists.bytes() + size_of_val(&self.place[..])
     }
 
     /// The list that the page is in, or [`Self::NOWHERE`].
     #[inline]
-    pub(crate) fn place(&self, page: PageId) -> usize {
+    pub fn place(&self, page: PageId) -> usize {
         usize::from(self.place[page.index()])
+    }
+
+    /// The least recent page of a list.
+    #[inline]
+    pub fn oldest(&self, list: usize) -> Option<PageId> {
+        self.lists.oldest(list)
     }
 
     /// Makes the page the most recent one of `to`, wherever it was.
     #[inline]
-    pub(crate) fn raise(&mut self, page: PageId, to: usize) {
+    pub fn raise(&mut self, page: PageId, to: usize) {
         let from = self.place(page);
         if from == to {
             return self.lists.renew(to, page);
@@ -188,14 +199,14 @@ impl<const N: usize> TaggedLists<N> {
 
     /// Takes a page out of the list that it is in.
     #[inline]
-    pub(crate) fn remove(&mut self, page: PageId) {
+    pub fn remove(&mut self, page: PageId) {
         self.lists.remove(self.place(page), page);
         self.place[page.index()] = N as u8;
     }
 
     /// Takes the least recent page of `from` out of all lists.
     #[inline]
-    pub(crate) fn drop_oldest(&mut self, from: usize) -> Option<PageId> {
+    pub fn drop_oldest(&mut self, from: usize) -> Option<PageId> {
         let page = self.lists.pop_oldest(from)?;
         self.place[page.index()] = N as u8;
         Some(page)
@@ -203,7 +214,7 @@ impl<const N: usize> TaggedLists<N> {
 
     /// Makes the least recent page of `from` the most recent one of `to`.
     #[inline]
-    pub(crate) fn shift_oldest(&mut self, from: usize, to: usize) -> Option<PageId> {
+    pub fn shift_oldest(&mut self, from: usize, to: usize) -> Option<PageId> {
         let page = self.lists.pop_oldest(from)?;
         self.lists.push_newest(to, page);
         self.place[page.index()] = to as u8;

@@ -30,6 +30,7 @@ use isotherm_core::{Gauge, PageId};
 pub use arc::Arc;
 pub use clock::Clock;
 pub use fifo::Fifo;
+pub use list::TaggedLists;
 pub use lru::Lru;
 pub use twoq::TwoQ;
 

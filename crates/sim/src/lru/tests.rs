@@ -1,0 +1,121 @@
+use isotherm_core::{Allocation, MoveStatus};
+use proptest::prelude::*;
+
+use super::*;
+use crate::placement::{Locator, PageTable};
+
+/// A page table whose fast tier has taken the pages below `pages` at their first access.
+fn touched(pages: u32) -> PageTable {
+    let mut table = PageTable::new(pages as usize, vec![u64::from(pages), 1000], 0.0, Allocation::FastFirst);
+    (0..pages).for_each(|page| _ = table.serve(0, page));
+    table
+}
+
+/// One pass that demotes at most so many pages of the fast tier: which.
+fn reclaim(table: &mut PageTable, wanted: usize) -> Vec<u32> {
+    let mut pass = Pass::new(TierId::FAST, Pages(wanted as u64));
+    let mut demoted = Vec::new();
+    while demoted.len() < wanted
+        && let Some(page) = table.next_victim(&mut pass, &mut 0)
+    {
+        assert_eq!(table.relocate(page, TierId(1)), MoveStatus::Moved);
+        demoted.push(page.0);
+    }
+    demoted
+}
+
+#[test]
+fn a_page_used_once_is_demoted_before_pages_used_twice() {
+    let mut table = touched(8);
+    assert!(reclaim(&mut table, 1).is_empty(), "each was just touched; the pass marks the first seven");
+    [0, 2].into_iter().for_each(|page| _ = table.serve(0, page));
+    assert_eq!(reclaim(&mut table, 2), [1, 3], "0 and 2 are older, but were used again");
+    assert_eq!(reclaim(&mut table, 3), [4, 5], "a half of the list at most in a pass, and no active page");
+}
+
+#[test]
+fn what_is_used_between_passes_outlasts_what_is_not() {
+    let mut table = touched(128);
+    let mut demoted = Vec::new();
+    while demoted.len() < 60 {
+        demoted.extend(reclaim(&mut table, 4));
+        (0..128).step_by(2).for_each(|page| _ = table.serve(0, page));
+    }
+    assert!(demoted.iter().all(|page| page % 2 == 1), "{demoted:?}");
+    assert!(table.lru().len(TierId::FAST, List::Active) > 0, "those used were activated");
+}
+
+proptest! {
+    /// Whatever happens, each page is on one list of its tier, and what leaves was not used since it was looked at last.
+    #[test]
+    fn every_page_is_on_a_list_of_its_tier(steps in prop::collection::vec((0..3, 0..40_u32), 1..60)) {
+        let mut table = touched(40);
+        for (step, number) in steps {
+            if step < 2 {
+                table.serve(0, number);
+                continue;
+            }
+            let mut pass = Pass::new(TierId::FAST, Pages(u64::from(number)));
+            let victim = table.next_victim(&mut pass, &mut 0);
+            if let Some(page) = victim {
+                prop_assert!(!table.referenced(page));
+                table.relocate(page, TierId(1));
+            }
+            for (tier, size) in [(TierId::FAST, 40), (TierId(1), 1000)] {
+                let listed = table.lru().len(tier, List::Inactive) + table.lru().len(tier, List::Active);
+                prop_assert_eq!(Pages(listed), Pages(size) - table.free(tier));
+            }
+        }
+    }
+}
+
+/// Lists of a tier with so many inactive and active pages.
+fn lists(inactive: u32, active: u32) -> Lru {
+    let mut lru = Lru::new((inactive + active) as usize);
+    (0..inactive).for_each(|page| lru.put(PageId(page), TierId::FAST, List::Inactive));
+    (inactive..inactive + active).for_each(|page| lru.put(PageId(page), TierId::FAST, List::Active));
+    lru
+}
+
+#[test]
+fn active_pages_age_only_while_inactive_ones_are_few_for_the_size() {
+    assert!(lists(40, 41).inactive_is_low(TierId::FAST) && !lists(40, 40).inactive_is_low(TierId::FAST));
+    // 100 pages that stand for 10 GiB: the root of 100 is the ratio.
+    let mut large = lists(10, 90);
+    assert!(large.inactive_is_low(TierId::FAST));
+    large.gib_per_page(0.1);
+    assert!(!large.inactive_is_low(TierId::FAST));
+    let mut larger = lists(9, 91);
+    larger.gib_per_page(0.1);
+    assert!(larger.inactive_is_low(TierId::FAST));
+}
+
+#[test]
+fn a_pass_takes_turns_between_the_lists_and_ends() {
+    let mut lru = lists(64, 4096);
+    let mut pass = Pass::new(TierId::FAST, Pages(1000));
+    let mut looked = Vec::new();
+    while let Some((page, list)) = pass.next(&lru) {
+        looked.push(list);
+        lru.put(page, TierId::FAST, List::Inactive);
+    }
+    let turns: Vec<(List, usize)> = looked.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
+    // Of few inactive pages there is nothing to look at before active ones have aged.
+    assert_eq!(turns[0].0, List::Active, "{turns:?}");
+    assert!(turns.contains(&(List::Inactive, CLUSTER as usize)), "{turns:?}");
+    assert!(looked.len() < 2 * 4160, "each page once or twice: {}", looked.len());
+}
+
+#[test]
+fn a_pass_over_an_empty_tier_is_over() {
+    assert_eq!(Pass::new(TierId(1), Pages(1)).next(&lists(3, 3)), None);
+}
+
+#[test]
+fn migration_keeps_a_page_active() {
+    let mut lru = lists(1, 1);
+    (0..2).for_each(|page| lru.migrate(PageId(page), TierId(1)));
+    assert_eq!([List::Inactive, List::Active].map(|list| lru.len(TierId(1), list)), [1, 1]);
+    assert_eq!(lru.oldest(TierId(1), List::Active), Some(PageId(1)));
+    assert_eq!(lru.len(TierId::FAST, List::Active), 0);
+}
