@@ -69,4 +69,14 @@ pub enum DeviceError {
         /// Where it stands.
         found: u64,
     },
+    /// The kernel's driver does not do what it did before.
+    #[error("{device}: {call} failed: {error}")]
+    Refused {
+        /// The device's name.
+        device: String,
+        /// What was asked of it.
+        call: &'static str,
+        /// The kernel's answer.
+        error: String,
+    },
 }

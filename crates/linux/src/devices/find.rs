@@ -3,7 +3,8 @@
 //! - NeoProf has no PCI id of its own. Looked at are cards with the id of Intel's CXL memory design for FPGAs, which the paper's
 //!   prototype is built on, and the shared-memory device that stands for it in a virtual machine. Which of them is a NeoProf, and in
 //!   which of its memories the registers are, its identity says.
-//! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98).
+//! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98). Where the kernel has a
+//!   driver for it, it is a PMU that bears the name of the memory device, and its registers are the kernel's.
 //! - Where the memory lies: the CXL regions that the device is a target of; without any, and with one slow node in the system, that
 //!   node's memory.
 
@@ -15,6 +16,7 @@ use isotherm_neoprof::registers as at;
 use super::chmu::Chmu;
 use super::neoprof::NeoProf;
 use super::owners::PageTables;
+use super::perf_chmu::{self, PerfChmu};
 use super::region::Region;
 use super::source::{Attached, DeviceSource};
 use super::sys::Bar;
@@ -90,6 +92,9 @@ fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Lin
     if NEOPROF_IDS.contains(&(vendor, device)) {
         return neoprof(tree, name);
     }
+    if let Some(pmu) = perf_chmu::find(tree, &memories(tree, name)?)? {
+        return Ok(Some(Box::new(PerfChmu::attach(pmu, &tree.path("/"))?)));
+    }
     let config = tree.path(&format!("{PCI}/{name}/config"));
     let Some(at) = std::fs::read(config).ok().and_then(|config| locate(&config)) else { return Ok(None) };
     let bar = bar(tree, name, at, None)?;
@@ -157,8 +162,7 @@ pub fn locate(config: &[u8]) -> Option<Located> {
 
 /// The regions that the function's memory is part of.
 fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>, LinuxError> {
-    let memories: Vec<String> =
-        tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(|entry| is_memory(entry)).collect();
+    let memories = memories(tree, name)?;
     let mut found = Vec::new();
     for region in tree.names(CXL)?.into_iter().filter(|entry| entry.starts_with("region")) {
         found.extend(cxl_region(tree, &region, &memories)?);
@@ -176,6 +180,11 @@ fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>
             ),
         }),
     }
+}
+
+/// The memory devices that the function is.
+fn memories(tree: Tree<'_>, name: &str) -> Result<Vec<String>, LinuxError> {
+    Ok(tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(|entry| is_memory(entry)).collect())
 }
 
 fn is_memory(name: &str) -> bool {

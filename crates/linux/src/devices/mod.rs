@@ -1,7 +1,7 @@
 //! Profiling devices in front of slower memory: NeoProf and CXL's hotness monitoring unit, behind one trait.
 //!
 //! A device counts accesses by its own pages. The driver finds it by its PCI id ([`find`]), maps its registers, speaks its protocol
-//! ([`neoprof`], [`chmu`]), translates its pages to the system's frames ([`region`]) and those to pages of followed processes
+//! ([`neoprof`], [`chmu`]) or has the kernel's driver speak it ([`perf_chmu`]), translates its pages to the system's frames ([`region`]) and those to pages of followed processes
 //! ([`owners`]). [`DeviceSource`] is all that for the live host: several devices, merged. A device that vanishes, stands still or
 //! tells what cannot be is given up with one line; the others go on.
 
@@ -10,6 +10,7 @@ mod error;
 pub mod find;
 pub mod neoprof;
 pub mod owners;
+pub mod perf_chmu;
 pub mod region;
 mod source;
 mod sys;

@@ -88,7 +88,8 @@ const fn mending(signal: Signal) -> &'static [&'static str] {
         Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages", "self-test"],
         // Nomad is a patch: no kernel that is released has it. Retire latency is not read from samples yet.
         Signal::TransactionalMoves | Signal::ExposedLatency => &[],
-        // A device is a card: nothing that can be switched on provides it.
-        Signal::DeviceHotPages | Signal::DeviceReports => &[],
+        // A device is a card: nothing that can be switched on provides one, but one that is there may be closed.
+        Signal::DeviceHotPages => &["source-device"],
+        Signal::DeviceReports => &[],
     }
 }

@@ -5,13 +5,43 @@ use super::finding::{Area, Finding, Remedy};
 use super::probes::Probe;
 use super::rights::Capability;
 use super::sysctls;
+use crate::devices::perf_chmu;
 use crate::virtual_pmu;
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
     let own = [hint_faults(facts), accessed_bits(facts), idle_pages(facts), placement(facts)];
-    virtual_pmu(facts).into_iter().chain(own).collect()
+    virtual_pmu(facts).into_iter().chain(hotness_units(facts)).chain(own).collect()
+}
+
+/// Hotness monitoring units that the kernel's driver has taken; only where there are some.
+fn hotness_units(facts: &Facts<'_>) -> Option<Finding> {
+    let (area, name) = (Area::Sources, "source-device");
+    let lost = "pages that a device finds hot, at no cost to the processor";
+    let units = match perf_chmu::all(facts.tree) {
+        Ok(units) => units,
+        Err(error) => return Some(Finding::unknown(area, name, error)),
+    };
+    let names = units.iter().map(|unit| unit.name.as_str()).collect::<Vec<_>>().join(", ");
+    if let Some((unit, field)) = units.iter().find_map(|unit| Some((unit, perf_chmu::lacks(unit)?))) {
+        let meaning = format!("{}: its driver has no field {field}", unit.name);
+        let remedy =
+            Remedy::advice("a kernel whose driver has the fields of the one proposed in November 2024");
+        return Some(Finding::missing(area, name, meaning, lost, remedy));
+    }
+    let paranoid = sysctls::value(facts, "kernel.perf_event_paranoid").ok().flatten();
+    (!units.is_empty()).then(|| match paranoid {
+        // The event is a processor's: it is open to all only with a value of 0 or less.
+        Some(paranoid) if paranoid > 0 && !facts.rights.perfmon() => Finding::missing(
+            area,
+            name,
+            format!("{names}: the events of a processor may not be opened (kernel.perf_event_paranoid is {paranoid})"),
+            lost,
+            Remedy::command("sysctl -w kernel.perf_event_paranoid=0"),
+        ),
+        _ => Finding::ok(area, name, format!("hot pages of CXL memory, by the kernel's driver: {names}")),
+    })
 }
 
 /// Only where there is one: no other machine lacks it.

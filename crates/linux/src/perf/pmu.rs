@@ -6,7 +6,7 @@ use crate::LinuxError;
 use crate::topology::files::{Tree, decimal, format_error, hexadecimal, list};
 
 /// Where sysfs lists the PMUs.
-const DEVICES: &str = "/sys/bus/event_source/devices";
+pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// An event in a PMU's own terms, such as `event=0xd3,umask=0x1`.
 pub type Terms<'a> = &'a [(&'a str, u64)];

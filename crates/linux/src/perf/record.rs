@@ -11,9 +11,12 @@ const EXIT: u32 = 4;
 const THROTTLE: u32 = 5;
 const UNTHROTTLE: u32 = 6;
 const FORK: u32 = 7;
+const AUX: u32 = 11;
 /// `PERF_RECORD_SAMPLE`.
 pub const SAMPLE: u32 = 9;
 const LOST_SAMPLES: u32 = 13;
+/// `PERF_AUX_FLAG_TRUNCATED`.
+const AUX_TRUNCATED: u64 = 1 << 0;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
@@ -63,6 +66,15 @@ pub enum Content<'a> {
         /// Its thread.
         tid: u32,
     },
+    /// The PMU has written to the AUX area.
+    Aux {
+        /// Where what it has written begins, in bytes since the start.
+        offset: u64,
+        /// The number of bytes.
+        size: u64,
+        /// Whether the area was too small for all there was.
+        truncated: bool,
+    },
     /// Not of interest here.
     Other,
     /// Shorter than its kind must be.
@@ -105,6 +117,11 @@ impl<'a> Record<'a> {
             LOST_SAMPLES => Content::Lost(word(self.body, 0)?),
             THROTTLE => Content::Throttled,
             UNTHROTTLE => Content::Unthrottled,
+            AUX => Content::Aux {
+                offset: word(self.body, 0)?,
+                size: word(self.body, 8)?,
+                truncated: word(self.body, 16)? & AUX_TRUNCATED != 0,
+            },
             FORK => Content::Fork(task(self.body)?),
             EXIT => Content::Exit(task(self.body)?),
             COMM if self.misc & MISC_COMM_EXEC != 0 => {

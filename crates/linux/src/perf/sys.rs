@@ -4,6 +4,8 @@
 //! `PERF_ATTR_SIZE_VER8`). Older kernels take the larger structure as long as what they do not know is zero.
 #![allow(unsafe_code)]
 
+mod aux;
+
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
 use std::ptr::NonNull;
@@ -129,6 +131,8 @@ pub mod flag {
     pub const DISABLED: u64 = 1 << 0;
     /// Tasks made later inherit it.
     pub const INHERIT: u64 = 1 << 1;
+    /// An event that cannot be scheduled is in error: reads return nothing.
+    pub const PINNED: u64 = 1 << 2;
     /// Not in user mode.
     pub const EXCLUDE_USER: u64 = 1 << 4;
     /// Not in the kernel.
@@ -249,6 +253,8 @@ impl Event {
     }
 }
 
+pub use aux::AuxArea;
+
 /// Where `data_head` and `data_tail` stand in `struct perf_event_mmap_page`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
@@ -309,17 +315,12 @@ impl Mapping {
     ///
     /// `tail` is what was last passed to [`Self::release`], `head` a result of [`Self::head`] since.
     pub fn records(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
-        let length = (head.wrapping_sub(tail) as usize).min(self.data);
-        let start = tail as usize & (self.data - 1);
-        let first = length.min(self.data - start);
+        let (start, first, second) = parts(tail, head, self.data);
         // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between tail and head,
         // and `&mut self` keeps `release` from moving the tail while they are borrowed.
         unsafe {
             let data = self.base.as_ptr().add(self.page);
-            (
-                std::slice::from_raw_parts(data.add(start), first),
-                std::slice::from_raw_parts(data, length - first),
-            )
+            (std::slice::from_raw_parts(data.add(start), first), std::slice::from_raw_parts(data, second))
         }
     }
 
@@ -327,6 +328,15 @@ impl Mapping {
     pub fn release(&mut self, tail: u64) {
         self.position(TAIL).store(tail, Ordering::Release);
     }
+}
+
+/// Where in a ring of `size` bytes, a power of two, what lies from `tail` to `head` begins, and the lengths of its two parts:
+/// up to the end, and from the start. Both fit the ring, whatever the positions are.
+fn parts(tail: u64, head: u64, size: usize) -> (usize, usize, usize) {
+    let length = (head.wrapping_sub(tail) as usize).min(size);
+    let start = tail as usize & (size - 1);
+    let first = length.min(size - start);
+    (start, first, length - first)
 }
 
 impl Drop for Mapping {

@@ -51,3 +51,38 @@ fn a_device_is_found_by_its_id_and_its_memory_by_the_slow_node() {
     find::open(root.path(), &[1, 2], &mut refused).err().expect("which node?");
     assert!(refused.pop().expect("why").to_string().contains("in no CXL region"));
 }
+
+#[test]
+fn a_unit_that_the_kernels_driver_has_is_asked_of_the_kernel() {
+    let unit = "sys/bus/event_source/devices/cxl_hmu_mem2.0.0";
+    let fields = [
+        "epoch_type",
+        "access_type",
+        "epoch_scale",
+        "epoch_multiplier",
+        "hotness_threshold",
+        "hotness_granual",
+    ];
+    let root = tempfile::tempdir().expect("a directory");
+    let write = |name: &str, text: &str| {
+        let path = root.path().join(name);
+        std::fs::create_dir_all(path.parent().expect("a directory")).expect("writable");
+        std::fs::write(path, text).expect("writable");
+    };
+    write("sys/bus/pci/devices/0000:0d:00.0/vendor", "0x8086");
+    write("sys/bus/pci/devices/0000:0d:00.0/device", "0x0d93");
+    write("sys/bus/pci/devices/0000:0d:00.0/mem2/firmware_version", "1");
+    // No PMU has this number.
+    write(&format!("{unit}/type"), "4000000000");
+    write(&format!("{unit}/cpumask"), "0");
+    fields.into_iter().enumerate().for_each(|(index, field)| {
+        let (low, high) = (10 * (index % 6), 10 * (index % 6) + 9);
+        write(&format!("{unit}/format/{field}"), &format!("config{}:{low}-{high}", index / 5 + 1));
+    });
+    let error = find::open(root.path(), &[1], &mut Vec::new()).err().expect("no such PMU").to_string();
+    assert!(error.contains("needs CXL memory with a NeoProf"), "{error}");
+    assert!(
+        error.contains("the kernel refuses the event cxl_hmu_mem2.0.0") || error.contains("CAP_PERFMON"),
+        "{error}"
+    );
+}

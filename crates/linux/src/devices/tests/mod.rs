@@ -4,6 +4,7 @@ mod chmu;
 mod found;
 mod merged;
 mod neoprof;
+mod perf_chmu;
 
 use std::sync::{Arc, Mutex};
 

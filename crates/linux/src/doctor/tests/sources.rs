@@ -224,3 +224,37 @@ fn a_virtual_pmu_is_named_where_there_is_one() {
     let other = "file sys/bus/pci/devices/0000:00:04.0/vendor 0x8086";
     assert!(findings(other, &WORKING).find("source-virtual-pmu").is_none());
 }
+
+const UNIT: &str = "
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/type 21
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/cpumask 0
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/epoch_type config:0-1
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/access_type config:2-9
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/epoch_scale config:10-13
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/epoch_multiplier config:14-25
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/hotness_threshold config1:0-31
+file sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/hotness_granual config1:32-63
+";
+
+#[test]
+fn a_hotness_monitoring_unit_is_named_where_the_kernel_drives_one() {
+    use State::{Missing, Ok, Unknown};
+    let name = "source-device";
+    assert!(findings("", &WORKING).find(name).is_none());
+    let user = format!("{UNIT}{UNPRIVILEGED}\nfile proc/sys/kernel/perf_event_paranoid 1").leak();
+    let open = format!("{UNIT}{UNPRIVILEGED}\nfile proc/sys/kernel/perf_event_paranoid 0").leak();
+    let field = "sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/epoch_type";
+    let other = format!("{UNIT}without {field}").leak();
+    let garbled = format!("{UNIT}file {field} confug:1").leak();
+    let kernel = "a kernel whose driver has the fields of the one proposed in November 2024";
+    check_all(
+        &WORKING,
+        &[
+            (UNIT, name, Ok, "by the kernel's driver: cxl_hmu_mem0.0.0", ""),
+            (open, name, Ok, "by the kernel's driver", ""),
+            (user, name, Missing, "perf_event_paranoid is 1", "sysctl -w kernel.perf_event_paranoid=0"),
+            (other, name, Missing, "no field epoch_type", kernel),
+            (garbled, name, Unknown, "expected bits of a configuration word", ""),
+        ],
+    );
+}

@@ -37,7 +37,12 @@ fn every_kind_is_understood() {
     assert_eq!(content_of(3, 1 << 13, &words(&[3, 4, 0, 0])), "Exec { pid: 3, tid: 4 }");
     assert_eq!(content_of(3, 0, &words(&[3, 4, 0, 0])), "Other");
     assert_eq!(content_of(1, 0, &words(&[3, 4])), "Other");
+    assert_eq!(
+        content_of(11, 0, &words(&[64, 0, 32, 0, 1, 0])),
+        "Aux { offset: 64, size: 32, truncated: true }"
+    );
     assert_eq!(content_of(7, 0, &words(&[3, 4])), "Malformed");
+    assert_eq!(content_of(11, 0, &words(&[64, 0, 32, 0])), "Malformed");
 }
 
 /// Reads all of a simulated ring from `tail` to `head`, in the way of [`super::super::sys::Mapping::records`].
