@@ -3,6 +3,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accuracy;
 mod buffer;
 mod device;
 mod hash;
@@ -12,6 +13,7 @@ mod parameters;
 pub mod registers;
 mod sketch;
 
+pub use accuracy::{Accuracy, accuracy, estimates};
 pub use device::{Device, Registers, Request, read_histogram, read_hot_pages};
 pub use hash::H3;
 pub use histogram::{bin_of, bin_range, histogram_of_bins, histogram_of_counts};

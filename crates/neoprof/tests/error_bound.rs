@@ -2,16 +2,16 @@
 
 mod support;
 
-use isotherm_neoprof::Parameters;
-use support::{Result, Stream, estimates, measure};
+use isotherm_neoprof::{Accuracy, Parameters, estimates};
+use support::{Stream, measure};
 
 /// The share of pages beyond the bound over several draws of the hash functions, and the mean bound.
 fn over_draws(stream: &Stream, width: u32, delta: f64) -> (f64, f64, f64) {
     let draws = 6;
-    let results: Vec<Result> = (0..draws)
+    let results: Vec<Accuracy> = (0..draws)
         .map(|seed| measure(stream, Parameters { width, seed, ..Parameters::default() }, delta))
         .collect();
-    let mean = |of: &dyn Fn(&Result) -> f64| results.iter().map(of).sum::<f64>() / f64::from(draws as u32);
+    let mean = |of: &dyn Fn(&Accuracy) -> f64| results.iter().map(of).sum::<f64>() / f64::from(draws as u32);
     (
         mean(&|result| result.beyond),
         mean(&|result| f64::from(result.bound)),
@@ -60,6 +60,24 @@ fn a_sketch_counts_no_page_too_low() {
     let stream = Stream::zipf(50_000, 8 << 10);
     let parameters = Parameters { width: 1 << 10, ..Parameters::default() };
     assert!(
-        stream.counts.iter().zip(estimates(&stream, &parameters)).all(|(&count, estimate)| estimate >= count)
+        stream
+            .counts
+            .iter()
+            .zip(estimates(&parameters, &stream.counts))
+            .all(|(&count, estimate)| estimate >= count)
+    );
+}
+
+#[test]
+fn counters_that_are_full_are_no_error() {
+    let stream = Stream::zipf(200_000, 1 << 10);
+    let parameters = Parameters { counter_bits: 8, ..Parameters::default() };
+    let estimates = estimates(&parameters, &stream.counts);
+    assert_eq!(estimates.iter().max(), Some(&255));
+    let result = measure(&stream, parameters, 0.25);
+    assert_eq!(
+        (result.bound, result.beyond, result.mean_error),
+        (0, 0.0, 0.0),
+        "512K entries for 1,024 pages"
     );
 }

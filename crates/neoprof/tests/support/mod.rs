@@ -1,6 +1,6 @@
-//! Defines skewed streams and the true error of a sketch on them.
+//! Defines skewed streams, and devices that have seen them.
 
-use isotherm_neoprof::{Device, H3, Model, Parameters, Request};
+use isotherm_neoprof::{Accuracy, Device, Model, Parameters, Request, accuracy};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
@@ -35,40 +35,9 @@ impl Stream {
     }
 }
 
-/// The bound and the share of pages whose estimate is off by more.
-pub(crate) struct Result {
-    pub(crate) bound: u32,
-    pub(crate) beyond: f64,
-    pub(crate) mean_error: f64,
-}
-
-/// Estimates read back through the sketch's own hash: the least count of the page's entries.
-pub(crate) fn measure(stream: &Stream, parameters: Parameters, delta: f64) -> Result {
+/// How far a device of these sizes is off on the stream.
+pub(crate) fn measure(stream: &Stream, parameters: Parameters, delta: f64) -> Accuracy {
     let mut device = Model::new(parameters).expect("sizes that can be built");
     device.accesses(&stream.requests);
-    let bound = device.histogram().error_bound(parameters.lanes, delta);
-    let estimates = estimates(stream, &parameters);
-    let errors: Vec<u32> =
-        stream.counts.iter().zip(&estimates).map(|(count, estimate)| estimate - count).collect();
-    let beyond = errors.iter().filter(|&&error| error > bound).count();
-    Result {
-        bound,
-        beyond: beyond as f64 / errors.len() as f64,
-        mean_error: errors.iter().map(|&error| f64::from(error)).sum::<f64>() / errors.len() as f64,
-    }
-}
-
-/// What the device's sketch holds, computed anew from exact counts.
-pub(crate) fn estimates(stream: &Stream, parameters: &Parameters) -> Vec<u32> {
-    let hash = H3::new(parameters);
-    let mut lanes = [vec![0u32; parameters.width as usize], vec![0u32; parameters.width as usize]];
-    for (page, &count) in stream.counts.iter().enumerate() {
-        let indices = hash.indices::<2>(page as u64);
-        lanes.iter_mut().zip(indices).for_each(|(lane, index)| lane[index as usize] += count);
-    }
-    let estimate = |page: usize| {
-        let indices = hash.indices::<2>(page as u64);
-        lanes[0][indices[0] as usize].min(lanes[1][indices[1] as usize])
-    };
-    (0..stream.counts.len()).map(estimate).collect()
+    accuracy(&device, &stream.counts, delta)
 }
