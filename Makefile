@@ -75,7 +75,7 @@ hw-library: ## Build the simulated NeoProf for the lab's machine neoprof-rtl (ve
 	@scripts/hw-setup.sh test
 	CARGO_TARGET_DIR=$${CARGO_TARGET_DIR:-$(CURDIR)/target}/hw cargo build --release --lib --manifest-path hardware/neoprof/verilated/Cargo.toml
 
-hw-synth: ## Synthesize, place and route the NeoProf hardware: sizes and clock rates (a quarter of an hour of CPU time)
+hw-synth: ## Synthesize, place and route the NeoProf hardware: sizes and clock rates (six minutes of CPU time)
 	@scripts/hw-setup.sh synth
 	@build/neoprof/venv/bin/python hardware/neoprof/synth.py
 
