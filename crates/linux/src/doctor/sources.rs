@@ -23,6 +23,9 @@ fn hotness_units(facts: &Facts<'_>) -> Option<Finding> {
         Ok(units) => units,
         Err(error) => return Some(Finding::unknown(area, name, error)),
     };
+    if units.is_empty() {
+        return None;
+    }
     let names = units.iter().map(|unit| unit.name.as_str()).collect::<Vec<_>>().join(", ");
     if let Some((unit, field)) = units.iter().find_map(|unit| Some((unit, perf_chmu::lacks(unit)?))) {
         let meaning = format!("{}: its driver has no field {field}", unit.name);
@@ -30,17 +33,12 @@ fn hotness_units(facts: &Facts<'_>) -> Option<Finding> {
             Remedy::advice("a kernel whose driver has the fields of the one proposed in November 2024");
         return Some(Finding::missing(area, name, meaning, lost, remedy));
     }
-    let paranoid = sysctls::value(facts, "kernel.perf_event_paranoid").ok().flatten();
-    (!units.is_empty()).then(|| match paranoid {
-        // The event is a processor's: it is open to all only with a value of 0 or less.
-        Some(paranoid) if paranoid > 0 && !facts.rights.perfmon() => Finding::missing(
-            area,
-            name,
-            format!("{names}: the events of a processor may not be opened (kernel.perf_event_paranoid is {paranoid})"),
-            lost,
-            Remedy::command("sysctl -w kernel.perf_event_paranoid=0"),
-        ),
-        _ => Finding::ok(area, name, format!("hot pages of CXL memory, by the kernel's driver: {names}")),
+    // The events of a processor need CAP_PERFMON at least; whose page a frame is, the kernel tells CAP_SYS_ADMIN alone.
+    Some(if facts.rights.holds(Capability::SysAdmin) {
+        Finding::ok(area, name, format!("hot pages of CXL memory, by the kernel's driver: {names}"))
+    } else {
+        let meaning = format!("{names}: events of a processor, and frame numbers, need CAP_SYS_ADMIN");
+        Finding::missing(area, name, meaning, lost, Remedy::command("sudo isotherm run -- PROGRAM"))
     })
 }
 

@@ -241,8 +241,8 @@ fn a_hotness_monitoring_unit_is_named_where_the_kernel_drives_one() {
     use State::{Missing, Ok, Unknown};
     let name = "source-device";
     assert!(findings("", &WORKING).find(name).is_none());
-    let user = format!("{UNIT}{UNPRIVILEGED}\nfile proc/sys/kernel/perf_event_paranoid 1").leak();
-    let open = format!("{UNIT}{UNPRIVILEGED}\nfile proc/sys/kernel/perf_event_paranoid 0").leak();
+    let user = format!("{UNIT}{UNPRIVILEGED}").leak();
+    let root = "sudo isotherm run -- PROGRAM";
     let field = "sys/bus/event_source/devices/cxl_hmu_mem0.0.0/format/epoch_type";
     let other = format!("{UNIT}without {field}").leak();
     let garbled = format!("{UNIT}file {field} confug:1").leak();
@@ -251,8 +251,7 @@ fn a_hotness_monitoring_unit_is_named_where_the_kernel_drives_one() {
         &WORKING,
         &[
             (UNIT, name, Ok, "by the kernel's driver: cxl_hmu_mem0.0.0", ""),
-            (open, name, Ok, "by the kernel's driver", ""),
-            (user, name, Missing, "perf_event_paranoid is 1", "sysctl -w kernel.perf_event_paranoid=0"),
+            (user, name, Missing, "need CAP_SYS_ADMIN", root),
             (other, name, Missing, "no field epoch_type", kernel),
             (garbled, name, Unknown, "expected bits of a configuration word", ""),
         ],
