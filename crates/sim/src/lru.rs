@@ -2,18 +2,16 @@
 //!
 //! As Linux keeps anonymous memory without multi-generational LRU (`mm/vmscan.c` of 6.x; functions named below), a
 //! descendant of 2Q: new pages enter the inactive list, and only a page found referenced twice in turn is activated.
-//! Reclaim takes the tail of the inactive list. What a look at a page does stands in [`PageTable::next_victim`].
+//! Reclaim takes the tail of the inactive list. What a look at a page does stands in [`Lru::next_victim`].
 //!
 //! Left out: the batches in which pages are isolated (each page is judged right before it is demoted), per-CPU vectors of
 //! pages that are not on a list yet, the 32 active pages a round that age beside a round's share (little of lists that stand for
 //! gigabytes), file pages, memory cgroups.
-//!
-//! [`PageTable::next_victim`]: crate::placement::PageTable::next_victim
 
 use isotherm_core::{PageId, Pages, TierId};
 use isotherm_policies::replacement::TaggedLists;
 
-use crate::placement::TIER_MASK;
+use crate::placement::{MARKED, REFERENCED, TIER_MASK};
 
 /// Lists: two for each tier that a page's state can name.
 const LISTS: usize = 2 * TIER_MASK as usize;
@@ -42,14 +40,9 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Empty lists for the pages below `pages`, which stand for little memory unless [`Self::gib_per_page`] says more.
-    pub(crate) fn new(pages: usize) -> Self {
-        Self { lists: TaggedLists::new(pages), gib_per_page: 0.0 }
-    }
-
-    /// How many GiB a page stands for: the larger a tier, the smaller the share of it that is kept inactive.
-    pub(crate) fn gib_per_page(&mut self, gib: f64) {
-        self.gib_per_page = gib;
+    /// Empty lists for the pages below `pages`. The more GiB a page stands for, the smaller the share that is kept inactive.
+    pub(crate) fn new(pages: usize, gib_per_page: f64) -> Self {
+        Self { lists: TaggedLists::new(pages), gib_per_page }
     }
 
     /// Makes a page the newest of a list.
@@ -66,6 +59,40 @@ impl Lru {
     /// The pages on a list.
     pub(crate) fn len(&self, tier: TierId, list: List) -> u64 {
         self.lists.len(index(tier, list)) as u64
+    }
+
+    /// Goes on with a pass until it finds a page to demote, and counts the pages looked at, whose `states` are the page table's.
+    ///
+    /// An inactive page that was not referenced since the last look is the one; one that was stays, as the newest of the
+    /// list, and marked, or is activated if it was marked before (`folio_check_references`). An active page that is looked
+    /// at becomes inactive, referenced or not; its mark stays, so that one more reference brings it back
+    /// (`shrink_active_list`). `None`: the pass is over.
+    pub(crate) fn next_victim(
+        &mut self,
+        pass: &mut Pass,
+        states: &mut [u8],
+        scanned: &mut u64,
+    ) -> Option<PageId> {
+        while let Some((page, list)) = pass.next(self) {
+            *scanned += 1;
+            let state = &mut states[page.index()];
+            let before = *state;
+            *state &= !REFERENCED;
+            let mut to = List::Inactive;
+            if list == List::Inactive {
+                if before & REFERENCED == 0 {
+                    *state &= !MARKED;
+                    pass.took();
+                    return Some(page);
+                }
+                *state |= MARKED;
+                if before & MARKED != 0 {
+                    to = List::Active;
+                }
+            }
+            self.put(page, pass.tier, to);
+        }
+        None
     }
 
     /// The page that has been on a list for longest.

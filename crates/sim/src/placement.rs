@@ -8,7 +8,7 @@ use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 const UNMAPPED: u8 = 0x07;
 pub(crate) const TIER_MASK: u8 = 0x07;
 /// The accessed bit as reclaim sees it, set by every access and cleared by reclaim.
-const REFERENCED: u8 = 0x08;
+pub(crate) const REFERENCED: u8 = 0x08;
 /// The accessed bit as a scan sees it, cleared by the scan. Linux keeps the two apart as well: a scan that clears the
 /// entry's bit leaves `PG_young` behind for reclaim (`mm/page_idle.c`).
 const ACCESSED: u8 = 0x10;
@@ -17,7 +17,7 @@ const ARMED: u8 = 0x20;
 /// The next slower tier holds a copy that is still valid: the next store faults and drops it.
 const SHADOWED: u8 = 0x40;
 /// Reclaim found the page referenced when it looked last: the kernel's `PG_referenced`.
-const MARKED: u8 = 0x80;
+pub(crate) const MARKED: u8 = 0x80;
 /// What a page keeps when it moves.
 const KEPT: u8 = REFERENCED | ACCESSED | MARKED;
 
@@ -59,7 +59,16 @@ pub(crate) struct PageTable {
     /// Pages of each tier that only the kernel may allocate.
     reserve: Vec<u64>,
     allocation: Allocation,
-    lru: Lru,
+    reclaim: Reclaim,
+}
+
+/// How the kernel finds cold pages: the machine's `costs.reclaim_lists`.
+#[derive(Debug, Clone)]
+enum Reclaim {
+    /// A clock with second chance over all pages in address order.
+    Clock { hand: usize },
+    /// An inactive and an active list.
+    Lists(Lru),
 }
 
 impl PageTable {
@@ -77,19 +86,20 @@ impl PageTable {
             reserve: capacity.iter().enumerate().map(share).collect(),
             capacity,
             allocation,
-            lru: Lru::new(pages),
+            reclaim: Reclaim::Clock { hand: 0 },
         }
     }
 
-    /// Says how many GiB a page stands for, on which the balance of the LRU lists depends.
-    pub(crate) fn standing_for(mut self, gib_per_page: f64) -> Self {
-        self.lru.gib_per_page(gib_per_page);
+    /// Has reclaim keep two lists, whose balance depends on how many GiB a page stands for. No page is placed yet.
+    pub(crate) fn with_lists(mut self, gib_per_page: f64) -> Self {
+        self.reclaim = Reclaim::Lists(Lru::new(self.state.len(), gib_per_page));
         self
     }
 
     #[cfg(test)]
     pub(crate) fn lru(&self) -> &Lru {
-        &self.lru
+        let Reclaim::Lists(lru) = &self.reclaim else { panic!("reclaim by a clock") };
+        lru
     }
 
     #[cfg(test)]
@@ -135,7 +145,9 @@ impl PageTable {
         let tier = found.unwrap_or(last);
         self.occupy(tier);
         self.state[page] = tier as u8 | REFERENCED | ACCESSED;
-        self.lru.put(PageId(page as u32), TierId(tier as u8), List::Inactive);
+        if let Reclaim::Lists(lru) = &mut self.reclaim {
+            lru.put(PageId(page as u32), TierId(tier as u8), List::Inactive);
+        }
         tier as u8
     }
 
@@ -159,7 +171,9 @@ impl PageTable {
         self.occupy(to.index());
         let state = &mut self.state[page.index()];
         *state = (*state & KEPT) | to.0;
-        self.lru.migrate(page, to);
+        if let Reclaim::Lists(lru) = &mut self.reclaim {
+            lru.migrate(page, to);
+        }
         MoveStatus::Moved
     }
 
@@ -210,33 +224,15 @@ impl PageTable {
         }
     }
 
-    /// Goes on with a pass of reclaim until it finds a page to demote, and counts the pages looked at.
-    ///
-    /// An inactive page that was not referenced since the last look is the one; one that was stays, as the newest of the
-    /// list, and marked, or is activated if it was marked before (`folio_check_references`). An active page that is looked
-    /// at becomes inactive, referenced or not; its mark stays, so that one more reference brings it back
-    /// (`shrink_active_list`). `None`: the pass is over.
+    /// Goes on with a pass of reclaim until it finds a page to demote, and counts the pages looked at. `None`: the pass is over.
     pub(crate) fn next_victim(&mut self, pass: &mut Pass, scanned: &mut u64) -> Option<PageId> {
-        while let Some((page, list)) = pass.next(&self.lru) {
-            *scanned += 1;
-            let state = &mut self.state[page.index()];
-            let before = *state;
-            *state &= !REFERENCED;
-            let mut to = List::Inactive;
-            if list == List::Inactive {
-                if before & REFERENCED == 0 {
-                    *state &= !MARKED;
-                    pass.took();
-                    return Some(page);
-                }
-                *state |= MARKED;
-                if before & MARKED != 0 {
-                    to = List::Active;
-                }
+        match &mut self.reclaim {
+            Reclaim::Lists(lru) => lru.next_victim(pass, &mut self.state, scanned),
+            Reclaim::Clock { hand } => {
+                let used = self.used.get(pass.tier.index()).is_some_and(|&used| used > 0);
+                used.then(|| next_by_clock(hand, &mut self.state, pass.tier, scanned))
             }
-            self.lru.put(page, pass.tier, to);
         }
-        None
     }
 
     /// As [`Self::walk`], with and clearing the accessed bit.
@@ -317,6 +313,24 @@ impl Locator for PageTable {
     }
 }
 
+/// The next page of `tier`, which holds some, that a clock with second chance meets unreferenced: a page referenced since the hand
+/// last passed stays.
+fn next_by_clock(hand: &mut usize, states: &mut [u8], tier: TierId, scanned: &mut u64) -> PageId {
+    loop {
+        let page = *hand;
+        *hand = if page + 1 == states.len() { 0 } else { page + 1 };
+        let state = &mut states[page];
+        if *state & TIER_MASK != tier.0 {
+            continue;
+        }
+        *scanned += 1;
+        if *state & REFERENCED == 0 {
+            return PageId(page as u32);
+        }
+        *state &= !REFERENCED;
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -345,6 +359,21 @@ mod tests {
         assert_eq!(table.relocate(PageId(5), TierId::FAST), MoveStatus::Gone);
         assert_eq!(table.relocate(PageId(500), TierId::FAST), MoveStatus::Gone);
         assert_eq!(table.relocate(PageId(0), TierId(7)), MoveStatus::Gone);
+    }
+
+    #[test]
+    fn a_clock_spares_pages_referenced_since_its_last_round() {
+        let mut table = table(4);
+        (0..4).for_each(|page| _ = table.serve(0, page));
+        let (mut scanned, mut pass) = (0, Pass::new(TierId::FAST, Pages(2)));
+        assert_eq!(
+            table.next_victim(&mut pass, &mut scanned),
+            Some(PageId(0)),
+            "all were referenced: the first"
+        );
+        assert_eq!(scanned, 5, "a whole round cleared the bits");
+        table.serve(0, 1);
+        assert_eq!(table.next_victim(&mut pass, &mut scanned), Some(PageId(2)), "1 was referenced again");
     }
 
     #[test]

@@ -153,6 +153,8 @@ pub struct Costs {
     pub lock_hold: Nanos,
     /// Tiering thread: one page looked at by the kernel's reclaim.
     pub reclaim_page: Nanos,
+    /// By how many lists the kernel's reclaim tells cold pages: 2, an inactive and an active one; 1 or `None`, a clock over all pages.
+    pub reclaim_lists: Option<u32>,
     /// Tiering thread: a metadata cache line that hits the last-level cache. One that misses costs the fast tier's latency.
     pub cached_touch: Nanos,
     /// Tiering thread: one simple operation.

@@ -115,9 +115,11 @@ impl<'a> Replay<'a> {
         let reserve = self.profile.costs.reserve;
         let allocation = policy.allocation();
         let page_size = self.stream.page_size;
-        let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
-        let table = PageTable::new(self.stream.pages.len(), self.capacities(fast), reserve, allocation)
-            .standing_for(gib_per_page);
+        let mut table = PageTable::new(self.stream.pages.len(), self.capacities(fast), reserve, allocation);
+        if self.profile.costs.reclaim_lists == Some(2) {
+            let gib_per_page = page_size.bytes().0 as f64 * self.scale.footprint / f64::from(1 << 30);
+            table = table.with_lists(gib_per_page);
+        }
         let mut host = SimHost::new(
             self.machine(table),
             self.profile,

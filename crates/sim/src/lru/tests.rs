@@ -6,7 +6,8 @@ use crate::placement::{Locator, PageTable};
 
 /// A page table whose fast tier has taken the pages below `pages` at their first access.
 fn touched(pages: u32) -> PageTable {
-    let mut table = PageTable::new(pages as usize, vec![u64::from(pages), 1000], 0.0, Allocation::FastFirst);
+    let capacity = vec![u64::from(pages), 1000];
+    let mut table = PageTable::new(pages as usize, capacity, 0.0, Allocation::FastFirst).with_lists(0.0);
     (0..pages).for_each(|page| _ = table.serve(0, page));
     table
 }
@@ -70,8 +71,8 @@ proptest! {
 }
 
 /// Lists of a tier with so many inactive and active pages.
-fn lists(inactive: u32, active: u32) -> Lru {
-    let mut lru = Lru::new((inactive + active) as usize);
+fn lists(inactive: u32, active: u32, gib_per_page: f64) -> Lru {
+    let mut lru = Lru::new((inactive + active) as usize, gib_per_page);
     (0..inactive).for_each(|page| lru.put(PageId(page), TierId::FAST, List::Inactive));
     (inactive..inactive + active).for_each(|page| lru.put(PageId(page), TierId::FAST, List::Active));
     lru
@@ -79,20 +80,15 @@ fn lists(inactive: u32, active: u32) -> Lru {
 
 #[test]
 fn active_pages_age_only_while_inactive_ones_are_few_for_the_size() {
-    assert!(lists(40, 41).inactive_is_low(TierId::FAST) && !lists(40, 40).inactive_is_low(TierId::FAST));
+    let low = |inactive, active, gib| lists(inactive, active, gib).inactive_is_low(TierId::FAST);
+    assert!(low(40, 41, 0.0) && !low(40, 40, 0.0));
     // 100 pages that stand for 10 GiB: the root of 100 is the ratio.
-    let mut large = lists(10, 90);
-    assert!(large.inactive_is_low(TierId::FAST));
-    large.gib_per_page(0.1);
-    assert!(!large.inactive_is_low(TierId::FAST));
-    let mut larger = lists(9, 91);
-    larger.gib_per_page(0.1);
-    assert!(larger.inactive_is_low(TierId::FAST));
+    assert!(low(10, 90, 0.0) && !low(10, 90, 0.1) && low(9, 91, 0.1));
 }
 
 #[test]
 fn a_pass_takes_turns_between_the_lists_and_ends() {
-    let mut lru = lists(64, 4096);
+    let mut lru = lists(64, 4096, 0.0);
     let mut pass = Pass::new(TierId::FAST, Pages(1000));
     let mut looked = Vec::new();
     while let Some((page, list)) = pass.next(&lru) {
@@ -108,12 +104,12 @@ fn a_pass_takes_turns_between_the_lists_and_ends() {
 
 #[test]
 fn a_pass_over_an_empty_tier_is_over() {
-    assert_eq!(Pass::new(TierId(1), Pages(1)).next(&lists(3, 3)), None);
+    assert_eq!(Pass::new(TierId(1), Pages(1)).next(&lists(3, 3, 0.0)), None);
 }
 
 #[test]
 fn migration_keeps_a_page_active() {
-    let mut lru = lists(1, 1);
+    let mut lru = lists(1, 1, 0.0);
     (0..2).for_each(|page| lru.migrate(PageId(page), TierId(1)));
     assert_eq!([List::Inactive, List::Active].map(|list| lru.len(TierId(1), list)), [1, 1]);
     assert_eq!(lru.oldest(TierId(1), List::Active), Some(PageId(1)));

@@ -233,6 +233,15 @@ pub(super) const FIELDS: &[Field] = &[
     field!(cost "fault", fault, "Program thread: one hint fault, without what is done in it."),
     field!(cost "lock_hold", lock_hold, "How long a fault or a move holds the lock that they share."),
     field!(cost "reclaim_page", reclaim_page, "Tiering thread: one page that the kernel's reclaim looks at."),
+    Field {
+        section: "costs",
+        name: "reclaim_lists",
+        quantity: Quantity::count(1, 2),
+        help: "Optional: by what the kernel's reclaim tells cold pages: 2, an inactive and an active list; 1, or nothing here, a clock over all pages.",
+        get: |profile, _| profile.costs.reclaim_lists.map(f64::from),
+        optional: true,
+        set: |profile, _, value| profile.costs.reclaim_lists = Some(value as u32),
+    },
     field!(cost "cached_touch", cached_touch, "Tiering thread: a metadata cache line that hits the last-level cache."),
     field!(cost "operation", operation, "Tiering thread: one simple operation."),
     field!(
