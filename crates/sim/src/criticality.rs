@@ -6,7 +6,7 @@
 mod correlation;
 
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Counters, Nanos, PageId, Pages, TierId};
+use isotherm_core::{Bytes, Nanos, PageId, Pages, TierId};
 use isotherm_policies::Pact;
 use isotherm_trackers::Window;
 
@@ -16,7 +16,12 @@ use crate::machine::Machine;
 use crate::placement::Locator;
 use crate::replay::{self, Replay};
 use crate::simulate::{Input, SimulateError};
+use crate::tiers::LINE;
 use crate::{INTERVALS, Profile};
+
+/// PACT's window and what one takes at least here, in nanoseconds.
+const WINDOW: u64 = 20_000_000;
+const SHORTEST: u64 = 200_000;
 
 /// A tier's loads over a whole run, and what Equation 1 makes of them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -33,6 +38,41 @@ pub struct TierStall {
     pub latency: f64,
 }
 
+/// A tier over one window of PACT.
+#[derive(Debug, Clone, Copy, PartialEq)]
+pub struct WindowStall {
+    /// How long it took.
+    pub time: Nanos,
+    /// Loads that the tier served.
+    pub misses: u64,
+    /// How long retirement stood still for them, summed over threads.
+    pub stall: Nanos,
+    /// The mean latency of a load, in nanoseconds.
+    pub latency: f64,
+    /// Loads in flight while there were any: T1 / T2.
+    pub parallelism: f64,
+    /// Bytes that the tier read and wrote.
+    pub bytes: Bytes,
+}
+
+impl WindowStall {
+    /// Little's law: the requests in flight that its bandwidth and latency tell, 64 bytes each.
+    pub fn littles_law(&self) -> f64 {
+        self.bytes.0 as f64 / LINE as f64 * self.latency / self.time.0 as f64
+    }
+}
+
+/// What the core model knows of a run with all memory in one tier.
+#[derive(Debug, Clone)]
+pub struct Truth {
+    /// The tier over the whole run.
+    pub tier: TierStall,
+    /// The same in windows, those without a load or a stall left out.
+    pub windows: Vec<WindowStall>,
+    /// Every page that was loaded, with no PAC yet.
+    pub pages: Vec<PageStall>,
+}
+
 /// One page.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageStall {
@@ -44,6 +84,19 @@ pub struct PageStall {
     pub stall: Nanos,
     /// What PACT attributed to it, in nanoseconds.
     pub pac: f32,
+}
+
+impl PageStall {
+    /// The rank correlation of what PACT attributed to pages with their true stalls.
+    pub fn rank_correlation(pages: &[Self]) -> Option<f64> {
+        let pairs: Vec<_> = pages.iter().map(|page| (f64::from(page.pac), page.stall.0 as f64)).collect();
+        spearman(&pairs)
+    }
+}
+
+/// PACT's window in the time of a scaled run: 20 ms, and some blocks of the replay at least.
+pub fn stall_window(scale: Scale) -> Nanos {
+    Nanos(((WINDOW as f64 / scale.time) as u64).max(SHORTEST))
 }
 
 /// Where everything is, and what the loads of each page cost.
@@ -97,25 +150,25 @@ impl<'a> Criticality<'a> {
         })
     }
 
-    /// Replays with all of it in `tier`, in windows of `window` of the modelled time. Every page that was loaded comes with its
-    /// true stall, and no PAC yet.
-    pub fn truth(&self, tier: TierId, window: Nanos) -> (TierStall, Vec<PageStall>) {
+    /// Replays with all of it in `tier`, in windows of `window` of the modelled time.
+    pub fn truth(&self, tier: TierId, window: Nanos) -> Truth {
         let pages = self.replay.stream.pages.len();
         let locator = Everywhere { tier: tier.0, loads: vec![0; pages], stalls: vec![0; pages] };
         let mut machine = self.replay.machine(locator);
-        let (mut sum, mut counters, mut end) = (TierStall::default(), Counters::default(), window);
-        let mut before = read(&machine, tier, &mut counters);
+        let (mut sum, mut windows) = (TierStall::default(), Vec::new());
+        let mut before = Reading::of(&mut machine, tier);
         while machine.run_block() {
-            if machine.now() >= end || machine.ended() {
-                let now = read(&machine, tier, &mut counters);
-                sum.serial_misses += serial_misses(before, now);
-                (before, end) = (now, machine.now() + window);
+            if machine.now() >= before.time + window || machine.ended() {
+                let now = Reading::of(&mut machine, tier);
+                sum.serial_misses += before.loads_until(&now).stall(1.0, f64::INFINITY).unwrap_or(0.0);
+                windows.extend(before.until(&now));
+                before = now;
             }
         }
-        sum.misses = before.misses;
-        sum.stall = Nanos(machine.tier(tier).load_stall_ps / 1000);
-        sum.parallelism = before.parallelism(f64::INFINITY).unwrap_or(1.0);
-        sum.latency = before.occupancy as f64 / before.misses.max(1) as f64;
+        sum.misses = before.loads.misses;
+        sum.stall = before.stall;
+        sum.parallelism = before.loads.parallelism(f64::INFINITY).unwrap_or(1.0);
+        sum.latency = before.loads.occupancy as f64 / before.loads.misses.max(1) as f64;
         let found = machine.locator.loads.iter().zip(&machine.locator.stalls).enumerate();
         let found = found.filter(|(_, (loads, _))| **loads > 0);
         let pages = found.map(|(page, (&loads, &stall))| PageStall {
@@ -124,7 +177,7 @@ impl<'a> Criticality<'a> {
             stall: Nanos(stall / 1000),
             pac: 0.0,
         });
-        (sum, pages.collect())
+        Truth { tier: sum, windows, pages: pages.collect() }
     }
 
     /// Replays under PACT with all of it in the second tier and nothing moved, and fills in the PAC of each page. The parameters
@@ -146,18 +199,48 @@ impl<'a> Criticality<'a> {
     }
 }
 
-/// What the counters of a tier's loads say now.
-fn read(machine: &Machine<'_, Everywhere>, tier: TierId, counters: &mut Counters) -> Window {
-    machine.counters(counters);
-    let tier = &counters.tiers[tier.index()];
-    Window { misses: tier.load_misses, occupancy: tier.load_occupancy, busy: tier.load_busy }
+/// What a tier's counters and the model say at one time.
+struct Reading {
+    time: Nanos,
+    loads: Window,
+    stall: Nanos,
+    bytes: Bytes,
 }
 
-fn serial_misses(before: Window, now: Window) -> f64 {
-    let window = Window {
-        misses: now.misses - before.misses,
-        occupancy: now.occupancy - before.occupancy,
-        busy: now.busy - before.busy,
-    };
-    window.stall(1.0, f64::INFINITY).unwrap_or(0.0)
+impl Reading {
+    fn of(machine: &mut Machine<'_, Everywhere>, tier: TierId) -> Self {
+        let (time, tier) = (machine.now(), machine.tier(tier));
+        let counters = tier.snapshot();
+        let loads = Window {
+            misses: counters.load_misses,
+            occupancy: counters.load_occupancy,
+            busy: counters.load_busy,
+        };
+        let bytes = Bytes(counters.bytes_read.0 + counters.bytes_written.0);
+        Self { time, loads, stall: Nanos(tier.load_stall_ps / 1000), bytes }
+    }
+
+    /// What the counters counted from here to a later time.
+    fn loads_until(&self, later: &Self) -> Window {
+        Window {
+            misses: later.loads.misses - self.loads.misses,
+            occupancy: later.loads.occupancy - self.loads.occupancy,
+            busy: later.loads.busy - self.loads.busy,
+        }
+    }
+
+    /// The window from here to a later time; none without a load or a stall.
+    fn until(&self, later: &Self) -> Option<WindowStall> {
+        let loads = self.loads_until(later);
+        let stall = later.stall - self.stall;
+        Some(WindowStall {
+            time: later.time - self.time,
+            misses: loads.misses,
+            stall,
+            latency: loads.occupancy as f64 / loads.misses.max(1) as f64,
+            parallelism: loads.parallelism(f64::INFINITY)?,
+            bytes: Bytes(later.bytes.0 - self.bytes.0),
+        })
+        .filter(|_| loads.misses > 0 && stall.0 > 0)
+    }
 }

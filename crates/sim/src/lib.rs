@@ -34,7 +34,9 @@ mod workload;
 
 pub use bench::Bench;
 pub use cost_model::{CostModel, Miss, MissCost};
-pub use criticality::{Criticality, PageStall, TierStall, pearson, spearman};
+pub use criticality::{
+    Criticality, PageStall, TierStall, Truth, WindowStall, pearson, spearman, stall_window,
+};
 pub use fast_size::FastSize;
 pub use profile::{CoreClock, CoreProfile, Costs, DeviceProfile, Profile, ProfileError, TierProfile};
 pub use result::{

@@ -4,7 +4,7 @@ mod support;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Nanos, TierId};
-use isotherm_sim::{Access, Criticality, PageStall, Profile, Stream, pearson, spearman};
+use isotherm_sim::{Access, Criticality, PageStall, Profile, Stream, pearson};
 use support::{input, machine, numbers, stream};
 
 const PAGES: u32 = 2048;
@@ -36,7 +36,7 @@ fn measured(stream: Stream, settings: &[(&str, &str)]) -> Vec<PageStall> {
     let (input, profile) = (input(stream), machine(&[("costs.sample", "0ns"), ("core.cores", "4")]));
     let scale = Scale { footprint: SCALE, time: SCALE };
     let bench = Criticality::new(&input, &profile, scale, 1).expect("two tiers");
-    let mut pages = bench.truth(TierId(1), Nanos(100_000)).1;
+    let mut pages = bench.truth(TierId(1), Nanos(100_000)).pages;
     let mut parameters: Parameters = isotherm_policies::find("pact").expect("it exists").parameters();
     settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
     bench.measure(&parameters, &mut pages).expect("the simulator has every signal");
@@ -44,9 +44,7 @@ fn measured(stream: Stream, settings: &[(&str, &str)]) -> Vec<PageStall> {
 }
 
 fn rank_correlation(pages: &[PageStall]) -> f64 {
-    let pairs: Vec<(f64, f64)> =
-        pages.iter().map(|page| (f64::from(page.pac), page.stall.0 as f64)).collect();
-    spearman(&pairs).expect("both vary")
+    PageStall::rank_correlation(pages).expect("both vary")
 }
 
 /// The mean of a value over the pages that are streamed and over those that are chased.
@@ -145,7 +143,7 @@ fn equation_one_follows_stalls_and_misses_alone_do_not() {
         .map(|stream| {
             let input = input(stream);
             let bench = Criticality::new(&input, &profile, Scale::NONE, 1).expect("two tiers");
-            bench.truth(TierId(1), Nanos(200_000)).0
+            bench.truth(TierId(1), Nanos(200_000)).tier
         })
         .collect();
     let correlation = |value: fn(&isotherm_sim::TierStall) -> f64| {

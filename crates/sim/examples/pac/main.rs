@@ -1,14 +1,16 @@
 //! Measures PACT's two claims about stalls on the modelled machine, and writes tables and pictures into a folder:
 //!
 //! ```sh
-//! cargo run --release -p isotherm-sim --example pac -- docs/pact [test|full] [equation|pages]
+//! cargo run --release -p isotherm-sim --example pac -- docs/pact [test|full] [equation|pages|windows]
 //! ```
 //!
 //! - Equation 1, over all workloads, with all memory at 90, 140 and 190 ns: stalls predicted by misses / MLP, and by misses
 //!   alone, against those of the core model (the paper's Fig. 2).
 //! - PAC, for each page of three workloads in slow memory, against the stall of that page (the paper's Fig. 1).
+//! - Windows: how much stalls and parallelism differ from one to the next (the paper's Fig. 3).
 
 mod picture;
+mod windows;
 
 use std::error::Error;
 use std::fmt::Write as _;
@@ -16,8 +18,10 @@ use std::ops::ControlFlow;
 use std::path::Path;
 
 use isotherm_core::parameters::Parameters;
-use isotherm_core::{Nanos, PageSize, TierId};
-use isotherm_sim::{Criticality, Loaded, PageStall, Profile, TierStall, load_workload, pearson, spearman};
+use isotherm_core::{PageSize, TierId};
+use isotherm_sim::{
+    Criticality, Loaded, PageStall, Profile, TierStall, load_workload, pearson, spearman, stall_window,
+};
 use isotherm_workloads::Workload;
 use picture::{Panel, Series};
 
@@ -39,9 +43,6 @@ const MACHINES: [(&str, u8, Settings); 3] = [
     ),
     ("190 ns", 1, &[]),
 ];
-/// The window of PACT, and what a window takes at least: some blocks of the replay.
-const WINDOW: u64 = 20_000_000;
-const SHORTEST: u64 = 200_000;
 /// The workloads of Fig. 1.
 /// The name in the table, the workload, its settings, and whether its threads run at their own pace.
 const PAGES: [(&str, &str, Settings, bool); 4] = [
@@ -52,27 +53,34 @@ const PAGES: [(&str, &str, Settings, bool); 4] = [
 ];
 const MASIM: Settings = &[("footprint", "64M"), ("operations", "8M")];
 /// Settings of PACT that pages are measured with.
-const SETTINGS: [(&str, Settings); 6] = [
+const SETTINGS: [(&str, Settings); 8] = [
     ("1 in 400, the default", &[]),
     ("1 in 100, as Fig. 1", &[("sampling_period", "100")]),
     ("1 in 10", &[("sampling_period", "10")]),
     ("1 in 10, frequency alone", &[("sampling_period", "10"), ("score", "frequency")]),
+    ("every load", &[("sampling_period", "1")]),
     ("1 in 100, exposed latency", &[("sampling_period", "100"), ("attribution", "exposed")]),
     ("1 in 10, exposed latency", &[("sampling_period", "10"), ("attribution", "exposed")]),
+    ("every load, exposed latency", &[("sampling_period", "1"), ("attribution", "exposed")]),
 ];
 
 fn main() -> Result<()> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let folder = Path::new(arguments.first().ok_or("usage: pac FOLDER [test|full] [equation|pages]")?);
+    let folder =
+        Path::new(arguments.first().ok_or("usage: pac FOLDER [test|full] [equation|pages|windows]")?);
     let full = arguments.get(1).is_some_and(|size| size == "full");
     let only = arguments.get(2).map(String::as_str);
     std::fs::create_dir_all(folder)?;
-    if only != Some("pages") {
+    let wanted = |part| only.is_none_or(|only| only == part);
+    if wanted("equation") {
         let (text, picture) = equation(full)?;
         std::fs::write(folder.join("equation.md"), text)?;
         std::fs::write(folder.join("equation.svg"), picture)?;
     }
-    if only != Some("equation") {
+    if wanted("windows") {
+        std::fs::write(folder.join("windows.md"), windows::windows()?)?;
+    }
+    if wanted("pages") {
         let (text, picture) = pages()?;
         std::fs::write(folder.join("pages.md"), text)?;
         std::fs::write(folder.join("pages.svg"), picture)?;
@@ -87,14 +95,10 @@ fn profile(settings: &[(&str, &str)]) -> Result<Profile> {
     Ok(profile)
 }
 
-fn load(workload: &Workload, settings: &[(&str, &str)]) -> Result<Loaded> {
+fn load(workload: &Workload, settings: &[(&str, &str)], accesses: u64) -> Result<Loaded> {
     let mut parameters = workload.parameters();
     settings.iter().try_for_each(|(key, value)| parameters.set(key, value))?;
-    Ok(load_workload(workload, parameters, PageSize::Base, 1, u64::MAX, &mut |_| ControlFlow::Continue(()))?)
-}
-
-fn window(loaded: &Loaded) -> Nanos {
-    Nanos(((WINDOW as f64 / loaded.scale.time) as u64).max(SHORTEST))
+    Ok(load_workload(workload, parameters, PageSize::Base, 1, accesses, &mut |_| ControlFlow::Continue(()))?)
 }
 
 /// Fig. 2: a table, and a picture of a panel for each machine.
@@ -102,10 +106,10 @@ fn equation(full: bool) -> Result<(String, String)> {
     let profiles = MACHINES.iter().map(|machine| profile(machine.2)).collect::<Result<Vec<_>>>()?;
     let mut rows = Vec::new();
     for workload in isotherm_workloads::ALL {
-        let loaded = load(workload, if full { &[] } else { &[("preset", "test")] })?;
+        let loaded = load(workload, if full { &[] } else { &[("preset", "test")] }, u64::MAX)?;
         let measure = |(&(_, tier, _), profile): (&(&str, u8, _), &Profile)| {
             let bench = Criticality::new(&loaded.input, profile, loaded.scale, 1)?;
-            Ok(bench.truth(TierId(tier), window(&loaded)).0)
+            Ok(bench.truth(TierId(tier), stall_window(loaded.scale)).tier)
         };
         let found = MACHINES.iter().zip(&profiles).map(measure).collect::<Result<Vec<TierStall>>>()?;
         eprintln!("{}: {} misses", workload.name, found[2].misses);
@@ -193,12 +197,15 @@ fn pages() -> Result<(String, String)> {
     );
     let mut panels = Vec::new();
     for (name, workload, settings, own_pace) in PAGES {
-        let mut loaded = load(isotherm_workloads::find(workload)?, settings)?;
+        let mut loaded = load(isotherm_workloads::find(workload)?, settings, u64::MAX)?;
         if own_pace {
             loaded.input.stream = loaded.input.stream.at_own_pace(&profile, TierId(1));
         }
         let bench = Criticality::new(&loaded.input, &profile, loaded.scale, 1)?;
-        let (_, mut pages) = bench.truth(TierId(1), window(&loaded));
+        let mut pages = bench.truth(TierId(1), stall_window(loaded.scale)).pages;
+        let mut counted = pages.clone();
+        counted.iter_mut().for_each(|page| page.pac = page.loads as f32);
+        text.push_str(&row(name, "nothing: its loads, counted exactly", &counted));
         for (label, settings) in SETTINGS {
             let mut parameters: Parameters = isotherm_policies::find("pact")?.parameters();
             settings.iter().try_for_each(|(key, value)| parameters.set(key, value))?;
@@ -215,10 +222,7 @@ fn pages() -> Result<(String, String)> {
 
 fn row(name: &str, label: &str, pages: &[PageStall]) -> String {
     let seen: Vec<PageStall> = pages.iter().copied().filter(|page| page.pac > 0.0).collect();
-    let ranks = |pages: &[PageStall], each: fn(&PageStall) -> (f64, f64)| {
-        spearman(&pages.iter().map(each).collect::<Vec<_>>()).unwrap_or(f64::NAN)
-    };
-    let whole = |page: &PageStall| (f64::from(page.pac), page.stall.0 as f64);
+    let ranks = |pages| PageStall::rank_correlation(pages).unwrap_or(f64::NAN);
     let a_load = |page: &PageStall| {
         (f64::from(page.pac) / f64::from(page.loads), page.stall.0 as f64 / f64::from(page.loads))
     };
@@ -226,9 +230,9 @@ fn row(name: &str, label: &str, pages: &[PageStall]) -> String {
         "| {name} | {label} | {} of {} | {:.3} | {:.3} | {:.3} |\n",
         seen.len(),
         pages.len(),
-        ranks(pages, whole),
-        ranks(&seen, whole),
-        ranks(&seen, a_load)
+        ranks(pages),
+        ranks(&seen),
+        spearman(&seen.iter().map(a_load).collect::<Vec<_>>()).unwrap_or(f64::NAN)
     )
 }
 
