@@ -385,6 +385,9 @@ pub(crate) struct ScoreArgs {
     /// The folder for scoreboard.md and scoreboard.json; `docs` if everything is run, else nothing is written
     #[arg(short, long, value_name = "FOLDER")]
     pub(crate) output: Option<PathBuf>,
+    /// Put a part into the scoreboard that is in the folder (`docs`), in place of its older entries
+    #[arg(long)]
+    pub(crate) update: bool,
     /// Write a page as one HTML file
     #[arg(long, value_name = "FILE.html")]
     pub(crate) report: Option<PathBuf>,

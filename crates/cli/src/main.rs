@@ -4,6 +4,7 @@
 
 mod args;
 mod commands;
+mod date;
 mod failure;
 mod input;
 mod progress;

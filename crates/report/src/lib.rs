@@ -29,7 +29,7 @@ pub use gallery::{Pictured, gallery_html};
 pub use html::{MAX_HTML_BYTES, html};
 pub use lab::{lab_json, lab_table, lab_text};
 pub use live::{live_html, live_json, live_text};
-pub use score::{score_html, score_json, score_markdown, score_summary};
+pub use score::{score_from_json, score_html, score_json, score_markdown, score_summary};
 pub use size::{size_html, size_json, size_table};
 pub use table::table;
 

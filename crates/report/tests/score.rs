@@ -1,10 +1,10 @@
 //! The scoreboard's pages, from a scoreboard made up for the purpose.
 
 use isotherm_core::Bytes;
-use isotherm_report::{score_html, score_json, score_markdown, score_summary};
+use isotherm_report::{score_from_json, score_html, score_json, score_markdown, score_summary};
 use isotherm_score::{
     Cell, EffectRow, EffectScore, Gain, Judged, Metric, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored,
-    System, Tally, Tried, Verdict,
+    System, Tally, Tried, Updated, Verdict,
 };
 
 fn judged(than: &str, verdict: Verdict, evidence: Option<Proof>) -> Judged {
@@ -53,6 +53,7 @@ fn board() -> Scoreboard {
         margin: 0.02,
         note: "A note.".into(),
         not_yet: None,
+        updated: None,
         systems: ["a", "b", "c", "d"].map(system).to_vec(),
         rows: vec![Row {
             workload: "w".into(),
@@ -70,7 +71,7 @@ fn board() -> Scoreboard {
         }],
         gains: vec![Gain {
             words: "a over b".into(),
-            unit: "% better",
+            unit: "% better".into(),
             paper: 10.0,
             about: true,
             ours: Some(-50.0),
@@ -91,6 +92,7 @@ fn board() -> Scoreboard {
         what: "What costs.".into(),
         case: "w at 1:8".into(),
         switched: "machine.costs.sample=0ns".into(),
+        updated: Some(Updated { version: "0.2.0".into(), date: "2026-11-22".into(), seed: 1 }),
         metric: Metric::Performance,
         rows: vec![row],
     };
@@ -152,4 +154,14 @@ fn json_and_summary_hold_the_sums() {
     assert_eq!(json["papers"][0]["comparisons"][0]["orderings"][0]["verdict"], "not-kept");
     assert_eq!(json["tally"]["not_yet"], 1);
     assert!(score_summary(&board()).contains("1 of 3 orderings kept, 0 ties; 1 not yet judged."));
+}
+
+#[test]
+fn what_was_written_is_read_as_it_was_infinities_too() {
+    let mut board = board();
+    board.papers[0].comparisons[0].rows[0].cells[1].ours = Some(f64::INFINITY);
+    let again = score_from_json(&score_json(&board)).expect("it was just written");
+    assert_eq!(score_markdown(&again), score_markdown(&board));
+    assert!(score_markdown(&again).contains("Run by itself on 2026-11-22 with Isotherm 0.2.0."));
+    assert!(score_from_json("{}").is_err());
 }

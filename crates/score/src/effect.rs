@@ -22,6 +22,7 @@ pub(crate) fn effect(paper: &Paper, effect: &Effect, mode: Mode, results: &Resul
         what: effect.what.clone(),
         case: format!("{} at {}", effect.workload, effect.size),
         switched: switched(effect),
+        updated: None,
         metric: effect.metric,
         rows: effect.systems.iter().map(row).collect(),
     }

@@ -6,6 +6,7 @@ use isotherm_core::names;
 use serde::Deserialize;
 
 use crate::metric::Metric;
+use crate::stalls::Predictor;
 
 /// Settings by name, as `--set` takes them.
 pub(crate) type Settings = BTreeMap<String, String>;
@@ -51,7 +52,7 @@ pub struct Paper {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadRef {
-    /// Our workload.
+    /// Our workload; `*` for all of them, where stalls of workloads are compared.
     pub name: String,
     /// Its settings.
     #[serde(default)]
@@ -70,6 +71,9 @@ pub struct WorkloadRef {
     pub sizes: Settings,
     /// Why these sizes.
     pub why: String,
+    /// Whether its threads wait for nobody, as programs of their own do: each runs at its own pace in slow memory.
+    #[serde(default)]
+    pub own_pace: bool,
     /// When the hot set changes, as a share of the run.
     pub change_at: Option<f64>,
     /// The paper's footprint, of which `sizes` are shares: the scale of a run is this over its own. The workload's own
@@ -88,6 +92,8 @@ pub struct SystemRef {
     /// Its settings. `N*fast` is N for each page of the fast tier.
     #[serde(default)]
     pub set: Settings,
+    /// What predicts stalls, where that is compared.
+    pub predictor: Option<Predictor>,
     /// The allocator of the programs that run on it, in place of the one that a workload names; workloads that name none make
     /// objects larger than a page, which every allocator places alike.
     pub allocator: Option<String>,

@@ -24,7 +24,9 @@ mod plan;
 mod probe;
 mod run;
 mod scoreboard;
+mod stalls;
 mod table;
+mod update;
 mod values;
 
 pub use figures::{Comparison, Effect, Paper, UnknownName, papers};
@@ -33,6 +35,8 @@ pub use plan::{Mode, Plan, Request, compare};
 pub use run::{Progress, Results};
 pub use scoreboard::{
     Cell, EffectRow, EffectScore, Gain, Judged, PaperScore, Proof, Row, RunFacts, Scoreboard, Scored, System,
-    Tally, Tried, Verdict,
+    Tally, Tried, Updated, Verdict,
 };
+pub use stalls::Predictor;
 pub use table::score;
+pub use update::NotTheSame;

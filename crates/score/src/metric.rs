@@ -30,6 +30,12 @@ pub enum Metric {
     Metadata,
     /// Pages whose counter is at its maximum, in percent of the footprint: the most of the run.
     Saturated,
+    /// Rank correlation of what a policy attributes to pages with the stall of each.
+    PageStalls,
+    /// Pearson's correlation of predicted with true stalls, over workloads.
+    WorkloadStalls,
+    /// Pearson's correlation of predicted with true stalls, over windows of a run.
+    WindowStalls,
 }
 
 impl Metric {
@@ -46,12 +52,25 @@ impl Metric {
             Self::Agreement => "decisions that agree with exact counts, %",
             Self::Metadata => "metadata at the paper's size, % of the footprint",
             Self::Saturated => "pages with a saturated counter, % of the footprint",
+            Self::PageStalls => "rank correlation with the stall of each page",
+            Self::WorkloadStalls => "Pearson's correlation with the stalls of each workload",
+            Self::WindowStalls => "Pearson's correlation with the stalls of each window",
         }
     }
 
     /// Whether a larger value is better.
     pub fn higher_is_better(self) -> bool {
-        matches!(self, Self::Performance | Self::HitRatio | Self::Agreement)
+        matches!(self, Self::Performance | Self::HitRatio | Self::Agreement) || self.correlates()
+    }
+
+    /// Whether it is a correlation with what the core model knows, from -1 to 1.
+    pub fn correlates(self) -> bool {
+        matches!(self, Self::PageStalls | Self::WorkloadStalls | Self::WindowStalls)
+    }
+
+    /// Whether it is computed by itself, without a run that other metrics share.
+    pub fn computed(self) -> bool {
+        self == Self::Metadata || self.correlates()
     }
 
     /// Intervals that a run's timeline needs for it.
@@ -78,14 +97,16 @@ impl Metric {
                 100.0 * (1.0 - against / all.max(1.0))
             }
             Self::Saturated => 100.0 * outcome.most.get("saturated-pages")? / outcome.pages.max(1) as f64,
-            Self::Metadata => return None,
+            Self::Metadata | Self::PageStalls | Self::WorkloadStalls | Self::WindowStalls => return None,
         })
     }
 
-    /// How much better `ours` is than `other`: above 1 if better. A slowdown is compared as the time that it stands for.
+    /// How much better `ours` is than `other`: above 1 if better. A slowdown is compared as the time that it
+    /// stands for, a correlation by its distance from -1.
     pub(crate) fn advantage(self, ours: f64, other: f64) -> f64 {
         match self {
             Self::Slowdown => (100.0 + other) / (100.0 + ours),
+            _ if self.correlates() => (1.0 + ours) / (1.0 + other),
             _ if ours == other => 1.0,
             _ if self.higher_is_better() => ours / other,
             _ => other / ours,
@@ -105,5 +126,6 @@ mod tests {
         assert_eq!(Metric::Adaptation.advantage(5.0, f64::INFINITY), f64::INFINITY);
         assert_eq!(Metric::Adaptation.advantage(f64::INFINITY, f64::INFINITY), 1.0);
         assert_eq!(Metric::Promotions.advantage(0.0, 0.0), 1.0);
+        assert_eq!(Metric::PageStalls.advantage(0.5, -0.25), 2.0, "whatever the sign");
     }
 }

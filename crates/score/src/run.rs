@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Bytes, PageSize};
+use isotherm_core::{Bytes, PageSize, TierId};
 use isotherm_sim::{Bench, Experiment, FastSize, Loaded, Profile, load_workload};
 use rayon::prelude::*;
 
@@ -118,17 +118,22 @@ pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings, fast: u64)
     })
 }
 
-fn load(key: &StreamKey) -> Result<Loaded, String> {
+pub(crate) fn load(key: &StreamKey) -> Result<Loaded, String> {
     let workload = isotherm_workloads::find(&key.workload).map_err(|error| error.to_string())?;
     let mut parameters = workload.parameters();
     apply(&mut parameters, &key.set, 0)?;
     let page_size = if key.huge { PageSize::Huge } else { PageSize::Base };
     let mut go_on = |_| ControlFlow::Continue(());
-    load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)
-        .map_err(|error| error.to_string())
+    let mut loaded = load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)
+        .map_err(|error| error.to_string())?;
+    if let Some(machine) = &key.own_pace {
+        let profile = Profile::builtin(machine).map_err(|error| error.to_string())?;
+        loaded.input.stream = loaded.input.stream.at_own_pace(&profile, TierId(1));
+    }
+    Ok(loaded)
 }
 
-fn profile(key: &BenchKey) -> Result<Profile, String> {
+pub(crate) fn profile(key: &BenchKey) -> Result<Profile, String> {
     let mut profile = Profile::builtin(&key.machine).map_err(|error| error.to_string())?;
     for (path, value) in &key.machine_set {
         profile.set(path, value).map_err(|error| error.to_string())?;
@@ -138,7 +143,7 @@ fn profile(key: &BenchKey) -> Result<Profile, String> {
 }
 
 /// By how much a run is smaller than the paper's.
-fn scale(key: &BenchKey, loaded: &Loaded) -> Result<Scale, String> {
+pub(crate) fn scale(key: &BenchKey, loaded: &Loaded) -> Result<Scale, String> {
     match (key.scale, &key.reference) {
         (Some(by), _) => Ok(Scale { footprint: by.into(), time: by.into() }),
         (None, Some(reference)) => {

@@ -1,12 +1,12 @@
 //! Defines the scoreboard: plain data, from which the page, JSON and HTML are made.
 
 use isotherm_core::Bytes;
-use serde::Serialize;
+use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
 /// Everything that was compared.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scoreboard {
     /// Isotherm's version.
     pub version: String,
@@ -23,7 +23,7 @@ pub struct Scoreboard {
 }
 
 /// How many orderings came out how.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Ours has the paper's order.
     pub kept: usize,
@@ -38,7 +38,7 @@ pub struct Tally {
 }
 
 /// What became of an ordering.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
     /// See [`Tally::kept`].
@@ -54,7 +54,7 @@ pub enum Verdict {
 }
 
 /// One paper.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PaperScore {
     /// Its kebab-case name.
     pub name: String,
@@ -79,7 +79,7 @@ pub struct PaperScore {
 }
 
 /// One figure or table.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scored {
     /// Paper and place.
     pub id: String,
@@ -101,6 +101,9 @@ pub struct Scored {
     pub note: String,
     /// Why it cannot be run.
     pub not_yet: Option<String>,
+    /// With which version and seed it was run by itself, later than the rest of the board.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<Updated>,
     /// The systems, in the columns' order.
     pub systems: Vec<System>,
     /// A row a workload and size.
@@ -113,8 +116,19 @@ pub struct Scored {
     pub tally: Tally,
 }
 
+/// What a part that was run later than the rest of its board was run with.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Updated {
+    /// Isotherm's version.
+    pub version: String,
+    /// The day, as `2026-11-22`.
+    pub date: String,
+    /// The seed of every random choice.
+    pub seed: u64,
+}
+
 /// A system of a paper in our terms.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct System {
     /// The paper's.
     pub id: String,
@@ -127,7 +141,7 @@ pub struct System {
 }
 
 /// A workload at a size.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
     /// The paper's workload.
     pub workload: String,
@@ -146,7 +160,7 @@ pub struct Row {
 }
 
 /// What stands behind a row.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Accesses that missed the last-level cache.
     pub accesses: u64,
@@ -161,7 +175,7 @@ pub struct RunFacts {
 }
 
 /// A system's figure, the paper's and ours.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cell {
     /// The paper's system.
     pub system: String,
@@ -178,12 +192,12 @@ pub struct Cell {
 }
 
 /// A figure of one system against another.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Gain {
     /// The figure in words: systems, cases, how they are gathered.
     pub words: String,
     /// Percent or times.
-    pub unit: &'static str,
+    pub unit: String,
     /// The paper's.
     pub paper: f64,
     /// Whether the paper's is a bound or approximate.
@@ -195,7 +209,7 @@ pub struct Gain {
 }
 
 /// One ordering, judged.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Judged {
     /// Comparison, systems, workload and size: what evidence refers to.
     pub id: String,
@@ -220,7 +234,7 @@ pub struct Judged {
 }
 
 /// The same ordering measured otherwise: in hits, or with something switched off.
-#[derive(Debug, Clone, PartialEq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
     /// What is measured or switched.
     pub what: String,
@@ -229,7 +243,7 @@ pub struct Tried {
 }
 
 /// Evidence for why an ordering is not kept.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
     /// What is the case.
     pub text: String,
@@ -238,7 +252,7 @@ pub struct Proof {
 }
 
 /// An effect, measured.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EffectScore {
     /// Paper and name.
     pub id: String,
@@ -250,6 +264,9 @@ pub struct EffectScore {
     pub case: String,
     /// The settings that switch it.
     pub switched: String,
+    /// As of a comparison.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub updated: Option<Updated>,
     /// What is measured.
     pub metric: Metric,
     /// One a system.
@@ -257,7 +274,7 @@ pub struct EffectScore {
 }
 
 /// A system with and without an effect.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EffectRow {
     /// The paper's system.
     pub system: String,

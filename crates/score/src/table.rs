@@ -1,8 +1,9 @@
 //! Defines how results become the scoreboard.
 
+use crate::catalogue::EVERY;
 use crate::effect::effect;
 use crate::evidence::{self, Paragraphs};
-use crate::figures::{Comparison, Paper, Settings, Stat, Value};
+use crate::figures::{Comparison, Paper, Settings, Stat, Value, WorkloadRef};
 use crate::judge::{SMALLEST_MARGIN, noise, orderings};
 use crate::metric::Metric;
 use crate::plan::Request;
@@ -59,7 +60,8 @@ fn noise_by_metric(request: &Request, paper: &Paper, results: &Results) -> Vec<(
     let mut metrics: Vec<Metric> = paper.comparison.iter().map(|comparison| comparison.metric).collect();
     metrics.sort_unstable();
     metrics.dedup();
-    let told = |metric: &Metric| !matches!(metric, Metric::Adaptation | Metric::Agreement | Metric::Metadata);
+    let told =
+        |metric: &Metric| !matches!(metric, Metric::Adaptation | Metric::Agreement) && !metric.computed();
     let measure = |metric: Metric| {
         let comparison = paper.comparison.iter().find(|comparison| comparison.metric == metric)?;
         let values = Values::of(paper, comparison, request.mode, results);
@@ -89,6 +91,7 @@ fn scored(values: &Values<'_>, comparison: &Comparison, margin: f64, paragraphs:
         margin,
         note: comparison.note.clone(),
         not_yet: comparison.not_yet.clone(),
+        updated: None,
         systems: comparison.systems.iter().map(|id| system(values.paper, id)).collect(),
         rows,
         gains,
@@ -123,7 +126,8 @@ fn row(values: &Values<'_>, comparison: &Comparison, workload: &str, size: &str)
     let ours = values.paper.workload.get(workload);
     let cells = comparison.systems.iter().map(|system| cell(values, comparison, system, workload, size));
     let cells: Vec<Cell> = cells.collect();
-    let run = comparison.systems.iter().find_map(|system| values.outcome(system, workload, size).ok());
+    let find = |system: &String| values.outcome(system, workload, size).ok();
+    let run = if values.metric.computed() { None } else { comparison.systems.iter().find_map(find) };
     let run = run.map(|outcome| RunFacts {
         accesses: outcome.accesses,
         footprint_bytes: outcome.footprint,
@@ -133,19 +137,25 @@ fn row(values: &Values<'_>, comparison: &Comparison, workload: &str, size: &str)
     });
     Row {
         workload: workload.into(),
-        ours: ours.map_or_else(String::new, |ours| {
-            let mut settings = ours.set.clone();
-            if values.mode.quick {
-                settings.extend(ours.quick.clone());
-            }
-            with_settings(&ours.name, &settings)
-        }),
+        ours: ours.map_or_else(String::new, |ours| described(ours, values.mode.quick)),
         size: size.into(),
         fast: ours.and_then(|ours| ours.sizes.get(size)).cloned().unwrap_or_default(),
         why: ours.map_or_else(String::new, |ours| ours.why.clone()),
-        run: run.filter(|_| values.metric != Metric::Metadata),
+        run,
         cells,
     }
+}
+
+/// Our workload with its settings, and what is special about its machine.
+fn described(ours: &WorkloadRef, quick: bool) -> String {
+    let mut settings = ours.set.clone();
+    if quick {
+        settings.extend(ours.quick.clone());
+    }
+    let machine = ours.machine.iter().map(|(path, value)| (format!("machine.{path}"), value.clone()));
+    settings.extend(machine);
+    let name = if ours.name == EVERY { "every workload" } else { &ours.name };
+    with_settings(name, &settings) + if ours.own_pace { ", each thread at its own pace" } else { "" }
 }
 
 fn cell(values: &Values<'_>, comparison: &Comparison, system: &str, workload: &str, size: &str) -> Cell {
@@ -198,7 +208,8 @@ fn gain(values: &Values<'_>, comparison: &Comparison, value: &Value, sizes: &[St
             (true, true) => "times",
             (true, false) => "% better",
             (false, _) => "",
-        },
+        }
+        .into(),
         paper: value.value / if value.baseline.is_some() { 1.0 } else { comparison.divide.unwrap_or(1.0) },
         about: value.about,
         ours: gather(value.stat.unwrap_or(Stat::Mean), &known),

@@ -8,6 +8,7 @@ use crate::metric::Metric;
 use crate::outcome::Outcome;
 use crate::plan::Mode;
 use crate::run::Results;
+use crate::stalls::Case;
 
 /// A paper, what came of its runs, and what else decides about a run.
 #[derive(Debug, Clone, Copy)]
@@ -88,6 +89,7 @@ impl<'a> Values<'a> {
             accesses: limit.unwrap_or(self.mode.accesses()),
             huge: self.huge || self.switched.is_some_and(|effect| effect.huge),
             seed: self.mode.seed,
+            own_pace: ours.own_pace.then(|| self.machine.to_owned()),
         };
         let bench = BenchKey {
             stream,
@@ -109,24 +111,38 @@ impl<'a> Values<'a> {
 
     /// The metric's value, or why there is none.
     pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
-        if self.metric == Metric::Metadata {
-            return self.metadata(system, workload, size);
+        if self.metric.computed() {
+            return self.computed(system, workload, size);
         }
         let change_at = self.paper.workload.get(workload).and_then(|ours| ours.change_at);
         let value = self.metric.of(self.outcome(system, workload, size)?, self.after, change_at);
         value.ok_or_else(|| "the run does not tell".into())
     }
 
-    fn metadata(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
+    /// What no run tells, computed once.
+    fn computed(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
         let key = self.key(system, workload, size)?;
-        let reference = self.paper.workload.get(workload).and_then(|ours| ours.reference.as_deref());
-        let reference = reference.ok_or("the paper's footprint is not given")?;
+        let (ours, theirs) = (&self.paper.workload[workload], &self.paper.system[system]);
+        let reference = ours.reference.as_deref();
+        if self.metric == Metric::Metadata && reference.is_none() {
+            return Err("the paper's footprint is not given".into());
+        }
         if self.results.dry {
             return Err("not run".into());
         }
-        let name = format!("{} {:?} {} {reference}", key.policy, key.set, key.fast);
-        let mut computed = self.results.computed.borrow_mut();
-        let compute = || metadata_percent(&key.policy, &key.set, reference, &key.fast);
-        computed.entry(name).or_insert_with(compute).clone()
+        let case = Case { key: &key, predictor: theirs.predictor };
+        let compute = || match (self.metric, reference) {
+            (Metric::Metadata, Some(reference)) => {
+                metadata_percent(&key.policy, &key.set, reference, &key.fast)
+            }
+            _ => case.correlation(self.metric),
+        };
+        let name = format!("{:?} {reference:?} {case:?}", self.metric);
+        if let Some(known) = self.results.computed.borrow().get(&name) {
+            return known.clone();
+        }
+        let value = compute();
+        self.results.computed.borrow_mut().insert(name, value.clone());
+        value
     }
 }

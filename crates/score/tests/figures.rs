@@ -15,8 +15,11 @@ fn every_workload_and_its_settings_are_valid() {
                 FastSize::parse(size).expect("a size of the fast tier");
                 assert!(parse_share(size).is_some(), "{id}: {size} depends on the footprint");
             }
-            let workload = isotherm_workloads::find(&ours.name).expect("a workload");
-            for set in [&ours.set, &ours.quick] {
+            let all = isotherm_workloads::ALL.iter().copied();
+            let named: Vec<_> =
+                all.filter(|workload| ["*", workload.name].contains(&ours.name.as_str())).collect();
+            assert!(!named.is_empty(), "{}: no workload {}", paper.name, ours.name);
+            for (workload, set) in named.iter().flat_map(|&one| [(one, &ours.set), (one, &ours.quick)]) {
                 let mut parameters = workload.parameters();
                 set.iter().for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
                 workload.build(&parameters, 1).expect("parameters that fit each other");
@@ -81,6 +84,8 @@ fn check_names(paper: &Paper) {
             let ours = paper.workload.get(workload).unwrap_or_else(|| panic!("{}: {workload}", one.id));
             one.sizes.iter().for_each(|size| assert!(ours.sizes.contains_key(size), "{}: {size}", one.id));
             assert!(one.metric != Metric::Adaptation || ours.change_at.is_some(), "{}: no change", one.id);
+            let every = ours.name == "*";
+            assert!(!every || one.metric == Metric::WorkloadStalls, "{}: {workload} is no run", one.id);
             assert!(one.metric != Metric::Metadata || ours.reference.is_some(), "{}: no footprint", one.id);
         }
         for ordering in &one.orderings {
@@ -129,7 +134,13 @@ fn values_are_in_the_range_of_their_metric() {
                     | Metric::Metadata
                     | Metric::Saturated
             );
-            let range = if percent { 0.0..=100.0 } else { 0.0..=1e9 };
+            let range = if one.metric.correlates() {
+                -1.0..=1.0
+            } else if percent {
+                0.0..=100.0
+            } else {
+                0.0..=1e9
+            };
             assert!(range.contains(&value.value), "{}: {}", one.id, value.value);
         }
         let told = !one.values.is_empty() || !one.orderings.is_empty() || one.not_yet.is_some();

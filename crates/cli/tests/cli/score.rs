@@ -33,6 +33,37 @@ fn a_comparison_is_run_judged_and_written_the_same_each_time() {
 }
 
 #[test]
+fn a_part_is_put_into_a_scoreboard_that_is_there() {
+    let folder = Folder::new();
+    let output = folder.at("board");
+    let written = |file: &str| std::fs::read_to_string(format!("{output}/{file}")).expect("it was written");
+    let json = |text: String| serde_json::from_str::<serde_json::Value>(&text).expect("JSON");
+    isotherm(&[&SMALL[..], &["--output", &output]].concat()).ok();
+    let before = json(written("scoreboard.json"));
+    isotherm(&[&SMALL[..], &["--output", &output, "--update"]].concat()).ok();
+    let after = json(written("scoreboard.json"));
+    let comparison = |board: &serde_json::Value| board["papers"][0]["comparisons"][0].clone();
+    assert_eq!(comparison(&before)["rows"], comparison(&after)["rows"]);
+    assert_eq!(
+        (&before["tally"], &comparison(&before)["updated"]),
+        (&after["tally"], &serde_json::Value::Null)
+    );
+    let date = comparison(&after)["updated"]["date"].as_str().expect("a day").to_owned();
+    assert!(written("scoreboard.md").contains(&format!("Run by itself on {date}")), "{date}");
+    let other_seed = [&SMALL[..], &["--output", &output, "--update", "--seed", "2"]].concat();
+    assert!(isotherm(&other_seed).refused(2).contains("seed 2"));
+    let none = folder.at("none");
+    assert!(
+        isotherm(&[&SMALL[..], &["--output", &none, "--update"]].concat())
+            .refused(2)
+            .contains("scoreboard.json")
+    );
+    std::fs::write(format!("{output}/scoreboard.json"), "{}").expect("it is writable");
+    let garbage = isotherm(&[&SMALL[..], &["--output", &output, "--update"]].concat()).refused(2);
+    assert!(garbage.contains("no scoreboard"), "{garbage}");
+}
+
+#[test]
 fn what_does_not_exist_yet_is_listed_and_no_error() {
     let list = isotherm(&["score", "--list"]).ok();
     for id in [

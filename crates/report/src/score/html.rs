@@ -115,12 +115,13 @@ fn failures(comparison: &Scored) -> String {
 
 fn switched(effect: &EffectScore) -> String {
     format!(
-        "<p class=\"legend\"><b>{}.</b> {} On {}; {}; {}.</p>{}",
+        "<p class=\"legend\"><b>{}.</b> {} On {}; {}; {}.{}</p>{}",
         prose(&effect.title),
         prose(&effect.what),
         escape(&effect.case),
         prose(effect.metric.words()),
         escape(&effect.switched),
+        escape(&effect.updated.as_ref().map_or_else(String::new, words::updated)),
         table(&words::EFFECT, words::effect(effect).into_iter())
     )
 }

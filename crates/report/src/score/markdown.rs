@@ -75,12 +75,13 @@ fn failures(comparison: &Scored) -> String {
 fn switched(effect: &EffectScore) -> String {
     let rows = words::effect(effect);
     format!(
-        "\n**{}.** {} On {}; {}; `{}`.\n\n{}",
+        "\n**{}.** {} On {}; {}; `{}`.{}\n\n{}",
         effect.title,
         effect.what,
         effect.case,
         effect.metric.words(),
         effect.switched,
+        effect.updated.as_ref().map_or_else(String::new, words::updated),
         table(&words::EFFECT, rows.iter().map(<[String; 4]>::as_slice))
     )
 }

@@ -17,6 +17,16 @@ pub fn score_json(board: &Scoreboard) -> String {
     json.unwrap_or_else(|error| unreachable!("the scoreboard is plain data: {error}"))
 }
 
+/// A scoreboard from its JSON.
+///
+/// # Errors
+/// In words, where and why it is none.
+pub fn score_from_json(text: &str) -> Result<Scoreboard, String> {
+    let mut board: Scoreboard = serde_json::from_str(text).map_err(|error| error.to_string())?;
+    board.restore_infinities();
+    Ok(board)
+}
+
 /// A row a paper, for the terminal.
 pub fn score_summary(board: &Scoreboard) -> String {
     format!("{}{}\n", aligned(&words::SUMMARY, words::summary(board).into_iter(), 1), words::verdict(board))

@@ -1,7 +1,7 @@
 //! Defines how the scoreboard is put into words and cells, the same in Markdown and HTML.
 
 use isotherm_score::{
-    Cell, EffectScore, Gain, Judged, Metric, PaperScore, Proof, Row, Scoreboard, Scored, System, Tally,
+    Cell, EffectScore, Gain, Judged, PaperScore, Proof, Row, Scoreboard, Scored, System, Tally, Updated,
     Verdict,
 };
 
@@ -151,18 +151,24 @@ pub(super) fn gain(gain: &Gain) -> [String; 5] {
 /// What the table of a comparison measures and under which conditions.
 pub(super) fn conditions(comparison: &Scored) -> String {
     let huge = if comparison.huge { ", pages of 2 MiB" } else { "" };
-    let after = if comparison.after > 0.0 && comparison.metric != Metric::Metadata {
+    let after = if comparison.after > 0.0 && !comparison.metric.computed() {
         format!(", without the first {:.0} % of the run", comparison.after * 100.0)
     } else {
         String::new()
     };
     let direction = if comparison.metric.higher_is_better() { "higher" } else { "lower" };
+    let updated = comparison.updated.as_ref().map_or_else(String::new, updated);
     format!(
-        "{}: {direction} is better. Machine {}{huge}{after}. A tie is within {:.1} %.",
+        "{}: {direction} is better. Machine {}{huge}{after}. A tie is within {:.1} %.{updated}",
         comparison.metric.words(),
         comparison.machine,
         comparison.margin * 100.0
     )
+}
+
+/// That a part was run later than the rest.
+pub(super) fn updated(updated: &Updated) -> String {
+    format!(" Run by itself on {} with Isotherm {}.", updated.date, updated.version)
 }
 
 /// Our names for the systems, where there is anything to say.
