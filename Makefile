@@ -1,6 +1,6 @@
 # Every target installs what it needs. `make` alone lists them.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
+.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
@@ -41,7 +41,7 @@ streams: ## Check that every workload's accesses at its defaults are, to the byt
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 
-jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (ten minutes)
+jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (twenty minutes)
 	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }
 	@build/figures/bin/python scripts/jenga-figures.py
 
@@ -64,6 +64,9 @@ lab-neoprof: setup lab-setup ## NeoMem with a NeoProf in the guest, simulated cy
 
 lab-programs: setup ## Real programs in the lab, as outside, and the table of docs/lab-programs.md (half an hour)
 	@scripts/lab-programs.sh
+
+alloc-programs: setup ## Real programs with and without libisotherm_alloc.so, stress, valgrind, and the table of docs/alloc.md (half an hour)
+	@scripts/alloc-programs.sh
 
 hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations
 	@scripts/hw-test.sh all

@@ -1,7 +1,8 @@
 """Draws Jenga's Fig. 2, 5, 11 and 12 from runs of our own, and prints their numbers as tables in Markdown.
 
-    make jenga-figures          pictures into docs/jenga, about ten minutes
+    make jenga-figures          pictures into docs/jenga, about fifteen minutes
 
+- Table 1's applications with two sizes of the fast tier: jenga_applications.py.
 - Fig. 2 and 5, grouping: crates/alloc/programs/btree.c is recorded under each allocator; counted are the last-level misses of its reads,
   by page and by object. The bound are lines of 64 bytes, the size of all its objects, packed into pages by popularity.
 - Fig. 11, cooling: policies `jenga` and `memtis` in the simulator, workloads and machine as in the scoreboard (jenga.toml).
@@ -21,6 +22,7 @@ import time
 import matplotlib
 
 import btree_misses
+import jenga_applications
 from btree_misses import JEMALLOC, REGION_SIZE, needed, under
 
 matplotlib.use("svg")
@@ -116,9 +118,19 @@ def contexts(folder, lines):
     print_table(["region", "objects", "of all misses", "misses an object: 10 %", "50 %", "90 %"], rows)
 
 
-def simulate(options, arguments):
+def simulate_all(options, arguments):
     command = [options.binary, "simulate", "--machine", MACHINE, "--quiet", "--json", *arguments]
-    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"][0]
+    return json.loads(subprocess.run(command, check=True, stdout=subprocess.PIPE).stdout)["runs"]
+
+
+def simulate(options, arguments):
+    return simulate_all(options, arguments)[0]
+
+
+def applications(options, *_):
+    """Table 1's applications."""
+    limit = ["--max-accesses", ACCESSES]
+    jenga_applications.applications(lambda arguments: simulate_all(options, [*arguments, *limit]), print_table)
 
 
 def cooling(options, folder, _):
@@ -183,7 +195,7 @@ def depth(options, folder, scratch):
     print_table(["depth", "regions in use", "pages for 50 %", "hit ratio of loads, %", "slowdown"], rows)
 
 
-FIGURES = {"grouping": grouping, "cooling": cooling, "depth": depth}
+FIGURES = {"applications": applications, "grouping": grouping, "cooling": cooling, "depth": depth}
 
 
 def main():

@@ -70,7 +70,7 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
 /// How many blocks of a class a thread keeps for a region: at first, and at most where it frees and allocates many at a time.
 pub(crate) fn limits(class: usize) -> (u16, u16) {
     let size = SIZES[class];
-    ((4096 / size).clamp(4, 64), (16384 / size).clamp(8, 256))
+    ((4096 / size).clamp(4, 64), (16384 / size).clamp(32, 256))
 }
 
 #[cfg(test)]

@@ -11,12 +11,13 @@ use tikv_jemalloc_sys as sys;
 
 use crate::sys::PAGE;
 
-/// Options of jemalloc, read when it starts: one automatic arena that nothing uses, no automatic thread caches, and small explicit ones:
-/// there is one for each thread and region, behind the free lists of the thread. Unused pages go back to the system sooner
+/// Options of jemalloc, read when it starts: one automatic arena that nothing uses, no automatic thread caches, and small explicit ones
+/// for what lists hold: there is one for each thread and region, behind the free lists of the thread. Unused pages go back to the system sooner
 /// than by default: each of many arenas has its own.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub(crate) static OPTIONS: Text = Text(
-    c"narenas:1,dirty_decay_ms:250,tcache_max:16384,tcache_nslots_small_max:32,tcache_nslots_small_min:4,tcache_nslots_large:4".as_ptr(),
+    c"narenas:1,dirty_decay_ms:100,tcache_max:4096,tcache_nslots_small_max:8,tcache_nslots_small_min:2"
+        .as_ptr(),
 );
 
 /// A pointer to a constant text.
