@@ -15,8 +15,8 @@ const SETS: usize = 256;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// Bytes from the stack pointer to each return address; the first lies at 0.
-    offsets: [u32; DEPTH],
+    /// Words from the stack pointer to each return address, four to a number; the first lies at 0. So few loads find them.
+    offsets: [u64; DEPTH.div_ceil(4)],
     addresses: [usize; DEPTH],
     /// The number of the first free list of its region.
     lists: u32,
@@ -48,9 +48,10 @@ impl Entry {
     /// `stack` points to the return address of a call that has not returned.
     #[inline(always)]
     unsafe fn matches(&self, stack: *const usize) -> bool {
-        for (&offset, &address) in self.offsets.iter().zip(&self.addresses) {
+        for (index, &address) in self.addresses.iter().enumerate() {
+            let words = self.offsets[index / 4] >> (index % 4 * 16) & 0xffff;
             // SAFETY: see the module's text: the frames up to here are those of the entry.
-            if unsafe { *stack.byte_add(offset as usize) } != address {
+            if unsafe { *stack.add(words as usize) } != address {
                 return false;
             }
         }
@@ -76,7 +77,7 @@ impl Memo {
         None
     }
 
-    /// Remembers a context in place of the older one of its set.
+    /// Remembers a context in place of the older one of its set; not one whose addresses lie farther than 512 KiB from the stack pointer.
     ///
     /// # Safety
     /// As for [`Memo::find`].
@@ -88,13 +89,13 @@ impl Memo {
     ) {
         // SAFETY: the return address.
         let first = unsafe { *stack };
-        let mut entry = Entry {
-            offsets: [0; DEPTH],
-            addresses: [first; DEPTH],
-            lists: known.lists,
-            number: known.number,
-        };
-        entry.offsets[..offsets.len()].copy_from_slice(offsets);
+        let mut packed = [0; DEPTH.div_ceil(4)];
+        for (index, &offset) in offsets.iter().enumerate() {
+            let Ok(words) = u16::try_from(offset / 8) else { return };
+            packed[index / 4] |= u64::from(words) << (index % 4 * 16);
+        }
+        let mut entry =
+            Entry { offsets: packed, addresses: [first; DEPTH], lists: known.lists, number: known.number };
         entry.addresses[..addresses.len()].copy_from_slice(addresses);
         let set = &mut self.sets[set(first, stack)];
         set[1] = set[0];
@@ -157,6 +158,23 @@ mod tests {
             assert_eq!(memo.find(frames.as_ptr()), Some(second));
             frames[3] = 102;
             assert_eq!(memo.find(frames.as_ptr()), Some(first));
+        }
+    }
+
+    #[test]
+    fn a_context_too_far_up_the_stack_is_not_remembered_at_all() {
+        const MOST: usize = 0xffff;
+        let (mut memo, known) = (memo(), Known { lists: 7, number: 2 });
+        let mut frames = vec![0_usize; MOST + 2];
+        (frames[0], frames[MOST], frames[MOST + 1]) = (101, 102, 102);
+        // SAFETY: the words are there.
+        unsafe {
+            memo.insert(frames.as_ptr(), (&[0, 8 * (MOST as u32 + 1)], &[101, 102]), known);
+            assert_eq!(memo.find(frames.as_ptr()), None);
+            memo.insert(frames.as_ptr(), (&[0, 8 * MOST as u32], &[101, 102]), known);
+            assert_eq!(memo.find(frames.as_ptr()), Some(known));
+            frames[MOST] += 1;
+            assert_eq!(memo.find(frames.as_ptr()), None);
         }
     }
 }

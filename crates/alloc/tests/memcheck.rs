@@ -1,0 +1,36 @@
+//! Programs under the library under valgrind's memcheck, which leaves `malloc` to the library: docs/alloc.md says what it sees.
+
+mod support;
+
+use std::process::Command;
+
+use support::{compile, example, has, library, succeed};
+
+/// A command under both. An error makes its status 9.
+fn checked(program: impl AsRef<std::ffi::OsStr>) -> Command {
+    let mut command = Command::new("valgrind");
+    command
+        .args(["-q", "--error-exitcode=9", "--soname-synonyms=somalloc=nouserintercepts"])
+        .arg(program.as_ref());
+    command.env("LD_PRELOAD", library());
+    command
+}
+
+#[test]
+fn the_walk_up_the_stack_reads_only_what_was_written() {
+    if !has("valgrind") || !has("gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let told = succeed(&mut checked(compile(folder.path(), "contexts.c", &[])));
+    assert!(told.ends_with("handled 1000\n"), "{told}");
+}
+
+#[test]
+fn random_calls_have_no_error() {
+    if !has("valgrind") {
+        return;
+    }
+    let told = succeed(checked(example("alloc-stress")).args(["500", "8", "100"]));
+    assert!(told.starts_with("ok 4000 calls"), "{told}");
+}
