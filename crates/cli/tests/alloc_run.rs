@@ -45,7 +45,17 @@ fn jenga_tracks_the_objects_of_its_allocator() {
     let summary = folder.path().join("summary.json");
     let run = |reads: &str| {
         let output = Command::new(env!("CARGO_BIN_EXE_isotherm"))
-            .args(["run", "--shadow", "--quiet", "--policy", "jenga", "--alloc", "context", "--overhead", "10%"])
+            .args([
+                "run",
+                "--shadow",
+                "--quiet",
+                "--policy",
+                "jenga",
+                "--alloc",
+                "context",
+                "--overhead",
+                "10%",
+            ])
             .args(["--fast", "25%", "--summary"])
             .arg(&summary)
             .arg("--")
@@ -67,7 +77,10 @@ fn jenga_tracks_the_objects_of_its_allocator() {
         let regions: BTreeSet<u64> =
             ranges.iter().map(|range| range["start"].as_u64().expect("an address") / REGION).collect();
         let hits = result["steady_hit_ratio"].as_f64().expect("a number");
-        println!("{} samples, {hits} of accesses to the fast quarter, hot pages in {regions:?}", result["samples"]);
+        println!(
+            "{} samples, {hits} of accesses to the fast quarter, hot pages in {regions:?}",
+            result["samples"]
+        );
         // Pages taken by chance would get a quarter.
         if hits > 0.4 && regions.len() > 1 {
             return;
