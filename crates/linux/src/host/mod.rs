@@ -112,6 +112,8 @@ pub struct LiveHost {
     followed: Vec<Pid>,
     /// Those whose name was not asked for yet.
     unnamed: Vec<Pid>,
+    /// Those that have ended, and whose memory is known until the next scan: if all end together, the summary has it.
+    ended: Vec<Pid>,
     scanner: Scanner,
     recorder: Recorder,
     growth: Growth,
@@ -141,6 +143,7 @@ impl LiveHost {
             processes,
             followed: Vec::new(),
             unnamed: Vec::new(),
+            ended: Vec::new(),
             scanner: Scanner::default(),
             recorder: Recorder::new(options.inside.is_some()),
             growth: Growth::default(),
@@ -254,10 +257,10 @@ impl LiveHost {
                 ProcessEvent::Executed(process) => {
                     self.growth.restart();
                     self.end(process);
+                    self.forget_ended();
                     self.start(process);
                 }
-                ProcessEvent::Ended(process) if running => self.end(process),
-                ProcessEvent::Ended(_) => {}
+                ProcessEvent::Ended(process) => self.end(process),
             }
         }
         self.events = events;
@@ -276,7 +279,11 @@ impl LiveHost {
         self.followed.retain(|&followed| followed != process);
         self.unnamed.retain(|&unnamed| unnamed != process);
         self.feed.sources.iter_mut().for_each(|source| source.forget(process));
-        self.memory.forget(process, &mut self.recorder);
+        self.ended.push(process);
+    }
+
+    fn forget_ended(&mut self) {
+        self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder));
     }
 
     /// Looks at which pages are mapped, and keeps the fast tier within its limit.
@@ -284,6 +291,7 @@ impl LiveHost {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
+        self.forget_ended();
         for process in self.unnamed.drain(..) {
             self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
         }
