@@ -241,29 +241,55 @@ fn the_hot_sets_of_two_programs_are_found_side_by_side() {
     panic!("the planted hot sets were not found");
 }
 
+/// What a program does that works for about a second, `times` as much of it.
+fn work(name: &str, times: u32) -> [String; 3] {
+    let (option, text) = match name {
+        "sqlite3" => (
+            ":memory:",
+            format!(
+                "create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i+1 \
+                 from n where i<{}) insert into t select i, hex(i*7919) from n; create index x on t(b); select \
+                 count(*), sum(a), max(b), min(length(b)) from t; select sum(length(u.b)) from t join t u on u.b=t.b;",
+                1_200_000 * times
+            ),
+        ),
+        _ => (
+            "-c",
+            format!(
+                "import hashlib\nd={{i:str(i*i) for i in range(400000)}}\nh=hashlib.sha256()\n\
+                 for r in range({}):\n  for k in sorted(d): h.update(d[k].encode())\nprint(h.hexdigest(), len(d))",
+                6 * times
+            ),
+        ),
+    };
+    [name.into(), option.into(), text]
+}
+
 #[test]
 fn sqlite_and_python_give_the_same_output_and_are_observed() {
     if !hint_faults_work() {
         return;
     }
     let folder = Folder::new();
-    let sql = "create table t(a integer primary key, b text); with recursive n(i) as (select 1 union all select i+1 \
-               from n where i<1200000) insert into t select i, hex(i*7919) from n; create index x on t(b); select \
-               count(*), sum(a), max(b), min(length(b)) from t; select sum(length(u.b)) from t join t u on u.b=t.b;";
-    let python = "import hashlib\nd={i:str(i*i) for i in range(400000)}\nh=hashlib.sha256()\n\
-                  for r in range(6):\n  for k in sorted(d): h.update(d[k].encode())\nprint(h.hexdigest(), len(d))";
-    for program in [["sqlite3", ":memory:", sql], ["python3", "-c", python]] {
-        if Command::new(program[0]).arg("--version").output().is_err() {
-            eprintln!("skipped: {} is not installed", program[0]);
+    for name in ["sqlite3", "python3"] {
+        if Command::new(name).arg("--version").output().is_err() {
+            eprintln!("skipped: {name} is not installed");
             continue;
         }
-        let summary = folder.at(program[0]);
-        let ran = shadow(&summary, &["--overhead", "10%"], &program);
-        assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{}", program[0]);
-        assert_eq!(ran.out, plain(&program).out, "{}", program[0]);
-        let result = read(&summary);
-        assert!(result["samples"].as_u64() > Some(0), "{}: {}", program[0], result["troubles"]);
-        assert!(result["footprint_bytes"].as_u64() > Some(20 << 20), "{}", result["footprint_bytes"]);
+        // A fast machine may be through before an agent has seen anything: then there is more to do.
+        let is_seen = |times: u32| {
+            let program = work(name, times);
+            let program = program.each_ref().map(String::as_str);
+            let summary = folder.at(name);
+            let ran = shadow(&summary, &["--overhead", "10%"], &program);
+            assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""), "{name}");
+            assert_eq!(ran.out, plain(&program).out, "{name}");
+            let result = read(&summary);
+            assert!(result["footprint_bytes"].as_u64() > Some(20 << 20), "{}", result["footprint_bytes"]);
+            eprintln!("{name}: {} samples, {}", result["samples"], result["troubles"]);
+            result["samples"].as_u64() > Some(0)
+        };
+        assert!([1, 4, 8].into_iter().any(is_seen), "{name}: no sample");
     }
 }
 

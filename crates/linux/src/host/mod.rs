@@ -260,7 +260,9 @@ impl LiveHost {
                     self.forget_ended();
                     self.start(process);
                 }
-                ProcessEvent::Ended(process) => self.end(process),
+                ProcessEvent::Ended(process) if running => self.end(process),
+                // Its source may still hold what it saw last.
+                ProcessEvent::Ended(_) => {}
             }
         }
         self.events = events;
