@@ -2,7 +2,6 @@
 
 import hashlib
 import os
-import shutil
 import time
 
 from run import PROGRAMS, require
@@ -134,8 +133,3 @@ def node(side):
     told = side.run("node", "--max-old-space-size=256", PROGRAMS / "work.js")
     require(told.endswith("done\n"), told[-300:])
     return told
-
-
-def have(*programs):
-    missing = [program for program in programs if not shutil.which(program)]
-    return f"{missing[0]} is not installed" if missing else None

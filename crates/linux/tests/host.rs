@@ -363,7 +363,7 @@ fn what_the_kernel_puts_above_the_limit_is_demoted() {
 }
 
 #[test]
-fn memory_that_is_unmapped_or_whose_process_ended_is_forgotten_and_the_end_is_told() {
+fn memory_that_is_unmapped_is_forgotten_and_the_end_is_told() {
     let (mut host, world) = host(FastLimit::Share(0.25), true, 1000);
     assert!(host.settle(std::time::Duration::from_millis(50)));
     host.begin_policy(isotherm_core::Allocation::FastFirst);
@@ -396,6 +396,28 @@ fn a_process_that_executes_another_program_is_still_one_and_its_old_memory_is_go
     step(&mut host);
     assert_eq!((host.footprint(), host.summary().processes), (Pages(7), 1));
     assert_eq!(world.lock().expect("lock").forgotten, [PROCESS]);
+}
+
+#[test]
+fn the_memory_of_a_process_that_ended_is_forgotten_also_if_another_has_its_number() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    let other = Pid(8);
+    world.lock().expect("lock").events.push(ProcessEvent::Started(other));
+    step(&mut host);
+    assert_eq!(host.footprint(), Pages(2000));
+    world.lock().expect("lock").events.push(ProcessEvent::Ended(other));
+    // Until the next scan it is known.
+    (0..30).take_while(|_| step(&mut host).1 && host.footprint() != Pages(1000)).for_each(drop);
+    assert_eq!(host.footprint(), Pages(1000));
+    {
+        let mut world = world.lock().expect("lock");
+        world.events.extend([ProcessEvent::Ended(PROCESS), ProcessEvent::Started(PROCESS)]);
+        world.mapped = 7;
+    }
+    step(&mut host);
+    assert_eq!(host.footprint(), Pages(7));
+    assert_eq!(world.lock().expect("lock").forgotten, [other, PROCESS]);
 }
 
 #[test]

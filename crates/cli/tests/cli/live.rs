@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Ran, command, isotherm};
+use crate::support::{Folder, Ran, command, hint_faults_work, isotherm, plain, read, shadow};
 
 /// The test program of the live crates.
 fn target() -> String {
@@ -17,36 +17,6 @@ fn target() -> String {
     let target = binary.parent().expect("a folder").join("examples/live-target");
     assert!(target.exists(), "cargo builds examples with tests: {}", target.display());
     target.display().to_string()
-}
-
-/// Whether programs may use userfaultfd for faults in system calls; says so if not.
-fn hint_faults_work() -> bool {
-    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
-    let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
-    let works = root || read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
-    if !works {
-        eprintln!("skipped: neither root nor vm.unprivileged_userfaultfd=1");
-    }
-    works
-}
-
-/// Runs a program in shadow mode; its summary goes to `summary`.
-fn shadow(summary: &str, options: &[&str], program: &[&str]) -> Ran {
-    let mut arguments = vec!["run", "--shadow", "--quiet", "--summary", summary];
-    arguments.extend(options);
-    arguments.push("--");
-    arguments.extend(program);
-    isotherm(&arguments)
-}
-
-fn read(summary: &str) -> Value {
-    let text = std::fs::read_to_string(summary).expect("a summary");
-    serde_json::from_str(&text).expect("JSON")
-}
-
-fn plain(program: &[&str]) -> Ran {
-    let output = Command::new(program[0]).args(&program[1..]).stdin(Stdio::null()).output();
-    output.expect("the program starts").into()
 }
 
 #[test]

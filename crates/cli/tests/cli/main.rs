@@ -1,5 +1,6 @@
 //! The `isotherm` binary from end to end: exit codes, what goes to which stream, and what is written.
 
+mod alloc_run;
 mod bad_input;
 mod calibrate;
 mod doctor;

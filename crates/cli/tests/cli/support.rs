@@ -110,3 +110,35 @@ impl Folder {
 pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data").join(name)
 }
+
+/// Whether programs may use userfaultfd for faults in system calls; says so if not.
+pub(crate) fn hint_faults_work() -> bool {
+    let read = |path| std::fs::read_to_string(path).unwrap_or_default();
+    let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
+    let works = root || read("/proc/sys/vm/unprivileged_userfaultfd").trim() == "1";
+    if !works {
+        eprintln!("skipped: neither root nor vm.unprivileged_userfaultfd=1");
+    }
+    works
+}
+
+/// Runs a program in shadow mode; its summary goes to `summary`.
+pub(crate) fn shadow(summary: &str, options: &[&str], program: &[&str]) -> Ran {
+    let mut arguments = vec!["run", "--shadow", "--quiet", "--summary", summary];
+    arguments.extend(options);
+    arguments.push("--");
+    arguments.extend(program);
+    isotherm(&arguments)
+}
+
+/// A summary that was written.
+pub(crate) fn read(summary: &str) -> Value {
+    let text = std::fs::read_to_string(summary).expect("a summary");
+    serde_json::from_str(&text).expect("JSON")
+}
+
+/// Runs a program by itself.
+pub(crate) fn plain(program: &[&str]) -> Ran {
+    let output = Command::new(program[0]).args(&program[1..]).stdin(Stdio::null()).output();
+    output.expect("the program starts").into()
+}

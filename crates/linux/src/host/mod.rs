@@ -257,7 +257,6 @@ impl LiveHost {
                 ProcessEvent::Executed(process) => {
                     self.growth.restart();
                     self.end(process);
-                    self.forget_ended();
                     self.start(process);
                 }
                 ProcessEvent::Ended(process) if running => self.end(process),
@@ -284,16 +283,13 @@ impl LiveHost {
         self.ended.push(process);
     }
 
-    fn forget_ended(&mut self) {
-        self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder));
-    }
-
     /// Looks at which pages are mapped, and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
-        self.forget_ended();
+        // Before anything is numbered: a process that starts is scanned at once, and may have the number of one that ended.
+        self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder));
         for process in self.unnamed.drain(..) {
             self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
         }

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     /// A hot list as the driver writes it.
-    pub(crate) fn list(width: u32, units: &[(u64, u64)]) -> Vec<u8> {
+    fn list(width: u32, units: &[(u64, u64)]) -> Vec<u8> {
         let header = units.len() as u64 | u64::from(width) << 16;
         let entries = units.iter().map(|(unit, count)| unit << width | count);
         [header, MARK].into_iter().chain(entries).flat_map(u64::to_ne_bytes).collect()
