@@ -27,7 +27,8 @@ lint: setup ## Format, lints and documents only
 fuzz: setup ## Fuzz the trace reader and the machine profiles (FUZZ_SECONDS=30 each)
 	@scripts/fuzz.sh
 
-bench: setup ## Measure what SPECIFICATION.md promises
+bench: ## Measure what SPECIFICATION.md promises
+	@scripts/setup.sh bench
 	cargo bench --workspace --bench '*'
 
 bench-live: setup ## Measure what `isotherm run` costs the planted program and redis (LIVE="--pairs 7"; ten minutes)
@@ -41,7 +42,7 @@ streams: ## Check that every workload's accesses at its defaults are, to the byt
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 
-jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (twenty minutes)
+jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (half an hour)
 	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }
 	@build/figures/bin/python scripts/jenga-figures.py
 

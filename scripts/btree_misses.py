@@ -1,5 +1,6 @@
 """The native B+-tree (crates/alloc/programs/btree.c) under several allocators: builds it, records it, reads its misses."""
 
+import itertools
 import os
 import pathlib
 import shutil
@@ -10,7 +11,6 @@ LOADER = "/lib64/ld-linux-x86-64.so.2"
 JEMALLOC = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2"
 # The recorder's emulator describes each page of a reservation: a small one suffices here.
 REGION_SIZE = 128 << 20
-LOADING = 0.25  # of the misses are taken to be those of loading: ten reads follow each insertion
 
 
 def compile_program(folder, frame_pointers=False):
@@ -30,17 +30,25 @@ def record(binary, trace, command, settings=None, dependence=False):
     """Records the misses of `command`; `settings` are the allocator's. Without `dependence` it is faster."""
     shutil.rmtree(trace, ignore_errors=True)
     environment = os.environ | {"ISOTHERM_ALLOC_REGION_SIZE": str(REGION_SIZE)} | (settings or {})
-    call = [binary, "record", *([] if dependence else ["--no-dependence"]), "--quiet", "-o", trace, "--", *command]
-    subprocess.run(call, check=True, env=environment, stdout=subprocess.DEVNULL)
+    options = ["--no-aslr", "--quiet", *([] if dependence else ["--no-dependence"])]
+    subprocess.run([binary, "record", *options, "-o", trace, "--", *command], check=True, env=environment, stdout=subprocess.DEVNULL)
 
 
-def read_misses(binary, trace):
-    """The addresses of the misses of a recording's reads."""
+def count_misses(binary, trace):
+    """How many misses a recording has."""
     info = subprocess.run([binary, "trace", "info", trace], check=True, capture_output=True, text=True).stdout
-    head = subprocess.Popen([binary, "trace", "head", "-n", info.split()[1], trace], stdout=subprocess.PIPE)
+    return int(info.split()[1])
+
+
+def read_misses(binary, trace, command, size, **how):
+    """Records the program with (records, reads); returns the addresses of its reads' misses: those behind as many as it has without reads."""
+    records, reads = size
+    record(binary, trace, [*command, records, "0"], **how)
+    loading = count_misses(binary, trace)
+    record(binary, trace, [*command, records, reads], **how)
+    head = subprocess.Popen([binary, "trace", "head", "-n", str(count_misses(binary, trace)), trace], stdout=subprocess.PIPE)
     next(head.stdout)
-    addresses = [int(line.split(b"\t")[3], 16) for line in head.stdout]
-    return addresses[int(len(addresses) * LOADING) :]
+    return [int(line.split(b"\t")[3], 16) for line in itertools.islice(head.stdout, loading, None)]
 
 
 def needed(counts, share):

@@ -4,7 +4,7 @@
 
 - Table 1's applications with two sizes of the fast tier: jenga_applications.py.
 - Fig. 2 and 5, grouping: crates/alloc/programs/btree.c is recorded under each allocator; counted are the last-level misses of its reads,
-  by page and by object. The bound are lines of 64 bytes, the size of all its objects, packed into pages by popularity.
+  by page and by object. The bound are lines of 64 bytes, packed into pages by popularity.
 - Fig. 11, cooling: policies `jenga` and `memtis` in the simulator, workloads and machine as in the scoreboard (jenga.toml).
 - Fig. 12, depth: the program under the real allocator at each depth; each recording is replayed under policy `jenga`.
 """
@@ -36,6 +36,8 @@ INTERVALS = {"100K": 100_000, "500K": 500_000, "1M": 1_000_000, "2M": 2_000_000}
 COOLED = {"flexkvs": ([], "20%", 160), "btree": (["allocator=glibc"], "27%", 477)}
 ACCESSES = "50M"
 DEPTHS = range(1, 11)
+# The native program's records and reads; smaller where there are many runs.
+GROUPING_SIZE, DEPTH_SIZE = ("1000000", "3000000"), ("300000", "1500000")
 # The paper's machine; 8 of its 30 GB.
 MACHINE, WORKING_SET, SCALED_FROM = "jenga", "27%", 30 << 30
 
@@ -54,8 +56,8 @@ def print_table(head, rows):
 
 def grouping(options, folder, scratch):
     """Fig. 2 and 5."""
-    plain = [btree_misses.compile_program(scratch), options.records, options.reads]
-    pointers = [btree_misses.compile_program(scratch, True), options.records, options.reads]
+    plain = [btree_misses.compile_program(scratch)]
+    pointers = [btree_misses.compile_program(scratch, True)]
     runs = {
         "glibc": plain,
         "jemalloc": under(JEMALLOC, plain),
@@ -65,9 +67,7 @@ def grouping(options, folder, scratch):
     figure, axes = pyplot.subplots(figsize=(4.5, 3.2))
     rows = []
     for name, command in runs.items():
-        trace = scratch / "grouping.trace"
-        btree_misses.record(options.binary, trace, command)
-        addresses = btree_misses.read_misses(options.binary, trace)
+        addresses = btree_misses.read_misses(options.binary, scratch / "grouping.trace", command, GROUPING_SIZE)
         pages = collections.Counter(address >> 12 for address in addresses)
         lines = collections.Counter(address >> 6 for address in addresses)
         parts = (f"{needed(pages, share)} ({needed(pages, share) / len(pages):.0%})" for share in SHARES)
@@ -168,13 +168,12 @@ def cooling(options, folder, _):
 
 def depth(options, folder, scratch):
     """Fig. 12."""
-    command = under(options.library, [btree_misses.compile_program(scratch), options.records, options.reads])
+    command = under(options.library, [btree_misses.compile_program(scratch)])
     rows = []
     for number in DEPTHS:
         trace = scratch / "depth.trace"
-        environment = {"ISOTHERM_ALLOC_DEPTH": str(number)}
-        btree_misses.record(options.binary, trace, command, environment, dependence=True)
-        addresses = btree_misses.read_misses(options.binary, trace)
+        settings = {"ISOTHERM_ALLOC_DEPTH": str(number)}
+        addresses = btree_misses.read_misses(options.binary, trace, command, DEPTH_SIZE, settings=settings, dependence=True)
         pages = collections.Counter(address >> 12 for address in addresses)
         regions = collections.Counter(page * 4096 // REGION_SIZE for page in pages)
         footprint = sum(regions.values()) * 4096
@@ -202,8 +201,6 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default="target/release/isotherm")
     parser.add_argument("--library", default="target/release/libisotherm_alloc.so")
-    parser.add_argument("--records", default="300000")
-    parser.add_argument("--reads", default="3000000")
     parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("docs/jenga"))
     parser.add_argument("--only", choices=FIGURES)
     options = parser.parse_args()

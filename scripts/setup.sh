@@ -1,12 +1,12 @@
 #!/usr/bin/env bash
 # Installs what building, demo and tests need on Debian or Ubuntu. Says nothing and is quick when nothing is missing.
 #
-#   scripts/setup.sh [demo|all]    what the demo needs, or everything (the default)
+#   scripts/setup.sh [demo|all|bench]    what the demo needs; that and what tests need (the default); that and what benchmarks compare with
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
 demo_packages=(gcc libc6-dev libjs-chart.js qemu-user sqlite3)
-test_packages=(chromium g++ make python3-venv redis-server)
+test_packages=(chromium g++ libjemalloc2 make python3-venv redis-server valgrind)
 
 . scripts/packages.sh
 
@@ -25,9 +25,13 @@ command -v apt-get >/dev/null || fail "this script knows Debian and Ubuntu; inst
 install_packages "${demo_packages[@]}"
 case "${1:-all}" in
 demo) ;;
-all)
+all | bench)
     install_packages "${test_packages[@]}"
     make_venv
+    # Not every release has it; the benchmark leaves out what is missing.
+    if [ "${1:-all}" = bench ] && apt-cache show libmimalloc2.0 >/dev/null 2>&1; then
+        install_packages libmimalloc2.0
+    fi
     ;;
-*) fail "expected 'demo' or 'all', not '$1'" ;;
+*) fail "expected 'demo', 'all' or 'bench', not '$1'" ;;
 esac
