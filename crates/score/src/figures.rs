@@ -79,6 +79,8 @@ pub struct WorkloadRef {
     /// The paper's footprint, of which `sizes` are shares: the scale of a run is this over its own. The workload's own
     /// reference if absent.
     pub reference: Option<String>,
+    /// The paper's threads: time constants shrink by the run's threads over these too. 16 if absent.
+    pub reference_threads: Option<u32>,
 }
 
 /// A system of a paper in our terms.

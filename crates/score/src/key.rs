@@ -23,6 +23,8 @@ pub(crate) struct BenchKey {
     pub(crate) machine_set: Settings,
     /// The paper's footprint, for the scale; the workload's own if absent.
     pub(crate) reference: Option<String>,
+    /// The paper's threads, likewise.
+    pub(crate) reference_threads: Option<u32>,
     /// In place of the automatic scale.
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,

@@ -4,7 +4,7 @@ use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
-use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize, TierId};
 use isotherm_sim::{Bench, Experiment, FastSize, Loaded, Profile, load_workload};
 use rayon::prelude::*;
@@ -149,7 +149,7 @@ pub(crate) fn scale(key: &BenchKey, loaded: &Loaded) -> Result<Scale, String> {
         (None, Some(reference)) => {
             let bytes: Bytes =
                 reference.parse().map_err(|error: isotherm_core::ParseUnitError| error.to_string())?;
-            Ok(loaded.input.scale(bytes))
+            Ok(loaded.input.scale(bytes, key.reference_threads.map_or(REFERENCE_THREADS, f64::from)))
         }
         (None, None) => Ok(loaded.scale),
     }

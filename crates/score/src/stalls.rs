@@ -142,6 +142,7 @@ mod tests {
             machine: "pact".into(),
             machine_set: settings(&[("costs.sample", "0ns")]),
             reference: None,
+            reference_threads: None,
             scale: None,
             intervals: 20,
             seed: 1,

@@ -96,6 +96,7 @@ impl<'a> Values<'a> {
             machine: self.machine.into(),
             machine_set: over(&ours.machine, effect(|effect| &effect.machine)),
             reference: ours.reference.clone(),
+            reference_threads: ours.reference_threads,
             scale: self.switched.and_then(|effect| effect.scale),
             intervals: self.metric.intervals(),
             seed: self.mode.seed + self.reseed,

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 
-use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, Scale};
+use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
 use isotherm_workloads::{Layout, Limits, MissRecorder, Workload, WorkloadError};
@@ -35,15 +35,16 @@ pub struct Loaded {
 impl Loaded {
     /// An input of a program whose paper's footprint is `reference`, or that of FreqTier where there is none.
     pub fn new(input: Input, reference: Option<Bytes>) -> Self {
-        let scale = input.scale(reference.unwrap_or(REFERENCE_FOOTPRINT));
+        let scale = input.scale(reference.unwrap_or(REFERENCE_FOOTPRINT), REFERENCE_THREADS);
         Self { input, scale }
     }
 }
 
 impl Input {
-    /// By how much it is smaller than a program whose footprint is `reference`.
-    pub fn scale(&self, reference: Bytes) -> Scale {
-        Scale::of(self.stream.footprint(), reference, self.stream.threads as f64)
+    /// By how much it is smaller than a program of that footprint and so many threads.
+    pub fn scale(&self, footprint: Bytes, threads: f64) -> Scale {
+        let threads = self.stream.threads as f64 / threads * REFERENCE_THREADS;
+        Scale::of(self.stream.footprint(), footprint, threads)
     }
 }
 

@@ -2,9 +2,11 @@
 
 mod support;
 
+use std::ops::ControlFlow;
+
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_core::{Nanos, TierId};
-use isotherm_sim::{Access, Criticality, PageStall, Profile, Stream, pearson};
+use isotherm_core::{Nanos, PageSize, TierId};
+use isotherm_sim::{Access, Criticality, PageStall, Profile, Stream, load_workload, pearson, stall_window};
 use support::{input, machine, numbers, stream};
 
 const PAGES: u32 = 2048;
@@ -119,6 +121,49 @@ fn without_windows_of_one_kind_only_exposed_latency_tells_pages_apart() {
     };
     assert!((0.8..1.25).contains(&ratio("proportional")));
     assert!(ratio("exposed") > 3.0, "{}", ratio("exposed"));
+}
+
+/// PAC of a program's pages where every load is sampled and PACT's own work costs nothing; all memory is slow.
+fn pac_of(workload: &str, settings: &[(&str, &str)], attribution: &str, own_pace: bool) -> f64 {
+    let free = ["costs.sample", "costs.drain_sample", "costs.cached_touch", "costs.operation"];
+    let mut costs = free.map(|cost| (cost, "0ns")).to_vec();
+    costs.push(("costs.ring_samples", "1000000000"));
+    let profile = machine(&costs);
+    let workload = isotherm_workloads::find(workload).expect("it exists");
+    let mut parameters = workload.parameters();
+    settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
+    let go_on = &mut |_| ControlFlow::Continue(());
+    let mut loaded =
+        load_workload(workload, parameters, PageSize::Base, 1, u64::MAX, go_on).expect("it loads");
+    if own_pace {
+        loaded.input.stream = loaded.input.stream.at_own_pace(&profile, TierId(1));
+    }
+    let bench = Criticality::new(&loaded.input, &profile, loaded.scale, 1).expect("two tiers");
+    let mut pages = bench.truth(TierId(1), stall_window(loaded.scale)).pages;
+    let mut parameters: Parameters = isotherm_policies::find("pact").expect("it exists").parameters();
+    for (key, value) in [("sampling_period", "1"), ("attribution", attribution)] {
+        parameters.set(key, value).expect("in range");
+    }
+    bench.measure(&parameters, &mut pages).expect("the simulator has every signal");
+    rank_correlation(&pages)
+}
+
+/// The paper's three programs (Fig. 1), smaller. GUPS passes over its table in order and at random in turn, so that only its
+/// accesses' latencies tell its pages apart.
+#[test]
+fn pages_of_real_programs_are_ranked_by_their_stalls() {
+    let masim = [("footprint", "16M"), ("operations", "2M")];
+    let gups = [("preset", "pact"), ("footprint", "16M"), ("burst", "2M"), ("operations", "4M")];
+    let tc = [("scale", "15"), ("threads", "8")];
+    let exposed = [
+        pac_of("masim", &masim, "exposed", true),
+        pac_of("gups", &gups, "exposed", false),
+        pac_of("gapbs-tc-kron", &tc, "exposed", false),
+    ];
+    assert!(exposed.iter().all(|&correlation| correlation > 0.9), "{exposed:?}");
+    let proportional =
+        [pac_of("masim", &masim, "proportional", true), pac_of("gapbs-tc-kron", &tc, "proportional", false)];
+    assert!(proportional.iter().all(|&correlation| correlation > 0.88), "{proportional:?}");
 }
 
 /// Streams of different parallelism, by dependence and by instructions between misses.
