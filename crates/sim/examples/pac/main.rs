@@ -49,7 +49,7 @@ const PAGES: [(&str, &str, Settings, bool); 4] = [
     ("masim, in turns", "masim", MASIM, false),
     ("masim, own pace", "masim", MASIM, true),
     ("gups", "gups", &[("preset", "pact"), ("footprint", "64M"), ("operations", "16M")], false),
-    ("gapbs-tc-kron", "gapbs-tc-kron", &[], false),
+    ("gapbs-tc-kron", "gapbs-tc-kron", &[("threads", "8")], false),
 ];
 const MASIM: Settings = &[("footprint", "64M"), ("operations", "8M")];
 /// Settings of PACT that pages are measured with.

@@ -2,21 +2,22 @@
 
 use std::fmt::Write as _;
 
-use isotherm_core::TierId;
+use isotherm_core::{Bytes, TierId};
 use isotherm_sim::{Criticality, PageStall, WindowStall, pearson, spearman, stall_window};
 
 use crate::{Result, load, profile};
 
-/// Those of PACT's Fig. 9 and 10, and its colocated pair.
-const WORKLOADS: [(&str, &[(&str, &str)]); 7] = [
-    ("gapbs-bc-kron", &[]),
-    ("gapbs-bc-urand", &[]),
-    ("gapbs-sssp-kron", &[]),
-    ("silo", &[]),
-    ("gpt2", &[]),
-    ("bwaves", &[]),
-    ("masim", &[("preset", "colocated"), ("footprint", "128M"), ("operations", "20M")]),
+/// Those of PACT's Fig. 9 and 10, and its colocated pair; with settings and the paper's footprint, as in the scoreboard.
+const WORKLOADS: [(&str, &[(&str, &str)], Bytes); 7] = [
+    ("gapbs-bc-kron", GRAPH, Bytes(20 << 30)),
+    ("gapbs-bc-urand", GRAPH, Bytes(20 << 30)),
+    ("gapbs-sssp-kron", &[("threads", "8")], Bytes(20 << 30)),
+    ("silo", &[("threads", "8")], Bytes(20 << 30)),
+    ("gpt2", &[], Bytes(13 << 29)),
+    ("bwaves", &[("threads", "8")], Bytes(20 << 30)),
+    ("masim", &[("preset", "colocated"), ("footprint", "128M"), ("operations", "20M")], Bytes(12 << 30)),
 ];
+const GRAPH: &[(&str, &str)] = &[("scale", "19"), ("degree", "16"), ("threads", "8")];
 /// As many as the scoreboard replays.
 const ACCESSES: u64 = 50_000_000;
 
@@ -26,10 +27,11 @@ pub(crate) fn windows() -> Result<String> {
     let mut text = String::from(
         "| workload | windows | stall a load, ns: 10 %, median, 90 % | change to the next window, median | stalls with misses / (T1 / T2) | stalls with misses | Little's law with T1 / T2 | Little's law / (T1 / T2), median | ranks of pages: PAC with counts, where sampled | loads with stalls, exactly |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
-    for (name, settings) in WORKLOADS {
+    for (name, settings, footprint) in WORKLOADS {
         let loaded = load(isotherm_workloads::find(name)?, settings, ACCESSES)?;
-        let bench = Criticality::new(&loaded.input, &profile, loaded.scale, 1)?;
-        let truth = bench.truth(TierId(1), stall_window(loaded.scale));
+        let scale = loaded.input.scale(footprint, loaded.input.stream.threads as f64);
+        let bench = Criticality::new(&loaded.input, &profile, scale, 1)?;
+        let truth = bench.truth(TierId(1), stall_window(scale));
         let each: Vec<f64> = truth.windows.iter().map(|one| one.stall.0 as f64 / one.misses as f64).collect();
         let change = each.windows(2).map(|pair| 100.0 * (pair[1] / pair[0] - 1.0).abs()).collect::<Vec<_>>();
         let follows = |pair: fn(&WindowStall) -> (f64, f64)| {
