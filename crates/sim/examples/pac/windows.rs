@@ -5,10 +5,10 @@ use std::fmt::Write as _;
 use isotherm_core::{Bytes, TierId};
 use isotherm_sim::{Criticality, PageStall, WindowStall, pearson, spearman, stall_window};
 
-use crate::{Result, load, profile};
+use crate::{Result, Settings, load, profile};
 
 /// Those of PACT's Fig. 9 and 10, and its colocated pair; with settings and the paper's footprint, as in the scoreboard.
-const WORKLOADS: [(&str, &[(&str, &str)], Bytes); 7] = [
+const WORKLOADS: [(&str, Settings, Bytes); 7] = [
     ("gapbs-bc-kron", GRAPH, Bytes(20 << 30)),
     ("gapbs-bc-urand", GRAPH, Bytes(20 << 30)),
     ("gapbs-sssp-kron", &[("threads", "8")], Bytes(20 << 30)),
@@ -17,7 +17,7 @@ const WORKLOADS: [(&str, &[(&str, &str)], Bytes); 7] = [
     ("bwaves", &[("threads", "8")], Bytes(20 << 30)),
     ("masim", &[("preset", "colocated"), ("footprint", "128M"), ("operations", "20M")], Bytes(12 << 30)),
 ];
-const GRAPH: &[(&str, &str)] = &[("scale", "19"), ("degree", "16"), ("threads", "8")];
+const GRAPH: Settings = &[("scale", "19"), ("degree", "16"), ("threads", "8")];
 /// As many as the scoreboard replays.
 const ACCESSES: u64 = 50_000_000;
 
