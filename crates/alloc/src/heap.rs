@@ -9,7 +9,8 @@ use crate::jemalloc::Place;
 use crate::profile::Profile;
 use crate::thread::{Access, Guard, enter};
 use crate::{
-    classes, deferred, early, jemalloc, library, options, page_map, profile, refill, regions, thread, tls,
+    classes, deferred, early, jemalloc, library, options, page_map, placing, profile, refill, regions,
+    thread, tls,
 };
 
 /// What every block's address is a multiple of, if it has at least so many bytes.
@@ -111,7 +112,7 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
             return known;
         }
         let chain = walk::walk(&mut state.rules, registers, options::depth(), state.top);
-        let region = ((chain.hash >> 32) as usize * regions::count()) >> 32;
+        let region = placing::region(chain.hash);
         let number = profile::get().map_or(UNKNOWN, |profile| {
             profile.context(&chain, region, &mut thread::ENTERING.lock()).unwrap_or(UNKNOWN)
         });
