@@ -1,7 +1,7 @@
 //! Defines which region a context gets: of two that its hash names, the one that fewer contexts have got so far.
 //!
-//! A program has some ten contexts that matter. With one choice among 32 regions, two of ten meet with a probability of three
-//! quarters, and hot objects share pages with cold ones; with two choices they hardly do. The choice is kept for all
+//! A program has some ten contexts that matter. With one choice among 32 regions, two of ten meet in four programs of five, and
+//! hot objects share pages with cold ones; with two choices they hardly do. The choice is kept for all
 //! threads in a table without locks, which a signal handler or a fork can find in any state.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
