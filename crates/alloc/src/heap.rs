@@ -69,9 +69,15 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize, registers: 
     }
 }
 
+/// What the fast path leaves. With C's calling convention it cannot unwind, so the fast path ends by jumping to it and needs no frame.
 #[cold]
 #[inline(never)]
-unsafe fn allocate_slowly(size: usize, alignment: usize, registers: Registers, zeroed: bool) -> *mut c_void {
+unsafe extern "C" fn allocate_slowly(
+    size: usize,
+    alignment: usize,
+    registers: Registers,
+    zeroed: bool,
+) -> *mut c_void {
     let block = match enter() {
         Access::Ready(mut guard) => {
             deferred::release_all(&mut guard);
@@ -197,9 +203,10 @@ pub(crate) unsafe fn release(block: *mut c_void) {
     unsafe { release_slowly(block) }
 }
 
+/// As [`allocate_slowly`].
 #[cold]
 #[inline(never)]
-unsafe fn release_slowly(block: *mut c_void) {
+unsafe extern "C" fn release_slowly(block: *mut c_void) {
     if block.is_null() || early::size(block).is_some() {
         return;
     }

@@ -22,6 +22,7 @@ pub(crate) const DEPTH: usize = 10;
 
 /// The registers of a thread as it calls a function of the allocator.
 #[derive(Clone, Copy)]
+#[repr(C)]
 pub(crate) struct Registers {
     /// The stack pointer, where the return address lies.
     pub(crate) stack: *const usize,
