@@ -74,8 +74,10 @@ pub struct WorkloadRef {
     /// Whether its threads wait for nobody, as programs of their own do: each runs at its own pace in slow memory.
     #[serde(default)]
     pub own_pace: bool,
-    /// When the hot set changes, as a share of the run.
+    /// When the hot set changes, as a share of the run's accesses, loading included.
     pub change_at: Option<f64>,
+    /// The same in the quick run, where loading is more of it; `change_at` if absent.
+    pub quick_change_at: Option<f64>,
     /// The paper's footprint, of which `sizes` are shares: the scale of a run is this over its own. The workload's own
     /// reference if absent.
     pub reference: Option<String>,
@@ -258,6 +260,13 @@ pub struct Noise {
     pub size: String,
     /// The paper's systems.
     pub systems: Vec<String>,
+}
+
+impl WorkloadRef {
+    /// When the hot set changes in a mode.
+    pub(crate) fn change(&self, quick: bool) -> Option<f64> {
+        self.quick_change_at.filter(|_| quick).or(self.change_at)
+    }
 }
 
 impl Comparison {

@@ -115,7 +115,7 @@ impl<'a> Values<'a> {
         if self.metric.computed() {
             return self.computed(system, workload, size);
         }
-        let change_at = self.paper.workload.get(workload).and_then(|ours| ours.change_at);
+        let change_at = self.paper.workload.get(workload).and_then(|ours| ours.change(self.mode.quick));
         let value = self.metric.of(self.outcome(system, workload, size)?, self.after, change_at);
         value.ok_or_else(|| "the run does not tell".into())
     }
