@@ -27,7 +27,7 @@ pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void 
         // SAFETY: this thread's state, used by nothing else until this returns; entries hold lists that exist.
         unsafe {
             if size <= (*state).fast_limit
-                && let Some(known) = (*state).memo.find(registers.stack)
+                && let Some(known) = (*state).memo.find(registers.stack, (*state).top)
             {
                 let list = thread::list(state, known.lists as usize + classes::of_small(size));
                 let block = (*list).pop();
@@ -114,7 +114,7 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
     let state = guard.state();
     // SAFETY: the caller's promise; the stack reaches to the state's top, or is one that a program made itself.
     unsafe {
-        if let Some(known) = state.memo.find(registers.stack) {
+        if let Some(known) = state.memo.find(registers.stack, state.top) {
             return known;
         }
         let chain = walk::walk(&mut state.rules, registers, options::depth(), state.top);

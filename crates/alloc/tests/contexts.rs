@@ -40,6 +40,17 @@ fn callers_are_told_apart_with_and_without_frame_pointers() {
     }
 }
 
+/// What was remembered of a large frame led beyond the stack's end where the same function had a small one.
+#[test]
+fn a_frame_of_variable_size_is_not_looked_for_beyond_the_stack() {
+    if !has("gcc") {
+        return;
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let program = compile(folder.path(), "alloca.c", &["-pthread"]);
+    assert_eq!(succeed(&mut preloaded(&program)), "ok\n");
+}
+
 #[test]
 fn only_the_depth_asked_for_counts() {
     if !has("gcc") {

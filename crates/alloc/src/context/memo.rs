@@ -4,7 +4,8 @@
 //! that is about to return to an address has a frame whose size that address determines, unless it allocates on its
 //! stack by a variable size. So if the first return address is the same, the second must lie where it lay, and so on: that all match
 //! means that unwinding would find this context again. Reading stops at the first that differs, so no word is read that
-//! is not part of a frame.
+//! is not part of a frame; a function that does allocate on its stack by a variable size (`alloca`) can have had a larger
+//! frame when it was remembered, so nothing above the stack's end is read either.
 
 use super::DEPTH;
 
@@ -18,6 +19,8 @@ pub(crate) struct Entry {
     /// Words from the stack pointer to each return address, four to a number; the first lies at 0. So few loads find them.
     offsets: [u64; DEPTH.div_ceil(4)],
     addresses: [usize; DEPTH],
+    /// Bytes from the stack pointer to behind the last return address.
+    reach: usize,
     /// The number of the first free list of its region.
     lists: u32,
     /// The context's number in the profile.
@@ -45,9 +48,12 @@ fn set(address: usize, stack: *const usize) -> usize {
 
 impl Entry {
     /// # Safety
-    /// `stack` points to the return address of a call that has not returned.
+    /// `stack` points to the return address of a call that has not returned, on a stack that ends at `top` or lies elsewhere.
     #[inline(always)]
-    unsafe fn matches(&self, stack: *const usize) -> bool {
+    unsafe fn matches(&self, stack: *const usize, top: usize) -> bool {
+        if top.wrapping_sub(stack as usize) < self.reach {
+            return false;
+        }
         for (index, &address) in self.addresses.iter().enumerate() {
             let words = self.offsets[index / 4] >> (index % 4 * 16) & 0xffff;
             // SAFETY: see the module's text: the frames up to here are those of the entry.
@@ -63,14 +69,14 @@ impl Memo {
     /// The context of a call, if it was seen before.
     ///
     /// # Safety
-    /// `stack` points to the return address of a call that has not returned.
+    /// `stack` points to the return address of a call that has not returned, on a stack that ends at `top` or lies elsewhere.
     #[inline(always)]
-    pub(crate) unsafe fn find(&self, stack: *const usize) -> Option<Known> {
+    pub(crate) unsafe fn find(&self, stack: *const usize, top: usize) -> Option<Known> {
         // SAFETY: the return address.
         let set = &self.sets[set(unsafe { *stack }, stack)];
         for entry in set {
             // SAFETY: the caller's promise.
-            if unsafe { entry.matches(stack) } {
+            if unsafe { entry.matches(stack, top) } {
                 return Some(Known { lists: entry.lists, number: entry.number });
             }
         }
@@ -94,8 +100,9 @@ impl Memo {
             let Ok(words) = u16::try_from(offset / 8) else { return };
             packed[index / 4] |= u64::from(words) << (index % 4 * 16);
         }
-        let mut entry =
-            Entry { offsets: packed, addresses: [first; DEPTH], lists: known.lists, number: known.number };
+        let reach = offsets.last().map_or(0, |&last| last as usize + size_of::<usize>());
+        let Known { lists, number } = known;
+        let mut entry = Entry { offsets: packed, addresses: [first; DEPTH], reach, lists, number };
         entry.addresses[..addresses.len()].copy_from_slice(addresses);
         let set = &mut self.sets[set(first, stack)];
         set[1] = set[0];
@@ -127,22 +134,30 @@ mod tests {
         stack
     }
 
+    /// What is known of the call whose stack is `frames`.
+    fn find(memo: &Memo, frames: &[usize]) -> Option<Known> {
+        // SAFETY: the words are there, up to the end that is given.
+        unsafe { memo.find(frames.as_ptr(), frames.as_ptr_range().end as usize) }
+    }
+
     #[test]
     fn a_context_is_known_by_all_its_addresses() {
         let (mut memo, mut frames) = (memo(), stack(&[0, 3, 9]));
         let known = Known { lists: 7, number: 2 };
         // SAFETY: the words are there.
         unsafe {
-            assert_eq!(memo.find(frames.as_ptr()), None);
+            assert_eq!(find(&memo, &frames), None);
             memo.insert(frames.as_ptr(), (&[0, 24, 72], &[101, 102, 103]), known);
-            assert_eq!(memo.find(frames.as_ptr()), Some(known));
+            assert_eq!(find(&memo, &frames), Some(known));
             for word in [0, 3, 9] {
                 frames[word] += 1;
-                assert_eq!(memo.find(frames.as_ptr()), None, "word {word} differs");
+                assert_eq!(find(&memo, &frames), None, "word {word} differs");
                 frames[word] -= 1;
             }
+            assert_eq!(find(&memo, &frames[..10]), Some(known), "the last word is the tenth");
+            assert_eq!(find(&memo, &frames[..9]), None, "nothing behind the stack's end is read");
             memo.clear();
-            assert_eq!(memo.find(frames.as_ptr()), None);
+            assert_eq!(find(&memo, &frames), None);
         }
     }
 
@@ -155,9 +170,9 @@ mod tests {
             memo.insert(frames.as_ptr(), (&[0, 24], &[101, 102]), first);
             frames[3] = 200;
             memo.insert(frames.as_ptr(), (&[0, 24], &[101, 200]), second);
-            assert_eq!(memo.find(frames.as_ptr()), Some(second));
+            assert_eq!(find(&memo, &frames), Some(second));
             frames[3] = 102;
-            assert_eq!(memo.find(frames.as_ptr()), Some(first));
+            assert_eq!(find(&memo, &frames), Some(first));
         }
     }
 
@@ -170,11 +185,11 @@ mod tests {
         // SAFETY: the words are there.
         unsafe {
             memo.insert(frames.as_ptr(), (&[0, 8 * (MOST as u32 + 1)], &[101, 102]), known);
-            assert_eq!(memo.find(frames.as_ptr()), None);
+            assert_eq!(find(&memo, &frames), None);
             memo.insert(frames.as_ptr(), (&[0, 8 * MOST as u32], &[101, 102]), known);
-            assert_eq!(memo.find(frames.as_ptr()), Some(known));
+            assert_eq!(find(&memo, &frames), Some(known));
             frames[MOST] += 1;
-            assert_eq!(memo.find(frames.as_ptr()), None);
+            assert_eq!(find(&memo, &frames), None);
         }
     }
 }
