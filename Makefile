@@ -39,7 +39,7 @@ bench-live: setup ## Measure what `isotherm run` costs the planted program and r
 streams: ## Check that every workload's accesses at its defaults are, to the byte, what they were (some minutes)
 	cargo test --release -p isotherm-workloads --test streams -- --include-ignored
 
-adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; ten minutes)
+adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; two minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 
 jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (half an hour)

@@ -16,16 +16,23 @@ import subprocess
 INTERVALS = 1000
 MEDIAN_OVER = 11
 # Footprint and operations with which a run covers about an hour of the paper's time, the change in the middle.
-WORKLOADS = {"cachelib-cdn": ("32M", "1M"), "cachelib-social": ("32M", "8M")}
+WORKLOADS = {"cachelib-cdn": ("32M", 1_000_000), "cachelib-social": ("32M", 8_000_000)}
 
 
-def simulate(binary, workload, policies, sizes, seed, change_at):
-    """Runs the workload with a change of its hot set and returns the runs."""
+def simulate(binary, workload, policies, sizes, seed, operations, change_at):
+    """Runs so many operations, with a change of the hot set after a share of them (0: none), and returns the runs."""
     command = [binary, "simulate", "--workload", workload, "--policy", ",".join(policies), "--fast", ",".join(sizes)]
-    footprint, operations = WORKLOADS[workload]
-    command += ["--set", f"{workload}.footprint={footprint}", "--set", f"{workload}.operations={operations}"]
-    command += ["--set", f"{workload}.change_at={change_at}", "--intervals", str(INTERVALS), "--seed", str(seed)]
+    settings = {"footprint": WORKLOADS[workload][0], "operations": operations, "change_at": change_at}
+    for name, value in settings.items():
+        command += ["--set", f"{workload}.{name}={value}"]
+    command += ["--intervals", str(INTERVALS), "--seed", str(seed)]
     return json.loads(subprocess.run([*command, "--json"], check=True, stdout=subprocess.PIPE).stdout)["runs"]
+
+
+def accesses_before(binary, workload, seed, operations, change_at):
+    """The accesses before the change, loading included: those of a run that ends where it would come."""
+    (run,) = simulate(binary, workload, ["first-touch"], ["1:8"], seed, int(operations * change_at), 0)
+    return sum(interval["accesses"] for interval in run["timeline"])
 
 
 def smoothed_hit_ratios(timeline):
@@ -35,11 +42,11 @@ def smoothed_hit_ratios(timeline):
     return [statistics.median(ratios[max(0, i - half) : i + half + 1]) for i in range(len(ratios))]
 
 
-def adaptation(run, change_at):
+def adaptation(run, before):
     """The time from the change until the steady state is reached, in modelled nanoseconds; None if it never is."""
     timeline = run["timeline"]
     ratios = smoothed_hit_ratios(timeline)
-    change = change_interval(timeline, change_at)
+    change = change_interval(timeline, before)
     steady = statistics.median(ratios[-len(timeline) // 10 :])
     # The median reaches over the change: look from where it no longer sees what was before.
     for index in range(change + MEDIAN_OVER // 2 + 1, len(ratios)):
@@ -48,27 +55,27 @@ def adaptation(run, change_at):
     return None
 
 
-def ratios_around(run, change_at):
+def ratios_around(run, before):
     """The hit ratio of loads in the tenth of the run before the change, in the tenth after it, and in the last tenth."""
     timeline = run["timeline"]
-    change, tenth = change_interval(timeline, change_at), len(timeline) // 10
+    change, tenth = change_interval(timeline, before), len(timeline) // 10
     parts = [timeline[change - tenth : change], timeline[change + 1 : change + 1 + tenth], timeline[-tenth:]]
     return [sum(i["load_hits"] for i in part) / sum(i["loads"] for i in part) for part in parts]
 
 
-def cell(run, change_at):
+def cell(run, before):
     """One policy's cell of the table."""
-    time, scale = adaptation(run, change_at), run["time_scale"]
+    time, scale = adaptation(run, before), run["time_scale"]
     text = "not reached" if time is None else f"{time * scale / 60e9:.1f} min"
-    return text + ", " + " / ".join(f"{100 * ratio:.1f}" for ratio in ratios_around(run, change_at)) + " %"
+    return text + ", " + " / ".join(f"{100 * ratio:.1f}" for ratio in ratios_around(run, before)) + " %"
 
 
-def change_interval(timeline, change_at):
-    """The last interval before the change: requests make about equally many misses all along."""
-    accesses, total = 0, sum(interval["accesses"] for interval in timeline)
+def change_interval(timeline, before):
+    """The interval in which the change comes, after `before` accesses."""
+    accesses = 0
     for index, interval in enumerate(timeline):
         accesses += interval["accesses"]
-        if accesses >= change_at * total:
+        if accesses >= before:
             return index
     return len(timeline) - 1
 
@@ -86,11 +93,13 @@ def main():
     print("| workload | fast | " + " | ".join(policies) + f" | {policies[1]} / {policies[0]} |")
     print("|---|---|" + "---|" * (len(policies) + 1))
     for workload in options.workloads.split(","):
-        runs = simulate(options.binary, workload, policies, sizes, options.seed, options.change_at)
+        run = (options.seed, WORKLOADS[workload][1], options.change_at)
+        before = accesses_before(options.binary, workload, *run)
+        runs = simulate(options.binary, workload, policies, sizes, *run)
         for size in sizes:
             of_size = {run["policy"]: run for run in runs if run["fast"] == size}
-            times = [adaptation(of_size[policy], options.change_at) for policy in policies]
-            cells = [cell(of_size[policy], options.change_at) for policy in policies]
+            times = [adaptation(of_size[policy], before) for policy in policies]
+            cells = [cell(of_size[policy], before) for policy in policies]
             ratio = f"{times[1] / times[0]:.1f}" if times[0] and times[1] else "-"
             print(f"| {workload} | {size} | " + " | ".join(cells) + f" | {ratio} |", flush=True)
 

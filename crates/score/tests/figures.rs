@@ -1,11 +1,10 @@
 //! The papers' files: names that exist (policies may be planned), settings that are valid, values in range.
 
 use std::collections::BTreeSet;
-use std::ops::ControlFlow;
 
 use isotherm_core::parse_share;
 use isotherm_score::{Metric, Paper, papers};
-use isotherm_sim::{FastSize, Profile, run_workload};
+use isotherm_sim::{FastSize, Profile};
 
 #[test]
 fn every_workload_and_its_settings_are_valid() {
@@ -147,31 +146,4 @@ fn values_are_in_the_range_of_their_metric() {
         let told = !one.values.is_empty() || !one.orderings.is_empty() || one.not_yet.is_some();
         assert!(told, "{} compares nothing", one.id);
     }
-}
-
-/// The share of its accesses before which a GUPS moves its hot set: after the table's stores and half of the updates.
-fn hot_set_moves<'a>(settings: impl Iterator<Item = (&'a String, &'a String)>) -> f64 {
-    let workload = isotherm_workloads::find("gups").expect("a workload");
-    let mut parameters = workload.parameters();
-    settings.for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
-    let (mut table, mut all) = (0_usize, 0_usize);
-    run_workload(workload, &parameters, 1, u64::MAX, |rows| {
-        if table == all {
-            table += rows.store.iter().take_while(|&&store| store == 1).count();
-        }
-        all += rows.store.len();
-        ControlFlow::Continue(())
-    })
-    .expect("it runs");
-    (table + (all - table) / 2) as f64 / all as f64
-}
-
-#[test]
-fn the_hot_set_of_gups_moves_where_its_file_says() {
-    let neomem = papers().into_iter().find(|paper| paper.name == "neomem").expect("a paper");
-    let ours = &neomem.workload["gups-move"];
-    let (full, quick) = (hot_set_moves(ours.set.iter()), hot_set_moves(ours.set.iter().chain(&ours.quick)));
-    let close = |said: Option<f64>, is: f64| said.is_some_and(|said| (0.0..0.001).contains(&(said - is)));
-    assert!(close(ours.change_at, full), "{full}");
-    assert!(close(ours.quick_change_at, quick), "{quick}");
 }
