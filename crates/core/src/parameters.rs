@@ -168,12 +168,12 @@ impl Scale {
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
     /// How much smaller a run is than the one that policies' parameters are given for: `footprint` against `reference`, and
-    /// `threads` that are each sampled at the policy's rate against [`REFERENCE_THREADS`].
+    /// `threads` for each of the paper's, all sampled at the policy's rate.
     ///
-    /// A source that samples less densely counts as fewer threads, also as a part of one.
+    /// A source that samples less densely counts as fewer threads.
     pub fn of(footprint: crate::Bytes, reference: crate::Bytes, threads: f64) -> Self {
         let footprint = (reference.0 as f64 / footprint.0.max(1) as f64).max(1.0).round();
-        let time = (footprint * threads / REFERENCE_THREADS).max(1.0).round();
+        let time = (footprint * threads).max(1.0).round();
         Self { footprint, time }
     }
 }

@@ -203,13 +203,13 @@ impl Tiering {
         Ok(Scale::of(footprint, REFERENCE_FOOTPRINT, self.threads(&sampling)))
     }
 
-    /// The threads that, each sampled as the policy asks, give as many samples a second as the source can deliver.
+    /// The threads that, each sampled as the policy asks, give as many samples a second as the source can deliver; for each of the paper's.
     fn threads(&self, sampling: &Sampling) -> f64 {
         let asked = match sampling.rate {
             SamplingRate::Frequency(rate) => rate as f64,
             SamplingRate::Period(_) | SamplingRate::Off => USUAL_RATE,
         };
-        self.fastest.map_or(REFERENCE_THREADS, |fastest| (fastest as f64 / asked).min(REFERENCE_THREADS))
+        self.fastest.map_or(1.0, |fastest| (fastest as f64 / asked / REFERENCE_THREADS).min(1.0))
     }
 }
 

@@ -155,6 +155,20 @@ mod tests {
     }
 
     #[test]
+    fn times_shrink_by_the_runs_threads_over_the_papers() {
+        let mut bench = key("masim", &[], false).bench;
+        let loaded = crate::run::load(&bench.stream).expect("it loads");
+        bench.reference = Some("4G".into());
+        let mut of = |threads| {
+            bench.reference_threads = threads;
+            crate::run::scale(&bench, &loaded).expect("a size")
+        };
+        let (as_run, usual) = (of(Some(2)), of(None));
+        assert_eq!(as_run.time, as_run.footprint, "the paper's two threads");
+        assert_eq!((usual.footprint, usual.time), (as_run.footprint, (as_run.time / 8.0).round()));
+    }
+
+    #[test]
     fn at_their_own_pace_pac_tells_a_chase_from_a_traversal_and_counts_do_not() {
         let pages = |score, own_pace| {
             let key = key("masim", &[("sampling_period", "20"), ("score", score)], own_pace);

@@ -43,8 +43,7 @@ impl Loaded {
 impl Input {
     /// By how much it is smaller than a program of that footprint and so many threads.
     pub fn scale(&self, footprint: Bytes, threads: f64) -> Scale {
-        let threads = self.stream.threads as f64 / threads * REFERENCE_THREADS;
-        Scale::of(self.stream.footprint(), footprint, threads)
+        Scale::of(self.stream.footprint(), footprint, self.stream.threads as f64 / threads)
     }
 }
 
