@@ -139,13 +139,13 @@ pub struct SampleBatch {
 /// What a PMU counts for one tier, since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TierCounters {
-    /// Loads that missed the last-level cache and were served here.
+    /// Loads that missed the last-level cache and were served here; one whose line was prefetched is none.
     pub load_misses: u64,
-    /// Stores that missed the last-level cache and were served here.
+    /// Stores that missed the last-level cache and were served here, likewise.
     pub store_misses: u64,
     /// Time that retirement stood still for a miss served here, summed over threads.
     pub stall: Nanos,
-    /// Queue occupancy: in-flight requests integrated over time, in request-nanoseconds (PACT's T1).
+    /// Queue occupancy: in-flight misses integrated over time, in request-nanoseconds (PACT's T1).
     pub occupancy: u64,
     /// Time with at least one request in flight, summed over threads, in nanoseconds (PACT's T2).
     pub busy: u64,

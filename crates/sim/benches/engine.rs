@@ -56,7 +56,7 @@ fn stream(chunks: &[Rows]) -> Stream {
 /// Loads of Zipf-popular pages, one a page, of one thread.
 fn zipf() -> Stream {
     const PAGES: u32 = 1_000_000;
-    let access = |page| Access { page, instructions: 20, thread: 0, dependence: 0, store: 0 };
+    let access = |page| Access { page, instructions: 20, thread: 0, dependence: 0, ..Access::default() };
     Stream {
         accesses: support::zipf(PAGES, 0.99, 20_000_000, 1).into_iter().map(access).collect(),
         pages: (0..u64::from(PAGES)).map(|page| (0, page << 12)).collect(),

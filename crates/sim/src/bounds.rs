@@ -178,7 +178,7 @@ mod tests {
     use proptest::prelude::*;
 
     fn stream(pages: &[u32]) -> Stream {
-        let access = |&page| Access { page, instructions: 1, thread: 0, dependence: 0, store: 0 };
+        let access = |&page| Access { page, instructions: 1, thread: 0, dependence: 0, ..Access::default() };
         Stream {
             accesses: pages.iter().map(access).collect(),
             pages: (0..8).map(|page| (0, page << 12)).collect(),

@@ -7,7 +7,7 @@
 use isotherm_core::Counters;
 
 use crate::Profile;
-use crate::thread_model::{CoreTiming, ThreadModel, Timing};
+use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
 
 /// Blocks by which threads' clocks may drift apart.
@@ -99,21 +99,19 @@ impl Cores {
         }
     }
 
-    /// A thread executes `instructions`, the last of which misses and is served by `tier`.
+    /// A thread executes up to its next miss, which is served by `tier`.
     #[inline]
-    pub(crate) fn access(
-        &mut self,
-        thread: u16,
-        instructions: u32,
-        dependence: u8,
-        store: bool,
-        tier: usize,
-    ) -> Timing {
+    pub(crate) fn access(&mut self, thread: u16, request: Request, tier: usize) -> Timing {
         let model = &mut self.threads[usize::from(thread)].model;
         let state = &mut self.tiers[tier];
-        let timing = model.access(self.timing, instructions, dependence, store, tier, state.latency);
-        state.count(store, timing);
+        let timing = model.access(self.timing, request, tier, state.latency);
+        state.count(request.store, timing);
         timing
+    }
+
+    /// Whether the cores have a prefetcher.
+    pub(crate) fn prefetch(&self) -> bool {
+        self.timing.prefetches()
     }
 
     /// A thread executes `instructions` without a miss.

@@ -5,6 +5,7 @@ use isotherm_core::{Counters, Nanos};
 use crate::Profile;
 use crate::cores::Cores;
 use crate::machine::BLOCK;
+use crate::thread_model::Request;
 
 /// A miss of the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -66,7 +67,8 @@ impl CostModel {
         }
         let latency = Nanos(self.cores.tiers[tier].latency / 1000);
         self.cores.enter(thread);
-        let timing = self.cores.access(thread, instructions, dependence, store, tier);
+        let request = Request { instructions, dependence, trigger: 0, store };
+        let timing = self.cores.access(thread, request, tier);
         self.block += 1;
         if self.block == BLOCK {
             self.settle();
@@ -158,6 +160,7 @@ mod tests {
                 thread: (n / 300 % 2) as u16,
                 dependence: (random % 3) as u8,
                 store: u8::from(random.is_multiple_of(5)),
+                ..Access::default()
             }
         };
         let accesses: Vec<Access> = (0..100 * BLOCK as u64).map(access).collect();
@@ -167,7 +170,7 @@ mod tests {
         while machine.run_block() {}
         let mut model = CostModel::new(&profile, 2).expect("a valid machine");
         for access in &stream.accesses {
-            let Access { page, instructions, thread, dependence, store } = *access;
+            let Access { page, instructions, thread, dependence, store, .. } = *access;
             let miss = Miss { thread, instructions, dependence, store: store != 0, tier: (page % 2) as u8 };
             model.miss(miss).expect("a tier");
         }

@@ -30,6 +30,8 @@ pub struct TierStall {
     pub misses: u64,
     /// How long retirement stood still for them, summed over threads: the model's truth.
     pub stall: Nanos,
+    /// How long it stood still for loads that were no misses, as their lines were prefetched and on their way.
+    pub late: Nanos,
     /// The sum over windows of misses / MLP, in misses: Equation 1 without its `k`.
     pub serial_misses: f64,
     /// Requests in flight while there were any, over the whole run.
@@ -167,6 +169,7 @@ impl<'a> Criticality<'a> {
         }
         sum.misses = before.loads.misses;
         sum.stall = before.stall;
+        sum.late = Nanos(machine.tier(tier).late_stall_ps / 1000);
         sum.parallelism = before.loads.parallelism(f64::INFINITY).unwrap_or(1.0);
         sum.latency = before.loads.occupancy as f64 / before.loads.misses.max(1) as f64;
         let found = machine.locator.loads.iter().zip(&machine.locator.stalls).enumerate();

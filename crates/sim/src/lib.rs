@@ -27,6 +27,7 @@ mod simulate;
 mod size;
 mod soar;
 mod stream;
+mod streamer;
 mod summary;
 mod thread_model;
 mod tiers;

@@ -41,6 +41,8 @@ pub(crate) struct Machine<'a, L> {
     cores: Cores,
     /// Accesses until each event's next sample, for each thread.
     countdowns: Vec<[u64; MAX_TIERS]>,
+    /// Whether the cores have a prefetcher.
+    prefetches: bool,
     sample_cost: u64,
     fault_cost: u64,
     lock_hold: u64,
@@ -61,15 +63,17 @@ impl<'a, L: Locator> Machine<'a, L> {
         interval_length: usize,
         sampler: Sampler,
     ) -> Self {
+        let cores = Cores::new(profile, stream.threads);
         Self {
             locator,
             sampler,
+            prefetches: cores.prefetch(),
             charges: Charges::default(),
             faults: Faults::default(),
             devices: None,
             intervals: Vec::new(),
             stream,
-            cores: Cores::new(profile, stream.threads),
+            cores,
             countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
             sample_cost: profile.costs.sample.0 * 1000,
             fault_cost: profile.costs.fault.0 * 1000,
@@ -142,16 +146,29 @@ impl<'a, L: Locator> Machine<'a, L> {
             self.fault(access, tier);
         }
         let store = access.store != 0;
-        let timing = self.cores.access(access.thread, access.instructions, access.dependence, store, tier);
+        let timing = self.cores.access(access.thread, access.request(), tier);
         self.locator.stalled(access.page, store, timing.stall);
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
         }
+        if access.useless > 0 && self.prefetches {
+            self.prefetched_in_vain(access, tier);
+        }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
-        *countdown -= u64::from(!store || self.sampler.request().stores);
-        if *countdown == 0 {
+        // A load's event counts misses, a store's every store that retires.
+        let counts = if store { self.sampler.request().stores } else { !timing.prefetched };
+        *countdown -= u64::from(counts);
+        if counts && *countdown == 0 {
             self.take_sample(access, tier, event, timing.stall);
+        }
+    }
+
+    /// Lines that the access had prefetched and nobody asks for are read all the same.
+    fn prefetched_in_vain(&mut self, access: &Access, tier: usize) {
+        self.cores.tiers[tier].read_in_vain(access.useless.into());
+        if let Some(devices) = &mut self.devices {
+            (0..access.useless).for_each(|_| devices.pass(tier, access.page, false));
         }
     }
 
@@ -194,7 +211,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         let stores = u64::from(self.sampler.request().stores);
         let mut counts = [0; MAX_TIERS];
         for (count, tier) in counts.iter_mut().zip(&self.cores.tiers) {
-            *count = tier.counters.load_misses + stores * tier.counters.store_misses;
+            *count = tier.counters.load_misses + stores * tier.stores();
         }
         counts
     }
@@ -212,9 +229,8 @@ impl<'a, L: Locator> Machine<'a, L> {
 
     fn end_interval(&mut self) {
         let tiers = &self.cores.tiers;
-        let fast = &tiers[0].counters;
-        let loads = tiers.iter().map(|tier| tier.counters.load_misses).sum();
-        let after = [fast.load_misses + fast.store_misses, loads, fast.load_misses];
+        let loads = tiers.iter().map(Tier::loads).sum();
+        let after = [tiers[0].loads() + tiers[0].stores(), loads, tiers[0].loads()];
         let [hits, loads, load_hits] = std::array::from_fn(|index| after[index] - self.before[index]);
         let accesses = ((self.next - 1) % self.interval_length + 1) as u64;
         self.intervals.push(IntervalCount { end: self.now(), accesses, hits, loads, load_hits });

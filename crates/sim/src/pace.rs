@@ -20,8 +20,7 @@ impl Stream {
         let mut threads: Vec<ThreadModel> = (0..self.threads).map(|_| ThreadModel::new(timing)).collect();
         let mut complete = |access: &Access| {
             let thread = &mut threads[usize::from(access.thread)];
-            let (store, tier) = (access.store != 0, tier.index());
-            thread.access(timing, access.instructions, access.dependence, store, tier, latency);
+            thread.access(timing, access.request(), tier.index(), latency);
             thread.clock()
         };
         let mut order: Vec<(u64, usize)> =
@@ -45,7 +44,7 @@ mod tests {
             instructions: 10,
             thread,
             dependence: u8::from(thread == 1),
-            store: 0,
+            ..Access::default()
         };
         let accesses = (0..10_000).flat_map(|page| [access(page, 0), access(page, 1)]).collect();
         let pages = (0..10_000).map(|page| (0, page << 12)).collect();

@@ -78,6 +78,8 @@ pub struct CoreProfile {
     pub miss_registers: u32,
     /// Stores that may wait for memory after retirement.
     pub store_buffer: u32,
+    /// Requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; `None`: no prefetcher.
+    pub l2_registers: Option<u32>,
 }
 
 /// A memory tier of a profile.

@@ -5,8 +5,11 @@ use std::collections::HashMap;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
 
-/// One access that missed the last-level cache: 12 bytes, because a replay is bound by reading them.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+use crate::streamer::{Position, Streamer};
+use crate::thread_model::Request;
+
+/// One access that missed the last-level cache: 16 bytes, because a replay is bound by reading them.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Access {
     /// Dense page.
@@ -19,6 +22,21 @@ pub struct Access {
     pub dependence: u8,
     /// 1 for a store.
     pub store: u8,
+    /// Distance in the thread's accesses to the one that had this line prefetched; 0 for none, 255 for that or more.
+    pub trigger: u8,
+    /// Lines that this access had prefetched and that the thread did not ask for.
+    pub useless: u8,
+}
+
+impl Access {
+    pub(crate) fn request(&self) -> Request {
+        Request {
+            instructions: self.instructions,
+            dependence: self.dependence,
+            trigger: self.trigger,
+            store: self.store != 0,
+        }
+    }
 }
 
 /// Accesses that a stream may have: their numbers fit 32 bits.
@@ -76,8 +94,18 @@ pub struct StreamBuilder {
     keys: Vec<u64>,
     /// Thread number of the rows to dense thread.
     threads: HashMap<u32, u16>,
+    /// Of each dense thread.
+    cores: Vec<Core>,
     page_size: PageSize,
     too_many_threads: bool,
+}
+
+/// What a thread runs on.
+#[derive(Debug, Default)]
+struct Core {
+    streamer: Streamer,
+    /// Accesses of the thread so far.
+    accesses: u32,
 }
 
 /// Process in the upper 20 bits, page number in the lower 44: enough for 56-bit addresses.
@@ -116,14 +144,25 @@ impl StreamBuilder {
                 last_thread = rows.thread[index];
                 thread = self.thread(last_thread);
             }
+            let trigger = self.prefetch(thread, rows.process[index], rows.line[index]);
             self.accesses.push(Access {
                 page: last_number,
                 instructions: rows.instructions[index],
                 thread,
                 dependence: rows.dependence[index],
                 store: rows.store[index],
+                trigger,
+                useless: 0,
             });
         }
+    }
+
+    /// What prefetched the line that a thread now asks for.
+    fn prefetch(&mut self, thread: u16, process: u32, line: u64) -> u8 {
+        let Some(core) = self.cores.get_mut(usize::from(thread)) else { return 0 };
+        let at = Position { index: self.accesses.len() as u32, of_thread: core.accesses };
+        core.accesses = core.accesses.wrapping_add(1);
+        core.streamer.request(process, line, at, &mut in_vain(&mut self.accesses))
     }
 
     fn number(&mut self, key: u64) -> u32 {
@@ -138,7 +177,11 @@ impl StreamBuilder {
     fn thread(&mut self, name: u32) -> u16 {
         let next = self.threads.len();
         self.too_many_threads |= next > usize::from(u16::MAX);
-        *self.threads.entry(name).or_insert(next as u16)
+        let thread = *self.threads.entry(name).or_insert(next as u16);
+        if usize::from(thread) == self.cores.len() {
+            self.cores.push(Core::default());
+        }
+        thread
     }
 
     /// Renumbers the pages in address order and hands the stream out. `name` is the input's, for errors.
@@ -155,6 +198,9 @@ impl StreamBuilder {
         if self.keys.len() >= u32::MAX as usize {
             return Err(StreamError::Pages(name.into()));
         }
+        for core in &mut self.cores {
+            core.streamer.finish(&mut in_vain(&mut self.accesses));
+        }
         let mut order: Vec<u32> = (0..self.keys.len() as u32).collect();
         order.sort_unstable_by_key(|&number| self.keys[number as usize]);
         let mut dense = vec![0; order.len()];
@@ -168,6 +214,16 @@ impl StreamBuilder {
             threads: self.threads.len(),
             page_size: self.page_size,
         })
+    }
+}
+
+/// Counts a prefetch in vain to the access that sent it.
+fn in_vain(accesses: &mut [Access]) -> impl FnMut(u32) {
+    |index| {
+        // An access that is still to be pushed cannot have sent any.
+        if let Some(access) = accesses.get_mut(index as usize) {
+            access.useless = access.useless.saturating_add(1);
+        }
     }
 }
 
@@ -201,6 +257,21 @@ mod tests {
         let mut builder = StreamBuilder::new(PageSize::Huge);
         builder.append(&rows(&[(0, 0), (0, 0x7fff), (0, 0x8000)]));
         assert_eq!(builder.finish("test").expect("three rows").pages, [(0, 0), (0, 2 << 20)]);
+    }
+
+    #[test]
+    fn streams_are_prefetched_for_each_thread_by_itself() {
+        let mut builder = StreamBuilder::new(PageSize::Huge);
+        // Two threads go through lines in turn, in rows of two batches; the rest of what was prefetched is in vain.
+        for batch in [0..3, 3..6] {
+            builder.append(&rows(&batch.flat_map(|line| [(0, line), (1, line)]).collect::<Vec<_>>()));
+        }
+        let stream = builder.finish("test").expect("twelve rows");
+        for thread in 0..2 {
+            let of: Vec<_> = stream.accesses.iter().filter(|access| access.thread == thread).collect();
+            assert_eq!(of.iter().map(|access| access.trigger).collect::<Vec<_>>(), [0, 0, 1, 2, 2, 3]);
+            assert_eq!(of.iter().map(|access| access.useless).collect::<Vec<_>>(), [0, 0, 0, 2, 2, 2]);
+        }
     }
 
     #[test]

@@ -102,7 +102,7 @@ mod tests {
     use crate::stream::Access;
 
     fn stream(pages: &[u32], count: u64) -> Stream {
-        let access = |&page| Access { page, instructions: 1, thread: 0, dependence: 0, store: 0 };
+        let access = |&page| Access { page, instructions: 1, thread: 0, dependence: 0, ..Access::default() };
         Stream {
             accesses: pages.iter().map(access).collect(),
             pages: (0..count).map(|page| (0, page << 12)).collect(),

@@ -9,7 +9,7 @@
 //! dispatch = dispatch before + instructions x time per instruction,
 //!            not before the instruction `reorder_window` back has retired
 //! issue    = dispatch, not before its parent's data and a free miss register
-//! complete = issue + latency of its tier
+//! complete = issue + latency of its tier; where its line was prefetched, start of that + latency, not before issue
 //! retire   = retire before + instructions x time per instruction; a load not before `complete`,
 //!            a store not before the store `store_buffer` back has completed
 //! stall    = what `retire` waited for memory
@@ -33,6 +33,8 @@ pub(crate) struct CoreTiming {
     reorder_window: u64,
     miss_registers: usize,
     store_buffer: usize,
+    /// 0 without a prefetcher.
+    l2_registers: usize,
 }
 
 impl CoreTiming {
@@ -42,7 +44,13 @@ impl CoreTiming {
             reorder_window: u64::from(profile.reorder_window),
             miss_registers: (profile.miss_registers as usize).clamp(1, WINDOW),
             store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
+            l2_registers: profile.l2_registers.unwrap_or(0) as usize,
         }
+    }
+
+    /// Whether the core has a prefetcher.
+    pub(crate) fn prefetches(self) -> bool {
+        self.l2_registers > 0
     }
 }
 
@@ -50,19 +58,34 @@ impl CoreTiming {
 #[derive(Debug, Clone, Copy, Default)]
 struct Miss {
     position: u64,
+    issue: u64,
     complete: u64,
     retire: u64,
 }
 
-/// What one access did to its thread, in picoseconds.
+/// What a thread executes up to its next miss.
 #[derive(Debug, Clone, Copy)]
+pub(crate) struct Request {
+    /// Instructions, the last of which misses.
+    pub(crate) instructions: u32,
+    /// Distance in the thread's misses to the one that its address depends on; 0 for none.
+    pub(crate) dependence: u8,
+    /// Distance to the one that had its line prefetched; 0 for none.
+    pub(crate) trigger: u8,
+    pub(crate) store: bool,
+}
+
+/// What one access did to its thread, in picoseconds.
+#[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Timing {
     /// Retirement stood still for it.
     pub(crate) stall: u64,
-    /// Time that its tier had a request of this thread in flight, beyond what earlier requests already covered.
+    /// Time that its tier had a miss of this thread in flight, beyond what earlier ones already covered.
     pub(crate) busy: u64,
     /// As `busy`, among loads alone; 0 for a store.
     pub(crate) load_busy: u64,
+    /// A prefetch had asked for its line before.
+    pub(crate) prefetched: bool,
 }
 
 /// One thread's pipeline.
@@ -71,6 +94,8 @@ pub(crate) struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
     registers: Vec<u64>,
+    /// When each register of the second-level cache is free: misses and prefetches share them. None without a prefetcher.
+    l2_registers: Vec<u64>,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
     /// Misses and stores so far.
@@ -91,6 +116,7 @@ impl ThreadModel {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
             registers: vec![0; timing.miss_registers],
+            l2_registers: vec![0; timing.l2_registers],
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
             count: 0,
@@ -114,36 +140,78 @@ impl ThreadModel {
         self.dispatch += duration;
     }
 
-    /// Executes `instructions`, the last of which accesses memory of `tier` with `latency`.
+    /// Executes a request's instructions, the last of which accesses memory of `tier` with `latency`.
     #[inline]
     pub(crate) fn access(
         &mut self,
         timing: CoreTiming,
-        instructions: u32,
-        dependence: u8,
-        store: bool,
+        request: Request,
         tier: usize,
         latency: u64,
     ) -> Timing {
-        let elapsed = u64::from(instructions) * timing.instruction_ps;
-        self.position += u64::from(instructions);
+        let elapsed = u64::from(request.instructions) * timing.instruction_ps;
+        self.position += u64::from(request.instructions);
         let dispatch = self.dispatch(timing, elapsed);
-        let slot = self.earliest_register();
+        let slot = earliest(&self.registers);
         let mut issue = dispatch.max(self.registers[slot]);
-        let dependence = usize::from(dependence);
-        if dependence != 0 && dependence <= self.count.min(WINDOW) {
-            issue = issue.max(self.misses[(self.count - dependence) % WINDOW].complete);
+        if let Some(parent) = self.back(request.dependence) {
+            issue = issue.max(parent.complete);
         }
-        let complete = issue + latency;
-        self.registers[slot] = complete;
+        let prefetched = self.prefetch(request.trigger, issue, latency);
+        let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
+        let complete = issue.max(start + latency);
+        self.registers[slot] = self.registers[slot].max(if complete > issue { complete } else { 0 });
         let ready = self.retire + elapsed;
-        let needed = if store { self.store_completes(timing, complete) } else { complete };
+        let needed = if request.store { self.store_completes(timing, complete) } else { complete };
         self.retire = ready.max(needed);
-        self.misses[self.count % WINDOW] = Miss { position: self.position, complete, retire: self.retire };
+        self.misses[self.count % WINDOW] =
+            Miss { position: self.position, issue, complete, retire: self.retire };
         self.count += 1;
-        let busy = cover(&mut self.busy_until[tier], issue, complete);
-        let load_busy = if store { 0 } else { cover(&mut self.load_busy_until[tier], issue, complete) };
-        Timing { stall: self.retire - ready, busy, load_busy }
+        let prefetched = prefetched.is_some();
+        let (mut busy, mut load_busy) = (0, 0);
+        if !prefetched {
+            busy = cover(&mut self.busy_until[tier], issue, complete);
+            if !request.store {
+                load_busy = cover(&mut self.load_busy_until[tier], issue, complete);
+            }
+        }
+        Timing { stall: self.retire - ready, busy, load_busy, prefetched }
+    }
+
+    /// The miss so many back; none for 0, and for one that is no longer remembered.
+    #[inline]
+    fn back(&self, distance: u8) -> Option<&Miss> {
+        let distance = usize::from(distance);
+        (distance != 0 && distance <= self.count.min(WINDOW))
+            .then(|| &self.misses[(self.count - distance) % WINDOW])
+    }
+
+    /// When the line that is asked for at `issue` was prefetched; `None` if it was not, or would not have been yet.
+    #[inline]
+    fn prefetch(&mut self, trigger: u8, issue: u64, latency: u64) -> Option<u64> {
+        if trigger == 0 || self.l2_registers.is_empty() {
+            return None;
+        }
+        let slot = earliest(&self.l2_registers);
+        // What is no longer remembered was long ago.
+        let asked = self.back(trigger).map_or(0, |miss| miss.issue);
+        let start = asked.max(self.l2_registers[slot]);
+        if start >= issue {
+            return None;
+        }
+        self.l2_registers[slot] = start + latency;
+        Some(start)
+    }
+
+    /// A miss that nothing prefetched: where there is a prefetcher, it waits for a register that it shares. Returns its `issue`.
+    #[inline]
+    fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
+        if !self.l2_registers.is_empty() {
+            let slot = earliest(&self.l2_registers);
+            *issue = (*issue).max(self.l2_registers[slot]);
+            self.l2_registers[slot] = *issue + latency;
+        }
+        *issue
     }
 
     /// Executes `instructions`, none of which misses.
@@ -172,17 +240,6 @@ impl ThreadModel {
         self.dispatch
     }
 
-    #[inline]
-    fn earliest_register(&self) -> usize {
-        let (mut slot, mut earliest) = (0, self.registers[0]);
-        for (index, &free) in self.registers.iter().enumerate().skip(1) {
-            if free < earliest {
-                (slot, earliest) = (index, free);
-            }
-        }
-        slot
-    }
-
     /// Puts a store into the store buffer and says when the one whose entry it takes has completed.
     #[inline]
     fn store_completes(&mut self, timing: CoreTiming, complete: u64) -> u64 {
@@ -190,6 +247,18 @@ impl ThreadModel {
         self.store_count += 1;
         std::mem::replace(&mut self.stores[entry], complete)
     }
+}
+
+/// The register that is free first; there is one at least.
+#[inline]
+fn earliest(registers: &[u64]) -> usize {
+    let (mut slot, mut earliest) = (0, registers[0]);
+    for (index, &free) in registers.iter().enumerate().skip(1) {
+        if free < earliest {
+            (slot, earliest) = (index, free);
+        }
+    }
+    slot
 }
 
 /// The part of `issue..complete` that nothing before had covered up to `until`, which moves on.
@@ -204,15 +273,23 @@ fn cover(until: &mut u64, issue: u64, complete: u64) -> u64 {
 mod tests {
     use super::*;
 
-    const TIMING: CoreTiming =
-        CoreTiming { instruction_ps: 100, reorder_window: 200, miss_registers: 10, store_buffer: 50 };
+    const TIMING: CoreTiming = CoreTiming {
+        instruction_ps: 100,
+        reorder_window: 200,
+        miss_registers: 10,
+        store_buffer: 50,
+        l2_registers: 0,
+    };
     const LATENCY: u64 = 100_000;
+
+    fn request(instructions: u32) -> Request {
+        Request { instructions, dependence: 0, trigger: 0, store: false }
+    }
 
     fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
         let mut thread = ThreadModel::new(TIMING);
-        let stall = (0..count)
-            .map(|_| thread.access(TIMING, instructions, dependence, store, 0, LATENCY).stall)
-            .sum();
+        let request = Request { dependence, store, ..request(instructions) };
+        let stall = (0..count).map(|_| thread.access(TIMING, request, 0, LATENCY).stall).sum();
         (thread.clock(), stall)
     }
 
@@ -244,6 +321,48 @@ mod tests {
         assert!(time.abs_diff(ideal) < ideal / 50, "{time} against {ideal}");
     }
 
+    /// A core whose second-level cache has 16 registers.
+    const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, ..TIMING };
+
+    /// Runs so many loads alike; returns the time, and how many found their line prefetched.
+    fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
+        let mut thread = ThreadModel::new(timing);
+        let found = (0..count).filter(|_| thread.access(timing, request, 0, LATENCY).prefetched).count();
+        (thread.clock(), found)
+    }
+
+    #[test]
+    fn a_prefetched_chain_waits_for_registers_and_not_for_each_link() {
+        // Each load needs the one before, and its line was asked for 20 loads before: 16 are under way at any time.
+        let request = Request { dependence: 1, trigger: 20, ..request(5) };
+        let (time, found) = stream(PREFETCHING, 10_000, request);
+        let ideal = 10_000 / 16 * LATENCY;
+        assert!(time.abs_diff(ideal) < ideal / 50, "{time} against {ideal}");
+        // But for one in 16, for which the registers are free only when it is asked for itself.
+        assert!(found.abs_diff(10_000 / 16 * 15) < 50, "{found}");
+        assert_eq!(stream(TIMING, 10_000, request), (10_000 * LATENCY + 5 * 100, 0), "no prefetcher");
+    }
+
+    #[test]
+    fn a_line_that_came_in_time_costs_nothing() {
+        // 20 loads of 100 instructions take twice the latency.
+        let (time, found) = stream(PREFETCHING, 10_000, Request { trigger: 20, ..request(100) });
+        let instructions = 10_000 * 100 * 100;
+        assert!(time < instructions + 25 * LATENCY, "{time} against {instructions}");
+        assert!(found > 9_900, "{found}");
+    }
+
+    #[test]
+    fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
+        let mut thread = ThreadModel::new(PREFETCHING);
+        thread.access(PREFETCHING, request(1), 0, LATENCY);
+        // Its trigger waits for the miss before; it itself does not, and comes first.
+        let waits = Request { dependence: 1, ..request(1) };
+        thread.access(PREFETCHING, waits, 0, LATENCY);
+        let timing = thread.access(PREFETCHING, Request { trigger: 1, ..request(1) }, 0, LATENCY);
+        assert!(!timing.prefetched);
+    }
+
     #[test]
     fn stalls_and_instructions_add_up_to_the_time() {
         for (instructions, dependence, store) in [(7, 0, false), (300, 1, false), (2, 0, true), (3, 2, false)]
@@ -262,10 +381,10 @@ mod tests {
     #[test]
     fn a_far_miss_costs_its_latency_less_what_the_window_hides() {
         let mut thread = ThreadModel::new(TIMING);
-        let stall = thread.access(TIMING, 1_000, 0, false, 0, LATENCY).stall;
+        let stall = thread.access(TIMING, request(1_000), 0, LATENCY).stall;
         assert_eq!(stall, LATENCY);
         // 150 instructions later, a miss of another tier, four times as slow, is already under way.
-        let stall = thread.access(TIMING, 150, 0, false, 1, 4 * LATENCY).stall;
+        let stall = thread.access(TIMING, request(150), 1, 4 * LATENCY).stall;
         assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
     }
 }

@@ -44,6 +44,11 @@ pub(crate) struct Tier {
     pub(crate) load_occupancy_ps: u64,
     pub(crate) load_busy_ps: u64,
     pub(crate) load_stall_ps: u64,
+    /// Stall for loads whose lines were prefetched and on their way.
+    pub(crate) late_stall_ps: u64,
+    /// Accesses that found their line prefetched, or on its way.
+    prefetched_loads: u64,
+    prefetched_stores: u64,
     idle_latency: u64,
     loaded_latency_factor: f64,
     read_bandwidth: u64,
@@ -68,6 +73,9 @@ impl Tier {
             load_occupancy_ps: 0,
             load_busy_ps: 0,
             load_stall_ps: 0,
+            late_stall_ps: 0,
+            prefetched_loads: 0,
+            prefetched_stores: 0,
             idle_latency: profile.latency.0 * 1000,
             loaded_latency_factor: profile.loaded_latency_factor,
             read_bandwidth: profile.read_bandwidth,
@@ -81,13 +89,22 @@ impl Tier {
     }
 
     /// Counts one access. A store reads its line for ownership and writes it back some time later.
+    ///
+    /// An access whose line was prefetched is no miss to a PMU, whether the line has come or is on its way: it hits the second-level
+    /// cache, or a register of that.
     #[inline]
     pub(crate) fn count(&mut self, store: bool, timing: Timing) {
-        self.counters.load_misses += u64::from(!store);
-        self.counters.store_misses += u64::from(store);
         self.counters.bytes_read.0 += LINE;
         self.counters.bytes_written.0 += u64::from(store) * LINE;
         self.stall_ps += timing.stall;
+        if timing.prefetched {
+            self.prefetched_loads += u64::from(!store);
+            self.prefetched_stores += u64::from(store);
+            self.late_stall_ps += if store { 0 } else { timing.stall };
+            return;
+        }
+        self.counters.load_misses += u64::from(!store);
+        self.counters.store_misses += u64::from(store);
         self.occupancy_ps += self.latency;
         self.busy_ps += timing.busy;
         if !store {
@@ -95,6 +112,21 @@ impl Tier {
             self.load_occupancy_ps += self.latency;
             self.load_busy_ps += timing.load_busy;
         }
+    }
+
+    /// Loads that this tier served, prefetched ones included.
+    pub(crate) fn loads(&self) -> u64 {
+        self.counters.load_misses + self.prefetched_loads
+    }
+
+    /// Stores that this tier served, prefetched ones included.
+    pub(crate) fn stores(&self) -> u64 {
+        self.counters.store_misses + self.prefetched_stores
+    }
+
+    /// Counts lines that were prefetched and are not used.
+    pub(crate) fn read_in_vain(&mut self, lines: u64) {
+        self.counters.bytes_read.0 += lines * LINE;
     }
 
     /// Ends a block: hands the bytes since the last one to the bandwidth servers and adapts the latency.
@@ -169,7 +201,7 @@ mod tests {
     use super::*;
     use isotherm_core::Nanos;
 
-    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0 };
+    const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false };
 
     fn tier() -> Tier {
         Tier::new(&TierProfile {
@@ -205,6 +237,20 @@ mod tests {
         full.count(false, IDLE);
         full.settle(0, 1000);
         assert!((9_900..10_100).contains(&full.late(0)), "a tenth is left: {}", full.late(0));
+    }
+
+    #[test]
+    fn what_is_prefetched_is_read_and_served_but_no_miss() {
+        let mut tier = tier();
+        tier.count(false, Timing { prefetched: true, stall: 7, ..IDLE });
+        tier.count(true, Timing { prefetched: true, ..IDLE });
+        tier.count(false, IDLE);
+        tier.read_in_vain(3);
+        let counters = tier.snapshot();
+        assert_eq!((counters.load_misses, counters.store_misses, counters.occupancy), (1, 0, 100));
+        assert_eq!((tier.loads(), tier.stores()), (2, 1));
+        assert_eq!((tier.stall_ps, tier.load_stall_ps, tier.late_stall_ps), (7, 0, 7));
+        assert_eq!((counters.bytes_read.0, counters.bytes_written.0), (6 * LINE, LINE));
     }
 
     #[test]

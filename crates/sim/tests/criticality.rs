@@ -28,7 +28,7 @@ fn phases(count: u32) -> Stream {
             instructions: 20,
             thread: 0,
             dependence: chased as u8,
-            store: 0,
+            ..Access::default()
         }));
     }
     accesses

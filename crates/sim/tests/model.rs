@@ -2,7 +2,9 @@
 
 mod support;
 
-use isotherm_sim::{Profile, RunResult, Stream};
+use isotherm_core::PageSize;
+use isotherm_sim::{Profile, RunResult, Stream, StreamBuilder};
+use isotherm_trace::{Row, Rows};
 use support::{input, machine, numbers, plain_machine, run, stream};
 
 const PAGES: u32 = 4096;
@@ -44,6 +46,38 @@ fn a_stream_takes_bytes_over_bandwidth() {
         let expected = f64::from(MISSES) * 64.0 / profile.tiers[tier].read_bandwidth as f64 * 1e9;
         close(bound(lines, &profile, name).modelled_ns.0 as f64, expected, 0.02, name);
     }
+}
+
+/// A list in address order, each element in a line of its own: every load waits for the one before.
+fn list_in_order(passes: u64) -> Stream {
+    let mut builder = StreamBuilder::new(PageSize::Base);
+    let mut rows = Rows::default();
+    for line in (0..passes).flat_map(|_| 0..u64::from(PAGES) * 64) {
+        rows.push(Row { process: 0, thread: 0, instructions: 200, line, store: false, dependence: 1 });
+    }
+    builder.append(&rows);
+    builder.finish("list").expect("rows")
+}
+
+#[test]
+fn of_a_list_in_order_two_lines_a_page_are_missed_and_sampled() {
+    let unfetched = machine(&[("core.l2_registers", "0"), ("costs.sample", "0ns")]);
+    let prefetched = machine(&[("core.l2_registers", "16"), ("costs.sample", "0ns")]);
+    let stream = list_in_order(4);
+    let lines = stream.accesses.len() as f64;
+    let instructions = 200.0 * prefetched.core.instruction_ps as f64 / 1000.0;
+    let latency = prefetched.tiers[1].latency.0 as f64;
+    let time = |profile| bound(stream.clone(), profile, "all-slow").modelled_ns.0 as f64;
+    // A load waits for the one before and its instructions retire meanwhile, so that it takes the latency alone.
+    close(time(&unfetched), lines * latency, 0.02, "every line a miss");
+    // Of a page two misses, the instructions of all other lines, and what the first of these are late by: less than another latency.
+    let waits = (time(&prefetched) / (lines / 64.0) - 62.0 * instructions) / latency;
+    assert!((2.0..3.0).contains(&waits), "{waits} latencies a page");
+    let samples = |profile| {
+        let run = run(&input(stream.clone()), profile, &["pact:batch=0"], &["1%"], 1.0).runs.remove(0);
+        run.samples as f64
+    };
+    close(samples(&unfetched) / samples(&prefetched), 32.0, 0.1, "samples");
 }
 
 #[test]

@@ -14,7 +14,7 @@ pub fn sizing(budget: f64) -> SizeReport {
         (state >> 33) as f64 / f64::from(1u32 << 31)
     };
     let mut page = || (f64::from(PAGES) * random().powi(4)) as u32;
-    let access = |page| Access { page, instructions: 30, thread: 0, dependence: 1, store: 0 };
+    let access = |page| Access { page, instructions: 30, thread: 0, dependence: 1, ..Access::default() };
     let stream = Stream {
         accesses: (0..120_000).map(|_| access(page())).collect(),
         pages: (0..u64::from(PAGES)).map(|page| (0, page << 12)).collect(),

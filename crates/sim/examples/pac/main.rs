@@ -119,7 +119,7 @@ fn equation(full: bool) -> Result<(String, String)> {
         }
     }
     let mut text = format!(
-        "{} workloads, `{}`.\n\n| all memory at | Pearson, Equation 1 | Pearson, misses alone | Pearson, stall a miss and 1 / MLP | k, fitted | latency, mean | within 10 % of the fit |\n|---|---|---|---|---|---|---|\n",
+        "{} workloads, `{}`.\n\n| all memory at | Pearson, Equation 1 | with waits for prefetched lines | Pearson, misses alone | Pearson, stall a miss and 1 / MLP | k, fitted | latency, mean | within 10 % of the fit |\n|---|---|---|---|---|---|---|---|\n",
         rows.len(),
         if full { "full" } else { "test" }
     );
@@ -129,6 +129,7 @@ fn equation(full: bool) -> Result<(String, String)> {
             rows.iter().map(|(_, found)| (pick(&found[index]), found[index].stall.0 as f64)).collect()
         };
         let (predicted, misses) = (of(|tier| tier.serial_misses), of(|tier| tier.misses as f64));
+        let whole = of_all(&rows, index);
         let each: Vec<(f64, f64)> =
             predicted.iter().zip(&misses).map(|(one, all)| (one.0 / all.0, one.1 / all.0)).collect();
         // Least squares through the origin.
@@ -139,9 +140,10 @@ fn equation(full: bool) -> Result<(String, String)> {
         let correlation = |pairs: &[(f64, f64)]| pearson(pairs).unwrap_or(f64::NAN);
         writeln!(
             text,
-            "| {} | {:.4} | {:.4} | {:.4} | {k:.1} ns | {latency:.1} ns | {near} of {} |",
+            "| {} | {:.4} | {:.4} | {:.4} | {:.4} | {k:.1} ns | {latency:.1} ns | {near} of {} |",
             machine.0,
             correlation(&predicted),
+            correlation(&whole),
             correlation(&misses),
             correlation(&each),
             rows.len()
@@ -161,21 +163,28 @@ fn equation(full: bool) -> Result<(String, String)> {
             ],
         });
     }
-    text.push_str("\nAt 190 ns:\n\n| workload | misses | MLP | stalls of loads | Equation 1 / stalls |\n|---|---|---|---|---|\n");
+    text.push_str("\nAt 190 ns:\n\n| workload | misses | MLP | stalls of misses | waits for prefetched lines | Equation 1 / stalls of misses |\n|---|---|---|---|---|---|\n");
     let k = |tier: &TierStall| tier.serial_misses * tier.latency;
     for (name, found) in &rows {
         let tier = &found[2];
         writeln!(
             text,
-            "| {name} | {} | {:.2} | {:.3} ms | {:.2} |",
+            "| {name} | {} | {:.2} | {:.3} ms | {:.3} ms | {:.2} |",
             tier.misses,
             tier.parallelism,
             tier.stall.0 as f64 / 1e6,
+            tier.late.0 as f64 / 1e6,
             k(tier) / tier.stall.0 as f64
         )?;
     }
     text.push_str("\nHere k is each workload's own mean latency, so that 1 means that requests in flight and stalls are the same time.\n");
     Ok((text, picture::draw(&panels)))
+}
+
+/// What Equation 1 predicts, and all that loads wait for: misses, and lines that were prefetched and are on their way.
+fn of_all(rows: &[(&str, Vec<TierStall>)], machine: usize) -> Vec<(f64, f64)> {
+    let pair = |tier: &TierStall| (tier.serial_misses, (tier.stall.0 + tier.late.0) as f64);
+    rows.iter().map(|(_, found)| pair(&found[machine])).collect()
 }
 
 fn scaled(points: &[(f64, f64)], x: f64, y: f64) -> Vec<(f64, f64)> {

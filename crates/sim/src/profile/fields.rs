@@ -152,6 +152,15 @@ pub(super) const FIELDS: &[Field] = &[
         "Entries of the store buffer."
     ),
     Field {
+        section: "core",
+        name: "l2_registers",
+        quantity: Quantity::count(0, 1024),
+        help: "Optional: requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; 0, or nothing here, no prefetcher.",
+        get: |profile, _| profile.core.l2_registers.map(f64::from),
+        optional: true,
+        set: |profile, _, value| profile.core.l2_registers = Some(value as u32),
+    },
+    Field {
         section: "llc",
         name: "size",
         quantity: Quantity::size(),

@@ -59,8 +59,9 @@ impl Groups {
         let keep = |access: &Access| {
             let page = dense[access.page as usize];
             let thread = &mut threads[usize::from(access.thread)];
+            let trigger = thread.trigger(access.trigger);
             let dependence = thread.next(access.dependence, page != NONE);
-            (page != NONE).then_some(Access { page, dependence, ..*access })
+            (page != NONE).then_some(Access { page, dependence, trigger, ..*access })
         };
         let accesses = stream.accesses.iter().filter_map(keep).collect();
         Stream { accesses, pages, threads: stream.threads, page_size: stream.page_size }
@@ -82,17 +83,27 @@ impl Default for Ancestry {
 }
 
 impl Ancestry {
+    /// The number among the kept ones of what an access so far back stands for; none for 0.
+    fn kept(&self, back: u8) -> Option<u32> {
+        let back = usize::from(back);
+        let known = back != 0 && back <= self.seen;
+        known.then(|| self.kept[(self.seen - back) % REACH]).filter(|&kept| kept != NONE)
+    }
+
+    /// The distance in the sub-sample of the next access to the one that had its line prefetched, which lies in the same page.
+    fn trigger(&self, trigger: u8) -> u8 {
+        match trigger {
+            u8::MAX => u8::MAX,
+            _ => self.kept(trigger).map_or(0, |kept| (self.count - kept) as u8),
+        }
+    }
+
     /// Takes the next access and returns the distance to what it depends on in the sub-sample; 0 for nothing.
     fn next(&mut self, dependence: u8, keep: bool) -> u8 {
-        let distance = usize::from(dependence);
-        let parent = if distance == 0 || distance > self.seen {
-            NONE
-        } else {
-            self.kept[(self.seen - distance) % REACH]
-        };
-        self.kept[self.seen % REACH] = if keep { self.count } else { parent };
+        let parent = self.kept(dependence);
+        self.kept[self.seen % REACH] = if keep { self.count } else { parent.unwrap_or(NONE) };
         self.seen += 1;
-        let shortened = if parent == NONE { 0 } else { u8::try_from(self.count - parent).unwrap_or(0) };
+        let shortened = parent.map_or(0, |parent| u8::try_from(self.count - parent).unwrap_or(0));
         self.count += u32::from(keep);
         shortened
     }
@@ -105,7 +116,13 @@ mod tests {
 
     /// Accesses of one thread as `(page, dependence)`.
     fn stream(accesses: &[(u32, u8)], pages: u32) -> Stream {
-        let access = |&(page, dependence)| Access { page, instructions: 7, thread: 0, dependence, store: 0 };
+        let access = |&(page, dependence)| Access {
+            page,
+            instructions: 7,
+            thread: 0,
+            dependence,
+            ..Access::default()
+        };
         Stream {
             accesses: accesses.iter().map(access).collect(),
             pages: (0..u64::from(pages)).map(|page| (0, page << 12)).collect(),
@@ -177,6 +194,20 @@ mod tests {
         let whole = stream(&[(0, 0), (2, 1), (1, 2), (2, 0), (0, 4)], 3);
         let part = Groups::new(&whole, 1, 1).sample(&whole, 0);
         assert_eq!((part.accesses, part.pages), (whole.accesses, whole.pages));
+    }
+
+    #[test]
+    fn what_prefetched_a_line_is_found_again() {
+        // Two pages in turn, a stream in each: every access but the first two of a page was prefetched two or more accesses back.
+        let triggers = [0, 0, 0, 0, 2, 2, 4, 4, 255, 255];
+        let mut whole = stream(&[(0, 0), (1, 0)].repeat(5), 2);
+        whole.accesses.iter_mut().zip(triggers).for_each(|(access, trigger)| access.trigger = trigger);
+        let groups = Groups { group: vec![0, 1], count: 2 };
+        for group in 0..2 {
+            let part = groups.sample(&whole, group);
+            let triggers: Vec<u8> = part.accesses.iter().map(|access| access.trigger).collect();
+            assert_eq!(triggers, [0, 0, 1, 2, 255]);
+        }
     }
 
     #[test]

@@ -30,7 +30,7 @@ pub fn plain_machine() -> Profile {
 
 /// One access a page in the order of `pages`, each `instructions` after the one before.
 pub fn stream(pages: impl IntoIterator<Item = u32>, count: u32, instructions: u32, dependence: u8) -> Stream {
-    let access = |page| Access { page, instructions, thread: 0, dependence, store: 0 };
+    let access = |page| Access { page, instructions, thread: 0, dependence, ..Access::default() };
     Stream {
         accesses: pages.into_iter().map(access).collect(),
         pages: (0..u64::from(count)).map(|page| (0, page << 12)).collect(),
