@@ -11,8 +11,9 @@ pub(crate) struct StreamKey {
     pub(crate) accesses: u64,
     pub(crate) huge: bool,
     pub(crate) seed: u64,
-    /// The machine on whose slow tier its threads keep their own pace; none where they wait for each other as recorded.
-    pub(crate) own_pace: Option<String>,
+    /// The machine, and the numbers set on it, on whose slow tier its threads keep their own pace; none where they wait for each other
+    /// as recorded.
+    pub(crate) own_pace: Option<(String, Settings)>,
 }
 
 /// A stream on a machine.

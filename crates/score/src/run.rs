@@ -126,16 +126,20 @@ pub(crate) fn load(key: &StreamKey) -> Result<Loaded, String> {
     let mut go_on = |_| ControlFlow::Continue(());
     let mut loaded = load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)
         .map_err(|error| error.to_string())?;
-    if let Some(machine) = &key.own_pace {
-        let profile = Profile::builtin(machine).map_err(|error| error.to_string())?;
+    if let Some((machine, set)) = &key.own_pace {
+        let profile = machine_of(machine, set)?;
         loaded.input.stream = loaded.input.stream.at_own_pace(&profile, TierId(1));
     }
     Ok(loaded)
 }
 
 pub(crate) fn profile(key: &BenchKey) -> Result<Profile, String> {
-    let mut profile = Profile::builtin(&key.machine).map_err(|error| error.to_string())?;
-    for (path, value) in &key.machine_set {
+    machine_of(&key.machine, &key.machine_set)
+}
+
+fn machine_of(name: &str, set: &Settings) -> Result<Profile, String> {
+    let mut profile = Profile::builtin(name).map_err(|error| error.to_string())?;
+    for (path, value) in set {
         profile.set(path, value).map_err(|error| error.to_string())?;
     }
     profile.check().map_err(|error| error.to_string())?;

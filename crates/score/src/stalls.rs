@@ -128,6 +128,9 @@ mod tests {
         of.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
+    /// Without a prefetcher, what streams is sampled as often as what chases.
+    const UNPREFETCHED: &[(&str, &str)] = &[("core.l2_registers", "0"), ("costs.sample", "0ns")];
+
     fn key(workload: &str, policy: &[(&str, &str)], own_pace: bool) -> RunKey {
         let stream = StreamKey {
             workload: workload.into(),
@@ -135,12 +138,12 @@ mod tests {
             accesses: 2_000_000,
             huge: false,
             seed: 1,
-            own_pace: own_pace.then(|| "pact".into()),
+            own_pace: own_pace.then(|| ("pact".into(), settings(UNPREFETCHED))),
         };
         let bench = BenchKey {
             stream,
             machine: "pact".into(),
-            machine_set: settings(&[("costs.sample", "0ns")]),
+            machine_set: settings(UNPREFETCHED),
             reference: None,
             reference_threads: None,
             scale: None,
@@ -177,6 +180,14 @@ mod tests {
         let (pac, counts, in_turns) = (pages("pac", true), pages("frequency", true), pages("pac", false));
         assert!(pac > 0.6 && counts < 0.3, "{pac} {counts}");
         assert!(in_turns < 0.3, "{in_turns}: threads in turns leave every window the same");
+    }
+
+    #[test]
+    fn with_a_prefetcher_samples_alone_tell_a_chase_from_a_traversal() {
+        let mut key = key("masim", &[("sampling_period", "20"), ("score", "frequency")], false);
+        key.bench.machine_set = settings(&[("costs.sample", "0ns")]);
+        let counts = of(&key, None, Metric::PageStalls).expect("both vary");
+        assert!(counts > 0.6, "{counts}");
     }
 
     #[test]

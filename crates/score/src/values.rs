@@ -89,7 +89,7 @@ impl<'a> Values<'a> {
             accesses: limit.unwrap_or(self.mode.accesses()),
             huge: self.huge || self.switched.is_some_and(|effect| effect.huge),
             seed: self.mode.seed,
-            own_pace: ours.own_pace.then(|| self.machine.to_owned()),
+            own_pace: ours.own_pace.then(|| (self.machine.to_owned(), ours.machine.clone())),
         };
         let bench = BenchKey {
             stream,
