@@ -25,6 +25,7 @@ mod result;
 mod sampler;
 mod simulate;
 mod size;
+mod slots;
 mod soar;
 mod stream;
 mod streamer;

@@ -8,6 +8,8 @@
 //! pages of 4 KiB; sends up to two prefetches for each request; runs up to 20 lines ahead; does not leave the page. What makes a
 //! stream is not documented: here, two requests in turn for neighbouring lines.
 
+use crate::slots::Slots;
+
 /// Pages in which a core follows a stream.
 const PAGES: usize = 32;
 /// Prefetches for each request.
@@ -42,10 +44,14 @@ struct Page {
 /// One core's streamer.
 #[derive(Debug, Clone)]
 pub(crate) struct Streamer {
-    /// The page of each entry, `u64::MAX` for none; apart from the rest, as each request looks at all of them.
+    /// The page of each entry, `u64::MAX` for none.
     keys: [u64; PAGES],
-    /// When each entry was last used: the thread's access.
-    used: [u32; PAGES],
+    /// The lower bits of `keys`: each request looks at all of them.
+    tags: [u32; PAGES],
+    /// When each entry was last used: the thread's access, counted from 1.
+    used: Slots,
+    /// The entry of the last request, which often serves the next.
+    last: usize,
     pages: Vec<Page>,
 }
 
@@ -58,7 +64,13 @@ impl Default for Streamer {
             front: 0,
             triggers: [Position::default(); LINES as usize],
         };
-        Self { keys: [u64::MAX; PAGES], used: [0; PAGES], pages: vec![page; PAGES] }
+        Self {
+            keys: [u64::MAX; PAGES],
+            tags: [u32::MAX; PAGES],
+            used: Slots::new(PAGES),
+            last: 0,
+            pages: vec![page; PAGES],
+        }
     }
 }
 
@@ -97,15 +109,30 @@ impl Streamer {
 
     /// The entry that watches a page: the least recently used one, if none did.
     fn entry(&mut self, key: u64, at: Position, useless: &mut dyn FnMut(u32)) -> usize {
-        let found = self.keys.iter().position(|&other| other == key);
-        let entry = found.unwrap_or_else(|| {
-            let oldest = (0..PAGES).min_by_key(|&entry| self.used[entry]).unwrap_or(0);
-            self.pages[oldest].give_up(useless);
-            self.keys[oldest] = key;
-            oldest
-        });
-        self.used[entry] = at.of_thread + 1;
-        entry
+        if self.keys[self.last] != key {
+            self.last = self.watched(key).unwrap_or_else(|| {
+                let (oldest, _) = self.used.earliest();
+                self.pages[oldest].give_up(useless);
+                (self.keys[oldest], self.tags[oldest]) = (key, key as u32);
+                oldest
+            });
+        }
+        self.used.set(self.last, u64::from(at.of_thread) + 1);
+        self.last
+    }
+
+    /// The entry of a page; all tags are compared at once.
+    fn watched(&self, key: u64) -> Option<usize> {
+        let equal = |(entry, &tag): (usize, &u32)| u32::from(tag == key as u32) << entry;
+        let mut alike: u32 = self.tags.iter().enumerate().map(equal).sum();
+        while alike != 0 {
+            let entry = alike.trailing_zeros() as usize;
+            if self.keys[entry] == key {
+                return Some(entry);
+            }
+            alike &= alike - 1;
+        }
+        None
     }
 }
 
@@ -140,12 +167,10 @@ impl Page {
 
     /// Forgets the page.
     fn give_up(&mut self, useless: &mut dyn FnMut(u32)) {
-        for line in 0..LINES as usize {
-            if self.brought & (1 << line) != 0 {
-                useless(self.triggers[line].index);
-            }
+        while self.brought != 0 {
+            useless(self.triggers[self.brought.trailing_zeros() as usize].index);
+            self.brought &= self.brought - 1;
         }
-        self.brought = 0;
         self.direction = 0;
         // No line is next to it: the page's first request makes no stream.
         self.last = -2;

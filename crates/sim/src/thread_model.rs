@@ -20,6 +20,7 @@
 //! retirement waited for. Times are picoseconds in integers, so results do not depend on the order of summation.
 
 use crate::CoreProfile;
+use crate::slots::Slots;
 
 /// Misses that one thread can have in its window: a load queue's size. A power of two.
 const WINDOW: usize = 128;
@@ -42,7 +43,7 @@ impl CoreTiming {
         Self {
             instruction_ps: profile.instruction_ps,
             reorder_window: u64::from(profile.reorder_window),
-            miss_registers: (profile.miss_registers as usize).clamp(1, WINDOW),
+            miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MOST),
             store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
             l2_registers: profile.l2_registers.unwrap_or(0) as usize,
         }
@@ -93,9 +94,9 @@ pub(crate) struct Timing {
 pub(crate) struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
-    registers: Vec<u64>,
-    /// When each register of the second-level cache is free: misses and prefetches share them. None without a prefetcher.
-    l2_registers: Vec<u64>,
+    registers: Slots,
+    /// Those of the second-level cache, which misses and prefetches share. None without a prefetcher.
+    l2_registers: Slots,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
     /// Misses and stores so far.
@@ -115,8 +116,8 @@ impl ThreadModel {
         Self {
             misses: [Miss::default(); WINDOW],
             stores: [0; WINDOW],
-            registers: vec![0; timing.miss_registers],
-            l2_registers: vec![0; timing.l2_registers],
+            registers: Slots::new(timing.miss_registers),
+            l2_registers: Slots::new(timing.l2_registers),
             busy_until: [0; MAX_TIERS],
             load_busy_until: [0; MAX_TIERS],
             count: 0,
@@ -152,15 +153,17 @@ impl ThreadModel {
         let elapsed = u64::from(request.instructions) * timing.instruction_ps;
         self.position += u64::from(request.instructions);
         let dispatch = self.dispatch(timing, elapsed);
-        let slot = earliest(&self.registers);
-        let mut issue = dispatch.max(self.registers[slot]);
+        let (register, free) = self.registers.earliest();
+        let mut issue = dispatch.max(free);
         if let Some(parent) = self.back(request.dependence) {
             issue = issue.max(parent.complete);
         }
         let prefetched = self.prefetch(request.trigger, issue, latency);
         let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
         let complete = issue.max(start + latency);
-        self.registers[slot] = self.registers[slot].max(if complete > issue { complete } else { 0 });
+        if complete > issue {
+            self.registers.set(register, complete);
+        }
         let ready = self.retire + elapsed;
         let needed = if request.store { self.store_completes(timing, complete) } else { complete };
         self.retire = ready.max(needed);
@@ -192,14 +195,14 @@ impl ThreadModel {
         if trigger == 0 || self.l2_registers.is_empty() {
             return None;
         }
-        let slot = earliest(&self.l2_registers);
+        let (register, free) = self.l2_registers.earliest();
         // What is no longer remembered was long ago.
         let asked = self.back(trigger).map_or(0, |miss| miss.issue);
-        let start = asked.max(self.l2_registers[slot]);
+        let start = asked.max(free);
         if start >= issue {
             return None;
         }
-        self.l2_registers[slot] = start + latency;
+        self.l2_registers.set(register, start + latency);
         Some(start)
     }
 
@@ -207,9 +210,9 @@ impl ThreadModel {
     #[inline]
     fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
         if !self.l2_registers.is_empty() {
-            let slot = earliest(&self.l2_registers);
-            *issue = (*issue).max(self.l2_registers[slot]);
-            self.l2_registers[slot] = *issue + latency;
+            let (register, free) = self.l2_registers.earliest();
+            *issue = (*issue).max(free);
+            self.l2_registers.set(register, *issue + latency);
         }
         *issue
     }
@@ -247,18 +250,6 @@ impl ThreadModel {
         self.store_count += 1;
         std::mem::replace(&mut self.stores[entry], complete)
     }
-}
-
-/// The register that is free first; there is one at least.
-#[inline]
-fn earliest(registers: &[u64]) -> usize {
-    let (mut slot, mut earliest) = (0, registers[0]);
-    for (index, &free) in registers.iter().enumerate().skip(1) {
-        if free < earliest {
-            (slot, earliest) = (index, free);
-        }
-    }
-    slot
 }
 
 /// The part of `issue..complete` that nothing before had covered up to `until`, which moves on.
