@@ -76,6 +76,8 @@ pub enum Task {
     Program(Vec<OsString>),
     /// A shell on the terminal.
     Shell,
+    /// A shell that reads its commands from our input.
+    Commands,
 }
 
 /// What counts the program's accesses.

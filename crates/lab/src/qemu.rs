@@ -54,7 +54,7 @@ pub struct Guest<'a> {
     pub plugin: Option<&'a Path>,
     /// The simulated hardware of the profiling device, which the plugin loads.
     pub hardware: Option<&'a Path>,
-    /// Whether the console is the terminal that we run in.
+    /// Whether the guest has a terminal, which is the one that we run in.
     pub interactive: bool,
 }
 
@@ -64,12 +64,16 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     board(&mut line, guest.machine);
     memory(&mut line, guest.machine);
     files(&mut line, guest);
-    console(&mut line, guest);
+    line.pair("-chardev", with_path("file,id=console,path=", &guest.run.console()));
+    line.pair("-device", "isa-serial,chardev=console");
     if let Some(path) = guest.plugin {
         counting(&mut line, guest, path);
     }
-    if !guest.ports.is_empty() {
+    if guest.interactive || !guest.ports.is_empty() {
         line.pair("-device", "virtio-serial-pci,bus=pcie.0");
+    }
+    if guest.interactive {
+        terminal(&mut line);
     }
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
@@ -190,14 +194,10 @@ fn files(line: &mut Line, guest: &Guest<'_>) {
     line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag=share");
 }
 
-fn console(line: &mut Line, guest: &Guest<'_>) {
-    let file = guest.run.console();
-    let console = match guest.interactive {
-        true => with_path("stdio,id=console,signal=off,logfile=", &file),
-        false => with_path("file,id=console,path=", &file),
-    };
-    line.pair("-chardev", console);
-    line.pair("-device", "isa-serial,chardev=console");
+/// The guest's `/dev/hvc0`. What is typed before it is opened waits, which a serial line would lose: its driver empties it.
+fn terminal(line: &mut Line) {
+    line.pair("-chardev", "stdio,id=terminal,signal=off");
+    line.pair("-device", "virtconsole,chardev=terminal");
 }
 
 /// The plugin, and the device by which the guest speaks with it.

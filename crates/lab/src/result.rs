@@ -64,7 +64,7 @@ impl LabResult {
             Task::Program(words) => {
                 words.iter().map(|word| OsStr::to_string_lossy(word).into_owned()).collect()
             }
-            Task::Shell => Vec::new(),
+            Task::Shell | Task::Commands => Vec::new(),
         };
         Self {
             version: env!("CARGO_PKG_VERSION"),

@@ -95,6 +95,7 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
             words.extend(command.iter().cloned());
         }
         Task::Shell => words.extend(["/bin/sh".into(), "-i".into()]),
+        Task::Commands => words.push("/bin/sh".into()),
     }
     let mut script = b"cd ".to_vec();
     script.extend(quoted(job.directory.as_os_str()));

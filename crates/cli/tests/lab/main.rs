@@ -55,6 +55,40 @@ fn input_goes_in_whole_and_the_status_comes_out() {
     assert!(guest.out == input, "{} bytes came back of {}", guest.out.len(), input.len());
 }
 
+/// What `isotherm lab shell` makes of this input, which is all there before the guest boots: typed, or from a pipe.
+fn shell(typed: bool, input: &str) -> (Option<i32>, String) {
+    let shell = [support::BINARY, "lab", "shell", "--machine", "small"];
+    // What waits for input that was lost would wait for ever.
+    let mut command = std::process::Command::new("timeout");
+    command.arg("120");
+    match typed {
+        true => command.args(["script", "-qec", &shell.join(" "), "/dev/null"]),
+        false => command.args(shell),
+    };
+    let guest = support::fed(&mut command, input.as_bytes());
+    assert!(guest.err.is_empty() || guest.err.starts_with("isotherm: booting"), "{}", guest.err);
+    (guest.code, String::from_utf8_lossy(&guest.out).into_owned())
+}
+
+#[test]
+fn a_shell_loses_no_byte_of_piped_input_and_ends_with_it() {
+    let Some(_) = Lab::find() else { return };
+    assert_eq!(shell(false, "echo hello-from-pipe\nexit 7\n"), (Some(7), "hello-from-pipe\n".into()));
+    assert_eq!(
+        shell(false, "echo the end of input ends it\n"),
+        (Some(0), "the end of input ends it\n".into())
+    );
+}
+
+#[test]
+fn a_shell_loses_no_byte_that_is_typed_before_it_is_there() {
+    let Some(_) = Lab::find() else { return };
+    let (code, shown) = shell(true, "echo typed-$((40 + 2))\ntty\nexit\n");
+    let lines: Vec<_> = shown.lines().map(str::trim).collect();
+    let said = |what: &str| lines.iter().any(|line| line.trim_start_matches("# ") == what);
+    assert!(code == Some(0) && said("typed-42") && said("/dev/hvc0"), "{code:?}: {shown}");
+}
+
 #[test]
 fn doctor_finds_two_tiers_in_the_guest_and_the_device_of_the_cxl_machine() {
     let Some(lab) = Lab::find() else { return };

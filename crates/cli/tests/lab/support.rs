@@ -78,20 +78,7 @@ impl Lab {
             .args(program)
             .current_dir(root())
             .env("PATH", "/usr/bin:/bin");
-        command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-        let mut child = command.spawn().expect("the binary runs");
-        let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_vec());
-        let feeder = std::thread::spawn(move || {
-            // A program that does not read its input ends first.
-            let _ = stdin.write_all(&input);
-        });
-        let output = child.wait_with_output().expect("it ends");
-        feeder.join().expect("input was given");
-        Ran {
-            code: output.status.code(),
-            out: output.stdout,
-            err: String::from_utf8_lossy(&output.stderr).into_owned(),
-        }
+        fed(&mut command, input)
     }
 
     /// Starts a guest, interrupts `isotherm` as Ctrl-C does, and counts the guests of this run that are left.
@@ -107,6 +94,24 @@ impl Lab {
         assert!(told.is_ok_and(|status| status.success()));
         let code = child.wait().expect("it ends").code();
         (code, guests(&folder))
+    }
+}
+
+/// What a command makes of its input.
+pub(crate) fn fed(command: &mut Command, input: &[u8]) -> Ran {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let mut child = command.spawn().expect("the binary runs");
+    let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_vec());
+    let feeder = std::thread::spawn(move || {
+        // A program that does not read its input ends first.
+        let _ = stdin.write_all(&input);
+    });
+    let output = child.wait_with_output().expect("it ends");
+    feeder.join().expect("input was given");
+    Ran {
+        code: output.status.code(),
+        out: output.stdout,
+        err: String::from_utf8_lossy(&output.stderr).into_owned(),
     }
 }
 

@@ -79,7 +79,20 @@ fn streams_and_paths_with_commas_are_passed_on() -> Result<(), Box<dyn std::erro
     assert!(
         has(&program, "-chardev", "file,id=console,path=") && has(&program, "-chardev", "run,,1/console.log")
     );
-    assert!(has(&line(&machine, true)?, "-chardev", "stdio,id=console,signal=off"));
+    Ok(())
+}
+
+#[test]
+fn a_terminal_is_no_serial_line() -> Result<(), Box<dyn std::error::Error>> {
+    let machine = Machine::builtin("small")?;
+    let (shell, program) = (line(&machine, true)?, line(&machine, false)?);
+    assert!(has(&shell, "-chardev", "stdio,id=terminal,signal=off"));
+    assert!(has(&shell, "-device", "virtconsole,chardev=terminal"));
+    for line in [&shell, &program] {
+        assert!(has(line, "-chardev", "file,id=console,path="));
+        assert!(has(line, "-device", "isa-serial,chardev=console"));
+    }
+    assert!(!has(&program, "-device", "virtconsole"));
     Ok(())
 }
 

@@ -1,5 +1,7 @@
 //! `isotherm lab run` and `isotherm lab shell`: one guest.
 
+use std::io::{IsTerminal, stdin};
+
 use isotherm_core::Nanos;
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
@@ -48,13 +50,13 @@ fn tiering(args: &LabRunArgs) -> Result<(String, Tiering), Failure> {
     Ok((policy, tiering))
 }
 
-/// `isotherm lab shell`.
+/// `isotherm lab shell`. Commands that no terminal types are read as `sh` reads them: to their end, without prompts.
 pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.machine)?;
     let kernel: KernelTiering =
         args.kernel_tiering.parse().map_err(|error: LabError| Failure::usage(error))?;
     let job = Job {
-        task: Task::Shell,
+        task: if stdin().is_terminal() { Task::Shell } else { Task::Commands },
         tiering: Tiering::Kernel(kernel),
         start: Start::FirstTouch,
         fast: None,
@@ -66,6 +68,8 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let run = RunDirectory::create(&cache.runs()).map_err(|error| failure(&error))?;
     eprintln!("isotherm: booting; `exit` ends the guest; logs: {}", run.path().display());
     let options = session_options(None::<Nanos>, Output::Ours)?;
-    session::run(&machine, &job, &cache, &run, &options).map_err(|error| failure(&error))?;
-    Ok(())
+    match session::run(&machine, &job, &cache, &run, &options).map_err(|error| failure(&error))?.status {
+        0 => Ok(()),
+        status => Err(Failure::Exit(status)),
+    }
 }
