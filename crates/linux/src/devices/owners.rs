@@ -1,8 +1,8 @@
 //! Defines whose page a frame is: devices know frames, policies pages of processes.
 //!
 //! The kernel tells a page's frame (`/proc/PID/pagemap`, for CAP_SYS_ADMIN), not a frame's page. So page tables of followed
-//! processes are read for the frames of the devices' regions, again when a hot frame is not among them, and what was found is
-//! checked against the page table before it is believed: a page that moved meanwhile has another frame.
+//! processes are read for the frames of the devices' regions. What was found is checked against the page table before it is believed: a
+//! page that moved meanwhile has another frame, and its old frame may have another page. They are read again for a hot frame of neither.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -17,6 +17,8 @@ use crate::process::{Pid, ProcRoot};
 
 /// Time between two readings of all page tables, at least.
 const RENEWAL: Nanos = Nanos(100 * Nanos::MILLISECOND.0);
+/// The same after readings that found no owner: frames of others are hot, too, and tables are long.
+const LONGEST_RENEWAL: Nanos = Nanos(16 * RENEWAL.0);
 /// Runs of present pages taken at once.
 const RUNS: usize = 512;
 /// Frames read at once.
@@ -48,13 +50,23 @@ pub struct PageTables {
     /// Frames with their pages, as far as was read, in the order of frames.
     known: Vec<(u64, Pid, u64)>,
     renewed: Option<Nanos>,
+    /// Time until the next reading, at least.
+    renewal: Nanos,
 }
 
 impl PageTables {
     /// Nobody's yet. `regions` are frames.
     pub fn new(root: ProcRoot, regions: Vec<Range<u64>>) -> Self {
         let maps = MapsReader::new(root.clone());
-        Self { root, maps, regions, followed: BTreeMap::new(), known: Vec::new(), renewed: None }
+        Self {
+            root,
+            maps,
+            regions,
+            followed: BTreeMap::new(),
+            known: Vec::new(),
+            renewed: None,
+            renewal: RENEWAL,
+        }
     }
 
     fn renew(&mut self, now: Nanos) -> Result<(), LinuxError> {
@@ -70,6 +82,32 @@ impl PageTables {
             }
         }
         self.known.sort_unstable();
+        Ok(())
+    }
+
+    /// The page that has the frame, as far as was read and still holds.
+    fn owner(&mut self, frame: u64) -> Option<(Pid, u64)> {
+        self.page_of(frame).filter(|&page| self.is_current(page, frame))
+    }
+
+    /// Reads page tables again, if that is due, for the frames without an owner.
+    fn find_missing(
+        &mut self,
+        frames: &[u64],
+        now: Nanos,
+        owners: &mut [Option<(Pid, u64)>],
+    ) -> Result<(), LinuxError> {
+        let due = self.renewed.is_none_or(|renewed| now >= renewed + self.renewal);
+        if !due || owners.iter().all(Option::is_some) {
+            return Ok(());
+        }
+        self.renew(now)?;
+        let mut found = false;
+        for (owner, &frame) in owners.iter_mut().zip(frames).filter(|(owner, _)| owner.is_none()) {
+            *owner = self.owner(frame);
+            found |= owner.is_some();
+        }
+        self.renewal = if found { RENEWAL } else { Nanos(self.renewal.0 * 2).min(LONGEST_RENEWAL) };
         Ok(())
     }
 
@@ -96,18 +134,10 @@ impl Owners for PageTables {
     }
 
     fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError> {
-        let due = self.renewed.is_none_or(|renewed| now >= renewed + RENEWAL);
-        if due && frames.iter().any(|&frame| self.page_of(frame).is_none()) {
-            self.renew(now)?;
-        }
-        let mut unknown = 0;
-        for &frame in frames {
-            match self.page_of(frame).filter(|&page| self.is_current(page, frame)) {
-                Some(page) => pages.push(page),
-                None => unknown += 1,
-            }
-        }
-        Ok(unknown)
+        let mut owners: Vec<_> = frames.iter().map(|&frame| self.owner(frame)).collect();
+        self.find_missing(frames, now, &mut owners)?;
+        pages.extend(owners.iter().flatten());
+        Ok(owners.iter().filter(|owner| owner.is_none()).count() as u64)
     }
 }
 
