@@ -95,7 +95,7 @@ impl Streamer {
             0
         } else {
             page.brought &= !bit;
-            (at.of_thread - page.triggers[line as usize].of_thread).min(255) as u8
+            at.of_thread.wrapping_sub(page.triggers[line as usize].of_thread).min(255) as u8
         };
         page.follow(line);
         page.prefetch(at);
