@@ -89,7 +89,7 @@ fn frames_of_others_make_readings_rarer_and_not_for_ever() {
     let mut now = SECOND;
     for _ in 0..10 {
         assert_eq!(world.find(&[nobodys], now), (vec![], 1));
-        now = now + Nanos(2 * SECOND.0);
+        now += Nanos(2 * SECOND.0);
     }
     // A page that came later is not known until the next reading.
     let late = page();
