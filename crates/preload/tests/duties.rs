@@ -23,8 +23,8 @@ fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
     let pid = run.pid();
     let wanted = least(pages);
     let mut done = false;
-    // The agent may have looked at the mappings just before the program made its own: it is asked again.
-    for attempt in 1..=5 {
+    // The agent may have looked at the mappings just before the program made its own, and on a busy machine not since: it is asked again.
+    for attempt in 1..=100 {
         run.source.arm(pid, &addresses).expect("to arm");
         done = run.drain_until(|run| {
             let counted = run.source.counted();
