@@ -95,6 +95,16 @@ duties! {
     two_hundred_threads_find_everything "threads";
 }
 
+/// Who rings the doorbell must come to read it although many others wait for a processor.
+#[test]
+fn programs_that_fork_on_busy_processors_do_not_ring_for_ever() {
+    std::thread::scope(|scope| {
+        for _ in 0..16 {
+            scope.spawn(|| expect_ok("fork"));
+        }
+    });
+}
+
 #[test]
 fn huge_pages_stay_huge() {
     // Two windows of 512 pages each.

@@ -55,6 +55,8 @@ pub(super) struct Agent {
     next_pass: u64,
     next_look: u64,
     rung: bool,
+    /// The doorbell was answered and is not set up anew.
+    answered: bool,
     ending: bool,
 }
 
@@ -74,6 +76,7 @@ impl Agent {
                     next_pass: 0,
                     next_look: 0,
                     rung: false,
+                    answered: false,
                     ending: false,
                 })
             }
@@ -181,6 +184,7 @@ impl Agent {
             gate::quiet();
             if std::mem::take(&mut self.rung) {
                 self.mechanism.answer_doorbell();
+                self.answered = true;
             }
         }
         closed
@@ -188,6 +192,10 @@ impl Agent {
 
     /// Arms what policies ask for, then windows of the pass, as far as the budget goes.
     fn arm(&mut self, now: u64, allowed: Allowed) {
+        if self.answered && !gate::is_held() && !gate::is_ending() {
+            self.mechanism.renew_doorbell();
+            self.answered = false;
+        }
         if self.ending || self.rung || !self.memory.pace.can_pay() {
             return;
         }

@@ -387,11 +387,17 @@ impl Mechanism {
         }
     }
 
-    /// Lets who rings the doorbell go on, and sets it up anew.
+    /// Lets who rings the doorbell go on. Unregistering wakes, and the kernel gives the page.
+    ///
+    /// It must stay there until the ringing thread has come to read it: set up anew at once, it would be missing again before a thread that has to wait
+    /// for a processor comes to run, and that thread would ring for ever.
     pub(super) fn answer_doorbell(&self) {
+        let _ = self.userfault.unregister(Range64::new(self.doorbell, PAGE));
+    }
+
+    /// Sets the doorbell up anew, after an answer and once nobody is forking.
+    pub(super) fn renew_doorbell(&self) {
         let page = Range64::new(self.doorbell, PAGE);
-        // Unregistering wakes; the page that the kernel then gives has to go again.
-        let _ = self.userfault.unregister(page);
         sys::drop_pages(page);
         let _ = self.userfault.register(page);
     }
