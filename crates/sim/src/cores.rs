@@ -110,7 +110,7 @@ impl Cores {
     }
 
     /// Whether the cores have a prefetcher.
-    pub(crate) fn prefetch(&self) -> bool {
+    pub(crate) fn prefetches(&self) -> bool {
         self.timing.prefetches()
     }
 

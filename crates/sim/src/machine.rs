@@ -41,8 +41,6 @@ pub(crate) struct Machine<'a, L> {
     cores: Cores,
     /// Accesses until each event's next sample, for each thread.
     countdowns: Vec<[u64; MAX_TIERS]>,
-    /// Whether the cores have a prefetcher.
-    prefetches: bool,
     sample_cost: u64,
     fault_cost: u64,
     lock_hold: u64,
@@ -63,17 +61,15 @@ impl<'a, L: Locator> Machine<'a, L> {
         interval_length: usize,
         sampler: Sampler,
     ) -> Self {
-        let cores = Cores::new(profile, stream.threads);
         Self {
             locator,
             sampler,
-            prefetches: cores.prefetch(),
             charges: Charges::default(),
             faults: Faults::default(),
             devices: None,
             intervals: Vec::new(),
             stream,
-            cores,
+            cores: Cores::new(profile, stream.threads),
             countdowns: vec![[u64::MAX; MAX_TIERS]; stream.threads],
             sample_cost: profile.costs.sample.0 * 1000,
             fault_cost: profile.costs.fault.0 * 1000,
@@ -151,7 +147,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         if let Some(devices) = &mut self.devices {
             devices.pass(tier, access.page, store);
         }
-        if access.useless > 0 && self.prefetches {
+        if access.useless > 0 && self.cores.prefetches() {
             self.prefetched_in_vain(access, tier);
         }
         let event = self.sampler.event(tier);

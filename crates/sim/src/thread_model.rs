@@ -77,7 +77,7 @@ pub(crate) struct Request {
 }
 
 /// What one access did to its thread, in picoseconds.
-#[derive(Debug, Clone, Copy, Default)]
+#[derive(Debug, Clone, Copy)]
 pub(crate) struct Timing {
     /// Retirement stood still for it.
     pub(crate) stall: u64,

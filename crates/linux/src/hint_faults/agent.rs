@@ -55,7 +55,7 @@ pub(super) struct Agent {
     next_pass: u64,
     next_look: u64,
     rung: bool,
-    /// The doorbell was answered and is not set up anew.
+    /// The doorbell was answered and is not set up anew: nothing may be armed.
     answered: bool,
     ending: bool,
 }
@@ -196,7 +196,7 @@ impl Agent {
             self.mechanism.renew_doorbell();
             self.answered = false;
         }
-        if self.ending || self.rung || !self.memory.pace.can_pay() {
+        if self.ending || self.rung || self.answered || !self.memory.pace.can_pay() {
             return;
         }
         let sampling = allowed.rate > 0 && self.memory.pace.allows();

@@ -59,6 +59,17 @@ impl Field {
 
 /// A field whose value lies at a place of the profile, converted to and from `f64`.
 macro_rules! field {
+    (optional $section:literal, $name:literal, $quantity:expr, $($place:ident).+, $help:literal) => {
+        Field {
+            section: $section,
+            name: $name,
+            quantity: $quantity,
+            help: $help,
+            get: |profile, _| profile.$($place).+.map(f64::from),
+            optional: true,
+            set: |profile, _, value| profile.$($place).+ = Some(value as u32),
+        }
+    };
     ($section:literal, $name:literal, $quantity:expr, $($place:ident).+, $type:ty, $help:literal) => {
         Field {
             section: $section,
@@ -151,15 +162,13 @@ pub(super) const FIELDS: &[Field] = &[
         u32,
         "Entries of the store buffer."
     ),
-    Field {
-        section: "core",
-        name: "l2_registers",
-        quantity: Quantity::count(0, 1024),
-        help: "Optional: requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; 0, or nothing here, no prefetcher.",
-        get: |profile, _| profile.core.l2_registers.map(f64::from),
-        optional: true,
-        set: |profile, _, value| profile.core.l2_registers = Some(value as u32),
-    },
+    field!(
+        optional "core",
+        "l2_registers",
+        Quantity::count(0, 1024),
+        core.l2_registers,
+        "Optional: requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; 0, or nothing here, no prefetcher."
+    ),
     Field {
         section: "llc",
         name: "size",
@@ -242,15 +251,13 @@ pub(super) const FIELDS: &[Field] = &[
     field!(cost "fault", fault, "Program thread: one hint fault, without what is done in it."),
     field!(cost "lock_hold", lock_hold, "How long a fault or a move holds the lock that they share."),
     field!(cost "reclaim_page", reclaim_page, "Tiering thread: one page that the kernel's reclaim looks at."),
-    Field {
-        section: "costs",
-        name: "reclaim_lists",
-        quantity: Quantity::count(1, 2),
-        help: "Optional: by what the kernel's reclaim tells cold pages: 2, an inactive and an active list; 1, or nothing here, a clock over all pages.",
-        get: |profile, _| profile.costs.reclaim_lists.map(f64::from),
-        optional: true,
-        set: |profile, _, value| profile.costs.reclaim_lists = Some(value as u32),
-    },
+    field!(
+        optional "costs",
+        "reclaim_lists",
+        Quantity::count(1, 2),
+        costs.reclaim_lists,
+        "Optional: by what the kernel's reclaim tells cold pages: 2, an inactive and an active list; 1, or nothing here, a clock over all pages."
+    ),
     field!(cost "cached_touch", cached_touch, "Tiering thread: a metadata cache line that hits the last-level cache."),
     field!(cost "operation", operation, "Tiering thread: one simple operation."),
     field!(
