@@ -157,15 +157,13 @@ impl Tiering {
             ran.scale = self.scale(host)?;
             let mut policy = self.build(&setup(host, self.seed), ran.scale)?;
             host.begin_policy(policy.allocation());
-            let mut scaled = self.parameters.clone();
-            scaled.scale(ran.scale);
             let mut next = None;
             let statistics = isotherm_core::run(host, policy.as_mut(), |host, policy| {
                 host.note(policy.metadata(), |gauges| policy.gauges(gauges));
                 if let Some(control) = control.as_deref_mut() {
-                    control.serve(|line| self.obey(line, host, policy, &scaled, &mut next));
+                    control.serve(|line| self.obey(line, host, policy, ran.scale, &mut next));
                     while host.suspended() && next.is_none() && host.idle(SUSPENDED_POLL) {
-                        control.serve(|line| self.obey(line, host, policy, &scaled, &mut next));
+                        control.serve(|line| self.obey(line, host, policy, ran.scale, &mut next));
                     }
                 }
                 if next.is_some() {
@@ -188,9 +186,14 @@ impl Tiering {
         let Kind::Policy(build) = self.entry.kind else {
             return Err(RunError::Bound(self.entry.name, "first-touch"));
         };
+        Ok(build(&self.scaled(scale), setup)?)
+    }
+
+    /// The parameters of a run that is smaller by `scale`.
+    fn scaled(&self, scale: Scale) -> Parameters {
         let mut parameters = self.parameters.clone();
         parameters.scale(scale);
-        Ok(build(&parameters, setup)?)
+        parameters
     }
 
     /// By how much this run is smaller than the one that the parameters are for.

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use isotherm_core::parameters::Parameters;
+use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Gauge, Host, Policy, View};
 
 use super::Tiering;
@@ -57,14 +57,17 @@ impl Tiering {
         line: &str,
         host: &mut LiveHost,
         policy: &P,
-        scaled: &Parameters,
+        scale: Scale,
         next: &mut Option<Self>,
     ) -> String {
-        // What was asked for before, in the same step, counts.
+        // What was asked for before counts, also while the engine has not built it yet.
         let now = next.as_ref().unwrap_or(self).clone();
         let answer = parse(line).and_then(|order| match order {
-            Order::Status => Ok(status(&now, host, policy)),
-            Order::Parameters => Ok(parameters(scaled)),
+            Order::Status => Ok(status(&now, host, next.is_none().then_some(policy))),
+            Order::Parameters => {
+                let scale = if next.is_some() { now.scale(host) } else { Ok(scale) };
+                Ok(parameters(&now.scaled(scale.map_err(|error| error.to_string())?)))
+            }
             Order::Set(key, value) => {
                 *next = Some(now.with(&[(key, value)], host)?);
                 Ok(String::new())
@@ -101,11 +104,14 @@ impl Tiering {
     }
 }
 
-fn status<P: Policy + ?Sized>(tiering: &Tiering, host: &LiveHost, policy: &P) -> String {
+/// A policy that is not built yet has no gauges.
+fn status<P: Policy + ?Sized>(tiering: &Tiering, host: &LiveHost, policy: Option<&P>) -> String {
     let state = if host.suspended() { "paused" } else { "running" };
     let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", tiering.entry.name, host.now());
     let mut gauges: Vec<Gauge> = Vec::new();
-    policy.gauges(&mut gauges);
+    if let Some(policy) = policy {
+        policy.gauges(&mut gauges);
+    }
     for gauge in gauges {
         let _ = writeln!(text, "{} = {}", gauge.name, gauge.value);
     }
