@@ -111,11 +111,11 @@ pub fn residence(share: &Path) -> Vec<Residence> {
     text("residency").lines().filter_map(|line| moment(line, start)).collect()
 }
 
-/// The last moment at which the program had at least half of its largest memory: not that of its end, which frees it.
+/// The last moment at which the program had at least nine tenths of its largest memory: not one of its end, which frees it.
 pub fn settled(moments: &[Residence]) -> Option<&Residence> {
     let total = |moment: &&Residence| moment.node_bytes.iter().sum::<u64>();
     let largest = moments.iter().map(|moment| total(&moment)).max()?;
-    moments.iter().rev().find(|moment| total(moment) > 0 && total(moment) >= largest / 2)
+    moments.iter().rev().find(|moment| total(moment) > 0 && total(moment) >= largest - largest / 10)
 }
 
 /// `12.25 N0=4096 N1=8192`.
@@ -245,7 +245,7 @@ mod tests {
     #[test]
     fn memory_that_is_freed_at_the_end_does_not_count() {
         let moment = |seconds, node_bytes: [u64; 2]| Residence { seconds, node_bytes: node_bytes.to_vec() };
-        let moments = [moment(1.0, [0, 8]), moment(2.0, [3, 5]), moment(3.0, [1, 0])];
+        let moments = [moment(1.0, [0, 8]), moment(2.0, [3, 5]), moment(3.0, [1, 4]), moment(4.0, [1, 0])];
         assert_eq!(settled(&moments), Some(&moments[1]));
         assert_eq!(settled(&[moment(1.0, [0, 0])]), None);
     }
