@@ -15,9 +15,11 @@ pub enum Allocation {
 /// Whose time it takes to scan page tables, to arm pages and to move them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Carrier {
-    /// A thread of the tiering system.
+    /// A thread of the tiering system, which takes its samples too: they wait while it moves pages.
     #[default]
     Thread,
+    /// A thread of the tiering system, beside another that takes the samples: none is lost because pages are moved.
+    Threads,
     /// The program's own threads, in their page faults and in task work, as with NUMA balancing. Reclaim and
     /// [`crate::Copying::Transactional`] moves remain a kernel thread's.
     Program,

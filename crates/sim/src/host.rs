@@ -57,6 +57,8 @@ pub(crate) struct SimHost<'a> {
     pub(crate) samples: u64,
     pub(crate) tiering_cpu: Nanos,
     carrier: Carrier,
+    /// Whether samples are read while time passes.
+    reads_ahead: bool,
     costs: Costs,
     device: Option<(DeviceProfile, Parameters)>,
     llc: Bytes,
@@ -93,6 +95,7 @@ impl<'a> SimHost<'a> {
             samples: 0,
             tiering_cpu: Nanos(0),
             carrier,
+            reads_ahead: false,
             costs: profile.costs.clone(),
             device,
             llc: profile.llc_size,
@@ -144,7 +147,7 @@ impl<'a> SimHost<'a> {
     /// Whoever carries the policy out works for `cost`, a program thread if one is named.
     fn charge_carrier(&mut self, account: Account, cost: Nanos, thread: Option<u16>) {
         match self.carrier {
-            Carrier::Thread => self.charge(account, cost),
+            Carrier::Thread | Carrier::Threads => self.charge(account, cost),
             Carrier::Program => {
                 *self.entry(account) += cost;
                 self.machine.delay_program(thread, cost.0 * 1000);
@@ -154,10 +157,21 @@ impl<'a> SimHost<'a> {
 
     /// The tiering thread computes for `cost`; the program runs on meanwhile.
     fn charge(&mut self, account: Account, cost: Nanos) {
+        self.compute(account, cost);
+        self.pass(cost);
+    }
+
+    /// A thread of the tiering system is on a core for `cost`.
+    fn compute(&mut self, account: Account, cost: Nanos) {
         *self.entry(account) += cost;
         self.tiering_cpu += cost;
         self.machine.occupy_core(cost.0 * 1000);
-        self.pass(cost);
+    }
+
+    /// The thread that takes the samples reads them while another carries a plan out.
+    fn read_ahead(&mut self) {
+        let samples = self.machine.sampler.read() as u64;
+        self.compute(Account::Draining, Nanos(self.costs.drain_sample.0 * samples));
     }
 
     fn entry(&mut self, account: Account) -> &mut Nanos {
@@ -176,7 +190,11 @@ impl<'a> SimHost<'a> {
     fn pass(&mut self, duration: Nanos) {
         self.busy_until = self.busy_until.max(self.machine.now_ps()) + duration.0 * 1000;
         // The program runs in whole blocks: what is less than half of one is owed.
-        while self.machine.now_ps() + self.machine.block_time() / 2 < self.busy_until && self.run_block() {}
+        while self.machine.now_ps() + self.machine.block_time() / 2 < self.busy_until && self.run_block() {
+            if self.reads_ahead {
+                self.read_ahead();
+            }
+        }
     }
 
     /// Moves one page for the carrier and pays for it.
@@ -418,11 +436,12 @@ impl Host for SimHost<'_> {
         self.machine.faults.drain(&mut batch.faults);
         batch.devices.clear();
         let reading = self.machine.devices.as_mut().map(|devices| devices.read(&mut batch.devices));
-        batch.lost = self.machine.sampler.drain(request.batch, &mut batch.samples);
+        let drained = self.machine.sampler.drain(request.batch, &mut batch.samples);
+        batch.lost = drained.lost;
         self.samples += batch.samples.len() as u64;
         self.machine.counters(&mut batch.counters);
         self.last_delivery = self.machine.now();
-        let samples = Nanos(self.costs.drain_sample.0 * batch.samples.len() as u64);
+        let samples = Nanos(self.costs.drain_sample.0 * drained.read as u64);
         self.charge(Account::Draining, samples + reading.unwrap_or_default());
         !self.machine.ended()
     }
@@ -437,11 +456,12 @@ impl Host for SimHost<'_> {
     }
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
+        self.reads_ahead = self.carrier == Carrier::Threads;
         for reclaim in &plan.reclaim {
             let reclaimed = self.reclaim(reclaim.from, reclaim.pages, &mut outcome.demoted);
             outcome.reclaimed.push(reclaimed);
         }
-        if !plan.moves.is_empty() && self.carrier == Carrier::Thread {
+        if !plan.moves.is_empty() && self.carrier != Carrier::Program {
             self.charge(Account::Moving, self.costs.move_call);
         }
         for entry in &plan.moves {
@@ -457,5 +477,6 @@ impl Host for SimHost<'_> {
         if let Some(request) = plan.device {
             self.tell_devices(request);
         }
+        self.reads_ahead = false;
     }
 }

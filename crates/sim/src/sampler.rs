@@ -11,6 +11,15 @@ use crate::thread_model::MAX_TIERS;
 /// How much of the old estimate an event's rate keeps from block to block: perf, too, adapts over several ticks.
 const RATE_MEMORY: f64 = 0.75;
 
+/// What a delivery took.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Drained {
+    /// Samples that were still in the ring.
+    pub(crate) read: usize,
+    /// Samples that found no room in it since the last time.
+    pub(crate) lost: u64,
+}
+
 /// The sampling state of the whole machine; the countdowns themselves are the threads'.
 #[derive(Debug)]
 pub(crate) struct Sampler {
@@ -19,7 +28,10 @@ pub(crate) struct Sampler {
     periods: [u64; MAX_TIERS],
     /// Accesses a nanosecond that each event sees.
     rates: [f64; MAX_TIERS],
+    /// What has been sampled and not been delivered.
     ring: VecDeque<Sample>,
+    /// So many of them, from the first, have left the ring: they take no room in it.
+    read: usize,
     ring_limit: usize,
     lost: u64,
     random: Xoshiro256PlusPlus,
@@ -39,6 +51,7 @@ impl Sampler {
             periods: [0; MAX_TIERS],
             rates: [0.0; MAX_TIERS],
             ring: VecDeque::new(),
+            read: 0,
             ring_limit: usize::try_from(ring_limit).unwrap_or(usize::MAX),
             lost: 0,
             random: Xoshiro256PlusPlus::seed_from_u64(seed),
@@ -109,7 +122,7 @@ impl Sampler {
 
     /// Puts a sample into the ring, or loses it.
     pub(crate) fn record(&mut self, sample: Sample) {
-        if self.ring.len() < self.ring_limit {
+        if self.unread() < self.ring_limit {
             self.ring.push_back(sample);
         } else {
             self.lost += 1;
@@ -120,11 +133,23 @@ impl Sampler {
         self.ring.len()
     }
 
-    /// Moves up to `limit` samples to `samples` and returns how many were lost since the last time.
-    pub(crate) fn drain(&mut self, limit: usize, samples: &mut Vec<Sample>) -> u64 {
-        let count = limit.min(self.ring.len());
+    fn unread(&self) -> usize {
+        self.ring.len() - self.read
+    }
+
+    /// Empties the ring ahead of delivery; returns how many samples were in it.
+    pub(crate) fn read(&mut self) -> usize {
+        let unread = self.unread();
+        self.read += unread;
+        unread
+    }
+
+    /// Moves up to `limit` samples to `samples`, and in any case those that were read ahead.
+    pub(crate) fn drain(&mut self, limit: usize, samples: &mut Vec<Sample>) -> Drained {
+        let ahead = std::mem::take(&mut self.read);
+        let count = limit.max(ahead).min(self.ring.len());
         samples.extend(self.ring.drain(..count));
-        std::mem::take(&mut self.lost)
+        Drained { read: count - ahead, lost: std::mem::take(&mut self.lost) }
     }
 }
 
@@ -135,6 +160,18 @@ mod tests {
 
     fn request(rate: SamplingRate, scope: SamplingScope) -> Sampling {
         Sampling { rate, scope, stores: false, batch: 100, tick: Nanos::SECOND }
+    }
+
+    fn sample(page: u32) -> Sample {
+        Sample {
+            time: Nanos(0),
+            page: PageId(page),
+            weight: 1,
+            latency: 0,
+            exposed: 0,
+            tier: TierId::FAST,
+            operation: Operation::Load,
+        }
     }
 
     #[test]
@@ -168,19 +205,26 @@ mod tests {
     #[test]
     fn a_full_ring_loses_and_counts() {
         let mut sampler = Sampler::new(2, 1);
-        let sample = Sample {
-            time: Nanos(0),
-            page: PageId(0),
-            weight: 1,
-            latency: 0,
-            exposed: 0,
-            tier: TierId::FAST,
-            operation: Operation::Load,
-        };
-        (0..5).for_each(|_| sampler.record(sample));
+        (0..5).for_each(|page| sampler.record(sample(page)));
         let mut samples = Vec::new();
-        assert_eq!((sampler.drain(9, &mut samples), samples.len()), (3, 2));
-        assert_eq!(sampler.drain(9, &mut samples), 0);
+        assert_eq!(sampler.drain(9, &mut samples), Drained { read: 2, lost: 3 });
+        assert_eq!(samples.len(), 2);
+        assert_eq!(sampler.drain(9, &mut samples), Drained { read: 0, lost: 0 });
+    }
+
+    #[test]
+    fn what_was_read_ahead_takes_no_room_and_comes_first() {
+        let mut sampler = Sampler::new(2, 1);
+        (0..2).for_each(|page| sampler.record(sample(page)));
+        assert_eq!((sampler.read(), sampler.read()), (2, 0));
+        (2..5).for_each(|page| sampler.record(sample(page)));
+        assert_eq!(sampler.waiting(), 4, "the ring's two, and the two before");
+        let mut samples = Vec::new();
+        assert_eq!(sampler.drain(1, &mut samples), Drained { read: 0, lost: 1 });
+        assert_eq!(samples.len(), 2, "what was read is delivered, however little is asked for");
+        assert_eq!(sampler.drain(3, &mut samples), Drained { read: 2, lost: 0 });
+        let pages: Vec<u32> = samples.iter().map(|sample| sample.page.0).collect();
+        assert_eq!(pages, [0, 1, 2, 3]);
     }
 
     #[test]

@@ -15,12 +15,16 @@ const FAST: f64 = 0.2;
 
 /// 90 % of accesses to 400 pages at the end of the address space, 10 % to all; the first pass allocates in order.
 fn hot_set(policy: &str) -> isotherm_sim::RunResult {
+    hot_set_on(&plain_machine(), policy)
+}
+
+fn hot_set_on(machine: &isotherm_sim::Profile, policy: &str) -> isotherm_sim::RunResult {
     let mut random = numbers(7, 1 << 30);
     let mut draw =
         move || if random().is_multiple_of(10) { random() % PAGES } else { PAGES - 1 - random() % HOT };
     let pages = (0..PAGES).chain((0..ACCESSES).map(|_| draw()));
     let accesses = stream(pages.collect::<Vec<_>>(), PAGES, 20, 1);
-    run(&input(accesses), &plain_machine(), &[policy], &["20%"], SCALE).runs.remove(0)
+    run(&input(accesses), machine, &[policy], &["20%"], SCALE).runs.remove(0)
 }
 
 /// The hot set hits always, and of what goes to all pages the fast tier's part.
@@ -71,4 +75,21 @@ fn pmu_sampling_finds_it_while_the_kernel_demotes() {
     let found = hot_set("pmu-sampling:sampling_period=200");
     assert!(found.steady_hit_ratio > 0.5, "{}", found.steady_hit_ratio);
     assert!(found.charges.reclaiming.0 > 0 && found.demotions > 0);
+}
+
+#[test]
+fn samples_are_lost_to_moves_only_where_one_thread_does_both() {
+    let mut machine = plain_machine();
+    for (path, value) in [("costs.move_page", "1ms"), ("costs.ring_samples", "1024")] {
+        machine.set(path, value).expect("a cost");
+    }
+    let lost = |policy: &str| {
+        let run = hot_set_on(&machine, policy);
+        assert!(run.promotions > 100, "{policy}: {}", run.promotions);
+        run.samples_lost as f64 / (run.samples + run.samples_lost) as f64
+    };
+    assert!(lost("lru:sampling_period=20") > 0.1);
+    for policy in ["memtis:shortest_period=20", "hemem:sampling_period=20", "pact:sampling_period=20"] {
+        assert_eq!(lost(policy), 0.0, "{policy}");
+    }
 }

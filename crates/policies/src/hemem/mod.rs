@@ -21,8 +21,8 @@
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
-    Bytes, Gauge, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch, Sampling,
-    SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    Bytes, Carrier, Gauge, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch,
+    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
 use crate::ahead::{self, CHUNK, Chunk};
@@ -295,6 +295,11 @@ impl Policy for Hemem {
 
     fn sampling(&self) -> Sampling {
         self.sampling
+    }
+
+    /// The library has `pebs_scan_thread` beside `pebs_policy_thread`.
+    fn carrier(&self) -> Carrier {
+        Carrier::Threads
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

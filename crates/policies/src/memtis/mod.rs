@@ -32,7 +32,7 @@ mod units;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
-    Bytes, Gauge, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch, Sampling,
+    Bytes, Carrier, Gauge, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch, Sampling,
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
@@ -302,6 +302,11 @@ impl<C: PageCounts> Policy for Memtis<C> {
 
     fn sampling(&self) -> Sampling {
         self.request()
+    }
+
+    /// `ksamplingd` and `kmigrated`; Jenga, section 6: a thread for sampling, others for migrations.
+    fn carrier(&self) -> Carrier {
+        Carrier::Threads
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

@@ -34,8 +34,8 @@ mod settings;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim, SampleBatch,
-    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    Bytes, Carrier, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim,
+    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 use isotherm_trackers::{Cooling, PacTable};
 
@@ -224,6 +224,11 @@ impl Policy for Pact {
 
     fn sampling(&self) -> Sampling {
         self.sampling
+    }
+
+    /// Section 4.6: one thread for PEBS, one for migrations.
+    fn carrier(&self) -> Carrier {
+        Carrier::Threads
     }
 
     fn observe(&mut self, batch: &SampleBatch, _view: &mut dyn View) {
