@@ -60,7 +60,7 @@ lab-setup: ## Fetch Debian's kernel and QEMU for `isotherm lab` into a cache fol
 lab-test: setup lab-setup ## Everything that is tested in the lab's virtual machine (at most 15 minutes)
 	@scripts/lab-test.sh
 
-lab-neoprof: setup lab-setup ## NeoMem with a NeoProf in the guest, simulated cycle by cycle (ten minutes)
+lab-neoprof: setup lab-setup ## NeoMem with a NeoProf in the guest, simulated cycle by cycle (five minutes)
 	@scripts/lab-test.sh --neoprof
 
 lab-programs: setup ## Real programs in the lab, as outside, and the table of docs/lab-programs.md (half an hour)

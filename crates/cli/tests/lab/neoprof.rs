@@ -1,7 +1,7 @@
 //! NeoProf in the guest: the driver, the daemon and the policy find the hot pages by the device's registers, behind which is the
 //! simulated hardware (`make hw-library`) or its model, and the kernel moves them.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_lab::measured::{Measured, NeoProfUses};
 use serde_json::Value;
@@ -140,45 +140,60 @@ fn the_closed_form_of_the_b_tree_is_between_the_hot_share_and_all() {
 #[test]
 fn gups_comes_to_the_closed_form_and_back_to_it_with_the_hardware_in_the_loop() {
     let (Some(lab), true) = (Lab::find_for("neoprof"), has_hardware()) else { return };
-    check(&run(&lab, "neoprof-rtl", &POLICY, &PROGRAM), closed_form());
+    let machine = Counted::new("neoprof-rtl", &[]);
+    check(&run(&lab, &machine.file, &POLICY, &PROGRAM), closed_form());
 }
 
 #[test]
 fn a_b_tree_does_with_the_hardware_in_the_loop() {
     let (Some(lab), true) = (Lab::find_for("neoprof"), has_hardware()) else { return };
-    check(&run(&lab, "neoprof-rtl", &POLICY, &BTREE), closed_form_of_btree());
+    let machine = Counted::new("neoprof-rtl", &[]);
+    check(&run(&lab, &machine.file, &POLICY, &BTREE), closed_form_of_btree());
 }
 
-/// A machine of the lab with these words in place of others.
-fn changed(folder: &Path, name: &str, changes: &[(&str, &str)]) -> PathBuf {
-    let text = std::fs::read_to_string(root().join("lab/machines/neoprof.toml")).expect("the machine");
-    let replaced = |text: String, (from, to): &(&str, &str)| {
-        assert!(text.contains(from), "{from}");
-        text.replace(from, to)
-    };
-    let path = folder.join(format!("{name}.toml"));
-    std::fs::write(&path, changes.iter().fold(text, replaced)).expect("writable");
-    path
+/// A machine of the lab whose clock are its instructions, so that nothing depends on what else the host does.
+struct Counted {
+    file: String,
+    /// Holds the file.
+    _folder: tempfile::TempDir,
+}
+
+impl Counted {
+    /// With these words of its file in place of others.
+    fn new(name: &str, changes: &[(&str, &str)]) -> Self {
+        let file = root().join(format!("lab/machines/{name}.toml"));
+        let text = std::fs::read_to_string(file).expect("the machine");
+        let replaced = |text: String, (from, to): &(&str, &str)| {
+            assert!(text.contains(from), "{from}");
+            text.replace(from, to)
+        };
+        let clock = [("deterministic = false", "deterministic = true")];
+        let text = clock.iter().chain(changes).fold(text, replaced);
+        let folder = tempfile::tempdir().expect("a folder");
+        let file = folder.path().join("counted.toml");
+        std::fs::write(&file, text).expect("writable");
+        Self { file: file.to_str().expect("UTF-8").into(), _folder: folder }
+    }
 }
 
 #[test]
 fn a_small_program_s_hot_pages_are_found() {
     let Some(lab) = Lab::find() else { return };
-    let machine = if has_hardware() { "neoprof-rtl" } else { "neoprof" };
-    let (guest, run) = small(&lab, machine, &["--set", "neomem.clear_interval=20ms"]);
+    let rtl = has_hardware();
+    let machine = Counted::new(if rtl { "neoprof-rtl" } else { "neoprof" }, &[]);
+    let (guest, run) = small(&lab, &machine.file, &["--set", "neomem.clear_interval=20ms"]);
     assert_eq!(guest.code, Some(0), "{}", guest.err);
-    check_device(&run, machine == "neoprof-rtl");
+    check_device(&run, rtl);
 }
 
 #[test]
 fn without_migration_the_daemon_costs_next_to_nothing() {
     let Some(lab) = Lab::find_for("neoprof") else { return };
-    let folder = tempfile::tempdir().expect("a folder");
-    // Where instructions are the clock, its processor time is its instructions, those of the kernel for it included.
-    let machine = changed(folder.path(), "counted", &[("deterministic = false", "deterministic = true")]);
+    // Its processor time is its instructions, those of the kernel for it included.
+    let machine = Counted::new("neoprof", &[]);
     let policy = ["--policy", "neomem", "--scale", "1", "--set", "neomem.migrate=false", "--start", "slow"];
     let program = ["planted", "--size", "64M", "--hot", "12.5%", "--operations", "20000000"];
-    let outcome = run(&lab, machine.to_str().expect("UTF-8"), &policy, &program);
+    let outcome = run(&lab, &machine.file, &policy, &program);
     let (measured, device) = measured(&outcome.run);
     let modelled = measured.modelled_ns as f64;
     let number = |name: &str| outcome.run["engine"].pointer(name).and_then(Value::as_f64).expect("a number");
@@ -205,11 +220,9 @@ fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (Ran, Value) {
     (guest, run)
 }
 
-/// The same on a changed machine.
+/// The same where a device goes wrong.
 fn with_fault(lab: &Lab, changes: &[(&str, &str)], settings: &[&str]) -> (Ran, Value) {
-    let folder = tempfile::tempdir().expect("a folder");
-    let machine = changed(folder.path(), "faulty", changes);
-    small(lab, machine.to_str().expect("UTF-8"), settings)
+    small(lab, &Counted::new("neoprof", changes).file, settings)
 }
 
 #[test]
