@@ -23,7 +23,7 @@ use crate::CoreProfile;
 use crate::slots::Slots;
 
 /// Misses that one thread can have in its window: a load queue's size. A power of two.
-const WINDOW: usize = 128;
+pub(crate) const WINDOW: usize = 128;
 /// Tiers that a machine can have.
 pub(crate) const MAX_TIERS: usize = 4;
 

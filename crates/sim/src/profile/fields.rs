@@ -4,6 +4,8 @@ use isotherm_core::{Bytes, Nanos};
 
 use super::Profile;
 use super::quantity::Quantity;
+use crate::slots::Slots;
+use crate::thread_model::WINDOW;
 
 /// One number of a profile.
 pub(super) struct Field {
@@ -149,7 +151,7 @@ pub(super) const FIELDS: &[Field] = &[
     field!(
         "core",
         "miss_registers",
-        Quantity::count(1, 1024),
+        Quantity::count(1, Slots::MOST as u32),
         core.miss_registers,
         u32,
         "Misses that a core can have outstanding (line fill buffers)."
@@ -157,7 +159,7 @@ pub(super) const FIELDS: &[Field] = &[
     field!(
         "core",
         "store_buffer",
-        Quantity::count(1, 4096),
+        Quantity::count(1, WINDOW as u32),
         core.store_buffer,
         u32,
         "Entries of the store buffer."
@@ -165,7 +167,7 @@ pub(super) const FIELDS: &[Field] = &[
     field!(
         optional "core",
         "l2_registers",
-        Quantity::count(0, 1024),
+        Quantity::count(0, Slots::MOST as u32),
         core.l2_registers,
         "Optional: requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; 0, or nothing here, no prefetcher."
     ),

@@ -302,6 +302,15 @@ fn order_is_checked_after_the_last_setting() {
 }
 
 #[test]
+fn more_than_the_core_model_holds_is_refused_and_not_cut() {
+    let mut profile = Profile::builtin("pact").expect("it comes with Isotherm");
+    for field in ["core.miss_registers", "core.store_buffer", "core.l2_registers"] {
+        profile.set(field, "128").expect("in range");
+        profile.set(field, "129").expect_err("out of range");
+    }
+}
+
+#[test]
 fn the_documentation_has_a_row_for_every_field_and_machine() {
     for field in FIELDS {
         let tier = if field.of_tier() { "tier.N" } else { field.section };
