@@ -53,7 +53,7 @@ impl Options {
         let number = || std::str::from_utf8(value).ok().and_then(parse);
         let within = |low, high| number().filter(|value| (low..=high).contains(value));
         match name {
-            b"REGIONS" => self.regions = within(1, regions::MOST).ok_or("a number of regions, 1 to 256")?,
+            b"REGIONS" => self.regions = within(1, regions::MAX).ok_or("a number of regions, 1 to 256")?,
             b"DEPTH" => self.depth = within(1, DEPTH).ok_or("a number of return addresses, 1 to 10")?,
             b"REGION_SIZE" => {
                 let size = within(SMALLEST_REGION, 1 << 40).filter(|size| size.is_power_of_two());

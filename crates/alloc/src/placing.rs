@@ -26,15 +26,15 @@ struct Placing {
     /// The hash with the region in its lowest byte, or 0.
     slots: [AtomicU64; SLOTS],
     /// Contexts of each region.
-    contexts: [AtomicU32; regions::MOST],
+    contexts: [AtomicU32; regions::MAX],
 }
 
 impl Placing {
     const fn new() -> Self {
-        const { assert!(regions::MOST <= 256, "a region fits a byte") };
+        const { assert!(regions::MAX <= 256, "a region fits a byte") };
         Self {
             slots: [const { AtomicU64::new(0) }; SLOTS],
-            contexts: [const { AtomicU32::new(0) }; regions::MOST],
+            contexts: [const { AtomicU32::new(0) }; regions::MAX],
         }
     }
 

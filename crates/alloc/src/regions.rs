@@ -12,8 +12,8 @@ use crate::jemalloc::{self, Place};
 use crate::{classes, page_map, sys};
 
 /// The most regions that can be asked for. With [`classes::COUNT`] it fits the entries of the page map.
-pub(crate) const MOST: usize = 256;
-const _: () = assert!(MOST * classes::COUNT < u16::MAX as usize);
+pub(crate) const MAX: usize = 256;
+const _: () = assert!(MAX * classes::COUNT < u16::MAX as usize);
 
 /// Ranges start at multiples of this.
 const ALIGNMENT: usize = 2 << 20;
@@ -35,7 +35,7 @@ static SPACE: Space = Space {
     count: AtomicUsize::new(0),
 };
 
-static REGIONS: [Region; MOST] = [const { Region::new() }; MOST];
+static REGIONS: [Region; MAX] = [const { Region::new() }; MAX];
 
 /// One region. jemalloc knows it by the address of its hooks, which come first.
 #[repr(C)]

@@ -2,15 +2,15 @@
 
 use std::fmt;
 
-/// Text of at most `MOST` bytes; what does not fit is cut off.
-pub(crate) struct Text<const MOST: usize> {
-    bytes: [u8; MOST],
+/// Text of at most `MAX` bytes; what does not fit is cut off.
+pub(crate) struct Text<const MAX: usize> {
+    bytes: [u8; MAX],
     length: usize,
 }
 
-impl<const MOST: usize> Text<MOST> {
+impl<const MAX: usize> Text<MAX> {
     pub(crate) fn new() -> Self {
-        Self { bytes: [0; MOST], length: 0 }
+        Self { bytes: [0; MAX], length: 0 }
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
@@ -18,9 +18,9 @@ impl<const MOST: usize> Text<MOST> {
     }
 }
 
-impl<const MOST: usize> fmt::Write for Text<MOST> {
+impl<const MAX: usize> fmt::Write for Text<MAX> {
     fn write_str(&mut self, text: &str) -> fmt::Result {
-        let taken = text.len().min(MOST - self.length);
+        let taken = text.len().min(MAX - self.length);
         self.bytes[self.length..self.length + taken].copy_from_slice(&text.as_bytes()[..taken]);
         self.length += taken;
         Ok(())

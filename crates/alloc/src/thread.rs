@@ -33,7 +33,7 @@ pub(crate) struct ThreadState {
     /// Where its stack ends.
     pub(crate) top: usize,
     /// The explicit cache for each region, plus 1; 0 where there is none yet.
-    caches: [u32; regions::MOST],
+    caches: [u32; regions::MAX],
     /// The next state without a thread.
     next: *mut Self,
     pub(crate) rules: Rules,

@@ -14,15 +14,15 @@ pub enum Allocation {
 
 /// Whose time it takes to scan page tables, to arm pages and to move them.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub enum Carrier {
+pub enum MigrationContext {
     /// A thread of the tiering system, which takes its samples too: they wait while it moves pages.
     #[default]
-    Thread,
+    Shared,
     /// A thread of the tiering system, beside another that takes the samples: none is lost because pages are moved.
-    Threads,
+    Dedicated,
     /// The program's own threads, in their page faults and in task work, as with NUMA balancing. Reclaim and
     /// [`crate::Copying::Transactional`] moves remain a kernel thread's.
-    Program,
+    Faulting,
 }
 
 /// A number that a policy shows over time, such as its hot threshold.
@@ -51,8 +51,8 @@ pub trait Policy: Send {
     }
 
     /// Whose time its work takes.
-    fn carrier(&self) -> Carrier {
-        Carrier::Thread
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Shared
     }
 
     /// Takes a batch of samples and hint faults in. Both may be empty: then only time has passed.

@@ -9,7 +9,7 @@ use crate::kernel_tiering::KernelTiering;
 
 /// Who moves pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Tiering {
+pub enum PolicyRun {
     /// The guest's kernel.
     Kernel(KernelTiering),
     /// `isotherm run` inside of the guest.
@@ -32,7 +32,7 @@ pub enum Tiering {
     },
 }
 
-impl Tiering {
+impl PolicyRun {
     /// What the kernel itself does.
     pub(crate) fn kernel(&self) -> KernelTiering {
         if let Self::Kernel(kernel) = self { *kernel } else { KernelTiering::NONE }
@@ -95,7 +95,7 @@ pub struct Job {
     /// What it runs.
     pub task: Task,
     /// Who moves pages.
-    pub tiering: Tiering,
+    pub tiering: PolicyRun,
     /// Where memory lies at first.
     pub start: Start,
     /// What of the first node the program may have; all that is free where it is `None`.

@@ -11,7 +11,7 @@ pub mod console;
 pub mod counts;
 pub mod cpio;
 mod error;
-mod first_files;
+mod initramfs;
 pub mod job;
 pub mod kernel_tiering;
 pub mod layout;

@@ -12,7 +12,7 @@ use std::process::Command;
 
 use crate::LabError;
 use crate::cpio::Archive;
-use crate::job::{Job, Task, Tiering};
+use crate::job::{Job, PolicyRun, Task};
 use crate::machine::Machine;
 
 /// The folder of the first file system that becomes the guest's root.
@@ -66,9 +66,9 @@ fn files(job: &Job) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut programs = Vec::new();
     match &job.tiering {
-        Tiering::Kernel(_) => {}
-        Tiering::Engine { isotherm, .. } => programs.push(isotherm.clone()),
-        Tiering::Inside { library, .. } => programs.push(library.clone()),
+        PolicyRun::Kernel(_) => {}
+        PolicyRun::Engine { isotherm, .. } => programs.push(isotherm.clone()),
+        PolicyRun::Inside { library, .. } => programs.push(library.clone()),
     }
     programs.extend(job.counting.iter().map(|counting| counting.isotherm.clone()));
     if let Task::Program(words) = &job.task {
@@ -129,7 +129,7 @@ mod tests {
     fn job(words: &[&str], directory: &Path) -> Job {
         Job {
             task: Task::Program(words.iter().map(Into::into).collect()),
-            tiering: Tiering::Kernel(KernelTiering::NONE),
+            tiering: PolicyRun::Kernel(KernelTiering::NONE),
             start: Start::FirstTouch,
             fast: None,
             counting: None,

@@ -186,7 +186,7 @@ fn files(line: &mut Line, guest: &Guest<'_>) {
         line.pair("-L", folder);
     }
     line.pair("-kernel", guest.cache.kernel());
-    line.pair("-initrd", guest.run.first_files());
+    line.pair("-initrd", guest.run.initramfs());
     let root = "local,id=root,security_model=none,readonly=on,multidevs=remap,path=/";
     line.pair("-fsdev", root);
     line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=root,mount_tag=root");

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use crate::cache::Cache;
 use crate::counts::{Counts, Residence, residence};
-use crate::job::{Job, Task, Tiering};
+use crate::job::{Job, PolicyRun, Task};
 use crate::machine::Machine;
 use crate::measured::Measured;
 use crate::run_directory::RunDirectory;
@@ -72,7 +72,7 @@ impl LabResult {
             kernel: cache.kernel_release(),
             program: words,
             tiering,
-            kernel_tiering: matches!(job.tiering, Tiering::Kernel(_)),
+            kernel_tiering: matches!(job.tiering, PolicyRun::Kernel(_)),
             start: job.start.name(),
             fast_bytes: job.fast.map(|fast| fast.0),
             exit_status: ended.status,

@@ -65,7 +65,7 @@ impl RunDirectory {
     }
 
     /// The guest's first file system.
-    pub fn first_files(&self) -> PathBuf {
+    pub fn initramfs(&self) -> PathBuf {
         self.path.join("initramfs")
     }
 

@@ -4,7 +4,7 @@ use std::ffi::{OsStr, OsString};
 use std::ops::Range;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 
-use crate::job::{Job, Start, Task, Tiering};
+use crate::job::{Job, PolicyRun, Start, Task};
 use crate::kernel_tiering::Mechanism;
 use crate::layout::physical_ranges;
 use crate::machine::Machine;
@@ -56,7 +56,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
 /// What is left free of the fast node before the program starts. An engine keeps the program within its `--fast` itself,
 /// and has room beside that for its own memory and files.
 fn fast_bytes(job: &Job) -> String {
-    let own = if matches!(job.tiering, Tiering::Kernel(_)) { 0 } else { ENGINE_BYTES };
+    let own = if matches!(job.tiering, PolicyRun::Kernel(_)) { 0 } else { ENGINE_BYTES };
     job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())
 }
 
@@ -72,7 +72,7 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     let variable = |(name, value): &(OsString, OsString)| [name.as_os_str(), value].join(OsStr::new("="));
     words.extend(job.environment.iter().map(variable));
     words.push(OsString::from(format!("ISOTHERM_LAB_STARTED={PLACE}/started")));
-    if let Tiering::Engine { isotherm, options, demotion } = &job.tiering {
+    if let PolicyRun::Engine { isotherm, options, demotion } = &job.tiering {
         words.extend([isotherm.into(), "run".into()]);
         if *demotion {
             // Where the kernel's LRU makes room, it has to be known before the program is there.
@@ -85,7 +85,7 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     match &job.task {
         Task::Program(command) => {
             words.extend(measuring(job));
-            if let Tiering::Inside { library, settings, .. } = &job.tiering {
+            if let PolicyRun::Inside { library, settings, .. } = &job.tiering {
                 // For the program alone: what comes before it is no program to tier.
                 words.extend([place("busybox"), "env".into()]);
                 words.extend(settings.iter().map(variable));
@@ -138,7 +138,7 @@ mod tests {
     use crate::job::Counting;
     use crate::kernel_tiering::KernelTiering;
 
-    fn job(tiering: Tiering) -> Job {
+    fn job(tiering: PolicyRun) -> Job {
         Job {
             task: Task::Program(vec!["sort".into(), "it's".into()]),
             tiering,
@@ -154,7 +154,7 @@ mod tests {
     fn settings_say_what_the_kernel_does() -> Result<(), LabError> {
         let machine = Machine::builtin("small")?;
         let text =
-            |name: &str| Ok::<_, LabError>(settings(&machine, &job(Tiering::Kernel(name.parse()?)), &[]));
+            |name: &str| Ok::<_, LabError>(settings(&machine, &job(PolicyRun::Kernel(name.parse()?)), &[]));
         let numab = text("numab-lru")?;
         for line in ["NUMA_BALANCING='2'", "DEMOTION='true'", "MGLRU='n'", "DAMON=''", "START_NODES='1'"] {
             assert!(numab.contains(line), "{line} in {numab}");
@@ -169,7 +169,7 @@ mod tests {
     #[test]
     fn the_engine_stands_before_the_program() {
         let options = vec!["--policy".into(), "lru".into()];
-        let tiering = Tiering::Engine { isotherm: "/usr/bin/isotherm".into(), options, demotion: true };
+        let tiering = PolicyRun::Engine { isotherm: "/usr/bin/isotherm".into(), options, demotion: true };
         let text = String::from_utf8_lossy(&program(&job(tiering))).into_owned();
         let expected = "'/usr/bin/isotherm' 'run' '--cgroup' '/sys/fs/cgroup/lab' '--policy' 'lru' '--quiet' '--summary' '/run/isotherm-lab/share/engine.json' \
             '--' '/run/isotherm-lab/busybox' 'sh' '/run/isotherm-lab/enter' 'sort' 'it'\\''s'\n";
@@ -179,7 +179,7 @@ mod tests {
     #[test]
     fn an_engine_inside_is_in_the_environment_of_the_program_alone() {
         let settings = vec![("ISOTHERM_POLICY".into(), "lru".into())];
-        let tiering = Tiering::Inside { library: "/lib/i.so".into(), settings, demotion: false };
+        let tiering = PolicyRun::Inside { library: "/lib/i.so".into(), settings, demotion: false };
         let counting = Counting { plugin: "/p.so".into(), isotherm: "/usr/bin/isotherm".into() };
         let text =
             String::from_utf8_lossy(&program(&Job { counting: Some(counting), ..job(tiering) })).into_owned();
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn counting_begins_right_before_the_program() {
         let counting = Counting { plugin: "/p.so".into(), isotherm: "/usr/bin/isotherm".into() };
-        let job = Job { counting: Some(counting), ..job(Tiering::Kernel(KernelTiering::NONE)) };
+        let job = Job { counting: Some(counting), ..job(PolicyRun::Kernel(KernelTiering::NONE)) };
         let text = String::from_utf8_lossy(&program(&job)).into_owned();
         assert!(text.contains("/enter' '/usr/bin/isotherm' 'lab' 'measure' '--' 'sort'"), "{text}");
         let shell = String::from_utf8_lossy(&program(&Job { task: Task::Shell, ..job })).into_owned();

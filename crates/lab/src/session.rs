@@ -16,7 +16,7 @@ use crate::job::{Job, Task};
 use crate::machine::Machine;
 use crate::qemu::{self, Guest, Port, Ports};
 use crate::run_directory::{RunDirectory, write};
-use crate::{LabError, first_files, packed};
+use crate::{LabError, initramfs, packed};
 
 mod streams;
 use streams::Streams;
@@ -68,7 +68,7 @@ pub fn run(
     run: &RunDirectory,
     options: &SessionOptions,
 ) -> Result<Ended, LabError> {
-    write(&run.first_files(), &first_files::build(cache, machine, job)?)?;
+    write(&run.initramfs(), &initramfs::build(cache, machine, job)?)?;
     write(&run.profile(), machine.profile_toml().as_bytes())?;
     let plugin = job.counting.as_ref().map(|counting| counting.plugin.as_path());
     let hardware = plugin.map(|plugin| crate::plugin::hardware(plugin, machine)).transpose()?.flatten();
@@ -93,7 +93,7 @@ pub fn run(
     if kept {
         streams::hand_over(run, options.output)?;
     }
-    for path in [run.first_files(), run.shared_memory(), run.registers()] {
+    for path in [run.initramfs(), run.shared_memory(), run.registers()] {
         // Large, and of no use any more.
         let _ = std::fs::remove_file(path);
     }

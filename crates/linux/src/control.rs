@@ -23,7 +23,7 @@ use crate::LinuxError;
 /// Bytes of a line at most.
 const LONGEST_LINE: usize = 4096;
 /// Clients at a time.
-const MOST_CLIENTS: usize = 16;
+const MAX_CLIENTS: usize = 16;
 
 /// The socket of a run; its file goes with it.
 #[derive(Debug)]
@@ -63,7 +63,7 @@ impl Control {
 
     /// Answers every line that has come. Clients that do not read their answers are dropped.
     pub fn serve(&mut self, mut answer: impl FnMut(&str) -> String) {
-        while self.clients.len() < MOST_CLIENTS
+        while self.clients.len() < MAX_CLIENTS
             && let Ok((stream, _)) = self.listener.accept()
         {
             if stream.set_nonblocking(true).is_ok() {

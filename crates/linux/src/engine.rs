@@ -37,7 +37,7 @@ pub enum RunError {
 
 /// A policy to run, with its parameters unscaled.
 #[derive(Debug, Clone)]
-pub struct Tiering {
+pub struct PolicyRun {
     /// Its entry.
     pub entry: &'static Entry,
     /// Its parameters.
@@ -86,7 +86,7 @@ pub struct LiveResult {
 
 /// What passed through the engine, of all policies that were built.
 #[derive(Debug, Clone, Copy)]
-pub struct Ran {
+pub struct RunStats {
     /// Of the engine.
     pub statistics: EngineStatistics,
     /// By what parameters were divided at last.
@@ -95,12 +95,12 @@ pub struct Ran {
     pub resized: u32,
 }
 
-impl Tiering {
+impl PolicyRun {
     /// The run's result.
     pub fn result(
         &self,
         program: Vec<String>,
-        ran: &Ran,
+        ran: &RunStats,
         summary: Summary,
         exit_status: Option<i32>,
     ) -> LiveResult {
@@ -138,7 +138,7 @@ impl Tiering {
     ///
     /// # Errors
     /// If it cannot be built, or the host lacks what it needs.
-    pub fn run(&self, host: &mut LiveHost) -> Result<Ran, RunError> {
+    pub fn run(&self, host: &mut LiveHost) -> Result<RunStats, RunError> {
         self.clone().run_under(host, None)
     }
 
@@ -150,8 +150,8 @@ impl Tiering {
         &mut self,
         host: &mut LiveHost,
         mut control: Option<&mut Control>,
-    ) -> Result<Ran, RunError> {
-        let mut ran = Ran { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
+    ) -> Result<RunStats, RunError> {
+        let mut ran = RunStats { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
         host.resize_policy(self.scale.is_none());
         loop {
             ran.scale = self.scale(host)?;

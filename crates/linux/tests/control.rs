@@ -11,7 +11,7 @@ use isotherm_core::parameters::Scale;
 use isotherm_core::{Bytes, MoveStatus, Nanos, PageSize, Sampling, SamplingRate, Signal, Signals, TierId};
 use isotherm_linux::LinuxError;
 use isotherm_linux::control::Control;
-use isotherm_linux::engine::Tiering;
+use isotherm_linux::engine::PolicyRun;
 use isotherm_linux::host::{
     AddressSpaces, FastLimit, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier,
 };
@@ -138,7 +138,7 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
     assert!(host.settle(Duration::from_millis(50)));
     let entry = isotherm_policies::find("pmu-sampling").expect("a policy");
     let parameters = entry.parameters();
-    let mut tiering = Tiering { entry, parameters, seed: 1, scale: Some(Scale::NONE), fastest: None };
+    let mut tiering = PolicyRun { entry, parameters, seed: 1, scale: Some(Scale::NONE), fastest: None };
     let client = std::thread::spawn(move || {
         let answers = converse(&path);
         ended.store(true, Ordering::Relaxed);

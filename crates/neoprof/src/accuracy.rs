@@ -14,7 +14,7 @@ pub struct Accuracy {
 }
 
 /// Lanes that a device has at most.
-const MOST_LANES: usize = 4;
+const MAX_LANES: usize = 4;
 
 /// Compares what `device` has counted since its reset with the exact `counts` of its pages, numbered from 0. Pages that were not
 /// accessed count too: a sketch may take them for hot.
@@ -37,7 +37,7 @@ pub fn accuracy(device: &Model, counts: &[u32], delta: f64) -> Accuracy {
 #[must_use]
 pub fn estimates(parameters: &Parameters, counts: &[u32]) -> Vec<u32> {
     let (hash, lanes) = (H3::new(parameters), parameters.lanes as usize);
-    let indices = |page: usize| hash.indices::<MOST_LANES>(page as u64).into_iter().take(lanes).enumerate();
+    let indices = |page: usize| hash.indices::<MAX_LANES>(page as u64).into_iter().take(lanes).enumerate();
     let mut counters = vec![vec![0u32; parameters.width as usize]; lanes];
     for (page, &count) in counts.iter().enumerate() {
         for (lane, index) in indices(page) {

@@ -16,7 +16,8 @@
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
-    Bytes, Carrier, Counters, Gauge, Nanos, Outcome, Plan, Policy, SampleBatch, Sampling, Signals, View,
+    Bytes, Counters, Gauge, MigrationContext, Nanos, Outcome, Plan, Policy, SampleBatch, Sampling, Signals,
+    View,
 };
 
 use crate::{BuildError, Colloid, Setup, colloid};
@@ -150,8 +151,8 @@ impl Policy for Alto {
         Sampling { tick: sampling.tick.min(self.interval), ..sampling }
     }
 
-    fn carrier(&self) -> Carrier {
-        self.colloid.carrier()
+    fn migration_context(&self) -> MigrationContext {
+        self.colloid.migration_context()
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

@@ -15,5 +15,5 @@ pub(crate) const SPECS: &[Spec] = &adapter::SPECS;
 /// The registry's constructor.
 pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
     let cache = Arc::new(setup.pages, adapter::capacity(parameters, setup));
-    Ok(Box::new(adapter::Tiering::new(cache, parameters, setup)))
+    Ok(Box::new(adapter::PolicyRun::new(cache, parameters, setup)))
 }

@@ -37,7 +37,7 @@ use isotherm_trackers::{SmoothClock, SmoothScore};
 use crate::memtis::counts::{PageCounts, Rebin};
 use crate::memtis::histogram::{Histogram, bin_of};
 use crate::memtis::{Memtis, unsplit};
-use crate::{BuildError, Setup, ahead};
+use crate::{BuildError, Setup, prefetch};
 
 /// What can be set.
 pub(crate) const SPECS: &[Spec] = &SPEC_TABLE;
@@ -107,7 +107,7 @@ impl PageCounts for SmoothCounts {
 
     #[inline]
     fn approach(&self, pages: &[PageId]) {
-        ahead::read(pages, |page| u32::from(self.scores[page.index()].tag()));
+        prefetch::read(pages, |page| u32::from(self.scores[page.index()].tag()));
     }
 
     #[inline]

@@ -1,10 +1,9 @@
-//! Tiering policies, one module a published system, and the [`registry`] that names them.
+//! PolicyRun policies, one module a published system, and the [`registry`] that names them.
 //!
 //! Nothing here performs I/O, reads a clock or starts a thread: see `isotherm_core::Policy`.
 
 #![forbid(unsafe_code)]
 
-mod ahead;
 mod alto;
 mod arc;
 mod colloid;
@@ -27,6 +26,7 @@ mod numa_balancing;
 mod pact;
 mod page_bits;
 mod pmu_sampling;
+mod prefetch;
 mod pte_scan;
 pub mod registry;
 pub mod replacement;

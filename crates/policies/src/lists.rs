@@ -3,7 +3,7 @@
 
 use isotherm_core::PageId;
 
-use crate::ahead;
+use crate::prefetch;
 
 /// No neighbour: the end of a list.
 const END: u32 = u32::MAX;
@@ -51,7 +51,7 @@ impl<const N: usize> PageLists<N> {
     /// Reads what [`Self::enqueue`] needs of the pages.
     #[inline]
     pub(crate) fn approach(&self, pages: &[PageId]) {
-        ahead::read(pages, |page| u32::from(self.list[page.index()]));
+        prefetch::read(pages, |page| u32::from(self.list[page.index()]));
     }
 
     /// The list that the page is in.

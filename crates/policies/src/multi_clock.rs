@@ -1,7 +1,7 @@
 //! MULTI-CLOCK: a ladder of CLOCK lists in each tier.
 //!
 //! # Paper
-//! Maruf et al., "MULTI-CLOCK: Dynamic Tiering for Hybrid Memory Systems", HPCA 2022, after its published
+//! Maruf et al., "MULTI-CLOCK: Dynamic PolicyRun for Hybrid Memory Systems", HPCA 2022, after its published
 //! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier but the
 //! fastest a promote list:
 //!

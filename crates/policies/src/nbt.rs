@@ -20,8 +20,8 @@
 
 use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{
-    Bytes, Carrier, Gauge, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId,
-    View, Work,
+    Bytes, Gauge, MigrationContext, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
+    Signals, TierId, View, Work,
 };
 
 use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
@@ -82,8 +82,8 @@ impl Policy for Nbt {
         faults_only(self.scanner.tick())
     }
 
-    fn carrier(&self) -> Carrier {
-        Carrier::Program
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Faulting
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -142,7 +142,7 @@ mod tests {
         view.put(0, TierId(1));
         let plan = plan_after(&mut nbt, &mut view, 21, Nanos::SECOND);
         assert!(plan.moves.is_empty(), "too cold");
-        assert_eq!(nbt.carrier(), Carrier::Program);
+        assert_eq!(nbt.migration_context(), MigrationContext::Faulting);
     }
 
     #[test]

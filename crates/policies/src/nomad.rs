@@ -1,7 +1,7 @@
 //! Nomad: non-exclusive tiering by transactional page migration.
 //!
 //! # Paper
-//! Xiang et al., "Nomad: Non-Exclusive Memory Tiering via Transactional Page Migration", OSDI 2024, section 3.
+//! Xiang et al., "Nomad: Non-Exclusive Memory PolicyRun via Transactional Page Migration", OSDI 2024, section 3.
 //!
 //! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion candidate queue
 //!   (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go to the migration pending
@@ -24,8 +24,8 @@ use std::collections::VecDeque;
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
-    Bytes, Carrier, Copying, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, TierId, View, Work,
+    Bytes, Copying, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy,
+    SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
 
 use crate::numa_balancing::{FAULT_OPERATIONS, Headroom, Scanner, faults_only, specs};
@@ -181,8 +181,8 @@ impl Policy for Nomad {
         faults_only(self.scanner.tick().min(self.kpromote_interval))
     }
 
-    fn carrier(&self) -> Carrier {
-        Carrier::Program
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Faulting
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

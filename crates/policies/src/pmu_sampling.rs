@@ -18,7 +18,7 @@ use isotherm_core::{
     SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::ahead::{CHUNK, Chunk};
+use crate::prefetch::{CHUNK, Chunk};
 use crate::{BuildError, Setup};
 
 /// Samples that are taken in at once, unless a round comes before.

@@ -155,7 +155,7 @@ pub static ALL: &[Entry] = &[
     Entry {
         name: "hybridtier",
         title: "HybridTier",
-        paper: "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)",
+        paper: "HybridTier: an Adaptive and Lightweight CXL-Memory PolicyRun System (ASPLOS 2025)",
         maturity: TESTED,
         kind: Kind::Policy(hybridtier::build),
         specs: hybridtier::SPECS,

@@ -23,9 +23,9 @@ const B: f64 = 24.67;
 /// AOL in cycles above which loads count as serial: the middle of the range in which it does not matter.
 const SERIAL: f64 = 85.0;
 /// The most by which a part is divided or multiplied.
-const MOST_FACTOR: f64 = 8.0;
+const MAX_FACTOR: f64 = 8.0;
 /// Parts of the loads above which an object has most and below which few: the middle of their ranges.
-const MOST: f64 = 0.7;
+const MAX: f64 = 0.7;
 const FEW: f64 = 0.03;
 
 /// One interval of the profile run.
@@ -44,10 +44,10 @@ impl ProfileInterval {
             return 0.0;
         }
         let slowdown = self.stall / (A + B / self.amortised);
-        let factor = (SERIAL / self.amortised).floor().clamp(1.0, MOST_FACTOR);
+        let factor = (SERIAL / self.amortised).floor().clamp(1.0, MAX_FACTOR);
         let own = slowdown * part;
         match () {
-            () if part >= MOST => own / factor,
+            () if part >= MAX => own / factor,
             () if part <= FEW => own * factor,
             () => own,
         }

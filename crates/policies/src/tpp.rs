@@ -16,8 +16,8 @@
 
 use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{
-    Bytes, Carrier, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work,
+    Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch,
+    Sampling, Signal, Signals, TierId, View, Work,
 };
 
 use crate::numa_balancing::{FAULT_OPERATIONS, Headroom, Scanner, faults_only, specs};
@@ -71,8 +71,8 @@ impl Policy for Tpp {
         faults_only(self.scanner.tick())
     }
 
-    fn carrier(&self) -> Carrier {
-        Carrier::Program
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Faulting
     }
 
     fn observe(&mut self, batch: &SampleBatch, _view: &mut dyn View) {
@@ -141,7 +141,7 @@ mod tests {
         assert_eq!(fault(&mut tpp, &mut view, 150).moves, [Move { page: PageId(150), to: TierId::FAST }]);
         view.put(150, TierId(1));
         assert!(fault(&mut tpp, &mut view, 150).moves.is_empty());
-        assert_eq!(tpp.carrier(), Carrier::Program);
+        assert_eq!(tpp.migration_context(), MigrationContext::Faulting);
     }
 
     #[test]

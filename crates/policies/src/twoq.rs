@@ -37,5 +37,5 @@ pub(crate) const SPECS: &[Spec] = &adapter::specs_with::<8>(&OWN);
 pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
     let capacity = adapter::capacity(parameters, setup);
     let cache = TwoQ::new(setup.pages, capacity, parameters.number("kin"), parameters.number("kout"));
-    Ok(Box::new(adapter::Tiering::new(cache, parameters, setup)))
+    Ok(Box::new(adapter::PolicyRun::new(cache, parameters, setup)))
 }

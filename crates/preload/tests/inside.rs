@@ -268,5 +268,5 @@ fn redis_under_load_holds_the_same() {
     assert_eq!(digest(inside(&[("ISOTHERM_JSON", &json)], &words), &path("tiered")), expected);
     let result = summary(Path::new(&json));
     assert!(result["footprint_bytes"].as_u64() > Some(10 << 20), "{}", result["footprint_bytes"]);
-    assert!(!hint_faults_work() || result["samples"].as_u64() > Some(0), "{}", result["troubles"]);
+    assert!(!hint_faults_work() || result["samples"].as_u64() > Some(0), "{}", result["warnings"]);
 }

@@ -46,11 +46,11 @@ fn the_summary_is_as_it_was_looked_at() {
 fn it_fits_a_terminal() {
     let mut real = live();
     real.summary.shadow = false;
-    real.summary.troubles.clear();
+    real.summary.warnings.clear();
     for result in [live(), real, empty()] {
         let shown = live_text(&result);
         let widest =
-            shown.lines().filter(|line| !line.starts_with("trouble")).map(|line| line.chars().count());
+            shown.lines().filter(|line| !line.starts_with("warning")).map(|line| line.chars().count());
         assert!(widest.max() <= Some(80), "{shown}");
         assert!(shown.lines().count() <= 16, "{shown}");
         assert!(!shown.contains("NaN") && !shown.contains("inf"), "{shown}");
@@ -95,7 +95,7 @@ fn a_run_without_anything_seen_says_so() {
 #[test]
 fn memory_without_accesses_has_no_hit_ratio() {
     let mut result = live();
-    (result.summary.hit_ratio, result.summary.steady_hit_ratio) = (None, None);
+    (result.summary.hit_ratio, result.summary.final_hit_ratio) = (None, None);
     result.summary.slowdown_at_most = None;
     let shown = live_text(&result);
     assert!(shown.contains("no access was counted, so the hit"), "{shown}");
@@ -114,13 +114,13 @@ fn memory_that_fits_the_fast_tier_is_told() {
 #[test]
 fn troubles_are_a_line_each_and_the_rest_is_counted() {
     let mut result = live();
-    result.summary.troubles =
-        (0..9).map(|index| format!("trouble {index}:\n{}", "mend it ".repeat(20))).collect();
+    result.summary.warnings =
+        (0..9).map(|index| format!("warning {index}:\n{}", "mend it ".repeat(20))).collect();
     let shown = live_text(&result);
-    let lines: Vec<_> = shown.lines().filter(|line| line.starts_with("trouble ")).collect();
+    let lines: Vec<_> = shown.lines().filter(|line| line.starts_with("warning ")).collect();
     assert_eq!(lines.len(), 5, "{shown}");
-    assert!(lines[3].starts_with("trouble      trouble 3: mend it ") && lines[3].ends_with("mend it "));
-    assert_eq!(lines[4], "trouble      and 5 more: --json and --report show all");
+    assert!(lines[3].starts_with("warning      warning 3: mend it ") && lines[3].ends_with("mend it "));
+    assert_eq!(lines[4], "warning      and 5 more: --json and --report show all");
 }
 
 #[test]
@@ -231,14 +231,14 @@ fn names_from_outside_stay_text() {
     let hostile = "/x/'\"></script><script>alert(1)</script><!--{{data}}\u{1b}]0;taken\u{7}";
     let mut result = live();
     result.program = vec![hostile.into()];
-    result.summary.troubles = vec![hostile.into()];
+    result.summary.warnings = vec![hostile.into()];
     let page = live_html(&result);
     assert!(!page.contains("<script>alert"), "a script element came through");
     assert_eq!(page.matches("<script").count(), 3);
     assert!(page.contains("&lt;script&gt;alert(1)"), "the name is shown");
     let shown = live_text(&result);
     assert!(!shown.contains(['\u{1b}', '\u{7}']), "a terminal would obey this");
-    assert_eq!(shown.lines().filter(|line| line.starts_with("trouble")).count(), 1);
+    assert_eq!(shown.lines().filter(|line| line.starts_with("warning")).count(), 1);
 }
 
 #[test]
@@ -247,7 +247,7 @@ fn a_full_timeline_and_long_texts_make_a_page_within_the_limit() {
     let quotes = "\"".repeat(20_000);
     result.program = vec![quotes.clone(); 100];
     result.version.clone_from(&quotes);
-    result.summary.troubles = (0..1000).map(|index| format!("{index}{quotes}")).collect();
+    result.summary.warnings = (0..1000).map(|index| format!("{index}{quotes}")).collect();
     let range = result.summary.hot_set.fast_ranges[0];
     result.summary.hot_set.fast_ranges = vec![range; 1000];
     result.summary.sources = vec![result.summary.sources[0].clone(); 300];

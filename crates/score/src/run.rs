@@ -6,7 +6,7 @@ use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize, TierId};
-use isotherm_sim::{Bench, Experiment, FastSize, Loaded, Profile, load_workload};
+use isotherm_sim::{Experiment, FastSize, Loaded, Profile, Testbed, load_workload};
 use rayon::prelude::*;
 
 use crate::figures::Settings;
@@ -30,12 +30,12 @@ pub struct Progress<'a> {
 }
 
 /// A run's numbers, or in one line why there are none.
-type Ran = Result<Outcome, String>;
+type RunStats = Result<Outcome, String>;
 
 /// What came of a plan's runs.
 #[derive(Debug, Default)]
 pub struct Results {
-    outcomes: BTreeMap<RunKey, Ran>,
+    outcomes: BTreeMap<RunKey, RunStats>,
     /// Every run that was asked for and is not there.
     asked: RefCell<BTreeSet<RunKey>>,
     /// What was computed without a run, by what it was computed from.
@@ -160,7 +160,7 @@ pub(crate) fn scale(key: &BenchKey, loaded: &Loaded) -> Result<Scale, String> {
 }
 
 /// Generates a stream and replays it for each of `runs`; the results are in their order.
-fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> {
+fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<RunStats>, String> {
     let loaded = load(stream)?;
     let stores = loaded.input.stream.accesses.iter().map(|access| u64::from(access.store)).sum::<u64>();
     let program_bytes = 64 * (loaded.input.stream.accesses.len() as u64 + stores);
@@ -184,7 +184,7 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> 
         .collect();
     let benches = experiments
         .par_iter()
-        .map(|experiment| Bench::new(&loaded.input, experiment).map_err(|error| error.to_string()))
+        .map(|experiment| Testbed::new(&loaded.input, experiment).map_err(|error| error.to_string()))
         .collect::<Result<Vec<_>, _>>()?;
     let bench_of = |run: &RunKey| keys.iter().position(|&key| *key == run.bench).map(|index| &benches[index]);
     let ran = |run: &&RunKey| {
@@ -194,7 +194,7 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Ran>, String> 
     Ok(runs.par_iter().map(ran).collect())
 }
 
-fn run_one(bench: &Bench<'_>, loaded: &Loaded, run: &RunKey, program_bytes: u64) -> Ran {
+fn run_one(bench: &Testbed<'_>, loaded: &Loaded, run: &RunKey, program_bytes: u64) -> RunStats {
     let text = |error: &dyn std::fmt::Display| error.to_string();
     let entry = isotherm_policies::find(&run.policy).map_err(|error| text(&error))?;
     let size = FastSize::parse(&run.fast).map_err(|error| text(&error))?;

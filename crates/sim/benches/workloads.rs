@@ -14,7 +14,7 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use isotherm_core::PageSize;
-use isotherm_sim::{Bench, Experiment, FastSize, INTERVALS, Profile, load_workload, simulate};
+use isotherm_sim::{Experiment, FastSize, INTERVALS, Profile, Testbed, load_workload, simulate};
 use isotherm_workloads::{ALL, CountingMemory, Workload};
 
 /// As in `isotherm`: generators and replays alike wait for memory.
@@ -69,7 +69,7 @@ fn line(workload: &Workload, profile: &Profile) -> Result<bool, Box<dyn std::err
         intervals: INTERVALS,
         version: env!("CARGO_PKG_VERSION"),
     };
-    let bench = Bench::new(&loaded.input, &experiment)?;
+    let bench = Testbed::new(&loaded.input, &experiment)?;
     let fast = size.pages(&loaded.input.stream)?;
     let (replay, result) = timed(|| bench.run(entry, &entry.parameters(), fast));
     result?;

@@ -43,13 +43,13 @@ pub struct CostModel {
 
 impl CostModel {
     /// Tiers that a profile may have.
-    pub const MOST_TIERS: usize = crate::thread_model::MAX_TIERS;
+    pub const MAX_TIERS: usize = crate::thread_model::MAX_TIERS;
 
     /// A machine at rest with so many threads.
     ///
     /// `None` if there are no tiers or no threads, or more of them than the model has room for.
     pub fn new(profile: &Profile, threads: u16) -> Option<Self> {
-        let valid = (1..=Self::MOST_TIERS).contains(&profile.tiers.len()) && threads > 0;
+        let valid = (1..=Self::MAX_TIERS).contains(&profile.tiers.len()) && threads > 0;
         valid.then(|| {
             let mut cores = Cores::new(profile, threads.into());
             cores.begin_block();

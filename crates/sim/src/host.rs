@@ -6,8 +6,8 @@
 use std::ops::Range;
 
 use isotherm_core::{
-    Bytes, Carrier, Copying, DeviceRequest, Gauge, Host, MoveStatus, Nanos, Outcome, PageId, PageSize, Pages,
-    Plan, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
+    Bytes, Copying, DeviceRequest, Gauge, Host, MigrationContext, MoveStatus, Nanos, Outcome, PageId,
+    PageSize, Pages, Plan, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
 use isotherm_neoprof::Parameters;
 
@@ -56,7 +56,7 @@ pub(crate) struct SimHost<'a> {
     pub(crate) history: Vec<PolicyInterval>,
     pub(crate) samples: u64,
     pub(crate) tiering_cpu: Nanos,
-    carrier: Carrier,
+    migration_context: MigrationContext,
     /// Whether samples are read while time passes.
     reads_ahead: bool,
     costs: Costs,
@@ -81,7 +81,7 @@ impl<'a> SimHost<'a> {
         machine: Machine<'a, PageTable>,
         profile: &Profile,
         page_size: PageSize,
-        carrier: Carrier,
+        migration_context: MigrationContext,
         footprint_scale: f64,
     ) -> Self {
         let device = profile.device.clone().map(|device| {
@@ -94,7 +94,7 @@ impl<'a> SimHost<'a> {
             history: Vec::new(),
             samples: 0,
             tiering_cpu: Nanos(0),
-            carrier,
+            migration_context,
             reads_ahead: false,
             costs: profile.costs.clone(),
             device,
@@ -145,10 +145,10 @@ impl<'a> SimHost<'a> {
     }
 
     /// Whoever carries the policy out works for `cost`, a program thread if one is named.
-    fn charge_carrier(&mut self, account: Account, cost: Nanos, thread: Option<u16>) {
-        match self.carrier {
-            Carrier::Thread | Carrier::Threads => self.charge(account, cost),
-            Carrier::Program => {
+    fn charge_migration(&mut self, account: Account, cost: Nanos, thread: Option<u16>) {
+        match self.migration_context {
+            MigrationContext::Shared | MigrationContext::Dedicated => self.charge(account, cost),
+            MigrationContext::Faulting => {
                 *self.entry(account) += cost;
                 self.machine.delay_program(thread, cost.0 * 1000);
             }
@@ -197,7 +197,7 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    /// Moves one page for the carrier and pays for it.
+    /// Moves one page for the migration_context and pays for it.
     fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
         let Some(from) = self.machine.locator.tier_of(page) else {
             return self.count(MoveStatus::Gone, to, to);
@@ -207,7 +207,7 @@ impl<'a> SimHost<'a> {
         if status == MoveStatus::Moved {
             let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(page, from, to) };
             let thread = self.machine.faults.thread(page);
-            self.charge_carrier(Account::Moving, cost, thread);
+            self.charge_migration(Account::Moving, cost, thread);
             self.remapped();
         }
         self.count(status, from, to)
@@ -301,7 +301,7 @@ impl<'a> SimHost<'a> {
             }
         }
         if armed > 0 {
-            self.charge_carrier(Account::Arming, Nanos(self.costs.arm_page.0 * armed), None);
+            self.charge_migration(Account::Arming, Nanos(self.costs.arm_page.0 * armed), None);
             self.machine.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
             self.shoot_down_now();
         }
@@ -338,9 +338,9 @@ impl<'a> SimHost<'a> {
 
     /// Demotes a page for reclaim: a kernel thread's work whoever carries the policy out.
     fn demote(&mut self, page: PageId, from: TierId) -> MoveStatus {
-        let carrier = std::mem::replace(&mut self.carrier, Carrier::Thread);
+        let migration_context = std::mem::replace(&mut self.migration_context, MigrationContext::Shared);
         let status = self.relocate(page, from.slower());
-        self.carrier = carrier;
+        self.migration_context = migration_context;
         status
     }
 }
@@ -372,7 +372,7 @@ impl View for SimHost<'_> {
 
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
         let (next, read) = self.machine.locator.walk(cursor, limit, found);
-        self.charge_carrier(Account::Scanning, Nanos(self.costs.scan_page.0 * read), None);
+        self.charge_migration(Account::Scanning, Nanos(self.costs.scan_page.0 * read), None);
         next
     }
 
@@ -383,7 +383,7 @@ impl View for SimHost<'_> {
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> Option<PageId> {
         let (next, read) = self.machine.locator.scan_accessed(cursor, limit, found);
-        self.charge_carrier(Account::Scanning, Nanos(self.costs.accessed_page.0 * read), None);
+        self.charge_migration(Account::Scanning, Nanos(self.costs.accessed_page.0 * read), None);
         self.machine.hold_lock(read.div_ceil(PAGES_PER_TABLE));
         next
     }
@@ -456,12 +456,12 @@ impl Host for SimHost<'_> {
     }
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
-        self.reads_ahead = self.carrier == Carrier::Threads;
+        self.reads_ahead = self.migration_context == MigrationContext::Dedicated;
         for reclaim in &plan.reclaim {
             let reclaimed = self.reclaim(reclaim.from, reclaim.pages, &mut outcome.demoted);
             outcome.reclaimed.push(reclaimed);
         }
-        if !plan.moves.is_empty() && self.carrier != Carrier::Program {
+        if !plan.moves.is_empty() && self.migration_context != MigrationContext::Faulting {
             self.charge(Account::Moving, self.costs.move_call);
         }
         for entry in &plan.moves {

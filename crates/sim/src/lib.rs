@@ -5,7 +5,6 @@
 
 #![forbid(unsafe_code)]
 
-mod bench;
 mod bounds;
 mod cores;
 mod cost_model;
@@ -30,11 +29,11 @@ mod soar;
 mod stream;
 mod streamer;
 mod summary;
+mod testbed;
 mod thread_model;
 mod tiers;
 mod workload;
 
-pub use bench::Bench;
 pub use cost_model::{CostModel, Miss, MissCost};
 pub use criticality::{
     Criticality, PageStall, TierStall, Truth, WindowStall, pearson, spearman, stall_window,
@@ -52,4 +51,5 @@ pub use size::{
 };
 pub use stream::{Access, MAX_ACCESSES, Stream, StreamBuilder, StreamError};
 pub use summary::NamedRange;
+pub use testbed::Testbed;
 pub use workload::{LoadError, Loaded, load_workload, run_workload};

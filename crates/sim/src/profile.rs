@@ -118,9 +118,9 @@ pub struct DeviceProfile {
     pub hot_entries: u32,
     /// Cycles of its memory controller a second, in each of which a cache line can pass.
     pub clock: u64,
-    /// Tiering thread: reading one of its registers.
+    /// PolicyRun thread: reading one of its registers.
     pub read: Nanos,
-    /// Tiering thread: writing one.
+    /// PolicyRun thread: writing one.
     pub write: Nanos,
 }
 
@@ -131,11 +131,11 @@ pub struct Costs {
     pub sample: Nanos,
     /// Samples that the ring buffers hold before they lose any.
     pub ring_samples: u64,
-    /// Tiering thread: reading and decoding one sample from the ring.
+    /// PolicyRun thread: reading and decoding one sample from the ring.
     pub drain_sample: Nanos,
-    /// Tiering thread: one `move_pages` call, whatever its pages.
+    /// PolicyRun thread: one `move_pages` call, whatever its pages.
     pub move_call: Nanos,
-    /// Tiering thread: unmapping, remapping and locking one page of either size, without its copy.
+    /// PolicyRun thread: unmapping, remapping and locking one page of either size, without its copy.
     pub move_page: Nanos,
     /// Bytes per second of one core copying a page, if the tiers are not slower.
     pub copy_bandwidth: u64,
@@ -143,23 +143,23 @@ pub struct Costs {
     pub shootdown: Nanos,
     /// Pages that share one shootdown (the kernel's migration batch).
     pub shootdown_batch: u32,
-    /// Tiering thread: one entry of a page-table scan (pagemap).
+    /// PolicyRun thread: one entry of a page-table scan (pagemap).
     pub scan_page: Nanos,
-    /// Tiering thread, or the program's: one entry of a scan that tests and clears accessed bits.
+    /// PolicyRun thread, or the program's: one entry of a scan that tests and clears accessed bits.
     pub accessed_page: Nanos,
-    /// Tiering thread, or the program's: making one page fault at its next access.
+    /// PolicyRun thread, or the program's: making one page fault at its next access.
     pub arm_page: Nanos,
     /// Program thread: one hint fault, or write fault on a page with a shadow, without what is done in it.
     pub fault: Nanos,
     /// How long a fault, a move, or one page table's arming or scanning holds the lock that they share.
     pub lock_hold: Nanos,
-    /// Tiering thread: one page looked at by the kernel's reclaim.
+    /// PolicyRun thread: one page looked at by the kernel's reclaim.
     pub reclaim_page: Nanos,
     /// By how many lists the kernel's reclaim tells cold pages: 2, an inactive and an active one; 1 or `None`, a clock over all pages.
     pub reclaim_lists: Option<u32>,
-    /// Tiering thread: a metadata cache line that hits the last-level cache. One that misses costs the fast tier's latency.
+    /// PolicyRun thread: a metadata cache line that hits the last-level cache. One that misses costs the fast tier's latency.
     pub cached_touch: Nanos,
-    /// Tiering thread: one simple operation.
+    /// PolicyRun thread: one simple operation.
     pub operation: Nanos,
     /// Share of a tier's pages kept free for the kernel (the `min` watermark): programs cannot allocate it.
     pub reserve: f64,

@@ -124,7 +124,7 @@ impl<'a> Replay<'a> {
             self.machine(table),
             self.profile,
             page_size,
-            policy.carrier(),
+            policy.migration_context(),
             self.scale.footprint,
         );
         let statistics = isotherm_core::run(&mut host, policy, |host, policy| {

@@ -124,17 +124,17 @@ pub struct Charges {
     pub shootdowns: Nanos,
     /// Program threads: hint faults, and write faults that drop a shadow copy, summed over threads.
     pub faulting: Nanos,
-    /// Tiering thread: reading samples from the ring, and registers of profiling devices.
+    /// PolicyRun thread: reading samples from the ring, and registers of profiling devices.
     pub draining: Nanos,
-    /// Tiering thread: tracker and policy.
+    /// PolicyRun thread: tracker and policy.
     pub tracking: Nanos,
-    /// Tiering thread, or the program's where it does the work itself: page-table scans.
+    /// PolicyRun thread, or the program's where it does the work itself: page-table scans.
     pub scanning: Nanos,
     /// As scanning: making pages fault at their next access.
     pub arming: Nanos,
     /// As scanning: moving pages.
     pub moving: Nanos,
-    /// Tiering thread: reclaim's search for pages.
+    /// PolicyRun thread: reclaim's search for pages.
     pub reclaiming: Nanos,
 }
 
@@ -172,19 +172,19 @@ pub struct RunResult {
     /// Share of accesses that the fast tier served.
     pub hit_ratio: f64,
     /// The same over the last quarter of the run.
-    pub steady_hit_ratio: f64,
+    pub final_hit_ratio: f64,
     /// Share of loads that the fast tier served: what the papers' PMU events count.
     pub load_hit_ratio: f64,
     /// The same over the last quarter of the run.
-    pub steady_load_hit_ratio: f64,
+    pub final_load_hit_ratio: f64,
     /// The interval oracle's hit ratio: the best placement of each interval.
     pub oracle_hit_ratio: f64,
     /// The same over the last quarter of the run.
-    pub oracle_steady_hit_ratio: f64,
+    pub oracle_final_hit_ratio: f64,
     /// The load hit ratio of an interval oracle that places pages by their loads.
     pub oracle_load_hit_ratio: f64,
     /// The same over the last quarter of the run.
-    pub oracle_steady_load_hit_ratio: f64,
+    pub oracle_final_load_hit_ratio: f64,
     /// The hit ratio of MIN with bypass.
     pub belady_hit_ratio: f64,
     /// Whether the policy beats the interval oracle, as it may where misses come in bursts.

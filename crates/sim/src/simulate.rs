@@ -8,12 +8,12 @@ use isotherm_core::{Bytes, EngineError, Pages};
 use isotherm_policies::{Bound, BuildError, Entry, Kind};
 use rayon::prelude::*;
 
-use crate::bench::{Bench, ratios};
 use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::fast_size::FastSize;
 use crate::result::{InputSummary, Report, RunResult};
 use crate::stream::Stream;
 use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
+use crate::testbed::{Testbed, ratios};
 use crate::{MachineSummary, Profile};
 
 /// Intervals that a run's timeline is divided into, of equally many accesses.
@@ -90,7 +90,7 @@ pub struct Experiment<'a> {
 
 /// What all runs over one stream share.
 struct Shared<'a> {
-    bench: Bench<'a>,
+    bench: Testbed<'a>,
     ranks: IntervalRanks,
     load_ranks: IntervalRanks,
     next_uses: Vec<u32>,
@@ -112,7 +112,7 @@ pub fn simulate(
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
     let stream = &input.stream;
-    let bench = Bench::new(input, experiment)?;
+    let bench = Testbed::new(input, experiment)?;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
     let interval_length = bench.replay.interval_length;
     let shared = Shared {
@@ -184,9 +184,9 @@ impl Sized<'_> {
     fn add_bounds(&self, result: &mut RunResult, policy: bool) {
         let accesses = result.timeline.iter().map(|interval| interval.accesses);
         let loads = result.timeline.iter().map(|interval| interval.loads);
-        (result.oracle_hit_ratio, result.oracle_steady_hit_ratio) =
+        (result.oracle_hit_ratio, result.oracle_final_hit_ratio) =
             ratios(self.oracle_hits.iter().copied(), accesses);
-        (result.oracle_load_hit_ratio, result.oracle_steady_load_hit_ratio) =
+        (result.oracle_load_hit_ratio, result.oracle_final_load_hit_ratio) =
             ratios(self.oracle_load_hits.iter().copied(), loads);
         result.belady_hit_ratio = self.belady.total as f64 / result.accesses as f64;
         result.beats_oracle = policy && result.hit_ratio > result.oracle_hit_ratio;

@@ -12,11 +12,11 @@ pub(crate) struct Slots(Vec<u64>);
 
 impl Slots {
     /// The most that there can be.
-    pub(crate) const MOST: usize = 1 << NUMBER_BITS;
+    pub(crate) const MAX: usize = 1 << NUMBER_BITS;
 
-    /// So many, [`Self::MOST`] at most, all at time 0.
+    /// So many, [`Self::MAX`] at most, all at time 0.
     pub(crate) fn new(count: usize) -> Self {
-        let slots = 0..count.min(Self::MOST) as u64;
+        let slots = 0..count.min(Self::MAX) as u64;
         let never = slots.end.next_multiple_of(LANES as u64) - slots.end;
         Self(slots.chain(std::iter::repeat_n(u64::MAX, never as usize)).collect())
     }
@@ -36,7 +36,7 @@ impl Slots {
             }
         }
         let word = least[0].min(least[1]).min(least[2].min(least[3]));
-        ((word & (Self::MOST as u64 - 1)) as usize, word >> NUMBER_BITS)
+        ((word & (Self::MAX as u64 - 1)) as usize, word >> NUMBER_BITS)
     }
 
     #[inline]
@@ -52,7 +52,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_earliest_is_found(count in 1..=Slots::MOST, times in prop::collection::vec(0u64..1 << 50, 1..300)) {
+        fn the_earliest_is_found(count in 1..=Slots::MAX, times in prop::collection::vec(0u64..1 << 50, 1..300)) {
             let mut slots = Slots::new(count);
             let mut naive = vec![0; count];
             for time in times {

@@ -43,7 +43,7 @@ impl CoreTiming {
         Self {
             instruction_ps: profile.instruction_ps,
             reorder_window: u64::from(profile.reorder_window),
-            miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MOST),
+            miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MAX),
             store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
             l2_registers: profile.l2_registers.unwrap_or(0) as usize,
         }

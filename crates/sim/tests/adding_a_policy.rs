@@ -40,7 +40,7 @@ fn the_example_finds_a_hot_set_that_first_touch_misplaced() {
     };
     let input = input(stream((0..2_000_000).map(page), PAGES, 20, 1));
     let machine = plain_machine();
-    let hits = |report: isotherm_sim::Report| report.runs[0].steady_hit_ratio;
+    let hits = |report: isotherm_sim::Report| report.runs[0].final_hit_ratio;
     let twice = hits(run_entries(&input, &machine, vec![(&TWICE, TWICE.parameters())], &["20%"], 1000.0));
     let first_touch = hits(run(&input, &machine, &["first-touch"], &["20%"], 1000.0));
     assert!(first_touch < 0.1, "{first_touch}");

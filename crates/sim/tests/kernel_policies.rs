@@ -30,7 +30,7 @@ fn each_finds_a_stable_hot_set_that_first_touch_misplaced() {
     let runs = run(&input(misplaced(6_000_000)), &plain_machine(), &policies, &["20%"], SCALE).runs;
     let first_touch = &runs[0];
     for run in &runs[1..] {
-        let (hits, before) = (run.steady_hit_ratio, first_touch.steady_hit_ratio);
+        let (hits, before) = (run.final_hit_ratio, first_touch.final_hit_ratio);
         assert!(hits > 0.85, "{}: {hits} after {before}", run.policy);
         let used = run.timeline.last().expect("intervals").hits as f64;
         assert!(used > 0.0 && run.promotions >= u64::from(HOT) / 2, "{}", run.policy);
@@ -126,10 +126,10 @@ fn colloid_leaves_hot_pages_in_the_slow_tier_while_the_fast_one_is_the_slower() 
     let runs = run(&input(busy), &profile, &["nbt", "colloid"], &["20%"], SCALE).runs;
     let [nbt, colloid] = runs.as_slice() else { panic!("two runs") };
     assert!(
-        colloid.steady_hit_ratio + 0.1 < nbt.steady_hit_ratio,
+        colloid.final_hit_ratio + 0.1 < nbt.final_hit_ratio,
         "{} {}",
-        colloid.steady_hit_ratio,
-        nbt.steady_hit_ratio
+        colloid.final_hit_ratio,
+        nbt.final_hit_ratio
     );
     assert!(colloid.modelled_ns < nbt.modelled_ns, "{} {}", colloid.modelled_ns, nbt.modelled_ns);
     let shifts: Vec<f64> = colloid.timeline.iter().map(|interval| interval.gauges["shift"]).collect();

@@ -107,11 +107,11 @@ fn a_planted_hot_set_hits_as_often_as_its_share() {
         run(&input(planted), &plain_machine(), &["first-touch", "freqtier", "oracle"], &["20%"], 1000.0);
     let fast_share = 0.2;
     let [first_touch, freqtier, oracle] = report.runs.as_slice() else { panic!("three runs") };
-    close(first_touch.steady_hit_ratio, 0.1 * fast_share, 0.03, "first-touch");
+    close(first_touch.final_hit_ratio, 0.1 * fast_share, 0.03, "first-touch");
     // The hot set fits and always hits; of what goes to all pages, the share that is fast.
     let expected = 0.9 + 0.1 * fast_share;
-    close(freqtier.steady_hit_ratio, expected, 0.02, "freqtier");
-    assert!(oracle.steady_hit_ratio >= expected - 1e-3, "{}", oracle.steady_hit_ratio);
+    close(freqtier.final_hit_ratio, expected, 0.02, "freqtier");
+    assert!(oracle.final_hit_ratio >= expected - 1e-3, "{}", oracle.final_hit_ratio);
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
-use crate::layout::{FILTER_ENTRIES, MOST_TIERS, flag, word};
+use crate::layout::{FILTER_ENTRIES, MAX_TIERS, flag, word};
 
 /// What is counted and sampled.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -12,7 +12,7 @@ pub struct Control {
     /// Whether accesses are counted (and misses sampled) at all.
     pub counting: bool,
     /// Every n-th miss is sampled; 0 for none. With [`Self::each_tier`] each tier has its own, else the first is for all.
-    pub periods: [u64; MOST_TIERS],
+    pub periods: [u64; MAX_TIERS],
     /// Which misses count towards samples: bit `2 x tier + store`.
     pub events: u64,
     /// Whether each tier has a countdown of its own, loads and stores together.
@@ -42,7 +42,7 @@ pub struct Mailbox {
 impl Control {
     /// Bits of [`Self::events`] for every tier.
     pub fn all_events(stores: bool) -> u64 {
-        let loads = (0..MOST_TIERS).fold(0, |bits, tier| bits | Self::event(tier, false));
+        let loads = (0..MAX_TIERS).fold(0, |bits, tier| bits | Self::event(tier, false));
         if stores { loads | loads << 1 } else { loads }
     }
 

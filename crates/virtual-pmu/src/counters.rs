@@ -2,7 +2,7 @@
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
-use crate::layout::{MOST_TIERS, word};
+use crate::layout::{MAX_TIERS, word};
 
 /// How often a reader tries while the plugin writes.
 const TRIES: usize = 1000;
@@ -40,7 +40,7 @@ pub struct Snapshot {
     /// Misses at addresses of no tier, such as a device's.
     pub elsewhere: u64,
     /// Each tier, fastest first; those that there are not stay 0.
-    pub tiers: [TierCount; MOST_TIERS],
+    pub tiers: [TierCount; MAX_TIERS],
 }
 
 /// Words of a snapshot before the tiers.

@@ -3,13 +3,13 @@
 use core::sync::atomic::Ordering;
 
 use crate::control::{self, get, set};
-use crate::layout::{LayoutError, MAGIC, MOST_TIERS, RingPlace, VERSION, word};
+use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
 /// What the plugin says of the machine.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Tiers that it counts; 1 to [`MOST_TIERS`].
+    /// Tiers that it counts; 1 to [`MAX_TIERS`].
     pub tiers: usize,
     /// Processors of the guest.
     pub vcpus: usize,
@@ -31,7 +31,7 @@ impl<W: Words> Device<W> {
     /// If it is too small, or there are too many tiers.
     pub fn new(memory: W, identity: Identity) -> Result<Self, LayoutError> {
         let Identity { tiers, vcpus } = identity;
-        if !(1..=MOST_TIERS).contains(&tiers) {
+        if !(1..=MAX_TIERS).contains(&tiers) {
             return Err(LayoutError::Tiers { tiers });
         }
         let words = memory.words();

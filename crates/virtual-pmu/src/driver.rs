@@ -3,7 +3,7 @@
 use core::sync::atomic::Ordering;
 
 use crate::control::{self, get, set};
-use crate::layout::{LayoutError, MAGIC, MOST_TIERS, RingPlace, VERSION, word};
+use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
 /// The guest's side of the memory: it asks, and reads samples and counters. One at a time takes samples; others may count.
@@ -33,7 +33,7 @@ impl<W: Words> Driver<W> {
             return Err(LayoutError::Version { found });
         }
         let tiers = get(words, word::TIERS);
-        if !(1..=MOST_TIERS as u64).contains(&tiers) {
+        if !(1..=MAX_TIERS as u64).contains(&tiers) {
             return Err(LayoutError::Field { field: "the number of tiers", found: tiers, bytes });
         }
         let tail = get(words, word::TAIL);

@@ -11,9 +11,9 @@ pub const VERSION: u64 = 2;
 /// Bytes of the memory that the lab uses.
 pub const USUAL_BYTES: usize = 16 << 20;
 /// The least that a layout fits in.
-pub const LEAST_BYTES: usize = 64 << 10;
+pub const MIN_BYTES: usize = 64 << 10;
 /// Tiers that there may be.
-pub const MOST_TIERS: usize = 8;
+pub const MAX_TIERS: usize = 8;
 /// Thread group ids that the filter holds.
 pub const FILTER_ENTRIES: usize = 1024;
 /// Words of a record.
@@ -105,7 +105,7 @@ pub mod flag {
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
     /// It is too small.
-    #[error("the shared memory has {bytes} bytes; expected at least {LEAST_BYTES}")]
+    #[error("the shared memory has {bytes} bytes; expected at least {MIN_BYTES}")]
     Small {
         /// Its size.
         bytes: usize,
@@ -135,7 +135,7 @@ pub enum LayoutError {
         bytes: usize,
     },
     /// More tiers than the layout has room for.
-    #[error("there are {tiers} tiers; expected 1 to {MOST_TIERS}")]
+    #[error("there are {tiers} tiers; expected 1 to {MAX_TIERS}")]
     Tiers {
         /// How many.
         tiers: usize,
@@ -155,7 +155,7 @@ impl RingPlace {
     /// The ring of memory of so many words: its upper half, rounded down to a power of two.
     pub(crate) fn of(words: usize) -> Result<Self, LayoutError> {
         let bytes = words * 8;
-        if bytes < LEAST_BYTES {
+        if bytes < MIN_BYTES {
             return Err(LayoutError::Small { bytes });
         }
         let capacity = 1u64 << (words / 2 / RECORD_WORDS).ilog2();
@@ -166,7 +166,7 @@ impl RingPlace {
     pub(crate) fn read(memory: &impl Words) -> Result<Self, LayoutError> {
         let words = memory.words();
         let bytes = words.len() * 8;
-        if bytes < LEAST_BYTES {
+        if bytes < MIN_BYTES {
             return Err(LayoutError::Small { bytes });
         }
         let get = |index: usize| words[index].load(Ordering::Acquire);

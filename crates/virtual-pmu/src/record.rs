@@ -24,9 +24,9 @@ pub struct Record {
     pub store: bool,
     /// The guest's processor; below 128.
     pub vcpu: u8,
-    /// Its latency in nanoseconds, at most [`Self::MOST_LATENCY`].
+    /// Its latency in nanoseconds, at most [`Self::MAX_LATENCY`].
     pub latency: u32,
-    /// The misses that it stands for, at most [`Self::MOST_WEIGHT`].
+    /// The misses that it stands for, at most [`Self::MAX_WEIGHT`].
     pub weight: u32,
 }
 
@@ -35,9 +35,9 @@ const PAGE_TABLES: u64 = 1 << 63;
 
 impl Record {
     /// The largest latency that a record holds: a millisecond.
-    pub const MOST_LATENCY: u32 = (1 << 20) - 1;
+    pub const MAX_LATENCY: u32 = (1 << 20) - 1;
     /// The largest weight that a record holds.
-    pub const MOST_WEIGHT: u32 = (1 << 28) - 1;
+    pub const MAX_WEIGHT: u32 = (1 << 28) - 1;
 
     /// The record as words. From bit 0 of the last: tier 8, store 1, processor 7, latency 20, weight 28.
     pub fn pack(self) -> [u64; 4] {
@@ -48,8 +48,8 @@ impl Record {
         let info = u64::from(self.tier)
             | u64::from(self.store) << 8
             | u64::from(self.vcpu & 127) << 9
-            | u64::from(self.latency.min(Self::MOST_LATENCY)) << 16
-            | u64::from(self.weight.min(Self::MOST_WEIGHT)) << 36;
+            | u64::from(self.latency.min(Self::MAX_LATENCY)) << 16
+            | u64::from(self.weight.min(Self::MAX_WEIGHT)) << 36;
         [self.address, process, self.time, info]
     }
 
@@ -66,7 +66,7 @@ impl Record {
             tier: info as u8,
             store: info >> 8 & 1 != 0,
             vcpu: (info >> 9 & 127) as u8,
-            latency: (info >> 16) as u32 & Self::MOST_LATENCY,
+            latency: (info >> 16) as u32 & Self::MAX_LATENCY,
             weight: (info >> 36) as u32,
         }
     }
@@ -81,7 +81,7 @@ mod tests {
         #[test]
         fn a_record_survives_its_words(
             address: u64, tgid: u32, tables in 0u64..1 << 52, resolved: bool, time: u64, tier: u8, store: bool,
-            vcpu in 0u8..128, latency in 0..=Record::MOST_LATENCY, weight in 0..=Record::MOST_WEIGHT,
+            vcpu in 0u8..128, latency in 0..=Record::MAX_LATENCY, weight in 0..=Record::MAX_WEIGHT,
         ) {
             let process = if resolved { Process::Tgid(tgid) } else { Process::PageTables(tables) };
             let record = Record { address, process, time, tier, store, vcpu, latency, weight };
@@ -94,7 +94,7 @@ mod tests {
             let record =
                 Record { address: 0, process, time: 0, tier: 3, store: true, vcpu, latency, weight };
             let back = Record::unpack(record.pack());
-            let (latency, weight) = (latency.min(Record::MOST_LATENCY), weight.min(Record::MOST_WEIGHT));
+            let (latency, weight) = (latency.min(Record::MAX_LATENCY), weight.min(Record::MAX_WEIGHT));
             prop_assert_eq!(back, Record { latency, weight, vcpu: vcpu % 128, ..record });
         }
     }

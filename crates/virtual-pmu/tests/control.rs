@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use isotherm_virtual_pmu::layout::{FILTER_ENTRIES, LEAST_BYTES, MOST_TIERS, USUAL_BYTES, word};
+use isotherm_virtual_pmu::layout::{FILTER_ENTRIES, MAX_TIERS, MIN_BYTES, USUAL_BYTES, word};
 use isotherm_virtual_pmu::{Control, Device, Driver, Identity, LayoutError, Mailbox};
 use proptest::prelude::*;
 
@@ -15,11 +15,11 @@ const IDENTITY: Identity = Identity { tiers: 2, vcpus: 3 };
 proptest! {
     #[test]
     fn what_the_guest_asks_arrives(
-        epoch: u64, counting: bool, periods: [u64; MOST_TIERS], events: u64, each_tier: bool, exact: bool, children: bool,
+        epoch: u64, counting: bool, periods: [u64; MAX_TIERS], events: u64, each_tier: bool, exact: bool, children: bool,
         left_out: u32, tgids in prop::collection::vec(any::<u32>(), 0..FILTER_ENTRIES + 9),
         current_task: u64, tgid in 1u64.., parent: u64, thread: u64,
     ) {
-        let memory = memory(LEAST_BYTES);
+        let memory = memory(MIN_BYTES);
         let device = Device::new(&memory[..], IDENTITY).expect("a layout");
         let driver = Driver::open(&memory[..]).expect("the layout");
         prop_assert_eq!(device.mailbox(), None);
@@ -39,7 +39,7 @@ proptest! {
 
 #[test]
 fn a_doorbell_is_answered() {
-    let memory = memory(LEAST_BYTES);
+    let memory = memory(MIN_BYTES);
     let device = Device::new(&memory[..], IDENTITY).expect("a layout");
     let driver = Driver::open(&memory[..]).expect("the layout");
     let doorbell = driver.ring();
@@ -59,7 +59,7 @@ fn the_usual_ring_holds_a_quarter_of_a_million_samples() {
 
 #[test]
 fn memory_of_others_is_refused_with_its_reason() {
-    let whole = memory(LEAST_BYTES);
+    let whole = memory(MIN_BYTES);
     let open = |memory: &[AtomicU64]| Driver::open(memory).map(|_| ()).expect_err("not ours").to_string();
     assert!(open(&whole).contains("ISOTHPMU"));
     assert!(open(&[]).contains("ISOTHPMU"));
@@ -71,7 +71,7 @@ fn memory_of_others_is_refused_with_its_reason() {
         (word::TIERS, 0, "number of tiers"),
         (word::RING_CAPACITY, 3, "capacity is 3"),
         (word::RING_OFFSET, 4096, "offset is 4096"),
-        (word::RING_OFFSET, LEAST_BYTES as u64 - 32, "offset"),
+        (word::RING_OFFSET, MIN_BYTES as u64 - 32, "offset"),
     ] {
         let before = set(index, value);
         assert!(open(&whole).contains(expected), "{}", open(&whole));

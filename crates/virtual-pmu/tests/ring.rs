@@ -3,12 +3,12 @@
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
-use isotherm_virtual_pmu::layout::{LEAST_BYTES, word};
+use isotherm_virtual_pmu::layout::{MIN_BYTES, word};
 use isotherm_virtual_pmu::{Device, Driver, Identity, Process, Record, Snapshot};
 use proptest::prelude::*;
 
 fn memory() -> Vec<AtomicU64> {
-    (0..LEAST_BYTES / 8).map(|_| AtomicU64::new(0)).collect()
+    (0..MIN_BYTES / 8).map(|_| AtomicU64::new(0)).collect()
 }
 
 fn identity() -> Identity {
@@ -90,7 +90,7 @@ proptest! {
     #[test]
     fn any_identity_is_opened_or_refused(
         capacity in prop_oneof![any::<u64>(), (0..64u32).prop_map(|shift| 1 << shift)],
-        offset in prop_oneof![any::<u64>(), 0..LEAST_BYTES as u64 * 2],
+        offset in prop_oneof![any::<u64>(), 0..MIN_BYTES as u64 * 2],
         tiers in 0..20u64, head: u64, tail: u64,
     ) {
         let memory = memory();

@@ -6,7 +6,7 @@ use isotherm_virtual_pmu::Process;
 use serde::{Serialize, Serializer};
 
 /// Processes that get an account of their own; the rest share the first.
-const MOST: usize = 1 << 16;
+const MAX: usize = 1 << 16;
 
 /// What a process has done in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -85,7 +85,7 @@ impl Accounts {
         if let Some(&number) = self.numbers.get(&key) {
             return number;
         }
-        if self.list.len() > MOST {
+        if self.list.len() > MAX {
             return 0;
         }
         let number = self.open(Some(process));
@@ -164,8 +164,8 @@ mod tests {
     fn endless_processes_share_an_account() {
         let mut accounts = Accounts::new(1);
         let numbers: HashSet<_> =
-            (0..2 * MOST as u32).map(|tgid| accounts.number(Process::Tgid(tgid))).collect();
-        assert_eq!(numbers.len(), MOST + 1);
+            (0..2 * MAX as u32).map(|tgid| accounts.number(Process::Tgid(tgid))).collect();
+        assert_eq!(numbers.len(), MAX + 1);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The most points that are kept: with one more, every second one goes.
-const MOST: usize = 1024;
+const MAX: usize = 1024;
 /// Modelled time between the first points.
 const FIRST_INTERVAL: u64 = 100_000;
 
@@ -31,7 +31,7 @@ impl History {
 
     /// Adds a point; times ascend.
     pub(crate) fn add(&mut self, time: u64, misses: Vec<u64>) {
-        if self.points.len() == MOST {
+        if self.points.len() == MAX {
             let mut keep = true;
             self.points.retain(|_| {
                 keep = !keep;
@@ -57,7 +57,7 @@ mod tests {
             }
         }
         let points = &history.points;
-        assert!((MOST / 2..=MOST).contains(&points.len()), "{}", points.len());
+        assert!((MAX / 2..=MAX).contains(&points.len()), "{}", points.len());
         assert_eq!(history.interval_ns, 8 * FIRST_INTERVAL);
         // Each of eight gaps that became one may be late by up to two steps of this test.
         let longest = history.interval_ns + 8 * 2000;

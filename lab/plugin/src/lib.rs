@@ -112,7 +112,7 @@ fn supported(info: &Info) -> Result<u16, String> {
         return Err("expected qemu-system-x86_64".into());
     }
     match usize::try_from(info.most_vcpus) {
-        Ok(count @ 1..=vcpu::MOST) => Ok(count as u16),
-        _ => Err(format!("{} processors; expected 1 to {}", info.most_vcpus, vcpu::MOST)),
+        Ok(count @ 1..=vcpu::MAX) => Ok(count as u16),
+        _ => Err(format!("{} processors; expected 1 to {}", info.most_vcpus, vcpu::MAX)),
     }
 }

@@ -349,7 +349,7 @@ fn misses(counters: &Counters) -> Vec<u64> {
 }
 
 /// Tiers that both the layout and the cost model have room for.
-const _: () = assert!(CostModel::MOST_TIERS <= layout::MOST_TIERS);
+const _: () = assert!(CostModel::MAX_TIERS <= layout::MAX_TIERS);
 
 #[cfg(test)]
 mod tests;

@@ -89,7 +89,7 @@ pub(crate) enum OptionError {
         given: usize,
     },
     /// More tiers than the model has.
-    #[error("the machine has {0} tiers; expected at most {max}", max = CostModel::MOST_TIERS)]
+    #[error("the machine has {0} tiers; expected at most {max}", max = CostModel::MAX_TIERS)]
     ManyTiers(usize),
     /// Not even one set.
     #[error("a last-level cache of {size} bytes with {ways} ways; expected at least one set, at most 2^31")]
@@ -155,7 +155,7 @@ fn read_profile(path: Option<&str>, numbers: &[(&str, &str)]) -> Result<Profile,
         profile.set(number, value)?;
     }
     profile.check()?;
-    if profile.tiers.len() > CostModel::MOST_TIERS {
+    if profile.tiers.len() > CostModel::MAX_TIERS {
         return Err(OptionError::ManyTiers(profile.tiers.len()));
     }
     Ok(profile)

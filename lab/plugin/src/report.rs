@@ -12,7 +12,7 @@ use crate::neoprof::Uses;
 use crate::options::Options;
 
 /// Finished phases that are kept.
-const MOST_PHASES: usize = 256;
+const MAX_PHASES: usize = 256;
 
 /// Everything that was counted, phase by phase.
 #[derive(Debug, Serialize)]
@@ -128,7 +128,7 @@ impl Report {
 
     /// Adds a finished phase.
     pub(crate) fn add(&mut self, phase: Phase) {
-        if self.phases.len() == MOST_PHASES {
+        if self.phases.len() == MAX_PHASES {
             self.phases.remove(0);
             self.dropped_phases += 1;
         }

@@ -1,17 +1,17 @@
 //! Defines which misses are sampled.
 
 use isotherm_virtual_pmu::Control;
-use isotherm_virtual_pmu::layout::MOST_TIERS;
+use isotherm_virtual_pmu::layout::MAX_TIERS;
 
 /// Countdowns to the next samples.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
     /// Of each event: one for each tier, or the first for all.
-    periods: [u64; MOST_TIERS],
+    periods: [u64; MAX_TIERS],
     events: u64,
     each_tier: bool,
     exact: bool,
-    countdowns: [u64; MOST_TIERS],
+    countdowns: [u64; MAX_TIERS],
     random: u64,
 }
 
@@ -19,11 +19,11 @@ impl Sampler {
     /// What `control` asks for, from the beginning.
     pub(crate) fn new(control: &Control) -> Self {
         let mut sampler = Self {
-            periods: if control.counting { control.periods } else { [0; MOST_TIERS] },
+            periods: if control.counting { control.periods } else { [0; MAX_TIERS] },
             events: control.events,
             each_tier: control.each_tier,
             exact: control.exact,
-            countdowns: [0; MOST_TIERS],
+            countdowns: [0; MAX_TIERS],
             random: 0,
         };
         sampler.countdowns = std::array::from_fn(|event| sampler.countdown(event));
@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     fn control(period: u64) -> Control {
-        let (periods, events) = ([period; MOST_TIERS], Control::all_events(true));
+        let (periods, events) = ([period; MAX_TIERS], Control::all_events(true));
         Control { counting: true, periods, events, exact: true, ..Control::default() }
     }
 

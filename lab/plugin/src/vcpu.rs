@@ -17,7 +17,7 @@ use crate::model::{Missed, Model, Stretch};
 use crate::plugin::Plugin;
 
 /// vCPUs that there may be: a record numbers as many.
-pub(crate) const MOST: usize = 128;
+pub(crate) const MAX: usize = 128;
 /// In place of a line where there is none.
 const NONE: u64 = u64::MAX;
 /// Above the number of a line of user memory, 47 bits less 6, stands the process.
@@ -68,7 +68,7 @@ struct Cell(UnsafeCell<Vcpu>);
 // SAFETY: a vCPU is touched only by the thread that runs it, in callbacks of this vCPU, which do not nest.
 unsafe impl Sync for Cell {}
 
-static VCPUS: [Cell; MOST] = [const { Cell(UnsafeCell::new(Vcpu::new())) }; MOST];
+static VCPUS: [Cell; MAX] = [const { Cell(UnsafeCell::new(Vcpu::new())) }; MAX];
 
 /// A vCPU. The plugin refuses machines with more of them than there are places.
 ///
@@ -77,7 +77,7 @@ static VCPUS: [Cell; MOST] = [const { Cell(UnsafeCell::new(Vcpu::new())) }; MOST
 #[inline(always)]
 pub(crate) unsafe fn get<'a>(index: u32) -> &'a mut Vcpu {
     // SAFETY: the caller's contract; other vCPUs have other places.
-    unsafe { &mut *VCPUS[index as usize % MOST].0.get() }
+    unsafe { &mut *VCPUS[index as usize % MAX].0.get() }
 }
 
 impl Vcpu {

@@ -178,17 +178,17 @@ mod tests {
 
     #[test]
     fn a_context_too_far_up_the_stack_is_not_remembered_at_all() {
-        const MOST: usize = 0xffff;
+        const MAX: usize = 0xffff;
         let (mut memo, known) = (memo(), Known { lists: 7, number: 2 });
-        let mut frames = vec![0_usize; MOST + 2];
-        (frames[0], frames[MOST], frames[MOST + 1]) = (101, 102, 102);
+        let mut frames = vec![0_usize; MAX + 2];
+        (frames[0], frames[MAX], frames[MAX + 1]) = (101, 102, 102);
         // SAFETY: the words are there.
         unsafe {
-            memo.insert(frames.as_ptr(), (&[0, 8 * (MOST as u32 + 1)], &[101, 102]), known);
+            memo.insert(frames.as_ptr(), (&[0, 8 * (MAX as u32 + 1)], &[101, 102]), known);
             assert_eq!(find(&memo, &frames), None);
-            memo.insert(frames.as_ptr(), (&[0, 8 * MOST as u32], &[101, 102]), known);
+            memo.insert(frames.as_ptr(), (&[0, 8 * MAX as u32], &[101, 102]), known);
             assert_eq!(find(&memo, &frames), Some(known));
-            frames[MOST] += 1;
+            frames[MAX] += 1;
             assert_eq!(find(&memo, &frames), None);
         }
     }

@@ -8,7 +8,7 @@ use isotherm_core::{Nanos, Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::Pace;
 use isotherm_linux::doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
-use isotherm_linux::engine::Tiering;
+use isotherm_linux::engine::PolicyRun;
 use isotherm_linux::host::{self, Candidate, CounterOrigin};
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::source::AccessSource;
@@ -113,7 +113,8 @@ fn offered(working: Vec<Working>) -> Offered {
 /// The policies, each with what it needs; bounds need no machine.
 fn policies() -> impl Iterator<Item = (&'static str, Signals)> {
     ALL.iter().filter(|entry| matches!(entry.kind, Kind::Policy(_))).filter_map(|entry| {
-        let tiering = Tiering { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None };
+        let tiering =
+            PolicyRun { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None };
         Some((entry.name, tiering.needs().ok()?))
     })
 }

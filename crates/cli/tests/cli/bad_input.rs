@@ -173,7 +173,7 @@ fn what_cannot_be_written_is_said() {
     let full = ["policies", "--json"];
     let device = std::fs::OpenOptions::new().write(true).open("/dev/full").expect("a full device");
     let output = crate::support::command(&full).stdout(device).output().expect("it runs");
-    contains(&crate::support::Ran::from(output).refused(1), &["standard output"]);
+    contains(&crate::support::RunStats::from(output).refused(1), &["standard output"]);
 }
 
 #[test]

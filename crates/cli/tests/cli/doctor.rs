@@ -8,7 +8,7 @@ use std::process::{Command, Stdio};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Ran, isotherm};
+use crate::support::{Folder, RunStats, isotherm};
 
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
 const CONTAINER: [&str; 3] = ["unshare", "-Urpf", "--mount-proc"];
@@ -54,7 +54,7 @@ impl Stage {
     }
 
     /// The doctor behind a prefix, such as `setpriv`; `None`, and one line that says why, where that is not permitted.
-    fn run(&self, prefix: &[&str], arguments: &[&str]) -> Option<Ran> {
+    fn run(&self, prefix: &[&str], arguments: &[&str]) -> Option<RunStats> {
         let command = |program: &str| match prefix {
             [] => Command::new(program),
             [name, rest @ ..] => {
@@ -219,10 +219,10 @@ fn a_container_is_noticed_and_its_capabilities_count_for_nothing() {
 #[test]
 fn text_fits_eighty_columns_and_only_a_command_may_be_longer() {
     let text = Stage::new().run(&[], &[]).unwrap().ok();
-    for line in text.lines().filter(|line| !line.trim_start().starts_with("mend: ")) {
+    for line in text.lines().filter(|line| !line.trim_start().starts_with("fix: ")) {
         assert!(line.chars().count() <= 80, "{line}");
     }
-    for heading in ["memory", "sources", "capabilities", "rivals", "policies"] {
+    for heading in ["memory", "sources", "capabilities", "conflicts", "policies"] {
         assert!(text.lines().any(|line| line == heading), "{heading}: {text}");
     }
 }

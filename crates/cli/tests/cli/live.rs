@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-use crate::support::{Folder, Ran, command, hint_faults_work, isotherm, plain, read, shadow};
+use crate::support::{Folder, RunStats, command, hint_faults_work, isotherm, plain, read, shadow};
 
 /// The test program of the live crates.
 fn target() -> String {
@@ -39,7 +39,7 @@ fn standard_input_reaches_the_program_and_messages_go_to_standard_error() {
     run.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = run.spawn().expect("the binary starts");
     child.stdin.take().expect("piped").write_all(b"hello\n").expect("written");
-    let ran = Ran::from(child.wait_with_output().expect("it ends"));
+    let ran = RunStats::from(child.wait_with_output().expect("it ends"));
     assert_eq!((ran.code, ran.out.as_str()), (Some(0), "hello\n"));
     assert!(ran.err.contains("shadow"), "{}", ran.err);
 }
@@ -256,7 +256,7 @@ fn sqlite_and_python_give_the_same_output_and_are_observed() {
             assert_eq!(ran.out, plain(&program).out, "{name}");
             let result = read(&summary);
             assert!(result["footprint_bytes"].as_u64() > Some(20 << 20), "{}", result["footprint_bytes"]);
-            eprintln!("{name}: {} samples, {}", result["samples"], result["troubles"]);
+            eprintln!("{name}: {} samples, {}", result["samples"], result["warnings"]);
             result["samples"].as_u64() > Some(0)
         };
         assert!([1, 4, 8].into_iter().any(is_seen), "{name}: no sample");
@@ -343,7 +343,7 @@ fn redis_under_load_holds_the_same_and_is_observed() {
     tiered.args(options(port)).stdout(Stdio::null());
     assert_eq!(redis_digest(tiered, port), expected);
     let result = read(&summary);
-    assert!(result["samples"].as_u64() > Some(0), "{}", result["troubles"]);
+    assert!(result["samples"].as_u64() > Some(0), "{}", result["warnings"]);
 }
 
 #[test]
@@ -361,7 +361,7 @@ fn a_running_process_is_attached_to_and_a_second_engine_is_refused() {
     std::thread::sleep(Duration::from_millis(1500));
     let refused = isotherm(&["attach", "--shadow", "--quiet", "--for", "1s", &pid]).refused(1);
     assert!(refused.contains("second engine"), "{refused}");
-    let ran = Ran::from(first.wait_with_output().expect("it ends"));
+    let ran = RunStats::from(first.wait_with_output().expect("it ends"));
     assert_eq!((ran.code, ran.err.as_str()), (Some(0), ""));
     let result = read(&summary);
     assert!(result["footprint_bytes"].as_u64() >= Some(16 << 20), "{}", result["footprint_bytes"]);
@@ -398,7 +398,7 @@ fn huge_pages_are_tracked_whole() {
     let result = read(&summary);
     assert_eq!(result["page_size"], "huge");
     assert!(result["footprint_bytes"].as_u64() >= Some(64 << 20), "{}", result["footprint_bytes"]);
-    assert!(result["samples"].as_u64() > Some(0), "{}", result["troubles"]);
+    assert!(result["samples"].as_u64() > Some(0), "{}", result["warnings"]);
     let ranges = result["hot_set"]["fast_ranges"].as_array().expect("ranges");
     assert!(!ranges.is_empty());
     for range in ranges {

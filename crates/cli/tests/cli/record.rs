@@ -4,10 +4,10 @@ use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
 use std::time::{Duration, Instant};
 
-use crate::support::{Folder, Ran, command, isotherm};
+use crate::support::{Folder, RunStats, command, isotherm};
 
 /// Records a shell command to `trace`.
-fn record_shell(trace: &str, options: &[&str], script: &str) -> Ran {
+fn record_shell(trace: &str, options: &[&str], script: &str) -> RunStats {
     let mut arguments = vec!["record", "--no-dependence", "--output", trace];
     arguments.extend(options);
     arguments.extend(["--", "sh", "-c", script]);
@@ -62,7 +62,7 @@ fn standard_input_reaches_the_program() {
     let output = std::process::Command::new("sh")
         .args(["-c", script, env!("CARGO_BIN_EXE_isotherm"), &folder.at("a.trace")])
         .output();
-    assert_eq!(Ran::from(output.expect("a shell")).ok(), "a\nb\n");
+    assert_eq!(RunStats::from(output.expect("a shell")).ok(), "a\nb\n");
 }
 
 #[test]
@@ -134,7 +134,7 @@ fn ctrl_c_finishes_the_trace() {
     }
     let kill = std::process::Command::new("kill").args(["-INT", &child.id().to_string()]).status();
     assert!(kill.expect("kill").success());
-    let ran = Ran::from(child.wait_with_output().expect("it ends"));
+    let ran = RunStats::from(child.wait_with_output().expect("it ends"));
     assert_ne!(ran.code, Some(0), "the program did not end by itself");
     assert!(ran.err.contains("interrupted") && !ran.err.contains("panicked"), "{}", ran.err);
     assert!(rows(&trace) > 0);
@@ -167,7 +167,7 @@ fn a_full_disk_is_said_and_leaves_what_fitted() {
     let output = std::process::Command::new("unshare")
         .args(["-Urm", "sh", "-c", script, env!("CARGO_BIN_EXE_isotherm"), &small])
         .output();
-    let ran = Ran::from(output.expect("unshare, of util-linux"));
+    let ran = RunStats::from(output.expect("unshare, of util-linux"));
     assert_eq!((ran.code, ran.out.as_str()), (Some(1), "done\n"), "the program went on: {}", ran.err);
     assert!(ran.err.starts_with("isotherm: ") && ran.err.contains("No space left"), "{}", ran.err);
     assert_eq!(ran.err.lines().count(), 1, "{}", ran.err);

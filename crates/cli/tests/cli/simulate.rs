@@ -111,7 +111,7 @@ fn the_same_input_and_seed_give_the_same_bytes_on_any_number_of_threads() {
     };
     let run = |seed, threads| {
         let output = command(&arguments(seed)).env("RAYON_NUM_THREADS", threads).output().expect("it runs");
-        without_wall_time(&crate::support::Ran::from(output).ok())
+        without_wall_time(&crate::support::RunStats::from(output).ok())
     };
     let first = run("1", "1");
     assert_eq!(first, run("1", "1"));
@@ -196,7 +196,7 @@ fn nothing_but_text_is_printed_where_no_terminal_reads_or_colour_is_off() {
     for variables in [&[][..], &[("NO_COLOR", "1")], &[("NO_COLOR", "1"), ("CLICOLOR_FORCE", "1")]] {
         let arguments = ["simulate", &trace, "--policy", "all"];
         let output = command(&arguments).envs(variables.iter().copied()).output().expect("it runs");
-        let ran = crate::support::Ran::from(output);
+        let ran = crate::support::RunStats::from(output);
         assert_eq!(ran.err, "", "no progress bar without a terminal");
         assert!(!ran.ok().contains('\u{1b}'), "no escape sequence with {variables:?}");
     }

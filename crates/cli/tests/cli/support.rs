@@ -12,20 +12,20 @@ pub(crate) const SMALL_CACHE: [&str; 4] =
 
 /// What a run of the binary left.
 #[derive(Debug)]
-pub(crate) struct Ran {
+pub(crate) struct RunStats {
     pub(crate) code: Option<i32>,
     pub(crate) out: String,
     pub(crate) err: String,
 }
 
-impl From<Output> for Ran {
+impl From<Output> for RunStats {
     fn from(output: Output) -> Self {
         let text = |bytes| String::from_utf8(bytes).expect("output in UTF-8");
         Self { code: output.status.code(), out: text(output.stdout), err: text(output.stderr) }
     }
 }
 
-impl Ran {
+impl RunStats {
     /// Standard output of a run that succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
@@ -59,7 +59,7 @@ pub(crate) fn command<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Command {
 }
 
 /// Runs the binary.
-pub(crate) fn isotherm<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Ran {
+pub(crate) fn isotherm<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> RunStats {
     command(arguments).output().expect("the binary starts").into()
 }
 
@@ -123,7 +123,7 @@ pub(crate) fn hint_faults_work() -> bool {
 }
 
 /// Runs a program in shadow mode; its summary goes to `summary`.
-pub(crate) fn shadow(summary: &str, options: &[&str], program: &[&str]) -> Ran {
+pub(crate) fn shadow(summary: &str, options: &[&str], program: &[&str]) -> RunStats {
     let mut arguments = vec!["run", "--shadow", "--quiet", "--summary", summary];
     arguments.extend(options);
     arguments.push("--");
@@ -138,7 +138,7 @@ pub(crate) fn read(summary: &str) -> Value {
 }
 
 /// Runs a program by itself.
-pub(crate) fn plain(program: &[&str]) -> Ran {
+pub(crate) fn plain(program: &[&str]) -> RunStats {
     let output = Command::new(program[0]).args(&program[1..]).stdin(Stdio::null()).output();
     output.expect("the program starts").into()
 }

@@ -3,7 +3,7 @@
 use std::io::Write;
 use std::process::Stdio;
 
-use crate::support::{Folder, Ran, command, isotherm};
+use crate::support::{Folder, RunStats, command, isotherm};
 
 /// A sample of another tool's output, as the importers' tests use it.
 fn sample(name: &str) -> String {
@@ -50,7 +50,7 @@ fn a_tool_can_write_into_a_pipe() {
         .expect("it starts");
     let text = std::fs::read(sample("perf-script.txt")).expect("a sample");
     child.stdin.take().expect("a pipe").write_all(&text).expect("it reads");
-    Ran::from(child.wait_with_output().expect("it ends")).ok();
+    RunStats::from(child.wait_with_output().expect("it ends")).ok();
     let converted = convert(&folder, "perf", "perf-script.txt");
     let head = |trace: &str| isotherm(&["trace", "head", trace, "-n", "1000"]).ok();
     assert_eq!(head(&trace), head(&converted));

@@ -100,12 +100,12 @@ impl Fault {
     /// Something was refused for this reason, and the engine says why in words.
     #[track_caller]
     fn is_told(&self, words: &str) {
-        let told = self.engine["troubles"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let told = self.engine["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
         assert!(
             told.into_iter().any(|text| text.contains(words)),
             "{}: {}",
             self.name,
-            self.engine["troubles"]
+            self.engine["warnings"]
         );
     }
 }

@@ -6,7 +6,7 @@ use std::path::Path;
 use isotherm_lab::measured::{Measured, NeoProfUses};
 use serde_json::Value;
 
-use crate::support::{BINARY, Lab, Ran, root, target};
+use crate::support::{BINARY, Lab, RunStats, root, target};
 use crate::tiering::{
     FAST, HOT, NEAR, Outcome, PAGE_LINES, PAGES, PROGRAM, SHARE, closed_form, misses_of, moves, run,
 };
@@ -86,12 +86,12 @@ fn check_device(run: &Value, rtl: bool) {
     // A page is told once between two clears, and so it is promoted once at most.
     assert!(device.resets > 2 && device.hot_again == 0 && engine <= device.hot_pages);
     assert_eq!(gauge(&run["engine"], "promoted-again"), 0.0);
-    assert!(!troubles(run).contains("device: "), "{}", troubles(run));
+    assert!(!warnings(run).contains("device: "), "{}", warnings(run));
 }
 
 /// What the engine was troubled by. While a cpuset holds the program on the slow node, moves are refused: no fault of a device.
-fn troubles(run: &Value) -> String {
-    run["engine"]["troubles"].to_string()
+fn warnings(run: &Value) -> String {
+    run["engine"]["warnings"].to_string()
 }
 
 /// The fast node's part of the B-tree's misses where it holds all hot leaves, the nodes above any leaf (each of which misses more often
@@ -209,7 +209,7 @@ fn without_migration_the_daemon_costs_next_to_nothing() {
 }
 
 /// A run of a small program.
-fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (Ran, Value) {
+fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (RunStats, Value) {
     let options = ["--machine", machine, "--fast", "16M", "--json"];
     let program = ["planted", "--size", "16M", "--hot", "12.5%", "--operations", "2000000"];
     let target = target();
@@ -221,7 +221,7 @@ fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (Ran, Value) {
 }
 
 /// The same where a device goes wrong.
-fn with_fault(lab: &Lab, changes: &[(&str, &str)], settings: &[&str]) -> (Ran, Value) {
+fn with_fault(lab: &Lab, changes: &[(&str, &str)], settings: &[&str]) -> (RunStats, Value) {
     small(lab, &Counted::new("neoprof", changes).file, settings)
 }
 
@@ -235,7 +235,7 @@ fn a_device_that_goes_wrong_is_told_in_one_line_and_the_program_goes_on() {
     ] {
         let (guest, run) = with_fault(&lab, &[("model = \"fast\"", &fault(name))], &[]);
         assert_eq!(guest.code, Some(0), "{}", guest.err);
-        assert!(troubles(&run).contains(expected), "{name}: {}", troubles(&run));
+        assert!(warnings(&run).contains(expected), "{name}: {}", warnings(&run));
     }
     // Nobody starts with a version that nobody speaks: the run ends before the program begins.
     let (guest, run) = with_fault(&lab, &[("model = \"fast\"", &fault("version"))], &[]);
@@ -252,5 +252,5 @@ fn a_hot_page_buffer_that_overflows_is_counted_and_loses_no_page_for_good() {
     assert_eq!(guest.code, Some(0), "{}", guest.err);
     let refused = run["measured"]["neoprof"]["hot_refused"].as_u64().expect("a number");
     let promoted = run["engine"]["traffic"]["promotions"].as_u64().expect("a number");
-    assert!(refused > 0 && promoted > 100 && !troubles(&run).contains("device: "), "{run}");
+    assert!(refused > 0 && promoted > 100 && !warnings(&run).contains("device: "), "{run}");
 }

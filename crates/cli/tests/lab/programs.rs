@@ -107,7 +107,7 @@ fn run(lab: &Lab, program: &Program, tiering: &[&str], native: &[u8]) -> Row {
         hit_ratio: measured.history.hit_ratio(SECOND_HALF, 1.0).expect("a history"),
         moved: run["counts"]["moved"].as_u64().expect("a number"),
         footprint: bytes.max().unwrap_or(0),
-        engine: ["process_names", "footprint_bytes", "traffic", "troubles"]
+        engine: ["process_names", "footprint_bytes", "traffic", "warnings"]
             .map(|field| run["engine"][field].to_string())
             .join(" "),
     }

@@ -11,7 +11,7 @@ pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_isotherm");
 const BOOTED: Duration = Duration::from_secs(4);
 
 /// What a run has left.
-pub(crate) struct Ran {
+pub(crate) struct RunStats {
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
@@ -51,12 +51,12 @@ impl Lab {
     }
 
     /// `isotherm lab run OPTIONS -- PROGRAM` without input.
-    pub(crate) fn run(&self, options: &[&str], program: &[&str]) -> Ran {
+    pub(crate) fn run(&self, options: &[&str], program: &[&str]) -> RunStats {
         self.feed(options, program, &[])
     }
 
     /// The same with input.
-    pub(crate) fn feed(&self, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
+    pub(crate) fn feed(&self, options: &[&str], program: &[&str], input: &[u8]) -> RunStats {
         let folder = self.new_folder();
         let folder = ["--folder", folder.to_str().expect("a path in UTF-8")];
         Self::verb("run", &[options, &folder].concat(), program, input)
@@ -69,7 +69,7 @@ impl Lab {
     }
 
     /// `isotherm lab VERB OPTIONS -- PROGRAM`.
-    pub(crate) fn verb(verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> Ran {
+    pub(crate) fn verb(verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> RunStats {
         let mut command = Command::new(BINARY);
         command
             .args(["lab", verb])
@@ -98,7 +98,7 @@ impl Lab {
 }
 
 /// What a command makes of its input.
-pub(crate) fn fed(command: &mut Command, input: &[u8]) -> Ran {
+pub(crate) fn fed(command: &mut Command, input: &[u8]) -> RunStats {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
     let (mut stdin, input) = (child.stdin.take().expect("piped"), input.to_vec());
@@ -108,7 +108,7 @@ pub(crate) fn fed(command: &mut Command, input: &[u8]) -> Ran {
     });
     let output = child.wait_with_output().expect("it ends");
     feeder.join().expect("input was given");
-    Ran {
+    RunStats {
         code: output.status.code(),
         out: output.stdout,
         err: String::from_utf8_lossy(&output.stderr).into_owned(),

@@ -9,7 +9,7 @@ use isotherm_core::Bytes;
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
 use isotherm_lab::counts::{Counts, Residence, residence};
-use isotherm_lab::job::{Job, Start, Task, Tiering};
+use isotherm_lab::job::{Job, PolicyRun, Start, Task};
 use isotherm_lab::kernel_tiering::KernelTiering;
 use isotherm_lab::machine::Machine;
 use isotherm_lab::run_directory::RunDirectory;
@@ -73,7 +73,7 @@ impl Lab {
         let path = "/usr/bin:/bin";
         let job = Job {
             task: Task::Program(command.to_vec()),
-            tiering: Tiering::Kernel(kernel),
+            tiering: PolicyRun::Kernel(kernel),
             start,
             fast,
             counting: None,

@@ -16,7 +16,7 @@
 //!
 //! # What is refused
 //!
-//! - Grains so many that the process would have more than [`MOST_OF_LIMIT`] of `vm.max_map_count`: at the limit, the
+//! - Grains so many that the process would have more than [`MAX_OF_LIMIT`] of `vm.max_map_count`: at the limit, the
 //!   program's own mmap, mprotect and even free fail.
 //! - Grains below 2 MiB in mappings that the kernel backs with huge pages: it could not any more.
 //!
@@ -46,7 +46,7 @@ use crate::LinuxError;
 use crate::process::Pid;
 
 /// The share of `vm.max_map_count` that a process may have in mappings after a split: the rest is the program's.
-pub const MOST_OF_LIMIT: f64 = 0.75;
+pub const MAX_OF_LIMIT: f64 = 0.75;
 
 const HUGE: u64 = 2 << 20;
 const THP: &str = "/sys/kernel/mm/transparent_hugepage";
@@ -144,7 +144,7 @@ fn allow(files: &ProcessFiles, parts: &[Part], grain: Bytes) -> Result<(), Linux
     let mut ranges = Vec::new();
     smaps::ranges(files, &mut ranges)?;
     let limit = most_mappings()?;
-    let most = ((limit as f64 * MOST_OF_LIMIT) as u64).saturating_sub(ranges.len() as u64);
+    let most = ((limit as f64 * MAX_OF_LIMIT) as u64).saturating_sub(ranges.len() as u64);
     let bytes: u64 = parts.iter().map(|part| part.range.end - part.range.start).sum();
     let wanted = bytes / grain.0 + parts.len() as u64;
     if wanted <= most {
@@ -154,9 +154,9 @@ fn allow(files: &ProcessFiles, parts: &[Part], grain: Bytes) -> Result<(), Linux
     let remedy = format!(
         "{wanted} more mappings exceed {:.0} % of vm.max_map_count ({limit}): take grains of {} KiB, or \
          sysctl vm.max_map_count={}",
-        MOST_OF_LIMIT * 100.0,
+        MAX_OF_LIMIT * 100.0,
         finest >> 10,
-        ((wanted + ranges.len() as u64) as f64 / MOST_OF_LIMIT).ceil(),
+        ((wanted + ranges.len() as u64) as f64 / MAX_OF_LIMIT).ceil(),
     );
     Err(LinuxError::Unsupported { what: WHAT, remedy })
 }

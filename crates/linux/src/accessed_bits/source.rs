@@ -18,9 +18,9 @@ use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 
 /// The most accesses that one scan delivers.
-const MOST_PER_SCAN: u64 = 1 << 16;
+const MAX_PER_SCAN: u64 = 1 << 16;
 /// The most accesses kept until the next drain; what does not fit is lost, and counted.
-const MOST_KEPT: usize = 1 << 20;
+const MAX_KEPT: usize = 1 << 20;
 
 /// What scans have done since the source was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
@@ -82,7 +82,7 @@ impl<S: Scanner> BitSource<S> {
             targets: HashMap::new(),
             followed: HashSet::new(),
             marks: HashMap::new(),
-            sampler: Sampler::new(MOST_PER_SCAN),
+            sampler: Sampler::new(MAX_PER_SCAN),
             accesses: Vec::new(),
             failure: None,
             sums: ScanStatistics::default(),
@@ -288,7 +288,7 @@ impl<T> State<T> {
         found.accessed.iter().for_each(|range| marks.insert(range));
         let kept = self.accesses.len();
         self.sampler.sample((process, began, began - before), &found.pages, &mut self.accesses);
-        let fits = self.accesses.len().min(MOST_KEPT.max(kept));
+        let fits = self.accesses.len().min(MAX_KEPT.max(kept));
         self.statistics.lost += (self.accesses.len() - fits) as u64;
         self.statistics.delivered += (fits - kept) as u64;
         self.accesses.truncate(fits);

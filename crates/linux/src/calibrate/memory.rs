@@ -13,7 +13,7 @@ const LINE: usize = 8;
 /// As many times the last-level cache is what a chase must be larger than, so that three of four links miss it.
 const CACHES: u64 = 4;
 /// Without a cache that sysfs tells of.
-const LEAST: Bytes = Bytes(256 << 20);
+const MIN: Bytes = Bytes(256 << 20);
 
 /// Memory of this process, all of it present.
 #[derive(Debug)]
@@ -57,7 +57,7 @@ pub fn usual_size(root: &Path, free: Bytes) -> (Option<Bytes>, Bytes) {
         decimal::<u64>(tree.text(&file).ok()?.strip_suffix('K')?)
     };
     let cache = (0..8).filter_map(kibibytes).max().map(|kibibytes| Bytes(kibibytes << 10));
-    let wanted = cache.map_or(LEAST, |cache| LEAST.max(Bytes(cache.0 * CACHES)));
+    let wanted = cache.map_or(MIN, |cache| MIN.max(Bytes(cache.0 * CACHES)));
     (cache, wanted.min(Bytes(free.0 / 2)))
 }
 
@@ -74,7 +74,7 @@ mod tests {
             std::fs::write(folder.join("size"), text).expect("a file");
         };
         let much = Bytes(1 << 40);
-        assert_eq!(usual_size(root.path(), much), (None, LEAST));
+        assert_eq!(usual_size(root.path(), much), (None, MIN));
         write(0, "32K\n");
         write(3, "491520K\n");
         assert_eq!(usual_size(root.path(), much), (Some(Bytes(480 << 20)), Bytes(1920 << 20)));

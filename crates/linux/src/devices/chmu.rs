@@ -49,7 +49,7 @@ const OVERFLOW: u64 = 1 << 40;
 /// Bytes of the smallest unit, as a power of two.
 const SMALLEST_UNIT: u32 = 8;
 /// Pages that a unit may consist of: 2 MiB.
-const MOST_PAGES: u64 = 512;
+const MAX_PAGES: u64 = 512;
 /// Looks at the status before an operation counts as stuck.
 const PATIENCE: u32 = 100_000;
 const WORD: u64 = 8;
@@ -104,7 +104,7 @@ impl<B: Block> Chmu<B> {
         let what =
             WHAT.iter().find(|(bit, _)| capabilities >> bit & 1 == 1).ok_or_else(|| lacks("counting"))?.1;
         let first = PAGE.trailing_zeros() - SMALLEST_UNIT;
-        let last = first + MOST_PAGES.trailing_zeros();
+        let last = first + MAX_PAGES.trailing_zeros();
         let unit = (first..=last).find(|unit| units >> unit & 1 == 1);
         let unit = unit.ok_or_else(|| lacks("units of 4 KiB to 2 MiB"))?;
         if units & (ALWAYS_ON | EPOCHS) == 0 {

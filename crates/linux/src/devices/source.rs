@@ -65,7 +65,7 @@ impl DeviceSource {
     }
 
     /// The first device that was given up since this was last asked.
-    fn trouble(&mut self) -> Result<(), LinuxError> {
+    fn warning(&mut self) -> Result<(), LinuxError> {
         match self.broken.pop() {
             Some(error) => Err(error.into()),
             None => Ok(()),
@@ -106,7 +106,7 @@ impl AccessSource for DeviceSource {
         self.on = true;
         self.report |= request.report;
         self.each(|device| device.profiler.command(request));
-        self.trouble()
+        self.warning()
     }
 
     fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
@@ -138,7 +138,7 @@ impl AccessSource for DeviceSource {
         answers.extend(reports.map(|report| DeviceAnswer { hot: Vec::new(), report: Some(report) }));
         (self.pages, self.frames) = (pages, frames);
         found?;
-        self.trouble()
+        self.warning()
     }
 
     fn statistics(&self) -> SourceStatistics {

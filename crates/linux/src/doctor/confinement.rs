@@ -86,7 +86,7 @@ fn hidden_processes(facts: &Facts<'_>) -> Finding {
             area,
             name,
             format!("/proc is mounted with hidepid={value}"),
-            "processes of other users: they cannot be followed, nor rivals seen",
+            "processes of other users: they cannot be followed, nor conflicts seen",
             Remedy::command("mount -o remount,hidepid=0 /proc"),
         ),
         (Some(_), None) => Finding::ok(area, name, "/proc shows every process of this PID namespace"),
@@ -117,7 +117,7 @@ fn pid_namespace(facts: &Facts<'_>) -> Finding {
             area,
             name,
             "this process is in a PID namespace of its own",
-            "programs outside of it: they cannot be followed, nor rivals seen",
+            "programs outside of it: they cannot be followed, nor conflicts seen",
             Remedy::advice("run Isotherm on the host, or in a container with --pid=host"),
         ),
     }

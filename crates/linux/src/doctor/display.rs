@@ -38,12 +38,12 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, said: Option<&Re
     }
     match &finding.remedy {
         None => Ok(()),
-        Some(remedy) if said == Some(remedy) => write_text(f, "mend: ", "as above"),
+        Some(remedy) if said == Some(remedy) => write_text(f, "fix: ", "as above"),
         // A command is never broken, so that it can be copied.
-        Some(Remedy::Command(command)) => writeln!(f, "{:INDENT$}mend: {command}", ""),
-        Some(Remedy::KernelOption(option)) => write_text(f, "mend: ", &format!("a kernel with {option}")),
-        Some(Remedy::BootParameter(parameter)) => write_text(f, "mend: ", &format!("boot with {parameter}")),
-        Some(Remedy::Advice(advice)) => write_text(f, "mend: ", advice),
+        Some(Remedy::Command(command)) => writeln!(f, "{:INDENT$}fix: {command}", ""),
+        Some(Remedy::KernelOption(option)) => write_text(f, "fix: ", &format!("a kernel with {option}")),
+        Some(Remedy::BootParameter(parameter)) => write_text(f, "fix: ", &format!("boot with {parameter}")),
+        Some(Remedy::Advice(advice)) => write_text(f, "fix: ", advice),
     }
 }
 

@@ -13,12 +13,12 @@ pub enum Area {
     /// What this process may do, and what confines it.
     Capabilities,
     /// Others that move pages too.
-    Rivals,
+    Conflicts,
 }
 
 impl Area {
     /// All, in the order shown.
-    pub const ALL: [Self; 4] = [Self::Memory, Self::Sources, Self::Capabilities, Self::Rivals];
+    pub const ALL: [Self; 4] = [Self::Memory, Self::Sources, Self::Capabilities, Self::Conflicts];
 
     /// Its heading.
     pub const fn name(self) -> &'static str {
@@ -26,7 +26,7 @@ impl Area {
             Self::Memory => "memory",
             Self::Sources => "sources",
             Self::Capabilities => "capabilities",
-            Self::Rivals => "rivals",
+            Self::Conflicts => "conflicts",
         }
     }
 }

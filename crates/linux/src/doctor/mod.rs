@@ -7,6 +7,7 @@ use serde::Serialize;
 
 mod capabilities;
 mod confinement;
+mod conflicts;
 mod display;
 mod facts;
 mod finding;
@@ -18,7 +19,6 @@ mod policies;
 mod probes;
 mod reclaim;
 mod rights;
-mod rivals;
 mod self_test;
 mod sources;
 #[allow(unsafe_code)]
@@ -57,7 +57,7 @@ pub fn examine(root: &Path, probes: &Probes) -> Findings {
     findings.extend(sysctls::examine(&facts));
     findings.extend(capabilities::examine(&facts));
     findings.extend(confinement::examine(&facts));
-    findings.extend(rivals::examine(&facts));
+    findings.extend(conflicts::examine(&facts));
     Findings { findings, policies: Vec::new() }
 }
 

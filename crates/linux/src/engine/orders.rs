@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Gauge, Host, Policy, View};
 
-use super::Tiering;
+use super::PolicyRun;
 use crate::host::LiveHost;
 
 const HELP: &str = "there are status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause, resume";
@@ -50,7 +50,7 @@ fn parse(line: &str) -> Result<Order<'_>, String> {
     if words.next().is_some() { Err(HELP.into()) } else { Ok(order) }
 }
 
-impl Tiering {
+impl PolicyRun {
     /// Answers a line; what shall run instead of this is put into `next`.
     pub(super) fn obey<P: Policy + ?Sized>(
         &self,
@@ -105,7 +105,7 @@ impl Tiering {
 }
 
 /// A policy that is not built yet has no gauges.
-fn status<P: Policy + ?Sized>(tiering: &Tiering, host: &LiveHost, policy: Option<&P>) -> String {
+fn status<P: Policy + ?Sized>(tiering: &PolicyRun, host: &LiveHost, policy: Option<&P>) -> String {
     let state = if host.suspended() { "paused" } else { "running" };
     let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", tiering.entry.name, host.now());
     let mut gauges: Vec<Gauge> = Vec::new();

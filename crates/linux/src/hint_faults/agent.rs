@@ -267,7 +267,7 @@ impl Agent {
         if let Some(armed) = self.mechanism.arm(tables, self.link.shared(), order) {
             pace.opened(expected_pages(armed));
         }
-        pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MOST_ARMING_LOSS));
+        pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MAX_ARMING_LOSS));
         true
     }
 
@@ -293,7 +293,7 @@ impl Agent {
                 Some(pages) => pace.opened(pages),
                 None => shared.add(Counter::Refused, pages),
             }
-            pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MOST_ARMING_LOSS));
+            pace.lose(((clock::monotonic().0 - now) / ARMING_LOSS).min(MAX_ARMING_LOSS));
         }
     }
 
@@ -354,7 +354,7 @@ const LONGEST_WINDOW: u64 = 1_000_000_000;
 /// While pages are moved, threads of the program are interrupted for a part of that time: one in so many.
 const ARMING_LOSS: u64 = 2;
 /// No window interrupts for longer, in nanoseconds; more is waiting for a processor.
-const MOST_ARMING_LOSS: u64 = 20_000;
+const MAX_ARMING_LOSS: u64 = 20_000;
 
 /// Pages of the window that may fault each: a huge page comes back at the first fault.
 fn expected_pages(window: &Window) -> u64 {

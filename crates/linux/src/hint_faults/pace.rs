@@ -10,7 +10,7 @@ const FIRST_WINDOW_TIME: u64 = 100_000;
 /// Of the pages armed, in hundredths: fewer faults, and the window grows; more, and it shrinks.
 const WANTED_SHARE: (u64, u64) = (3, 12);
 /// With more than this the open windows are closed at once.
-const MOST_SHARE: u64 = 25;
+const MAX_SHARE: u64 = 25;
 /// Pages armed between two looks at the share.
 const LOOK: u64 = 1024;
 /// Part of the budget that is used, in hundredths: the rest covers what the estimate does not know.
@@ -173,7 +173,7 @@ impl Pace {
 
     /// Whether the windows are far too long: then all are to be closed now, and the next ones are half as long.
     pub(super) fn overshoots(&mut self) -> bool {
-        let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MOST_SHARE;
+        let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MAX_SHARE;
         if too_many {
             (self.open_faults, self.armed, self.faulted) = (0, 0, 0);
             self.window_time = (self.window_time / 2).max(WINDOW_TIMES.0);

@@ -22,8 +22,8 @@ const SENTINEL_SHARE: u64 = 16;
 const SENTINEL_FREQUENCY: u64 = 100;
 /// Accesses whose pages are looked up together: enough that the lookups overlap, few enough to stay in the first-level cache.
 const BLOCK: usize = 128;
-/// Different troubles that are kept for the user.
-const TROUBLES: usize = 20;
+/// Different warnings that are kept for the user.
+const WARNINGS: usize = 20;
 
 /// The sources and what came from them.
 pub(crate) struct Feed {
@@ -52,8 +52,8 @@ pub(crate) struct Feed {
     pub(crate) origin: CounterOrigin,
     /// Their model, where they are not counted.
     queues: Option<Queues>,
-    /// The first troubles, for the user.
-    pub(crate) troubles: Vec<String>,
+    /// The first warnings, for the user.
+    pub(crate) warnings: Vec<String>,
 }
 
 impl Feed {
@@ -79,26 +79,26 @@ impl Feed {
             measured,
             origin,
             queues: Queues::new(origin, &options.tiers),
-            troubles: Vec::new(),
+            warnings: Vec::new(),
         }
     }
 
     /// Calls every source and keeps what troubled it.
     pub(crate) fn each(&mut self, mut call: impl FnMut(&mut dyn AccessSource) -> Result<(), LinuxError>) {
-        let mut troubles = Vec::new();
+        let mut warnings = Vec::new();
         for source in &mut self.sources {
             match call(source.as_mut()) {
                 Ok(()) | Err(LinuxError::Ended(_)) => {}
-                Err(error) => troubles.push(format!("{}: {error}", source.name())),
+                Err(error) => warnings.push(format!("{}: {error}", source.name())),
             }
         }
-        troubles.into_iter().for_each(|trouble| self.trouble(trouble));
+        warnings.into_iter().for_each(|warning| self.warning(warning));
     }
 
-    /// Keeps a trouble for the user, each text once and not without end.
-    pub(crate) fn trouble(&mut self, text: String) {
-        if self.troubles.len() < TROUBLES && !self.troubles.contains(&text) {
-            self.troubles.push(text);
+    /// Keeps a warning for the user, each text once and not without end.
+    pub(crate) fn warning(&mut self, text: String) {
+        if self.warnings.len() < WARNINGS && !self.warnings.contains(&text) {
+            self.warnings.push(text);
         }
     }
 

@@ -4,7 +4,7 @@ use isotherm_core::{Bytes, PageId, TierId};
 use serde::Serialize;
 
 use super::memory::Memory;
-use super::two_rates;
+use super::poisson_mixture;
 use crate::process::Pid;
 
 /// Shares of the accesses whose pages are counted.
@@ -124,7 +124,9 @@ impl Heat {
     fn hot_pages(&self, memory: &Memory) -> HotPages {
         let mut counts = Vec::new();
         memory.residency.walk(PageId(0), usize::MAX, |page, _| counts.push(self.of(page) as u32));
-        let Some(at_least) = two_rates::border(counts.iter().copied()) else { return HotPages::default() };
+        let Some(at_least) = poisson_mixture::border(counts.iter().copied()) else {
+            return HotPages::default();
+        };
         let mut ranges = self.ranges(memory, |page, _| self.of(page) >= u64::from(at_least));
         let bytes = Bytes(ranges.iter().map(|range| range.bytes.0).sum());
         let hot: u64 = ranges.iter().map(|range| range.accesses).sum();

@@ -255,7 +255,7 @@ impl AddressSpaces for KernelSpaces {
         self.reclaim.reclaim(from.index(), Bytes(bytes)).0
     }
 
-    fn troubles(&mut self) -> Vec<LinuxError> {
+    fn warnings(&mut self) -> Vec<LinuxError> {
         self.mover.denials().into_iter().chain(self.failure.take()).collect()
     }
 }

@@ -6,7 +6,7 @@ use std::ops::Range;
 use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
 
 use super::Options;
-use super::numbers::Numbers;
+use super::page_numbering::PageNumbering;
 use super::residency::Residency;
 use super::summary::Recorder;
 use crate::LinuxError;
@@ -58,7 +58,7 @@ pub trait AddressSpaces: Send {
     fn reclaim(&mut self, from: TierId, bytes: u64) -> u64;
 
     /// What went wrong since the last call, each reason once.
-    fn troubles(&mut self) -> Vec<LinuxError> {
+    fn warnings(&mut self) -> Vec<LinuxError> {
         Vec::new()
     }
 }
@@ -69,7 +69,7 @@ pub(crate) struct Memory {
     shadow: bool,
     fast: super::FastLimit,
     fast_bytes: u64,
-    pub(crate) numbers: Numbers,
+    pub(crate) numbers: PageNumbering,
     pub(crate) residency: Residency,
     spaces: Box<dyn AddressSpaces>,
     allocation: Allocation,
@@ -97,7 +97,7 @@ impl Memory {
             shadow: options.shadow,
             fast: options.fast,
             fast_bytes: options.tiers.first().map_or(0, |tier| tier.size.0),
-            numbers: Numbers::new(options.page_size),
+            numbers: PageNumbering::new(options.page_size),
             residency: Residency::new(capacity),
             spaces,
             allocation: Allocation::FastFirst,
@@ -327,8 +327,8 @@ impl Memory {
     }
 
     /// What the kernel refused since the last call, each reason once.
-    pub(crate) fn troubles(&mut self) -> Vec<LinuxError> {
-        self.spaces.troubles()
+    pub(crate) fn warnings(&mut self) -> Vec<LinuxError> {
+        self.spaces.warnings()
     }
 
     /// The process's name, if it is known.

@@ -19,15 +19,15 @@ mod growth;
 mod heat;
 pub mod kernel;
 mod memory;
-mod numbers;
 mod options;
+mod page_numbering;
+mod poisson_mixture;
 pub mod program;
 mod queues;
 mod residency;
 mod scan;
 mod summary;
 pub mod tiers;
-mod two_rates;
 mod view;
 
 use std::ops::Range;
@@ -87,7 +87,7 @@ pub trait Processes: Send {
     }
 
     /// What went wrong in the last update.
-    fn trouble(&mut self) -> Option<LinuxError> {
+    fn warning(&mut self) -> Option<LinuxError> {
         None
     }
 }
@@ -245,8 +245,8 @@ impl LiveHost {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
         let running = self.processes.update(&mut events);
-        if let Some(trouble) = self.processes.trouble() {
-            self.feed.trouble(trouble.to_string());
+        if let Some(warning) = self.processes.warning() {
+            self.feed.warning(warning.to_string());
         }
         for &event in &events {
             match event {
@@ -298,12 +298,12 @@ impl LiveHost {
             hidden.extend(self.options.inside.iter().flatten().cloned());
             match self.memory.scan(process, &hidden, &mut self.recorder) {
                 Ok(()) | Err(LinuxError::Ended(_)) => {}
-                Err(error) => self.feed.trouble(error.to_string()),
+                Err(error) => self.feed.warning(error.to_string()),
             }
         }
         self.memory.enforce(&mut self.recorder);
         self.recorder.age(self.memory.residency.mapped());
-        self.memory.troubles().iter().for_each(|trouble| self.feed.trouble(trouble.to_string()));
+        self.memory.warnings().iter().for_each(|warning| self.feed.warning(warning.to_string()));
         let cost = clock::thread_cpu() - start;
         let beside = self.feed.clock().map(|_| BESIDE_TIME_BUDGET);
         let (budget, shortest) = (beside.unwrap_or(self.options.scan_budget), self.options.scan_interval);

@@ -25,7 +25,7 @@ pub struct Program {
     tree: Tree,
     life: Life,
     found: Vec<Event>,
-    trouble: Option<LinuxError>,
+    warning: Option<LinuxError>,
 }
 
 impl Program {
@@ -33,13 +33,13 @@ impl Program {
     pub fn started(tree: Tree, running: Running, with_descendants: bool) -> (Self, ExitCell) {
         let exit = ExitCell::default();
         let life = Life::Started { running, exit: exit.clone(), with_descendants };
-        (Self { tree, life, found: Vec::new(), trouble: None }, exit)
+        (Self { tree, life, found: Vec::new(), warning: None }, exit)
     }
 
     /// A program that runs already, followed until it ends, a signal comes or the time is up.
     pub fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
         let life = Life::Attached { signals, until: time.map(|time| Instant::now() + time) };
-        Self { tree, life, found: Vec::new(), trouble: None }
+        Self { tree, life, found: Vec::new(), warning: None }
     }
 
     fn follow(&mut self, events: &mut Vec<ProcessEvent>) -> Result<(), LinuxError> {
@@ -75,9 +75,9 @@ impl Processes for Program {
         // What cannot be followed any more is still waited for.
         let followed = self.follow(events);
         let goes_on = self.goes_on();
-        self.trouble = followed.err();
+        self.warning = followed.err();
         goes_on.unwrap_or_else(|error| {
-            self.trouble = Some(error);
+            self.warning = Some(error);
             false
         })
     }
@@ -95,7 +95,7 @@ impl Processes for Program {
         }
     }
 
-    fn trouble(&mut self) -> Option<LinuxError> {
-        self.trouble.take()
+    fn warning(&mut self) -> Option<LinuxError> {
+        self.warning.take()
     }
 }

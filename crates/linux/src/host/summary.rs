@@ -143,7 +143,7 @@ pub struct Summary {
     /// The fast tier's share of all accesses counted; `None` where none was.
     pub hit_ratio: Option<f64>,
     /// The same over the second half of the run.
-    pub steady_hit_ratio: Option<f64>,
+    pub final_hit_ratio: Option<f64>,
     /// How much longer the programs take than with all memory fast, at most: as if they did nothing but wait for accesses of
     /// the run's second half, one after the other, at idle latencies. `None` where no access was counted.
     pub slowdown_at_most: Option<f64>,
@@ -162,7 +162,7 @@ pub struct Summary {
     /// What the figures do not bear, since the samples are too few for it.
     pub cautions: Vec<String>,
     /// What went wrong, each once.
-    pub troubles: Vec<String>,
+    pub warnings: Vec<String>,
 }
 
 /// Collects what a summary needs.
@@ -310,7 +310,7 @@ impl Recorder {
     }
 
     pub(crate) fn summary(&mut self, memory: &Memory, options: &Options, feed: &Feed) -> Summary {
-        let (counters, sources, troubles) = (&feed.counters, &feed.sources[..], &feed.troubles[..]);
+        let (counters, sources, warnings) = (&feed.counters, &feed.sources[..], &feed.warnings[..]);
         let latencies: Vec<Nanos> = options.tiers.iter().map(|tier| tier.latency).collect();
         let latencies = &latencies[..];
         let now = self.now();
@@ -344,7 +344,7 @@ impl Recorder {
             footprint_bytes: memory.bytes_of(memory.most_mapped()),
             tiers: memory.tiers().zip(&hits).zip(latencies).map(tier).collect(),
             hit_ratio: ratio(&hits),
-            steady_hit_ratio: ratio(&late),
+            final_hit_ratio: ratio(&late),
             slowdown_at_most: slowdown(&late, latencies).or_else(|| slowdown(&hits, latencies)),
             traffic: self.traffic,
             sources,
@@ -357,7 +357,7 @@ impl Recorder {
             },
             hot_set: self.heat.hot_set(memory),
             timeline: self.timeline.clone(),
-            troubles: troubles.to_vec(),
+            warnings: warnings.to_vec(),
         }
     }
 }

@@ -20,7 +20,7 @@ use std::time::Duration;
 use isotherm_core::{Nanos, Signal, Signals};
 
 use crate::LinuxError;
-use crate::engine::{LiveResult, RunError, Tiering};
+use crate::engine::{LiveResult, PolicyRun, RunError};
 use crate::hint_faults::{self, HintFaultOptions, HintFaultSource};
 use crate::host::kernel::{KernelSpaces, TierReclaim};
 use crate::host::tiers::{TierPlan, TierPlanError};
@@ -97,7 +97,7 @@ pub fn own_stack() -> Option<Range<u64>> {
 /// The engine of this process.
 pub struct Engine {
     host: LiveHost,
-    tiering: Tiering,
+    tiering: PolicyRun,
     program: Vec<String>,
     _lock: EngineLock,
 }

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use isotherm_core::{Bytes, Nanos, PageSize, parse_number};
 use isotherm_policies::Entry;
 
-use crate::engine::Tiering;
+use crate::engine::PolicyRun;
 use crate::host::FastLimit;
 use crate::host::tiers::TierRequest;
 
@@ -56,7 +56,7 @@ pub struct SettingError {
 #[derive(Debug, Clone)]
 pub struct Settings {
     /// The policy.
-    pub tiering: Tiering,
+    pub tiering: PolicyRun,
     /// How much fast memory may be used.
     pub fast: Option<FastLimit>,
     /// Which nodes are which tier.
@@ -177,7 +177,7 @@ impl Settings {
     }
 }
 
-fn tiering(entry: &'static Entry, seed: u64, set: Option<String>) -> Result<Tiering, SettingError> {
+fn tiering(entry: &'static Entry, seed: u64, set: Option<String>) -> Result<PolicyRun, SettingError> {
     let mut parameters = entry.parameters();
     for setting in set.iter().flat_map(|text| text.split_whitespace()) {
         let wrong = |text: String| problem("ISOTHERM_SET", text);
@@ -187,7 +187,7 @@ fn tiering(entry: &'static Entry, seed: u64, set: Option<String>) -> Result<Tier
         })?;
         parameters.set(key, value).map_err(|error| wrong(error.to_string()))?;
     }
-    let tiering = Tiering { entry, parameters, seed, scale: None, fastest: None };
+    let tiering = PolicyRun { entry, parameters, seed, scale: None, fastest: None };
     tiering.needs().map_err(|error| problem("ISOTHERM_POLICY", error.to_string()))?;
     Ok(tiering)
 }

@@ -22,7 +22,7 @@ pub fn text(result: &LiveResult) -> String {
     text += &format!(
         "isotherm: fast-tier hits {} ({} in the second half), with {fast} of fast memory for {}\n",
         percent(summary.hit_ratio),
-        percent(summary.steady_hit_ratio),
+        percent(summary.final_hit_ratio),
         summary.footprint_bytes,
     );
     for source in &summary.sources {
@@ -32,8 +32,8 @@ pub fn text(result: &LiveResult) -> String {
     summary.cautions.iter().for_each(|caution| text += &format!("isotherm: {caution}\n"));
     text += &format!("isotherm: engine {} of one processor\n", percent(Some(summary.engine.cpu_share)));
     summary
-        .troubles
+        .warnings
         .iter()
-        .for_each(|trouble| text += &format!("isotherm: {}\n", trouble.replace('\n', " ")));
+        .for_each(|warning| text += &format!("isotherm: {}\n", warning.replace('\n', " ")));
     text
 }

@@ -14,7 +14,7 @@ use crate::process::{Pid, ProcRoot};
 /// Entries a read: 512 KiB, so that the call's own cost vanishes and the second-level cache still holds them.
 const ENTRIES: usize = 64 << 10;
 /// Entries a read, at least: 4 KiB, below which the call's own cost shows.
-const LEAST_ENTRIES: usize = 512;
+const MIN_ENTRIES: usize = 512;
 /// Regions a scan: 12 KiB.
 const REGIONS: usize = 512;
 /// An entry's bit for presence.
@@ -151,7 +151,7 @@ impl Pagemap {
 
     fn scan_entries(&mut self, range: Range<u64>, runs: &mut [PageRun]) -> Result<Scanned, LinuxError> {
         // What finds no place among the runs would be read again: every other page starts one at worst.
-        let useful = (2 * runs.len()).clamp(LEAST_ENTRIES, ENTRIES);
+        let useful = (2 * runs.len()).clamp(MIN_ENTRIES, ENTRIES);
         let pages = ((range.end - range.start) / BASE).min(useful as u64) as usize;
         self.read_entries(range.start, pages)?;
         let (runs_found, covered) = runs_of(&self.entries, range.start, runs);

@@ -2,7 +2,7 @@
 
 use isotherm_core::Nanos;
 use isotherm_virtual_pmu::Record;
-use isotherm_virtual_pmu::layout::MOST_TIERS;
+use isotherm_virtual_pmu::layout::MAX_TIERS;
 
 /// Where a period starts before anything is known.
 const FIRST: u64 = 256;
@@ -14,19 +14,19 @@ const MEMORY: f64 = 0.75;
 pub(super) struct Frequency {
     hertz: f64,
     /// Misses a nanosecond; `None` before the first.
-    rates: [Option<f64>; MOST_TIERS],
-    before: [u64; MOST_TIERS],
+    rates: [Option<f64>; MAX_TIERS],
+    before: [u64; MAX_TIERS],
     time: Nanos,
 }
 
 impl Frequency {
     /// So many samples a second of each event, from `time` on, when so many misses had been.
-    pub(super) fn new(hertz: u64, misses: [u64; MOST_TIERS], time: Nanos) -> Self {
-        Self { hertz: hertz.max(1) as f64, rates: [None; MOST_TIERS], before: misses, time }
+    pub(super) fn new(hertz: u64, misses: [u64; MAX_TIERS], time: Nanos) -> Self {
+        Self { hertz: hertz.max(1) as f64, rates: [None; MAX_TIERS], before: misses, time }
     }
 
     /// Learns how many misses each event has counted by now.
-    pub(super) fn learn(&mut self, misses: [u64; MOST_TIERS], now: Nanos) {
+    pub(super) fn learn(&mut self, misses: [u64; MAX_TIERS], now: Nanos) {
         let elapsed = (now - self.time).0;
         if elapsed == 0 {
             return;
@@ -41,17 +41,17 @@ impl Frequency {
     }
 
     /// The periods to use.
-    pub(super) fn periods(&self) -> [u64; MOST_TIERS] {
+    pub(super) fn periods(&self) -> [u64; MAX_TIERS] {
         self.rates.map(|rate| {
             rate.map_or(FIRST, |rate| {
-                ((rate * 1e9 / self.hertz) as u64).clamp(1, u64::from(Record::MOST_WEIGHT))
+                ((rate * 1e9 / self.hertz) as u64).clamp(1, u64::from(Record::MAX_WEIGHT))
             })
         })
     }
 }
 
 /// Whether periods differ by enough to say so: an eighth, the dither of each.
-pub(super) fn differ(old: &[u64; MOST_TIERS], new: &[u64; MOST_TIERS]) -> bool {
+pub(super) fn differ(old: &[u64; MAX_TIERS], new: &[u64; MAX_TIERS]) -> bool {
     old.iter().zip(new).any(|(&old, &new)| old.abs_diff(new) > old / 8)
 }
 
@@ -61,8 +61,8 @@ mod tests {
 
     #[test]
     fn periods_follow_the_rate_of_misses() {
-        let mut frequency = Frequency::new(1000, [0; MOST_TIERS], Nanos(0));
-        assert_eq!(frequency.periods(), [FIRST; MOST_TIERS]);
+        let mut frequency = Frequency::new(1000, [0; MAX_TIERS], Nanos(0));
+        assert_eq!(frequency.periods(), [FIRST; MAX_TIERS]);
         // A million misses a second of one event, a thousand of another, in steps of 10 ms.
         let misses = |step: u64| std::array::from_fn(|event| [10_000, 10, 0, 0, 0, 0, 0, 0][event] * step);
         (1..20).for_each(|step| frequency.learn(misses(step), Nanos(step * 10_000_000)));
@@ -72,22 +72,22 @@ mod tests {
         // The rate falls tenfold: so does the period, in some steps.
         let before = misses(19)[0];
         for step in 1..40 {
-            frequency.learn([before + 1000 * step; MOST_TIERS], Nanos((19 + step) * 10_000_000));
+            frequency.learn([before + 1000 * step; MAX_TIERS], Nanos((19 + step) * 10_000_000));
         }
         assert!((99..=101).contains(&frequency.periods()[0]), "{:?}", frequency.periods());
     }
 
     #[test]
     fn a_new_epoch_is_no_flood_of_misses() {
-        let mut frequency = Frequency::new(1000, [1_000_000; MOST_TIERS], Nanos(0));
-        frequency.learn([50_000; MOST_TIERS], Nanos(1_000_000_000));
-        assert_eq!(frequency.periods(), [50; MOST_TIERS]);
+        let mut frequency = Frequency::new(1000, [1_000_000; MAX_TIERS], Nanos(0));
+        frequency.learn([50_000; MAX_TIERS], Nanos(1_000_000_000));
+        assert_eq!(frequency.periods(), [50; MAX_TIERS]);
     }
 
     #[test]
     fn small_changes_are_not_worth_a_call() {
-        let old = [800; MOST_TIERS];
-        assert!(!differ(&old, &[900; MOST_TIERS]) && !differ(&old, &[700; MOST_TIERS]));
-        assert!(differ(&old, &[901; MOST_TIERS]) && differ(&[1; MOST_TIERS], &[2; MOST_TIERS]));
+        let old = [800; MAX_TIERS];
+        assert!(!differ(&old, &[900; MAX_TIERS]) && !differ(&old, &[700; MAX_TIERS]));
+        assert!(differ(&old, &[901; MAX_TIERS]) && differ(&[1; MAX_TIERS], &[2; MAX_TIERS]));
     }
 }

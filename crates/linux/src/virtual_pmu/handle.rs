@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use isotherm_core::Nanos;
-use isotherm_virtual_pmu::layout::MOST_TIERS;
+use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Control, Driver, Record, Snapshot};
 
 use super::sys::Mapping;
@@ -35,7 +35,7 @@ pub enum Scope<'a> {
 #[derive(Debug)]
 pub struct VirtualPmu {
     driver: Driver<Mapping>,
-    periods: [u64; MOST_TIERS],
+    periods: [u64; MAX_TIERS],
 }
 
 impl VirtualPmu {
@@ -134,7 +134,7 @@ impl VirtualPmu {
     /// If the plugin does not answer.
     pub fn sample(
         &mut self,
-        periods: [u64; MOST_TIERS],
+        periods: [u64; MAX_TIERS],
         events: u64,
         each_tier: bool,
         exact: bool,
@@ -145,7 +145,7 @@ impl VirtualPmu {
     }
 
     /// The periods in force.
-    pub(super) fn periods(&self) -> &[u64; MOST_TIERS] {
+    pub(super) fn periods(&self) -> &[u64; MAX_TIERS] {
         &self.periods
     }
 

@@ -7,7 +7,7 @@ use isotherm_core::{
     Bytes, Counters, Nanos, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierCounters,
     TierId,
 };
-use isotherm_virtual_pmu::layout::{MOST_TIERS, USUAL_BYTES};
+use isotherm_virtual_pmu::layout::{MAX_TIERS, USUAL_BYTES};
 use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
 
 use super::frequency::{Frequency, differ};
@@ -46,7 +46,7 @@ impl VirtualPmuSource {
     /// As [`VirtualPmu::open`].
     pub fn open(root: &Path) -> Result<Self, LinuxError> {
         let mut pmu = VirtualPmu::open(root)?;
-        pmu.sample([0; MOST_TIERS], 0, false, false)?;
+        pmu.sample([0; MAX_TIERS], 0, false, false)?;
         Ok(Self {
             lost_before: pmu.lost(),
             pmu,
@@ -87,7 +87,7 @@ impl VirtualPmuSource {
         self.sample(&request, periods)
     }
 
-    fn sample(&mut self, request: &Sampling, periods: [u64; MOST_TIERS]) -> Result<(), LinuxError> {
+    fn sample(&mut self, request: &Sampling, periods: [u64; MAX_TIERS]) -> Result<(), LinuxError> {
         let each_tier = request.scope != SamplingScope::AllTiers;
         self.pmu.sample(periods, Control::all_events(request.stores), each_tier, false)
     }
@@ -111,13 +111,13 @@ fn own_thread() -> u32 {
 }
 
 /// How many misses each event has counted.
-fn events(snapshot: &Snapshot, request: &Sampling) -> [u64; MOST_TIERS] {
+fn events(snapshot: &Snapshot, request: &Sampling) -> [u64; MAX_TIERS] {
     let of_tier =
         snapshot.tiers.map(|tier| tier.load_misses + if request.stores { tier.store_misses } else { 0 });
     match request.scope {
         SamplingScope::EachTier | SamplingScope::EachSlowTier => of_tier,
         SamplingScope::AllTiers => {
-            let mut events = [0; MOST_TIERS];
+            let mut events = [0; MAX_TIERS];
             events[0] = of_tier.iter().sum();
             events
         }
@@ -182,8 +182,8 @@ impl AccessSource for VirtualPmuSource {
         self.request = Some(*sampling);
         self.frequency = None;
         let periods = match sampling.rate {
-            SamplingRate::Off => [0; MOST_TIERS],
-            SamplingRate::Period(period) => [period.max(1); MOST_TIERS],
+            SamplingRate::Off => [0; MAX_TIERS],
+            SamplingRate::Period(period) => [period.max(1); MAX_TIERS],
             SamplingRate::Frequency(hertz) => {
                 let snapshot = self.pmu.counters()?;
                 let (misses, now) = (events(&snapshot, sampling), self.timeline.advance(&snapshot));
@@ -242,7 +242,7 @@ impl AccessSource for VirtualPmuSource {
 impl Drop for VirtualPmuSource {
     fn drop(&mut self) {
         // Counting goes on; a plugin that does not answer needs no telling.
-        let _ = self.pmu.sample([0; MOST_TIERS], 0, false, false);
+        let _ = self.pmu.sample([0; MAX_TIERS], 0, false, false);
         let _ = self.pmu.leave_out(0);
     }
 }

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::thread::JoinHandle;
 
 use isotherm_core::{Counters, Nanos, Operation, Sampling, SamplingRate, SamplingScope, Signal, TierId};
-use isotherm_virtual_pmu::layout::LEAST_BYTES;
+use isotherm_virtual_pmu::layout::MIN_BYTES;
 use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot};
 
 use super::sys::Mapping;
@@ -38,7 +38,7 @@ impl Machine {
         write(root.path(), &format!("{PCI}/vendor"), "0x1af4\n");
         write(root.path(), &format!("{PCI}/device"), "0x1110\n");
         write(root.path(), &format!("{PCI}/enable"), "0\n");
-        write(root.path(), &format!("{PCI}/resource2"), vec![0; LEAST_BYTES]);
+        write(root.path(), &format!("{PCI}/resource2"), vec![0; MIN_BYTES]);
         write(root.path(), "sys/bus/pci/devices/0000:00:00.0/vendor", "0x8086\n");
         write(root.path(), "sys/kernel/btf/vmlinux", super::btf::tests::kernel());
         write(
@@ -47,7 +47,7 @@ impl Machine {
             "0000000000000000 A __per_cpu_start\n0000000000020000 A pcpu_hot\n",
         );
         let file = OpenOptions::new().read(true).write(true).open(root.path().join(PCI).join("resource2"));
-        let mapping = Mapping::new(&file.expect("there"), LEAST_BYTES).expect("mapped");
+        let mapping = Mapping::new(&file.expect("there"), MIN_BYTES).expect("mapped");
         let device = Device::new(mapping, Identity { tiers: 2, vcpus: 1 }).expect("a layout");
         let mut machine = Self {
             root,

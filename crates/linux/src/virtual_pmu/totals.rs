@@ -1,19 +1,19 @@
 //! Defines counters that go on where an epoch has begun anew: whoever measures the program may begin one at any time.
 
-use isotherm_virtual_pmu::layout::MOST_TIERS;
+use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Snapshot, TierCount};
 
 /// What was counted in all epochs.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     /// In those that are over, as far as it was seen.
-    over: [TierCount; MOST_TIERS],
+    over: [TierCount; MAX_TIERS],
     last: Snapshot,
 }
 
 impl Totals {
     /// Takes over what the device counts, and returns the sum of all epochs.
-    pub(super) fn update(&mut self, snapshot: &Snapshot) -> [TierCount; MOST_TIERS] {
+    pub(super) fn update(&mut self, snapshot: &Snapshot) -> [TierCount; MAX_TIERS] {
         if snapshot.epoch != self.last.epoch {
             self.over = sum(&self.over, &self.last.tiers);
         }
@@ -22,7 +22,7 @@ impl Totals {
     }
 }
 
-fn sum(left: &[TierCount; MOST_TIERS], right: &[TierCount; MOST_TIERS]) -> [TierCount; MOST_TIERS] {
+fn sum(left: &[TierCount; MAX_TIERS], right: &[TierCount; MAX_TIERS]) -> [TierCount; MAX_TIERS] {
     std::array::from_fn(|tier| {
         let (left, right) = (left[tier], right[tier]);
         TierCount {

@@ -105,7 +105,8 @@ fn hidden_processes_are_noticed() {
 #[test]
 fn without_proc_there_are_still_findings() {
     let Some((states, text)) = with_mounts("mount -t tmpfs none /proc") else { return };
-    for title in ["kernel", "processor", "cap-perfmon", "perf-event-paranoid", "rival-process", "namespaces"]
+    for title in
+        ["kernel", "processor", "cap-perfmon", "perf-event-paranoid", "conflict-process", "namespaces"]
     {
         assert_eq!(state(&states, title), "unknown", "{title}: {text}");
     }
@@ -114,15 +115,15 @@ fn without_proc_there_are_still_findings() {
 #[test]
 fn a_process_named_like_a_rival_is_seen() {
     let directory = tempfile::tempdir().unwrap();
-    let rival = directory.path().join("memtierd");
+    let conflict = directory.path().join("memtierd");
     // A copy could not be run while another thread's child still has it open.
-    std::os::unix::fs::symlink("/bin/sleep", &rival).unwrap();
-    let mut child = Command::new(&rival).arg("60").spawn().unwrap();
-    let title = format!("rival-process {}", child.id());
+    std::os::unix::fs::symlink("/bin/sleep", &conflict).unwrap();
+    let mut child = Command::new(&conflict).arg("60").spawn().unwrap();
+    let title = format!("conflict-process {}", child.id());
     let found = Findings::live();
     child.kill().unwrap();
     child.wait().unwrap();
-    let finding = found.find(&title).expect("the rival");
+    let finding = found.find(&title).expect("the conflict");
     assert_eq!(finding.state, State::Warning);
     assert!(finding.meaning.contains("memtierd"));
     assert_eq!(Findings::live().find(&title), None);

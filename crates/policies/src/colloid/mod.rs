@@ -19,8 +19,8 @@ mod balance;
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
-    Bytes, Carrier, Counters, Gauge, HintFault, Move, Nanos, Plan, Policy, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
+    Bytes, Counters, Gauge, HintFault, MigrationContext, Move, Nanos, Plan, Policy, SampleBatch, Sampling,
+    Signal, Signals, TierId, View, Work,
 };
 
 use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
@@ -208,8 +208,8 @@ impl Policy for Colloid {
         faults_only(self.scanner.tick().min(self.quantum))
     }
 
-    fn carrier(&self) -> Carrier {
-        Carrier::Program
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Faulting
     }
 
     fn observe(&mut self, batch: &SampleBatch, _view: &mut dyn View) {

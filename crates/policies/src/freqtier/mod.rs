@@ -32,10 +32,10 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
-use crate::ahead::{CHUNK, Chunk};
 use crate::demotion_scan::{DemotionScan, Scan};
 use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
 use crate::hot_threshold::HotThreshold;
+use crate::prefetch::{CHUNK, Chunk};
 use crate::{BuildError, Setup};
 use intensity::{Intensity, Level, State};
 pub(crate) use settings::SPECS;

@@ -21,12 +21,12 @@
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
-    Bytes, Carrier, Gauge, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch,
-    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    Bytes, Gauge, MigrationContext, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample,
+    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::ahead::{self, CHUNK, Chunk};
 use crate::lists::PageLists;
+use crate::prefetch::{self, CHUNK, Chunk};
 use crate::{BuildError, Setup};
 
 /// Pages read from the page table at once.
@@ -298,8 +298,8 @@ impl Policy for Hemem {
     }
 
     /// The library has `pebs_scan_thread` beside `pebs_policy_thread`.
-    fn carrier(&self) -> Carrier {
-        Carrier::Threads
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Dedicated
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -309,7 +309,7 @@ impl Policy for Hemem {
         self.lists.reserve(view.pages());
         for samples in batch.samples.chunks(CHUNK) {
             let chunk = Chunk::of(samples, view);
-            ahead::read(chunk.pages(), |page| self.counts[page.index()].clock);
+            prefetch::read(chunk.pages(), |page| self.counts[page.index()].clock);
             self.lists.approach(chunk.pages());
             samples.iter().zip(chunk.tiers()).for_each(|(sample, &tier)| self.count(sample, tier));
         }

@@ -1,7 +1,7 @@
 //! HybridTier: two counting Bloom filters, one for the long term and one for the last seconds.
 //!
 //! # Paper
-//! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4. Recommended there:
+//! "HybridTier: an Adaptive and Lightweight CXL-Memory PolicyRun System", ASPLOS 2025, sections 3 and 4. Recommended there:
 //! batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages, a momentum filter 128 times
 //! smaller, a momentum threshold of 3, a second look after a minute. Every parameter with its source stands in
 //! `specs`; `preset=artifact` has the values of the published artifact.
@@ -37,9 +37,9 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Coalescer, ShapeError};
 
-use crate::ahead::{CHUNK, Chunk};
 use crate::demotion_scan::{DemotionScan, Scan};
 use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
+use crate::prefetch::{CHUNK, Chunk};
 use crate::{BuildError, Setup};
 use decision::Demotion;
 use hotness::Hotness;

@@ -13,7 +13,7 @@ use isotherm_core::{
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::ahead::{CHUNK, Chunk};
+use crate::prefetch::{CHUNK, Chunk};
 use crate::replacement::list::Lists;
 use crate::replacement::settings::{BATCH, FREE_RESERVE, SAMPLING_FREQUENCY, SAMPLING_PERIOD, rate};
 use crate::round::Round;

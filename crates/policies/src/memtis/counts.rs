@@ -4,7 +4,7 @@
 use isotherm_core::PageId;
 
 use super::histogram::{Histogram, bin_of};
-use crate::ahead;
+use crate::prefetch;
 
 /// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
@@ -87,7 +87,7 @@ impl PageCounts for Counts {
 
     #[inline]
     fn approach(&self, pages: &[PageId]) {
-        ahead::read(pages, |page| self.counts[page.index()].value);
+        prefetch::read(pages, |page| self.counts[page.index()].value);
     }
 
     #[inline]

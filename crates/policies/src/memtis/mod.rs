@@ -1,7 +1,7 @@
 //! Memtis: a histogram of access counts, and a hot threshold that fits the fast tier.
 //!
 //! # Paper
-//! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size Determination", SOSP 2023,
+//! Lee et al., "Memtis: Efficient Memory PolicyRun with Dynamic Page Classification and Page Size Determination", SOSP 2023,
 //! and the kernel published with it; described in HybridTier (sections 2 and 3) and Jenga (section 2.2.2). Every parameter
 //! with its source stands in `settings`.
 //!
@@ -32,12 +32,12 @@ mod units;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
-    Bytes, Carrier, Gauge, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch, Sampling,
-    SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    Bytes, Gauge, MigrationContext, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch,
+    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::ahead::{CHUNK, Chunk};
 use crate::lists::PageLists;
+use crate::prefetch::{CHUNK, Chunk};
 use crate::{BuildError, Setup};
 use counts::{Counts, PageCounts};
 use histogram::{Histogram, bin_of, clamp};
@@ -305,8 +305,8 @@ impl<C: PageCounts> Policy for Memtis<C> {
     }
 
     /// `ksamplingd` and `kmigrated`; Jenga, section 6: a thread for sampling, others for migrations.
-    fn carrier(&self) -> Carrier {
-        Carrier::Threads
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Dedicated
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

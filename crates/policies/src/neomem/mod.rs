@@ -1,7 +1,7 @@
 //! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
 //!
 //! # Paper
-//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V. Every
+//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory PolicyRun" (MICRO 2024), section V. Every
 //! `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them; every
 //! `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1 ([`threshold`]): a quantile of
 //! the device's histogram, adjusted by bandwidth, ping-pong, error bound and quota. Defaults are those of Table IV. Cold

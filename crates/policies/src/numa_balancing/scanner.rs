@@ -10,7 +10,7 @@ const PAGES_PER_TABLE: u64 = 512;
 /// How many times the scan size may be walked where there is nothing to arm (`virtpages`).
 const WALK_FACTOR: u64 = 8;
 /// Periods that one scan makes up for at most.
-const MOST_PERIODS: u64 = 8;
+const MAX_PERIODS: u64 = 8;
 /// How often within a period the time is looked at.
 const LOOKS_PER_PERIOD: u64 = 10;
 
@@ -63,7 +63,7 @@ impl Scanner {
         if now < self.next {
             return;
         }
-        let periods = ((now - self.next).0 / self.period.0.max(1) + 1).min(MOST_PERIODS);
+        let periods = ((now - self.next).0 / self.period.0.max(1) + 1).min(MAX_PERIODS);
         self.next = now + self.period;
         let mut pages = self.pages.saturating_mul(periods);
         let mut walk = pages.saturating_mul(WALK_FACTOR);

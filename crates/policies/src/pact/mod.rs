@@ -34,7 +34,7 @@ mod settings;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
-    Bytes, Carrier, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim,
+    Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim,
     SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 use isotherm_trackers::{Cooling, PacTable};
@@ -227,8 +227,8 @@ impl Policy for Pact {
     }
 
     /// Section 4.6: one thread for PEBS, one for migrations.
-    fn carrier(&self) -> Carrier {
-        Carrier::Threads
+    fn migration_context(&self) -> MigrationContext {
+        MigrationContext::Dedicated
     }
 
     fn observe(&mut self, batch: &SampleBatch, _view: &mut dyn View) {

@@ -35,7 +35,7 @@ use isotherm_core::{
 use super::settings::{BATCH, FREE_RESERVE, SAMPLING_PERIOD, rate};
 use super::{Access, Replacement};
 use crate::Setup;
-use crate::ahead::{self, CHUNK, Chunk};
+use crate::prefetch::{self, CHUNK, Chunk};
 
 /// Bytes of a buffered sample (FreqTier, section VII-E 2).
 const SAMPLE_BYTES: u64 = 16;
@@ -102,7 +102,7 @@ fn reserve(parameters: &Parameters, setup: &Setup) -> Pages {
 
 /// A tiering policy whose fast tier follows a replacement algorithm. See the module.
 #[derive(Debug)]
-pub(crate) struct Tiering<R> {
+pub(crate) struct PolicyRun<R> {
     cache: R,
     sampling: Sampling,
     budget: usize,
@@ -116,7 +116,7 @@ pub(crate) struct Tiering<R> {
     work: Work,
 }
 
-impl<R: Replacement> Tiering<R> {
+impl<R: Replacement> PolicyRun<R> {
     /// The policy of `cache`, which must be empty and of [`capacity`].
     pub(crate) fn new(cache: R, parameters: &Parameters, setup: &Setup) -> Self {
         let scope = match parameters.choice("sampling_scope") {
@@ -199,7 +199,7 @@ impl<R: Replacement> Tiering<R> {
     }
 }
 
-impl<R: Replacement + Send> Policy for Tiering<R> {
+impl<R: Replacement + Send> Policy for PolicyRun<R> {
     fn signals(&self) -> Signals {
         Signals::NONE.with(Signal::LoadSamples)
     }
@@ -220,7 +220,7 @@ impl<R: Replacement + Send> Policy for Tiering<R> {
         for samples in batch.samples.chunks(CHUNK) {
             let chunk = Chunk::of(samples, view);
             self.cache.approach(chunk.pages());
-            ahead::read(chunk.pages(), |page| u32::from(self.queued[page.index()]));
+            prefetch::read(chunk.pages(), |page| u32::from(self.queued[page.index()]));
             for (sample, &tier) in samples.iter().zip(chunk.tiers()) {
                 if let Some(tier) = tier {
                     self.access(sample.page, tier, view);

@@ -2,7 +2,7 @@
 
 use isotherm_core::PageId;
 
-use crate::ahead;
+use crate::prefetch;
 
 /// In no list.
 const OUT: u32 = u32::MAX;
@@ -55,9 +55,9 @@ impl<const N: usize> Lists<N> {
     #[inline]
     pub(crate) fn approach(&self, pages: &[PageId]) {
         let node = |page: PageId| self.nodes[N + page.index()];
-        ahead::read(pages, |page| node(page).newer);
+        prefetch::read(pages, |page| node(page).newer);
         let newer = |node: u32| self.nodes.get(node as usize).map_or(0, |node| node.newer);
-        ahead::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
+        prefetch::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
     }
 
     /// Whether the page is in a list.
@@ -156,7 +156,7 @@ impl<const N: usize> TaggedLists<N> {
     /// Reads what [`Self::raise`] needs of the pages.
     #[inline]
     pub fn approach(&self, pages: &[PageId]) {
-        ahead::read(pages, |page| u32::from(self.place[page.index()]));
+        prefetch::read(pages, |page| u32::from(self.place[page.index()]));
         self.lists.approach(pages);
     }
 

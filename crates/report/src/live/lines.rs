@@ -10,10 +10,10 @@ use super::words::{
 };
 use crate::format::{count, factor, percent, printable, reasons, shortened};
 
-/// Tiers, sources and troubles that are shown; the JSON output holds all.
+/// Tiers, sources and warnings that are shown; the JSON output holds all.
 const SHOWN: usize = 4;
-/// Characters of a trouble.
-const MAX_TROUBLE: usize = 400;
+/// Characters of a warning.
+const MAX_WARNING: usize = 400;
 /// The share of accesses whose memory is called hot.
 const HOT: f64 = 0.9;
 
@@ -59,7 +59,7 @@ fn hits(result: &LiveResult) -> String {
     match result.summary.hit_ratio {
         None => "not known: no access was counted".into(),
         Some(ratio) => {
-            let steady = known(result.summary.steady_hit_ratio);
+            let steady = known(result.summary.final_hit_ratio);
             let how = if result.summary.hits_measured { "counted" } else { "from samples" };
             format!("{} from the fast tier, {how}; {steady} in the second half", percent(ratio))
         }
@@ -152,12 +152,12 @@ fn lost_time(result: &LiveResult) -> String {
 }
 
 /// Troubles for the terminal: each one line, and how many more there are.
-pub(super) fn troubles(result: &LiveResult) -> Vec<String> {
-    let troubles = &result.summary.troubles;
-    let line = |trouble: &String| shortened(&printable(trouble), MAX_TROUBLE);
-    let mut lines: Vec<_> = troubles.iter().take(SHOWN).map(line).collect();
-    if troubles.len() > SHOWN {
-        lines.push(format!("and {} more: --json and --report show all", troubles.len() - SHOWN));
+pub(super) fn warnings(result: &LiveResult) -> Vec<String> {
+    let warnings = &result.summary.warnings;
+    let line = |warning: &String| shortened(&printable(warning), MAX_WARNING);
+    let mut lines: Vec<_> = warnings.iter().take(SHOWN).map(line).collect();
+    if warnings.len() > SHOWN {
+        lines.push(format!("and {} more: --json and --report show all", warnings.len() - SHOWN));
     }
     lines
 }

@@ -1,8 +1,8 @@
 //! Defines what people and programs read of a live run: a summary for the terminal, JSON, and one self-contained HTML file.
 
-mod course;
 mod lines;
 mod page;
+mod timeline;
 mod words;
 
 use isotherm_linux::engine::LiveResult;
@@ -18,14 +18,14 @@ const NAME: usize = 13;
 
 /// What `isotherm run` tells at the program's end: the answer in a sentence, then a line for each thing to know.
 ///
-/// At most 80 columns wide without colours; a trouble is one line of any length, so that its remedy can be copied.
+/// At most 80 columns wide without colours; a warning is one line of any length, so that its remedy can be copied.
 pub fn live_text(result: &LiveResult) -> String {
     let mut text = wrapped("", &words::answer(result), WIDTH);
     for (name, value) in lines::lines(result) {
         text.push_str(&wrapped(&label(&name), &value, WIDTH));
     }
-    lines::troubles(result).iter().for_each(|trouble| {
-        text.push_str(&format!("{}{trouble}\n", label("trouble")));
+    lines::warnings(result).iter().for_each(|warning| {
+        text.push_str(&format!("{}{warning}\n", label("warning")));
     });
     text
 }

@@ -2,7 +2,7 @@
 
 use isotherm_linux::engine::LiveResult;
 
-use super::course::course;
+use super::timeline::timeline;
 use super::words;
 use crate::format::{count, counted, factor, percent, printable, shortened};
 use crate::html::{
@@ -17,13 +17,13 @@ const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/live.js"),
 ];
 
-/// Characters of a trouble: its remedy stands at its end.
-const MAX_TROUBLE: usize = 1000;
+/// Characters of a warning: its remedy stands at its end.
+const MAX_WARNING: usize = 1000;
 
 /// The run as one HTML file without any reference to another, at most [`crate::MAX_HTML_BYTES`] long.
 pub fn live_html(result: &LiveResult) -> String {
-    let course = course(result);
-    let data = serde_json::to_string(&course)
+    let timeline = timeline(result);
+    let data = serde_json::to_string(&timeline)
         .unwrap_or_else(|error| unreachable!("the page is plain data: {error}"));
     let [residency, moves] = captions(result.summary.shadow);
     let command = shortened(&result.program.join(" "), MAX_TEXT);
@@ -35,13 +35,13 @@ pub fn live_html(result: &LiveResult) -> String {
         ("notes", items(&words::notes(result))),
         ("residency", residency.into()),
         ("moves", moves.into()),
-        ("gauges_hidden", if course.has_gauges() { String::new() } else { " hidden".into() }),
+        ("gauges_hidden", if timeline.has_gauges() { String::new() } else { " hidden".into() }),
         ("tiers", tiers(result)),
         ("hot_set", hot_set(result)),
         ("traffic", traffic(result)),
         ("sources", sources(result)),
         ("cost", cost(result)),
-        ("troubles", troubles(result)),
+        ("warnings", warnings(result)),
         ("ranges", ranges(result)),
         ("parameters", parameters(result)),
         ("data", script_safe(&data)),
@@ -75,7 +75,7 @@ fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
             if summary.hits_measured { "counted by the hardware" } else { "summed over samples" }.into(),
         ),
         ("hit ratio", words::known(summary.hit_ratio)),
-        ("second half", words::known(summary.steady_hit_ratio)),
+        ("second half", words::known(summary.final_hit_ratio)),
         ("slowdown at most", slowdown),
         ("engine", format!("{} of one processor", percent(summary.engine.cpu_share))),
         ("engine's memory", words::engine_memory(result).to_string()),
@@ -197,14 +197,14 @@ fn cost(result: &LiveResult) -> String {
     table(&["what", "value"], rows.iter())
 }
 
-fn troubles(result: &LiveResult) -> String {
-    let troubles = &result.summary.troubles;
-    if troubles.is_empty() {
+fn warnings(result: &LiveResult) -> String {
+    let warnings = &result.summary.warnings;
+    if warnings.is_empty() {
         return "<p>None.</p>".into();
     }
     let shown: Vec<_> =
-        troubles.iter().take(MAX_ROWS).map(|trouble| shortened(trouble, MAX_TROUBLE)).collect();
-    format!("<ul class=\"notes\">{}</ul>{}", items(&shown), rest(troubles.len()))
+        warnings.iter().take(MAX_ROWS).map(|warning| shortened(warning, MAX_WARNING)).collect();
+    format!("<ul class=\"notes\">{}</ul>{}", items(&shown), rest(warnings.len()))
 }
 
 /// The ranges as the result orders them: the most accessed page first.

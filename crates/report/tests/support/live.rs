@@ -51,7 +51,7 @@ pub fn lasting(moments: usize) -> LiveResult {
         footprint_bytes: Bytes(FOOTPRINT),
         tiers: vec![tier(0, 80, FAST), tier(1, 180, 8192 * MIB)],
         hit_ratio: Some(ratio(last.hits[0], last.hits[1])),
-        steady_hit_ratio: Some(steady),
+        final_hit_ratio: Some(steady),
         slowdown_at_most: Some(steady + (1.0 - steady) * 180.0 / 80.0),
         traffic: last.traffic,
         sources: sources(last.samples),
@@ -64,7 +64,7 @@ pub fn lasting(moments: usize) -> LiveResult {
         },
         hot_set: hot_set(),
         timeline,
-        troubles: vec![
+        warnings: vec![
             "hint-faults: 3 mappings of process 4711 are shared with a device and were left alone".into(),
         ],
     };
@@ -96,12 +96,12 @@ pub fn empty() -> LiveResult {
         (tier.resident_bytes, tier.hits) = (Bytes(0), 0);
     }
     summary.tiers[0].capacity_bytes = Bytes(0);
-    (summary.hit_ratio, summary.steady_hit_ratio, summary.slowdown_at_most) = (None, None, None);
+    (summary.hit_ratio, summary.final_hit_ratio, summary.slowdown_at_most) = (None, None, None);
     (summary.traffic, summary.engine) = (Traffic::default(), EngineUse::default());
     (summary.samples_foreign, summary.hot_set) = (0, HotSet::default());
     summary.sources.clear();
     summary.timeline.clear();
-    summary.troubles.clear();
+    summary.warnings.clear();
     summary.cautions.clear();
     (result.resized, result.steps, result.samples, result.hint_faults, result.samples_lost) = (0, 0, 0, 0, 0);
     result

@@ -9,12 +9,12 @@ const RIGHT: f64 = 60.0;
 const BOTTOM: f64 = 40.0;
 const TOP: f64 = 10.0;
 /// The scale's greatest bound.
-const MOST: f64 = 10_000.0;
+const MAX: f64 = 10_000.0;
 /// Colours that differ in lightness too (Okabe and Ito, 2008).
 const COLOURS: [&str; 5] = ["#000000", "#d55e00", "#009e73", "#56b4e9", "#cc79a7"];
 
 fn height(bound: f64) -> f64 {
-    HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (bound + 1.0).min(MOST).log10() / MOST.log10()
+    HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (bound + 1.0).min(MAX).log10() / MAX.log10()
 }
 
 /// The picture as SVG: a line for each series, which has a name and a bound after each interval.

@@ -151,7 +151,7 @@ pub(super) const FIELDS: &[Field] = &[
     field!(
         "core",
         "miss_registers",
-        Quantity::count(1, Slots::MOST as u32),
+        Quantity::count(1, Slots::MAX as u32),
         core.miss_registers,
         u32,
         "Misses that a core can have outstanding (line fill buffers)."
@@ -167,7 +167,7 @@ pub(super) const FIELDS: &[Field] = &[
     field!(
         optional "core",
         "l2_registers",
-        Quantity::count(0, Slots::MOST as u32),
+        Quantity::count(0, Slots::MAX as u32),
         core.l2_registers,
         "Optional: requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; 0, or nothing here, no prefetcher."
     ),
@@ -227,9 +227,9 @@ pub(super) const FIELDS: &[Field] = &[
         u64,
         "Samples that all ring buffers together hold before they lose any."
     ),
-    field!(cost "drain_sample", drain_sample, "Tiering thread: reading and decoding one sample."),
-    field!(cost "move_call", move_call, "Tiering thread: one `move_pages` call, whatever its pages."),
-    field!(cost "move_page", move_page, "Tiering thread: unmapping, flushing and remapping one page, without its copy."),
+    field!(cost "drain_sample", drain_sample, "PolicyRun thread: reading and decoding one sample."),
+    field!(cost "move_call", move_call, "PolicyRun thread: one `move_pages` call, whatever its pages."),
+    field!(cost "move_page", move_page, "PolicyRun thread: unmapping, flushing and remapping one page, without its copy."),
     field!(
         "costs",
         "copy_bandwidth",
@@ -247,12 +247,12 @@ pub(super) const FIELDS: &[Field] = &[
         u32,
         "Pages that share one shootdown."
     ),
-    field!(cost "scan_page", scan_page, "Tiering thread: one entry of a page-table scan."),
-    field!(cost "accessed_page", accessed_page, "Tiering thread or program: one entry of a scan of accessed bits."),
-    field!(cost "arm_page", arm_page, "Tiering thread or program: making one page fault at its next access."),
+    field!(cost "scan_page", scan_page, "PolicyRun thread: one entry of a page-table scan."),
+    field!(cost "accessed_page", accessed_page, "PolicyRun thread or program: one entry of a scan of accessed bits."),
+    field!(cost "arm_page", arm_page, "PolicyRun thread or program: making one page fault at its next access."),
     field!(cost "fault", fault, "Program thread: one hint fault, without what is done in it."),
     field!(cost "lock_hold", lock_hold, "How long a fault or a move holds the lock that they share."),
-    field!(cost "reclaim_page", reclaim_page, "Tiering thread: one page that the kernel's reclaim looks at."),
+    field!(cost "reclaim_page", reclaim_page, "PolicyRun thread: one page that the kernel's reclaim looks at."),
     field!(
         optional "costs",
         "reclaim_lists",
@@ -260,8 +260,8 @@ pub(super) const FIELDS: &[Field] = &[
         costs.reclaim_lists,
         "Optional: by what the kernel's reclaim tells cold pages: 2, an inactive and an active list; 1, or nothing here, a clock over all pages."
     ),
-    field!(cost "cached_touch", cached_touch, "Tiering thread: a metadata cache line that hits the last-level cache."),
-    field!(cost "operation", operation, "Tiering thread: one simple operation."),
+    field!(cost "cached_touch", cached_touch, "PolicyRun thread: a metadata cache line that hits the last-level cache."),
+    field!(cost "operation", operation, "PolicyRun thread: one simple operation."),
     field!(
         "costs",
         "reserve",
@@ -281,6 +281,6 @@ pub(super) const FIELDS: &[Field] = &[
         "Hot pages that it holds until they are read, a power of two; a run's scale divides them."
     ),
     field!(device "clock", Quantity::frequency(), clock, u64, "Cycles in each of which a cache line can pass."),
-    field!(device "read", Quantity::duration(0), read.0, u64, "Tiering thread: reading one of its registers."),
-    field!(device "write", Quantity::duration(0), write.0, u64, "Tiering thread: writing one."),
+    field!(device "read", Quantity::duration(0), read.0, u64, "PolicyRun thread: reading one of its registers."),
+    field!(device "write", Quantity::duration(0), write.0, u64, "PolicyRun thread: writing one."),
 ];

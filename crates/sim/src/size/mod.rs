@@ -36,7 +36,7 @@ use sample::Groups;
 use search::Search;
 
 /// Pages that a sub-sample has at least: an eighth of this at 1/64 is still a tier with pages to choose from.
-const LEAST_PAGES: usize = 512;
+const MIN_PAGES: usize = 512;
 /// Accesses that may be replayed in full, over all policies: about half a minute of two cores.
 const FULL_ACCESSES: u64 = 1_200_000_000;
 /// Full simulations of one policy at most, and how many most policies take.
@@ -84,7 +84,7 @@ impl SizeExperiment<'_> {
     /// One page in how many a sub-sample has.
     fn one_in(&self, stream: &Stream) -> u32 {
         let wanted = (stream.accesses.len() as u64).div_ceil(self.sample_accesses.max(1));
-        let most = (stream.pages.len() / LEAST_PAGES).max(1) as u64;
+        let most = (stream.pages.len() / MIN_PAGES).max(1) as u64;
         u32::try_from(wanted.min(most)).unwrap_or(u32::MAX).max(1)
     }
 }

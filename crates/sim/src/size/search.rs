@@ -18,7 +18,7 @@ const HALVINGS: usize = 3;
 /// Sizes that a curve has at most, about.
 pub(super) const SIZES: usize = 13 + HALVINGS;
 /// A knee lies at least so much slowdown below the straight line; what is less is not worth a decision.
-const LEAST_KNEE: f64 = 0.01;
+const MIN_KNEE: f64 = 0.01;
 
 type Selected = (&'static Entry, Parameters);
 
@@ -218,7 +218,7 @@ fn adjusted(slowdown: f64, part: f64, whole: f64) -> f64 {
 fn find_knee(curve: &[Point]) -> Option<Knee> {
     let sizes: Vec<u64> = curve.iter().map(|point| point.fast_bytes.0).collect();
     let values: Vec<f64> = curve.iter().map(|point| point.slowdown).collect();
-    let widest = curve.iter().map(|point| (point.high - point.low) / 2.0).fold(LEAST_KNEE, f64::max);
+    let widest = curve.iter().map(|point| (point.high - point.low) / 2.0).fold(MIN_KNEE, f64::max);
     let found = &curve[knee(&sizes, &values, widest)?];
     Some(Knee { fast_bytes: found.fast_bytes, slowdown: found.slowdown })
 }

@@ -17,7 +17,7 @@ const EXECVEAT: i64 = 322;
 /// The kernel's own limit of a string (`MAX_ARG_STRLEN`).
 const LONGEST: usize = 128 << 10;
 /// More strings than the kernel takes in all (`ARG_MAX` bytes, 2 MiB by default).
-const MOST: usize = 1 << 20;
+const MAX: usize = 1 << 20;
 
 /// What to add to a guest address to get the host's.
 pub(crate) static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
@@ -125,7 +125,7 @@ fn changes_user(path: &Path) -> bool {
 /// The strings of a guest's null-terminated array; none where the array is null, `None` where it is unreadable.
 fn strings(array: u64) -> Option<Vec<OsString>> {
     let mut found = Vec::new();
-    for index in 0..MOST as u64 {
+    for index in 0..MAX as u64 {
         if array == 0 {
             break;
         }

@@ -21,7 +21,7 @@ const EXPECTED: &str = "a line of 'damo report raw': monitoring_start, monitorin
 const EXPECTED_SIZE: &str = "fewer accesses: a snapshot may make 2^28 rows; more bytes per access make fewer";
 /// Lines that say nothing that is needed.
 const IGNORED: [&str; 3] = ["base_time_absolute:", "monitoring_end:", "nr_regions:"];
-const MOST_ROWS: u64 = 1 << 28;
+const MAX_ROWS: u64 = 1 << 28;
 const PAGE: u64 = 4096;
 
 /// What DAMON does not tell.
@@ -141,7 +141,7 @@ impl Snapshot {
     fn add(&mut self, region: Region, options: &DamonOptions) -> bool {
         self.rows = self.rows.saturating_add(region.accesses(options).saturating_mul(region.found));
         self.regions.push(region);
-        self.rows <= MOST_ROWS
+        self.rows <= MAX_ROWS
     }
 
     /// Hands out the interval's rows and empties it.

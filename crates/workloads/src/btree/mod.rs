@@ -35,9 +35,9 @@ const COUNTER: u64 = 24;
 /// Keys are this far apart.
 const STRIDE: u64 = 2;
 /// Keys that a leaf holds after insertions in random order (measured).
-const KEYS_A_LEAF: f64 = 3.70;
+const KEYS_PER_LEAF: f64 = 3.70;
 /// Nodes for each leaf, inner ones included (measured).
-const NODES_A_LEAF: f64 = 1.298;
+const NODES_PER_LEAF: f64 = 1.298;
 /// Instructions of a lookup beside the way down: two steps of the random number generator, the remainder, the sum.
 const LOOKUP_INSTRUCTIONS: u32 = 60;
 
@@ -111,7 +111,7 @@ struct BTree {
 
 /// Bytes that each record takes, its part of the nodes included.
 fn bytes_a_record() -> f64 {
-    (ELEMENT + RECORD) as f64 + (NODE + 2 * ARRAY) as f64 * NODES_A_LEAF / KEYS_A_LEAF
+    (ELEMENT + RECORD) as f64 + (NODE + 2 * ARRAY) as f64 * NODES_PER_LEAF / KEYS_PER_LEAF
 }
 
 fn build(parameters: &Parameters, seed: u64) -> Result<Box<dyn Program>, WorkloadError> {
@@ -175,7 +175,7 @@ fn look_up(tree: &Tree, key: u64, heap: &mut Heap, memory: &mut dyn Memory) -> u
 
 impl Program for BTree {
     fn footprint(&self) -> Bytes {
-        let nodes = (self.records as f64 * NODES_A_LEAF / KEYS_A_LEAF) as u64;
+        let nodes = (self.records as f64 * NODES_PER_LEAF / KEYS_PER_LEAF) as u64;
         let slabs = [self.records * RECORD, nodes * NODE].map(|bytes| bytes.next_multiple_of(slab::SLAB));
         Bytes(self.records * ELEMENT + nodes * 2 * ARRAY + slabs.iter().sum::<u64>())
     }
@@ -233,7 +233,7 @@ mod tests {
         let of = |site| memory.allocations().iter().filter(|found| found.context == site).count() as f64;
         assert_eq!(of("btree elements"), 1.0);
         let (leaves, inner) = (of("btree leaf keys"), of("btree inner pointers"));
-        assert!((5000.0 / leaves - KEYS_A_LEAF).abs() < 0.1, "{leaves}");
-        assert!((1.0 + inner / leaves - NODES_A_LEAF).abs() < 0.02, "{inner}");
+        assert!((5000.0 / leaves - KEYS_PER_LEAF).abs() < 0.1, "{leaves}");
+        assert!((1.0 + inner / leaves - NODES_PER_LEAF).abs() < 0.02, "{inner}");
     }
 }

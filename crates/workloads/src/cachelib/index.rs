@@ -8,7 +8,7 @@ const BUCKET: u64 = 4;
 /// Bytes of a lock.
 const LOCK: u64 = 8;
 /// Buckets that share a lock (CacheLib's benchmark: 2^22 buckets, 2^20 locks).
-const BUCKETS_A_LOCK: u64 = 4;
+const BUCKETS_PER_LOCK: u64 = 4;
 
 /// A chained hash table over items.
 #[derive(Debug)]
@@ -32,13 +32,13 @@ pub(super) struct Found {
 impl Index {
     /// The bytes that a table of this many buckets occupies.
     pub(super) fn bytes(buckets: u64) -> u64 {
-        buckets * BUCKET + buckets.div_ceil(BUCKETS_A_LOCK) * LOCK
+        buckets * BUCKET + buckets.div_ceil(BUCKETS_PER_LOCK) * LOCK
     }
 
     /// An empty table of `buckets`, a power of two.
     pub(super) fn new(buckets: u64, memory: &mut dyn Memory) -> Self {
         let table = memory.allocate(buckets * BUCKET, "hash buckets");
-        let locks = memory.allocate(buckets.div_ceil(BUCKETS_A_LOCK) * LOCK, "hash locks");
+        let locks = memory.allocate(buckets.div_ceil(BUCKETS_PER_LOCK) * LOCK, "hash locks");
         memory.store_range(table, buckets * BUCKET, Token::NONE);
         Self { buckets: vec![NIL; buckets as usize], table, locks }
     }
@@ -50,7 +50,7 @@ impl Index {
     /// Locks the bucket and walks its chain, comparing lengths and, where they agree, the keys.
     pub(super) fn find(&self, items: &[Item], key: Key, memory: &mut dyn Memory, after: Token) -> Found {
         let bucket = self.bucket(key);
-        let lock = self.locks + bucket as u64 / BUCKETS_A_LOCK * LOCK;
+        let lock = self.locks + bucket as u64 / BUCKETS_PER_LOCK * LOCK;
         memory.load(lock, after);
         memory.store(lock, after);
         let mut token = memory.load(self.table + bucket as u64 * BUCKET, after);

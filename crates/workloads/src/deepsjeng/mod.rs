@@ -34,7 +34,7 @@ const FIRST_AHEAD: usize = 4;
 /// And so many more after each: the longer a search goes on, the less likely it is to end soon.
 const MORE_AHEAD: usize = 2;
 /// How far a move can be searched.
-const MOST_DEPTH: usize = 30;
+const MAX_DEPTH: usize = 30;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
@@ -47,7 +47,7 @@ const SPECS: &[Spec] = &[
     operations("16M", "positions", "ours: about 16 positions a bucket", "Positions that are searched."),
     spec(
         "depth",
-        Kind::Count(1, MOST_DEPTH as u64),
+        Kind::Count(1, MAX_DEPTH as u64),
         "9",
         "moves",
         "ours",
@@ -165,7 +165,7 @@ impl<'a> Search<'a> {
             instructions,
             positions: 0,
             most,
-            ahead: vec![[Position::new(Board::START, 0, 0); AHEAD]; MOST_DEPTH + 1],
+            ahead: vec![[Position::new(Board::START, 0, 0); AHEAD]; MAX_DEPTH + 1],
             reads_ahead: memory.reads_ahead(),
             memory,
         }

@@ -17,8 +17,8 @@ const SIGMA: f64 = 0.01;
 /// Instructions for each non-zero.
 const ENTRY_INSTRUCTIONS: u32 = 5;
 /// Cycles of coordinate descent and halvings of a step, at most.
-const MOST_CYCLES: usize = 1000;
-const MOST_HALVINGS: usize = 20;
+const MAX_CYCLES: usize = 1000;
+const MAX_HALVINGS: usize = 20;
 /// Non-zeros that a thread gets at least: shorter columns are not divided.
 const SHARE: usize = 64;
 
@@ -231,7 +231,7 @@ impl<'a> Solver<'a> {
         self.change.values_mut().fill(0.0);
         self.change.store_run(memory, 0..self.change.len(), Token::NONE);
         let (mut in_play, mut threshold) = (active, f64::INFINITY);
-        for cycle in 1..=MOST_CYCLES {
+        for cycle in 1..=MAX_CYCLES {
             for at in 0..in_play {
                 let other = at + random.below((in_play - at) as u64) as usize;
                 self.swap(at, other, memory);
@@ -257,7 +257,7 @@ impl<'a> Solver<'a> {
                 (in_play, threshold) = (active, f64::INFINITY);
             }
         }
-        MOST_CYCLES
+        MAX_CYCLES
     }
 
     /// Improves one coordinate of the model; returns its violation, `None` where it leaves the play.
@@ -308,7 +308,7 @@ impl<'a> Solver<'a> {
         let steps = self.next.values().iter().zip(self.weights.values()).map(|(next, weight)| next - weight);
         let mut promise: f64 = self.gradient.values().iter().zip(steps).map(|(g, step)| g * step).sum();
         promise += after - before;
-        for _ in 0..MOST_HALVINGS {
+        for _ in 0..MAX_HALVINGS {
             let decrease = after - before + self.score_step(memory) - SIGMA * promise;
             if decrease <= 0.0 {
                 break;

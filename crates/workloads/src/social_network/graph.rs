@@ -8,7 +8,7 @@ use crate::alias::AliasTable;
 use crate::random::Random;
 
 /// Friendships for each user (socfb-Reed98).
-const FRIENDSHIPS_A_USER: f64 = 18_812.0 / 962.0;
+const FRIENDSHIPS_PER_USER: f64 = 18_812.0 / 962.0;
 /// Exponent and offset of the power law: the largest degree is 8 times the mean.
 const POWER: f64 = -0.6;
 const OFFSET: f64 = 8.0;
@@ -17,7 +17,7 @@ const OFFSET: f64 = 8.0;
 pub(super) fn friendships(users: u64, random: &mut Random) -> Vec<(u64, u64)> {
     let weights: Vec<f64> = (0..users).map(|rank| (rank as f64 + OFFSET).powf(POWER)).collect();
     let (table, mut pairs) = (AliasTable::new(&weights), std::collections::HashSet::new());
-    let wanted = (users as f64 * FRIENDSHIPS_A_USER).min((users * (users - 1)) as f64 / 4.0) as usize;
+    let wanted = (users as f64 * FRIENDSHIPS_PER_USER).min((users * (users - 1)) as f64 / 4.0) as usize;
     let mut order = Vec::with_capacity(wanted);
     while order.len() < wanted {
         let (one, other) = (u64::from(table.draw(random)), u64::from(table.draw(random)));

@@ -29,8 +29,8 @@ const MENTIONS: u64 = 6;
 const LINKS: u64 = 6;
 const MEDIA: u64 = 5;
 /// Bytes that a post adds, all its copies included, and that a user starts with (measured).
-const BYTES_A_POST: u64 = 8500;
-const BYTES_A_USER: u64 = 2500;
+const BYTES_PER_POST: u64 = 8500;
+const BYTES_PER_USER: u64 = 2500;
 
 const SPECS: &[Spec] = &[
     Spec {
@@ -120,7 +120,7 @@ fn request(users: u64, random: &mut Random) -> Request {
 
 impl Program for SocialNetwork {
     fn footprint(&self) -> Bytes {
-        Bytes(self.posts * BYTES_A_POST + self.users * BYTES_A_USER)
+        Bytes(self.posts * BYTES_PER_POST + self.users * BYTES_PER_USER)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {

@@ -11,7 +11,7 @@ const PARTITION_BLOCK: usize = 2048;
 /// XGBoost's defaults: regularisation of weights, learning rate, least sum of second derivatives in a child.
 const LAMBDA: f64 = 1.0;
 const RATE: f64 = 0.3;
-const LEAST_CHILD: f64 = 1.0;
+const MIN_CHILD: f64 = 1.0;
 /// Instructions for each entry of a row in a histogram.
 const ENTRY_INSTRUCTIONS: u32 = 4;
 
@@ -314,7 +314,7 @@ fn best_split(data: &Data, sums: Sums, histogram: &Array<Sums>, memory: &mut dyn
                 left.add(if missing_left { missing } else { Sums::default() });
                 let right = sums.less(left);
                 let gain = left.gain() + right.gain() - sums.gain();
-                let allowed = left.hessian >= LEAST_CHILD && right.hessian >= LEAST_CHILD && gain > 1e-6;
+                let allowed = left.hessian >= MIN_CHILD && right.hessian >= MIN_CHILD && gain > 1e-6;
                 if allowed && best.is_none_or(|best| gain > best.gain) {
                     best = Some(Split { feature, bin: bin as u8, missing_left, gain, left });
                 }

@@ -16,7 +16,7 @@ fn machine(folder: &Path) -> (Model, Driver<Memory>) {
         "tier0=0x0-0x100000".into(),
         "tier1=0x100000-0x200000".into(),
     ];
-    let words = layout::LEAST_BYTES / size_of::<AtomicU64>();
+    let words = layout::MIN_BYTES / size_of::<AtomicU64>();
     let memory: Memory = Box::leak((0..words).map(|_| AtomicU64::new(0)).collect());
     let model = Model::new(Options::read(&arguments).expect("valid"), memory, 1).expect("a machine");
     (model, Driver::open(memory).expect("the layout"))

@@ -51,7 +51,7 @@ pub(crate) fn plugin() -> PathBuf {
 pub(crate) fn run(cache: &Cache, scenarios: &str, deterministic: bool) -> Run {
     let folder = tempfile::tempdir().expect("a directory");
     let at = |name: &str| folder.path().join(name);
-    std::fs::write(at("initrd"), first_files()).expect("writable");
+    std::fs::write(at("initrd"), initramfs()).expect("writable");
     let device = std::fs::File::create(at("bar")).expect("writable");
     device.set_len(16 << 20).expect("writable");
     let mut command = qemu(cache, &at("initrd"), &at("bar"), scenarios, deterministic);
@@ -113,7 +113,7 @@ fn qemu(cache: &Cache, initrd: &Path, bar: &Path, scenarios: &str, deterministic
 }
 
 /// The first file system: the guest, and the libraries that it is linked with.
-fn first_files() -> Vec<u8> {
+fn initramfs() -> Vec<u8> {
     let guest = built("examples/guest");
     let listed = Command::new("ldd").arg(&guest).output().expect("ldd");
     let text = String::from_utf8_lossy(&listed.stdout);

@@ -5,7 +5,7 @@ use std::hash::{Hash, Hasher};
 
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
-use isotherm_lab::job::Tiering;
+use isotherm_lab::job::PolicyRun;
 use isotherm_lab::kernel_tiering::KernelTiering;
 use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
@@ -37,11 +37,11 @@ pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
     agree(&results)
 }
 
-fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, Tiering)>, Failure> {
+fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> {
     let mut all = Vec::new();
     for name in args.kernel.iter().filter(|name| !name.is_empty()) {
         let kernel: KernelTiering = name.parse().map_err(|error: LabError| Failure::usage(error))?;
-        all.push((kernel.to_string(), Tiering::Kernel(kernel)));
+        all.push((kernel.to_string(), PolicyRun::Kernel(kernel)));
     }
     for policy in &args.policies {
         all.push((policy.clone(), engine(&args.guest, policy)?));

@@ -5,7 +5,7 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 use isotherm_core::{PageSize, Signal};
-use isotherm_lab::job::{Counting, Job, Task, Tiering};
+use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
 use isotherm_lab::machine::Machine;
 
 use super::failure;
@@ -28,7 +28,7 @@ pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
 pub(super) fn job(
     args: &GuestArgs,
     machine: &Machine,
-    tiering: Tiering,
+    tiering: PolicyRun,
     command: &[OsString],
 ) -> Result<Job, Failure> {
     let name = command.first().ok_or_else(|| Failure::usage("expected a command"))?;
@@ -70,14 +70,14 @@ const INSIDE: [(&str, &str); 8] = [
 const LIBRARY: &str = "libisotherm.so";
 
 /// A policy in the guest: `isotherm run`, or the library in the program. `settings` that are other policies' are left to them.
-pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure> {
+pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failure> {
     let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
     let mut parameters = entry.parameters();
     let all = settings::parse(&args.set)?;
     let mut left = all.clone();
     settings::apply(&mut left, &mut parameters)?;
     let built =
-        isotherm_linux::engine::Tiering { entry, parameters, seed: args.seed, scale: None, fastest: None };
+        isotherm_linux::engine::PolicyRun { entry, parameters, seed: args.seed, scale: None, fastest: None };
     let needs = built.needs().map_err(Failure::usage)?;
     let demotion = needs.has(Signal::KernelReclaim);
     let options = options(args, policy, all.iter().filter(|setting| !left.contains(setting)));
@@ -86,7 +86,7 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<Tiering, Failure>
     }
     let options = options.into_iter().flat_map(|(name, value)| [name.into(), value.into()]).collect();
     let isotherm = std::env::current_exe().map_err(Failure::failed)?;
-    Ok(Tiering::Engine { isotherm, options, demotion })
+    Ok(PolicyRun::Engine { isotherm, options, demotion })
 }
 
 /// The options of `isotherm run` and their values.
@@ -120,7 +120,7 @@ fn options<'a>(
 }
 
 /// The same options for an engine in the program.
-fn inside(options: &[(&str, String)], demotion: bool) -> Result<Tiering, Failure> {
+fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failure> {
     let library = library(LIBRARY).ok_or_else(|| {
         Failure::failed(format!(
             "--inside: {LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"
@@ -142,7 +142,7 @@ fn inside(options: &[(&str, String)], demotion: bool) -> Result<Tiering, Failure
             None => settings.push((variable.into(), value.into())),
         }
     }
-    Ok(Tiering::Inside { library, settings, demotion })
+    Ok(PolicyRun::Inside { library, settings, demotion })
 }
 
 /// Fails where no policy of a run takes a setting.

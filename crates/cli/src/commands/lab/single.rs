@@ -5,7 +5,7 @@ use std::io::{IsTerminal, stdin};
 use isotherm_core::Nanos;
 use isotherm_lab::LabError;
 use isotherm_lab::cache::Cache;
-use isotherm_lab::job::{Job, Start, Task, Tiering};
+use isotherm_lab::job::{Job, PolicyRun, Start, Task};
 use isotherm_lab::kernel_tiering::KernelTiering;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output};
@@ -38,11 +38,11 @@ pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
     }
 }
 
-fn tiering(args: &LabRunArgs) -> Result<(String, Tiering), Failure> {
+fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
     if let Some(name) = &args.kernel_tiering {
         let kernel: KernelTiering = name.parse().map_err(|error: LabError| Failure::usage(error))?;
         check_settings(&args.guest, &[])?;
-        return Ok((kernel.to_string(), Tiering::Kernel(kernel)));
+        return Ok((kernel.to_string(), PolicyRun::Kernel(kernel)));
     }
     let policy = args.policy.clone().unwrap_or_else(|| POLICY.into());
     let tiering = engine(&args.guest, &policy)?;
@@ -57,7 +57,7 @@ pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
         args.kernel_tiering.parse().map_err(|error: LabError| Failure::usage(error))?;
     let job = Job {
         task: if stdin().is_terminal() { Task::Shell } else { Task::Commands },
-        tiering: Tiering::Kernel(kernel),
+        tiering: PolicyRun::Kernel(kernel),
         start: Start::FirstTouch,
         fast: None,
         counting: Some(counting()?),

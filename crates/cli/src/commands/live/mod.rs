@@ -9,7 +9,7 @@ use std::time::Duration;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_linux::control::Control;
-use isotherm_linux::engine::{LiveResult, Tiering};
+use isotherm_linux::engine::{LiveResult, PolicyRun};
 use isotherm_linux::host::kernel::{KernelSpaces, TierReclaim};
 use isotherm_linux::host::program::{ExitCell, Program};
 use isotherm_linux::host::{LiveHost, Options};
@@ -71,7 +71,7 @@ pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
 
 /// What is decided before a program runs.
 struct Prepared {
-    tiering: Tiering,
+    tiering: PolicyRun,
     memory: TierPlan,
     sources: Sources,
     control: Option<Control>,
@@ -92,7 +92,7 @@ fn prepare(args: &LiveArgs, way: Way, cgroup: Option<&Path>) -> Result<Prepared,
     settings::apply(&mut settings, &mut parameters)?;
     settings::finish(&settings)?;
     let tiering =
-        Tiering { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
+        PolicyRun { entry, parameters, seed: args.seed, scale: parse_scale(&args.scale)?, fastest: None };
     let needs = tiering.needs().map_err(Failure::usage)?;
     let memory = TierPlan { cgroup: cgroup.map(Path::to_owned), ..tiers::memory(args, Path::new("/"))? };
     if args.model_counters && !memory.shadow {
@@ -128,7 +128,7 @@ fn parse_scale(text: &str) -> Result<Option<Scale>, Failure> {
 /// Runs the engine until the program ends, and tells what came of it.
 fn tier(
     args: &LiveArgs,
-    (mut tiering, mut control): (Tiering, Option<Control>),
+    (mut tiering, mut control): (PolicyRun, Option<Control>),
     memory: &TierPlan,
     sources: Vec<Box<dyn AccessSource>>,
     (program, pid): (Program, Pid),

@@ -9,7 +9,7 @@ use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
 use isotherm_linux::devices;
-use isotherm_linux::engine::Tiering;
+use isotherm_linux::engine::PolicyRun;
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::host::tiers::TierPlan;
 use isotherm_linux::host::{self, Candidate, CounterOrigin};
@@ -108,7 +108,8 @@ fn is_device_alone(chosen: &[Box<dyn AccessSource>]) -> bool {
 /// The policy that uses most of what `needs` names, and least else, of those that need no more than `offered`.
 fn nearest(needs: Signals, offered: Signals) -> Option<&'static str> {
     let fitting = isotherm_policies::ALL.iter().filter_map(|entry| {
-        let tiering = Tiering { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None };
+        let tiering =
+            PolicyRun { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None };
         let own = tiering.needs().ok()?;
         let runs = own.missing(offered).next().is_none();
         let (unused, other) = (needs.missing(own).count(), own.missing(needs).count());

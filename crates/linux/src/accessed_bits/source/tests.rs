@@ -58,16 +58,16 @@ fn a_failure_is_told_once_and_ends_following() {
 
 #[test]
 fn what_nobody_drains_is_lost_and_counted() {
-    let mut source = source(MOST_PER_SCAN * 3, false);
+    let mut source = source(MAX_PER_SCAN * 3, false);
     source.follow(Pid(1)).unwrap();
     until(|| source.statistics().lost > 0);
     source.forget(Pid(1));
     let mut accesses = Vec::new();
     source.drain(&mut accesses).unwrap();
-    assert_eq!(accesses.len(), MOST_KEPT);
+    assert_eq!(accesses.len(), MAX_KEPT);
     assert!(accesses.iter().all(|access| access.weight == 3), "a third of the pages of each scan");
-    assert_eq!(source.statistics().delivered, MOST_KEPT as u64);
-    assert!(source.statistics().memory.0 >= (MOST_KEPT * size_of::<Access>()) as u64);
+    assert_eq!(source.statistics().delivered, MAX_KEPT as u64);
+    assert!(source.statistics().memory.0 >= (MAX_KEPT * size_of::<Access>()) as u64);
 }
 
 #[test]

@@ -5,7 +5,7 @@ use tempfile::TempDir;
 use crate::doctor::{Findings, Probe, Probes, State, examine};
 use crate::topology::fixtures::{CXL, extend, tree};
 
-/// DRAM and CXL memory in tiers of their own, a Sapphire Rapids with PEBS, root's rights, and no rival.
+/// DRAM and CXL memory in tiers of their own, a Sapphire Rapids with PEBS, root's rights, and no conflict.
 const SOUND: &str = "
 file proc/sys/kernel/osrelease 6.18.1-amd64
 file proc/cmdline root=/dev/sda1 quiet

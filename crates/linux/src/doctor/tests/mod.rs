@@ -1,7 +1,7 @@
 mod case;
+mod conflicts;
 mod machine;
 mod memory;
 mod rights;
-mod rivals;
 mod shape;
 mod sources;

@@ -26,7 +26,7 @@ fn assert_sound(found: &Findings) {
     assert!(found.findings.is_sorted_by_key(|finding| finding.area));
     let text = found.to_string();
     for line in text.lines() {
-        let command = line.trim_start().starts_with("mend: ");
+        let command = line.trim_start().starts_with("fix: ");
         // A word that is longer than a line cannot be broken.
         let words = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
         assert!(line.chars().count() <= 80 || command || words > 50, "{line}");
@@ -71,9 +71,9 @@ fn text_is_grouped_and_says_a_remedy_once() {
         text.contains("\n  ok       demotion: the kernel's reclaim demotes pages to slower tiers\n"),
         "{text}"
     );
-    assert_eq!(text.matches("mend: setcap").count(), 1, "{text}");
+    assert_eq!(text.matches("fix: setcap").count(), 1, "{text}");
     assert!(
-        text.contains("lost: moving pages that several processes share\n           mend: as above\n"),
+        text.contains("lost: moving pages that several processes share\n           fix: as above\n"),
         "{text}"
     );
 }
@@ -85,7 +85,10 @@ fn json_names_area_state_and_the_kind_of_remedy() {
     let balancing =
         json["findings"].as_array().unwrap().iter().find(|finding| finding["name"] == "numa-balancing");
     let balancing = balancing.unwrap();
-    assert_eq!((balancing["area"].as_str(), balancing["state"].as_str()), (Some("rivals"), Some("warning")));
+    assert_eq!(
+        (balancing["area"].as_str(), balancing["state"].as_str()),
+        (Some("conflicts"), Some("warning"))
+    );
     assert_eq!(balancing["remedy"]["command"], "sysctl -w kernel.numa_balancing=0");
     assert_eq!(serde_json::to_value(Remedy::KernelOption("A=y".into())).unwrap()["kernel-option"], "A=y");
 }

@@ -1,0 +1,211 @@
+//! Defines a stream on a machine on which policies run one by one: what `simulate` and the scoreboard have in common.
+
+use std::time::Instant;
+
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{Bytes, Nanos, Pages, Policy};
+use isotherm_policies::{Bound, Entry, Kind};
+
+use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
+use crate::machine::IntervalCount;
+use crate::replay::{self, Finished, Replay};
+use crate::result::{Interval, RunResult};
+use crate::simulate::{Experiment, Input, SimulateError, oracle_length};
+use crate::soar;
+
+/// An input on a machine, with the time that it takes with all memory fast.
+#[derive(Debug)]
+pub struct Testbed<'a> {
+    input: &'a Input,
+    experiment: &'a Experiment<'a>,
+    pub(crate) replay: Replay<'a>,
+    /// The time with all memory fast, and the end of each interval in it.
+    all_fast: (Nanos, Vec<Nanos>),
+}
+
+impl<'a> Testbed<'a> {
+    /// Sets the input on the experiment's machine and replays it with all memory fast. The experiment's policies and sizes
+    /// are not looked at: they come with each run.
+    ///
+    /// # Errors
+    /// If the machine has a number of tiers that the model does not run.
+    pub fn new(input: &'a Input, experiment: &'a Experiment<'a>) -> Result<Self, SimulateError> {
+        replay::check(experiment.profile)?;
+        let stream = &input.stream;
+        let replay = Replay {
+            stream,
+            profile: experiment.profile,
+            ranges: &input.ranges,
+            seed: experiment.seed,
+            scale: experiment.scale,
+            interval_length: stream.accesses.len().div_ceil(experiment.intervals.max(1)).max(1),
+        };
+        let finished = replay.fixed(true);
+        let ends = finished.intervals.iter().map(|interval| interval.end).collect();
+        Ok(Self { input, experiment, replay, all_fast: (finished.end, ends) })
+    }
+
+    /// The end of each interval of the timeline with all memory fast.
+    pub fn all_fast_ends(&self) -> &[Nanos] {
+        &self.all_fast.1
+    }
+
+    /// Replays under a policy or a bound with `fast` pages in the fast tier. The parameters are unscaled.
+    ///
+    /// What the result says of the bounds `oracle` and `belady` is 0: [`crate::simulate()`] computes them once for all
+    /// policies, and whoever has no use for them need not wait for them.
+    ///
+    /// # Errors
+    /// If the policy cannot be built for this size, or asks for what the simulator lacks.
+    pub fn run(
+        &self,
+        entry: &Entry,
+        parameters: &Parameters,
+        fast: Pages,
+    ) -> Result<RunResult, SimulateError> {
+        let start = Instant::now();
+        let stream = self.replay.stream;
+        let mut result = match entry.kind {
+            Kind::Policy(build) => {
+                let mut scaled = parameters.clone();
+                scaled.scale(self.experiment.scale);
+                let mut policy = build(&scaled, &self.replay.setup(fast))?;
+                self.run_policy(entry, parameters, fast, policy.as_mut())?
+            }
+            Kind::Bound(bound) => {
+                let finished = match bound {
+                    Bound::AllFast => self.replay.fixed(true),
+                    Bound::AllSlow => self.replay.fixed(false),
+                    Bound::Oracle => {
+                        let length = oracle_length(stream, self.replay.interval_length);
+                        let ranks = IntervalRanks::new(stream, length, false);
+                        self.replay.bound(OraclePlacement::new(&ranks, stream.pages.len(), fast))
+                    }
+                    Bound::Soar => soar::run(&self.replay, fast),
+                    Bound::Belady => self.replay.bound(&Belady::new(stream, &next_uses(stream), fast)),
+                };
+                self.result(entry, parameters, fast, &finished)
+            }
+        };
+        result.wall_s = start.elapsed().as_secs_f64();
+        Ok(result)
+    }
+
+    fn run_policy(
+        &self,
+        entry: &Entry,
+        parameters: &Parameters,
+        fast: Pages,
+        policy: &mut dyn Policy,
+    ) -> Result<RunResult, SimulateError> {
+        let (host, statistics) = self.replay.policy(fast, policy)?;
+        let mut result = self.result(entry, parameters, fast, &Finished::of(&host.machine));
+        result.promotions = host.migrations.promotions;
+        result.demotions = host.migrations.demotions;
+        result.failed_moves = host.migrations.failed;
+        result.bytes_moved = host.migrations.bytes;
+        let shift = self.replay.stream.page_size.shift();
+        result.shadow_bytes = Bytes(host.machine.locator.most_shadows().0 << shift);
+        result.hint_faults = statistics.faults;
+        result.samples = statistics.samples;
+        result.samples_lost = statistics.lost;
+        result.metadata_bytes = policy.metadata();
+        result.tiering_cpu_ns = host.tiering_cpu;
+        let mut before = (0, 0, 0);
+        for (interval, noted) in result.timeline.iter_mut().zip(&host.history) {
+            interval.promotions = noted.promotions - before.0;
+            interval.demotions = noted.demotions - before.1;
+            interval.samples = noted.samples - before.2;
+            interval.gauges = noted.gauges.iter().map(|gauge| (gauge.name, gauge.value)).collect();
+            before = (noted.promotions, noted.demotions, noted.samples);
+        }
+        Ok(result)
+    }
+
+    /// The result of a run that moved nothing; a policy's own numbers and the bounds' are filled in by callers.
+    pub(crate) fn result(
+        &self,
+        entry: &Entry,
+        parameters: &Parameters,
+        fast: Pages,
+        finished: &Finished,
+    ) -> RunResult {
+        let (input, experiment) = (self.input, self.experiment);
+        let mut parameters = parameters.clone();
+        parameters.scale(experiment.scale);
+        let intervals = &finished.intervals;
+        let all = intervals.iter().map(|interval| interval.accesses);
+        let loads = intervals.iter().map(|interval| interval.loads);
+        let (hits, steady_hits) = ratios(intervals.iter().map(|interval| interval.hits), all);
+        let (load_hits, steady_load_hits) =
+            ratios(intervals.iter().map(|interval| interval.load_hits), loads);
+        let fast_bytes = Bytes(fast.0 << input.stream.page_size.shift());
+        RunResult {
+            policy: entry.name.into(),
+            parameters,
+            workload: input.workload.then(|| input.name.clone()),
+            trace: (!input.workload).then(|| input.name.clone()),
+            machine: experiment.profile.name.clone(),
+            seed: experiment.seed,
+            scale: experiment.scale.footprint,
+            time_scale: experiment.scale.time,
+            version: experiment.version.into(),
+            page_size: input.stream.page_size,
+            footprint_bytes: input.stream.footprint(),
+            fast_bytes,
+            fast: fast_bytes.to_string(),
+            accesses: input.stream.accesses.len() as u64,
+            hit_ratio: hits,
+            final_hit_ratio: steady_hits,
+            load_hit_ratio: load_hits,
+            final_load_hit_ratio: steady_load_hits,
+            oracle_hit_ratio: 0.0,
+            oracle_final_hit_ratio: 0.0,
+            oracle_load_hit_ratio: 0.0,
+            oracle_final_load_hit_ratio: 0.0,
+            belady_hit_ratio: 0.0,
+            beats_oracle: false,
+            slowdown: finished.end.0 as f64 / self.all_fast.0.0.max(1) as f64,
+            modelled_ns: finished.end,
+            stall_ns: finished.stall.clone(),
+            tier_bytes: finished.bytes.clone(),
+            promotions: 0,
+            demotions: 0,
+            failed_moves: crate::FailedMoves::default(),
+            bytes_moved: Bytes(0),
+            shadow_bytes: Bytes(0),
+            hint_faults: 0,
+            samples: 0,
+            samples_lost: 0,
+            metadata_bytes: Bytes(0),
+            tiering_cpu_ns: Nanos(0),
+            charges: finished.charges,
+            wall_s: 0.0,
+            timeline: intervals.iter().map(interval).collect(),
+        }
+    }
+}
+
+fn interval(count: &IntervalCount) -> Interval {
+    Interval {
+        end_ns: count.end,
+        accesses: count.accesses,
+        hits: count.hits,
+        loads: count.loads,
+        load_hits: count.load_hits,
+        ..Interval::default()
+    }
+}
+
+/// A ratio over the whole run and over its last quarter.
+pub(crate) fn ratios(
+    hits: impl Iterator<Item = u64> + Clone,
+    accesses: impl Iterator<Item = u64> + Clone,
+) -> (f64, f64) {
+    let steady = accesses.clone().count() * 3 / 4;
+    let ratio = |from: usize| {
+        let accesses = accesses.clone().skip(from).sum::<u64>();
+        hits.clone().skip(from).sum::<u64>() as f64 / accesses.max(1) as f64
+    };
+    (ratio(0), ratio(steady))
+}
