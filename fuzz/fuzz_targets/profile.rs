@@ -5,7 +5,7 @@
 use std::fs;
 use std::path::PathBuf;
 
-use isotherm_sim::Profile;
+use isotherm_machine::Profile;
 use libfuzzer_sys::fuzz_target;
 
 /// Puts the profiles that come with Isotherm into the corpus.

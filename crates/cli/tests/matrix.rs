@@ -4,8 +4,9 @@
 use std::ops::ControlFlow;
 
 use isotherm_core::PageSize;
+use isotherm_machine::Profile;
 use isotherm_policies::Kind;
-use isotherm_sim::{Experiment, FastSize, Profile, Report, load_workload, simulate};
+use isotherm_sim::{Experiment, FastSize, Report, load_workload, simulate};
 use isotherm_workloads::{ALL, TEST_PRESET, Workload};
 
 const SEED: u64 = 7;

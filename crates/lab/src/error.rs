@@ -35,7 +35,7 @@ pub enum LabError {
         /// The file.
         file: String,
         /// What the profile says.
-        error: Box<isotherm_sim::ProfileError>,
+        error: Box<isotherm_machine::ProfileError>,
     },
     /// No machine of that name comes with Isotherm.
     #[error("there is no lab machine '{name}' (a name, or the path of a TOML file); {advice}")]

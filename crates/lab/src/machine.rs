@@ -2,7 +2,7 @@
 
 use isotherm_core::Bytes;
 use isotherm_core::names::advice;
-use isotherm_sim::Profile;
+use isotherm_machine::Profile;
 
 use crate::LabError;
 

@@ -7,20 +7,16 @@
 
 pub mod accessed_bits;
 mod allocator;
-pub mod calibrate;
 pub mod clock;
-pub mod control;
 pub mod devices;
-pub mod doctor;
-pub mod engine;
 mod error;
 pub mod hint_faults;
-pub mod host;
-pub mod inside;
 pub mod memory;
 pub mod perf;
 pub mod process;
 pub mod source;
+#[allow(unsafe_code)]
+pub mod sys;
 pub mod topology;
 pub mod virtual_pmu;
 

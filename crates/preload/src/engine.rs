@@ -6,9 +6,9 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
-use isotherm_linux::engine::LiveResult;
 use isotherm_linux::hint_faults::{BlockedSignals, SOCKET_VARIABLE};
-use isotherm_linux::inside::{self, Engine, Output, Settings};
+use isotherm_live::engine::LiveResult;
+use isotherm_live::inside::{self, Engine, Output, Settings};
 
 use crate::arena;
 

@@ -1,6 +1,6 @@
 //! `libisotherm.so`: what Isotherm has inside of a program, by `LD_PRELOAD`. It starts before `main` and changes nothing that the
 //! program can see: with `ISOTHERM_SOCKET`, the agent of an engine outside; with `ISOTHERM_POLICY`, an engine that is a
-//! thread of the program ([`isotherm_linux::inside`]); otherwise nothing.
+//! thread of the program ([`isotherm_live::inside`]); otherwise nothing.
 //!
 //! Some functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
 //! the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]), and advice that no

@@ -4,8 +4,9 @@ mod support;
 
 use std::iter::repeat_with;
 
+use isotherm_machine::MachineNumber;
 use isotherm_report::{MAX_HTML_BYTES, html};
-use isotherm_sim::{MachineNumber, Region};
+use isotherm_sim::Region;
 
 #[test]
 fn a_huge_report_makes_a_page_within_the_limit() {

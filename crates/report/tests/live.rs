@@ -3,8 +3,8 @@
 mod support;
 
 use isotherm_core::{Bytes, Nanos};
-use isotherm_linux::engine::LiveResult;
-use isotherm_linux::host::CounterOrigin;
+use isotherm_live::engine::LiveResult;
+use isotherm_live::host::CounterOrigin;
 use isotherm_report::{MAX_HTML_BYTES, live_html, live_json, live_text};
 use serde_json::Value;
 use support::documented::Documented;

@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
 use isotherm_core::{Bytes, PageSize, TierId};
-use isotherm_sim::{Experiment, FastSize, Loaded, Profile, Testbed, load_workload};
+use isotherm_machine::Profile;
+use isotherm_sim::{Experiment, FastSize, Loaded, Testbed, load_workload};
 use rayon::prelude::*;
 
 use crate::figures::Settings;

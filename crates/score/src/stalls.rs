@@ -1,9 +1,8 @@
 //! Defines how well stalls are predicted: correlations with what the core model knows, with all memory in the slow tier.
 
 use isotherm_core::TierId;
-use isotherm_sim::{
-    Criticality, Loaded, PageStall, Profile, TierStall, Truth, WindowStall, pearson, stall_window,
-};
+use isotherm_machine::Profile;
+use isotherm_sim::{Criticality, Loaded, PageStall, TierStall, Truth, WindowStall, pearson, stall_window};
 use rayon::prelude::*;
 use serde::Deserialize;
 

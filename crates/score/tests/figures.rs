@@ -3,8 +3,9 @@
 use std::collections::BTreeSet;
 
 use isotherm_core::parse_share;
+use isotherm_machine::Profile;
 use isotherm_score::{Metric, Paper, papers};
-use isotherm_sim::{FastSize, Profile};
+use isotherm_sim::FastSize;
 
 #[test]
 fn every_workload_and_its_settings_are_valid() {

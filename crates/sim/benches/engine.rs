@@ -18,9 +18,8 @@ use std::time::Duration;
 use criterion::{Criterion, SamplingMode, Throughput, criterion_group, criterion_main};
 use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
-use isotherm_sim::{
-    Access, Experiment, FastSize, INTERVALS, Input, Profile, Stream, StreamBuilder, simulate,
-};
+use isotherm_machine::Profile;
+use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Stream, StreamBuilder, simulate};
 use isotherm_trace::Rows;
 use isotherm_workloads::{Limits, MissRecorder};
 

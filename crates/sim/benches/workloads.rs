@@ -14,7 +14,8 @@ use std::ops::ControlFlow;
 use std::time::Instant;
 
 use isotherm_core::PageSize;
-use isotherm_sim::{Experiment, FastSize, INTERVALS, Profile, Testbed, load_workload, simulate};
+use isotherm_machine::Profile;
+use isotherm_sim::{Experiment, FastSize, INTERVALS, Testbed, load_workload, simulate};
 use isotherm_workloads::{ALL, CountingMemory, Workload};
 
 /// As in `isotherm`: generators and replays alike wait for memory.

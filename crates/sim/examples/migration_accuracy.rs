@@ -8,7 +8,8 @@ use std::error::Error;
 use std::ops::ControlFlow;
 
 use isotherm_core::PageSize;
-use isotherm_sim::{Experiment, FastSize, INTERVALS, Loaded, Profile, RunResult, load_workload, simulate};
+use isotherm_machine::Profile;
+use isotherm_sim::{Experiment, FastSize, INTERVALS, Loaded, RunResult, load_workload, simulate};
 
 /// Table 5: filter bytes for each page of the fast tier, and megabytes and agreement as printed.
 const TABLE_5: [(u64, &str, &str); 5] = [

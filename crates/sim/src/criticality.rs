@@ -12,12 +12,13 @@ use isotherm_trackers::Window;
 
 pub use correlation::{pearson, spearman};
 
+use crate::INTERVALS;
 use crate::machine::Machine;
 use crate::placement::Locator;
 use crate::replay::{self, Replay};
 use crate::simulate::{Input, SimulateError};
-use crate::tiers::LINE;
-use crate::{INTERVALS, Profile};
+use isotherm_machine::Profile;
+use isotherm_machine::tiers::LINE;
 
 /// PACT's window and what one takes at least here, in nanoseconds.
 const WINDOW: u64 = 20_000_000;

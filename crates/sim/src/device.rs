@@ -7,8 +7,8 @@ use isotherm_core::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic, N
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Model, Parameters, Registers, Request, read_histogram, read_hot_pages};
 
-use crate::DeviceProfile;
-use crate::tiers::LINE;
+use isotherm_machine::DeviceProfile;
+use isotherm_machine::tiers::LINE;
 
 /// The devices of a machine.
 #[derive(Debug)]

@@ -11,13 +11,14 @@ use isotherm_core::{
 };
 use isotherm_neoprof::Parameters;
 
+use crate::FailedMoves;
 use crate::device::{self, Devices};
 use crate::lru::Pass;
 use crate::machine::Machine;
 use crate::page_tables::PAGES_PER_TABLE;
 use crate::placement::PageTable;
-use crate::tiers::transfer_time;
-use crate::{Costs, DeviceProfile, FailedMoves, Profile};
+use isotherm_machine::tiers::transfer_time;
+use isotherm_machine::{Costs, DeviceProfile, Profile};
 
 /// What the migrator did.
 #[derive(Debug, Clone, Copy, Default)]

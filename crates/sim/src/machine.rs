@@ -5,18 +5,17 @@ use std::ops::Range;
 
 use isotherm_core::{Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
 
-use crate::cores::{Cores, Ended};
+use crate::Charges;
 use crate::device::Devices;
 use crate::faults::Faults;
 use crate::placement::{Locator, TIER_MASK, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
-use crate::thread_model::MAX_TIERS;
-use crate::tiers::Tier;
-use crate::{Charges, Profile};
-
-/// Accesses between two looks at bandwidth, clocks and the policy.
-pub(crate) const BLOCK: usize = 1024;
+use isotherm_machine::BLOCK;
+use isotherm_machine::Profile;
+use isotherm_machine::cores::{Cores, Ended};
+use isotherm_machine::thread_model::MAX_TIERS;
+use isotherm_machine::tiers::Tier;
 
 /// What a machine counts in one interval.
 #[derive(Debug, Clone, Copy, Default)]
@@ -300,5 +299,56 @@ impl<'a, L: Locator> Machine<'a, L> {
     /// Takes `duration` picoseconds of one core for what is not program instructions.
     pub(crate) fn occupy_core(&mut self, duration: u64) {
         self.cores.occupy(duration);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use isotherm_core::Counters;
+    use isotherm_machine::{BLOCK, CostModel, Miss, Profile};
+
+    use super::Machine;
+    use crate::placement::Locator;
+    use crate::sampler::Sampler;
+    use crate::{Access, Stream};
+
+    /// Pages lie in the tiers in turn.
+    struct Alternate;
+
+    impl Locator for Alternate {
+        fn serve(&mut self, _: usize, page: u32) -> u8 {
+            (page % 2) as u8
+        }
+    }
+
+    #[test]
+    fn misses_cost_what_they_cost_in_a_simulation() {
+        let profile = Profile::builtin("pact").expect("it comes with Isotherm");
+        let access = |n: u64| {
+            let random = n.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 40;
+            Access {
+                page: random as u32 % 64,
+                instructions: random as u32 % 40 + 1,
+                thread: (n / 300 % 2) as u16,
+                dependence: (random % 3) as u8,
+                store: u8::from(random.is_multiple_of(5)),
+                ..Access::default()
+            }
+        };
+        let accesses: Vec<Access> = (0..100 * BLOCK as u64).map(access).collect();
+        let pages = (0..64).map(|page| (0, page << 12)).collect();
+        let stream = Stream { accesses, pages, threads: 2, ..Stream::default() };
+        let mut machine = Machine::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1));
+        while machine.run_block() {}
+        let mut model = CostModel::new(&profile, 2).expect("a valid machine");
+        for access in &stream.accesses {
+            let Access { page, instructions, thread, dependence, store, .. } = *access;
+            let miss = Miss { thread, instructions, dependence, store: store != 0, tier: (page % 2) as u8 };
+            model.miss(miss).expect("a tier");
+        }
+        let (mut simulated, mut modelled) = (Counters::default(), Counters::default());
+        machine.counters(&mut simulated);
+        model.counters(&mut modelled);
+        assert_eq!((model.now(), modelled), (machine.now(), simulated));
     }
 }

@@ -6,9 +6,9 @@
 
 use isotherm_core::TierId;
 
-use crate::Profile;
 use crate::stream::{Access, Stream};
-use crate::thread_model::{CoreTiming, ThreadModel};
+use isotherm_machine::Profile;
+use isotherm_machine::thread_model::{CoreTiming, ThreadModel};
 
 impl Stream {
     /// The same accesses, those of each thread in their order, put in the order in which threads that never wait for each other

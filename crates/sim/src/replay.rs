@@ -9,7 +9,8 @@ use crate::machine::{IntervalCount, Machine};
 use crate::placement::{Locator, PageTable};
 use crate::sampler::Sampler;
 use crate::stream::Stream;
-use crate::{Charges, NamedRange, Profile, SimulateError};
+use crate::{Charges, NamedRange, SimulateError};
+use isotherm_machine::Profile;
 
 /// Samples that the ring holds at any scale: the program runs in blocks, and a block's samples must fit.
 const SMALLEST_RING: u64 = 1024;
@@ -56,7 +57,7 @@ impl Finished {
 pub(crate) fn check(profile: &Profile) -> Result<(), SimulateError> {
     match profile.tiers.len() {
         0 | 1 => Err(SimulateError::OneTier(profile.name.clone())),
-        2..=crate::thread_model::MAX_TIERS => Ok(()),
+        2..=isotherm_machine::thread_model::MAX_TIERS => Ok(()),
         _ => Err(SimulateError::ManyTiers(profile.name.clone())),
     }
 }

@@ -14,7 +14,7 @@ pub struct Report {
     /// What was replayed.
     pub input: InputSummary,
     /// The machine profile, every number with its source.
-    pub machine: MachineSummary,
+    pub machine: isotherm_machine::MachineSummary,
     /// One entry a policy and fast-tier size, in the order asked for.
     pub runs: Vec<RunResult>,
 }
@@ -78,28 +78,6 @@ pub struct Heatmap {
     pub addresses: Vec<u64>,
     /// Accesses in each cell, row by row.
     pub counts: Vec<u32>,
-}
-
-/// The machine in short, for the head of a table, and in full.
-#[derive(Debug, Clone, Serialize)]
-pub struct MachineSummary {
-    /// Its kebab-case name.
-    pub name: String,
-    /// One line.
-    pub title: String,
-    /// Every number in force: path, value, unit and source.
-    pub numbers: Vec<MachineNumber>,
-}
-
-/// One number of a machine profile.
-#[derive(Debug, Clone, Serialize)]
-pub struct MachineNumber {
-    /// Where it stands, such as `tier.1.latency`.
-    pub path: String,
-    /// Its value with unit.
-    pub value: String,
-    /// Where it comes from.
-    pub source: String,
 }
 
 /// Moves that failed, by the kernel's error.

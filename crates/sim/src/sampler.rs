@@ -6,7 +6,7 @@ use isotherm_core::{Sample, Sampling, SamplingRate, SamplingScope};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use crate::thread_model::MAX_TIERS;
+use isotherm_machine::thread_model::MAX_TIERS;
 
 /// How much of the old estimate an event's rate keeps from block to block: perf, too, adapts over several ticks.
 const RATE_MEMORY: f64 = 0.75;

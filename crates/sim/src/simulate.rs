@@ -14,7 +14,8 @@ use crate::result::{InputSummary, Report, RunResult};
 use crate::stream::Stream;
 use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
 use crate::testbed::{Testbed, ratios};
-use crate::{MachineSummary, Profile};
+use isotherm_machine::MachineSummary;
+use isotherm_machine::Profile;
 
 /// Intervals that a run's timeline is divided into, of equally many accesses.
 pub const INTERVALS: usize = 100;

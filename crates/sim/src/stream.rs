@@ -5,8 +5,8 @@ use std::collections::HashMap;
 use isotherm_core::{Bytes, PageSize};
 use isotherm_trace::Rows;
 
-use crate::streamer::{Position, Streamer};
-use crate::thread_model::Request;
+use isotherm_machine::streamer::{Position, Streamer};
+use isotherm_machine::thread_model::Request;
 
 /// One access that missed the last-level cache: 16 bytes, because a replay is bound by reading them.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]

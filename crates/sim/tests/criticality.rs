@@ -6,7 +6,8 @@ use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Nanos, PageSize, TierId};
-use isotherm_sim::{Access, Criticality, PageStall, Profile, Stream, load_workload, pearson, stall_window};
+use isotherm_machine::Profile;
+use isotherm_sim::{Access, Criticality, PageStall, Stream, load_workload, pearson, stall_window};
 use support::{input, machine, numbers, stream};
 
 const PAGES: u32 = 2048;

@@ -2,7 +2,8 @@
 
 mod support;
 
-use isotherm_sim::{Profile, RunResult, Stream};
+use isotherm_machine::Profile;
+use isotherm_sim::{RunResult, Stream};
 use support::{input, machine, numbers, plain_machine, run, stream};
 
 const PAGES: u32 = 4096;

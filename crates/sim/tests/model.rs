@@ -3,7 +3,8 @@
 mod support;
 
 use isotherm_core::PageSize;
-use isotherm_sim::{Profile, RunResult, Stream, StreamBuilder};
+use isotherm_machine::Profile;
+use isotherm_sim::{RunResult, Stream, StreamBuilder};
 use isotherm_trace::{Row, Rows};
 use support::{input, machine, numbers, plain_machine, run, stream};
 

@@ -144,7 +144,7 @@ fn profiling_costs_at_most_a_twentieth_of_a_percent() {
 fn a_machine_without_a_device_refuses() {
     let text = include_str!("../../../machines/pact.toml");
     let without = &text[..text.find("[device]").expect("it has one")];
-    let profile = isotherm_sim::Profile::parse(without, "plain.toml").expect("a device may be left out");
+    let profile = isotherm_machine::Profile::parse(without, "plain.toml").expect("a device may be left out");
     let stream = input(gups(10_000, 0));
     let entry = find("neomem").expect("registered");
     let experiment = isotherm_sim::Experiment {

@@ -18,7 +18,7 @@ fn hot_set(policy: &str) -> isotherm_sim::RunResult {
     hot_set_on(&plain_machine(), policy)
 }
 
-fn hot_set_on(machine: &isotherm_sim::Profile, policy: &str) -> isotherm_sim::RunResult {
+fn hot_set_on(machine: &isotherm_machine::Profile, policy: &str) -> isotherm_sim::RunResult {
     let mut random = numbers(7, 1 << 30);
     let mut draw =
         move || if random().is_multiple_of(10) { random() % PAGES } else { PAGES - 1 - random() % HOT };

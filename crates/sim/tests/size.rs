@@ -3,7 +3,8 @@
 mod support;
 
 use isotherm_core::parameters::Scale;
-use isotherm_sim::{FastSize, Input, Outcome, Profile, SizeExperiment, SizeReport, size};
+use isotherm_machine::Profile;
+use isotherm_sim::{FastSize, Input, Outcome, SizeExperiment, SizeReport, size};
 use support::{input, machine, numbers, run, stream};
 
 const PAGES: u32 = 4096;

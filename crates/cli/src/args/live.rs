@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::{Args, Parser, ValueEnum};
 use isotherm_core::{Bytes, Nanos};
-use isotherm_linux::host::FastLimit;
+use isotherm_live::host::FastLimit;
 
 use super::PageSizeArg;
 

@@ -3,11 +3,11 @@
 use std::path::Path;
 
 use isotherm_core::{Bytes, Signal, Signals};
-use isotherm_linux::calibrate::{Arena, Fit, Latency, fit, latency, runs, usual_size};
+use isotherm_doctor::calibrate::{Arena, Fit, Latency, fit, latency, runs, usual_size};
 use isotherm_linux::perf::counters::PmuCounters;
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::topology::{Tiers, Topology};
-use isotherm_sim::Profile;
+use isotherm_machine::Profile;
 
 use crate::args::CalibrateArgs;
 use crate::commands::machines::load_profile;

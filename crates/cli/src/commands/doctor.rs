@@ -5,13 +5,13 @@ use std::path::Path;
 use std::process::Command;
 
 use isotherm_core::{Nanos, Signal, Signals};
+use isotherm_doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::Pace;
-use isotherm_linux::doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
-use isotherm_linux::engine::PolicyRun;
-use isotherm_linux::host::{self, Candidate, CounterOrigin};
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::source::AccessSource;
+use isotherm_live::engine::PolicyRun;
+use isotherm_live::host::{self, Candidate, CounterOrigin};
 use isotherm_policies::{ALL, Kind};
 
 use super::live::sources::{Environment, Way, candidates};

@@ -2,7 +2,7 @@
 
 use std::path::Path;
 
-use isotherm_sim::Profile;
+use isotherm_machine::Profile;
 
 use crate::args::NameArgs;
 use crate::commands::{listing, print};

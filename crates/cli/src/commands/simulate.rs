@@ -1,8 +1,9 @@
 //! `isotherm simulate`: replays a trace or a workload under policies.
 
 use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_machine::Profile;
 use isotherm_policies::Entry;
-use isotherm_sim::{Experiment, FastSize, Loaded, Profile, simulate};
+use isotherm_sim::{Experiment, FastSize, Loaded, simulate};
 
 use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;

@@ -2,7 +2,7 @@
 
 use isotherm_core::Bytes;
 use isotherm_core::names::advice;
-use isotherm_sim::Profile;
+use isotherm_machine::Profile;
 use toml::{Table, Value};
 
 use super::{HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeKind};
@@ -203,7 +203,7 @@ impl Reader<'_> {
         LabError::Machine { file, field: path.into(), problem, expected: expected.into() }
     }
 
-    fn profile(&self, error: isotherm_sim::ProfileError) -> LabError {
+    fn profile(&self, error: isotherm_machine::ProfileError) -> LabError {
         LabError::Profile { file: shortened(self.file), error: error.into() }
     }
 }

@@ -1,6 +1,6 @@
 //! Defines how a profile is written as TOML, so that other programs read what is in force.
 
-use isotherm_sim::Profile;
+use isotherm_machine::Profile;
 use toml::Value;
 
 /// The text; `Profile::parse` gives the same profile again.
@@ -24,7 +24,7 @@ pub(super) fn write(profile: &Profile) -> String {
     text
 }
 
-fn numbers(text: &mut String, numbers: &[isotherm_sim::MachineNumber], prefix: &str) {
+fn numbers(text: &mut String, numbers: &[isotherm_machine::MachineNumber], prefix: &str) {
     for number in numbers {
         // What is derived is no field.
         if let Some(name) = number.path.strip_prefix(prefix).filter(|_| number.path != "core.instruction") {

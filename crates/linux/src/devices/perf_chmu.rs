@@ -53,7 +53,7 @@ pub(super) fn find(tree: Tree<'_>, memories: &[String]) -> Result<Option<Pmu>, L
 }
 
 /// All units that the kernel's driver has taken.
-pub(crate) fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
+pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
     let mut pmus = Vec::new();
     for name in tree.names(DEVICES)?.into_iter().filter(|name| name.starts_with(PREFIX)) {
         pmus.extend(Pmu::read(tree, &name)?);
@@ -62,7 +62,7 @@ pub(crate) fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
 }
 
 /// The field that events of the PMU lack and that cannot be done without.
-pub(crate) fn lacks(pmu: &Pmu) -> Option<&'static str> {
+pub fn lacks(pmu: &Pmu) -> Option<&'static str> {
     let needed = [
         "epoch_type",
         "access_type",

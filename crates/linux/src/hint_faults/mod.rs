@@ -92,4 +92,5 @@ pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use source::{HintFaultOptions, HintFaultSource, HintFaultStatistics};
 pub use start::{end_agent, prepare_inside, start_agent, start_agent_inside, start_from_environment};
 pub use sys::BlockedSignals;
-pub(crate) use sys::{own_descriptors, own_stack};
+pub use sys::{own_descriptors, own_stack};
+pub use userfault::Range64;

@@ -121,7 +121,7 @@ pub(super) fn write_byte(address: u64, value: u8) {
 
 /// Gives this thread a table of descriptors of its own, empty but for standard error if `keep_errors`: what the program
 /// closes, lists or passes on is none of the agent's business, and the reverse.
-pub(crate) fn own_descriptors(keep_errors: bool) -> Result<(), i32> {
+pub fn own_descriptors(keep_errors: bool) -> Result<(), i32> {
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_uint;
     let first: libc::c_uint = if keep_errors { 3 } else { 0 };
     // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes, and this thread has opened nothing yet.
@@ -228,7 +228,7 @@ pub(super) fn ioctl_words<const N: usize>(fd: RawFd, request: u64, words: &mut [
 }
 
 /// The calling thread's stack and control block, as the C library knows them.
-pub(crate) fn own_stack() -> Option<Range64> {
+pub fn own_stack() -> Option<Range64> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut start, mut length) = (std::ptr::null_mut(), 0usize);
     // SAFETY: the attributes are initialised by the first call, read by the second and destroyed by the third.

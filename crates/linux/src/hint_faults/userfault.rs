@@ -55,9 +55,9 @@ pub(super) enum Message {
 
 /// A range of addresses that can be copied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
-pub(crate) struct Range64 {
-    pub(crate) start: u64,
-    pub(crate) end: u64,
+pub struct Range64 {
+    pub start: u64,
+    pub end: u64,
 }
 
 impl Range64 {

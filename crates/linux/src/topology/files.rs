@@ -15,34 +15,34 @@ const LIST_LIMIT: u32 = 1 << 16;
 
 /// A tree to read files below: `/` on a live machine, a fixture in tests.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Tree<'a> {
+pub struct Tree<'a> {
     root: &'a Path,
 }
 
 impl<'a> Tree<'a> {
-    pub(crate) fn new(root: &'a Path) -> Self {
+    pub fn new(root: &'a Path) -> Self {
         Self { root }
     }
 
     /// The path of `name`, which is written as on a live machine, with or without the leading slash.
-    pub(crate) fn path(self, name: &str) -> PathBuf {
+    pub fn path(self, name: &str) -> PathBuf {
         self.root.join(name.trim_start_matches('/'))
     }
 
     /// The whole text, without white space around it.
-    pub(crate) fn text(self, name: &str) -> Result<String, LinuxError> {
+    pub fn text(self, name: &str) -> Result<String, LinuxError> {
         let path = self.path(name);
         let bytes = read_bounded(&path).map_err(|error| LinuxError::file(&path, error))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
     /// The text, or `None` where the file does not exist.
-    pub(crate) fn text_if_there(self, name: &str) -> Result<Option<String>, LinuxError> {
+    pub fn text_if_there(self, name: &str) -> Result<Option<String>, LinuxError> {
         if_there(self.text(name))
     }
 
     /// The text parsed by `parse`; `expected` says what that takes.
-    pub(crate) fn parsed<T>(
+    pub fn parsed<T>(
         self,
         name: &str,
         expected: &'static str,
@@ -53,7 +53,7 @@ impl<'a> Tree<'a> {
     }
 
     /// As [`Self::parsed`], or `None` where the file does not exist.
-    pub(crate) fn parsed_if_there<T>(
+    pub fn parsed_if_there<T>(
         self,
         name: &str,
         expected: &'static str,
@@ -63,7 +63,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The names in a directory, sorted; none where it does not exist.
-    pub(crate) fn names(self, name: &str) -> Result<Vec<String>, LinuxError> {
+    pub fn names(self, name: &str) -> Result<Vec<String>, LinuxError> {
         let path = self.path(name);
         let entries = match std::fs::read_dir(&path) {
             Ok(entries) => entries,
@@ -77,7 +77,7 @@ impl<'a> Tree<'a> {
     }
 
     /// The numbers in a directory's names of the form `PREFIXnumber`, ascending.
-    pub(crate) fn numbered(self, directory: &str, prefix: &str) -> Result<Vec<u32>, LinuxError> {
+    pub fn numbered(self, directory: &str, prefix: &str) -> Result<Vec<u32>, LinuxError> {
         let names = self.names(directory)?;
         let mut numbers: Vec<u32> =
             names.iter().filter_map(|name| decimal(name.strip_prefix(prefix)?)).collect();
@@ -101,13 +101,13 @@ fn if_there<T>(result: Result<T, LinuxError>) -> Result<Option<T>, LinuxError> {
 }
 
 /// Whether a file is not there; ENODEV and ENXIO are how sysfs and procfs say so of an attribute without a value.
-pub(crate) fn is_absent(error: &io::Error) -> bool {
+pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::ESRCH))
 }
 
 /// A file that does not hold what it should.
-pub(crate) fn format_error(path: &Path, expected: &'static str, text: &str) -> LinuxError {
+pub fn format_error(path: &Path, expected: &'static str, text: &str) -> LinuxError {
     let mut found: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() > SHOWN {
         found.push_str("...");
@@ -116,20 +116,20 @@ pub(crate) fn format_error(path: &Path, expected: &'static str, text: &str) -> L
 }
 
 /// An unsigned decimal number without sign or blanks.
-pub(crate) fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
+pub fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
 /// A hexadecimal number with or without `0x`.
-pub(crate) fn hexadecimal(text: &str) -> Option<u64> {
+pub fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }
 
 /// A list as the kernel prints bitmaps (`%*pbl`): `0-3,8`; the empty text is the empty list. Ascending, no doubles.
-pub(crate) fn list(text: &str) -> Option<Vec<u32>> {
+pub fn list(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {
         let (first, last) = part.split_once('-').unwrap_or((part, part));

@@ -20,13 +20,13 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-pub(crate) const LAPTOP: &str = "
+pub const LAPTOP: &str = "
 node 0 0-7 16000000 9000000 10
 tier 4 0
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
-pub(crate) const TWO_SOCKETS: &str = "
+pub const TWO_SOCKETS: &str = "
 node 0 0-15,32-47 65000000 20000000 10,21
 node 1 16-31,48-63 66000000 30000000 21,10
 tier 4 0-1
@@ -35,7 +35,7 @@ speed 0 1 90 90 200000 200000
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
-pub(crate) const CXL: &str = "
+pub const CXL: &str = "
 node 0 0-31 130000000 40000000 10,14
 node 1 - 260000000 259000000 14,10
 tier 4 0
@@ -51,7 +51,7 @@ dax dax0.0 1 274877906944 kmem
 file sys/kernel/mm/numa/demotion_enabled true
 ";
 
-pub(crate) const CXL_IN_THE_SAME_TIER: &str = "
+pub const CXL_IN_THE_SAME_TIER: &str = "
 node 0 0-31 130000000 40000000 10,14
 node 1 - 260000000 259000000 14,10
 tier 4 0-1
@@ -59,7 +59,7 @@ cxl mem0 0 0x4000000000
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
-pub(crate) const OPTANE: &str = "
+pub const OPTANE: &str = "
 node 0 0-23 96000000 1000000 10,21,17,28
 node 1 24-47 98000000 2000000 21,10,28,17
 node 2 - 520000000 500000000 17,28,10,28
@@ -71,7 +71,7 @@ dax dax1.0 3 541165879296 kmem
 file sys/kernel/mm/numa/demotion_enabled 1
 ";
 
-pub(crate) const DAX_NOT_ONLINE: &str = "
+pub const DAX_NOT_ONLINE: &str = "
 node 0 0-31 130000000 40000000 10
 tier 4 0
 dax dax0.0 1 274877906944 device_dax
@@ -81,7 +81,7 @@ dax dax3.0 -1 0 -
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
-pub(crate) const THREE_TIERS: &str = "
+pub const THREE_TIERS: &str = "
 node 0 0-15 64000000 10000000 10,14,20
 node 1 - 128000000 20000000 14,10,24
 node 2 - 512000000 30000000 20,24,10
@@ -91,7 +91,7 @@ tier 22 2
 ";
 
 /// As before Linux 6.1: no memory_tiering.
-pub(crate) const OLD_KERNEL: &str = "
+pub const OLD_KERNEL: &str = "
 node 0 0-15 64000000 10000000 10,20,17,28,14
 node 1 16-31 64000000 20000000 20,10,28,17,24
 node 2 - 256000000 30000000 17,28,10,28,30
@@ -100,14 +100,14 @@ node 4 - 128000000 50000000 14,24,30,30,10
 ";
 
 /// A node of processors alone.
-pub(crate) const MEMORYLESS: &str = "
+pub const MEMORYLESS: &str = "
 node 0 0-15 64000000 10000000 10,20,14
 node 1 16-31 0 0 20,10,24
 node 2 - 256000000 30000000 14,24,10
 ";
 
 /// Memory of high bandwidth beside ordinary one: CPU-less, yet not slow.
-pub(crate) const HIGH_BANDWIDTH: &str = "
+pub const HIGH_BANDWIDTH: &str = "
 node 0 0-15 64000000 10000000 10,13
 node 1 - 16000000 15000000 13,10
 speed 0 1 110 110 200000 200000
@@ -115,19 +115,19 @@ speed 1 1 120 120 700000 700000
 ";
 
 /// A container without `/sys`.
-pub(crate) const NO_SYS: &str = "
+pub const NO_SYS: &str = "
 file proc/meminfo MemTotal:       1000 kB\\nMemFree:         400 kB\\nMemAvailable:    700 kB
 ";
 
 /// Writes a table's files below a new directory.
-pub(crate) fn tree(table: &str) -> TempDir {
+pub fn tree(table: &str) -> TempDir {
     let root = tempfile::tempdir().expect("a temporary directory");
     extend(root.path(), table);
     root
 }
 
 /// Writes a table's files below a directory that there is.
-pub(crate) fn extend(root: &Path, table: &str) {
+pub fn extend(root: &Path, table: &str) {
     let mut online = Vec::new();
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
         let columns: Vec<&str> =
@@ -161,7 +161,7 @@ pub(crate) fn extend(root: &Path, table: &str) {
     }
 }
 
-pub(crate) fn write(root: &Path, path: &str, text: &str) {
+pub fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().expect("a file in a directory")).expect("a directory");
     fs::write(path, format!("{text}\n")).expect("a file");

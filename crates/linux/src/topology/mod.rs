@@ -9,9 +9,9 @@ use files::Tree;
 
 pub mod cpu;
 mod devices;
-pub(crate) mod files;
-#[cfg(test)]
-pub(crate) mod fixtures;
+pub mod files;
+#[cfg(any(test, feature = "fixtures"))]
+pub mod fixtures;
 mod kernel_tiers;
 mod node;
 #[cfg(test)]

@@ -19,7 +19,7 @@ pub fn is_present(root: &Path) -> bool {
 }
 
 /// The file of its memory, as it is named on a live machine.
-pub(crate) fn memory_file(tree: Tree<'_>) -> Option<String> {
+pub fn memory_file(tree: Tree<'_>) -> Option<String> {
     candidates(tree).next().map(|name| format!("{DEVICES}/{name}/resource2"))
 }
 

@@ -18,6 +18,6 @@ mod timeline;
 mod totals;
 
 pub use device::is_present;
-pub(crate) use device::memory_file;
+pub use device::memory_file;
 pub use handle::{Scope, VirtualPmu};
 pub use source::VirtualPmuSource;

@@ -5,7 +5,7 @@ mod page;
 mod timeline;
 mod words;
 
-use isotherm_linux::engine::LiveResult;
+use isotherm_live::engine::LiveResult;
 
 use crate::format::wrapped;
 

@@ -1,6 +1,6 @@
 //! Defines the HTML page of a live run: pictures over time, drawn by a script, and tables written here.
 
-use isotherm_linux::engine::LiveResult;
+use isotherm_live::engine::LiveResult;
 
 use super::timeline::timeline;
 use super::words;

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use isotherm_core::Nanos;
-use isotherm_linux::engine::LiveResult;
-use isotherm_linux::host::{HotShare, Moment, Traffic};
+use isotherm_live::engine::LiveResult;
+use isotherm_live::host::{HotShare, Moment, Traffic};
 use serde::Serialize;
 
 use crate::html::{gauges, merge_factor, rounded};

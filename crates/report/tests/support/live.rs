@@ -2,12 +2,12 @@
 //! Deterministic. Its numbers are no result of anything.
 
 use isotherm_core::{Bytes, Nanos, PageSize};
-use isotherm_linux::engine::LiveResult;
-use isotherm_linux::host::{
+use isotherm_linux::process::Pid;
+use isotherm_live::engine::LiveResult;
+use isotherm_live::host::{
     CounterOrigin, EngineUse, HotPages, HotSet, HotShare, MemoryRange, Moment, Refused, SourceUse, Summary,
     TierUse, Traffic,
 };
-use isotherm_linux::process::Pid;
 
 use super::Noise;
 

@@ -12,10 +12,9 @@ use std::collections::BTreeMap;
 
 use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{Bytes, Nanos, PageSize};
-use isotherm_sim::{
-    Charges, FailedMoves, Heatmap, InputSummary, Interval, MachineNumber, MachineSummary, Region, Report,
-    RunResult,
-};
+use isotherm_machine::MachineNumber;
+use isotherm_machine::MachineSummary;
+use isotherm_sim::{Charges, FailedMoves, Heatmap, InputSummary, Interval, Region, Report, RunResult};
 
 const FREQTIER: &[Spec] = &[
     Spec {

@@ -2,7 +2,8 @@
 
 use isotherm_core::PageSize;
 use isotherm_core::parameters::Scale;
-use isotherm_sim::{Access, Input, Profile, SizeExperiment, SizeReport, Stream, size};
+use isotherm_machine::Profile;
+use isotherm_sim::{Access, Input, SizeExperiment, SizeReport, Stream, size};
 
 const PAGES: u32 = 3000;
 

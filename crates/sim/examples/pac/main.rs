@@ -19,8 +19,9 @@ use std::path::Path;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{PageSize, TierId};
+use isotherm_machine::Profile;
 use isotherm_sim::{
-    Criticality, Loaded, PageStall, Profile, TierStall, load_workload, pearson, spearman, stall_window,
+    Criticality, Loaded, PageStall, TierStall, load_workload, pearson, spearman, stall_window,
 };
 use isotherm_workloads::Workload;
 use picture::{Panel, Series};

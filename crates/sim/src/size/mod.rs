@@ -28,7 +28,10 @@ use isotherm_policies::{Entry, Kind};
 use rayon::prelude::*;
 
 use crate::stream::Stream;
-use crate::{Input, MachineSummary, Profile, SimulateError, replay};
+use isotherm_machine::MachineSummary;
+
+use crate::{Input, SimulateError, replay};
+use isotherm_machine::Profile;
 
 pub use result::{FullRun, Knee, Outcome, Point, PolicySize, Recommended, Sampling, SizeReport, SizedInput};
 use runs::Runs;

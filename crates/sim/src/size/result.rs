@@ -6,7 +6,7 @@ use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, PageSize};
 use serde::Serialize;
 
-use crate::MachineSummary;
+use isotherm_machine::MachineSummary;
 
 /// How much fast memory one input needs, under each policy and bound.
 #[derive(Debug, Clone, Serialize)]

@@ -6,8 +6,9 @@ use std::collections::BTreeMap;
 
 use isotherm_core::PageSize;
 use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_machine::Profile;
 use isotherm_policies::{Entry, find};
-use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Profile, Report, Stream, simulate};
+use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Report, Stream, simulate};
 
 /// Sets numbers of a machine.
 pub fn machine(settings: &[(&str, &str)]) -> Profile {

@@ -6,8 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
-use super::executable::{Executable, Resolved, resolve};
 use super::{RecordError, RecordOptions};
+use isotherm_recorder_protocol::executable::{Executable, Resolved, resolve};
 
 const QEMU: &str = "qemu-x86_64";
 const PLUGIN: &str = "libisotherm_recorder_plugin.so";

@@ -1,7 +1,7 @@
 //! Defines how the records of all threads become rows in one order.
 
-use super::layout::{RECORD_BYTES, Record};
 use crate::{Row, Rows};
+use isotherm_recorder_protocol::layout::{RECORD_BYTES, Record};
 
 /// A record of a thread, at its time.
 #[derive(Debug, Clone, Copy)]

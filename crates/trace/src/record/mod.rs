@@ -32,10 +32,6 @@
 //! an instruction for each step. A guest that counts its own threads, maps or descriptors sees QEMU's too.
 
 mod command;
-#[path = "../../plugin/src/executable.rs"]
-mod executable;
-#[path = "../../plugin/src/layout.rs"]
-mod layout;
 mod merge;
 mod pool;
 mod session;

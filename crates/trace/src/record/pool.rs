@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 
 use isotherm_core::cache::Geometry;
 
-use super::layout::{self, header, kind, slot, state};
 use super::merge::Merge;
+use isotherm_recorder_protocol::layout::{self, header, kind, slot, state};
 
 /// A pool. Dropping it removes the file.
 #[derive(Debug)]

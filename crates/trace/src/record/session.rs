@@ -8,11 +8,11 @@ use std::sync::atomic::Ordering;
 use std::time::{Duration, Instant};
 
 use super::command::Prepared;
-use super::layout;
 use super::merge::Merge;
 use super::pool::{Message, Pool, Round};
 use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
 use crate::{Provenance, Rows, TraceWriter};
+use isotherm_recorder_protocol::layout;
 
 /// The pool's name in the trace's directory.
 const POOL: &str = ".pool";

@@ -77,7 +77,7 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failur
     let mut left = all.clone();
     settings::apply(&mut left, &mut parameters)?;
     let built =
-        isotherm_linux::engine::PolicyRun { entry, parameters, seed: args.seed, scale: None, fastest: None };
+        isotherm_live::engine::PolicyRun { entry, parameters, seed: args.seed, scale: None, fastest: None };
     let needs = built.needs().map_err(Failure::usage)?;
     let demotion = needs.has(Signal::KernelReclaim);
     let options = options(args, policy, all.iter().filter(|setting| !left.contains(setting)));

@@ -8,12 +8,6 @@ use std::path::Path;
 use std::time::Duration;
 
 use isotherm_core::parameters::{Parameters, Scale};
-use isotherm_linux::control::Control;
-use isotherm_linux::engine::{LiveResult, PolicyRun};
-use isotherm_linux::host::kernel::{KernelSpaces, TierReclaim};
-use isotherm_linux::host::program::{ExitCell, Program};
-use isotherm_linux::host::{LiveHost, Options};
-use isotherm_linux::inside::{PATIENCE, SCAN_BUDGET, SCAN_INTERVAL};
 use isotherm_linux::memory::mover::MoverOptions;
 use isotherm_linux::process::launch::Launch;
 use isotherm_linux::process::lock::EngineLock;
@@ -21,11 +15,17 @@ use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::tree::Tree;
 use isotherm_linux::process::{Pid, ProcRoot};
 use isotherm_linux::source::AccessSource;
+use isotherm_live::control::Control;
+use isotherm_live::engine::{LiveResult, PolicyRun};
+use isotherm_live::host::kernel::{KernelSpaces, TierReclaim};
+use isotherm_live::host::program::{ExitCell, Program};
+use isotherm_live::host::{LiveHost, Options};
+use isotherm_live::inside::{PATIENCE, SCAN_BUDGET, SCAN_INTERVAL};
 
 use crate::args::{AttachArgs, LiveArgs, RunArgs};
 use crate::failure::Failure;
 use crate::settings;
-use isotherm_linux::host::tiers::TierPlan;
+use isotherm_live::host::tiers::TierPlan;
 use sources::{Sources, Way};
 
 /// `isotherm run`. The exit status is the program's.

@@ -9,15 +9,15 @@ use isotherm_core::{Signal, Signals};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
 use isotherm_linux::devices;
-use isotherm_linux::engine::PolicyRun;
 use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
-use isotherm_linux::host::tiers::TierPlan;
-use isotherm_linux::host::{self, Candidate, CounterOrigin};
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::perf::events::SourceEvents;
 use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::source::AccessSource;
 use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
+use isotherm_live::engine::PolicyRun;
+use isotherm_live::host::tiers::TierPlan;
+use isotherm_live::host::{self, Candidate, CounterOrigin};
 
 use crate::args::LiveArgs;
 use crate::failure::Failure;

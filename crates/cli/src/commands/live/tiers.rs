@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use isotherm_core::Nanos;
-use isotherm_linux::host::tiers::{TierPlan, TierPlanError, TierRequest};
+use isotherm_live::host::tiers::{TierPlan, TierPlanError, TierRequest};
 
 use crate::args::LiveArgs;
 use crate::commands::machines::load_profile;

@@ -1,0 +1,28 @@
+//! Prints what the doctor finds on this machine, as text or with `--json`; with `--known-loop` it is the self-tests' loop.
+//!
+//! It is what the tests run in namespaces and as other users.
+
+use std::process::ExitCode;
+
+use isotherm_doctor::{Findings, known_loop};
+
+fn main() -> ExitCode {
+    let outcome = match std::env::args().nth(1).as_deref() {
+        Some("--known-loop") => known_loop().map_err(|error| error.to_string()),
+        Some("--json") => serde_json::to_string_pretty(&Findings::live())
+            .map(|json| println!("{json}"))
+            .map_err(|error| error.to_string()),
+        Some(other) => Err(format!("'{other}' is neither --json nor --known-loop")),
+        None => {
+            print!("{}", Findings::live());
+            Ok(())
+        }
+    };
+    match outcome {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(message) => {
+            eprintln!("doctor: {message}");
+            ExitCode::from(2)
+        }
+    }
+}

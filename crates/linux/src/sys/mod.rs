@@ -1,0 +1,4 @@
+//! System calls, behind safe functions with contracts.
+
+pub mod bound_memory;
+pub mod probe;

@@ -1,0 +1,166 @@
+//! An engine that is asked, changed and replaced at its socket while it runs.
+
+use std::io::{Read, Write};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use isotherm_core::parameters::Scale;
+use isotherm_core::{Bytes, MoveStatus, Nanos, PageSize, Sampling, SamplingRate, Signal, Signals, TierId};
+use isotherm_linux::LinuxError;
+use isotherm_linux::process::Pid;
+use isotherm_linux::source::{Access, AccessSource, SourceStatistics};
+use isotherm_live::control::Control;
+use isotherm_live::engine::PolicyRun;
+use isotherm_live::host::{
+    AddressSpaces, FastLimit, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier,
+};
+
+/// Notes whether it was asked to watch.
+#[derive(Default)]
+struct Silent(Arc<Mutex<Vec<bool>>>);
+
+impl AccessSource for Silent {
+    fn name(&self) -> &'static str {
+        "silent"
+    }
+    fn offers(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::HintFaults)
+    }
+    fn follow(&mut self, _: Pid) -> Result<(), LinuxError> {
+        Ok(())
+    }
+    fn forget(&mut self, _: Pid) {}
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        self.0.lock().expect("one at a time").push(sampling.rate != SamplingRate::Off);
+        Ok(())
+    }
+    fn drain(&mut self, _: &mut Vec<Access>) -> Result<(), LinuxError> {
+        Ok(())
+    }
+    fn statistics(&self) -> SourceStatistics {
+        SourceStatistics::default()
+    }
+}
+
+/// A hundred pages.
+struct Small;
+
+impl AddressSpaces for Small {
+    fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
+        found.push(PresentRun { range: 0x7f00_0000_0000..0x7f00_0000_0000 + 100 * 4096 });
+        Ok(())
+    }
+    fn tiers(&mut self, _: Pid, _: &[u64], _: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {
+        Ok(())
+    }
+    fn migrate(&mut self, _: Pid, _: &[(u64, TierId)], _: &mut Vec<MoveStatus>) {}
+    fn reclaims(&self) -> bool {
+        false
+    }
+    fn reclaim(&mut self, _: TierId, _: u64) -> u64 {
+        0
+    }
+}
+
+/// One process, until the test ends it.
+struct One(Arc<AtomicBool>, bool);
+
+impl Processes for One {
+    fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
+        if !std::mem::replace(&mut self.1, true) {
+            events.push(ProcessEvent::Started(Pid(7)));
+        }
+        !self.0.load(Ordering::Relaxed)
+    }
+}
+
+/// Sends a line and waits for its whole answer.
+fn ask(stream: &mut UnixStream, line: &str) -> String {
+    stream.write_all(format!("{line}\n").as_bytes()).expect("the engine listens");
+    hear(stream)
+}
+
+fn hear(stream: &mut UnixStream) -> String {
+    let mut answer = Vec::new();
+    while !answer.ends_with(b"\n\n") {
+        let mut byte = [0];
+        stream.read_exact(&mut byte).expect("the engine answers");
+        answer.push(byte[0]);
+    }
+    String::from_utf8(answer).expect("text")
+}
+
+fn converse(path: &Path) -> Vec<String> {
+    let mut stream = UnixStream::connect(path).expect("the engine listens");
+    stream.set_read_timeout(Some(Duration::from_secs(20))).expect("a time");
+    let lines = [
+        "status",
+        "set threshold=0",
+        "set threshold=3",
+        "parameters",
+        "policy pte-scan",
+        "pause",
+        "status",
+        "resume",
+    ];
+    let mut answers: Vec<String> = lines.iter().map(|line| ask(&mut stream, line)).collect();
+    // Lines that come together are answered in one step, before the engine has built what they ask for.
+    stream.write_all(b"set threshold=4\nparameters\npolicy tpp\nstatus\n").expect("the engine listens");
+    answers.extend((0..4).map(|_| hear(&mut stream)));
+    answers.push(ask(&mut stream, "status"));
+    answers
+}
+
+#[test]
+fn a_running_engine_is_read_changed_and_its_policy_replaced() {
+    let directory = tempfile::tempdir().expect("a directory");
+    let path = directory.path().join("control");
+    let mut control = Control::open(&path).expect("nobody listens there");
+    let ended = Arc::new(AtomicBool::new(false));
+    let options = Options {
+        page_size: PageSize::Base,
+        tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
+        fast: FastLimit::Share(0.5),
+        shadow: true,
+        nodes: Vec::new(),
+        inside: None,
+        scan_interval: Nanos(0),
+        scan_budget: 1.0,
+        model_counters: false,
+    };
+    let processes = Box::new(One(ended.clone(), false));
+    let silent = Silent::default();
+    let watched = silent.0.clone();
+    let mut host = LiveHost::new(options, vec![Box::new(silent)], Box::new(Small), processes);
+    assert!(host.settle(Duration::from_millis(50)));
+    let entry = isotherm_policies::find("pmu-sampling").expect("a policy");
+    let parameters = entry.parameters();
+    let mut tiering = PolicyRun { entry, parameters, seed: 1, scale: Some(Scale::NONE), fastest: None };
+    let client = std::thread::spawn(move || {
+        let answers = converse(&path);
+        ended.store(true, Ordering::Relaxed);
+        answers
+    });
+    let ran = tiering.run_under(&mut host, Some(&mut control)).expect("it runs");
+    let answers = client.join().expect("every line was answered");
+    assert!(answers[0].starts_with("ok\npolicy = pmu-sampling\n") && answers[0].contains("tier.1.free"));
+    assert_eq!(answers[1], "error: pmu-sampling.threshold: '0' is not a whole number from 1 to 254\n\n");
+    assert_eq!(answers[2], "ok\n\n");
+    assert!(answers[3].contains("\npmu-sampling.threshold = 3\n"), "{}", answers[3]);
+    assert!(answers[4].starts_with("error: this run lacks accessed bits"), "{}", answers[4]);
+    assert!(answers[6].contains("\nstate = paused\n"), "{}", answers[6]);
+    assert!(answers[9].contains("\npmu-sampling.threshold = 4\n"), "{}", answers[9]);
+    for line in [5, 7, 8, 10] {
+        assert_eq!(answers[line], "ok\n\n");
+    }
+    for line in [11, 12] {
+        assert!(answers[line].starts_with("ok\npolicy = tpp\nstate = running\n"), "{}", answers[line]);
+    }
+    // The policy, its parameter changed, paused, resumed; TPP takes no samples.
+    let asked = watched.lock().expect("one at a time").clone();
+    assert_eq!(asked[..4], [true, true, false, true], "{asked:?}");
+    assert_eq!((tiering.entry.name, ran.resized), ("tpp", 0));
+}

@@ -1,0 +1,526 @@
+//! The live host with sources and processes that say what the test wants: real policies, shadow and real tiers.
+
+use std::sync::{Arc, Mutex};
+
+use isotherm_core::{
+    Bytes, DeviceRequest, Host, Move, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan,
+    Reclaim, SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View,
+};
+use isotherm_linux::LinuxError;
+use isotherm_linux::clock;
+use isotherm_linux::process::Pid;
+use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer, SourceStatistics};
+use isotherm_live::host::{
+    AddressSpaces, FastLimit, LiveHost, Options, Pause, PresentRun, ProcessEvent, Processes, Tier,
+};
+
+const BASE: u64 = 0x7f00_0000_0000;
+const PROCESS: Pid = Pid(7);
+
+/// What the test controls and what it sees.
+#[derive(Default)]
+struct World {
+    accesses: Vec<Access>,
+    requests: Vec<Sampling>,
+    armed: Vec<u64>,
+    /// What devices were told, and the addresses that they find hot.
+    commands: Vec<DeviceRequest>,
+    hot: Vec<u64>,
+    events: Vec<ProcessEvent>,
+    ended: bool,
+    mapped: u64,
+    /// The tier of each page from [`BASE`], where tiers are real.
+    tiers: Vec<u8>,
+    answers: Vec<MoveStatus>,
+    /// Processes whose memory is no longer what it was.
+    forgotten: Vec<Pid>,
+    /// The source's own clock.
+    clock: Option<Nanos>,
+    drains: u32,
+}
+
+type Shared = Arc<Mutex<World>>;
+
+struct Source(Shared);
+
+impl AccessSource for Source {
+    fn name(&self) -> &'static str {
+        "scripted"
+    }
+    fn offers(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::HintFaults)
+    }
+    fn follow(&mut self, _: Pid) -> Result<(), LinuxError> {
+        Ok(())
+    }
+    fn forget(&mut self, _: Pid) {}
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        self.0.lock().expect("lock").requests.push(*sampling);
+        Ok(())
+    }
+    fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        let mut world = self.0.lock().expect("lock");
+        world.drains += 1;
+        accesses.append(&mut world.accesses);
+        Ok(())
+    }
+    fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
+        assert_eq!(process, PROCESS);
+        self.0.lock().expect("lock").armed.extend(addresses);
+        Ok(())
+    }
+    fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
+        self.0.lock().expect("lock").commands.push(request);
+        Ok(())
+    }
+    fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
+        let hot = std::mem::take(&mut self.0.lock().expect("lock").hot);
+        answers.push(DeviceAnswer {
+            hot: hot.into_iter().map(|address| (PROCESS, address)).collect(),
+            report: None,
+        });
+        Ok(())
+    }
+    fn clock(&self) -> Option<Nanos> {
+        self.0.lock().expect("lock").clock
+    }
+    fn statistics(&self) -> SourceStatistics {
+        SourceStatistics::default()
+    }
+}
+
+struct Spaces(Shared);
+
+impl AddressSpaces for Spaces {
+    fn present(&mut self, _: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
+        let mapped = self.0.lock().expect("lock").mapped;
+        found.push(PresentRun { range: BASE..BASE + mapped * 4096 });
+        Ok(())
+    }
+    fn tiers(&mut self, _: Pid, pages: &[u64], tiers: &mut Vec<Option<TierId>>) -> Result<(), LinuxError> {
+        let world = self.0.lock().expect("lock");
+        let tier = |address: &u64| world.tiers.get(((address - BASE) / 4096) as usize).map(|&t| TierId(t));
+        tiers.extend(pages.iter().map(tier));
+        Ok(())
+    }
+    fn migrate(&mut self, _: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>) {
+        let mut world = self.0.lock().expect("lock");
+        for &(address, to) in moves {
+            let status = world.answers.pop().unwrap_or(MoveStatus::Moved);
+            if status == MoveStatus::Moved {
+                world.tiers[((address - BASE) / 4096) as usize] = to.0;
+            }
+            statuses.push(status);
+        }
+    }
+    fn forget(&mut self, process: Pid) {
+        self.0.lock().expect("lock").forgotten.push(process);
+    }
+    fn reclaims(&self) -> bool {
+        false
+    }
+    fn reclaim(&mut self, _: TierId, _: u64) -> u64 {
+        0
+    }
+}
+
+struct Tree(Shared);
+
+impl Processes for Tree {
+    fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
+        let mut world = self.0.lock().expect("lock");
+        events.append(&mut world.events);
+        !world.ended
+    }
+}
+
+fn options(fast: FastLimit, shadow: bool) -> Options {
+    Options {
+        page_size: PageSize::Base,
+        tiers: [100, 300].map(|latency| Tier { size: Bytes(1 << 30), latency: Nanos(latency) }).to_vec(),
+        fast,
+        shadow,
+        nodes: Vec::new(),
+        inside: None,
+        scan_interval: Nanos(0),
+        scan_budget: 1.0,
+        model_counters: false,
+    }
+}
+
+fn host(fast: FastLimit, shadow: bool, mapped: u64) -> (LiveHost, Shared) {
+    let tiers = vec![1; mapped as usize];
+    let events = vec![ProcessEvent::Started(PROCESS)];
+    let world = Arc::new(Mutex::new(World { mapped, tiers, events, ..World::default() }));
+    let host = LiveHost::new(
+        options(fast, shadow),
+        vec![Box::new(Source(world.clone()))],
+        Box::new(Spaces(world.clone())),
+        Box::new(Tree(world.clone())),
+    );
+    (host, world)
+}
+
+fn sampling(rate: SamplingRate, batch: usize) -> Sampling {
+    let tick = Nanos(20 * Nanos::MILLISECOND.0);
+    Sampling { rate, scope: SamplingScope::AllTiers, stores: false, batch, tick }
+}
+
+fn access(page: u64, cause: Cause) -> Access {
+    Access {
+        time: clock::monotonic(),
+        process: PROCESS,
+        address: BASE + page * 4096 + 123,
+        weight: 1,
+        latency: 0,
+        tier: None,
+        operation: Operation::Load,
+        cause,
+    }
+}
+
+/// One step of the engine without a policy.
+fn step(host: &mut LiveHost) -> (SampleBatch, bool) {
+    let mut batch = SampleBatch::default();
+    let running = host.advance(&mut batch);
+    (batch, running)
+}
+
+#[test]
+fn samples_arrive_with_their_pages_virtual_tiers_and_hits_are_summed() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), true, 4);
+    host.sample(sampling(SamplingRate::Period(1), 3));
+    step(&mut host);
+    let told = [0, 3, 3, 1].map(|page| access(page, Cause::Sampled));
+    world.lock().expect("lock").accesses.extend(told);
+    let (batch, running) = step(&mut host);
+    assert!(running);
+    let seen: Vec<(u32, u8)> = batch.samples.iter().map(|sample| (sample.page.0, sample.tier.0)).collect();
+    assert_eq!(seen.len(), 3, "a batch is full at three");
+    let first = seen[0].0;
+    assert_eq!(seen, [(first, 0), (first + 3, 1), (first + 3, 1)], "the first two pages found room");
+    let (batch, _) = step(&mut host);
+    assert_eq!(batch.samples.len(), 1, "the rest comes with the next batch");
+    assert_eq!(batch.counters.load_hits(), (2, 4));
+    let summary = host.summary();
+    assert_eq!((summary.hit_ratio, summary.slowdown_at_most), (Some(0.5), Some(2.0)));
+}
+
+#[test]
+fn while_the_policy_does_not_sample_hits_are_still_counted_at_a_sixteenth_of_its_rate() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(4096)), true, 2);
+    host.sample(sampling(SamplingRate::Frequency(1600), 1));
+    step(&mut host);
+    host.sample(sampling(SamplingRate::Off, 1));
+    world.lock().expect("lock").accesses.push(access(1, Cause::Sampled));
+    let (batch, _) = step(&mut host);
+    assert!(batch.samples.is_empty());
+    assert_eq!(batch.counters.load_hits(), (0, 1));
+    host.sample(sampling(SamplingRate::Frequency(800), 1));
+    let rates: Vec<SamplingRate> = world.lock().expect("lock").requests.iter().map(|r| r.rate).collect();
+    assert_eq!(rates, [1600, 100, 800].map(SamplingRate::Frequency));
+}
+
+#[test]
+fn moves_of_shadow_tiers_need_room_and_reclaim_makes_it() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), true, 4);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    world.lock().expect("lock").accesses.extend([access(0, Cause::Sampled), access(3, Cause::Sampled)]);
+    let (hot, kept) = (step(&mut host).0.samples[0].page, step(&mut host).0.samples[0].page);
+    let mut outcome = Outcome::default();
+    let moves = vec![Move { page: kept, to: TierId::FAST }];
+    host.carry_out(&Plan { moves: moves.clone(), ..Plan::default() }, &mut outcome);
+    assert_eq!(outcome.moves, [MoveStatus::NoRoom]);
+    outcome.clear();
+    let reclaim = vec![Reclaim { from: TierId::FAST, pages: Pages(1) }];
+    host.carry_out(&Plan { moves, reclaim, ..Plan::default() }, &mut outcome);
+    assert_eq!((&outcome.reclaimed[..], &outcome.moves[..]), (&[Pages(1)][..], &[MoveStatus::Moved][..]));
+    assert_eq!(host.tier_of(hot), Some(TierId::FAST), "what was accessed has a second chance");
+    let summary = host.summary();
+    assert_eq!((summary.traffic.promotions, summary.traffic.demotions), (1, 1));
+    assert_eq!(summary.traffic.refused.no_room, 1);
+    assert_eq!(summary.hot_set.fast_ranges.len(), 2);
+}
+
+#[test]
+fn hint_faults_reach_the_policy_and_plans_arm_pages_by_address() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), true, 4);
+    host.sample(sampling(SamplingRate::Off, 10));
+    step(&mut host);
+    let fault = access(2, Cause::Armed { since_us: 5 });
+    world.lock().expect("lock").accesses.push(fault);
+    let (batch, _) = step(&mut host);
+    let [fault] = batch.faults[..] else { panic!("one fault") };
+    assert_eq!(fault.latency, Nanos(5000));
+    host.carry_out(&Plan { arm: vec![fault.page], ..Plan::default() }, &mut Outcome::default());
+    assert_eq!(world.lock().expect("lock").armed, [BASE + 2 * 4096]);
+}
+
+#[test]
+fn real_tiers_are_asked_for_and_the_kernels_answers_are_kept() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), false, 4);
+    host.sample(sampling(SamplingRate::Period(1), 4));
+    step(&mut host);
+    let told = [0, 1, 2, 3].map(|page| access(page, Cause::Sampled));
+    world.lock().expect("lock").accesses.extend(told);
+    let pages: Vec<_> = step(&mut host).0.samples.iter().map(|sample| sample.page).collect();
+    assert!(pages.iter().all(|&page| host.tier_of(page) == Some(TierId(1))));
+    // Answers are taken from the end: the first page is busy, the second one moves.
+    world.lock().expect("lock").answers = vec![MoveStatus::Moved, MoveStatus::Busy];
+    let moves = pages.iter().map(|&page| Move { page, to: TierId::FAST }).collect();
+    let mut outcome = Outcome::default();
+    host.carry_out(&Plan { moves, ..Plan::default() }, &mut outcome);
+    let (busy, moved, full) = (MoveStatus::Busy, MoveStatus::Moved, MoveStatus::NoRoom);
+    assert_eq!(outcome.moves, [busy, moved, full, full], "two pages are the limit, whatever the node has");
+    assert_eq!(host.tier_of(pages[1]), Some(TierId::FAST));
+    assert_eq!(host.tier_of(pages[0]), Some(TierId(1)));
+}
+
+#[test]
+fn what_a_plan_demotes_makes_room_for_what_it_promotes() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), false, 6);
+    world.lock().expect("lock").tiers = vec![0, 0, 1, 1, 1, 1];
+    host.sample(sampling(SamplingRate::Period(1), 6));
+    step(&mut host);
+    let told = (0..6).map(|page| access(page, Cause::Sampled));
+    world.lock().expect("lock").accesses.extend(told);
+    let pages: Vec<_> = step(&mut host).0.samples.iter().map(|sample| sample.page).collect();
+    let to = |page: usize, to| Move { page: pages[page], to: TierId(to) };
+    let moves = vec![to(0, 1), to(1, 1), to(2, 0), to(3, 0), to(4, 0)];
+    let mut outcome = Outcome::default();
+    host.carry_out(&Plan { moves, ..Plan::default() }, &mut outcome);
+    let (moved, full) = (MoveStatus::Moved, MoveStatus::NoRoom);
+    assert_eq!(outcome.moves, [moved, moved, moved, moved, full]);
+    assert_eq!(world.lock().expect("lock").tiers, [1, 1, 0, 0, 1, 1]);
+}
+
+#[test]
+fn a_page_that_no_scan_has_seen_is_where_its_sample_was_served() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 1);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    // In the same 2 MiB as what the scan has seen, and mapped after it.
+    let new = Access { tier: Some(TierId(1)), ..access(5, Cause::Sampled) };
+    world.lock().expect("lock").accesses.push(new);
+    let page = step(&mut host).0.samples[0].page;
+    assert_eq!(host.tier_of(page), Some(TierId(1)), "not where the fast tier has room");
+}
+
+#[test]
+fn a_policy_that_cannot_follow_leaves_new_accesses_to_the_source() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 4);
+    host.sample(sampling(SamplingRate::Period(1), 3));
+    step(&mut host);
+    world.lock().expect("lock").accesses.extend((0..10).map(|_| access(1, Cause::Sampled)));
+    assert_eq!(step(&mut host).0.samples.len(), 3);
+    let drains = world.lock().expect("lock").drains;
+    for left in [7, 4] {
+        std::thread::sleep(std::time::Duration::from_millis(50));
+        assert_eq!(step(&mut host).0.samples.len(), 3, "{left} waited");
+        assert_eq!(world.lock().expect("lock").drains, drains, "{left} waited");
+    }
+    std::thread::sleep(std::time::Duration::from_millis(50));
+    assert_eq!(step(&mut host).0.samples.len(), 1);
+    assert!(world.lock().expect("lock").drains > drains);
+}
+
+#[test]
+fn a_policy_goes_by_the_clock_of_a_source_that_has_one() {
+    let (_, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 4);
+    world.lock().expect("lock").clock = Some(Nanos(5));
+    let mut host = LiveHost::new(
+        options(FastLimit::Bytes(Bytes(1 << 20)), true),
+        vec![Box::new(Source(world.clone()))],
+        Box::new(Spaces(world.clone())),
+        Box::new(Tree(world.clone())),
+    );
+    host.sample(sampling(SamplingRate::Period(1), 3));
+    let later = std::thread::spawn({
+        let world = world.clone();
+        move || {
+            std::thread::sleep(std::time::Duration::from_millis(200));
+            let mut world = world.lock().expect("lock");
+            world.accesses.push(Access { time: Nanos(7), ..access(1, Cause::Sampled) });
+            world.clock = Some(Nanos(Nanos::SECOND.0));
+        }
+    });
+    let started = std::time::Instant::now();
+    let (batch, _) = step(&mut host);
+    assert!(started.elapsed().as_millis() >= 200, "the tick is over by the source's clock only");
+    assert_eq!((batch.samples[0].time, host.now()), (Nanos(7), Nanos::SECOND));
+    later.join().expect("it ends");
+}
+
+#[test]
+fn what_the_kernel_puts_above_the_limit_is_demoted() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(4096)), false, 4);
+    world.lock().expect("lock").tiers = vec![0; 4];
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    assert_eq!(world.lock().expect("lock").tiers.iter().filter(|&&tier| tier == 0).count(), 1);
+    assert_eq!(host.summary().traffic.demotions, 3);
+}
+
+#[test]
+fn memory_that_is_unmapped_is_forgotten_and_the_end_is_told() {
+    let (mut host, world) = host(FastLimit::Share(0.25), true, 1000);
+    assert!(host.settle(std::time::Duration::from_millis(50)));
+    host.begin_policy(isotherm_core::Allocation::FastFirst);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    assert_eq!(host.footprint(), Pages(1000));
+    let fast =
+        (0..host.pages() as u32).filter(|&page| host.tier_of(PageId(page)) == Some(TierId::FAST)).count();
+    assert_eq!(fast, 250, "new pages fill the share of the fast tier that they make");
+    world.lock().expect("lock").mapped = 10;
+    (0..3).for_each(|_| drop(step(&mut host)));
+    assert_eq!(host.footprint(), Pages(10));
+    world.lock().expect("lock").accesses.push(access(500, Cause::Sampled));
+    world.lock().expect("lock").ended = true;
+    assert!(!step(&mut host).1);
+    assert_eq!(host.pause(), Pause::Ended);
+    assert_eq!(host.summary().footprint_bytes, Bytes(1000 * 4096), "the most that was mapped");
+}
+
+#[test]
+fn a_process_that_executes_another_program_is_still_one_and_its_old_memory_is_gone() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    step(&mut host);
+    {
+        let mut world = world.lock().expect("lock");
+        world.events.push(ProcessEvent::Executed(PROCESS));
+        world.mapped = 7;
+    }
+    step(&mut host);
+    assert_eq!((host.footprint(), host.summary().processes), (Pages(7), 1));
+    assert_eq!(world.lock().expect("lock").forgotten, [PROCESS]);
+}
+
+#[test]
+fn the_memory_of_a_process_that_ended_is_forgotten_also_if_another_has_its_number() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    let other = Pid(8);
+    world.lock().expect("lock").events.push(ProcessEvent::Started(other));
+    step(&mut host);
+    assert_eq!(host.footprint(), Pages(2000));
+    world.lock().expect("lock").events.push(ProcessEvent::Ended(other));
+    // Until the next scan it is known.
+    (0..30).take_while(|_| step(&mut host).1 && host.footprint() != Pages(1000)).for_each(drop);
+    assert_eq!(host.footprint(), Pages(1000));
+    {
+        let mut world = world.lock().expect("lock");
+        world.events.extend([ProcessEvent::Ended(PROCESS), ProcessEvent::Started(PROCESS)]);
+        world.mapped = 7;
+    }
+    step(&mut host);
+    assert_eq!(host.footprint(), Pages(7));
+    assert_eq!(world.lock().expect("lock").forgotten, [other, PROCESS]);
+}
+
+#[test]
+fn a_footprint_that_doubles_asks_for_a_policy_of_its_size() {
+    let (mut host, world) = host(FastLimit::Share(0.5), true, 100);
+    assert!(host.settle(std::time::Duration::from_millis(50)));
+    host.begin_policy(isotherm_core::Allocation::FastFirst);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    assert!(step(&mut host).1);
+    world.lock().expect("lock").mapped = 201;
+    assert!(!step(&mut host).1);
+    assert_eq!((host.pause(), host.fast()), (Pause::Outgrown, Pages(100)));
+}
+
+#[test]
+fn a_policy_that_was_sized_while_memory_grew_is_sized_once_more_when_it_has_settled() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
+    host.resize_policy(true);
+    host.sample(sampling(SamplingRate::Period(1), 1));
+    // One look at memory, and one access, with which the step ends.
+    let mut goes_on = |pages: u64| {
+        world.lock().expect("lock").mapped = pages;
+        world.lock().expect("lock").accesses.push(access(0, Cause::Sampled));
+        std::thread::sleep(std::time::Duration::from_millis(60));
+        let goes_on = step(&mut host).1;
+        if !goes_on {
+            assert_eq!(host.pause(), Pause::Outgrown);
+            host.begin_policy(isotherm_core::Allocation::FastFirst);
+        }
+        goes_on
+    };
+    assert!(!goes_on(1000), "nothing was mapped before");
+    assert!(goes_on(1500), "it grows, and has not doubled");
+    assert!(!goes_on(1510), "it has settled, more than an eighth above");
+    assert_eq!(
+        [2000, 2000, 2900, 3100].map(goes_on),
+        [true, true, true, false],
+        "only doubling counts from now on"
+    );
+}
+
+#[test]
+fn hybridtier_finds_the_hot_pages_of_shadow_tiers() {
+    let (mut host, world) = host(FastLimit::Bytes(Bytes(1100 * 4096)), true, 10_000);
+    let entry = isotherm_policies::find("hybridtier").expect("a policy");
+    let isotherm_policies::Kind::Policy(build) = entry.kind else { panic!("no bound") };
+    let mut parameters = entry.parameters();
+    // As for a footprint of 40 MB instead of 267 GB, and some seconds instead of hours.
+    parameters.scale(isotherm_core::parameters::Scale { footprint: 6500.0, time: 1000.0 });
+    let setup = isotherm_policies::Setup {
+        pages: 10_000,
+        fast: Pages(1100),
+        page_size: PageSize::Base,
+        tiers: 2,
+        seed: 1,
+    };
+    let mut policy = build(&parameters, &setup).expect("a setup");
+    let mut rounds = 0;
+    let feeder = world.clone();
+    isotherm_core::run(&mut host, policy.as_mut(), |_, _| {
+        let mut world = feeder.lock().expect("lock");
+        if !world.accesses.is_empty() {
+            return;
+        }
+        rounds += 1;
+        // Pages 7000 to 7999 take nine of ten accesses.
+        let page = |n: u64| {
+            if n.is_multiple_of(10) { n / 10 * 7 % 10_000 } else { 7000 + (n / 10 * 9 + n % 10) % 1000 }
+        };
+        world.accesses.extend((0..20_000).map(|n| access(page(n + rounds * 20_000), Cause::Sampled)));
+        world.ended = rounds >= 60;
+    })
+    .expect("the source offers what is needed");
+    let hot: u64 = host
+        .summary()
+        .hot_set
+        .fast_ranges
+        .iter()
+        .map(|range| {
+            let (start, end) = ((range.start - BASE) / 4096, (range.start + range.bytes.0 - BASE) / 4096);
+            end.min(8000).saturating_sub(start.max(7000))
+        })
+        .sum();
+    assert!(hot >= 950, "{hot} of 1000 hot pages are fast");
+}
+
+#[test]
+fn devices_are_told_what_a_plan_asks_and_their_hot_pages_get_numbers() {
+    let (mut host, world) = host(FastLimit::Share(0.5), true, 100);
+    assert!(host.settle(std::time::Duration::from_millis(50)));
+    host.begin_policy(isotherm_core::Allocation::FastFirst);
+    host.sample(sampling(SamplingRate::Off, 1));
+    let request = DeviceRequest { threshold: Some(7), clear: true, report: false };
+    host.carry_out(&Plan { device: Some(request), ..Plan::default() }, &mut Outcome::default());
+    assert_eq!(world.lock().expect("lock").commands, [request]);
+    world.lock().expect("lock").hot = vec![BASE + 3 * 4096, BASE + 99 * 4096, 0x1000];
+    let (batch, running) = step(&mut host);
+    assert!(running);
+    let first = batch.devices[0].hot[0].0;
+    let hot: Vec<u32> = batch.devices[0].hot.iter().map(|page| page.0 - first).collect();
+    assert_eq!(
+        (hot, batch.devices[0].tier),
+        (vec![0, 96], TierId(1)),
+        "what is not the program's is left out"
+    );
+}

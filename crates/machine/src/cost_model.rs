@@ -1,0 +1,160 @@
+//! Defines the cost model for a host that sees misses as they happen: the lab's plugin.
+
+use isotherm_core::{Counters, Nanos};
+
+use crate::Profile;
+use crate::cores::Cores;
+use crate::thread_model::Request;
+
+/// Accesses between two looks at bandwidth and clocks.
+pub const BLOCK: usize = 1024;
+
+/// A miss of the last-level cache.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Miss {
+    /// Who missed, below the number of threads.
+    pub thread: u16,
+    /// Instructions since that thread's miss before, this one included.
+    pub instructions: u32,
+    /// How many misses of the thread back the one is that its address depends on; 0 for none.
+    pub dependence: u8,
+    /// Store or load.
+    pub store: bool,
+    /// Who serves it: an index into the profile's tiers.
+    pub tier: u8,
+}
+
+/// What a miss cost.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct MissCost {
+    /// Its tier's latency under the present load.
+    pub latency: Nanos,
+    /// Picoseconds that its thread's retirement stood still for it.
+    pub stall_ps: u64,
+}
+
+/// What misses cost on the machine of a profile: the same cores, tiers and bandwidth as in a simulation.
+///
+/// Each thread has a core's pipeline. Clocks, bandwidth and loads are brought up to date every 1024 misses, as in a
+/// simulation, and by [`Self::settle`].
+pub struct CostModel {
+    cores: Cores,
+    /// Misses in the block under way.
+    block: usize,
+}
+
+impl CostModel {
+    /// Tiers that a profile may have.
+    pub const MAX_TIERS: usize = crate::thread_model::MAX_TIERS;
+
+    /// A machine at rest with so many threads.
+    ///
+    /// `None` if there are no tiers or no threads, or more of them than the model has room for.
+    pub fn new(profile: &Profile, threads: u16) -> Option<Self> {
+        let valid = (1..=Self::MAX_TIERS).contains(&profile.tiers.len()) && threads > 0;
+        valid.then(|| {
+            let mut cores = Cores::new(profile, threads.into());
+            cores.begin_block();
+            Self { cores, block: 0 }
+        })
+    }
+
+    /// Charges a miss. `None`, and nothing is charged, if its tier or its thread does not exist.
+    #[inline]
+    pub fn miss(&mut self, miss: Miss) -> Option<MissCost> {
+        let Miss { thread, instructions, dependence, store, tier } = miss;
+        let tier = usize::from(tier);
+        if tier >= self.cores.tiers.len() || usize::from(thread) >= self.cores.threads() {
+            return None;
+        }
+        let latency = Nanos(self.cores.tiers[tier].latency / 1000);
+        self.cores.enter(thread);
+        let request = Request { instructions, dependence, trigger: 0, store };
+        let timing = self.cores.access(thread, request, tier);
+        self.block += 1;
+        if self.block == BLOCK {
+            self.settle();
+        }
+        Some(MissCost { latency, stall_ps: timing.stall })
+    }
+
+    /// Charges instructions of a thread, none of which misses.
+    pub fn run(&mut self, thread: u16, instructions: u64) {
+        if usize::from(thread) < self.cores.threads() {
+            self.cores.enter(thread);
+            self.cores.run(thread, instructions);
+        }
+    }
+
+    /// Brings clocks, bandwidth and loads up to date.
+    pub fn settle(&mut self) {
+        self.cores.end_block();
+        self.cores.begin_block();
+        self.block = 0;
+    }
+
+    /// The thread's clock; 0 for one that does not exist.
+    #[inline]
+    pub fn clock(&self, thread: u16) -> Nanos {
+        let exists = usize::from(thread) < self.cores.threads();
+        Nanos(if exists { self.cores.clock(thread) / 1000 } else { 0 })
+    }
+
+    /// The modelled time as of the end of the last block.
+    pub fn now(&self) -> Nanos {
+        Nanos(self.cores.now() / 1000)
+    }
+
+    /// What the tiers have counted.
+    pub fn counters(&self, counters: &mut Counters) {
+        self.cores.counters(counters);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn profile() -> Profile {
+        Profile::builtin("pact").expect("it comes with Isotherm")
+    }
+
+    fn miss(tier: u8) -> Miss {
+        Miss { thread: 0, instructions: 10, dependence: 1, store: false, tier }
+    }
+
+    #[test]
+    fn a_chain_of_dependent_misses_takes_their_latencies() {
+        let profile = profile();
+        let mut model = CostModel::new(&profile, 1).expect("a valid machine");
+        let stalls: u64 = (0..5000).map(|_| model.miss(miss(1)).expect("a tier").stall_ps).sum();
+        model.settle();
+        let chain = 5000 * profile.tiers[1].latency.0;
+        assert!(model.now().0.abs_diff(chain) < chain / 50, "{} against {chain}", model.now());
+        let mut counters = Counters::default();
+        model.counters(&mut counters);
+        assert_eq!(counters.tiers[1].load_misses, 5000);
+        assert_eq!(counters.tiers[1].stall.0, stalls / 1000);
+        assert_eq!(counters.tiers[0].load_misses, 0);
+    }
+
+    #[test]
+    fn instructions_without_misses_take_their_time() {
+        let profile = profile();
+        let mut model = CostModel::new(&profile, 1).expect("a valid machine");
+        model.run(0, 1_000_000);
+        model.settle();
+        assert_eq!(model.now().0, 1_000_000 * profile.core.instruction_ps / 1000);
+    }
+
+    #[test]
+    fn what_does_not_exist_costs_nothing() {
+        let mut model = CostModel::new(&profile(), 1).expect("a valid machine");
+        assert_eq!(model.miss(miss(2)), None);
+        assert_eq!(model.miss(Miss { thread: 1, ..miss(0) }), None);
+        model.run(1, 1_000_000);
+        model.settle();
+        assert_eq!((model.now(), model.clock(1)), (Nanos(0), Nanos(0)));
+        assert!(CostModel::new(&profile(), 0).is_none());
+    }
+}

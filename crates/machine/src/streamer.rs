@@ -1,0 +1,252 @@
+//! Defines the streamer: the prefetcher of a core's second-level cache, that brings a stream's next lines before they are asked for.
+//!
+//! Which lines it brings follows from the order of a thread's misses alone, so it is worked out once, when a stream is built; what
+//! that saves follows from the machine ([`crate::CoreProfile::l2_registers`]), and is worked out in a replay.
+//!
+//! Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetch to the L2 and Last Level Cache": the
+//! streamer watches requests of the first-level cache, loads and stores; keeps one stream, forward or backward, in each of up to 32
+//! pages of 4 KiB; sends up to two prefetches for each request; runs up to 20 lines ahead; does not leave the page. What makes a
+//! stream is not documented: here, two requests in turn for neighbouring lines.
+
+use crate::slots::Slots;
+
+/// Pages in which a core follows a stream.
+const PAGES: usize = 32;
+/// Prefetches for each request.
+const PER_REQUEST: usize = 2;
+/// Lines that it runs ahead of the request.
+const AHEAD: i8 = 20;
+/// Lines of a page of 4 KiB.
+const LINES: i8 = 64;
+
+/// Where an access stands: in the whole stream, and among those of its thread.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Position {
+    pub index: u32,
+    pub of_thread: u32,
+}
+
+/// A page that it watches.
+#[derive(Debug, Clone)]
+struct Page {
+    /// Bit N: line N was brought and not yet asked for.
+    brought: u64,
+    /// The line of the last request.
+    last: i8,
+    /// 1 or -1 in a stream, 0 before there is one.
+    direction: i8,
+    /// In a stream, the line brought last.
+    front: i8,
+    /// The request that brought each line of `brought`.
+    triggers: [Position; LINES as usize],
+}
+
+/// One core's streamer.
+#[derive(Debug, Clone)]
+pub struct Streamer {
+    /// The page of each entry, `u64::MAX` for none.
+    keys: [u64; PAGES],
+    /// The lower bits of `keys`: each request looks at all of them.
+    tags: [u32; PAGES],
+    /// When each entry was last used: the thread's access, counted from 1.
+    used: Slots,
+    /// The entry of the last request, which often serves the next.
+    last: usize,
+    pages: Vec<Page>,
+}
+
+impl Default for Streamer {
+    fn default() -> Self {
+        let page = Page {
+            brought: 0,
+            last: 0,
+            direction: 0,
+            front: 0,
+            triggers: [Position::default(); LINES as usize],
+        };
+        Self {
+            keys: [u64::MAX; PAGES],
+            tags: [u32::MAX; PAGES],
+            used: Slots::new(PAGES),
+            last: 0,
+            pages: vec![page; PAGES],
+        }
+    }
+}
+
+impl Streamer {
+    /// The thread asks for a line: a number of 64 bytes in its address space, told apart by `process`.
+    ///
+    /// Returns how many accesses of the thread back the one is that had it brought, at most 255; 0 if nothing did. `useless` is told the index of
+    /// each access whose prefetch turned out to be in vain, once for each line.
+    pub fn request(&mut self, process: u32, line: u64, at: Position, useless: &mut dyn FnMut(u32)) -> u8 {
+        let key = u64::from(process) << 44 | line >> 6;
+        let entry = self.entry(key, at, useless);
+        let line = (line & 63) as i8;
+        let page = &mut self.pages[entry];
+        let bit = 1 << line;
+        let trigger = if page.brought & bit == 0 {
+            0
+        } else {
+            page.brought &= !bit;
+            at.of_thread.wrapping_sub(page.triggers[line as usize].of_thread).min(255) as u8
+        };
+        page.follow(line);
+        page.prefetch(at);
+        trigger
+    }
+
+    /// Tells what is still brought and was never asked for.
+    pub fn finish(&mut self, useless: &mut dyn FnMut(u32)) {
+        self.pages.iter_mut().for_each(|page| page.give_up(useless));
+    }
+
+    /// The entry that watches a page: the least recently used one, if none did.
+    fn entry(&mut self, key: u64, at: Position, useless: &mut dyn FnMut(u32)) -> usize {
+        if self.keys[self.last] != key {
+            self.last = self.watched(key).unwrap_or_else(|| {
+                let (oldest, _) = self.used.earliest();
+                self.pages[oldest].give_up(useless);
+                (self.keys[oldest], self.tags[oldest]) = (key, key as u32);
+                oldest
+            });
+        }
+        self.used.set(self.last, u64::from(at.of_thread) + 1);
+        self.last
+    }
+
+    /// The entry of a page; all tags are compared at once.
+    fn watched(&self, key: u64) -> Option<usize> {
+        let equal = |(entry, &tag): (usize, &u32)| u32::from(tag == key as u32) << entry;
+        let mut alike: u32 = self.tags.iter().enumerate().map(equal).sum();
+        while alike != 0 {
+            let entry = alike.trailing_zeros() as usize;
+            if self.keys[entry] == key {
+                return Some(entry);
+            }
+            alike &= alike - 1;
+        }
+        None
+    }
+}
+
+impl Page {
+    /// Takes a request into account: it goes on with the stream, makes one, or ends it.
+    fn follow(&mut self, line: i8) {
+        let step = line - self.last;
+        let goes_on =
+            self.direction != 0 && step * self.direction >= 0 && (self.front - line) * self.direction >= 0;
+        if !goes_on {
+            self.direction = if step.abs() == 1 { step } else { 0 };
+            self.front = line;
+        }
+        self.last = line;
+    }
+
+    /// Sends the prefetches of a request.
+    fn prefetch(&mut self, at: Position) {
+        if self.direction == 0 {
+            return;
+        }
+        for _ in 0..PER_REQUEST {
+            let next = self.front + self.direction;
+            if !(0..LINES).contains(&next) || (next - self.last).abs() > AHEAD {
+                return;
+            }
+            self.front = next;
+            self.brought |= 1 << next;
+            self.triggers[next as usize] = at;
+        }
+    }
+
+    /// Forgets the page.
+    fn give_up(&mut self, useless: &mut dyn FnMut(u32)) {
+        while self.brought != 0 {
+            useless(self.triggers[self.brought.trailing_zeros() as usize].index);
+            self.brought &= self.brought - 1;
+        }
+        self.direction = 0;
+        // No line is next to it: the page's first request makes no stream.
+        self.last = -2;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use proptest::prelude::*;
+
+    /// What each request finds, and how many lines each had prefetched in vain.
+    fn run(lines: impl IntoIterator<Item = u64>) -> (Vec<u8>, Vec<u8>) {
+        let mut streamer = Streamer::default();
+        let (mut triggers, mut useless) = (Vec::new(), Vec::new());
+        for (index, line) in lines.into_iter().enumerate() {
+            useless.push(0);
+            let at = Position { index: index as u32, of_thread: index as u32 };
+            triggers.push(streamer.request(0, line, at, &mut |index| useless[index as usize] += 1));
+        }
+        streamer.finish(&mut |index| useless[index as usize] += 1);
+        (triggers, useless)
+    }
+
+    #[test]
+    fn a_stream_is_found_at_its_second_line_and_run_ahead_of_by_twenty() {
+        let (triggers, useless) = run(0..64);
+        assert_eq!(triggers[..8], [0, 0, 1, 2, 2, 3, 3, 4]);
+        assert!(triggers[40..].iter().all(|&distance| distance == 20), "{triggers:?}");
+        assert_eq!(useless, [0; 64]);
+        assert_eq!(run((0..64).rev()).0, triggers, "backward as forward");
+    }
+
+    #[test]
+    fn a_stream_ends_with_its_page() {
+        let (triggers, _) = run(0..192);
+        let missed: Vec<usize> = (0..192).filter(|&index| triggers[index] == 0).collect();
+        assert_eq!(missed, [0, 1, 64, 65, 128, 129]);
+    }
+
+    #[test]
+    fn what_a_broken_stream_brought_is_counted_to_who_asked_for_it() {
+        let (_, useless) = run(0..=10);
+        // Requests 1 to 10 sent two lines each, 2 to 21; from 11 on nobody came.
+        assert_eq!(useless, [0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2]);
+    }
+
+    #[test]
+    fn scattered_requests_make_no_stream() {
+        let (triggers, useless) = run((0..64).map(|index| index * 37 % 64));
+        assert_eq!((triggers, useless), (vec![0; 64], vec![0; 64]));
+    }
+
+    #[test]
+    fn as_many_pages_are_followed_as_there_are_entries() {
+        let in_turn = |pages: u64| (0..64 * pages).map(move |index| index % pages * 64 + index / pages);
+        let prefetched =
+            |pages| run(in_turn(pages)).0.iter().filter(|&&distance| distance > 0).count() as u64;
+        assert_eq!(prefetched(PAGES as u64), 62 * PAGES as u64);
+        assert_eq!(prefetched(PAGES as u64 + 1), 0);
+    }
+
+    #[test]
+    fn a_line_of_another_process_is_another_line() {
+        let mut streamer = Streamer::default();
+        let mut request = |process, line, index| {
+            streamer.request(process, line, Position { index, of_thread: index }, &mut |_| ())
+        };
+        assert_eq!((request(0, 0, 0), request(0, 1, 1), request(1, 2, 2), request(0, 2, 3)), (0, 0, 0, 2));
+    }
+
+    proptest! {
+        #[test]
+        fn a_trigger_is_an_earlier_request_of_the_page_within_reach(lines in prop::collection::vec(0u64..256, 1..400)) {
+            let (triggers, useless) = run(lines.iter().copied());
+            for (index, &distance) in triggers.iter().enumerate().filter(|&(_, &distance)| distance > 0 && distance < 255) {
+                let trigger = lines[index - usize::from(distance)];
+                prop_assert_eq!(trigger / 64, lines[index] / 64);
+                prop_assert!(trigger.abs_diff(lines[index]) <= AHEAD as u64);
+            }
+            let sent = triggers.iter().filter(|&&distance| distance > 0).count() + useless.iter().map(|&lines| usize::from(lines)).sum::<usize>();
+            prop_assert!(sent <= PER_REQUEST * lines.len());
+        }
+    }
+}

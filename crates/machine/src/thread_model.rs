@@ -1,0 +1,375 @@
+//! The core model: what a miss costs a thread that executes out of order.
+//!
+//! Problem: a miss of 100 ns does not cost 100 ns. Misses whose addresses do not depend on each other overlap as long as
+//! they fit the reorder window and the miss registers; a dependent miss waits for its parent.
+//!
+//! Approach: an interval model in the form of timestamps. For each miss, in program order:
+//!
+//! ```text
+//! dispatch = dispatch before + instructions x time per instruction,
+//!            not before the instruction `reorder_window` back has retired
+//! issue    = dispatch, not before its parent's data and a free miss register
+//! complete = issue + latency of its tier; where its line was prefetched, start of that + latency, not before issue
+//! retire   = retire before + instructions x time per instruction; a load not before `complete`,
+//!            a store not before the store `store_buffer` back has completed
+//! stall    = what `retire` waited for memory
+//! ```
+//!
+//! Stalls are exact parts of the thread's time: instructions x time + sum of stalls = the last retire. A cluster of
+//! overlapping misses stalls for its longest chain less what the window hides, and the stall falls on the misses that
+//! retirement waited for. Times are picoseconds in integers, so results do not depend on the order of summation.
+
+use crate::CoreProfile;
+use crate::slots::Slots;
+
+/// Misses that one thread can have in its window: a load queue's size. A power of two.
+pub const WINDOW: usize = 128;
+/// Tiers that a machine can have.
+pub const MAX_TIERS: usize = 4;
+
+/// The parts of [`CoreProfile`] in the form that the model uses.
+#[derive(Debug, Clone, Copy)]
+pub struct CoreTiming {
+    instruction_ps: u64,
+    reorder_window: u64,
+    miss_registers: usize,
+    store_buffer: usize,
+    /// 0 without a prefetcher.
+    l2_registers: usize,
+}
+
+impl CoreTiming {
+    pub fn new(profile: &CoreProfile) -> Self {
+        Self {
+            instruction_ps: profile.instruction_ps,
+            reorder_window: u64::from(profile.reorder_window),
+            miss_registers: (profile.miss_registers as usize).clamp(1, Slots::MAX),
+            store_buffer: (profile.store_buffer as usize).clamp(1, WINDOW),
+            l2_registers: profile.l2_registers.unwrap_or(0) as usize,
+        }
+    }
+
+    /// Whether the core has a prefetcher.
+    pub fn prefetches(self) -> bool {
+        self.l2_registers > 0
+    }
+}
+
+/// A miss still remembered.
+#[derive(Debug, Clone, Copy, Default)]
+struct Miss {
+    position: u64,
+    issue: u64,
+    complete: u64,
+    retire: u64,
+}
+
+/// What a thread executes up to its next miss.
+#[derive(Debug, Clone, Copy)]
+pub struct Request {
+    /// Instructions, the last of which misses.
+    pub instructions: u32,
+    /// Distance in the thread's misses to the one that its address depends on; 0 for none.
+    pub dependence: u8,
+    /// Distance to the one that had its line prefetched; 0 for none.
+    pub trigger: u8,
+    pub store: bool,
+}
+
+/// What one access did to its thread, in picoseconds.
+#[derive(Debug, Clone, Copy)]
+pub struct Timing {
+    /// Retirement stood still for it.
+    pub stall: u64,
+    /// Time that its tier had a miss of this thread in flight, beyond what earlier ones already covered.
+    pub busy: u64,
+    /// As `busy`, among loads alone; 0 for a store.
+    pub load_busy: u64,
+    /// A prefetch had asked for its line before.
+    pub prefetched: bool,
+}
+
+/// One thread's pipeline.
+#[derive(Debug, Clone)]
+pub struct ThreadModel {
+    misses: [Miss; WINDOW],
+    stores: [u64; WINDOW],
+    registers: Slots,
+    /// Those of the second-level cache, which misses and prefetches share. None without a prefetcher.
+    l2_registers: Slots,
+    busy_until: [u64; MAX_TIERS],
+    load_busy_until: [u64; MAX_TIERS],
+    /// Misses and stores so far.
+    count: usize,
+    store_count: usize,
+    /// The oldest miss that is not yet `reorder_window` instructions back.
+    window_start: usize,
+    position: u64,
+    dispatch: u64,
+    retire: u64,
+    /// Position and retirement of the last miss that left the window.
+    left: Miss,
+}
+
+impl ThreadModel {
+    pub fn new(timing: CoreTiming) -> Self {
+        Self {
+            misses: [Miss::default(); WINDOW],
+            stores: [0; WINDOW],
+            registers: Slots::new(timing.miss_registers),
+            l2_registers: Slots::new(timing.l2_registers),
+            busy_until: [0; MAX_TIERS],
+            load_busy_until: [0; MAX_TIERS],
+            count: 0,
+            store_count: 0,
+            window_start: 0,
+            position: 0,
+            dispatch: 0,
+            retire: 0,
+            left: Miss::default(),
+        }
+    }
+
+    /// The thread's clock: when its last instruction retired.
+    pub fn clock(&self) -> u64 {
+        self.retire
+    }
+
+    /// The thread stands still for `duration`: an interrupt, or waiting for others. What is in flight goes on.
+    pub fn pause(&mut self, duration: u64) {
+        self.retire += duration;
+        self.dispatch += duration;
+    }
+
+    /// Executes a request's instructions, the last of which accesses memory of `tier` with `latency`.
+    #[inline]
+    pub fn access(&mut self, timing: CoreTiming, request: Request, tier: usize, latency: u64) -> Timing {
+        let elapsed = u64::from(request.instructions) * timing.instruction_ps;
+        self.position += u64::from(request.instructions);
+        let dispatch = self.dispatch(timing, elapsed);
+        let (register, free) = self.registers.earliest();
+        let mut issue = dispatch.max(free);
+        if let Some(parent) = self.back(request.dependence) {
+            issue = issue.max(parent.complete);
+        }
+        let prefetched = self.prefetch(request.trigger, issue, latency);
+        let start = prefetched.unwrap_or_else(|| self.miss(&mut issue, latency));
+        let complete = issue.max(start + latency);
+        if complete > issue {
+            self.registers.set(register, complete);
+        }
+        let ready = self.retire + elapsed;
+        let needed = if request.store { self.store_completes(timing, complete) } else { complete };
+        self.retire = ready.max(needed);
+        self.misses[self.count % WINDOW] =
+            Miss { position: self.position, issue, complete, retire: self.retire };
+        self.count += 1;
+        let prefetched = prefetched.is_some();
+        let (mut busy, mut load_busy) = (0, 0);
+        if !prefetched {
+            busy = cover(&mut self.busy_until[tier], issue, complete);
+            if !request.store {
+                load_busy = cover(&mut self.load_busy_until[tier], issue, complete);
+            }
+        }
+        Timing { stall: self.retire - ready, busy, load_busy, prefetched }
+    }
+
+    /// The miss so many back; none for 0, and for one that is no longer remembered.
+    #[inline]
+    fn back(&self, distance: u8) -> Option<&Miss> {
+        let distance = usize::from(distance);
+        (distance != 0 && distance <= self.count.min(WINDOW))
+            .then(|| &self.misses[(self.count - distance) % WINDOW])
+    }
+
+    /// When the line that is asked for at `issue` was prefetched; `None` if it was not, or would not have been yet.
+    #[inline]
+    fn prefetch(&mut self, trigger: u8, issue: u64, latency: u64) -> Option<u64> {
+        if trigger == 0 || self.l2_registers.is_empty() {
+            return None;
+        }
+        let (register, free) = self.l2_registers.earliest();
+        // What is no longer remembered was long ago.
+        let asked = self.back(trigger).map_or(0, |miss| miss.issue);
+        let start = asked.max(free);
+        if start >= issue {
+            return None;
+        }
+        self.l2_registers.set(register, start + latency);
+        Some(start)
+    }
+
+    /// A miss that nothing prefetched: where there is a prefetcher, it waits for a register that it shares. Returns its `issue`.
+    #[inline]
+    fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
+        if !self.l2_registers.is_empty() {
+            let (register, free) = self.l2_registers.earliest();
+            *issue = (*issue).max(free);
+            self.l2_registers.set(register, *issue + latency);
+        }
+        *issue
+    }
+
+    /// Executes `instructions`, none of which misses.
+    pub fn run(&mut self, timing: CoreTiming, instructions: u64) {
+        let elapsed = instructions * timing.instruction_ps;
+        self.position += instructions;
+        self.dispatch(timing, elapsed);
+        self.retire += elapsed;
+    }
+
+    /// When the front end hands the access over: in order, and within the reorder window and the load queue.
+    #[inline]
+    fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {
+        let oldest = self.position.saturating_sub(timing.reorder_window);
+        while self.window_start < self.count
+            && (self.misses[self.window_start % WINDOW].position <= oldest
+                || self.count - self.window_start == WINDOW)
+        {
+            self.left = self.misses[self.window_start % WINDOW];
+            self.window_start += 1;
+        }
+        let since_left = oldest.saturating_sub(self.left.position);
+        let room =
+            if self.left.position == 0 { 0 } else { self.left.retire + since_left * timing.instruction_ps };
+        self.dispatch = (self.dispatch + elapsed).max(room);
+        self.dispatch
+    }
+
+    /// Puts a store into the store buffer and says when the one whose entry it takes has completed.
+    #[inline]
+    fn store_completes(&mut self, timing: CoreTiming, complete: u64) -> u64 {
+        let entry = self.store_count % timing.store_buffer;
+        self.store_count += 1;
+        std::mem::replace(&mut self.stores[entry], complete)
+    }
+}
+
+/// The part of `issue..complete` that nothing before had covered up to `until`, which moves on.
+#[inline]
+fn cover(until: &mut u64, issue: u64, complete: u64) -> u64 {
+    let added = complete.saturating_sub(issue.max(*until));
+    *until = (*until).max(complete);
+    added
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const TIMING: CoreTiming = CoreTiming {
+        instruction_ps: 100,
+        reorder_window: 200,
+        miss_registers: 10,
+        store_buffer: 50,
+        l2_registers: 0,
+    };
+    const LATENCY: u64 = 100_000;
+
+    fn request(instructions: u32) -> Request {
+        Request { instructions, dependence: 0, trigger: 0, store: false }
+    }
+
+    fn run(count: usize, instructions: u32, dependence: u8, store: bool) -> (u64, u64) {
+        let mut thread = ThreadModel::new(TIMING);
+        let request = Request { dependence, store, ..request(instructions) };
+        let stall = (0..count).map(|_| thread.access(TIMING, request, 0, LATENCY).stall).sum();
+        (thread.clock(), stall)
+    }
+
+    #[test]
+    fn a_dependent_chain_takes_latency_times_misses() {
+        let (time, _) = run(1_000, 5, 1, false);
+        assert_eq!(time, 1_000 * LATENCY + 5 * 100);
+    }
+
+    #[test]
+    fn independent_misses_overlap_up_to_the_miss_registers() {
+        let (time, _) = run(10_000, 1, 0, false);
+        let ideal = 10_000 / 10 * LATENCY;
+        assert!(time.abs_diff(ideal) < ideal / 50, "{time} against {ideal}");
+    }
+
+    #[test]
+    fn independent_misses_overlap_only_within_the_reorder_window() {
+        // 100 instructions a miss: two fit the window of 200.
+        let (time, _) = run(10_000, 100, 0, false);
+        let ideal = 10_000 / 2 * LATENCY;
+        assert!(time.abs_diff(ideal) < ideal / 10, "{time} against {ideal}");
+    }
+
+    #[test]
+    fn four_interleaved_chains_overlap_four_times() {
+        let (time, _) = run(4_000, 1, 4, false);
+        let ideal = 1_000 * LATENCY;
+        assert!(time.abs_diff(ideal) < ideal / 50, "{time} against {ideal}");
+    }
+
+    /// A core whose second-level cache has 16 registers.
+    const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, ..TIMING };
+
+    /// Runs so many loads alike; returns the time, and how many found their line prefetched.
+    fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
+        let mut thread = ThreadModel::new(timing);
+        let found = (0..count).filter(|_| thread.access(timing, request, 0, LATENCY).prefetched).count();
+        (thread.clock(), found)
+    }
+
+    #[test]
+    fn a_prefetched_chain_waits_for_registers_and_not_for_each_link() {
+        // Each load needs the one before, and its line was asked for 20 loads before: 16 are under way at any time.
+        let request = Request { dependence: 1, trigger: 20, ..request(5) };
+        let (time, found) = stream(PREFETCHING, 10_000, request);
+        let ideal = 10_000 / 16 * LATENCY;
+        assert!(time.abs_diff(ideal) < ideal / 50, "{time} against {ideal}");
+        // But for one in 16, for which the registers are free only when it is asked for itself.
+        assert!(found.abs_diff(10_000 / 16 * 15) < 50, "{found}");
+        assert_eq!(stream(TIMING, 10_000, request), (10_000 * LATENCY + 5 * 100, 0), "no prefetcher");
+    }
+
+    #[test]
+    fn a_line_that_came_in_time_costs_nothing() {
+        // 20 loads of 100 instructions take twice the latency.
+        let (time, found) = stream(PREFETCHING, 10_000, Request { trigger: 20, ..request(100) });
+        let instructions = 10_000 * 100 * 100;
+        assert!(time < instructions + 25 * LATENCY, "{time} against {instructions}");
+        assert!(found > 9_900, "{found}");
+    }
+
+    #[test]
+    fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
+        let mut thread = ThreadModel::new(PREFETCHING);
+        thread.access(PREFETCHING, request(1), 0, LATENCY);
+        // Its trigger waits for the miss before; it itself does not, and comes first.
+        let waits = Request { dependence: 1, ..request(1) };
+        thread.access(PREFETCHING, waits, 0, LATENCY);
+        let timing = thread.access(PREFETCHING, Request { trigger: 1, ..request(1) }, 0, LATENCY);
+        assert!(!timing.prefetched);
+    }
+
+    #[test]
+    fn stalls_and_instructions_add_up_to_the_time() {
+        for (instructions, dependence, store) in [(7, 0, false), (300, 1, false), (2, 0, true), (3, 2, false)]
+        {
+            let (time, stall) = run(5_000, instructions, dependence, store);
+            assert_eq!(time, 5_000 * u64::from(instructions) * 100 + stall);
+        }
+    }
+
+    #[test]
+    fn sparse_stores_hide_in_the_store_buffer() {
+        let (_, stall) = run(5_000, 2_000, 0, true);
+        assert_eq!(stall, 0);
+    }
+
+    #[test]
+    fn a_far_miss_costs_its_latency_less_what_the_window_hides() {
+        let mut thread = ThreadModel::new(TIMING);
+        let stall = thread.access(TIMING, request(1_000), 0, LATENCY).stall;
+        assert_eq!(stall, LATENCY);
+        // 150 instructions later, a miss of another tier, four times as slow, is already under way.
+        let stall = thread.access(TIMING, request(150), 1, 4 * LATENCY).stall;
+        assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
+    }
+}

@@ -1,0 +1,322 @@
+//! Defines the lab's NeoProf: the device in front of the last tier, and its registers in a memory that the guest maps.
+//!
+//! The guest loads and stores that memory (a `ivshmem-plain` device's) without QEMU's help, and QEMU calls only afterwards. So each
+//! register holds what the next load shall find: they are *staged* whenever code that is not followed goes on (the engine's, while
+//! the program stands still) and after each use of a register. A load of a FIFO's register has taken what was staged, and the next is
+//! staged. With several processors a register may be as old as the engine's last entry into user mode; nothing is lost by that.
+
+mod rtl;
+
+use std::collections::HashSet;
+use std::ops::Range;
+use std::path::Path;
+use std::sync::atomic::Ordering::Relaxed;
+
+use isotherm_machine::DeviceProfile;
+use isotherm_neoprof::registers as at;
+use isotherm_neoprof::{Device, Model, Parameters, Request};
+use serde::Serialize;
+
+use crate::model::Memory;
+use crate::options::Fault;
+
+/// Requests that reach the device together.
+const BATCH: usize = 4096;
+/// Bytes of a page, as a power of two.
+const PAGE_SHIFT: u32 = 12;
+/// Uses of registers after which the device of a test goes wrong.
+const SOUND: u64 = 500;
+/// What a device whose registers stand still says: so many hot pages, and which.
+const STUCK: (u64, u64) = (16, 3);
+
+/// What passed the device and how it was used, since a phase began.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Uses {
+    /// Whether it is the simulated hardware, and not its model.
+    rtl: bool,
+    /// Requests of the memory behind it.
+    reads: u64,
+    writes: u64,
+    /// Loads and stores of its registers by the guest.
+    register_reads: u64,
+    register_writes: u64,
+    /// What these cost by the machine's profile.
+    register_ns: u64,
+    /// Resets by the guest.
+    resets: u64,
+    /// Hot pages that the guest took, and how many of them a second time since the reset.
+    hot_pages: u64,
+    hot_again: u64,
+    /// As the device counts them, since the reset: accesses of hot pages that found the buffer full, and those that the sketch missed.
+    hot_refused: u64,
+    dropped: u64,
+}
+
+/// The device.
+pub(crate) struct NeoProf {
+    device: Box<dyn Device + Send>,
+    sizes: Parameters,
+    profile: DeviceProfile,
+    registers: Memory,
+    /// Where its memory lies.
+    ranges: Vec<Range<u64>>,
+    fault: Option<Fault>,
+    /// Where the guest sees the registers, once it has used them.
+    base: Option<u64>,
+    requests: Vec<Request>,
+    cycles: u64,
+    /// Whether requests have passed since the registers were staged.
+    stale: bool,
+    /// Taken out of the device and not read yet.
+    hot: Option<u64>,
+    bin: Option<u64>,
+    /// How many are behind these.
+    hot_behind: u64,
+    bins_behind: u64,
+    /// Hot pages read since the reset.
+    told: HashSet<u64>,
+    uses: Uses,
+}
+
+impl NeoProf {
+    /// The device of a profile, by its model or by the simulated hardware in `library`, after power-on.
+    ///
+    /// # Errors
+    /// If it cannot have these sizes, or the library cannot be used.
+    pub(crate) fn new(
+        profile: &DeviceProfile,
+        library: Option<&Path>,
+        (registers, ranges): (Memory, Vec<Range<u64>>),
+        fault: Option<Fault>,
+    ) -> Result<Self, String> {
+        let sizes = Parameters {
+            lanes: profile.lanes,
+            width: profile.width,
+            counter_bits: profile.counter_bits,
+            hot_entries: profile.hot_entries,
+            ..Parameters::default()
+        };
+        let sizes = sizes.checked().map_err(|error| error.to_string())?;
+        let device: Box<dyn Device + Send> = match library {
+            None => Box::new(Model::new(sizes).map_err(|error| error.to_string())?),
+            Some(path) => Box::new(
+                rtl::Rtl::load(path, &sizes).map_err(|error| format!("{}: {error}", path.display()))?,
+            ),
+        };
+        let mut neoprof = Self {
+            device,
+            sizes,
+            profile: profile.clone(),
+            registers,
+            ranges,
+            fault,
+            base: None,
+            requests: Vec::with_capacity(BATCH),
+            cycles: 0,
+            stale: false,
+            hot: None,
+            bin: None,
+            hot_behind: 0,
+            bins_behind: 0,
+            told: HashSet::new(),
+            uses: Uses { rtl: library.is_some(), ..Uses::default() },
+        };
+        for register in [at::IDENTITY, at::PARAMETERS, at::SEED] {
+            let value = neoprof.device.read(register);
+            neoprof.put(register, value);
+        }
+        neoprof.stage_all();
+        Ok(neoprof)
+    }
+
+    /// A miss at a physical address, the modelled time being `now_ns`: the line is read, and that of a store is written back.
+    #[inline]
+    pub(crate) fn pass(&mut self, physical: u64, store: bool, now_ns: impl FnOnce() -> u64) {
+        let Some(page) = self.page(physical) else { return };
+        self.stale = true;
+        self.requests.push(Request { page, write: false });
+        self.uses.reads += 1;
+        if store {
+            self.requests.push(Request { page, write: true });
+            self.uses.writes += 1;
+        }
+        if self.requests.len() >= BATCH {
+            self.settle(now_ns());
+        }
+    }
+
+    /// The device's number of a page: those of its memory follow each other.
+    fn page(&self, physical: u64) -> Option<u64> {
+        let mut before = 0;
+        for range in &self.ranges {
+            if range.contains(&physical) {
+                return Some((before + physical - range.start) >> PAGE_SHIFT);
+            }
+            before += range.end - range.start;
+        }
+        None
+    }
+
+    /// What has passed reaches the device, and with it the cycles in which nothing passed. More requests than its clock has cycles for
+    /// owe them to the time that follows.
+    fn settle(&mut self, now_ns: u64) {
+        self.device.accesses(&self.requests);
+        self.cycles += self.requests.len() as u64;
+        self.requests.clear();
+        let now = (u128::from(now_ns) * u128::from(self.profile.clock) / 1_000_000_000) as u64;
+        let idle = now.saturating_sub(self.cycles);
+        self.device.idle(idle);
+        self.cycles += idle;
+    }
+
+    /// A phase begins, and modelled time with it.
+    pub(crate) fn begin_phase(&mut self) {
+        self.settle(0);
+        self.cycles = 0;
+        self.uses = Uses { rtl: self.uses.rtl, ..Uses::default() };
+    }
+
+    /// What happened since the phase began.
+    pub(crate) fn uses(&mut self) -> Uses {
+        let DeviceProfile { read, write, .. } = self.profile;
+        self.uses.register_ns = self.uses.register_reads * read.0 + self.uses.register_writes * write.0;
+        self.uses.hot_refused = self.device.read(at::HOT_REFUSED);
+        self.uses.dropped = self.device.read(at::ACCESSES_DROPPED);
+        self.uses.clone()
+    }
+
+    /// Whether a physical address, which is no memory of the machine, is one of the registers. `word` is the first of its page as the
+    /// guest sees it: the device's is known by its identity.
+    pub(crate) fn is_register(&mut self, physical: u64, word: impl FnOnce() -> Option<u64>) -> bool {
+        let page = physical >> PAGE_SHIFT << PAGE_SHIFT;
+        match self.base {
+            Some(base) => base == page,
+            None => {
+                let own = word() == Some(self.staged(at::IDENTITY));
+                self.base = own.then_some(page);
+                own
+            }
+        }
+    }
+
+    /// Stages the registers anew if anything has passed.
+    pub(crate) fn stage(&mut self, now_ns: u64) {
+        if std::mem::take(&mut self.stale) {
+            self.settle(now_ns);
+            self.stage_all();
+        }
+    }
+
+    /// The guest has used the register at this physical address.
+    pub(crate) fn used(&mut self, physical: u64, store: bool, now_ns: u64) {
+        let offset = physical & (at::BYTES - 1);
+        if store {
+            self.uses.register_writes += 1;
+            self.settle(now_ns);
+            self.write(offset, self.staged(offset));
+            return self.stage_all();
+        }
+        self.uses.register_reads += 1;
+        match offset {
+            at::GET_HOT_PAGE => {
+                if let Some(page) = self.hot.take() {
+                    self.uses.hot_pages += 1;
+                    self.uses.hot_again += u64::from(!self.told.insert(page));
+                }
+                self.stage_hot();
+            }
+            at::GET_HIST => {
+                self.bin = None;
+                self.stage_bin();
+            }
+            _ => {}
+        }
+        self.spoil();
+    }
+
+    fn write(&mut self, offset: u64, value: u64) {
+        if offset == at::RESET && value & 1 == 1 {
+            self.uses.resets += 1;
+            self.told.clear();
+            (self.hot, self.bin) = (None, None);
+        }
+        if offset == at::SET_HIST_EN && value & 1 == 1 {
+            self.bin = None;
+        }
+        self.device.write(offset, value);
+    }
+
+    fn stage_all(&mut self) {
+        self.hot_behind = self.device.read(at::GET_NR_HOT_PAGE);
+        self.bins_behind = self.device.read(at::GET_NR_HIST_BIN);
+        self.stage_hot();
+        self.stage_bin();
+        for register in [
+            at::SET_THRESHOLD,
+            at::GET_NR_SAMPLE,
+            at::GET_RD_CNT,
+            at::GET_WR_CNT,
+            at::MODE,
+            at::STATUS,
+            at::HOT_REFUSED,
+            at::ACCESSES_DROPPED,
+        ] {
+            let value = self.device.read(register);
+            self.put(register, value);
+        }
+        for register in [at::RESET, at::SET_HIST_EN] {
+            self.put(register, 0);
+        }
+        self.spoil();
+    }
+
+    /// Takes the next out of the FIFO if none is there to be read.
+    fn stage_hot(&mut self) {
+        if self.hot.is_none() && self.hot_behind > 0 {
+            self.hot = Some(self.device.read(at::GET_HOT_PAGE));
+            self.hot_behind -= 1;
+        }
+        // What is staged has left room in the FIFO, which may be full again: no device says that it holds more than it can.
+        let waiting = self.hot_behind + u64::from(self.hot.is_some());
+        self.put(at::GET_NR_HOT_PAGE, waiting.min(self.sizes.hot_entries.into()));
+        self.put(at::GET_HOT_PAGE, self.hot.unwrap_or(at::EMPTY));
+    }
+
+    fn stage_bin(&mut self) {
+        if self.bin.is_none() && self.bins_behind > 0 {
+            self.bin = Some(self.device.read(at::GET_HIST));
+            self.bins_behind -= 1;
+        }
+        self.put(at::GET_NR_HIST_BIN, self.bins_behind + u64::from(self.bin.is_some()));
+        self.put(at::GET_HIST, self.bin.unwrap_or(at::EMPTY));
+    }
+
+    fn put(&self, offset: u64, value: u64) {
+        if let Some(word) = self.registers.get(offset as usize / 8) {
+            word.store(value, Relaxed);
+        }
+    }
+
+    fn staged(&self, offset: u64) -> u64 {
+        self.registers.get(offset as usize / 8).map_or(u64::MAX, |word| word.load(Relaxed))
+    }
+
+    /// Lets the registers be those of a device that has gone wrong, where a test asks for one.
+    fn spoil(&self) {
+        let sound = self.uses.register_reads < SOUND;
+        match self.fault {
+            Some(Fault::Version) => self.put(at::IDENTITY, at::IDENTITY_VALUE + 2),
+            Some(Fault::Vanishes) if !sound => {
+                self.registers.iter().for_each(|word| word.store(u64::MAX, Relaxed));
+            }
+            Some(Fault::Stuck) if !sound => {
+                self.put(at::GET_NR_HOT_PAGE, STUCK.0);
+                self.put(at::GET_HOT_PAGE, STUCK.1);
+            }
+            _ => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,254 @@
+//! Defines the plugin's arguments.
+
+use std::ops::Range;
+use std::path::PathBuf;
+
+use isotherm_core::cache::Geometry;
+use isotherm_machine::{CostModel, Profile, ProfileError};
+
+use crate::ranges::Ranges;
+
+/// What goes wrong with a device, to see what its driver makes of it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Fault {
+    /// It states a version that nobody speaks.
+    Version,
+    /// After some time all its registers read all ones.
+    Vanishes,
+    /// After some time the same hot page comes again and again.
+    Stuck,
+}
+
+impl Fault {
+    const ALL: [(&'static str, Self); 3] =
+        [("version", Self::Version), ("vanishes", Self::Vanishes), ("stuck", Self::Stuck)];
+}
+
+/// A NeoProf in front of the last tier; its sizes are in the machine's profile.
+#[derive(Debug)]
+pub(crate) struct NeoProfOptions {
+    /// The file of its registers.
+    pub(crate) registers: PathBuf,
+    /// The simulated hardware; its model where there is none.
+    pub(crate) library: Option<PathBuf>,
+    /// What goes wrong with it.
+    pub(crate) fault: Option<Fault>,
+}
+
+/// What the plugin was asked to do.
+#[derive(Debug)]
+pub(crate) struct Options {
+    /// The file of the shared memory.
+    pub(crate) bar: PathBuf,
+    /// The file that results go to.
+    pub(crate) result: PathBuf,
+    /// The machine.
+    pub(crate) profile: Profile,
+    /// Its last-level cache, rounded to a power of two of sets.
+    pub(crate) geometry: Geometry,
+    /// Where its tiers lie.
+    pub(crate) ranges: Ranges,
+    /// The profiling device, if the machine is to have one.
+    pub(crate) neoprof: Option<NeoProfOptions>,
+}
+
+/// Arguments that cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum OptionError {
+    /// It is not known.
+    #[error(
+        "unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc=, ways=, neoprof=, neoprof-rtl= or neoprof-fault="
+    )]
+    Unknown(String),
+    /// It must be there.
+    #[error("argument {0} is missing; expected {1}")]
+    Missing(&'static str, &'static str),
+    /// The machine cannot be read.
+    #[error("machine={0}: {1}")]
+    File(String, std::io::Error),
+    /// The machine is not valid.
+    #[error(transparent)]
+    Profile(#[from] ProfileError),
+    /// Not a range.
+    #[error("tier{0}={1}: expected START-END of physical addresses, several joined by '+'")]
+    Range(usize, String),
+    /// Two tiers at one address.
+    #[error("tier{tier}: {:#x}-{:#x} overlaps another range", range.start, range.end)]
+    Overlap {
+        /// The tier.
+        tier: usize,
+        /// The range.
+        range: Range<u64>,
+    },
+    /// A tier without memory, or memory without a tier.
+    #[error("the machine has {machine} tiers, the arguments have ranges of {given}; expected tier0= to tier{}=", machine - 1)]
+    Tiers {
+        /// Of the machine.
+        machine: usize,
+        /// In the arguments.
+        given: usize,
+    },
+    /// More tiers than the model has.
+    #[error("the machine has {0} tiers; expected at most {max}", max = CostModel::MAX_TIERS)]
+    ManyTiers(usize),
+    /// Not even one set.
+    #[error("a last-level cache of {size} bytes with {ways} ways; expected at least one set, at most 2^31")]
+    Cache {
+        /// Its size.
+        size: u64,
+        /// Its ways.
+        ways: u32,
+    },
+    /// A profiling device without sizes.
+    #[error("neoprof=: the machine has no [device]")]
+    NoDevice,
+}
+
+impl Options {
+    /// Reads the arguments, and the machine that they name.
+    pub(crate) fn read(arguments: &[String]) -> Result<Self, OptionError> {
+        let (mut bar, mut result, mut machine) = (None, None, None);
+        let (mut numbers, mut tiers) = (Vec::new(), Vec::new());
+        let (mut registers, mut library, mut fault) = (None, None, None);
+        for argument in arguments {
+            let unknown = || OptionError::Unknown(argument.clone());
+            let (name, value) = argument.split_once('=').ok_or_else(unknown)?;
+            match name {
+                "bar" => bar = Some(value),
+                "result" => result = Some(value),
+                "machine" => machine = Some(value),
+                "neoprof" => registers = Some(PathBuf::from(value)),
+                "neoprof-rtl" => library = Some(PathBuf::from(value)),
+                "neoprof-fault" => {
+                    let known = Fault::ALL.iter().find(|(name, _)| *name == value);
+                    fault = Some(known.ok_or_else(unknown)?.1);
+                }
+                "llc" => numbers.push(("llc.size", value)),
+                "ways" => numbers.push(("llc.ways", value)),
+                _ => {
+                    let tier = name.strip_prefix("tier").and_then(|digits| digits.parse().ok());
+                    tiers.push((tier.ok_or_else(unknown)?, value));
+                }
+            }
+        }
+        let profile = read_profile(machine, &numbers)?;
+        let neoprof = registers.map(|registers| NeoProfOptions { registers, library, fault });
+        if neoprof.is_some() && profile.device.is_none() {
+            return Err(OptionError::NoDevice);
+        }
+        Ok(Self {
+            bar: bar.ok_or(OptionError::Missing("bar=", "the file of the ivshmem device"))?.into(),
+            result: result.ok_or(OptionError::Missing("result=", "the file for results"))?.into(),
+            geometry: geometry(&profile)?,
+            ranges: read_ranges(&tiers, profile.tiers.len())?,
+            profile,
+            neoprof,
+        })
+    }
+}
+
+fn read_profile(path: Option<&str>, numbers: &[(&str, &str)]) -> Result<Profile, OptionError> {
+    let path = path.ok_or(OptionError::Missing("machine=", "a machine profile (TOML)"))?;
+    let text = std::fs::read_to_string(path).map_err(|error| OptionError::File(path.into(), error))?;
+    let mut profile = Profile::parse(&text, path)?;
+    for (number, value) in numbers {
+        profile.set(number, value)?;
+    }
+    profile.check()?;
+    if profile.tiers.len() > CostModel::MAX_TIERS {
+        return Err(OptionError::ManyTiers(profile.tiers.len()));
+    }
+    Ok(profile)
+}
+
+fn geometry(profile: &Profile) -> Result<Geometry, OptionError> {
+    let (size, ways) = (profile.llc_size, profile.llc_ways);
+    Geometry::new(size, ways).ok_or(OptionError::Cache { size: size.0, ways })
+}
+
+fn read_ranges(given: &[(usize, &str)], machine: usize) -> Result<Ranges, OptionError> {
+    let mut ranges = Ranges::default();
+    for &(tier, text) in given {
+        if tier >= machine {
+            return Err(OptionError::Tiers { machine, given: tier + 1 });
+        }
+        let parsed = Ranges::parse(text).ok_or_else(|| OptionError::Range(tier, text.into()))?;
+        ranges.add(tier as u8, parsed).map_err(|range| OptionError::Overlap { tier, range })?;
+    }
+    let with_memory = (0..machine).filter(|&tier| ranges.of(tier as u8).next().is_some()).count();
+    if with_memory < machine {
+        return Err(OptionError::Tiers { machine, given: with_memory });
+    }
+    Ok(ranges)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::path::Path;
+
+    fn read(arguments: &[&str]) -> Result<Options, String> {
+        let arguments: Vec<String> = arguments.iter().map(|&argument| argument.to_owned()).collect();
+        Options::read(&arguments).map_err(|error| error.to_string())
+    }
+
+    fn machine() -> String {
+        let file = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../machines/pact.toml");
+        format!("machine={}", file.display())
+    }
+
+    #[test]
+    fn a_whole_set_of_arguments_is_read() {
+        let options = read(&[
+            "bar=/b",
+            "result=/r",
+            &machine(),
+            "tier0=0-0x1000",
+            "tier1=0x1000-0x2000",
+            "llc=2MiB",
+            "ways=16",
+        ])
+        .expect("valid");
+        assert_eq!((options.bar, options.result), ("/b".into(), "/r".into()));
+        assert_eq!(options.geometry, Geometry { sets: 2048, ways: 16 });
+        assert_eq!(options.ranges.tier(0x1800), Some(1));
+    }
+
+    #[test]
+    fn a_profiling_device_has_its_sizes_in_the_profile() {
+        let folder = tempfile::tempdir().expect("a directory");
+        let text = std::fs::read_to_string(machine().trim_start_matches("machine=")).expect("a machine");
+        let (without, _) = text.split_once("[device]").expect("its device");
+        let path = folder.path().join("plain.toml");
+        std::fs::write(&path, without).expect("writable");
+        let plain = format!("machine={}", path.display());
+        let rest = ["bar=/b", "result=/r", "tier0=0-0x1000", "tier1=0x1000-0x2000", "neoprof=/n"];
+        let of = |machine: &str, more: &str| read(&[&[machine], &rest[..], &[more]].concat());
+        let neoprof = of(&machine(), "neoprof-fault=stuck").expect("valid").neoprof.expect("asked for");
+        assert_eq!((neoprof.library, neoprof.fault), (None, Some(Fault::Stuck)));
+        let error = of(&plain, "neoprof-rtl=/l").expect_err("no sizes");
+        assert_eq!(error, "neoprof=: the machine has no [device]");
+    }
+
+    #[test]
+    fn each_mistake_has_its_line() {
+        let (machine, whole) = (machine(), "tier1=0x1000-0x2000");
+        for (arguments, expected) in [
+            (&["bar"][..], "unknown argument 'bar'"),
+            (&["speed=1"], "unknown argument 'speed=1'"),
+            (&["neoprof-fault=tired"], "unknown argument 'neoprof-fault=tired'"),
+            (&["bar=/b"], "machine= is missing"),
+            (&["machine=/no/such"], "machine=/no/such: No such file"),
+            (&[&machine, "llc=2 parsecs"], "llc.size"),
+            (&[&machine, "bar=/b", "result=/r", "llc=4KiB", "ways=128"], "at least one set"),
+            (&[&machine], "bar= is missing"),
+            (&[&machine, "bar=/b", "result=/r", "tier0=0-1"], "has 2 tiers, the arguments have ranges of 1"),
+            (&[&machine, "bar=/b", "result=/r", whole, "tier2=0-1"], "expected tier0= to tier1="),
+            (&[&machine, "bar=/b", "result=/r", whole, "tier0=x"], "tier0=x: expected START-END"),
+            (&[&machine, "bar=/b", "result=/r", whole, "tier0=0-0x1001"], "overlaps"),
+        ] {
+            let error = read(arguments).expect_err("refused");
+            assert!(error.contains(expected) && !error.contains('\n'), "{error}");
+        }
+    }
+}

@@ -1,0 +1,154 @@
+//! Defines the results that the plugin writes.
+
+use std::path::Path;
+
+use isotherm_core::{Counters, TierCounters};
+use isotherm_virtual_pmu::Snapshot;
+use serde::Serialize;
+
+use crate::accounts::{Account, Accounts};
+use crate::history::History;
+use crate::neoprof::Uses;
+use crate::options::Options;
+
+/// Finished phases that are kept.
+const MAX_PHASES: usize = 256;
+
+/// Everything that was counted, phase by phase.
+#[derive(Debug, Serialize)]
+pub(crate) struct Report {
+    /// Grows with every change of this form.
+    format: u32,
+    plugin: &'static str,
+    machine: String,
+    cache: CacheShape,
+    tiers: Vec<Tier>,
+    /// Whether the cost model knows which miss depends on which; if not, all of a window overlap.
+    dependence: bool,
+    /// Phases that were dropped because there were too many: the oldest.
+    dropped_phases: u64,
+    phases: Vec<Phase>,
+}
+
+#[derive(Debug, Serialize)]
+struct CacheShape {
+    bytes: u64,
+    sets: u32,
+    ways: u32,
+}
+
+#[derive(Debug, Serialize)]
+struct Tier {
+    name: String,
+    latency_ns: u64,
+    /// Physical addresses, the end behind the last.
+    ranges: Vec<[u64; 2]>,
+}
+
+/// Samples of a phase.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub(crate) struct Samples {
+    /// Taken, lost ones included.
+    pub(crate) taken: u64,
+    /// Those that found the ring full.
+    pub(crate) lost: u64,
+    /// Those whose process is known by its page tables only.
+    pub(crate) unresolved: u64,
+}
+
+/// What was counted from one epoch command to the next. Phase 0 is what came before the first.
+#[derive(Debug, Clone, Default, Serialize)]
+pub(crate) struct Phase {
+    pub(crate) epoch: u64,
+    modelled_ns: u64,
+    /// Of user-mode code that is followed.
+    pub(crate) accesses: u64,
+    /// Of user-mode code that is followed.
+    pub(crate) instructions: u64,
+    /// Misses at addresses of no tier.
+    pub(crate) elsewhere: u64,
+    /// Part of the misses that the first tier served; 0 without misses.
+    hit_ratio: f64,
+    tiers: Vec<TierCounters>,
+    pub(crate) samples: Samples,
+    /// Of the profiling device, where the machine has one.
+    pub(crate) neoprof: Option<Uses>,
+    processes: Vec<Account>,
+    history: History,
+}
+
+impl Phase {
+    /// A phase in which nothing has happened yet.
+    pub(crate) fn begin(epoch: u64) -> Self {
+        Self { epoch, ..Self::default() }
+    }
+
+    /// The phase with everything that is counted elsewhere.
+    pub(crate) fn finish(
+        self,
+        snapshot: &Snapshot,
+        counters: &Counters,
+        accounts: &Accounts,
+        history: History,
+    ) -> Self {
+        let misses = |tier: &TierCounters| tier.load_misses + tier.store_misses;
+        let all: u64 = counters.tiers.iter().map(misses).sum();
+        let fast = counters.tiers.first().map_or(0, misses);
+        Self {
+            modelled_ns: snapshot.time,
+            hit_ratio: if all == 0 { 0.0 } else { fast as f64 / all as f64 },
+            tiers: counters.tiers.clone(),
+            processes: accounts.used().cloned().collect(),
+            history,
+            ..self
+        }
+    }
+}
+
+impl Report {
+    /// A report without phases.
+    pub(crate) fn new(options: &Options) -> Self {
+        let tier = |(index, tier): (usize, &isotherm_machine::TierProfile)| Tier {
+            name: tier.name.clone(),
+            latency_ns: tier.latency.0,
+            ranges: options.ranges.of(index as u8).map(|range| [range.start, range.end]).collect(),
+        };
+        let geometry = options.geometry;
+        Self {
+            format: 1,
+            plugin: env!("CARGO_PKG_VERSION"),
+            machine: options.profile.name.clone(),
+            cache: CacheShape { bytes: geometry.size().0, sets: geometry.sets, ways: geometry.ways },
+            tiers: options.profile.tiers.iter().enumerate().map(tier).collect(),
+            dependence: false,
+            dropped_phases: 0,
+            phases: Vec::new(),
+        }
+    }
+
+    /// Adds a finished phase.
+    pub(crate) fn add(&mut self, phase: Phase) {
+        if self.phases.len() == MAX_PHASES {
+            self.phases.remove(0);
+            self.dropped_phases += 1;
+        }
+        self.phases.push(phase);
+    }
+
+    /// Writes the file with all phases and the one that runs. A file is there whole, or as it was before.
+    pub(crate) fn write(&mut self, path: &Path, running: Phase) {
+        self.phases.push(running);
+        let written = serde_json::to_vec(self).map_err(Into::into).and_then(|json| replace(path, &json));
+        self.phases.pop();
+        if let Err(error) = written {
+            eprintln!("isotherm-lab-plugin: {}: {error}", path.display());
+        }
+    }
+}
+
+fn replace(path: &Path, content: &[u8]) -> std::io::Result<()> {
+    let mut beside = path.as_os_str().to_owned();
+    beside.push(".new");
+    std::fs::write(&beside, content)?;
+    std::fs::rename(&beside, path)
+}

@@ -1,0 +1,124 @@
+//! Defines what kind of program a file is: whether QEMU can run it, or an interpreter must, or nobody.
+#![allow(dead_code, reason = "two crates include this file and each uses its part")]
+
+use std::ffi::{OsStr, OsString};
+use std::fs::File;
+use std::io::{self, Read};
+use std::os::unix::ffi::OsStrExt;
+use std::path::{Path, PathBuf};
+
+/// How many `#!` may follow each other, as in the Linux kernel.
+const INTERPRETERS: usize = 4;
+/// Bytes of the first line that the kernel looks at.
+const FIRST_LINE: usize = 256;
+
+/// A file that can be executed, or not.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Executable {
+    /// An x86-64 ELF program.
+    Native,
+    /// A `#!` script: the interpreter and its one optional argument.
+    Script(PathBuf, Option<OsString>),
+    /// An ELF program of another kind, in words.
+    Foreign(String),
+    /// Neither ELF nor `#!`.
+    Other,
+}
+
+/// Reads the head of `path` and says what it is.
+pub fn inspect(path: &Path) -> io::Result<Executable> {
+    let mut head = Vec::with_capacity(FIRST_LINE);
+    File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut head)?;
+    Ok(if let Some(line) = head.strip_prefix(b"#!") {
+        script(line)
+    } else if head.starts_with(b"\x7fELF") {
+        elf(&head)
+    } else {
+        Executable::Other
+    })
+}
+
+fn script(head: &[u8]) -> Executable {
+    let line = head.split(|&byte| byte == b'\n').next().unwrap_or_default().trim_ascii();
+    let end = line.iter().position(|byte| matches!(byte, b' ' | b'\t')).unwrap_or(line.len());
+    let (interpreter, argument) = (&line[..end], line[end..].trim_ascii());
+    if interpreter.is_empty() {
+        return Executable::Other;
+    }
+    let argument = (!argument.is_empty()).then(|| OsStr::from_bytes(argument).to_owned());
+    Executable::Script(PathBuf::from(OsStr::from_bytes(interpreter)), argument)
+}
+
+/// Judges by class, byte order, type and machine of the ELF header.
+fn elf(head: &[u8]) -> Executable {
+    let [class, order] = [head.get(4), head.get(5)];
+    let half = |at: usize| {
+        let bytes = [*head.get(at)?, *head.get(at + 1)?];
+        Some(if order == Some(&2) { u16::from_be_bytes(bytes) } else { u16::from_le_bytes(bytes) })
+    };
+    match (class, order, half(18)) {
+        (Some(2), Some(1), Some(62)) if matches!(half(16), Some(2 | 3)) => Executable::Native,
+        (Some(2), _, Some(62)) => Executable::Foreign("an x86-64 file that is no program".into()),
+        (_, _, Some(3)) => Executable::Foreign("a 32-bit x86 program".into()),
+        (_, _, Some(40)) => Executable::Foreign("a 32-bit Arm program".into()),
+        (_, _, Some(62)) => Executable::Foreign("an x32 program".into()),
+        (_, _, Some(183)) => Executable::Foreign("a 64-bit Arm program".into()),
+        (_, _, Some(machine)) => Executable::Foreign(format!("a program for ELF machine {machine}")),
+        _ => Executable::Foreign("a truncated ELF file".into()),
+    }
+}
+
+/// A command ready for QEMU: what the kernel would have loaded, with which arguments.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Resolved {
+    /// The x86-64 program.
+    pub program: PathBuf,
+    /// Its arguments, `argv[0]` first.
+    pub arguments: Vec<OsString>,
+}
+
+/// Follows `#!` lines from `path` until an x86-64 program; otherwise what stood in the way, and where.
+pub fn resolve(path: &Path, arguments: &[OsString]) -> io::Result<Result<Resolved, (PathBuf, Executable)>> {
+    let mut resolved = Resolved { program: path.to_owned(), arguments: arguments.to_vec() };
+    for _ in 0..=INTERPRETERS {
+        match inspect(&resolved.program)? {
+            Executable::Native => return Ok(Ok(resolved)),
+            Executable::Script(interpreter, argument) => {
+                let mut next = vec![interpreter.clone().into_os_string()];
+                next.extend(argument);
+                next.push(resolved.program.into_os_string());
+                next.extend(resolved.arguments.into_iter().skip(1));
+                resolved = Resolved { program: interpreter, arguments: next };
+            }
+            other => return Ok(Err((resolved.program, other))),
+        }
+    }
+    Ok(Err((resolved.program, Executable::Other)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_first_line_gives_the_interpreter_and_one_argument() {
+        let expected =
+            |argument: Option<&str>| Executable::Script("/bin/sh".into(), argument.map(OsString::from));
+        assert_eq!(script(b"/bin/sh\necho"), expected(None));
+        assert_eq!(script(b" /bin/sh -e -u \necho"), expected(Some("-e -u")));
+        assert_eq!(script(b"  \n"), Executable::Other);
+    }
+
+    #[test]
+    fn elf_headers_are_told_apart() {
+        let header = |class: u8, machine: u8| {
+            let mut head = b"\x7fELF".to_vec();
+            head.extend([class, 1, 1, 0, 0, 0, 0, 0, 0, 0, 0, 0, 2, 0, machine, 0]);
+            elf(&head)
+        };
+        assert_eq!(header(2, 62), Executable::Native);
+        assert_eq!(header(1, 3), Executable::Foreign("a 32-bit x86 program".into()));
+        assert_eq!(header(2, 183), Executable::Foreign("a 64-bit Arm program".into()));
+        assert_eq!(elf(b"\x7fELF"), Executable::Foreign("a truncated ELF file".into()));
+    }
+}

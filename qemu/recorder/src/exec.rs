@@ -1,0 +1,209 @@
+//! Defines how recording goes on through `execve`: the guest's call is answered by executing QEMU itself, with this
+//! plugin, on the program asked for. Whatever the kernel would refuse is left to it, so that the guest sees its error;
+//! what QEMU cannot run (another architecture, a set-user-ID program) runs natively, untraced, and is counted.
+
+use std::ffi::{CString, OsStr, OsString};
+use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::fs::MetadataExt;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use crate::recorder::Recorder;
+use crate::vcpu;
+use isotherm_recorder_protocol::executable::{Executable, Resolved, resolve};
+
+const EXECVE: i64 = 59;
+const EXECVEAT: i64 = 322;
+/// The kernel's own limit of a string (`MAX_ARG_STRLEN`).
+const LONGEST: usize = 128 << 10;
+/// More strings than the kernel takes in all (`ARG_MAX` bytes, 2 MiB by default).
+const MAX: usize = 1 << 20;
+
+/// What to add to a guest address to get the host's.
+pub(crate) static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
+
+/// Looks at a system call before it is made. Does not return if it was an `exec` that is traced on.
+pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments: [u64; 5]) {
+    let request = match number {
+        EXECVE => Request::read(path_of(arguments[0]), arguments[1], arguments[2]),
+        EXECVEAT => Request::read(path_at(arguments[0], arguments[1]), arguments[2], arguments[3]),
+        _ => return,
+    };
+    let Some(request) = request else { return };
+    let path = guest_path(recorder, request.path);
+    if !is_executable(&path) {
+        return;
+    }
+    vcpu::get(index).end(recorder);
+    match resolve(&path, &request.arguments) {
+        Ok(Ok(resolved)) if is_executable(&resolved.program) => {
+            if !changes_user(&resolved.program) {
+                replace(recorder, resolved, request.environment);
+            }
+            recorder.report_untraced(&path.into_os_string());
+        }
+        Ok(Err((_, Executable::Other)) | Ok(_)) => {}
+        Ok(Err((program, _))) => recorder.report_untraced(&program.into_os_string()),
+        Err(_) => recorder.report_untraced(&path.into_os_string()),
+    }
+}
+
+/// What the guest asked for.
+struct Request {
+    path: PathBuf,
+    arguments: Vec<OsString>,
+    environment: Vec<OsString>,
+}
+
+impl Request {
+    fn read(path: Option<PathBuf>, arguments: u64, environment: u64) -> Option<Self> {
+        let mut arguments = strings(arguments)?;
+        if arguments.is_empty() {
+            // As the kernel does.
+            arguments.push(OsString::new());
+        }
+        Some(Self { path: path?, arguments, environment: strings(environment)? })
+    }
+}
+
+/// Executes QEMU; returns only on failure.
+fn replace(recorder: &Recorder, resolved: Resolved, environment: Vec<OsString>) {
+    let (arguments, environment) = recorder.invocation.again(resolved, environment, recorder.process());
+    let terminated =
+        |words: Vec<OsString>| words.into_iter().map(|word| CString::new(word.into_vec()).ok()).collect();
+    let (Some(qemu), Some::<Vec<CString>>(arguments), Some::<Vec<CString>>(environment)) =
+        (recorder.invocation.qemu(), terminated(arguments), terminated(environment))
+    else {
+        return;
+    };
+    let pointers = |words: &[CString]| -> Vec<_> {
+        words.iter().map(|word| word.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
+    };
+    // SAFETY: terminated strings in terminated arrays, alive during the call.
+    unsafe { libc::execve(qemu.as_ptr(), pointers(&arguments).as_ptr(), pointers(&environment).as_ptr()) };
+}
+
+/// The guest's own program where it says `/proc/self/exe`, which is QEMU to the kernel.
+fn guest_path(recorder: &Recorder, path: PathBuf) -> PathBuf {
+    let own = format!("/proc/{}/exe", std::process::id());
+    let itself = [Path::new("/proc/self/exe"), Path::new("/proc/thread-self/exe"), Path::new(&own)];
+    if itself.contains(&path.as_path()) { recorder.invocation.program.clone() } else { path }
+}
+
+fn path_of(address: u64) -> Option<PathBuf> {
+    string(address).map(PathBuf::from)
+}
+
+/// The path that `execveat` means: relative to a descriptor, or the descriptor's own file.
+fn path_at(descriptor: u64, address: u64) -> Option<PathBuf> {
+    let path = path_of(address)?;
+    let descriptor = descriptor as i32;
+    if path.is_absolute() || (descriptor == libc::AT_FDCWD && !path.as_os_str().is_empty()) {
+        return Some(path);
+    }
+    let directory = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).ok()?;
+    Some(if path.as_os_str().is_empty() { directory } else { directory.join(path) })
+}
+
+fn is_executable(path: &Path) -> bool {
+    let Ok(name) = CString::new(path.as_os_str().as_bytes()) else { return false };
+    // SAFETY: a terminated path.
+    let allowed =
+        unsafe { libc::faccessat(libc::AT_FDCWD, name.as_ptr(), libc::X_OK, libc::AT_EACCESS) } == 0;
+    allowed && path.is_file()
+}
+
+/// Whether executing the file changes the user or group, which QEMU in between would prevent.
+fn changes_user(path: &Path) -> bool {
+    let Ok(file) = std::fs::metadata(path) else { return false };
+    // SAFETY: these calls only read the process's identity.
+    let (user, group) = unsafe { (libc::geteuid(), libc::getegid()) };
+    let set = |bit: u32| file.mode() & bit != 0;
+    (set(libc::S_ISUID) && file.uid() != user) || (set(libc::S_ISGID) && file.gid() != group)
+}
+
+/// The strings of a guest's null-terminated array; none where the array is null, `None` where it is unreadable.
+fn strings(array: u64) -> Option<Vec<OsString>> {
+    let mut found = Vec::new();
+    for index in 0..MAX as u64 {
+        if array == 0 {
+            break;
+        }
+        let mut pointer = [0; 8];
+        if read_memory(array + index * 8, &mut pointer) < pointer.len() {
+            return None;
+        }
+        match u64::from_le_bytes(pointer) {
+            0 => break,
+            address => found.push(string(address)?),
+        }
+    }
+    Some(found)
+}
+
+/// A guest's terminated string.
+fn string(address: u64) -> Option<OsString> {
+    let mut bytes = Vec::new();
+    let mut buffer = [0; 4096];
+    while bytes.len() < LONGEST {
+        let at = address + bytes.len() as u64;
+        // Up to the end of the page: the next may not be there.
+        let length = 4096 - (at % 4096) as usize;
+        let read = read_memory(at, &mut buffer[..length]);
+        if read == 0 {
+            return None;
+        }
+        let end = buffer[..read].iter().position(|&byte| byte == 0);
+        bytes.extend_from_slice(&buffer[..end.unwrap_or(read)]);
+        if end.is_some() {
+            return Some(OsStr::from_bytes(&bytes).to_owned());
+        }
+    }
+    None
+}
+
+/// Reads guest memory that may not be there, and says how many bytes could be read.
+fn read_memory(address: u64, buffer: &mut [u8]) -> usize {
+    let host = address.wrapping_add(GUEST_BASE.load(Ordering::Relaxed));
+    let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
+    let remote = libc::iovec { iov_base: host as *mut libc::c_void, iov_len: buffer.len() };
+    // SAFETY: the kernel copies into `buffer` and fails on addresses that are not mapped.
+    let read =
+        unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
+    usize::try_from(read).unwrap_or(0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn guest_strings_are_read_and_bad_pointers_refused() {
+        let (first, second) =
+            (CString::new("one").expect("no zero"), CString::new("x".repeat(9000)).expect("no zero"));
+        let array = [first.as_ptr() as u64, second.as_ptr() as u64, 0];
+        let read = strings(array.as_ptr() as u64).expect("readable");
+        assert_eq!(read, [OsString::from("one"), OsString::from("x".repeat(9000))]);
+        assert_eq!(strings(0), Some(vec![]));
+        assert_eq!(strings(16), None);
+        assert_eq!(string(16), None);
+    }
+
+    #[test]
+    fn a_path_at_a_descriptor_is_found_through_it() {
+        let name = CString::new("name").expect("no zero");
+        assert_eq!(path_at(libc::AT_FDCWD as u64, name.as_ptr() as u64), Some("name".into()));
+        let file = std::fs::File::open("/etc").expect("there is /etc");
+        let descriptor = std::os::fd::AsRawFd::as_raw_fd(&file) as u64;
+        assert_eq!(path_at(descriptor, name.as_ptr() as u64), Some("/etc/name".into()));
+        assert_eq!(path_at(descriptor, c"".as_ptr() as u64), Some("/etc".into()));
+    }
+
+    #[test]
+    fn only_executable_files_are_executable() {
+        assert!(is_executable(Path::new("/bin/sh")));
+        assert!(!is_executable(Path::new("/etc")));
+        assert!(!is_executable(Path::new("/etc/passwd")));
+        assert!(!changes_user(Path::new("/bin/sh")));
+    }
+}

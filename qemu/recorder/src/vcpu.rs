@@ -1,0 +1,214 @@
+//! Defines what the recorder knows of a vCPU, which is a guest thread, and what an access does to it.
+
+use std::cell::UnsafeCell;
+use std::sync::atomic::{AtomicU32, Ordering};
+
+use crate::access::Kind;
+use crate::filter::Filter;
+use crate::follower::Follower;
+use crate::pool::{Chunk, Writer};
+use crate::recorder::Recorder;
+use crate::stamp;
+use crate::summary::Summary;
+use isotherm_recorder_protocol::layout::{Record, kind};
+
+/// More vCPUs than one process can have at once (`vm.max_map_count` and `threads-max` end far below).
+const VCPUS: usize = 1 << 16;
+
+/// In place, not behind pointers: every access looks its vCPU up. Memory that no vCPU uses is never touched.
+static TABLE: [Place; VCPUS] = [const { Place(UnsafeCell::new(Vcpu::new())) }; VCPUS];
+/// One more than the highest index used.
+static USED: AtomicU32 = AtomicU32::new(0);
+
+/// Where a vCPU lies.
+struct Place(UnsafeCell<Vcpu>);
+
+// SAFETY: a vCPU is only used by the thread that runs it (or creates, forks or ends it).
+unsafe impl Sync for Place {}
+
+/// A guest thread. What every access needs comes first, on one cache line.
+#[repr(C, align(64))]
+pub(crate) struct Vcpu {
+    /// Instructions begun, the running block's included.
+    instructions: u64,
+    filter: Filter,
+    follower: Follower,
+    /// Accesses since the chunk was claimed. Not beside `instructions`: added to both at once, a pair could not be
+    /// forwarded from the stores before, which are single.
+    accesses: u64,
+    /// The value of `instructions` at the last record.
+    recorded: u64,
+    /// The stamp of the last record: stamps of a thread never go back.
+    stamp: u64,
+    thread: u32,
+    chunk: Option<Chunk>,
+}
+
+/// The vCPU of this index.
+#[inline(always)]
+pub(crate) fn get(index: u32) -> &'static mut Vcpu {
+    // SAFETY: a vCPU is only used by the thread that runs it (or creates, forks or ends it), so the reference is the
+    // only one.
+    unsafe { &mut *TABLE[index as usize & (VCPUS - 1)].0.get() }
+}
+
+/// All vCPUs that there were; for moments when no other thread runs.
+pub(crate) fn all() -> impl Iterator<Item = &'static mut Vcpu> {
+    (0..USED.load(Ordering::Relaxed).min(VCPUS as u32)).map(get)
+}
+
+/// A vCPU starts: a thread with a new number. Indices are reused after a thread's end.
+pub(crate) fn start(index: u32, recorder: &Recorder) {
+    let vcpu = get(index);
+    if USED.fetch_max(index + 1, Ordering::Relaxed) > index {
+        vcpu.end(recorder);
+    }
+    let filter = recorder.filter.map_or(Filter::none(), Filter::new);
+    *vcpu = Vcpu { thread: recorder.next_thread(), filter, ..Vcpu::new() };
+}
+
+impl Vcpu {
+    const fn new() -> Self {
+        Self {
+            instructions: 0,
+            filter: Filter::none(),
+            follower: Follower::new(),
+            accesses: 0,
+            recorded: 0,
+            stamp: 0,
+            thread: 0,
+            chunk: None,
+        }
+    }
+
+    /// The thread ends, or the program: what it recorded is handed over.
+    pub(crate) fn end(&mut self, recorder: &Recorder) {
+        match self.chunk.take() {
+            Some(chunk) => chunk.release(self.accesses),
+            None => recorder.count_accesses(self.accesses),
+        }
+        self.accesses = 0;
+    }
+
+    /// In a forked child the thread is another one, and the chunk stays the parent's.
+    pub(crate) fn adopt(&mut self, thread: u32) {
+        self.chunk = None;
+        self.accesses = 0;
+        self.recorded = self.instructions;
+        self.thread = thread;
+        self.follower.forget();
+    }
+
+    /// QEMU drops the translations.
+    pub(crate) fn forget_blocks(&mut self) {
+        self.follower.forget();
+    }
+
+    /// A block begins, of which `instruction` is one.
+    #[inline(always)]
+    pub(crate) fn enter<const TRACKED: bool>(&mut self, instruction: &Summary) {
+        self.instructions += instruction.block_length();
+        self.accesses += u64::from(instruction.once);
+        if TRACKED && self.follower.is_active() {
+            self.follower.change_block(instruction, self.instructions);
+        }
+    }
+
+    /// Counts an access that [`Vcpu::enter`] did not know of.
+    #[inline(always)]
+    pub(crate) fn count(&mut self) {
+        self.accesses += 1;
+    }
+
+    /// Whether all of `reach + 1` bytes at `address`, at most 64, hit in the thread's filter: then no access to any of
+    /// them changes anything in a cache. Most accesses end here.
+    #[inline(always)]
+    pub(crate) fn hits(&self, address: u64, reach: u64) -> bool {
+        self.filter.covers(address, reach)
+    }
+
+    /// Whether accesses must be followed though they change nothing in a cache.
+    #[inline(always)]
+    pub(crate) fn is_tracking(&self) -> bool {
+        self.follower.is_active()
+    }
+
+    /// Touches the one or two lines of an access of `instruction` at `address`. With `HITS` they are in the filter, and
+    /// what is loaded or stored there is followed only.
+    #[inline(always)]
+    pub(crate) fn touch<const TRACKED: bool, const HITS: bool>(
+        &mut self,
+        recorder: &Recorder,
+        kind: Kind,
+        address: u64,
+        instruction: &Summary,
+    ) {
+        self.touch_line::<TRACKED, HITS>(recorder, kind.store, address, instruction);
+        let last = address + kind.reach;
+        if last >> 6 != address >> 6 {
+            self.touch_line::<TRACKED, HITS>(recorder, kind.store, last & !63, instruction);
+        }
+    }
+
+    #[inline(always)]
+    fn touch_line<const TRACKED: bool, const HITS: bool>(
+        &mut self,
+        recorder: &Recorder,
+        store: bool,
+        address: u64,
+        instruction: &Summary,
+    ) {
+        let line = address >> 6;
+        let missed = !HITS && self.misses(recorder, line);
+        if missed {
+            let behind = u64::from(instruction.behind);
+            let dependence = match TRACKED {
+                true => self.follower.miss(instruction, line, self.instructions - behind),
+                false => 0,
+            };
+            self.record(recorder, Record { line, store, dependence, instructions: 0, stamp: 0 }, behind);
+        }
+        if TRACKED && self.follower.is_active() {
+            self.follower.access(instruction, address, store, missed);
+        }
+    }
+
+    /// Touches a line in the filter, and in the shared cache where it is not in the filter. Returns whether it is in
+    /// neither.
+    #[inline(always)]
+    fn misses(&mut self, recorder: &Recorder, line: u64) -> bool {
+        !self.filter.touch(line) && !recorder.cache.touch(line)
+    }
+
+    #[inline(never)]
+    fn record(&mut self, recorder: &Recorder, record: Record, behind: u64) {
+        self.stamp = stamp::now().max(self.stamp);
+        let position = self.instructions.saturating_sub(behind);
+        let since = position.saturating_sub(self.recorded);
+        let instructions = u32::try_from(since).unwrap_or(u32::MAX);
+        if recorder.pool.stopped() || !self.has_room(recorder) {
+            return;
+        }
+        self.recorded = position;
+        if let Some(chunk) = &mut self.chunk {
+            chunk.push(Record { instructions, ..record }, self.stamp, self.accesses);
+        }
+    }
+
+    /// Claims another chunk where needed. Without one, the miss is lost.
+    fn has_room(&mut self, recorder: &Recorder) -> bool {
+        if self.chunk.as_ref().is_some_and(|chunk| !chunk.full_at(self.stamp)) {
+            return true;
+        }
+        if let Some(chunk) = self.chunk.take() {
+            chunk.release(self.accesses);
+            self.accesses = 0;
+        }
+        let writer = Writer { process: recorder.process(), thread: self.thread };
+        self.chunk = recorder.pool.claim(writer, kind::RECORDS, self.stamp);
+        if self.chunk.is_none() {
+            recorder.count_lost();
+        }
+        self.chunk.is_some()
+    }
+}
