@@ -56,7 +56,7 @@ pub(crate) struct Alto {
 }
 
 impl Alto {
-    /// Alto before its first interval: nothing is held back.
+    /// Creates Alto before its first interval: nothing is held back.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -84,7 +84,7 @@ impl Alto {
         }
     }
 
-    /// The share of promotions at an amortised latency.
+    /// Returns the share of promotions at an amortised latency.
     fn share(&self, latency: f64) -> f64 {
         match () {
             () if latency >= self.upper => 1.0,
@@ -94,7 +94,7 @@ impl Alto {
     }
 }
 
-/// Latency / MLP of the loads between two readings; `None` without loads.
+/// Returns latency / MLP of the loads between two readings; `None` without loads.
 fn amortised(before: &Counters, now: &Counters) -> Option<f64> {
     let sums = |counters: &Counters| {
         let tiers = counters.tiers.iter();
@@ -155,7 +155,7 @@ mod tests {
         Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
     }
 
-    /// The promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count for each load.
+    /// Returns the promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count for each load.
     fn promotions(amortised: u64) -> usize {
         let (mut alto, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let turns = (1..=10).map(|second: u64| {

@@ -1,10 +1,10 @@
-//! Defines first touch: a page stays where it was allocated, in the fast tier while that had room.
+//! First touch: a page stays where it was allocated, in the fast tier while that had room.
 
 use isotherm_core::{
     Bytes, Nanos, Plan, Policy, SampleBatch, Sampling, SamplingRate, SamplingScope, Signals, View,
 };
 
-/// How long it sleeps: it has nothing to do.
+/// A long tick: it has nothing to do.
 const TICK: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
 /// Linux' default placement: no sampling, no moves. What tiering must at least beat.

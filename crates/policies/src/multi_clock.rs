@@ -71,7 +71,7 @@ pub(crate) struct MultiClock {
     work: Work,
 }
 
-/// The rung after a scan, and whether the page is to be promoted.
+/// Returns the rung after a scan, and whether the page is to be promoted.
 fn climb(rung: u8, fast: bool, accessed: bool) -> (u8, bool) {
     match (rung, accessed) {
         (PROMOTE, true) => (PROMOTE, !fast),
@@ -83,7 +83,7 @@ fn climb(rung: u8, fast: bool, accessed: bool) -> (u8, bool) {
 }
 
 impl MultiClock {
-    /// MULTI-CLOCK with every page inactive.
+    /// Creates MULTI-CLOCK with every page inactive.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -100,7 +100,7 @@ impl MultiClock {
         }
     }
 
-    /// kpromoted: moves each page of its share by one rung.
+    /// Moves each page of the daemon's share by one rung (kpromoted).
     fn scan(&mut self, view: &mut dyn View) {
         self.rungs.resize(view.pages().max(self.rungs.len()), INACTIVE);
         self.wanted.clear();

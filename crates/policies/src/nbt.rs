@@ -40,7 +40,7 @@ pub(crate) struct Nbt {
 }
 
 impl Nbt {
-    /// NUMA balancing before its first scan.
+    /// Creates NUMA balancing before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let marks = Watermarks::new(&settings.marks, setup);
@@ -108,7 +108,7 @@ mod tests {
         Nbt::new(&parameters, &setup)
     }
 
-    /// The plan after one fault on `page`, `latency` after it was armed.
+    /// Returns the plan after one fault on `page`, `latency` after it was armed.
     fn plan_after(policy: &mut Nbt, view: &mut TestView, page: u32, latency: Nanos) -> Plan {
         let batch = fault_of(view, page, latency, Nanos(0));
         turn(policy, view, &batch, Nanos(0)).0

@@ -52,7 +52,7 @@ parameters! {
     }
 }
 
-/// A page that kpromote shall move.
+/// A page that kpromote is going to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     page: PageId,
@@ -81,7 +81,7 @@ pub(crate) struct Nomad {
 }
 
 impl Nomad {
-    /// Nomad before its first scan.
+    /// Creates Nomad before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -101,14 +101,14 @@ impl Nomad {
         }
     }
 
-    /// Whether the page was accessed since this was last asked.
+    /// Returns whether the page was accessed since this was last asked.
     fn test_accessed(&mut self, page: PageId, view: &mut dyn View) -> bool {
         self.found.clear();
         view.scan_accessed(page, 1, &mut self.found);
         self.found.first().is_some_and(|&(found, _, accessed)| found == page && accessed)
     }
 
-    /// A fault makes its page a candidate; the oldest one leaves a full queue.
+    /// Makes a faulting page a candidate; the oldest one leaves a full queue.
     fn enter(&mut self, page: PageId, view: &mut dyn View) {
         if !self.queued.insert(page) {
             return;
@@ -227,7 +227,7 @@ mod tests {
         view
     }
 
-    /// The pages that the turn at `milliseconds` moves, after a fault on `page` if there is one.
+    /// Returns the pages that the turn at `milliseconds` moves, after a fault on `page` if there is one.
     fn step(nomad: &mut Nomad, view: &mut TestView, page: Option<u32>, milliseconds: u64) -> Vec<u32> {
         let batch = page.map_or_else(SampleBatch::default, |page| fault_of(view, page, Nanos(1), Nanos(0)));
         let now = Nanos(milliseconds * Nanos::MILLISECOND.0);

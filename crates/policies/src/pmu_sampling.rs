@@ -72,7 +72,7 @@ pub(crate) struct PmuSampling {
 }
 
 impl PmuSampling {
-    /// PMU sampling that knows no page yet.
+    /// Creates PMU sampling without counts.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let Settings { interval, reset_interval, .. } = settings;
@@ -121,7 +121,7 @@ impl PmuSampling {
         while plan.moves.len() < self.quota
             && let Some(page) = self.hot.pop_front()
         {
-            // Once promoted, it counts anew: it may be reclaimed again.
+            // Once promoted, its count starts at zero: it may be reclaimed again.
             self.counts[page.index()] = 0;
             if view.tier_of(page).is_some_and(|tier| tier != TierId::FAST) {
                 plan.moves.push(Move { page, to: TierId::FAST });
@@ -208,7 +208,7 @@ mod tests {
         PmuSampling::new(&parameters, &setup)
     }
 
-    /// A full fast tier and a round at the `round`-th 10 ms.
+    /// Returns a full fast tier and a round at the `round`-th 10 ms.
     fn round(pmu: &mut PmuSampling, view: &mut TestView, pages: &[u32], round: u64) -> Plan {
         let batch = batch_of(view, pages, (0, 0));
         turn(pmu, view, &batch, Nanos(round * 10_000_000)).0

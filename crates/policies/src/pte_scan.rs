@@ -68,7 +68,7 @@ pub(crate) struct PteScan {
 }
 
 impl PteScan {
-    /// PTE-scan before its first scan.
+    /// Creates PTE-scan before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
@@ -172,7 +172,7 @@ mod tests {
         PteScan::new(&parameters, &setup)
     }
 
-    /// The pages that a scan after `seconds` promotes, with `accessed` since the one before.
+    /// Returns the pages that a scan after `seconds` promotes, with `accessed` since the one before.
     fn scan(policy: &mut PteScan, view: &mut TestView, seconds: u64, accessed: &[u32]) -> Vec<u32> {
         view.accessed = accessed.to_vec();
         let now = Nanos(seconds * Nanos::SECOND.0);

@@ -98,7 +98,7 @@ impl Bound {
         }
     }
 
-    /// Whether other policies are measured against it; Soar is a system itself.
+    /// Returns whether other policies are measured against it; Soar is a system itself.
     pub const fn is_limit(self) -> bool {
         !matches!(self, Self::Soar)
     }
@@ -127,7 +127,7 @@ impl Hosts {
         Self(self.0 | other.0)
     }
 
-    /// Whether all hosts of `other` are in the set.
+    /// Returns whether all hosts of `other` are in the set.
     pub const fn contains(self, other: Self) -> bool {
         self.0 & other.0 == other.0
     }

@@ -38,7 +38,7 @@ pub struct ProfileInterval {
 }
 
 impl ProfileInterval {
-    /// What an object with this part of the interval's loads is given.
+    /// Returns the score of an object with this part of the interval's loads.
     pub fn score(&self, part: f64) -> f64 {
         if self.amortised <= 0.0 {
             return 0.0;
@@ -54,7 +54,7 @@ impl ProfileInterval {
     }
 }
 
-/// Which objects, given as pages and score, are placed in `room` pages: those of the highest score per page that fit whole.
+/// Selects the objects, given as pages and score, to place in `room` pages: those of the highest score per page that fit whole.
 pub fn place(objects: &[(u64, f64)], room: u64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..objects.len()).collect();
     let density = |&(pages, score): &(u64, f64)| score / pages.max(1) as f64;

@@ -48,7 +48,7 @@ pub(crate) struct Tpp {
 }
 
 impl Tpp {
-    /// TPP before its first scan.
+    /// Creates TPP before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {

@@ -14,7 +14,7 @@ use isotherm_policies::replacement::{Arc, Clock, Fifo, Lru, Replacement, TwoQ};
 
 const PAGES: u32 = 1_000_000;
 const REQUESTS: usize = 20_000_000;
-/// How far, of the reference, a miss ratio may be from it.
+/// Largest deviation of a miss ratio, as a share of its reference.
 const TOLERANCE: f64 = 0.01;
 
 static STREAM: LazyLock<Vec<u32>> = LazyLock::new(|| support::zipf(PAGES, 0.99, REQUESTS, 1));

@@ -79,20 +79,20 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// What a parameter means.
+/// The description of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// A name in snake case, unique in its group.
     pub name: &'static str,
     /// Its type and range.
     pub kind: Kind,
-    /// The default, as a user would write it.
+    /// The default, as a user writes it.
     pub default: &'static str,
     /// The unit, for people: `"samples"`, `"pages"`, `""`.
     pub unit: &'static str,
-    /// Where the default comes from: a paper's section, an artifact, or "ours" with the reason.
+    /// The source of the default: a paper's section, an artifact, or "ours" with the reason.
     pub source: &'static str,
-    /// One sentence.
+    /// The help text.
     pub help: &'static str,
     /// Whether the value is a time constant or a number of samples that stands for a footprint of the paper's size, and
     /// is therefore divided by the run's scale.
@@ -142,7 +142,7 @@ impl Serialize for Value {
     }
 }
 
-/// A parameter that does not exist or a value out of its range.
+/// An error for an unknown parameter or a value out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
     /// No parameter has that name.
@@ -150,21 +150,21 @@ pub enum ParameterError {
     Unknown {
         /// Policy or workload.
         group: String,
-        /// What was asked for.
+        /// The unknown name.
         key: String,
-        /// Every name there is.
+        /// All known names.
         known: String,
     },
-    /// The text is no value of the parameter.
+    /// The text is not a valid value of the parameter.
     #[error("{group}.{key}: '{text}' is not {expected}")]
     Invalid {
         /// Policy or workload.
         group: String,
         /// The parameter.
         key: &'static str,
-        /// What was given.
+        /// The text.
         text: String,
-        /// What is valid.
+        /// A description of the valid values.
         expected: String,
     },
 }
@@ -198,7 +198,7 @@ impl Spec {
     }
 }
 
-/// By how much a run is smaller than the one that parameters were made for.
+/// The factor by which a run is smaller than the one that parameters are given for.
 ///
 /// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as the
 /// footprint does. How long they take to come depends on the sampling rate too, which grows with the threads: times
@@ -212,10 +212,10 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// As in the paper.
+    /// The paper's size.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
-    /// How much smaller a run is than the one that policies' parameters are given for: `footprint` against `reference`, and
+    /// Returns how much smaller a run is than the one that policies' parameters are given for: `footprint` against `reference`, and
     /// `threads` for each of the paper's, all sampled at the policy's rate.
     ///
     /// A source that samples less densely counts as fewer threads.
@@ -237,14 +237,14 @@ pub struct Parameters {
     group: String,
     specs: Vec<&'static Spec>,
     presets: &'static [Preset],
-    /// The one chosen, if any.
+    /// The chosen preset, if any.
     preset: Option<&'static Preset>,
     values: Vec<Value>,
     set: Vec<bool>,
 }
 
 impl Parameters {
-    /// Every parameter at its default.
+    /// Returns every parameter at its default.
     ///
     /// # Panics
     /// If a default is not valid: a mistake in the table, found by the first test that builds it.
@@ -252,7 +252,7 @@ impl Parameters {
         Self::with_presets(group, specs, &[])
     }
 
-    /// The policy or workload they belong to.
+    /// Returns the policy or workload they belong to.
     pub fn group(&self) -> &str {
         &self.group
     }
@@ -315,7 +315,7 @@ impl Parameters {
         self.values[index.unwrap_or_else(|| panic!("{} has no parameter {name}", self.group))]
     }
 
-    /// The value of a [`Kind::Count`].
+    /// Returns the value of a [`Kind::Count`].
     ///
     /// # Panics
     /// Like all typed look-ups: if the table has no such parameter of that kind, a mistake in the caller's source.
@@ -326,7 +326,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Number`].
+    /// Returns the value of a [`Kind::Number`].
     pub fn number(&self, name: &str) -> f64 {
         match self.value(name) {
             Value::Number(value) => value,
@@ -334,7 +334,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Flag`].
+    /// Returns the value of a [`Kind::Flag`].
     pub fn flag(&self, name: &str) -> bool {
         match self.value(name) {
             Value::Flag(value) => value,
@@ -342,7 +342,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Duration`].
+    /// Returns the value of a [`Kind::Duration`].
     pub fn duration(&self, name: &str) -> Nanos {
         match self.value(name) {
             Value::Duration(value) => value,
@@ -350,7 +350,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Size`].
+    /// Returns the value of a [`Kind::Size`].
     pub fn size(&self, name: &str) -> Bytes {
         match self.value(name) {
             Value::Size(value) => value,
@@ -358,7 +358,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Choice`].
+    /// Returns the value of a [`Kind::Choice`].
     pub fn choice(&self, name: &str) -> &'static str {
         match self.value(name) {
             Value::Choice(value) => value,
@@ -366,7 +366,7 @@ impl Parameters {
         }
     }
 
-    /// Every parameter with its value.
+    /// Returns every parameter with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Spec, Value)> + '_ {
         self.specs.iter().copied().zip(self.values.iter().copied())
     }

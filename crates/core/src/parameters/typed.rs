@@ -122,7 +122,7 @@ impl<T> Builder<T> {
         self
     }
 
-    /// Marks the parameter as [`Spec::scaled`].
+    /// Sets [`Spec::scaled`].
     pub const fn scaled(mut self) -> Self {
         self.spec.scaled = true;
         self

@@ -49,7 +49,7 @@ parameters! {
     }
 }
 
-/// What is left of a quantum's shift.
+/// The rest of a quantum's shift.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     /// Share of all requests.
@@ -81,7 +81,7 @@ pub(crate) struct Colloid {
 }
 
 impl Colloid {
-    /// Colloid before its first quantum.
+    /// Creates Colloid before its first quantum.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         Self::with(&Settings::read(parameters), setup)
     }
@@ -108,12 +108,12 @@ impl Colloid {
         }
     }
 
-    /// From now on makes this share of its promotions.
+    /// Sets the share of its promotions that are made from now on.
     pub(crate) fn promote_share(&mut self, share: f64) {
         self.share = share;
     }
 
-    /// Whether the next promotion is one of the share.
+    /// Returns whether the next promotion is one of the share.
     fn lets_through(&mut self) -> bool {
         self.credit += self.share;
         let whole = self.credit >= 1.0;
@@ -137,7 +137,7 @@ impl Colloid {
         self.budget = Budget { share, pages: share * self.balance.requests() * LINE / self.page_bytes };
     }
 
-    /// Where the page of a fault goes, if it is hot and its tier is the slower one.
+    /// Returns the move of a faulting page if it is hot and its tier is the slower one.
     fn decide(&mut self, fault: &HintFault, free: u64) -> Option<Move> {
         let to = match (self.shift, fault.tier) {
             (Shift::Promote(_), tier) if tier != TierId::FAST => TierId::FAST,
@@ -232,7 +232,7 @@ mod tests {
         Colloid::new(&Parameters::new("colloid", Settings::SPECS), &setup)
     }
 
-    /// The moves of a turn with a fault on `page`, `latency` after arming, a second after the start with tiers at such
+    /// Returns the moves of a turn with a fault on `page`, `latency` after arming, a second after the start with tiers at such
     /// latencies and a million requests each.
     fn moves(page: u32, latency: Nanos, latencies: [u64; 2]) -> Vec<Move> {
         let (mut colloid, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));

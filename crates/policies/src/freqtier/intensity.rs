@@ -18,7 +18,7 @@
 
 use isotherm_core::Nanos;
 
-/// How densely is sampled.
+/// A sampling level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     High,
@@ -34,7 +34,7 @@ impl Level {
         }
     }
 
-    /// `None` below the lowest.
+    /// Returns the level below; `None` below the lowest.
     fn down(self) -> Option<Self> {
         match self {
             Self::High => Some(Self::Middle),
@@ -44,7 +44,7 @@ impl Level {
     }
 }
 
-/// What FreqTier is doing.
+/// FreqTier's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Sampling and moving pages.
@@ -147,7 +147,7 @@ impl Intensity {
         self.promoted = 0;
     }
 
-    /// The hit ratio since the window began; `None` without loads.
+    /// Returns the hit ratio since the window began; `None` without loads.
     fn measure(&self) -> Option<HitRatio> {
         let (fast, all) = self.began.map_or((0, 0), |(_, then)| then);
         let loads = self.now.1.saturating_sub(all);
@@ -168,7 +168,7 @@ impl Intensity {
         }
     }
 
-    /// The reference stays the one that monitoring began with, so that a slow slide is noticed as well.
+    /// Returns the reference stays the one that monitoring began with, so that a slow slide is noticed as well.
     fn judge_interval(&mut self, measured: Option<HitRatio>) -> State {
         match (self.reference, measured) {
             (Some(before), Some(now)) if now.differs(before, self.tolerance) => {

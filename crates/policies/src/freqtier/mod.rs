@@ -7,7 +7,7 @@
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
 //! - Algorithm 2, demotion: `demotion_scan`, beside this folder as HybridTier shares it.
-//! - Dynamic hot threshold (section V-C a): `hot_threshold`, likewise.
+//! - Dynamic hot threshold (section V-C a): `hot_threshold`, too.
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
@@ -56,7 +56,7 @@ pub(crate) struct FreqTier {
     threshold: HotThreshold,
     intensity: Intensity,
     scan: DemotionScan,
-    /// What the last batch did to each page's count.
+    /// Changes of each page's count by the last batch.
     changes: Vec<Change>,
     /// Hot pages of the last batch that are not in the fast tier.
     hot: Vec<PageId>,
@@ -72,10 +72,10 @@ pub(crate) struct FreqTier {
 }
 
 impl FreqTier {
-    /// FreqTier with an empty filter, promoting at the highest sampling level.
+    /// Creates FreqTier with an empty filter, promoting at the highest sampling level.
     ///
     /// # Errors
-    /// If the filter would be empty, too large or not to be had.
+    /// If the filter would be empty or too large, or there is no memory for it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
         let settings = Settings::read(parameters);
         let filter = settings.shape(setup)?.build(settings.layout())?;
@@ -104,7 +104,7 @@ impl FreqTier {
         })
     }
 
-    /// Algorithm 1: counts a batch's pages and notes those that are hot and not in the fast tier.
+    /// Counts a batch's pages and notes those that are hot and not in the fast tier (Algorithm 1).
     fn promote_hot(&mut self, batch: &SampleBatch, view: &dyn View) {
         let pages = self.coalescer.coalesce(batch.samples.iter().map(|sample| sample.page.0));
         self.filter.increase_batch(pages, &mut self.changes);
@@ -176,7 +176,7 @@ impl FreqTier {
         }
     }
 
-    /// The request for samples that a state makes.
+    /// Returns the request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
         let settings = &self.settings;
         Sampling {

@@ -64,7 +64,7 @@ parameters! {
     }
 }
 
-/// What is known of a page.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     reads: u16,
@@ -96,7 +96,7 @@ pub(crate) struct Hemem {
 }
 
 impl Hemem {
-    /// HeMem that knows no page yet.
+    /// Creates HeMem without known pages.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let interval = settings.interval;
@@ -243,7 +243,7 @@ impl Policy for Hemem {
         self.sampling
     }
 
-    /// The library has `pebs_scan_thread` beside `pebs_policy_thread`.
+    /// Returns the library has `pebs_scan_thread` beside `pebs_policy_thread`.
     fn migration_context(&self) -> MigrationContext {
         MigrationContext::Dedicated
     }

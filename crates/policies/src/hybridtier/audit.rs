@@ -21,7 +21,7 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    /// Empty tables for the pages below `pages`.
+    /// Creates empty tables for the pages below `pages`.
     pub(super) fn new(pages: usize) -> Self {
         let (frequency, momentum) = (DenseTable::new(pages), DenseTable::new(pages));
         Self { frequency, momentum, decisions: 0, disagreements: 0, moves: 0 }
@@ -45,7 +45,7 @@ impl Audit {
         self.momentum.age();
     }
 
-    /// The exact counts of a page.
+    /// Returns the exact counts of a page.
     pub(super) fn counts(&self, page: PageId) -> Counts {
         Counts { frequency: self.frequency.get(page.0), momentum: self.momentum.get(page.0) }
     }

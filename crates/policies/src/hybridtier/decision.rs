@@ -21,7 +21,7 @@ pub(super) struct Counts {
     pub(super) momentum: u32,
 }
 
-/// What becomes of a page of the fast tier when room is wanted.
+/// The fate of a page of the fast tier when room is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demotion {
     /// It stays.
@@ -44,13 +44,13 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// Whether a sampled page of a slower tier is promoted.
+    /// Returns whether a sampled page of a slower tier is promoted.
     #[inline]
     pub(super) fn promotes(&self, page: PageId, counts: Counts) -> bool {
         counts.momentum >= self.promote_momentum || self.frequency.is_hot(page, counts.frequency)
     }
 
-    /// What becomes of a page of the fast tier.
+    /// Returns the fate of a page of the fast tier.
     #[inline]
     pub(super) fn demotion(&self, page: PageId, counts: Counts) -> Demotion {
         if counts.momentum >= self.demote_momentum {

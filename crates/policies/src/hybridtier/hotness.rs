@@ -24,7 +24,7 @@ impl Cooling {
     /// Lets `samples` pass; returns whether it is time to cool.
     fn passes(&mut self, samples: u64) -> bool {
         let due = samples >= self.left;
-        // What a batch overshoots counts for the next period; a batch longer than a period cools once.
+        // A batch's overshoot counts for the next period; a batch longer than a period cools once.
         self.left = if due { self.period - (samples - self.left) % self.period } else { self.left - samples };
         due
     }
@@ -45,7 +45,7 @@ pub(super) struct Hotness {
     pub(super) thresholds: Thresholds,
     frequency_cooling: Cooling,
     momentum_cooling: Cooling,
-    /// What the last batch did to each page.
+    /// Changes of each page's counts by the last batch.
     frequency_changes: Vec<Change>,
     momentum_changes: Vec<Change>,
     /// Counts of the pages looked up last.
@@ -93,7 +93,7 @@ impl Hotness {
         }
     }
 
-    /// Whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and whether it is for its
+    /// Returns whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and whether it is for its
     /// momentum alone.
     pub(super) fn promotes(&mut self, index: usize, page: PageId) -> (bool, bool) {
         let counts = Counts {
@@ -114,12 +114,12 @@ impl Hotness {
         work.touches += pages.len() as u64 * self.lines();
     }
 
-    /// The counts of the `index`-th page looked up last.
+    /// Returns the counts of the `index`-th page looked up last.
     pub(super) fn looked_up(&self, index: usize) -> Counts {
         Counts { frequency: self.frequency_counts[index], momentum: self.momentum_counts[index] }
     }
 
-    /// What becomes of a page of the fast tier with these counts.
+    /// Returns the fate of a page of the fast tier with these counts.
     pub(super) fn demotion(&mut self, page: PageId, counts: Counts) -> Demotion {
         let ours = self.thresholds.demotion(page, counts);
         if let Some(audit) = &mut self.audit {
@@ -128,7 +128,7 @@ impl Hotness {
         ours
     }
 
-    /// Whether a page was accessed since it had a frequency of `saved` (halved as the counters were).
+    /// Returns whether a page was accessed since it had a frequency of `saved` (halved as the counters were).
     ///
     /// At its largest value a counter cannot rise: there, any momentum is the access.
     pub(super) fn was_accessed(&self, counts: Counts, saved: u32) -> bool {
@@ -168,17 +168,17 @@ impl Hotness {
         }
     }
 
-    /// Cache lines that one page costs in both trackers.
+    /// Returns the cache lines that one page costs in both trackers.
     fn lines(&self) -> u64 {
         u64::from(self.frequency.lines() + self.momentum.lines())
     }
 
-    /// The memory of the trackers themselves.
+    /// Returns the memory of the trackers themselves.
     pub(super) fn tracker_bytes(&self) -> usize {
         self.frequency.bytes() + self.momentum.bytes()
     }
 
-    /// The memory of trackers, histogram and buffers.
+    /// Returns the memory of trackers, histogram and buffers.
     pub(super) fn bytes(&self) -> usize {
         let changes = self.frequency_changes.capacity() + self.momentum_changes.capacity();
         let counts = self.frequency_counts.capacity() + self.momentum_counts.capacity();
@@ -197,12 +197,12 @@ impl Hotness {
         self.momentum.increase(page, counts.momentum);
     }
 
-    /// A page's counts.
+    /// Returns a page's counts.
     pub(super) fn counts(&self, page: u32) -> Counts {
         Counts { frequency: self.frequency.get(page), momentum: self.momentum.get(page) }
     }
 
-    /// The largest counts, bytes of each tracker.
+    /// Returns the largest counts, bytes of each tracker.
     pub(super) fn shapes(&self) -> [(u32, usize); 2] {
         [&self.frequency, &self.momentum].map(|tracker| (tracker.maximum(), tracker.bytes()))
     }

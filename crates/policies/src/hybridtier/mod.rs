@@ -73,10 +73,10 @@ pub(crate) struct HybridTier {
 }
 
 impl HybridTier {
-    /// HybridTier with empty trackers.
+    /// Creates HybridTier with empty trackers.
     ///
     /// # Errors
-    /// If a filter would be empty, too large or not to be had.
+    /// If a filter would be empty or too large, or there is no memory for it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
         let settings = Settings::read(parameters);
         let watermarks = Watermarks::new(settings.promote_watermark, settings.demote_watermark, setup);
@@ -181,7 +181,7 @@ impl HybridTier {
     }
 }
 
-/// Table 1 for pages of the fast tier: demotes or marks them, until `limit` are demoted.
+/// Demotes or marks pages of the fast tier by Table 1, until `limit` are demoted.
 fn choose_cold(
     hotness: &mut Hotness,
     chances: &mut SecondChances,

@@ -44,7 +44,7 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// An LRU with an empty list.
+    /// Returns an LRU with an empty list.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -76,7 +76,7 @@ impl Lru {
         }
     }
 
-    /// The pages that must leave the fast tier for the wanted ones to fit.
+    /// Returns the pages that must leave the fast tier for the wanted ones to fit.
     fn overflow(&self, view: &dyn View) -> u64 {
         let capacity = view.capacity(TierId::FAST);
         let kept = (capacity.0 as f64 * self.reserve).ceil() as u64;

@@ -1,4 +1,4 @@
-//! Defines the access counts of pages that Memtis and its kin class pages by, and Memtis' own: exact, one a page, halved by
+//! The access counts by which Memtis and its kin class pages, and Memtis' own: exact, one a page, halved by
 //! cooling only when the page is counted next.
 
 use isotherm_core::PageId;
@@ -14,16 +14,16 @@ pub(crate) trait PageCounts: std::fmt::Debug + Send {
     /// Makes room for the pages below `pages`.
     fn reserve(&mut self, pages: usize);
 
-    /// The memory that the counts occupy, in bytes.
+    /// Returns the memory that the counts occupy, in bytes.
     fn bytes(&self) -> usize;
 
     /// Reads the counts of the pages ahead of their use.
     fn approach(&self, pages: &[PageId]);
 
-    /// The page's count now.
+    /// Returns the page's count now.
     fn get(&self, page: PageId) -> u32;
 
-    /// The bin in which the histogram has the page.
+    /// Returns the bin in which the histogram has the page.
     fn counted_bin(&self, page: PageId) -> u8;
 
     /// Adds `weight` accesses.
@@ -40,7 +40,7 @@ struct Count {
     clock: u32,
 }
 
-/// What one access did to the bin that a page is counted in.
+/// The change of a page's bin by one access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rebin {
     /// Where the histogram has the page: its bin when last counted, one lower for each cooling since.

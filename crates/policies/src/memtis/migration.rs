@@ -1,4 +1,4 @@
-//! Defines a round of Memtis' migration: hot units up, cold ones down, warm ones only where hot ones need their room.
+//! A round of Memtis' migration: hot units up, cold ones down, warm ones only if hot ones need their room.
 
 use isotherm_core::{Move, PageId, Plan, TierId, View};
 
@@ -22,7 +22,7 @@ impl<C: PageCounts> Memtis<C> {
         self.promote(room, view, plan);
     }
 
-    /// Whether there may be fast pages in no list: of ranges, a list does not tell how many of their pages are fast.
+    /// Returns whether there may be fast pages in no list: of ranges, a list does not tell how many of their pages are fast.
     fn has_unlisted(&self, view: &dyn View) -> bool {
         let used = view.capacity(TierId::FAST) - view.free(TierId::FAST);
         let listed = [COLD, WARM, HOT].map(|list| self.lists.len(list) as u64).iter().sum::<u64>();
@@ -56,7 +56,7 @@ impl<C: PageCounts> Memtis<C> {
         pages
     }
 
-    /// A unit's pages in the tiers that `wanted` names.
+    /// Returns a unit's pages in the tiers that `wanted` names.
     fn pages_where<'a>(
         &self,
         unit: PageId,

@@ -69,7 +69,7 @@ struct Thresholds {
     warm: u8,
 }
 
-/// How hot a unit is.
+/// The class of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Cold,
@@ -78,7 +78,7 @@ enum Class {
 }
 
 impl Thresholds {
-    /// The lowest thresholds that fit.
+    /// Returns the lowest thresholds that fit.
     fn fit(histogram: &Histogram, derived: &Derived) -> Self {
         let (hot, pages) = histogram.threshold_for(derived.room);
         Self { hot, warm: if pages < derived.warm_below { hot - 1 } else { hot } }
@@ -159,7 +159,7 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    /// Whether a sample counts: of stores, perhaps only some.
+    /// Returns whether a sample counts: of stores, perhaps only some.
     fn takes(&mut self, sample: &Sample) -> bool {
         if sample.operation == Operation::Load || self.settings.store_period == 0 {
             return true;
@@ -200,7 +200,7 @@ impl<C: PageCounts> Memtis<C> {
         self.enlist(unit, list);
     }
 
-    /// The bin of a unit's count.
+    /// Returns the bin of a unit's count.
     fn bin(&self, unit: PageId) -> u8 {
         match &self.splitter {
             Some(splitter) if self.units.pages(unit).len() > 1 => bin_of(splitter.ranges.get(unit)),
@@ -208,7 +208,7 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    /// The list that a unit of this class belongs to. Of a range whose pages lie in several tiers, those decide that
+    /// Returns the list that a unit of this class belongs to. Of a range whose pages lie in several tiers, those decide that
     /// should move.
     fn list_for(&self, unit: PageId, class: Class, view: &dyn View) -> Option<usize> {
         let is_fast = |tier: TierId| tier == TierId::FAST;
@@ -328,7 +328,7 @@ impl<C: PageCounts> Policy for Memtis<C> {
                 }
             }
         }
-        // What the ring lost was taken too: the program was interrupted for it, and a thread that only reads samples, as
+        // Lost samples were taken too: the program was interrupted for them, and a thread that only reads samples, as
         // Memtis' own, would have had to read it.
         self.period.count(batch.samples.len() as u64 + batch.lost);
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;

@@ -1,10 +1,10 @@
-//! Defines the control of the sampling period: as dense as a share of one core's time allows.
+//! Control of the sampling period: as dense as a share of one core's time allows.
 
 use isotherm_core::Nanos;
 
 use super::settings::Common;
 
-/// How much of the usage is that of the last interval; the rest is what was known before.
+/// Weight of the last interval in the usage.
 const NEWEST: f64 = 0.8;
 
 /// The period in force and the usage that led to it.
@@ -24,7 +24,7 @@ impl PeriodControl {
         Self { settings, step: 0, samples: 0, since: Nanos(0), usage: None }
     }
 
-    /// The period in force.
+    /// Returns the period in force.
     pub(super) fn period(&self) -> u64 {
         let Common { shortest_period: shortest, longest_period: longest, period_steps: steps, .. } =
             self.settings;

@@ -102,7 +102,7 @@ parameters! {
 pub(super) struct Derived {
     /// Whether 2 MiB ranges of base pages are units.
     pub(super) huge_ranges: bool,
-    /// What a sample adds to a page's count: base pages weigh as many times more as huge ones have pages.
+    /// A sample's weight in a page's count: base pages weigh as many times more as huge ones have pages.
     pub(super) weight: u32,
     /// Pages that the hot set may have.
     pub(super) room: u64,

@@ -1,4 +1,4 @@
-//! Defines which huge ranges Memtis splits: those whose accesses fall on few of their pages, while base pages would hit
+//! The choice of huge ranges to split: those whose accesses fall on few of their pages, while base pages would hit
 //! more often.
 //!
 //! Beside the real histogram, in which a range counts as a whole, stands an estimated one of its base pages with a hot
@@ -72,7 +72,7 @@ impl Splitter {
         self.ranges.bytes()
     }
 
-    /// The ranges to split now, the most skewed first; begins a new interval of hit ratios.
+    /// Returns the ranges to split now, the most skewed first; begins a new interval of hit ratios.
     pub(super) fn choose(
         &mut self,
         counts: &impl PageCounts,
@@ -107,7 +107,7 @@ impl Splitter {
         skewed.into_iter().take(count).map(|(_, unit)| unit).collect()
     }
 
-    /// How unevenly a range's accesses spread over its pages; 0 where none or all of them are hot.
+    /// Returns how unevenly a range's accesses spread over its pages; 0 if none or all of them are hot.
     fn skewness(&self, range: std::ops::Range<u32>, counts: &impl PageCounts) -> f64 {
         let (mut squares, mut hot, size) = (0.0, 0u64, range.len() as u64);
         for page in range {

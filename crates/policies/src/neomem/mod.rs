@@ -68,9 +68,9 @@ pub(crate) struct NeoMem {
     last_step: Nanos,
     next_update: Nanos,
     next_clear: Nanos,
-    /// What the devices told and Algorithm 1 has not seen yet.
+    /// The devices' reports that Algorithm 1 has not seen yet.
     report: Option<DeviceReport>,
-    /// What had passed all devices at the last report.
+    /// The traffic through all devices at the last report.
     traffic: DeviceTraffic,
     /// Hot pages to be promoted, in the order in which they were found.
     hot: VecDeque<PageId>,
@@ -89,7 +89,7 @@ pub(crate) struct NeoMem {
 }
 
 impl NeoMem {
-    /// NeoMem before its first reading.
+    /// Creates NeoMem before its first reading.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let period = settings.quota_period.0.max(1) as f64;
@@ -145,7 +145,7 @@ impl NeoMem {
         }
     }
 
-    /// Algorithm 1, if there is a new report. Returns the new threshold.
+    /// Runs Algorithm 1 if there is a new report. Returns the new threshold.
     fn update(&mut self) -> Option<u32> {
         let report = self.report.take()?;
         let bandwidth = report.traffic.since(self.traffic).utilisation();
@@ -158,7 +158,7 @@ impl NeoMem {
         Some(self.threshold.theta)
     }
 
-    /// What the devices shall do.
+    /// Returns the request to the devices.
     fn request(&mut self, now: Nanos) -> Option<DeviceRequest> {
         if !self.started {
             self.started = true;
@@ -177,7 +177,7 @@ impl NeoMem {
         (request != DeviceRequest::default()).then_some(request)
     }
 
-    /// A clear: pages that wait are found again if they are still hot.
+    /// Clears: waiting pages are found again if they are still hot.
     fn forget(&mut self) {
         self.traffic = DeviceTraffic::default();
         self.promoted_now = PageBits::default();
@@ -209,7 +209,7 @@ impl NeoMem {
     }
 }
 
-/// What two devices counted.
+/// Returns the sum of two devices' counts.
 fn merged(one: DeviceReport, other: &DeviceReport) -> DeviceReport {
     let (a, b) = (one.traffic, other.traffic);
     DeviceReport {

@@ -23,7 +23,7 @@ pub(super) struct Rules {
     quota: f64,
 }
 
-/// What was observed since the last update.
+/// The observations since the last update.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observed<'a> {
     /// Share of the device's cycles in which a request passed.
@@ -32,7 +32,7 @@ pub(super) struct Observed<'a> {
     pub(super) ping_pongs: u64,
     /// Promotions.
     pub(super) promoted: u64,
-    /// What the device counted.
+    /// The device's counts.
     pub(super) report: &'a DeviceReport,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Threshold {
 }
 
 impl Rules {
-    /// The rules of these parameters, with a quota in pages an update.
+    /// Returns the rules of these parameters, with a quota in pages an update.
     pub(super) fn new(settings: &Settings, quota: f64) -> Self {
         let Settings { p_min, p_max, p_init, alpha, beta, delta, .. } = *settings;
         Self { p_min, p_max: p_max.max(p_min), p_init, alpha, beta, delta, quota }

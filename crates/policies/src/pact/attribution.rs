@@ -1,4 +1,4 @@
-//! Defines a window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part of the
+//! A window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part of the
 //! stalls.
 
 use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId, choices};
@@ -36,7 +36,7 @@ struct Seen {
     samples: f32,
 }
 
-/// What one miss costs, and how much overlap is believed.
+/// The cost of one miss, and the largest overlap that is believed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Model {
     /// Of the second tier, in nanoseconds.
@@ -89,7 +89,7 @@ impl Attribution {
         self.now.clone_from(&batch.counters);
     }
 
-    /// Samples of the window so far.
+    /// Returns the number of samples in the window.
     pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
@@ -120,7 +120,7 @@ impl Attribution {
         });
     }
 
-    /// Each tier's stalls; `None` if the counters are incomplete, went backwards or had to be extrapolated.
+    /// Returns each tier's stalls; `None` if the counters are incomplete, went backwards or were extrapolated.
     fn stalls(&mut self) -> Option<Vec<f64>> {
         if self.now.multiplexed {
             return None;
@@ -163,7 +163,7 @@ impl Attribution {
         }
     }
 
-    /// The second tier's memory-level parallelism in the last window that had any.
+    /// Returns the second tier's memory-level parallelism in the last window that had any.
     pub(super) fn parallelism(&self) -> f64 {
         self.parallelism
     }
@@ -186,7 +186,7 @@ fn difference(before: &TierCounters, now: &TierCounters) -> Option<Window> {
     })
 }
 
-/// The mean latency of the window's requests, by Little's law.
+/// Returns the mean latency of the window's requests, by Little's law.
 fn latency(window: &Window) -> Option<f64> {
     let known = window.misses > 0 && window.occupancy > 0;
     known.then(|| window.occupancy as f64 / window.misses as f64)

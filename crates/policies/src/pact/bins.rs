@@ -1,11 +1,11 @@
-//! Defines adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of bins that
+//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of bins that
 //! follows.
 
 use isotherm_core::choices;
 
 use super::settings::Settings;
 
-/// What the parameter `whole` is before it is scaled.
+/// The parameter `whole` before it is scaled.
 pub(super) const WHOLE: u64 = 1_000_000_000;
 
 /// Values of an even sample of all updates.
@@ -30,7 +30,7 @@ impl Reservoir {
         }
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+    /// Draws the next number by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let bits = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -38,7 +38,7 @@ impl Reservoir {
         bits ^ (bits >> 31)
     }
 
-    /// What lies between the first and the third quartile; `None` of fewer than four values.
+    /// Returns the distance of the first and the third quartile; `None` of fewer than four values.
     fn interquartile_range(&self) -> Option<f64> {
         let count = self.values.len();
         if count < 4 {
@@ -87,7 +87,7 @@ impl Bins {
         }
     }
 
-    /// The width of a bin, in the unit of the values.
+    /// Returns the width of a bin, in the unit of the values.
     pub(super) fn width(&self) -> f64 {
         self.width
     }
@@ -98,7 +98,7 @@ impl Bins {
         f64::from(value) / self.width >= self.last
     }
 
-    /// Adapts the width to what was added, with so many pages tracked and so many of them waiting for promotion.
+    /// Adapts the width to the added values, with `tracked` pages and `candidates` waiting for promotion.
     ///
     /// Where half of the values are equal, the rule gives no width, and the old one stays.
     pub(super) fn adapt(&mut self, tracked: usize, candidates: usize) {

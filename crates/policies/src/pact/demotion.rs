@@ -1,4 +1,4 @@
-//! Defines demotion: by the host's LRU, as the paper has it, or where there is none by the values that are tracked.
+//! Demotion: by the host's LRU, as in the paper, or on hosts without one by the tracked values.
 
 use isotherm_core::{Move, PageId, Pages, Plan, TierId, View, Work};
 use isotherm_trackers::PacTable;
@@ -7,7 +7,7 @@ use crate::support::round::Round;
 
 /// Page-table entries read at once.
 const SCAN: usize = 1024;
-/// Fast pages that are looked at for each one that is demoted: the least of so many.
+/// Fast pages among which the one of least value is demoted.
 const CHOICE: u64 = 4;
 
 /// Who picks the pages, and how far it has come around the address space.
@@ -53,7 +53,7 @@ impl Demotion {
         plan.moves.extend(promotions);
     }
 
-    /// The next `count` fast pages in the address space, with their values.
+    /// Collects the next `count` fast pages in the address space, with their values.
     fn collect(&mut self, count: usize, table: &PacTable, view: &mut dyn View) {
         self.fast.clear();
         let mut round = Round::from(self.cursor);

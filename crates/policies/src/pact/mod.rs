@@ -96,7 +96,7 @@ fn signals(settings: &Settings) -> Signals {
 }
 
 impl Pact {
-    /// PACT that knows no page yet.
+    /// Creates PACT without tracked pages.
     pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let slow = settings.track == Track::Slow;
@@ -138,7 +138,7 @@ impl Pact {
         }
     }
 
-    /// The stall attributed to a page so far, in nanoseconds; 0 if it is not tracked.
+    /// Returns the stall attributed to a page so far, in nanoseconds; 0 if it is not tracked.
     pub fn pac(&self, page: PageId) -> f32 {
         self.table.get(page.0)
     }
@@ -186,7 +186,7 @@ impl Pact {
         }
     }
 
-    /// Algorithm 2, lines 5 and 6: as many are demoted as promoted, and the margin; more where new pages took the room.
+    /// Demotes as many pages as are promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages took the room.
     fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
         let moves = Pages(plan.moves.len() as u64);
         let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);

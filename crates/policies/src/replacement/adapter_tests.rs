@@ -31,7 +31,7 @@ fn twoq() -> TwoQ {
     TwoQ::new(PAGES, FAST as usize, TwoQ::KIN, TwoQ::KOUT)
 }
 
-/// A machine whose pages are all in the slow tier, as the policies ask for.
+/// Returns a machine whose pages are all in the slow tier, as the policies ask for.
 fn machine() -> TestView {
     let mut view = TestView::new(&[Pages(FAST), Pages(64)], 0);
     (0..PAGES).for_each(|_| view.allocate());

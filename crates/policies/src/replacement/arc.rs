@@ -35,22 +35,22 @@ pub struct Arc {
 }
 
 impl Arc {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         Self { lists: TaggedLists::new(pages), capacity: capacity.max(1), target: 0.0 }
     }
 
-    /// The target size of T1, from 0 to the capacity.
+    /// Returns the target size of T1, from 0 to the capacity.
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// The lengths of T1, T2, B1 and B2.
+    /// Returns the lengths of T1, T2, B1 and B2.
     pub fn lengths(&self) -> [usize; 4] {
         [T1, T2, B1, B2].map(|list| self.lists.len(list))
     }
 
-    /// `REPLACE(x, p)`: lets a page leave the cache and remembers it.
+    /// Lets a page leave the cache and remembers it (`REPLACE(x, p)`).
     #[inline]
     fn replace(&mut self, hit_in_b2: bool) -> Option<PageId> {
         let t1 = self.lists.len(T1) as f64;
@@ -72,7 +72,7 @@ impl Arc {
         Access::Miss { evicted }
     }
 
-    /// Case IV: nothing is known of the page.
+    /// Enters an unknown page (case IV).
     fn enter(&mut self, page: PageId) -> Access {
         let (t1, l1) = (self.lists.len(T1), self.lists.len(T1) + self.lists.len(B1));
         let all = l1 + self.lists.len(T2) + self.lists.len(B2);

@@ -7,7 +7,7 @@ use isotherm_core::PageId;
 
 use super::{Access, Replacement};
 
-/// What is known of a page.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -31,7 +31,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         let capacity = capacity.max(1);
         Self { frames: Vec::with_capacity(capacity), hand: 0, capacity, state: vec![State::Out; pages] }

@@ -20,7 +20,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         let capacity = capacity.max(1);
         Self { frames: Vec::with_capacity(capacity), hand: 0, capacity, held: vec![false; pages] }

@@ -19,7 +19,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         Self { recency: Lists::new(pages), capacity: capacity.max(1) }
     }

@@ -41,7 +41,7 @@ impl TwoQ {
     /// Kout that the paper recommends, as a share of the capacity.
     pub const KOUT: f64 = 0.5;
 
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`; `kin` and `kout` are shares of the capacity.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`; `kin` and `kout` are shares of the capacity.
     pub fn new(pages: usize, capacity: usize, kin: f64, kout: f64) -> Self {
         let capacity = capacity.max(1);
         let share = |share: f64| (capacity as f64 * share) as usize;
@@ -50,12 +50,12 @@ impl TwoQ {
         Self { lists: TaggedLists::new(pages), capacity, kin, kout: share(kout) }
     }
 
-    /// The number of newcomers, of ghosts and of hot pages.
+    /// Returns the number of newcomers, of ghosts and of hot pages.
     pub fn lengths(&self) -> [usize; 3] {
         [A1IN, A1OUT, AM].map(|list| self.lists.len(list))
     }
 
-    /// `reclaimfor`: lets a page leave where there is no free slot.
+    /// Lets a page leave if there is no free slot (`reclaimfor`).
     #[inline]
     fn reclaim(&mut self) -> Option<PageId> {
         if self.len() < self.capacity {

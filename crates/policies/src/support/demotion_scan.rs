@@ -1,4 +1,4 @@
-//! Defines the scan for cold pages: linear over the address space, going on where it stopped, between two watermarks
+//! The scan for cold pages: linear over the address space, continuing where it stopped, between two watermarks
 //! (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the policy says.
 
 use isotherm_core::{Move, PageId, TierId, View, Work};
@@ -22,7 +22,7 @@ impl Watermarks {
         Self { promote, demote: setup.share(demote).max(promote) }
     }
 
-    /// Pages to demote with `free` pages free, of which promotions lacked `refused` just before.
+    /// Returns the pages to demote while `free` are free and promotions just lacked room for `refused`.
     pub(crate) fn wanted(self, free: u64, refused: u64) -> u64 {
         if free >= self.promote && refused == 0 {
             return 0;
@@ -31,7 +31,7 @@ impl Watermarks {
     }
 }
 
-/// How a scan ended.
+/// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scan {
     /// It found as many cold pages as were wanted.
@@ -54,7 +54,7 @@ pub(crate) struct DemotionScan {
 }
 
 impl DemotionScan {
-    /// A scan from the start of the address space, in batches of `batch` pages.
+    /// Returns a scan from the start of the address space, in batches of `batch` pages.
     pub(crate) fn new(batch: usize) -> Self {
         Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new() }
     }
@@ -65,7 +65,7 @@ impl DemotionScan {
         self.cursor = page;
     }
 
-    /// The memory of the buffers.
+    /// Returns the memory of the buffers.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>() + self.fast.capacity() * size_of::<u32>()
     }

@@ -81,7 +81,7 @@ impl HotThreshold {
         }
     }
 
-    /// Whether a page with this count is hot.
+    /// Returns whether a page with this count is hot.
     #[inline]
     pub(crate) fn is_hot(&self, page: PageId, count: u32) -> bool {
         count >= self.threshold
@@ -109,33 +109,33 @@ impl HotThreshold {
         }
     }
 
-    /// Whether the threshold follows the distribution already.
+    /// Returns whether the threshold follows the distribution already.
     pub(crate) fn knows_distribution(&self) -> bool {
         self.warmup == 0
     }
 
-    /// The threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 % of those with 4 are.
+    /// Returns the threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 % of those with 4 are.
     pub(crate) fn value(&self) -> f64 {
         f64::from(self.threshold) - self.tied as f64 / WHOLE as f64
     }
 
-    /// The smallest count that is certainly hot.
+    /// Returns the smallest count that is certainly hot.
     pub(crate) fn certain(&self) -> u32 {
         self.threshold
     }
 
-    /// The number of hot pages, tied ones included.
+    /// Returns the number of hot pages, tied ones included.
     pub(crate) fn hot_pages(&self) -> u64 {
         let below = self.histogram.bins().get(self.threshold as usize - 1).copied().unwrap_or(0);
         self.histogram.at_least(self.threshold) + ((u128::from(below) * u128::from(self.tied)) >> 32) as u64
     }
 
-    /// The number of pages whose count is at its maximum.
+    /// Returns the number of pages whose count is at its maximum.
     pub(crate) fn saturated(&self) -> u64 {
         self.histogram.at_least(self.histogram.maximum())
     }
 
-    /// The memory of the histogram.
+    /// Returns the memory of the histogram.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.histogram.bins())
     }
@@ -156,7 +156,7 @@ impl HotThreshold {
     }
 }
 
-/// A page's place among the tied ones, from 0 to below [`WHOLE`]: the same for a whole run. (The mixing steps are
+/// Returns a page's place among the tied ones, from 0 to below [`WHOLE`]: the same for a whole run. (The mixing steps are
 /// those of SplitMix64.)
 #[inline]
 fn scatter(page: PageId, seed: u64) -> u64 {

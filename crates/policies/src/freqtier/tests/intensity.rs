@@ -33,7 +33,7 @@ impl Script {
         self.machine.state()
     }
 
-    /// A window in which pages were promoted.
+    /// Returns a window in which pages were promoted.
     fn window(&mut self, ratio: f64) -> State {
         self.machine.promoted(1);
         self.pass(WINDOW, ratio, LOADS)
@@ -43,7 +43,7 @@ impl Script {
         self.pass(INTERVAL, ratio, LOADS)
     }
 
-    /// In monitoring mode by the plateau, at this hit ratio.
+    /// Creates a run in monitoring mode by the plateau, at this hit ratio.
     fn monitoring(ratio: f64) -> Self {
         let mut script = Self::new();
         assert_eq!(script.pass(WINDOW, ratio, LOADS), State::Monitoring);

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A threshold for `room` hot pages and counts up to 15, over pages with these `(count, pages)`.
+/// Returns a threshold for `room` hot pages and counts up to 15, over pages with these `(count, pages)`.
 fn over(room: u64, ties: &str, counts: &[(u32, u64)]) -> HotThreshold {
     let mut settings = threshold_settings(&policy(&[("ties", ties), ("threshold_warmup", "0")]));
     settings.room = room;

@@ -6,7 +6,7 @@ use super::*;
 
 const REVISIT: u64 = 60 * SECOND;
 
-/// A full fast tier of pages that stay, but for those of `marked`, which have a high frequency and no momentum.
+/// Returns a full fast tier of pages that stay, but for those of `marked`, which have a high frequency and no momentum.
 fn marked(marked: &[u32], frequency: u32, changes: &[(&str, &str)]) -> (HybridTier, TestView) {
     let (mut policy, mut view) = (policy(changes), machine());
     for page in 0..FAST as u32 {

@@ -1,4 +1,4 @@
-//! Defines what Linux' NUMA balancing gives to the systems built on it.
+//! The parts of Linux' NUMA balancing that other systems build on.
 //!
 //! - [`Scanner`]: task work that makes the pages of the next part of the address space fault (`task_numa_work`).
 //! - [`Promotion`]: which faults promote in tiering mode (`should_numa_migrate_memory`), with the hot threshold that adapts
@@ -23,7 +23,7 @@ use isotherm_core::{Nanos, Sampling, SamplingRate, SamplingScope};
 /// Operations of one fault's decision: tier, time, threshold, limit.
 pub(crate) const FAULT_OPERATIONS: u64 = 10;
 
-/// A request for hint faults only: each is answered at once, and time is looked at every `tick`.
+/// Returns a request for hint faults only: each is answered at once, and time is looked at every `tick`.
 pub(crate) fn faults_only(tick: Nanos) -> Sampling {
     Sampling { rate: SamplingRate::Off, scope: SamplingScope::AllTiers, stores: false, batch: 1, tick }
 }

@@ -1,4 +1,4 @@
-//! Defines which hint faults promote their page in tiering mode: `should_numa_migrate_memory`.
+//! The choice of hint faults that promote their page in tiering mode (`should_numa_migrate_memory`).
 
 use isotherm_core::{HintFault, Nanos};
 
@@ -33,12 +33,12 @@ impl Promotion {
         }
     }
 
-    /// The hot threshold in force.
+    /// Returns the hot threshold in force.
     pub(crate) fn threshold(&self) -> Nanos {
         self.threshold.value()
     }
 
-    /// Whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier free.
+    /// Returns whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier free.
     pub(crate) fn admits(&mut self, fault: &HintFault, free: u64) -> bool {
         if free >= self.enough {
             // The workload has changed: what was learned of its hotness is void.
@@ -48,7 +48,7 @@ impl Promotion {
         self.admits_hot(fault)
     }
 
-    /// The same without the free-space shortcut.
+    /// Returns the same without the free-space shortcut.
     pub(crate) fn admits_hot(&mut self, fault: &HintFault) -> bool {
         let target = self.limit.pages_in(self.adjust_period);
         self.threshold.adjust(fault.time, self.limit.candidates(), target);

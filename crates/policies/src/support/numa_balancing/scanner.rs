@@ -1,4 +1,4 @@
-//! Defines the scan that arms pages: `task_numa_work`.
+//! The scan that arms pages (`task_numa_work`).
 
 use isotherm_core::{Nanos, PageId, Plan, TierId, View, Work};
 
@@ -7,11 +7,11 @@ use crate::Setup;
 
 /// Pages of one page table: Linux counts these ranges as a whole.
 const PAGES_PER_TABLE: u64 = 512;
-/// How many times the scan size may be walked where there is nothing to arm (`virtpages`).
+/// Multiple of the scan size that may be walked without anything to arm (`virtpages`).
 const WALK_FACTOR: u64 = 8;
 /// Periods that one scan makes up for at most.
 const MAX_PERIODS: u64 = 8;
-/// How often within a period the time is looked at.
+/// Looks at the time within a period.
 const LOOKS_PER_PERIOD: u64 = 10;
 
 /// Walks the address space from where it stopped and arms `pages` of it in each period.
@@ -27,7 +27,7 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    /// A scanner of the slower tiers that begins after one period (`scan_delay_ms`).
+    /// Returns a scanner of the slower tiers that begins after one period (`scan_delay_ms`).
     pub(crate) fn new(settings: &ScanSettings, setup: &Setup) -> Self {
         let period = settings.scan_period;
         Self {
@@ -40,17 +40,17 @@ impl Scanner {
         }
     }
 
-    /// The same scanner over all tiers.
+    /// Returns the same scanner over all tiers.
     pub(crate) fn of_every_tier(self) -> Self {
         Self { every_tier: true, ..self }
     }
 
-    /// How often the time should be looked at so that scans are on time.
+    /// Returns the interval at which to look at the time so that scans are on time.
     pub(crate) fn tick(&self) -> Nanos {
         Nanos((self.period.0 / LOOKS_PER_PERIOD).max(1))
     }
 
-    /// The memory of its buffer.
+    /// Returns the memory of its buffer.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>()
     }

@@ -1,4 +1,4 @@
-//! Defines the free memory that kswapd keeps on the fast tier in tiering mode.
+//! The free memory that kswapd keeps on the fast tier in tiering mode.
 
 use isotherm_core::{Pages, Plan, Reclaim, TierId, View};
 
@@ -23,7 +23,7 @@ impl Watermarks {
         Self { low: min + step, high: min + 2 * step, promo: min + 3 * step }
     }
 
-    /// kswapd's work: room for `wanted` promotions and, where it is woken, up to the promotion watermark.
+    /// Does kswapd's work: makes room for `wanted` promotions and, once woken, up to the promotion watermark.
     pub(crate) fn keep(self, wanted: u64, view: &dyn View, plan: &mut Plan) {
         let free = view.free(TierId::FAST).0;
         let woken = free < self.low || (wanted > 0 && free < self.high + wanted);
