@@ -1,7 +1,7 @@
 //! A set-associative cache with LRU replacement inside each set, as a last-level cache filters accesses.
 //!
-//! The set operation is a plain function on a slice of tags, so that the recorder's plugin can guard sets with its own
-//! locks while the simulator owns them.
+//! The set operation is a plain function on a slice of tags, so that the recorder's plugin can guard sets
+//! with its own locks while the simulator owns them.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,7 +20,8 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Returns the geometry of a cache of about `size` bytes with `ways` ways: sets rounded to a power of two.
+    /// Returns the geometry of a cache of about `size` bytes with `ways` ways: sets rounded to a power of
+    /// two.
     ///
     /// Returns `None` if the size holds no set or needs more than 2^31 sets.
     pub fn new(size: Bytes, ways: u32) -> Option<Self> {
@@ -35,7 +36,8 @@ impl Geometry {
         Bytes((u64::from(self.sets) * u64::from(self.ways)) << LINE_SHIFT)
     }
 
-    /// Returns the set that a line belongs to. Upper address bits are folded in, as real last-level caches hash.
+    /// Returns the set that a line belongs to. Upper address bits are folded in, as real last-level caches
+    /// hash.
     #[inline]
     pub fn set_of(self, line: u64) -> usize {
         let folded = line ^ (line >> 13) ^ (line >> 27);
@@ -43,8 +45,8 @@ impl Geometry {
     }
 }
 
-/// Looks `line` up in one set, most recent first, and moves it to the front. Returns whether it was there; a line that
-/// was not replaces the least recent one. Tags are `line + 1`; 0 is an empty way.
+/// Looks `line` up in one set, most recent first, and moves it to the front. Returns whether it was there; a
+/// line that was not replaces the least recent one. Tags are `line + 1`; 0 is an empty way.
 #[inline]
 pub fn touch(set: &mut [u64], line: u64) -> bool {
     let tag = line + 1;

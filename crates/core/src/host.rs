@@ -38,8 +38,8 @@ pub trait View {
 
     /// Walks the mapped pages in address order from `cursor`, appending at most `limit` of them to `found`.
     ///
-    /// Returns where to go on, or `None` when the end of the address space was reached. The host charges it as a
-    /// read of the page table (`/proc/PID/pagemap`).
+    /// Returns where to go on, or `None` when the end of the address space was reached. The host charges it
+    /// as a read of the page table (`/proc/PID/pagemap`).
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId>;
 
     /// Walks as [`Self::walk`] does, and tests and clears whether each page was accessed since the last scan.
@@ -52,7 +52,8 @@ pub trait View {
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> Option<PageId>;
 
-    /// Returns the pages whose addresses lie in the same 2 MiB-aligned range as those of `page`: itself, if pages are huge.
+    /// Returns the pages whose addresses lie in the same 2 MiB-aligned range as those of `page`: itself, if
+    /// pages are huge.
     fn huge_range(&self, page: PageId) -> Range<u32>;
 }
 
@@ -73,8 +74,8 @@ pub trait Host {
     /// Starts or changes sampling.
     fn sample(&mut self, request: Sampling);
 
-    /// Lets the program run until the batch (samples and hint faults together) or the tick of the sampling request is
-    /// full, and fills `batch`.
+    /// Lets the program run until the batch (samples and hint faults together) or the tick of the sampling
+    /// request is full, and fills `batch`.
     ///
     /// Returns false when the program has ended; `batch` then holds what was left.
     fn advance(&mut self, batch: &mut SampleBatch) -> bool;
@@ -82,6 +83,7 @@ pub trait Host {
     /// Charges the policy's own computation and sleep; the program runs on meanwhile.
     fn spend(&mut self, work: Work, metadata: Bytes, sleep: Nanos);
 
-    /// Carries out the plan's reclaim, moves and arming while the program runs on, and reports the result of each.
+    /// Carries out the plan's reclaim, moves and arming while the program runs on, and reports the result of
+    /// each.
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome);
 }

@@ -26,8 +26,9 @@ pub enum Copying {
     /// Unmapped, copied and mapped again, as `move_pages(2)` does: an access meanwhile waits.
     #[default]
     Exclusive,
-    /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted page keeps its
-    /// slow copy as a shadow until it is written; demoting it before costs no copy (Nomad, OSDI 2024).
+    /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted
+    /// page keeps its slow copy as a shadow until it is written; demoting it before costs no copy (Nomad,
+    /// OSDI 2024).
     Transactional,
 }
 
@@ -59,8 +60,8 @@ pub struct Plan {
     pub reclaim: Vec<Reclaim>,
     /// The way in which the moves copy.
     pub copying: Copying,
-    /// Pages whose next access faults ([`crate::HintFault`]), armed after the moves. Those not mapped, or armed
-    /// already, are passed over.
+    /// Pages whose next access faults ([`crate::HintFault`]), armed after the moves. Those not mapped, or
+    /// armed already, are passed over.
     pub arm: Vec<PageId>,
     /// A request to the profiling devices, after the moves: threshold, then clear.
     pub device: Option<DeviceRequest>,

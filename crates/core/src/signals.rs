@@ -101,7 +101,8 @@ pub enum SamplingRate {
     Off,
     /// Every n-th access of each thread.
     Period(u64),
-    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the period.
+    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the
+    /// period.
     Frequency(u64),
 }
 
@@ -110,11 +111,11 @@ pub enum SamplingRate {
 pub enum SamplingScope {
     /// One event counts misses of every tier: a tier's samples are in proportion to its accesses.
     AllTiers,
-    /// One event a tier, each at the rate asked for, as with `MEM_LOAD_L3_MISS_RETIRED.{LOCAL,REMOTE}_DRAM`: in
-    /// frequency mode a rarely used tier is sampled more densely.
+    /// One event a tier, each at the rate asked for, as with `MEM_LOAD_L3_MISS_RETIRED.{LOCAL,REMOTE}_DRAM`:
+    /// in frequency mode a rarely used tier is sampled more densely.
     EachTier,
-    /// As [`Self::EachTier`], without the fast tier: PACT samples `REMOTE_DRAM` alone. A host that cannot leave it out
-    /// samples it too.
+    /// As [`Self::EachTier`], without the fast tier: PACT samples `REMOTE_DRAM` alone. A host that cannot
+    /// leave it out samples it too.
     EachSlowTier,
 }
 

@@ -1,18 +1,20 @@
 //! Alto: Colloid whose promotions are regulated by how much of its latency a load exposes.
 //!
 //! # Paper
-//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025: its adaptive page migration regulation; on Colloid, as PACT
-//! compares it (section 5.4).
+//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025: its adaptive page migration regulation;
+//! on Colloid, as PACT compares it (section 5.4).
 //!
-//! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over the loads.
-//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper one all are,
-//!   between them a share that rises in tenths.
+//! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over
+//!   the loads.
+//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper
+//!   one all are, between them a share that rises in tenths.
 //! - Of what Colloid would promote, that share is; its demotions go on.
 //!
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
 //! - The steps between the thresholds are ours: the paper's function is not printed in full.
-//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it counts twice.
+//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it
+//!   counts twice.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -155,7 +157,8 @@ mod tests {
         Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
     }
 
-    /// Returns the promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count for each load.
+    /// Returns the promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count
+    /// for each load.
     fn promotions(amortised: u64) -> usize {
         let (mut alto, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let turns = (1..=10).map(|second: u64| {

@@ -2,22 +2,24 @@
 //!
 //! # Paper
 //! Maruf et al., "MULTI-CLOCK: Dynamic Tiering for Hybrid Memory Systems", HPCA 2022, after its published
-//! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier but the
-//! fastest a promote list:
+//! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier
+//! but the fastest a promote list:
 //!
 //! ```text
 //! accessed:      inactive -> inactive, referenced -> active -> active, referenced -> promote -> (moved up, active)
 //! not accessed:  inactive <- inactive, referenced <- active <- active, referenced; active <- promote
 //! ```
 //!
-//! The daemon kpromoted scans the lists each `scan_interval` and promotes what was referenced again on the promote list: pages
-//! that are both recent and frequent. Where the fast tier has too little room, pages leave from the tail of its
-//! inactive list.
+//! The daemon kpromoted scans the lists each `scan_interval` and promotes what was referenced again on the
+//! promote list: pages that are both recent and frequent. Where the fast tier has too little room, pages
+//! leave from the tail of its inactive list.
 //!
 //! # Deviations
-//! - A list's order is that of the scan's hand through the address space, as in the host's own reclaim; a page's list and
-//!   mark are one byte. So the tail of the inactive list are the unreferenced inactive pages that the hand met first.
-//! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive pages are few.
+//! - A list's order is that of the scan's hand through the address space, as in the host's own reclaim; a
+//!   page's list and mark are one byte. So the tail of the inactive list are the unreferenced inactive pages
+//!   that the hand met first.
+//! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive
+//!   pages are few.
 //! - Active pages are never demoted to make room: without inactive ones promotions wait.
 
 use std::collections::VecDeque;
@@ -257,7 +259,8 @@ mod tests {
     }
 
     proptest! {
-        /// Of any accesses: the rung never exceeds the run of accesses that leads to it, and only a run of five promotes.
+        /// Of any accesses: the rung never exceeds the run of accesses that leads to it, and only a run of
+        /// five promotes.
         #[test]
         fn only_pages_accessed_again_and_again_are_promoted(bits in prop::collection::vec(any::<bool>(), 1..60)) {
             let (mut rung, mut ups) = (INACTIVE, 0);

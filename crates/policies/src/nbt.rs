@@ -1,22 +1,24 @@
 //! NUMA balancing in tiering mode, as in Linux (`kernel.numa_balancing = 2`), with demotion by reclaim.
 //!
 //! # Source
-//! Linux 6.2: `kernel/sched/fair.c` (Huang, "memory tiering: hot page selection with hint page fault latency", "rate
-//! limit NUMA migration throughput", "adjust hot threshold automatically", 2022) and `mm/vmscan.c` (demotion). FreqTier and
-//! HybridTier call it AutoNUMA, PACT NBT.
+//! Linux 6.2: `kernel/sched/fair.c` (Huang, "memory tiering: hot page selection with hint page fault
+//! latency", "rate limit NUMA migration throughput", "adjust hot threshold automatically", 2022) and
+//! `mm/vmscan.c` (demotion). FreqTier and HybridTier call it AutoNUMA, PACT NBT.
 //!
 //! - `task_numa_work`: `numa_balancing::Scanner` arms `scan_size` of slow memory each `scan_period`.
-//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free a page that faults is promoted; else if it
-//!   faulted within the hot threshold and the rate limit allows.
+//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free a page that faults is
+//!   promoted; else if it faulted within the hot threshold and the rate limit allows.
 //! - `numa_promotion_adjust_threshold`: `numa_balancing::threshold`.
 //! - kswapd: [`Watermarks`] and the host's reclaim, which stands for MGLRU.
 //!
 //! # Deviations
-//! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow pages do not enter
-//!   that statistic (`task_numa_fault` returns), so nothing adapts it there either.
-//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for its next
-//!   fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run two or three.
-//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is modelled.
+//! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow
+//!   pages do not enter that statistic (`task_numa_fault` returns), so nothing adapts it there either.
+//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for
+//!   its next fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run
+//!   two or three.
+//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is
+//!   modelled.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{

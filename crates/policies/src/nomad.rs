@@ -1,23 +1,25 @@
 //! Nomad: non-exclusive tiering by transactional page migration.
 //!
 //! # Paper
-//! Xiang et al., "Nomad: Non-Exclusive Memory Tiering via Transactional Page Migration", OSDI 2024, section 3.
+//! Xiang et al., "Nomad: Non-Exclusive Memory Tiering via Transactional Page Migration", OSDI 2024, section
+//! 3.
 //!
-//! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion candidate queue
-//!   (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go to the migration pending
-//!   queue (MPQ).
-//! - The kernel thread kpromote wakes up, copies each pending page while it stays mapped, and switches it over if it was
-//!   not written meanwhile. An aborted page stays pending ([`Copying::Transactional`], [`MoveStatus::Busy`]).
-//! - Shadows: a promoted page leaves its slow copy behind; demoting it unwritten is free. The host keeps shadows, charges
-//!   their memory, and gives them up where the slow tier has no other room.
+//! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion
+//!   candidate queue (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go
+//!   to the migration pending queue (MPQ).
+//! - The kernel thread kpromote wakes up, copies each pending page while it stays mapped, and switches it
+//!   over if it was not written meanwhile. An aborted page stays pending ([`Copying::Transactional`],
+//!   [`MoveStatus::Busy`]).
+//! - Shadows: a promoted page leaves its slow copy behind; demoting it unwritten is free. The host keeps
+//!   shadows, charges their memory, and gives them up where the slow tier has no other room.
 //! - Demotion is TPP's: reclaim, ahead of allocation.
 //!
 //! # Deviations
 //! - The paper gives the queues no sizes and kpromote no interval: the parameters are ours and say so.
-//! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts` and may come back
-//!   by another fault.
-//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list; kept, such pages
-//!   would pile up before those that became hot since.
+//! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts`
+//!   and may come back by another fault.
+//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list;
+//!   kept, such pages would pile up before those that became hot since.
 //! - A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
 
 use std::collections::VecDeque;

@@ -1,14 +1,17 @@
-//! PMU sampling: promotes what PEBS samples show to be accessed in slow memory, and leaves demotion to the kernel.
+//! PMU sampling: promotes what PEBS samples show to be accessed in slow memory, and leaves demotion to the
+//! kernel.
 //!
 //! # Paper
-//! NeoMem, sections II-C and VI: the baseline "PEBS", which is NeoMem with its device profiler replaced by sampled
-//! last-level cache misses. Samples are taken every 200 to 5,000 misses ("fine-tuned for each benchmark"); hot pages are
-//! migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the kernel's LRU makes room.
+//! NeoMem, sections II-C and VI: the baseline "PEBS", which is NeoMem with its device profiler replaced by
+//! sampled last-level cache misses. Samples are taken every 200 to 5,000 misses ("fine-tuned for each
+//! benchmark"); hot pages are migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the
+//! kernel's LRU makes room.
 //!
 //! # Deviations
-//! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth counters, and how
-//!   it was run on samples is not said.
-//! - A host reclaims only when asked, so the policy asks for what kswapd would do at Linux' default watermarks.
+//! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth
+//!   counters, and how it was run on samples is not said.
+//! - A host reclaims only when asked, so the policy asks for what kswapd would do at Linux' default
+//!   watermarks.
 
 use std::collections::VecDeque;
 

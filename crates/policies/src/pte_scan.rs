@@ -1,15 +1,18 @@
 //! PTE-scan: page tables are scanned for accessed bits, and pages accessed in several scans are hot.
 //!
 //! # Paper
-//! The baseline of NeoMem (MICRO 2024, sections II-C and VI-A): NeoMem's software with its profiler replaced by a scan of the
-//! page table every 5 s (`page_scanning_rate`, Table IV). What is NeoMem's remains: a daemon that promotes each
-//! `migration_interval` (10 ms) within a quota of 256 MB/s (`m_quota`), and demotion by the kernel's LRU (section V).
+//! The baseline of NeoMem (MICRO 2024, sections II-C and VI-A): NeoMem's software with its profiler replaced
+//! by a scan of the page table every 5 s (`page_scanning_rate`, Table IV). What is NeoMem's remains: a daemon
+//! that promotes each `migration_interval` (10 ms) within a quota of 256 MB/s (`m_quota`), and demotion by
+//! the kernel's LRU (section V).
 //!
 //! # Deviations
-//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are needed to tell
-//!   frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it says of Nimble.
-//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds them again.
-//!   Promotion goes on behind the page promoted last, or the quota would always go to the lowest addresses.
+//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are
+//!   needed to tell frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it
+//!   says of Nimble.
+//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds
+//!   them again. Promotion goes on behind the page promoted last, or the quota would always go to the lowest
+//!   addresses.
 
 use std::collections::VecDeque;
 

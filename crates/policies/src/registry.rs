@@ -80,7 +80,8 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
-    /// Objects placed once, by a profile of the run itself: computed like a limit, because it needs the run before.
+    /// Objects placed once, by a profile of the run itself: computed like a limit, because it needs the run
+    /// before.
     Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
     Belady,

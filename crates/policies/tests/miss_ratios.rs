@@ -1,8 +1,9 @@
-//! Miss ratios of the replacement algorithms on a generated stream, against those of an independent implementation.
+//! Miss ratios of the replacement algorithms on a generated stream, against those of an independent
+//! implementation.
 //!
-//! The reference is libCacheSim (github.com/1a1a11a/libCacheSim) on the same distribution: 20 million requests to a million
-//! objects of equal size, Zipf 0.99, an empty cache at the start. Its CLOCK has one reference bit; its 2Q is the full version
-//! with `Kin` a quarter and `Kout` half of the capacity.
+//! The reference is libCacheSim (github.com/1a1a11a/libCacheSim) on the same distribution: 20 million
+//! requests to a million objects of equal size, Zipf 0.99, an empty cache at the start. Its CLOCK has one
+//! reference bit; its 2Q is the full version with `Kin` a quarter and `Kout` half of the capacity.
 
 #[path = "../../trackers/tests/support/mod.rs"]
 mod support;

@@ -29,19 +29,21 @@
 //! assert_eq!((settings.batch, settings.order), (100_000, Order::Backward));
 //! ```
 //!
-//! - The field's name is the parameter's name, and its doc comment the help text. The type decides which builder fits:
-//!   [`count`](build::count) any unsigned integer that holds its bounds, [`number`](build::number) `f64`,
-//!   [`flag`](build::flag) `bool`, [`duration`](build::duration) and [`interval`](build::interval) [`Nanos`],
-//!   [`size`](build::size) [`Bytes`], [`choice`](build::choice) an enum. The builders are in scope inside the macro.
-//! - Parameters that groups share are constants: `const THREADS: Builder<u64> = count(1, 64, "8").source("..").help("..");`
-//!   and then `threads: u64 = THREADS,` or `threads: u64 = THREADS.default("16"),`. A function that returns a
-//!   `Builder` serves where more differs.
-//! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` in this place.
-//! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values. It also finds a
-//!   group within a larger one, such as one that [`Parameters::and`] appended.
+//! - The field's name is the parameter's name, and its doc comment the help text. The type decides which
+//!   builder fits: [`count`](build::count) any unsigned integer that holds its bounds,
+//!   [`number`](build::number) `f64`, [`flag`](build::flag) `bool`, [`duration`](build::duration) and
+//!   [`interval`](build::interval) [`Nanos`], [`size`](build::size) [`Bytes`], [`choice`](build::choice) an
+//!   enum. The builders are in scope inside the macro.
+//! - Parameters that groups share are constants: `const THREADS: Builder<u64> = count(1, 64,
+//!   "8").source("..").help("..");` and then `threads: u64 = THREADS,` or `threads: u64 =
+//!   THREADS.default("16"),`. A function that returns a `Builder` serves where more differs.
+//! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` in this
+//!   place.
+//! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values. It
+//!   also finds a group within a larger one, such as one that [`Parameters::and`] appended.
 //!
-//! From the table come `--set group.key=value`, the help text and the record in every result. A [`Preset`] names
-//! another set of defaults.
+//! From the table come `--set group.key=value`, the help text and the record in every result. A [`Preset`]
+//! names another set of defaults.
 
 mod preset;
 mod typed;
@@ -94,8 +96,8 @@ pub struct Spec {
     pub source: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// Whether the value is a time constant or a number of samples that stands for a footprint of the paper's size, and
-    /// is therefore divided by the run's scale.
+    /// Whether the value is a time constant or a number of samples that stands for a footprint of the paper's
+    /// size, and is therefore divided by the run's scale.
     pub scaled: bool,
 }
 
@@ -200,9 +202,10 @@ impl Spec {
 
 /// The factor by which a run is smaller than the one that parameters are given for.
 ///
-/// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as the
-/// footprint does. How long they take to come depends on the sampling rate too, which grows with the threads: times
-/// shrink by `footprint` x threads / the paper's threads. So every window holds as many samples a page as in the paper.
+/// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as
+/// the footprint does. How long they take to come depends on the sampling rate too, which grows with the
+/// threads: times shrink by `footprint` x threads / the paper's threads. So every window holds as many
+/// samples a page as in the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Divides counts of samples and sizes.
@@ -215,8 +218,8 @@ impl Scale {
     /// The paper's size.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
-    /// Returns how much smaller a run is than the one that policies' parameters are given for: `footprint` against `reference`, and
-    /// `threads` for each of the paper's, all sampled at the policy's rate.
+    /// Returns how much smaller a run is than the one that policies' parameters are given for: `footprint`
+    /// against `reference`, and `threads` for each of the paper's, all sampled at the policy's rate.
     ///
     /// A source that samples less densely counts as fewer threads.
     pub fn of(footprint: crate::Bytes, reference: crate::Bytes, threads: f64) -> Self {
@@ -226,7 +229,8 @@ impl Scale {
     }
 }
 
-/// The footprint that policies' parameters are given for where a workload names none: FreqTier's CacheLib (Table I).
+/// The footprint that policies' parameters are given for where a workload names none: FreqTier's CacheLib
+/// (Table I).
 pub const REFERENCE_FOOTPRINT: crate::Bytes = crate::Bytes(267_000_000_000);
 /// The threads that they are given for (FreqTier, section VI-C).
 pub const REFERENCE_THREADS: f64 = 16.0;
@@ -279,7 +283,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Sets one parameter as a paper gives it: like a default, [`Parameters::scale`] divides it where it is scaled.
+    /// Sets one parameter as a paper gives it: like a default, [`Parameters::scale`] divides it where it is
+    /// scaled.
     pub fn set_as_published(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
         self.set(key, text)?;
         if let Some(index) = self.specs.iter().position(|spec| spec.name == key) {
@@ -318,7 +323,8 @@ impl Parameters {
     /// Returns the value of a [`Kind::Count`].
     ///
     /// # Panics
-    /// Like all typed look-ups: if the table has no such parameter of that kind, a mistake in the caller's source.
+    /// Like all typed look-ups: if the table has no such parameter of that kind, a mistake in the caller's
+    /// source.
     pub fn count(&self, name: &str) -> u64 {
         match self.value(name) {
             Value::Count(value) => value,

@@ -7,7 +7,8 @@ pub const PRESET_KEY: &str = "preset";
 /// The name of the table's own defaults, as a preset.
 pub const DEFAULT_PRESET: &str = "default";
 
-/// A named set of values that replace defaults. The user's settings take precedence, in whatever order they are set.
+/// A named set of values that replace defaults. The user's settings take precedence, in whatever order they
+/// are set.
 #[derive(Debug)]
 pub struct Preset {
     /// Its name, in kebab case.
@@ -36,7 +37,8 @@ impl Parameters {
     /// Returns every parameter at its default, with presets to choose from.
     ///
     /// # Panics
-    /// If a default or a preset's value is not valid: a mistake in the table, found by the first test that builds it.
+    /// If a default or a preset's value is not valid: a mistake in the table, found by the first test that
+    /// builds it.
     pub fn with_presets(group: &str, specs: &'static [Spec], presets: &'static [Preset]) -> Self {
         for preset in presets {
             let known = |&(key, _): &(&str, &str)| specs.iter().any(|spec| spec.name == key);

@@ -84,8 +84,8 @@ impl Choice for SamplingScope {
     const VALUES: &'static [Self] = &[Self::EachTier, Self::AllTiers];
 }
 
-/// A parameter read as `T`, without its name; made by [`count`], [`number`], [`flag`], [`duration`], [`interval`],
-/// [`size`] and [`choice`].
+/// A parameter read as `T`, without its name; made by [`count`], [`number`], [`flag`], [`duration`],
+/// [`interval`], [`size`] and [`choice`].
 #[derive(Debug, Clone, Copy)]
 pub struct Builder<T> {
     spec: Spec,
@@ -232,7 +232,8 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Declares a group of parameters as a struct with one typed field for each; see [`crate::parameters`](mod@crate::parameters).
+/// Declares a group of parameters as a struct with one typed field for each; see
+/// [`crate::parameters`](mod@crate::parameters).
 #[macro_export]
 macro_rules! parameters {
     (
@@ -333,8 +334,7 @@ mod tests {
     parameters! {
         /// A group.
         struct Outer {
-            /// Samples a batch,
-            /// on two lines.
+            /// Samples a batch, on two lines.
             batch: usize = count(64, 10_000_000, "100k").unit("samples").source("test").scaled(),
             inner: Inner,
             /// Width.

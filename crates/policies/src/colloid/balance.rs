@@ -1,8 +1,8 @@
 //! Colloid's controller: the direction and the size of the shift of requests to the fast tier.
 //!
-//! Section 3.2 of the paper. `p` is the share of requests that the fast (default) tier serves, `L_D` and `L_A` are the
-//! loaded latencies of the default and the alternate tier. The share at which they are equal lies between two marks that
-//! close in on it:
+//! Section 3.2 of the paper. `p` is the share of requests that the fast (default) tier serves, `L_D` and
+//! `L_A` are the loaded latencies of the default and the alternate tier. The share at which they are equal
+//! lies between two marks that close in on it:
 //!
 //! ```text
 //! each quantum:
@@ -76,7 +76,8 @@ impl Balance {
         self.loads[0].requests + self.loads[1].requests
     }
 
-    /// Returns the loaded latencies of the fast tier and of the others in nanoseconds, as far as they are known.
+    /// Returns the loaded latencies of the fast tier and of the others in nanoseconds, as far as they are
+    /// known.
     pub(super) fn latencies(&self) -> [Option<f64>; 2] {
         self.loads.map(Load::latency)
     }
@@ -177,8 +178,8 @@ mod tests {
     }
 
     proptest! {
-        /// On tiers whose latency grows with their share, the share converges to equal latencies, or to an end if even there
-        /// one tier is slower, from anywhere and after the balance has moved.
+        /// On tiers whose latency grows with their share, the share converges to equal latencies, or to an
+        /// end if even there one tier is slower, from anywhere and after the balance has moved.
         #[test]
         fn it_converges(start in 0.0..1.0f64, first in 0.1..3.0f64, second in 0.1..3.0f64) {
             let (mut balance, mut p) = (balance(), start);

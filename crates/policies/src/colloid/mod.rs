@@ -1,18 +1,21 @@
 //! Colloid: placement that balances the loaded latencies of the tiers.
 //!
 //! # Paper
-//! Vuppalapati and Agarwal, "Tiered Memory Management: Access Latency is the Key!", SOSP 2024: section 3 and its integration
-//! with Linux' hint faults (there called TPP, which Linux has merged into NUMA balancing).
+//! Vuppalapati and Agarwal, "Tiered Memory Management: Access Latency is the Key!", SOSP 2024: section 3 and
+//! its integration with Linux' hint faults (there called TPP, which Linux has merged into NUMA balancing).
 //!
-//! - Per-tier loaded latency from occupancy and arrival counters by Little's law, smoothed; the controller that finds the
-//!   shift of the request share, with delta = 0.05 and epsilon = 0.01: `balance`.
-//! - Which pages: those that fault within NUMA balancing's hot threshold, on either tier. A page armed for t before its fault
-//!   is taken to have 1 / (t x requests per time) of all requests. In each quantum pages move until their shares sum up to the
-//!   shift, and no more bytes than the shift's share of the traffic (the dynamic migration limit).
-//! - While the fast tier is the slower one, its hot pages are demoted; kswapd's demotion of cold pages goes on.
+//! - Per-tier loaded latency from occupancy and arrival counters by Little's law, smoothed; the controller
+//!   that finds the shift of the request share, with delta = 0.05 and epsilon = 0.01: `balance`.
+//! - Which pages: those that fault within NUMA balancing's hot threshold, on either tier. A page armed for t
+//!   before its fault is taken to have 1 / (t x requests per time) of all requests. In each quantum pages
+//!   move until their shares sum up to the shift, and no more bytes than the shift's share of the traffic
+//!   (the dynamic migration limit).
+//! - While the fast tier is the slower one, its hot pages are demoted; kswapd's demotion of cold pages goes
+//!   on.
 //!
 //! # Deviations
-//! - More than two tiers: all but the fast one count as the alternate tier, and pages are demoted to the next one.
+//! - More than two tiers: all but the fast one count as the alternate tier, and pages are demoted to the next
+//!   one.
 //! - A tier without requests counts as unloaded; the paper's counters always see some.
 
 mod balance;
@@ -232,8 +235,8 @@ mod tests {
         Colloid::new(&Parameters::new("colloid", Settings::SPECS), &setup)
     }
 
-    /// Returns the moves of a turn with a fault on `page`, `latency` after arming, a second after the start with tiers at such
-    /// latencies and a million requests each.
+    /// Returns the moves of a turn with a fault on `page`, `latency` after arming, a second after the start
+    /// with tiers at such latencies and a million requests each.
     fn moves(page: u32, latency: Nanos, latencies: [u64; 2]) -> Vec<Move> {
         let (mut colloid, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let mut batch = fault_of(&view, page, latency, Nanos(0));

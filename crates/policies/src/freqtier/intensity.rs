@@ -12,9 +12,9 @@
 //!      └─────────────────── monitoring                        hit ratio changed: back to the highest level
 //! ```
 //!
-//! Hit ratios come from counters, not from samples, so they cost nothing. Two of them are compared as the paper does,
-//! within a fixed tolerance; but where so few loads were counted that chance alone exceeds the tolerance (three
-//! standard deviations; only in runs far smaller than the paper's), the wider margin holds.
+//! Hit ratios come from counters, not from samples, so they cost nothing. Two of them are compared as the
+//! paper does, within a fixed tolerance; but where so few loads were counted that chance alone exceeds the
+//! tolerance (three standard deviations; only in runs far smaller than the paper's), the wider margin holds.
 
 use isotherm_core::Nanos;
 
@@ -122,8 +122,8 @@ impl Intensity {
         self.state
     }
 
-    /// Closes the current window or interval if it has passed. Returns whether it did, hence whether the state may
-    /// have changed.
+    /// Closes the current window or interval if it has passed. Returns whether it did, hence whether the
+    /// state may have changed.
     pub(super) fn advance(&mut self, now: Nanos) -> bool {
         let Some((began, _)) = self.began else {
             self.begin(now, self.state);
@@ -168,7 +168,8 @@ impl Intensity {
         }
     }
 
-    /// Returns the reference stays the one that monitoring began with, so that a slow slide is noticed as well.
+    /// Returns the reference stays the one that monitoring began with, so that a slow slide is noticed as
+    /// well.
     fn judge_interval(&mut self, measured: Option<HitRatio>) -> State {
         match (self.reference, measured) {
             (Some(before), Some(now)) if now.differs(before, self.tolerance) => {

@@ -1,9 +1,10 @@
 //! FreqTier: frequency-based tiering with a counting Bloom filter and an intensity that adapts.
 //!
 //! # Paper
-//! "FreqTier", sections IV and V. Recommended there: batches of 100,000 samples, 4-bit counters, a false-positive rate
-//! of 0.001 with all fast pages in the filter, an initial hot threshold of 5, sampling at 100, 10 and 1 kHz, hit ratios
-//! that are stable within 0.5 % from minute to minute. Every parameter with its source stands in `settings`.
+//! "FreqTier", sections IV and V. Recommended there: batches of 100,000 samples, 4-bit counters, a
+//! false-positive rate of 0.001 with all fast pages in the filter, an initial hot threshold of 5, sampling at
+//! 100, 10 and 1 kHz, hit ratios that are stable within 0.5 % from minute to minute. Every parameter with its
+//! source stands in `settings`.
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
 //! - Algorithm 2, demotion: `demotion_scan`, beside this folder as HybridTier shares it.
@@ -11,15 +12,16 @@
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
-//! - Where the paper gives no number or is ambiguous, the parameter's source says what was chosen and why: ageing
-//!   period, watermarks, the interval of monitoring.
+//! - Where the paper gives no number or is ambiguous, the parameter's source says what was chosen and why:
+//!   ageing period, watermarks, the interval of monitoring.
 //! - Ties at the hot threshold are split by a hash (`hot_threshold`); `ties=exclude` is the plain reading.
-//! - The hot set is fitted to the fast tier less the promotion watermark: a tier filled further is never at rest.
+//! - The hot set is fitted to the fast tier less the promotion watermark: a tier filled further is never at
+//!   rest.
 //! - A batch that the tick cuts short is acted upon as it is.
-//! - A demotion scan that went round and found too little is repeated only when counts, threshold or the window have
-//!   changed: between two ageings a count only rises, so it would find the same pages.
-//! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it is sampled
-//!   again.
+//! - A demotion scan that went round and found too little is repeated only when counts, threshold or the
+//!   window have changed: between two ageings a count only rises, so it would find the same pages.
+//! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it
+//!   is sampled again.
 //! - Monitoring moves nothing: with sampling off, counts say nothing new.
 
 mod intensity;
@@ -142,7 +144,8 @@ impl FreqTier {
         self.work.swept += self.filter.bytes() as u64;
     }
 
-    /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there was one.
+    /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there
+    /// was one.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {

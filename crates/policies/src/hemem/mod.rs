@@ -1,21 +1,24 @@
-//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold pages.
+//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold
+//! pages.
 //!
 //! # Paper
-//! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP 2021, and the
-//! library published with it; a baseline of FreqTier (section VII) and described in HybridTier (section 3.3). Numbers are
-//! the library's.
+//! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP
+//! 2021, and the library published with it; a baseline of FreqTier (section VII) and described in HybridTier
+//! (section 3.3). Numbers are the library's.
 //!
-//! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages; pages hot by
-//!   their writes go to the front of theirs, to be promoted first.
-//! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for each tick that
-//!   it has missed, when it is sampled next or when the walk over the hot lists comes by, which moves it to the cold list
-//!   if it is hot no more.
-//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up to 10 GB/s,
-//!   until there is no cold page left.
+//! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages;
+//!   pages hot by their writes go to the front of theirs, to be promoted first.
+//! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for
+//!   each tick that it has missed, when it is sampled next or when the walk over the hot lists comes by,
+//!   which moves it to the cold list if it is hot no more.
+//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up
+//!   to 10 GB/s, until there is no cold page left.
 //!
 //! # Deviations
-//! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times fewer samples.
-//! - The library sees every allocation; here cold fast pages are found by reading the page table when they are needed.
+//! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times
+//!   fewer samples.
+//! - The library sees every allocation; here cold fast pages are found by reading the page table when they
+//!   are needed.
 //! - The library samples all retired stores, a host here those that missed.
 //! - New pages are not kept room for (the paper keeps 1 GB of DRAM free): allocation is the host's.
 
@@ -176,7 +179,8 @@ impl Hemem {
         self.work.touches += 4;
     }
 
-    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold list.
+    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold
+    /// list.
     fn cool_lists(&mut self) {
         for (turn, hot, cold) in [(0, FAST_HOT, FAST_COLD), (1, SLOW_HOT, SLOW_COLD)] {
             let looked = self.uncooled[turn].min(self.cooling_pages);
@@ -191,7 +195,8 @@ impl Hemem {
         }
     }
 
-    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than `needed`.
+    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than
+    /// `needed`.
     fn adopt(&mut self, needed: u64, view: &mut dyn View) {
         let used = (view.capacity(TierId::FAST) - view.free(TierId::FAST)).0;
         let listed = (self.lists.len(FAST_HOT) + self.lists.len(FAST_COLD)) as u64;

@@ -1,4 +1,5 @@
-//! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds over them.
+//! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds
+//! over them.
 
 use isotherm_core::{PageId, Work};
 use isotherm_trackers::{Change, DenseTable, FilterShape, Layout, ShapeError, Tracker};
@@ -93,8 +94,8 @@ impl Hotness {
         }
     }
 
-    /// Returns whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and whether it is for its
-    /// momentum alone.
+    /// Returns whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and
+    /// whether it is for its momentum alone.
     pub(super) fn promotes(&mut self, index: usize, page: PageId) -> (bool, bool) {
         let counts = Counts {
             frequency: self.frequency_changes[index].after,

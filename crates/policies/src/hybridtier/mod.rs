@@ -1,27 +1,30 @@
 //! HybridTier: two counting Bloom filters, one for the long term and one for the last seconds.
 //!
 //! # Paper
-//! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4. Recommended there:
-//! batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages, a momentum filter 128 times
-//! smaller, a momentum threshold of 3, a second look after a minute. Every parameter with its source stands in
-//! `specs`; `preset=artifact` has the values of the published artifact.
+//! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4.
+//! Recommended there: batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages,
+//! a momentum filter 128 times smaller, a momentum threshold of 3, a second look after a minute. Every
+//! parameter with its source stands in `specs`; `preset=artifact` has the values of the published artifact.
 //!
 //! - Table 1, what is promoted and demoted: `decision`.
 //! - Both trackers and their cooling (sections 3.1, 4.2): `hotness`.
 //! - Second chance (sections 3.1, 4.3): `second_chance`.
-//! - Frequency threshold fitted to the fast tier (section 3.1): `hot_threshold`, shared with FreqTier; so is the scan
-//!   between the watermarks (section 4.3), `demotion_scan`.
+//! - Frequency threshold fitted to the fast tier (section 3.1): `hot_threshold`, shared with FreqTier; so is
+//!   the scan between the watermarks (section 4.3), `demotion_scan`.
 //! - The comparison with an exact table (section 6.4.2): `audit`.
 //!
 //! # Deviations
-//! - Where the paper gives no number, the parameter's source says what was chosen and why: watermarks, cooling periods,
-//!   everything of huge pages but the counters' width.
-//! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the artifact.
-//! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the promotion
-//!   watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier (`docs/policies.md`).
-//! - A saved count is halved when the counters are. A saturated one cannot show an access: there, momentum does.
-//! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the threshold has changed
-//!   or marked pages were revisited: until then it would find the same pages.
+//! - Where the paper gives no number, the parameter's source says what was chosen and why: watermarks,
+//!   cooling periods, everything of huge pages but the counters' width.
+//! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the
+//!   artifact.
+//! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the
+//!   promotion watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier
+//!   (`docs/policies.md`).
+//! - A saved count is halved when the counters are. A saturated one cannot show an access: there, momentum
+//!   does.
+//! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the
+//!   threshold has changed or marked pages were revisited: until then it would find the same pages.
 
 mod audit;
 mod decision;
@@ -131,8 +134,8 @@ impl HybridTier {
         self.resting &= !(changed || cooled.frequency || cooled.momentum);
     }
 
-    /// Demotes between the watermarks where room is needed: marked pages whose time has come first, then what a scan
-    /// finds (section 4.3). Not both in one step: the scan would meet the same pages.
+    /// Demotes between the watermarks where room is needed: marked pages whose time has come first, then what
+    /// a scan finds (section 4.3). Not both in one step: the scan would meet the same pages.
     fn demote(&mut self, now: Nanos, view: &mut dyn View, moves: &mut Vec<Move>) {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         while (moves.len() as u64) < wanted {

@@ -2,7 +2,8 @@
 
 /// Bins that thresholds distinguish.
 pub(crate) const BINS: u8 = 16;
-/// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by one.
+/// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by
+/// one.
 const KEPT: usize = 33;
 
 /// Returns the bin of a count: floor(log2(count + 1)).
@@ -44,7 +45,8 @@ impl Histogram {
 
     /// Follows a cooling: halving a count takes it one bin down.
     ///
-    /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is next counted.
+    /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is
+    /// next counted.
     pub(crate) fn cool(&mut self) {
         self.bins.copy_within(2.., 1);
         self.bins[KEPT - 1] = 0;
@@ -56,7 +58,8 @@ impl Histogram {
         if bin + 1 == BINS { bins.iter().sum() } else { bins[0] }
     }
 
-    /// Returns the lowest bin from which on all pages fit into `capacity` pages, and how many they are; at least 1.
+    /// Returns the lowest bin from which on all pages fit into `capacity` pages, and how many they are; at
+    /// least 1.
     ///
     /// Where not even the last bin fits, that is the threshold all the same, and no pages are said to fit.
     pub(super) fn threshold_for(&self, capacity: u64) -> (u8, u64) {

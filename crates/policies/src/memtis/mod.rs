@@ -1,24 +1,26 @@
 //! Memtis: a histogram of access counts, and a hot threshold that fits the fast tier.
 //!
 //! # Paper
-//! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size Determination", SOSP 2023,
-//! and the kernel published with it; described in HybridTier (sections 2 and 3) and Jenga (section 2.2.2). Every parameter
-//! with its source stands in `settings`.
+//! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size
+//! Determination", SOSP 2023, and the kernel published with it; described in HybridTier (sections 2 and 3)
+//! and Jenga (section 2.2.2). Every parameter with its source stands in `settings`.
 //!
-//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when it is next
-//!   touched.
-//! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins that fits the
-//!   fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor demoted unless hot pages need
-//!   its room ([`Thresholds`]).
+//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when
+//!   it is next touched.
+//! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins
+//!   that fits the fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor
+//!   demoted unless hot pages need its room ([`Thresholds`]).
 //! - The sampling period follows the time that sampling takes (`period`).
-//! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate ([`Memtis::migrate`]).
+//! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate
+//!   ([`Memtis::migrate`]).
 //! - Huge pages: `units`, `split`.
 //!
 //! `memtis-qc` is the same with quick cooling, as Jenga compares it.
 //!
 //! # Deviations
-//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its histogram after a
-//!   cooling and therefore lets the threshold fall by one then only; here the histogram shifts with the cooling.
+//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its
+//!   histogram after a cooling and therefore lets the threshold fall by one then only; here the histogram
+//!   shifts with the cooling.
 //! - Pages are classed anew in one sweep after a change, where the kernel walks its LRU lists.
 //! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
 
@@ -48,8 +50,9 @@ pub(crate) use settings::{Common, QUICK_COOLING, QuickSettings, Settings, Splits
 use split::Splitter;
 use units::Units;
 
-/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round: nothing waits for a
-/// full batch, since coolings and fittings fall on their sample wherever it is in the batch.
+/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round:
+/// nothing waits for a full batch, since coolings and fittings fall on their sample wherever it is in the
+/// batch.
 const BATCH: usize = 4096;
 /// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
 const COUNT_OPERATIONS: u64 = 10;
@@ -208,8 +211,8 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    /// Returns the list that a unit of this class belongs to. Of a range whose pages lie in several tiers, those decide that
-    /// should move.
+    /// Returns the list that a unit of this class belongs to. Of a range whose pages lie in several tiers,
+    /// those decide that should move.
     fn list_for(&self, unit: PageId, class: Class, view: &dyn View) -> Option<usize> {
         let is_fast = |tier: TierId| tier == TierId::FAST;
         let mut tiers = self.units.pages(unit).filter_map(|page| view.tier_of(PageId(page)));
@@ -328,8 +331,8 @@ impl<C: PageCounts> Policy for Memtis<C> {
                 }
             }
         }
-        // Lost samples were taken too: the program was interrupted for them, and a thread that only reads samples, as
-        // Memtis' own, would have had to read it.
+        // Lost samples were taken too: the program was interrupted for them, and a thread that only reads
+        // samples, as Memtis' own, would have had to read it.
         self.period.count(batch.samples.len() as u64 + batch.lost);
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
     }

@@ -1,17 +1,17 @@
-//! The choice of huge ranges to split: those whose accesses fall on few of their pages, while base pages would hit
-//! more often.
+//! The choice of huge ranges to split: those whose accesses fall on few of their pages, while base pages
+//! would hit more often.
 //!
-//! Beside the real histogram, in which a range counts as a whole, stands an estimated one of its base pages with a hot
-//! threshold of its own. A sample of a page that is hot there would have hit, had the fast tier held the hottest base
-//! pages. While 95 % of that estimated hit ratio exceed the real one, ranges are split,
+//! Beside the real histogram, in which a range counts as a whole, stands an estimated one of its base pages
+//! with a hot threshold of its own. A sample of a page that is hot there would have hit, had the fast tier
+//! held the hottest base pages. While 95 % of that estimated hit ratio exceed the real one, ranges are split,
 //!
 //! ```text
 //! count = (95 % x estimated - real) x accessed ranges x latency gap x strength
 //! ```
 //!
-//! of them, the most skewed first: the sum of the squared counts of a range's pages over 11 times the square of the
-//! number of its hot pages. A range with a skewness below 1 stays whole, and so does one whose pages are all hot: its pages
-//! would be placed as the range is.
+//! of them, the most skewed first: the sum of the squared counts of a range's pages over 11 times the square
+//! of the number of its hot pages. A range with a skewness below 1 stays whole, and so does one whose pages
+//! are all hot: its pages would be placed as the range is.
 
 use isotherm_core::{PageId, Work};
 
@@ -157,8 +157,8 @@ mod tests {
 
     #[test]
     fn the_most_skewed_ranges_are_split_first() {
-        // 100^2 x hot / 11 / hot^2: the fewer hot pages, the more skewed. Most samples would have hit: 95 % x 3 ranges x
-        // 1.125 x 0.4, rounded up, are two.
+        // 100^2 x hot / 11 / hot^2: the fewer hot pages, the more skewed. Most samples would have hit: 95 % x
+        // 3 ranges x 1.125 x 0.4, rounded up, are two.
         assert_eq!(chosen(&[40, 2, 10]), [1, 2]);
     }
 

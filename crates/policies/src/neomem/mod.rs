@@ -1,29 +1,32 @@
 //! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
 //!
 //! # Paper
-//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V. Every
-//! `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them; every
-//! `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1 ([`threshold`]): a quantile of
-//! the device's histogram, adjusted by bandwidth, ping-pong, error bound and quota. Defaults are those of Table IV. Cold
-//! pages are the kernel's LRU's business. A fixed `threshold` is the naive policy of Fig. 14.
+//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V.
+//! Every `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them;
+//! every `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1
+//! ([`threshold`]): a quantile of the device's histogram, adjusted by bandwidth, ping-pong, error bound and
+//! quota. Defaults are those of Table IV. Cold pages are the kernel's LRU's business. A fixed `threshold` is
+//! the naive policy of Fig. 14.
 //!
 //! # What the paper leaves open
 //! - How often the threshold is updated: every second, as the published daemon does.
-//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the maximum page
-//!   migration rate". Pages beyond it wait, and are forgotten with the next clear, after which the device finds them again.
+//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the
+//!   maximum page migration rate". Pages beyond it wait, and are forgotten with the next clear, after which
+//!   the device finds them again.
 //! - delta of the error bound: 25 %, the paper's example for two lanes (the median).
 //! - The threshold before the first histogram: nothing is hot.
 //!
 //! # Deviations
-//! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it was promoted
-//!   before (it must have been demoted since). A host that cannot tell what reclaim took misses the first return of a page
-//!   that was fast from its allocation on.
-//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks for no more than
-//!   `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would not read the device for as long as the
-//!   kernel looks for cold pages.
+//! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it
+//!   was promoted before (it must have been demoted since). A host that cannot tell what reclaim took misses
+//!   the first return of a page that was fast from its allocation on.
+//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks
+//!   for no more than `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would
+//!   not read the device for as long as the kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
-//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can be had.
+//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can
+//!   be had.
 
 mod settings;
 mod threshold;

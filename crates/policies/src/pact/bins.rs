@@ -1,5 +1,5 @@
-//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of bins that
-//! follows.
+//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of
+//! bins that follows.
 
 use isotherm_core::choices;
 

@@ -28,8 +28,8 @@ impl Demotion {
         self.by_kernel
     }
 
-    /// Plans to demote `wanted` fast pages: of the next few in the address space those of least value. They go first, so that
-    /// promotions find their room.
+    /// Plans to demote `wanted` fast pages: of the next few in the address space those of least value. They
+    /// go first, so that promotions find their room.
     pub(super) fn pick(
         &mut self,
         wanted: Pages,

@@ -1,31 +1,36 @@
 //! PACT: pages are placed by the stall that they cause (PAC), not by how often they are accessed.
 //!
 //! # Paper
-//! "PACT: A Criticality-First Design for Tiered Memory", ASPLOS 2026, sections 3 to 5; numbers that it leaves open are those of
-//! the daemon published with it. `settings` names the source of each.
+//! "PACT: A Criticality-First Design for Tiered Memory", ASPLOS 2026, sections 3 to 5; numbers that it leaves
+//! open are those of the daemon published with it. `settings` names the source of each.
 //!
-//! - Algorithm 1: loads of the slow tier are sampled; every 20 ms its stalls are estimated from misses, T1 and T2 and shared out
-//!   among the pages sampled: `attribution`. Values are summed up in [`PacTable`], cooled by distance in samples if asked for.
-//! - Algorithm 3: bins of the Freedman-Diaconis width of a reservoir's quartiles; what a sample lifts into the last bin is
-//!   a candidate: `bins`.
-//! - Algorithm 2: each window promotes its candidates, those of highest value first, and has the kernel's LRU demote until as
-//!   many pages (and `margin`) were demoted as were promoted, whether there is room or not: eager demotion.
-//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7, for which `exposed` takes what the newest
-//!   processors tell: the part of a load's latency that nothing hid.
+//! - Algorithm 1: loads of the slow tier are sampled; every 20 ms its stalls are estimated from misses, T1
+//!   and T2 and shared out among the pages sampled: `attribution`. Values are summed up in [`PacTable`],
+//!   cooled by distance in samples if asked for.
+//! - Algorithm 3: bins of the Freedman-Diaconis width of a reservoir's quartiles; what a sample lifts into
+//!   the last bin is a candidate: `bins`.
+//! - Algorithm 2: each window promotes its candidates, those of highest value first, and has the kernel's LRU
+//!   demote until as many pages (and `margin`) were demoted as were promoted, whether there is room or not:
+//!   eager demotion.
+//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7, for which
+//!   `exposed` takes what the newest processors tell: the part of a load's latency that nothing hid.
 //!
 //! # Deviations
-//! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the unit cost of
-//!   the window before.
+//! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the
+//!   unit cost of the window before.
 //! - Windows that are too short go on instead of being rejected.
-//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack: promotions would fail for ever,
-//!   and the balance of the two counts with them. The paper's kernel (with TPP's patches) keeps a watermark.
+//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack:
+//!   promotions would fail for ever, and the balance of the two counts with them. The paper's kernel (with
+//!   TPP's patches) keeps a watermark.
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
-//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the scaling as printed
-//!   doubles the width in every window that promotes. That is kept: it is what paper and daemon do.
-//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the pages of the paper's footprint
-//!   that it stands for (`whole`); otherwise the last bin would begin several times higher than on the paper's machine.
-//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base pages does
-//!   what the paper does.
+//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the
+//!   scaling as printed doubles the width in every window that promotes. That is kept: it is what paper and
+//!   daemon do.
+//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the
+//!   pages of the paper's footprint that it stands for (`whole`); otherwise the last bin would begin several
+//!   times higher than on the paper's machine.
+//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base
+//!   pages does what the paper does.
 
 mod attribution;
 mod bins;
@@ -186,7 +191,8 @@ impl Pact {
         }
     }
 
-    /// Demotes as many pages as are promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages took the room.
+    /// Demotes as many pages as are promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages
+    /// took the room.
     fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
         let moves = Pages(plan.moves.len() as u64);
         let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);

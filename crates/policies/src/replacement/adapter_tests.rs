@@ -184,8 +184,9 @@ fn every_sample_is_charged_and_the_structures_are_counted_whole() {
 }
 
 proptest! {
-    /// Whatever is pinned and whatever the budget, page table and lists do not drift apart: a fast page that is no
-    /// resident waits to leave, and once moves succeed again every resident that is sampled becomes fast.
+    /// Whatever is pinned and whatever the budget, page table and lists do not drift apart: a fast page that
+    /// is no resident waits to leave, and once moves succeed again every resident that is sampled becomes
+    /// fast.
     #[test]
     fn failed_moves_do_not_let_lists_and_tiers_drift_apart(
         steps in prop::collection::vec((prop::collection::vec(0..PAGES as u32, 0..6), 0..3 * PAGES as u32), 1..60),

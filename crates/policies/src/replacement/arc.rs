@@ -1,8 +1,9 @@
 //! ARC: recency and frequency share the cache, and the ghosts of each say which of them should have had more.
 //!
-//! Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003: Fig. 4, its cases by their numbers. L1 =
-//! T1 + B1 holds pages seen once lately, L2 = T2 + B2 those seen at least twice; T1 and T2 are in the cache, B1 and B2 are
-//! ghosts. `p`, the target for T1, grows with hits in B1 and shrinks with hits in B2. There is no parameter to tune.
+//! Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003: Fig. 4, its cases by
+//! their numbers. L1 = T1 + B1 holds pages seen once lately, L2 = T2 + B2 those seen at least twice; T1 and
+//! T2 are in the cache, B1 and B2 are ghosts. `p`, the target for T1, grows with hits in B1 and shrinks with
+//! hits in B2. There is no parameter to tune.
 //!
 //! `p` is a real number, as the increments `|B2| / |B1|` and `|B1| / |B2|` are.
 
@@ -99,8 +100,8 @@ impl Arc {
 impl Replacement for Arc {
     /// The page's place and node, its neighbours and the former head of T2.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the ghosts' head;
-    /// place, node and neighbour of the ghost that is dropped.
+    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
+    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {
@@ -145,7 +146,8 @@ impl Replacement for Arc {
 }
 
 impl Tiered<Arc> {
-    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares with it.
+    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares
+    /// with it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         Self::with(Arc::new, &Settings::read(parameters), setup)
     }

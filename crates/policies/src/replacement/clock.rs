@@ -1,7 +1,7 @@
 //! CLOCK: FIFO in which a page that was used since the hand last passed gets a second chance.
 //!
-//! Corbató, "A paging experiment with the Multics system", MIT Project MAC report M-384, 1968. Its parameter is the number
-//! of reference bits: one here, clear when a page enters.
+//! Corbató, "A paging experiment with the Multics system", MIT Project MAC report M-384, 1968. Its parameter
+//! is the number of reference bits: one here, clear when a page enters.
 
 use isotherm_core::PageId;
 

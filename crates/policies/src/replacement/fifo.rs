@@ -1,7 +1,7 @@
 //! FIFO: the page that entered first leaves, used or not.
 //!
-//! Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966. It has no
-//! parameter.
+//! Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2),
+//! 1966. It has no parameter.
 
 use isotherm_core::PageId;
 

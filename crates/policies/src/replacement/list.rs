@@ -19,8 +19,8 @@ struct Node {
 /// Each list is a ring through a node of its own, so that no operation asks whether it is at an end.
 #[derive(Debug, Clone)]
 pub(crate) struct Lists<const N: usize> {
-    /// First the lists' own nodes (older: the newest page; newer: the oldest), then one a page; [`OUT`] in `newer` marks
-    /// a page in no list.
+    /// First the lists' own nodes (older: the newest page; newer: the oldest), then one a page; [`OUT`] in
+    /// `newer` marks a page in no list.
     nodes: Vec<Node>,
     lengths: [usize; N],
 }

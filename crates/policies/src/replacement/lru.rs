@@ -1,7 +1,7 @@
 //! LRU: the page that has not been used for longest leaves.
 //!
-//! Mattson, Gecsei, Slutz and Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970.
-//! It has no parameter.
+//! Mattson, Gecsei, Slutz and Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal
+//! 9(2), 1970. It has no parameter.
 
 use isotherm_core::PageId;
 

@@ -1,14 +1,15 @@
 //! 2Q: a page earns its place among the hot ones by a second use after it has left a queue of newcomers.
 //!
-//! Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB 1994: the full
-//! version (Fig. 2). Newcomers enter A1in, a FIFO in which further uses count for nothing (they are correlated); on leaving it
-//! a page is remembered in A1out, a FIFO of ghosts; used while there, it enters Am, an LRU list.
+//! Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB
+//! 1994: the full version (Fig. 2). Newcomers enter A1in, a FIFO in which further uses count for nothing
+//! (they are correlated); on leaving it a page is remembered in A1out, a FIFO of ghosts; used while there, it
+//! enters Am, an LRU list.
 //!
-//! Parameters: `Kin`, the pages that A1in keeps when room is needed, and `Kout`, the ghosts. The paper recommends 25 % and
-//! 50 % of the capacity (section 3.2).
+//! Parameters: `Kin`, the pages that A1in keeps when room is needed, and `Kout`, the ghosts. The paper
+//! recommends 25 % and 50 % of the capacity (section 3.2).
 //!
-//! One step is explicit here that the figure leaves open: a page found in A1out leaves it before room is made, so it
-//! cannot be the ghost that is dropped for another.
+//! One step is explicit here that the figure leaves open: a page found in A1out leaves it before room is
+//! made, so it cannot be the ghost that is dropped for another.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, PageId};
@@ -41,7 +42,8 @@ impl TwoQ {
     /// Kout that the paper recommends, as a share of the capacity.
     pub const KOUT: f64 = 0.5;
 
-    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`; `kin` and `kout` are shares of the capacity.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`; `kin` and `kout` are
+    /// shares of the capacity.
     pub fn new(pages: usize, capacity: usize, kin: f64, kout: f64) -> Self {
         let capacity = capacity.max(1);
         let share = |share: f64| (capacity as f64 * share) as usize;
@@ -75,8 +77,8 @@ impl TwoQ {
 impl Replacement for TwoQ {
     /// The page's place; in Am its node, its neighbours and the former head too.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the ghosts' head;
-    /// place, node and neighbour of the ghost that is dropped.
+    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
+    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {
@@ -127,7 +129,8 @@ impl Replacement for TwoQ {
 }
 
 impl Tiered<TwoQ> {
-    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares with it.
+    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares
+    /// with it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let TwoQSettings { common, kin, kout } = TwoQSettings::read(parameters);
         Self::with(|pages, capacity| TwoQ::new(pages, capacity, kin, kout), &common, setup)

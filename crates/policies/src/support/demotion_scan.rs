@@ -1,5 +1,6 @@
-//! The scan for cold pages: linear over the address space, continuing where it stopped, between two watermarks
-//! (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the policy says.
+//! The scan for cold pages: linear over the address space, continuing where it stopped, between two
+//! watermarks (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the
+//! policy says.
 
 use isotherm_core::{Move, PageId, TierId, View, Work};
 
@@ -72,8 +73,8 @@ impl DemotionScan {
 
     /// Plans to demote `wanted` cold pages of the fast tier, going once around the address space at most.
     ///
-    /// `choose` gets fast pages in address order and appends moves of the cold ones, at most as many as it is told; what
-    /// lies behind the last of these it must leave alone, for the next scan begins there.
+    /// `choose` gets fast pages in address order and appends moves of the cold ones, at most as many as it is
+    /// told; what lies behind the last of these it must leave alone, for the next scan begins there.
     pub(crate) fn run(
         &mut self,
         wanted: u64,

@@ -1,14 +1,16 @@
-//! The dynamic hot threshold (FreqTier, section V-C a; HybridTier, section 3.1): the size of the hot set follows the size
-//! of the fast tier.
+//! The dynamic hot threshold (FreqTier, section V-C a; HybridTier, section 3.1): the size of the hot set
+//! follows the size of the fast tier.
 //!
-//! FreqTier's paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do not fill it.
-//! Both come to the smallest threshold whose pages fit, read off a histogram of counts after each batch.
+//! FreqTier's paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do
+//! not fill it. Both come to the smallest threshold whose pages fit, read off a histogram of counts after
+//! each batch.
 //!
 //! # Ties
-//! Counts are small integers. Where many pages share the count just below that threshold, the pages above it may fill
-//! only part of the tier, and those with it would overflow it; stepping up and down between the two, as the paper's
-//! rule does, moves the tied pages to and fro. Here a fixed hash of the page decides which of the tied pages are hot,
-//! as many as fit: the hot set fills the tier, and a page stays on its side while the distribution stays.
+//! Counts are small integers. Where many pages share the count just below that threshold, the pages above it
+//! may fill only part of the tier, and those with it would overflow it; stepping up and down between the two,
+//! as the paper's rule does, moves the tied pages to and fro. Here a fixed hash of the page decides which of
+//! the tied pages are hot, as many as fit: the hot set fills the tier, and a page stays on its side while the
+//! distribution stays.
 
 use isotherm_core::{PageId, choices};
 use isotherm_trackers::{Change, CountHistogram};
@@ -45,8 +47,8 @@ pub(crate) struct ThresholdSettings {
 }
 
 impl ThresholdSettings {
-    /// Returns the settings for a hot set that leaves `reserve` pages of the fast tier free, with `warmup` samples per
-    /// fast page before the distribution is known.
+    /// Returns the settings for a hot set that leaves `reserve` pages of the fast tier free, with `warmup`
+    /// samples per fast page before the distribution is known.
     pub(crate) fn new(ties: Ties, initial: u32, warmup: f64, reserve: u64, setup: &Setup) -> Self {
         let warmup = (warmup * setup.fast.0.max(1) as f64).ceil() as u64;
         Self { room: setup.fast.0.saturating_sub(reserve), ties, initial, warmup, seed: setup.seed }
@@ -114,7 +116,8 @@ impl HotThreshold {
         self.warmup == 0
     }
 
-    /// Returns the threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 % of those with 4 are.
+    /// Returns the threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 %
+    /// of those with 4 are.
     pub(crate) fn value(&self) -> f64 {
         f64::from(self.threshold) - self.tied as f64 / WHOLE as f64
     }
@@ -156,8 +159,8 @@ impl HotThreshold {
     }
 }
 
-/// Returns a page's place among the tied ones, from 0 to below [`WHOLE`]: the same for a whole run. (The mixing steps are
-/// those of SplitMix64.)
+/// Returns a page's place among the tied ones, from 0 to below [`WHOLE`]: the same for a whole run. (The
+/// mixing steps are those of SplitMix64.)
 #[inline]
 fn scatter(page: PageId, seed: u64) -> u64 {
     let mut bits = u64::from(page.0).wrapping_add(seed).wrapping_mul(0x9e37_79b9_7f4a_7c15);

@@ -1,5 +1,5 @@
-//! First-in first-out lists of pages over flat arrays: each page in at most one list, every operation in constant
-//! time, no allocation.
+//! First-in first-out lists of pages over flat arrays: each page in at most one list, every operation in
+//! constant time, no allocation.
 
 use isotherm_core::PageId;
 

@@ -28,8 +28,8 @@ fn parameters(changes: &[(&str, &str)]) -> Parameters {
     parameters
 }
 
-/// HybridTier with some parameters set. Its filters are large enough to be exact here, and its frequency threshold stays
-/// at 5.
+/// HybridTier with some parameters set. Its filters are large enough to be exact here, and its frequency
+/// threshold stays at 5.
 fn policy(changes: &[(&str, &str)]) -> HybridTier {
     let exact = [("filter_bytes", "1M"), ("momentum_divisor", "4"), ("threshold_warmup", "1e6")];
     HybridTier::new(&parameters(&[&exact, changes].concat()), &setup()).expect("small filters")
@@ -213,7 +213,8 @@ fn a_machine_with_one_tier_is_left_alone_and_of_three_any_page_can_become_fast()
 fn work_is_reported_for_every_mechanism() {
     let (mut policy, mut view) = (policy(&[("momentum_cooling", "64")]), machine());
     let (plan, _) = act(&mut policy, &mut view, &[500, 500, 501]);
-    // Three samples coalesced, two pages counted twice, and every fast page of the first scan batch looked up twice.
+    // Three samples coalesced, two pages counted twice, and every fast page of the first scan batch looked up
+    // twice.
     assert_eq!(plan.work.touches, 3 + 2 * 2 + 2 * FAST);
     assert_eq!(plan.work.swept, 0);
     let (plan, _) = act(&mut policy, &mut view, &samples([1], 61));

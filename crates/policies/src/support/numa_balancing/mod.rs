@@ -1,8 +1,9 @@
 //! The parts of Linux' NUMA balancing that other systems build on.
 //!
-//! - [`Scanner`]: task work that makes the pages of the next part of the address space fault (`task_numa_work`).
-//! - [`Promotion`]: which faults promote in tiering mode (`should_numa_migrate_memory`), with the hot threshold that adapts
-//!   ([`threshold`]) and the rate limit.
+//! - [`Scanner`]: task work that makes the pages of the next part of the address space fault
+//!   (`task_numa_work`).
+//! - [`Promotion`]: which faults promote in tiering mode (`should_numa_migrate_memory`), with the hot
+//!   threshold that adapts ([`threshold`]) and the rate limit.
 //! - [`Watermarks`]: how much kswapd keeps free; [`Headroom`]: how much TPP does.
 //!
 //! Function names are those of `kernel/sched/fair.c` and `mm/page_alloc.c` of Linux 6.2 and later.

@@ -38,7 +38,8 @@ impl Promotion {
         self.threshold.value()
     }
 
-    /// Returns whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier free.
+    /// Returns whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier
+    /// free.
     pub(crate) fn admits(&mut self, fault: &HintFault, free: u64) -> bool {
         if free >= self.enough {
             // The workload has changed: what was learned of its hotness is void.

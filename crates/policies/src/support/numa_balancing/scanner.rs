@@ -57,8 +57,8 @@ impl Scanner {
 
     /// Scans if it is time to. A scan ends at the end of the address space; the next one begins at its start.
     ///
-    /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile. So a late scan
-    /// makes up for the periods that it missed.
+    /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile.
+    /// So a late scan makes up for the periods that it missed.
     pub(crate) fn run(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan, work: &mut Work) {
         if now < self.next {
             return;

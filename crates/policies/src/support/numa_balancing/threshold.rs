@@ -33,7 +33,8 @@ impl HotThreshold {
         self.current = None;
     }
 
-    /// Steps down after a period with a tenth more candidates than `target`, and up after one with a tenth fewer.
+    /// Steps down after a period with a tenth more candidates than `target`, and up after one with a tenth
+    /// fewer.
     pub(crate) fn adjust(&mut self, now: Nanos, candidates: u64, target: f64) {
         if now - self.started <= self.period {
             return;
@@ -125,7 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where the number of candidates grows with the threshold, it comes to rest at the rate or one step beside it.
+        /// Where the number of candidates grows with the threshold, it comes to rest at the rate or one step
+        /// beside it.
         #[test]
         fn it_finds_the_rate(slope in 0.02..0.2f64) {
             let mut threshold = HotThreshold::new(Nanos(1600), Nanos(MINUTE));
