@@ -1,4 +1,5 @@
-//! The replacement algorithms' speed on one thread: replay of 20 million accesses to a million pages, Zipf 0.99.
+//! The replacement algorithms' speed on one thread: replay of 20 million accesses to a million pages, Zipf
+//! 0.99.
 //!
 //! Every iteration replays another two million accesses on the warm cache of the one before.
 

@@ -1,4 +1,4 @@
-//! Defines one round of a scan over the address space, from where the scan before it stopped and once around the end.
+//! One round of a scan over the address space, from where the scan before it stopped and once around the end.
 
 use isotherm_core::PageId;
 
@@ -12,22 +12,23 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// A round that begins at `start`.
+    /// Returns a round that begins at `start`.
     pub(crate) fn from(start: PageId) -> Self {
         Self { start, cursor: start, wrapped: false, complete: false }
     }
 
-    /// Where to read on.
+    /// Returns the page to continue from.
     pub(crate) fn cursor(&self) -> PageId {
         self.cursor
     }
 
-    /// Whether a page that was just read is met for the first time: behind the wrap a batch may reach beyond the start.
+    /// Returns whether a page that was just read is met for the first time: behind the wrap a batch may reach
+    /// beyond the start.
     pub(crate) fn is_new(&self, page: PageId) -> bool {
         !self.wrapped || page < self.start
     }
 
-    /// Whether the scan has met its start again.
+    /// Returns whether the scan has met its start again.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }

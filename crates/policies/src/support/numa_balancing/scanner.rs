@@ -1,17 +1,17 @@
-//! Defines the scan that arms pages: `task_numa_work`.
+//! The scan that arms pages (`task_numa_work`).
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{Nanos, PageId, Plan, TierId, View, Work};
 
+use super::settings::ScanSettings;
 use crate::Setup;
 
 /// Pages of one page table: Linux counts these ranges as a whole.
 const PAGES_PER_TABLE: u64 = 512;
-/// How many times the scan size may be walked where there is nothing to arm (`virtpages`).
+/// Multiple of the scan size that may be walked without anything to arm (`virtpages`).
 const WALK_FACTOR: u64 = 8;
 /// Periods that one scan makes up for at most.
 const MAX_PERIODS: u64 = 8;
-/// How often within a period the time is looked at.
+/// Looks at the time within a period.
 const LOOKS_PER_PERIOD: u64 = 10;
 
 /// Walks the address space from where it stopped and arms `pages` of it in each period.
@@ -27,11 +27,11 @@ pub(crate) struct Scanner {
 }
 
 impl Scanner {
-    /// A scanner of the slower tiers that begins after one period (`scan_delay_ms`).
-    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let period = parameters.duration("scan_period");
+    /// Returns a scanner of the slower tiers that begins after one period (`scan_delay_ms`).
+    pub(crate) fn new(settings: &ScanSettings, setup: &Setup) -> Self {
+        let period = settings.scan_period;
         Self {
-            pages: (parameters.size("scan_size").0 / setup.page_size.bytes().0).max(1),
+            pages: setup.pages_in(settings.scan_size).max(1),
             period,
             every_tier: false,
             next: period,
@@ -40,25 +40,25 @@ impl Scanner {
         }
     }
 
-    /// The same scanner over all tiers.
+    /// Returns the same scanner over all tiers.
     pub(crate) fn of_every_tier(self) -> Self {
         Self { every_tier: true, ..self }
     }
 
-    /// How often the time should be looked at so that scans are on time.
+    /// Returns the interval at which to look at the time so that scans are on time.
     pub(crate) fn tick(&self) -> Nanos {
         Nanos((self.period.0 / LOOKS_PER_PERIOD).max(1))
     }
 
-    /// The memory of its buffer.
+    /// Returns the memory of its buffer.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>()
     }
 
     /// Scans if it is time to. A scan ends at the end of the address space; the next one begins at its start.
     ///
-    /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile. So a late scan
-    /// makes up for the periods that it missed.
+    /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile.
+    /// So a late scan makes up for the periods that it missed.
     pub(crate) fn run(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan, work: &mut Work) {
         if now < self.next {
             return;
@@ -95,17 +95,16 @@ impl Scanner {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::{Bytes, PageSize, Pages};
 
     use super::*;
-    use crate::numa_balancing::specs::{SCAN_PERIOD, SCAN_SIZE};
-    use crate::test_view::TestView;
+    use crate::support::test_view::TestView;
 
     fn scanner(pages: u64) -> Scanner {
         let setup = Setup { pages: 64, fast: Pages(4), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("test", &[SCAN_SIZE, SCAN_PERIOD]);
-        parameters.set("scan_size", &(pages << 12).to_string()).expect("in range");
-        Scanner::new(&parameters, &setup)
+        let settings =
+            ScanSettings { scan_size: Bytes(pages << 12), scan_period: Nanos(100 * Nanos::MILLISECOND.0) };
+        Scanner::new(&settings, &setup)
     }
 
     fn scan(scanner: &mut Scanner, view: &mut TestView, milliseconds: u64) -> Vec<u32> {

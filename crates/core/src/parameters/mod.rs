@@ -1,10 +1,52 @@
 //! Typed, documented parameters of policies and workloads.
 //!
-//! A module states its parameters in one table of [`Spec`]s: name, default, unit, source. From that table come the
-//! values, `--set group.key=value`, the help text and the record in every result. A [`Preset`] names another set of
-//! defaults.
+//! A module declares its parameters as a struct, with [`parameters!`](crate::parameters!):
+//!
+//! ```
+//! use isotherm_core::parameters::Parameters;
+//! use isotherm_core::{Nanos, choices, parameters};
+//!
+//! choices! {
+//!     /// The values of `order`, and the words for them.
+//!     pub enum Order { Forward = "forward", Backward = "backward" }
+//! }
+//!
+//! parameters! {
+//!     /// What a user may set.
+//!     pub struct Settings {
+//!         /// Samples that are handled at once.
+//!         batch: usize = count(1, 1_000_000, "100k").unit("samples").source("section 4").scaled(),
+//!         /// Time between two rounds.
+//!         period: Nanos = interval("10s").source("ours: often enough").scaled(),
+//!         /// Order in which pages are visited.
+//!         order: Order = choice("forward").source("Fig. 2"),
+//!     }
+//! }
+//!
+//! let mut parameters = Parameters::new("example", Settings::SPECS);
+//! parameters.set("order", "backward").unwrap();
+//! let settings = Settings::read(&parameters);
+//! assert_eq!((settings.batch, settings.order), (100_000, Order::Backward));
+//! ```
+//!
+//! - The field's name is the parameter's name, and its doc comment the help text. The type decides which
+//!   builder fits: [`count`](build::count) any unsigned integer that holds its bounds,
+//!   [`number`](build::number) `f64`, [`flag`](build::flag) `bool`, [`duration`](build::duration) and
+//!   [`interval`](build::interval) [`Nanos`], [`size`](build::size) [`Bytes`], [`choice`](build::choice) an
+//!   enum. The builders are in scope inside the macro.
+//! - Parameters that groups share are constants: `const THREADS: Builder<u64> = count(1, 64,
+//!   "8").source("..").help("..");` and then `threads: u64 = THREADS,` or `threads: u64 =
+//!   THREADS.default("16"),`. A function that returns a `Builder` serves where more differs.
+//! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` in this
+//!   place.
+//! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values. It
+//!   also finds a group within a larger one, such as one that [`Parameters::and`] appended.
+//!
+//! From the table come `--set group.key=value`, the help text and the record in every result. A [`Preset`]
+//! names another set of defaults.
 
 mod preset;
+mod typed;
 
 use std::fmt;
 
@@ -13,6 +55,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::units::{parse_count, parse_number};
 use crate::{Bytes, Nanos};
 pub use preset::{DEFAULT_PRESET, PRESET_KEY, Preset};
+pub use typed::{Builder, Choice, Counted, Setting};
+
+/// The builders of parameters, which [`parameters!`](crate::parameters!) brings into scope.
+pub mod build {
+    pub use super::typed::{
+        Builder, Reader, choice, count, duration, flag, interval, join, number, size, total,
+    };
+}
 
 /// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]
@@ -31,23 +81,23 @@ pub enum Kind {
     Choice(&'static [&'static str]),
 }
 
-/// What a parameter means.
+/// The description of a parameter.
 #[derive(Debug, Clone, Copy)]
 pub struct Spec {
     /// A name in snake case, unique in its group.
     pub name: &'static str,
     /// Its type and range.
     pub kind: Kind,
-    /// The default, as a user would write it.
+    /// The default, as a user writes it.
     pub default: &'static str,
     /// The unit, for people: `"samples"`, `"pages"`, `""`.
     pub unit: &'static str,
-    /// Where the default comes from: a paper's section, an artifact, or "ours" with the reason.
+    /// The source of the default: a paper's section, an artifact, or "ours" with the reason.
     pub source: &'static str,
-    /// One sentence.
+    /// The help text.
     pub help: &'static str,
-    /// Whether the value is a time constant or a number of samples that stands for a footprint of the paper's size, and
-    /// is therefore divided by the run's scale.
+    /// Whether the value is a time constant or a number of samples that stands for a footprint of the paper's
+    /// size, and is therefore divided by the run's scale.
     pub scaled: bool,
 }
 
@@ -94,7 +144,7 @@ impl Serialize for Value {
     }
 }
 
-/// A parameter that does not exist or a value out of its range.
+/// An error for an unknown parameter or a value out of its range.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum ParameterError {
     /// No parameter has that name.
@@ -102,21 +152,21 @@ pub enum ParameterError {
     Unknown {
         /// Policy or workload.
         group: String,
-        /// What was asked for.
+        /// The unknown name.
         key: String,
-        /// Every name there is.
+        /// All known names.
         known: String,
     },
-    /// The text is no value of the parameter.
+    /// The text is not a valid value of the parameter.
     #[error("{group}.{key}: '{text}' is not {expected}")]
     Invalid {
         /// Policy or workload.
         group: String,
         /// The parameter.
         key: &'static str,
-        /// What was given.
+        /// The text.
         text: String,
-        /// What is valid.
+        /// A description of the valid values.
         expected: String,
     },
 }
@@ -150,11 +200,12 @@ impl Spec {
     }
 }
 
-/// By how much a run is smaller than the one that parameters were made for.
+/// The factor by which a run is smaller than the one that parameters are given for.
 ///
-/// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as the
-/// footprint does. How long they take to come depends on the sampling rate too, which grows with the threads: times
-/// shrink by `footprint` x threads / the paper's threads. So every window holds as many samples a page as in the paper.
+/// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as
+/// the footprint does. How long they take to come depends on the sampling rate too, which grows with the
+/// threads: times shrink by `footprint` x threads / the paper's threads. So every window holds as many
+/// samples a page as in the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Divides counts of samples and sizes.
@@ -164,11 +215,11 @@ pub struct Scale {
 }
 
 impl Scale {
-    /// As in the paper.
+    /// The paper's size.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
-    /// How much smaller a run is than the one that policies' parameters are given for: `footprint` against `reference`, and
-    /// `threads` for each of the paper's, all sampled at the policy's rate.
+    /// Returns how much smaller a run is than the one that policies' parameters are given for: `footprint`
+    /// against `reference`, and `threads` for each of the paper's, all sampled at the policy's rate.
     ///
     /// A source that samples less densely counts as fewer threads.
     pub fn of(footprint: crate::Bytes, reference: crate::Bytes, threads: f64) -> Self {
@@ -178,7 +229,8 @@ impl Scale {
     }
 }
 
-/// The footprint that policies' parameters are given for where a workload names none: FreqTier's CacheLib (Table I).
+/// The footprint that policies' parameters are given for where a workload names none: FreqTier's CacheLib
+/// (Table I).
 pub const REFERENCE_FOOTPRINT: crate::Bytes = crate::Bytes(267_000_000_000);
 /// The threads that they are given for (FreqTier, section VI-C).
 pub const REFERENCE_THREADS: f64 = 16.0;
@@ -189,14 +241,14 @@ pub struct Parameters {
     group: String,
     specs: Vec<&'static Spec>,
     presets: &'static [Preset],
-    /// The one chosen, if any.
+    /// The chosen preset, if any.
     preset: Option<&'static Preset>,
     values: Vec<Value>,
     set: Vec<bool>,
 }
 
 impl Parameters {
-    /// Every parameter at its default.
+    /// Returns every parameter at its default.
     ///
     /// # Panics
     /// If a default is not valid: a mistake in the table, found by the first test that builds it.
@@ -204,7 +256,7 @@ impl Parameters {
         Self::with_presets(group, specs, &[])
     }
 
-    /// The policy or workload they belong to.
+    /// Returns the policy or workload they belong to.
     pub fn group(&self) -> &str {
         &self.group
     }
@@ -231,7 +283,8 @@ impl Parameters {
         Ok(())
     }
 
-    /// Sets one parameter as a paper gives it: like a default, [`Parameters::scale`] divides it where it is scaled.
+    /// Sets one parameter as a paper gives it: like a default, [`Parameters::scale`] divides it where it is
+    /// scaled.
     pub fn set_as_published(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
         self.set(key, text)?;
         if let Some(index) = self.specs.iter().position(|spec| spec.name == key) {
@@ -267,10 +320,11 @@ impl Parameters {
         self.values[index.unwrap_or_else(|| panic!("{} has no parameter {name}", self.group))]
     }
 
-    /// The value of a [`Kind::Count`].
+    /// Returns the value of a [`Kind::Count`].
     ///
     /// # Panics
-    /// Like all typed look-ups: if the table has no such parameter of that kind, a mistake in the caller's source.
+    /// Like all typed look-ups: if the table has no such parameter of that kind, a mistake in the caller's
+    /// source.
     pub fn count(&self, name: &str) -> u64 {
         match self.value(name) {
             Value::Count(value) => value,
@@ -278,7 +332,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Number`].
+    /// Returns the value of a [`Kind::Number`].
     pub fn number(&self, name: &str) -> f64 {
         match self.value(name) {
             Value::Number(value) => value,
@@ -286,7 +340,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Flag`].
+    /// Returns the value of a [`Kind::Flag`].
     pub fn flag(&self, name: &str) -> bool {
         match self.value(name) {
             Value::Flag(value) => value,
@@ -294,7 +348,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Duration`].
+    /// Returns the value of a [`Kind::Duration`].
     pub fn duration(&self, name: &str) -> Nanos {
         match self.value(name) {
             Value::Duration(value) => value,
@@ -302,7 +356,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Size`].
+    /// Returns the value of a [`Kind::Size`].
     pub fn size(&self, name: &str) -> Bytes {
         match self.value(name) {
             Value::Size(value) => value,
@@ -310,7 +364,7 @@ impl Parameters {
         }
     }
 
-    /// The value of a [`Kind::Choice`].
+    /// Returns the value of a [`Kind::Choice`].
     pub fn choice(&self, name: &str) -> &'static str {
         match self.value(name) {
             Value::Choice(value) => value,
@@ -318,7 +372,7 @@ impl Parameters {
         }
     }
 
-    /// Every parameter with its value.
+    /// Returns every parameter with its value.
     pub fn iter(&self) -> impl Iterator<Item = (&'static Spec, Value)> + '_ {
         self.specs.iter().copied().zip(self.values.iter().copied())
     }

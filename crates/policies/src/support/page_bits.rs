@@ -1,4 +1,4 @@
-//! Defines one bit a page in a flat array.
+//! A set of pages: one bit a page in a flat array.
 
 use isotherm_core::PageId;
 
@@ -9,7 +9,7 @@ pub(crate) struct PageBits {
 }
 
 impl PageBits {
-    /// An empty set of the pages below `pages`.
+    /// Returns an empty set of the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         Self { words: vec![0; pages.div_ceil(64)] }
     }
@@ -39,7 +39,7 @@ impl PageBits {
         }
     }
 
-    /// The memory it occupies.
+    /// Returns the memory it occupies.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.words[..])
     }

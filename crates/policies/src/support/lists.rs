@@ -1,9 +1,9 @@
-//! Defines first-in first-out lists of pages over flat arrays: each page in at most one list, every operation in constant
-//! time, no allocation.
+//! First-in first-out lists of pages over flat arrays: each page in at most one list, every operation in
+//! constant time, no allocation.
 
 use isotherm_core::PageId;
 
-use crate::prefetch;
+use crate::support::prefetch;
 
 /// No neighbour: the end of a list.
 const END: u32 = u32::MAX;
@@ -29,7 +29,7 @@ pub(crate) struct PageLists<const N: usize> {
 }
 
 impl<const N: usize> PageLists<N> {
-    /// Empty lists that take the pages below `pages`.
+    /// Creates empty lists for the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         let empty = List { front: END, back: END, length: 0 };
         Self { links: vec![[END; 2]; pages], list: vec![NONE; pages], ends: [empty; N] }
@@ -43,7 +43,7 @@ impl<const N: usize> PageLists<N> {
         }
     }
 
-    /// The memory that the lists occupy.
+    /// Returns the memory that the lists occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.links[..]) + size_of_val(&self.list[..])
     }
@@ -54,14 +54,14 @@ impl<const N: usize> PageLists<N> {
         prefetch::read(pages, |page| u32::from(self.list[page.index()]));
     }
 
-    /// The list that the page is in.
+    /// Returns the list that the page is in.
     #[inline]
     pub(crate) fn list_of(&self, page: PageId) -> Option<usize> {
         let list = self.list[page.index()];
         (list != NONE).then_some(usize::from(list))
     }
 
-    /// The number of pages in a list.
+    /// Returns the number of pages in a list.
     pub(crate) fn len(&self, list: usize) -> usize {
         self.ends[list].length
     }

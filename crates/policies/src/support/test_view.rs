@@ -1,4 +1,4 @@
-//! Defines the small machine that the policies' tests run on: tiers with capacities and a page table, no time.
+//! The small machine that the policies' tests run on: tiers with capacities and a page table, no time.
 
 use isotherm_core::{
     Counters, HintFault, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Policy,
@@ -24,7 +24,7 @@ pub(crate) struct TestView {
 }
 
 impl TestView {
-    /// `mapped` pages, allocated in order from the fastest tier with room.
+    /// Creates a machine with `mapped` pages, allocated in order from the fastest tier with room.
     pub(crate) fn new(capacity: &[Pages], mapped: usize) -> Self {
         let mut view = Self {
             capacity: capacity.to_vec(),
@@ -56,7 +56,7 @@ impl TestView {
         self.place[page as usize] = Some(tier);
     }
 
-    /// The pages of a tier, in order.
+    /// Returns the pages of a tier, in order.
     pub(crate) fn pages_in(&self, tier: TierId) -> Vec<u32> {
         (0..self.place.len() as u32).filter(|&page| self.place[page as usize] == Some(tier)).collect()
     }
@@ -137,7 +137,8 @@ impl View for TestView {
     }
 }
 
-/// A batch of one sample for each of `pages`, from where they are now, with counters at `(fast, all)` load misses.
+/// Returns a batch of one sample for each of `pages`, from where they are now, with counters at `(fast, all)`
+/// load misses.
 pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) -> SampleBatch {
     let sample = |&page: &u32| Sample {
         time: Nanos(0),
@@ -156,7 +157,7 @@ pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) 
     }
 }
 
-/// A batch of one hint fault on `page` at `time`, armed `latency` before.
+/// Returns a batch of one hint fault on `page` at `time`, armed `latency` before.
 pub(crate) fn fault_of(view: &TestView, page: u32, latency: Nanos, time: Nanos) -> SampleBatch {
     let page = PageId(page);
     let tier = view.tier_of(page).unwrap_or(TierId::FAST);
@@ -164,7 +165,7 @@ pub(crate) fn fault_of(view: &TestView, page: u32, latency: Nanos, time: Nanos) 
     SampleBatch { faults: vec![fault], ..SampleBatch::default() }
 }
 
-/// One turn of the engine over `batch` at `now`; returns the plan and what became of it.
+/// Runs one turn of the engine over `batch` at `now`. Returns the plan and its outcome.
 pub(crate) fn turn(
     policy: &mut dyn Policy,
     view: &mut TestView,

@@ -1,4 +1,4 @@
-//! Defines the hot threshold that follows the rate limit (`numa_promotion_adjust_threshold`) and that limit
+//! The hot threshold that follows the rate limit (`numa_promotion_adjust_threshold`), and that limit
 //! (`numa_promotion_rate_limit`).
 
 use isotherm_core::Nanos;
@@ -23,17 +23,18 @@ impl HotThreshold {
         Self { reference, period, current: None, started: Nanos(0), before: 0 }
     }
 
-    /// The threshold in force.
+    /// Returns the threshold in force.
     pub(crate) fn value(&self) -> Nanos {
         self.current.unwrap_or(self.reference)
     }
 
-    /// The fast tier has room again: back to the reference.
+    /// Returns to the reference because the fast tier has room again.
     pub(crate) fn reset(&mut self) {
         self.current = None;
     }
 
-    /// After a period: one step down if there were more candidates than `target` by a tenth, one up if fewer by a tenth.
+    /// Steps down after a period with a tenth more candidates than `target`, and up after one with a tenth
+    /// fewer.
     pub(crate) fn adjust(&mut self, now: Nanos, candidates: u64, target: f64) {
         if now - self.started <= self.period {
             return;
@@ -65,17 +66,17 @@ impl RateLimit {
         Self { pages, period, started: Nanos(0), before: 0, candidates: 0 }
     }
 
-    /// Hot pages since the start of the run, promoted or not.
+    /// Returns the hot pages since the start of the run, promoted or not.
     pub(crate) fn candidates(&self) -> u64 {
         self.candidates
     }
 
-    /// Pages that may be promoted in `duration`.
+    /// Returns the pages that may be promoted in `duration`.
     pub(crate) fn pages_in(&self, duration: Nanos) -> f64 {
         self.pages * duration.0 as f64 / self.period.0 as f64
     }
 
-    /// Counts one more candidate and says whether it may be promoted.
+    /// Counts one more candidate and returns whether it may be promoted.
     pub(crate) fn admits(&mut self, now: Nanos) -> bool {
         self.candidates += 1;
         if now - self.started > self.period {
@@ -125,7 +126,8 @@ mod tests {
     }
 
     proptest! {
-        /// Where the number of candidates grows with the threshold, it comes to rest at the rate or one step beside it.
+        /// Where the number of candidates grows with the threshold, it comes to rest at the rate or one step
+        /// beside it.
         #[test]
         fn it_finds_the_rate(slope in 0.02..0.2f64) {
             let mut threshold = HotThreshold::new(Nanos(1600), Nanos(MINUTE));

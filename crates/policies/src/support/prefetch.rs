@@ -1,13 +1,16 @@
-//! Defines how policies that look pages up sample by sample get their cache misses to overlap: in chunks, each read ahead.
+//! Read-ahead for policies that look pages up sample by sample: in chunks, so that their cache misses
+//! overlap.
 //!
-//! An array of an entry a page is larger than the caches. One lookup after the other waits for each miss in turn, because what
-//! is done with an entry keeps the processor's window full; a loop that only reads has as many misses under way as there can be.
+//! An array of an entry a page is larger than the caches. One lookup after the other waits for each miss in
+//! turn, because what is done with an entry keeps the processor's window full; a loop that only reads has as
+//! many misses under way as there can be.
 
 use std::hint::black_box;
 
 use isotherm_core::{PageId, Sample, TierId, View};
 
-/// Pages read ahead: enough to hide the latency of memory, few enough for their lines to stay in the first-level cache.
+/// Pages read ahead: enough to hide the latency of memory, few enough for their lines to stay in the
+/// first-level cache.
 pub(crate) const CHUNK: usize = 64;
 
 /// The pages of at most [`CHUNK`] samples, and where they are.
@@ -30,17 +33,17 @@ impl Chunk {
         chunk
     }
 
-    /// Of the samples' pages.
+    /// Looks up the samples' pages.
     pub(crate) fn of(samples: &[Sample], view: &dyn View) -> Self {
         Self::new(samples.iter().map(|sample| sample.page), view)
     }
 
-    /// The pages.
+    /// Returns the pages.
     pub(crate) fn pages(&self) -> &[PageId] {
         &self.pages[..self.length]
     }
 
-    /// The tier of each page, where it is mapped.
+    /// Returns the tier of each page, where it is mapped.
     pub(crate) fn tiers(&self) -> &[Option<TierId>] {
         &self.tiers[..self.length]
     }

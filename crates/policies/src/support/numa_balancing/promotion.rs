@@ -1,9 +1,9 @@
-//! Defines which hint faults promote their page in tiering mode: `should_numa_migrate_memory`.
+//! The choice of hint faults that promote their page in tiering mode (`should_numa_migrate_memory`).
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{HintFault, Nanos};
 
 use super::Watermarks;
+use super::settings::PromotionSettings;
 use super::threshold::{HotThreshold, RateLimit};
 use crate::Setup;
 
@@ -21,25 +21,25 @@ pub(crate) struct Promotion {
 }
 
 impl Promotion {
-    pub(crate) fn new(parameters: &Parameters, marks: Watermarks, setup: &Setup) -> Self {
-        let page = setup.page_size.bytes().0;
-        let adjust_period = parameters.duration("adjust_period");
-        let rate = parameters.size("rate_limit").0 as f64 / page as f64;
-        let enough = (parameters.size("enough_free").0 / page).max(setup.fast.0 / ENOUGH_PARTS);
+    pub(crate) fn new(settings: &PromotionSettings, marks: Watermarks, setup: &Setup) -> Self {
+        let adjust_period = settings.adjust_period;
+        let rate = settings.rate_limit.0 as f64 / setup.page_size.bytes().0 as f64;
+        let enough = setup.pages_in(settings.enough_free).max(setup.fast.0 / ENOUGH_PARTS);
         Self {
-            threshold: HotThreshold::new(parameters.duration("hot_threshold"), adjust_period),
+            threshold: HotThreshold::new(settings.hot_threshold, adjust_period),
             adjust_period,
-            limit: RateLimit::new(rate, parameters.duration("rate_period")),
+            limit: RateLimit::new(rate, settings.rate_period),
             enough: marks.promo + enough,
         }
     }
 
-    /// The hot threshold in force.
+    /// Returns the hot threshold in force.
     pub(crate) fn threshold(&self) -> Nanos {
         self.threshold.value()
     }
 
-    /// Whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier free.
+    /// Returns whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier
+    /// free.
     pub(crate) fn admits(&mut self, fault: &HintFault, free: u64) -> bool {
         if free >= self.enough {
             // The workload has changed: what was learned of its hotness is void.
@@ -49,7 +49,7 @@ impl Promotion {
         self.admits_hot(fault)
     }
 
-    /// The same without the free-space shortcut.
+    /// Returns the same without the free-space shortcut.
     pub(crate) fn admits_hot(&mut self, fault: &HintFault) -> bool {
         let target = self.limit.pages_in(self.adjust_period);
         self.threshold.adjust(fault.time, self.limit.candidates(), target);

@@ -1,9 +1,11 @@
-//! Defines the scan for cold pages: linear over the address space, going on where it stopped, between two watermarks
-//! (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the policy says.
+//! The scan for cold pages: linear over the address space, continuing where it stopped, between two
+//! watermarks (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the
+//! policy says.
 
 use isotherm_core::{Move, PageId, TierId, View, Work};
 
-use crate::round::Round;
+use crate::Setup;
+use crate::support::round::Round;
 
 /// The two watermarks of free pages in the fast tier.
 #[derive(Debug, Clone, Copy)]
@@ -15,7 +17,13 @@ pub(crate) struct Watermarks {
 }
 
 impl Watermarks {
-    /// Pages to demote with `free` pages free, of which promotions lacked `refused` just before.
+    /// Returns the watermarks for these shares of the fast tier.
+    pub(crate) fn new(promote: f64, demote: f64, setup: &Setup) -> Self {
+        let promote = setup.share(promote).max(1);
+        Self { promote, demote: setup.share(demote).max(promote) }
+    }
+
+    /// Returns the pages to demote while `free` are free and promotions just lacked room for `refused`.
     pub(crate) fn wanted(self, free: u64, refused: u64) -> u64 {
         if free >= self.promote && refused == 0 {
             return 0;
@@ -24,7 +32,7 @@ impl Watermarks {
     }
 }
 
-/// How a scan ended.
+/// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scan {
     /// It found as many cold pages as were wanted.
@@ -47,7 +55,7 @@ pub(crate) struct DemotionScan {
 }
 
 impl DemotionScan {
-    /// A scan from the start of the address space, in batches of `batch` pages.
+    /// Returns a scan from the start of the address space, in batches of `batch` pages.
     pub(crate) fn new(batch: usize) -> Self {
         Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new() }
     }
@@ -58,15 +66,15 @@ impl DemotionScan {
         self.cursor = page;
     }
 
-    /// The memory of the buffers.
+    /// Returns the memory of the buffers.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>() + self.fast.capacity() * size_of::<u32>()
     }
 
     /// Plans to demote `wanted` cold pages of the fast tier, going once around the address space at most.
     ///
-    /// `choose` gets fast pages in address order and appends moves of the cold ones, at most as many as it is told; what
-    /// lies behind the last of these it must leave alone, for the next scan begins there.
+    /// `choose` gets fast pages in address order and appends moves of the cold ones, at most as many as it is
+    /// told; what lies behind the last of these it must leave alone, for the next scan begins there.
     pub(crate) fn run(
         &mut self,
         wanted: u64,
