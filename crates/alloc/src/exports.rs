@@ -1,7 +1,7 @@
-//! Defines the functions of the C library that the allocator takes over.
+//! The C library's functions that the allocator replaces.
 //!
-//! Those that allocate pass on the stack pointer and the frame pointer of their caller, before anything is pushed: so
-//! the first return address lies where the stack pointer points.
+//! An exported function that allocates passes on its caller's stack pointer and frame pointer before anything
+//! is pushed, so the first return address lies where the stack pointer points.
 
 use std::ffi::{c_int, c_void};
 use std::ptr;
@@ -10,7 +10,14 @@ use crate::context::Registers;
 use crate::sys::PAGE;
 use crate::{heap, library, thread};
 
-/// Defines functions of so many arguments that pass their caller's registers on as two more.
+/// A block as C passes it.
+pub(crate) type Block = *mut c_void;
+
+/// Exports functions that pass their arguments and their caller's registers to a target.
+///
+/// `$stack` and `$frame` are the argument registers after the function's own (System V ABI, x86-64,
+/// "Parameter Passing"); the target receives them as one [`Registers`], whose two words the ABI passes in two
+/// such registers.
 macro_rules! with_registers {
     ($($(#[$text:meta])* $name:ident($($argument:ident: $type:ty),+) -> $result:ty, $stack:literal, $frame:literal => $target:path;)*) => {$(
         $(#[$text])*
@@ -31,103 +38,99 @@ macro_rules! with_registers {
 }
 pub(crate) use with_registers;
 
+/// Exports functions that release a block; what they are told besides is already known.
+macro_rules! releasing {
+    ($($(#[$text:meta])* $name:ident($($argument:ident: $type:ty),*);)*) => {$(
+        $(#[$text])*
+        ///
+        /// # Safety
+        /// `block` is null or a live block of this process, and nothing uses it afterwards.
+        #[unsafe(no_mangle)]
+        pub unsafe extern "C" fn $name(block: *mut c_void $(, $argument: $type)*) {
+            // SAFETY: the caller promises what `release` asks for.
+            unsafe { $crate::heap::release(block) };
+        }
+    )*};
+}
+pub(crate) use releasing;
+
 with_registers! {
-    /// As `malloc(3)`.
+    /// `malloc(3)`.
     malloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate;
-    /// As `calloc(3)`.
+    /// `calloc(3)`.
     calloc(count: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_zeroed;
-    /// As `realloc(3)`.
+    /// `realloc(3)`.
     realloc(block: *mut c_void, size: usize) -> *mut c_void, "rdx", "rcx" => resize;
-    /// As `reallocarray(3)`.
+    /// `reallocarray(3)`.
     reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void, "rcx", "r8" => resize_array;
-    /// As `memalign(3)`.
+    /// `memalign(3)`.
     memalign(alignment: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_aligned;
-    /// As `aligned_alloc(3)`.
+    /// `aligned_alloc(3)`.
     aligned_alloc(alignment: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_aligned;
-    /// As `posix_memalign(3)`.
+    /// `posix_memalign(3)`.
     posix_memalign(block: *mut *mut c_void, alignment: usize, size: usize) -> c_int, "rcx", "r8" => store_aligned;
-    /// As `valloc(3)`.
+    /// `valloc(3)`.
     valloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_pages;
-    /// As `pvalloc(3)`.
+    /// `pvalloc(3)`.
     pvalloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_whole_pages;
 }
 
-unsafe extern "C" fn allocate(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
-    // SAFETY: the caller's registers.
-    unsafe { heap::allocate(size, Registers { stack, frame }) }
+// The targets' contract: `registers` are those of the exported function's caller, whose call has not
+// returned, as `with_registers` passes them; the other arguments are as the exported function's manual says.
+
+unsafe extern "C" fn allocate(size: usize, registers: Registers) -> Block {
+    // SAFETY: the contract of targets.
+    unsafe { heap::allocate(size, registers) }
 }
 
-unsafe extern "C" fn allocate_zeroed(
-    count: usize,
-    size: usize,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
+unsafe extern "C" fn allocate_zeroed(count: usize, size: usize, registers: Registers) -> Block {
     let Some(size) = count.checked_mul(size) else { return heap::or_errno(ptr::null_mut()) };
-    // SAFETY: the caller's registers.
-    unsafe { heap::allocate_zeroed(size, Registers { stack, frame }) }
+    // SAFETY: the contract of targets.
+    unsafe { heap::allocate_zeroed(size, registers) }
 }
 
-unsafe extern "C" fn resize(
-    block: *mut c_void,
-    size: usize,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's block and registers.
+unsafe extern "C" fn resize(block: Block, size: usize, registers: Registers) -> Block {
+    // SAFETY: the contract of targets: the block is null or live, and the program does not use it afterwards
+    // unless the result is null with a size above 0.
     unsafe {
         if size == 0 && !block.is_null() {
-            // What glibc does.
+            // As in glibc.
             heap::release(block);
             return ptr::null_mut();
         }
-        heap::resize(block, size, Registers { stack, frame })
+        heap::resize(block, size, registers)
     }
 }
 
-unsafe extern "C" fn resize_array(
-    block: *mut c_void,
-    count: usize,
-    size: usize,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
+unsafe extern "C" fn resize_array(block: Block, count: usize, size: usize, registers: Registers) -> Block {
     let Some(size) = count.checked_mul(size) else { return heap::or_errno(ptr::null_mut()) };
-    // SAFETY: the caller's.
-    unsafe { resize(block, size, stack, frame) }
+    // SAFETY: the contract of targets.
+    unsafe { resize(block, size, registers) }
 }
 
-unsafe extern "C" fn allocate_aligned(
-    alignment: usize,
-    size: usize,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
-    // glibc takes the next power of two.
-    let Some(alignment) = alignment.checked_next_power_of_two() else { return invalid() };
-    // SAFETY: the caller's registers.
-    unsafe { heap::allocate_aligned(size, alignment, Registers { stack, frame }) }
-}
-
-fn invalid() -> *mut c_void {
-    // SAFETY: this thread's `errno`.
-    unsafe { *libc::__errno_location() = libc::EINVAL };
-    ptr::null_mut()
+unsafe extern "C" fn allocate_aligned(alignment: usize, size: usize, registers: Registers) -> Block {
+    // glibc rounds up to a power of two.
+    let Some(alignment) = alignment.checked_next_power_of_two() else {
+        // SAFETY: the address of this thread's `errno` is valid for the thread's life.
+        unsafe { *libc::__errno_location() = libc::EINVAL };
+        return ptr::null_mut();
+    };
+    // SAFETY: the contract of targets; the alignment is a power of two.
+    unsafe { heap::allocate_aligned(size, alignment, registers) }
 }
 
 unsafe extern "C" fn store_aligned(
-    place: *mut *mut c_void,
+    place: *mut Block,
     alignment: usize,
     size: usize,
-    stack: *const usize,
-    frame: usize,
+    registers: Registers,
 ) -> c_int {
-    if !alignment.is_power_of_two() || alignment < size_of::<*mut c_void>() {
+    if !alignment.is_power_of_two() || alignment < size_of::<Block>() {
         return libc::EINVAL;
     }
-    // SAFETY: the caller's registers and place.
+    // SAFETY: the contract of targets: `place` can be written. The alignment is a power of two.
     unsafe {
-        let block = heap::allocate_aligned(size, alignment, Registers { stack, frame });
+        let block = heap::allocate_aligned(size, alignment, registers);
         if block.is_null() {
             return libc::ENOMEM;
         }
@@ -136,64 +139,43 @@ unsafe extern "C" fn store_aligned(
     0
 }
 
-unsafe extern "C" fn allocate_pages(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
-    // SAFETY: the caller's registers.
-    unsafe { allocate_aligned(PAGE, size, stack, frame) }
+unsafe extern "C" fn allocate_pages(size: usize, registers: Registers) -> Block {
+    // SAFETY: the contract of targets.
+    unsafe { allocate_aligned(PAGE, size, registers) }
 }
 
-unsafe extern "C" fn allocate_whole_pages(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
+unsafe extern "C" fn allocate_whole_pages(size: usize, registers: Registers) -> Block {
     let Some(size) = size.checked_next_multiple_of(PAGE) else { return heap::or_errno(ptr::null_mut()) };
-    // SAFETY: the caller's registers.
-    unsafe { allocate_aligned(PAGE, size.max(PAGE), stack, frame) }
+    // SAFETY: the contract of targets.
+    unsafe { allocate_aligned(PAGE, size.max(PAGE), registers) }
 }
 
-/// As `free(3)`.
-///
-/// # Safety
-/// As its manual says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn free(block: *mut c_void) {
-    // SAFETY: the caller's block. `errno` stays: a full list is emptied by jemalloc, which keeps it.
-    unsafe { heap::release(block) };
+releasing! {
+    /// `free(3)`. It preserves `errno`, as jemalloc does when it empties a full list.
+    free();
+    /// C23's `free_sized`.
+    free_sized(_size: usize);
+    /// C23's `free_aligned_sized`.
+    free_aligned_sized(_alignment: usize, _size: usize);
 }
 
-/// As C23's `free_sized`.
+/// `malloc_usable_size(3)`.
 ///
 /// # Safety
-/// As the standard says.
+/// `block` is null or a live block of this process.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_sized(block: *mut c_void, _size: usize) {
-    // SAFETY: the caller's block.
-    unsafe { heap::release(block) };
-}
-
-/// As C23's `free_aligned_sized`.
-///
-/// # Safety
-/// As the standard says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn free_aligned_sized(block: *mut c_void, _alignment: usize, _size: usize) {
-    // SAFETY: the caller's block.
-    unsafe { heap::release(block) };
-}
-
-/// As `malloc_usable_size(3)`.
-///
-/// # Safety
-/// As its manual says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn malloc_usable_size(block: *mut c_void) -> usize {
-    // SAFETY: the caller's block.
+pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
+    // SAFETY: the caller promises what `capacity` asks for.
     unsafe { heap::capacity(block) }
 }
 
-/// As `dlclose(3)`: what is known about addresses of code may be wrong afterwards.
+/// `dlclose(3)`. Afterwards threads forget what they know about addresses of code.
 ///
 /// # Safety
 /// As its manual says.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
-    // SAFETY: the caller's handle.
+    // SAFETY: the caller promises what `dlclose` asks for.
     let result = unsafe { library::unload(handle) };
     thread::note_unloaded();
     result

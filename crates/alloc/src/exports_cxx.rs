@@ -1,13 +1,13 @@
-//! Defines C++'s `operator new` and `operator delete` in all forms, under their names of the Itanium C++ ABI.
+//! C++'s `operator new` and `operator delete` in all forms, under their names of the Itanium C++ ABI.
 //!
-//! libstdc++'s call `malloc`, and would be the innermost frame of every context.
+//! libstdc++'s operators call `malloc` and would be the innermost frame of every context.
 
 use std::ffi::c_void;
-use std::mem::transmute;
+use std::ptr;
 
 use crate::context::Registers;
-use crate::exports::with_registers;
-use crate::heap;
+use crate::exports::{Block, releasing, with_registers};
+use crate::{heap, library};
 
 with_registers! {
     /// `operator new(size_t)`
@@ -28,31 +28,29 @@ with_registers! {
     _ZnamSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, nothrow: *const c_void) -> *mut c_void, "rdx", "rcx" => new_aligned_or_null;
 }
 
-unsafe extern "C-unwind" fn new(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
-    // SAFETY: the caller's registers.
+// The targets' contract: `registers` are those of the operator's caller, whose call has not returned; an
+// alignment is a power of two, as C++ demands.
+
+unsafe extern "C-unwind" fn new(size: usize, registers: Registers) -> Block {
+    // SAFETY: the contract of targets.
     unsafe {
-        let block = heap::allocate(size, Registers { stack, frame });
+        let block = heap::allocate(size, registers);
         if block.is_null() { fail(size) } else { block }
     }
 }
 
-unsafe extern "C-unwind" fn new_or_null(size: usize, stack: *const usize, frame: usize) -> *mut c_void {
-    // SAFETY: the caller's registers.
+unsafe extern "C-unwind" fn new_or_null(size: usize, registers: Registers) -> Block {
+    // SAFETY: the contract of targets.
     unsafe {
-        let block = heap::allocate(size, Registers { stack, frame });
+        let block = heap::allocate(size, registers);
         if block.is_null() { fail_quietly(size) } else { block }
     }
 }
 
-unsafe extern "C-unwind" fn new_aligned(
-    size: usize,
-    alignment: usize,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's registers.
+unsafe extern "C-unwind" fn new_aligned(size: usize, alignment: usize, registers: Registers) -> Block {
+    // SAFETY: the contract of targets.
     unsafe {
-        let block = heap::allocate_aligned(size, alignment, Registers { stack, frame });
+        let block = heap::allocate_aligned(size, alignment, registers);
         if block.is_null() { fail_aligned(size, alignment) } else { block }
     }
 }
@@ -60,62 +58,48 @@ unsafe extern "C-unwind" fn new_aligned(
 unsafe extern "C-unwind" fn new_aligned_or_null(
     size: usize,
     alignment: usize,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's registers.
-    unsafe { heap::allocate_aligned(size, alignment, Registers { stack, frame }) }
+    registers: Registers,
+) -> Block {
+    // SAFETY: the contract of targets.
+    unsafe { heap::allocate_aligned(size, alignment, registers) }
 }
 
-/// Lets libstdc++'s own operator fail: it calls the program's new-handler, tries again, and throws.
+/// Fails through libstdc++'s own operator, which calls the program's new-handler, retries, and throws.
 #[cold]
-unsafe fn fail(size: usize) -> *mut c_void {
-    type New = unsafe extern "C-unwind" fn(usize) -> *mut c_void;
-    // SAFETY: the library's function of this name has this type.
-    unsafe {
-        let function = libc::dlsym(libc::RTLD_NEXT, c"_Znwm".as_ptr());
-        transmute::<*mut c_void, Option<New>>(function).map_or_else(|| libc::abort(), |new| new(size))
-    }
+unsafe fn fail(size: usize) -> Block {
+    type New = unsafe extern "C-unwind" fn(usize) -> Block;
+    // SAFETY: the Itanium C++ ABI gives the function of this name this type.
+    unsafe { library::next::<New>(c"_Znwm").map_or_else(|| libc::abort(), |new| new(size)) }
 }
 
-/// The same for what does not throw.
+/// Fails through libstdc++'s operator that does not throw.
 #[cold]
-unsafe fn fail_quietly(size: usize) -> *mut c_void {
-    type New = unsafe extern "C-unwind" fn(usize, *const c_void) -> *mut c_void;
+unsafe fn fail_quietly(size: usize) -> Block {
+    type New = unsafe extern "C-unwind" fn(usize, *const c_void) -> Block;
     let nothrow = 0_u8;
-    // SAFETY: the library's function of this name has this type.
+    // SAFETY: the Itanium C++ ABI gives the function of this name this type; `std::nothrow_t` is empty, so
+    // any byte stands for one.
     unsafe {
-        let function = libc::dlsym(libc::RTLD_NEXT, c"_ZnwmRKSt9nothrow_t".as_ptr());
-        let function = transmute::<*mut c_void, Option<New>>(function);
-        function.map_or(std::ptr::null_mut(), |new| new(size, (&raw const nothrow).cast()))
+        let new = library::next::<New>(c"_ZnwmRKSt9nothrow_t");
+        new.map_or(ptr::null_mut(), |new| new(size, (&raw const nothrow).cast()))
     }
 }
 
-/// The same for alignments.
+/// Fails through libstdc++'s operator for alignments.
 #[cold]
-unsafe fn fail_aligned(size: usize, alignment: usize) -> *mut c_void {
-    type New = unsafe extern "C-unwind" fn(usize, usize) -> *mut c_void;
-    // SAFETY: the library's function of this name has this type.
+unsafe fn fail_aligned(size: usize, alignment: usize) -> Block {
+    type New = unsafe extern "C-unwind" fn(usize, usize) -> Block;
+    // SAFETY: the Itanium C++ ABI gives the function of this name this type.
     unsafe {
-        let function = libc::dlsym(libc::RTLD_NEXT, c"_ZnwmSt11align_val_t".as_ptr());
-        let function = transmute::<*mut c_void, Option<New>>(function);
-        function.map_or_else(|| libc::abort(), |new| new(size, alignment))
+        let new = library::next::<New>(c"_ZnwmSt11align_val_t");
+        new.map_or_else(|| libc::abort(), |new| new(size, alignment))
     }
 }
 
-/// Defines forms of `operator delete`: what follows the block says nothing that is not known.
 macro_rules! deletes {
-    ($($name:ident)*) => {$(
-        /// A form of `operator delete`.
-        ///
-        /// # Safety
-        /// As C++ says.
-        #[unsafe(no_mangle)]
-        pub unsafe extern "C" fn $name(block: *mut c_void) {
-            // SAFETY: the caller's block.
-            unsafe { heap::release(block) };
-        }
-    )*};
+    ($($name:ident)*) => {
+        releasing! { $(/** A form of `operator delete`. */ $name();)* }
+    };
 }
 
 deletes! {

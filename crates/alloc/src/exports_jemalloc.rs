@@ -1,30 +1,36 @@
-//! Defines the functions that jemalloc adds to the C library's: programs linked to a shared jemalloc mix them with `free`.
+//! The functions of `jemalloc(3)` that the C library lacks: programs linked to a shared jemalloc mix them
+//! with `free`.
 //!
-//! Arenas and thread caches that a program names are its own jemalloc's, and are not followed.
+//! Arenas and thread caches named in flags belong to the program's own jemalloc and are ignored.
 
 use std::ffi::{c_int, c_void};
 
+use tikv_jemalloc_sys::MALLOCX_ZERO;
+
 use crate::context::Registers;
-use crate::exports::with_registers;
+use crate::exports::{Block, releasing, with_registers};
 use crate::{classes, heap, jemalloc};
 
 with_registers! {
-    /// As in `jemalloc(3)`.
+    /// `mallocx` of `jemalloc(3)`.
     mallocx(size: usize, flags: c_int) -> *mut c_void, "rdx", "rcx" => allocate;
-    /// As in `jemalloc(3)`.
+    /// `rallocx` of `jemalloc(3)`.
     rallocx(block: *mut c_void, size: usize, flags: c_int) -> *mut c_void, "rcx", "r8" => resize;
 }
 
-/// The alignment that flags ask for.
+/// Returns the alignment that flags ask for.
 fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
 }
 
-unsafe extern "C" fn allocate(size: usize, flags: c_int, stack: *const usize, frame: usize) -> *mut c_void {
-    let (alignment, registers) = (alignment(flags).max(classes::QUANTUM), Registers { stack, frame });
-    // SAFETY: the caller's registers; a block has at least its size.
+/// # Safety
+/// `registers` are those of a call that has not returned.
+unsafe extern "C" fn allocate(size: usize, flags: c_int, registers: Registers) -> Block {
+    let alignment = alignment(flags).max(classes::QUANTUM);
+    // SAFETY: the registers by the caller's promise; the alignment is a power of two; a block has at least
+    // the bytes asked for.
     unsafe {
-        if flags & tikv_jemalloc_sys::MALLOCX_ZERO == 0 {
+        if flags & MALLOCX_ZERO == 0 {
             return heap::allocate_aligned(size, alignment, registers);
         }
         if alignment == classes::QUANTUM {
@@ -38,69 +44,48 @@ unsafe extern "C" fn allocate(size: usize, flags: c_int, stack: *const usize, fr
     }
 }
 
-unsafe extern "C" fn resize(
-    block: *mut c_void,
-    size: usize,
-    flags: c_int,
-    stack: *const usize,
-    frame: usize,
-) -> *mut c_void {
-    // SAFETY: the caller's block and registers; blocks hold what is copied.
+/// # Safety
+/// `block` is live and not used afterwards unless null is returned; `registers` are those of a call that has
+/// not returned.
+unsafe extern "C" fn resize(block: Block, size: usize, flags: c_int, registers: Registers) -> Block {
+    // SAFETY: the caller's promise; both blocks hold the smaller of the two sizes.
     unsafe {
+        if alignment(flags) <= classes::QUANTUM && flags & MALLOCX_ZERO == 0 {
+            return heap::resize(block, size, registers);
+        }
         let old = heap::capacity(block);
-        if alignment(flags) <= classes::QUANTUM && flags & tikv_jemalloc_sys::MALLOCX_ZERO == 0 {
-            return heap::resize(block, size, Registers { stack, frame });
-        }
-        let new = allocate(size, flags, stack, frame);
-        if !new.is_null() {
-            std::ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
-            heap::release(block);
-        }
-        new
+        heap::replace(block, allocate(size, flags, registers), old.min(size))
     }
 }
 
-/// As in `jemalloc(3)`; a block never changes in place.
+/// `xallocx` of `jemalloc(3)`. A block never changes in place.
 ///
 /// # Safety
-/// As its manual says.
+/// `block` is live.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn xallocx(block: *mut c_void, _size: usize, _extra: usize, _flags: c_int) -> usize {
-    // SAFETY: the caller's block.
+pub unsafe extern "C" fn xallocx(block: Block, _size: usize, _extra: usize, _flags: c_int) -> usize {
+    // SAFETY: the caller's promise.
     unsafe { heap::capacity(block) }
 }
 
-/// As in `jemalloc(3)`.
+/// `sallocx` of `jemalloc(3)`.
 ///
 /// # Safety
-/// As its manual says.
+/// `block` is live.
 #[unsafe(no_mangle)]
-pub unsafe extern "C" fn sallocx(block: *mut c_void, _flags: c_int) -> usize {
-    // SAFETY: the caller's block.
+pub unsafe extern "C" fn sallocx(block: Block, _flags: c_int) -> usize {
+    // SAFETY: the caller's promise.
     unsafe { heap::capacity(block) }
 }
 
-/// As in `jemalloc(3)`.
-///
-/// # Safety
-/// As its manual says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn dallocx(block: *mut c_void, _flags: c_int) {
-    // SAFETY: the caller's block.
-    unsafe { heap::release(block) };
+releasing! {
+    /// `dallocx` of `jemalloc(3)`.
+    dallocx(_flags: c_int);
+    /// `sdallocx` of `jemalloc(3)`.
+    sdallocx(_size: usize, _flags: c_int);
 }
 
-/// As in `jemalloc(3)`.
-///
-/// # Safety
-/// As its manual says.
-#[unsafe(no_mangle)]
-pub unsafe extern "C" fn sdallocx(block: *mut c_void, _size: usize, _flags: c_int) {
-    // SAFETY: the caller's block.
-    unsafe { heap::release(block) };
-}
-
-/// As in `jemalloc(3)`.
+/// `nallocx` of `jemalloc(3)`.
 #[unsafe(no_mangle)]
 pub extern "C" fn nallocx(size: usize, flags: c_int) -> usize {
     match classes::aligned(size, alignment(flags)) {

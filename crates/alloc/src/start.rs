@@ -1,4 +1,5 @@
-//! Defines how the allocator starts: by the first call of any of its functions, which the dynamic loader may make before `main`.
+//! Starts the allocator with the first call of any of its functions, which the dynamic loader may make before
+//! `main`.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicU8};
@@ -12,21 +13,21 @@ const READY: u8 = 2;
 const ABSENT: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(FRESH);
-/// The thread that starts it.
+/// Thread that starts the allocator.
 static STARTER: AtomicI32 = AtomicI32::new(0);
 
-/// Who serves a call.
+/// The part that serves a call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Service {
     /// The regions.
     Regions,
-    /// Memory for calls that starting makes itself.
+    /// The early blocks: the call was made by starting itself.
     Early,
-    /// The C library: there are not enough addresses for regions.
+    /// The C library, for want of addresses for the regions.
     Library,
 }
 
-/// Starts the allocator unless it has started, and says who serves calls of this thread.
+/// Starts the allocator unless it has started. Returns the part that serves this thread's calls.
 pub(crate) fn ensure() -> Service {
     loop {
         match STATE.load(Acquire) {
@@ -38,7 +39,7 @@ pub(crate) fn ensure() -> Service {
                 STATE.store(state, Release);
             }
             STARTING if STARTER.load(Relaxed) == this_thread() => break Service::Early,
-            // SAFETY: no arguments.
+            // SAFETY: the call has no preconditions.
             _ => unsafe {
                 libc::sched_yield();
             },
@@ -47,7 +48,7 @@ pub(crate) fn ensure() -> Service {
 }
 
 fn this_thread() -> i32 {
-    // SAFETY: no arguments.
+    // SAFETY: the call has no preconditions.
     unsafe { libc::gettid() }
 }
 
@@ -67,7 +68,7 @@ fn start() -> bool {
     done
 }
 
-/// Reserves ranges of the size asked for or, under a limit on addresses, smaller ones.
+/// Reserves ranges of the requested size or, under a limit on addresses, smaller ones.
 fn reserve(options: &Options) -> bool {
     let halves = std::iter::successors(Some(options.region_bytes), |bytes| Some(bytes / 2));
     halves.take_while(|&bytes| bytes >= SMALLEST_REGION).any(|bytes| regions::reserve(options.regions, bytes))

@@ -1,8 +1,8 @@
-//! Defines text of a bounded length, made without allocating.
+//! Text of bounded length, built without allocating.
 
 use std::fmt;
 
-/// Text of at most `MAX` bytes; what does not fit is cut off.
+/// Text of at most `MAX` bytes; the rest is cut off.
 pub(crate) struct Text<const MAX: usize> {
     bytes: [u8; MAX],
     length: usize,
