@@ -1,4 +1,5 @@
-//! The NeoProf hardware of `../rtl`, simulated cycle by cycle, behind the trait that its model implements too.
+//! The NeoProf hardware of `../rtl`, simulated cycle by cycle behind the trait that its model also
+//! implements.
 //!
 //! As a shared object it is the device of the lab's virtual machine ([`exports`]).
 
