@@ -1,4 +1,5 @@
-//! Programs under the library under valgrind's memcheck, which leaves `malloc` to the library: docs/alloc.md says what it sees.
+//! Programs under the library and valgrind's memcheck, which leaves `malloc` to the library; `docs/alloc.md`
+//! says what it sees.
 
 mod support;
 
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use support::{compile, example, has, library, succeed};
 
-/// A command under both. An error makes its status 9.
+/// Returns a command under both, with a status of 9 after an error.
 fn checked(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("valgrind");
     command

@@ -1,11 +1,11 @@
-//! Options that cannot be used are told in one line, and the program runs.
+//! Unusable options are reported in one line, and the program runs.
 
 mod support;
 
 use support::{both, preloaded};
 
 #[test]
-fn what_is_wrong_is_told_in_one_line() {
+fn unusable_values_are_reported_in_one_line() {
     for (name, value) in [
         ("REGIONS", "0"),
         ("REGIONS", "257"),
@@ -28,7 +28,7 @@ fn what_is_wrong_is_told_in_one_line() {
 }
 
 #[test]
-fn good_options_are_told_nothing_about() {
+fn valid_options_are_not_reported() {
     let mut command = preloaded("/bin/echo");
     command.arg("runs").env("ISOTHERM_ALLOC_REGIONS", "256").env("ISOTHERM_ALLOC_DEPTH", "1");
     let output = command.env("ISOTHERM_ALLOC_REGION_SIZE", "64M").output().expect("echo");
@@ -39,7 +39,7 @@ fn good_options_are_told_nothing_about() {
 fn a_limit_on_addresses_is_kept() {
     for (limit, told) in [("20000000", ""), ("500000", "isotherm-alloc: expected addresses for 32 regions")] {
         let mut command = preloaded("/bin/sh");
-        // The limit holds for what the shell starts, and the library starts anew there.
+        // The limit holds for the program that the shell starts, where the library starts again.
         let output =
             command.args(["-c", &format!("ulimit -v {limit}; exec /bin/echo runs")]).output().expect("sh");
         assert_eq!(&*output.stdout, b"runs\n", "{}", both(&output));
