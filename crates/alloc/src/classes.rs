@@ -7,8 +7,7 @@ pub(crate) const COUNT: usize = 29;
 /// Alignment of every block of at least this size, in bytes.
 pub(crate) const QUANTUM: usize = 16;
 
-/// Bytes of a block of each class: 8, then multiples of 16 up to 128, then four per doubling (jemalloc(3),
-/// "Implementation notes").
+/// Bytes of a block of each class, as in jemalloc(3): 8, multiples of 16 up to 128, then four per doubling.
 pub(crate) const SIZES: [u16; COUNT] = sizes();
 /// Class of each number of 8-byte words.
 const OF_WORDS: [u8; LARGEST / 8 + 1] = of_words();
@@ -49,8 +48,7 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
 /// `size` is at most [`LARGEST`].
 #[inline(always)]
 pub(crate) unsafe fn of_small(size: usize) -> usize {
-    // SAFETY: the table has a class for each number of words up to the largest block's, and `size` is at most
-    // that.
+    // SAFETY: the table has a class for each number of words up to `LARGEST`, which bounds `size`.
     usize::from(unsafe { *OF_WORDS.get_unchecked(size.div_ceil(8)) })
 }
 
@@ -59,11 +57,10 @@ pub(crate) fn of(size: usize) -> usize {
     usize::from(OF_WORDS[size.div_ceil(8)])
 }
 
-/// Returns the class of blocks for `size` bytes at multiples of `alignment`, a power of two, or `None` if no
-/// such class is cached.
+/// Returns the class of blocks for `size` bytes at multiples of `alignment`, a power of two, if one is
+/// cached.
 ///
-/// Blocks lie at multiples of their size in a run of pages, so a block whose size is a multiple of
-/// `alignment` is aligned.
+/// Blocks lie at multiples of their size, so a block whose size is a multiple of `alignment` is aligned.
 pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     if size > LARGEST || alignment > LARGEST {
         return None;
@@ -71,8 +68,7 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     (of(size)..COUNT).find(|&class| usize::from(SIZES[class]).is_multiple_of(alignment))
 }
 
-/// Returns how many blocks of a class a thread keeps for a region: at first, and at most when it frees and
-/// allocates many at a time.
+/// Returns how many blocks of a class a thread keeps for a region, at first and at most.
 pub(crate) fn limits(class: usize) -> (u16, u16) {
     let size = SIZES[class];
     ((4096 / size).clamp(4, 64), (16384 / size).clamp(32, 256))

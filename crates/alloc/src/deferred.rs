@@ -1,5 +1,4 @@
-//! Blocks that a signal handler released while it interrupted the allocator; they wait for the next call that
-//! can take them.
+//! Blocks released by a signal handler that interrupted the allocator; the next call takes them.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -9,8 +8,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::thread::Guard;
 use crate::{heap, regions};
 
-/// The blocks, linked through their first words. They are put singly and taken all at once, which avoids the
-/// ABA problem.
+/// The blocks, linked through their first words; put singly and taken all at once, which avoids ABA.
 static WAITING: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
 /// Adds a block without taking a lock.
@@ -36,8 +34,7 @@ pub(crate) fn release_all(guard: &mut Guard) {
     }
     let mut block = WAITING.swap(ptr::null_mut(), AcqRel);
     while !block.is_null() {
-        // SAFETY: `put` took these blocks, and the swap made this call their only owner; the link is read
-        // before the block goes.
+        // SAFETY: `put` took the blocks and the swap made them this call's; the link is read first.
         unsafe {
             let next = *block.cast::<*mut c_void>();
             if let Some(offset) = regions::offset(block) {

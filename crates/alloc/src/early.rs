@@ -1,5 +1,4 @@
-//! Blocks for calls that nothing else can serve: those made while the allocator starts, and those of a signal
-//! handler that interrupted it.
+//! Blocks for calls made while the allocator starts, or by a signal handler that interrupted it.
 //!
 //! Such calls are rare, so the blocks are cut off one after the other and never reused. Nothing here takes a
 //! lock, so a handler can interrupt it anywhere.
@@ -33,8 +32,7 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> *mut c_void {
         return ptr::null_mut();
     }
     let block = (start + from + HEADER).next_multiple_of(alignment.max(HEADER));
-    // SAFETY: the header lies before the block in committed memory that `fetch_add` gave to this call alone,
-    // and is aligned.
+    // SAFETY: the header is aligned and lies in committed memory that `fetch_add` gave to this call alone.
     unsafe { *((block - HEADER) as *mut usize) = size };
     block as *mut c_void
 }

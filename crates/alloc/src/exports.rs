@@ -1,4 +1,4 @@
-//! The C library's functions that the allocator replaces.
+//! The C library's functions that the allocator replaces, and one of its own.
 //!
 //! An exported function that allocates passes on its caller's stack pointer and frame pointer before anything
 //! is pushed, so the first return address lies where the stack pointer points.
@@ -8,7 +8,7 @@ use std::ptr;
 
 use crate::context::Registers;
 use crate::sys::PAGE;
-use crate::{heap, library, thread};
+use crate::{heap, library, regions, thread};
 
 /// A block as C passes it.
 pub(crate) type Block = *mut c_void;
@@ -179,4 +179,10 @@ pub unsafe extern "C" fn dlclose(handle: *mut c_void) -> c_int {
     let result = unsafe { library::unload(handle) };
     thread::note_unloaded();
     result
+}
+
+/// Returns the region that a block lies in, from 0, or -1 if it is in none.
+#[unsafe(no_mangle)]
+pub extern "C" fn isotherm_alloc_region(block: *const c_void) -> c_int {
+    regions::offset(block).map_or(-1, |offset| regions::index(offset) as c_int)
 }

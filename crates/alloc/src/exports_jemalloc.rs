@@ -1,5 +1,4 @@
-//! The functions of `jemalloc(3)` that the C library lacks: programs linked to a shared jemalloc mix them
-//! with `free`.
+//! Functions of `jemalloc(3)` that programs linked to a shared jemalloc mix with the C library's.
 //!
 //! Arenas and thread caches named in flags belong to the program's own jemalloc and are ignored.
 
@@ -27,8 +26,7 @@ fn alignment(flags: c_int) -> usize {
 /// `registers` are those of a call that has not returned.
 unsafe extern "C" fn allocate(size: usize, flags: c_int, registers: Registers) -> Block {
     let alignment = alignment(flags).max(classes::QUANTUM);
-    // SAFETY: the registers by the caller's promise; the alignment is a power of two; a block has at least
-    // the bytes asked for.
+    // SAFETY: the caller's promise; the alignment is a power of two; a block has at least `size` bytes.
     unsafe {
         if flags & MALLOCX_ZERO == 0 {
             return heap::allocate_aligned(size, alignment, registers);

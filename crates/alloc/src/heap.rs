@@ -16,8 +16,7 @@ use crate::{
 /// Alignment of every block of at least this size, in bytes.
 const QUANTUM: usize = classes::QUANTUM;
 
-/// Allocates at least `size` bytes in the calling context's region; null, and `errno` set, if there is no
-/// memory.
+/// Allocates at least `size` bytes in the calling context's region; null and `errno` if memory is out.
 ///
 /// # Safety
 /// `registers` are those of a call that has not returned. This holds for all functions here that take them.
@@ -74,7 +73,7 @@ pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize, registers: 
 }
 
 /// Serves calls that the fast path does not. With C's calling convention it cannot unwind, so the fast path
-/// ends by jumping to it and needs no frame.
+/// ends in a jump and needs no frame.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn allocate_slowly(
@@ -117,8 +116,7 @@ pub(crate) fn or_errno(block: *mut c_void) -> *mut c_void {
 /// As for [`allocate`].
 unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
     let state = guard.state();
-    // SAFETY: the caller's promise about `registers`; the stack reaches to the state's top, or is one that
-    // the program made itself and lies elsewhere.
+    // SAFETY: the caller's promise about `registers`; the stack ends at `top`, or the program made its own.
     unsafe {
         if let Some(known) = state.memo.find(registers.stack, state.top) {
             return known;
@@ -278,8 +276,7 @@ pub(crate) unsafe fn capacity(block: *mut c_void) -> usize {
     }
 }
 
-/// Resizes a block. It stays in its region, since it is still the object of the context that made it. Null
-/// leaves it unchanged.
+/// Resizes a block, which stays in the region of the context that made it. Null leaves it unchanged.
 ///
 /// # Safety
 /// As for [`release`], unless null is returned.
@@ -307,8 +304,7 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
     }
 }
 
-/// Copies `bytes` from a block to a new one and releases the old one, unless the new one is null. Returns the
-/// new one.
+/// Copies `bytes` from a block to a new one and releases the old one, unless `new` is null. Returns `new`.
 ///
 /// # Safety
 /// As for [`release`] unless `new` is null; both blocks hold `bytes` and do not overlap.

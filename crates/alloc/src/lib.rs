@@ -1,5 +1,4 @@
-//! `libisotherm_alloc.so`: `malloc` and its relatives, which group objects by the calling context that
-//! allocates them.
+//! `libisotherm_alloc.so`: `malloc` and its relatives, which group objects by their calling context.
 //!
 //! Objects that one call stack allocates are alike, hot or cold (Jenga, section 4). A hash of an allocation's
 //! return addresses names two regions, and the context gets one of them. Each region is an arena of jemalloc
@@ -22,14 +21,11 @@ pub mod exports;
 pub mod exports_cxx;
 #[cfg(not(test))]
 pub mod exports_jemalloc;
-#[cfg(not(test))]
-pub mod exports_own;
 mod fork;
 mod heap;
 mod jemalloc;
 mod library;
 mod lock;
-mod message;
 mod options;
 mod page_map;
 mod placing;

@@ -45,16 +45,14 @@ impl<T> Deref for Held<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this thread holds the lock, so no other reference exists beside those borrowed from this
-        // value.
+        // SAFETY: this thread holds the lock, and references last no longer than the borrow of this value.
         unsafe { &*self.0.value.get() }
     }
 }
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this thread holds the lock, so no other reference exists beside those borrowed from this
-        // value.
+        // SAFETY: this thread holds the lock, and references last no longer than the borrow of this value.
         unsafe { &mut *self.0.value.get() }
     }
 }

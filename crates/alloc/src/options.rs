@@ -5,7 +5,7 @@ use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::context::DEPTH;
-use crate::{message, regions};
+use crate::{regions, text};
 
 /// Prefix of all options.
 const PREFIX: &str = "ISOTHERM_ALLOC_";
@@ -39,8 +39,8 @@ impl Options {
         for variable in environment() {
             let Some(setting) = variable.to_bytes().strip_prefix(PREFIX.as_bytes()) else { continue };
             if let Err(expected) = options.set(setting, variable) {
-                let text = variable.to_str().unwrap_or("a variable that is not UTF-8");
-                message::print(format_args!("{text}: expected {expected}; the default is used"));
+                let variable = variable.to_str().unwrap_or("a variable that is not UTF-8");
+                text::print(format_args!("{variable}: expected {expected}; the default is used"));
             }
         }
         options

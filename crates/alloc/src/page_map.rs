@@ -35,8 +35,7 @@ fn entry_address(offset: usize) -> usize {
 /// [`commit`] has succeeded for the part of the regions that holds `offset`.
 #[inline(always)]
 unsafe fn entry(offset: usize) -> &'static AtomicU16 {
-    // SAFETY: the entry lies inside the map, is aligned and was committed by the caller's promise; it stays
-    // for the process's life.
+    // SAFETY: the entry is aligned, inside the map, committed by the caller's promise, and stays.
     unsafe { &*(entry_address(offset) as *const AtomicU16) }
 }
 

@@ -15,7 +15,7 @@ use isotherm_alloc_profile::layout as at;
 use crate::context::walk::Chain;
 use crate::options::Options;
 use crate::text::Text;
-use crate::{jemalloc, message, regions, sys};
+use crate::{jemalloc, regions, sys, text};
 
 /// Words of the file; null if there is no profile.
 static WORDS: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
@@ -84,7 +84,7 @@ fn open(folder: &CStr) -> Option<Profile> {
     let _ = write!(path, "{folder}/{process}.alloc\0");
     let Some(words) = sys::create_shared(path.bytes(), at::WORDS * size_of::<u64>()) else {
         let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        message::print(format_args!(
+        text::print(format_args!(
             "ISOTHERM_ALLOC_PROFILE={folder}: expected a folder to write {process}.alloc to (error {error}); \
              no profile is written"
         ));
@@ -247,8 +247,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Returns, if the block is to be sampled, how many bytes it stands for: its size divided by its
-    /// probability of being sampled.
+    /// Returns, for a block to be sampled, the bytes that it stands for: its size by its probability.
     pub(crate) fn take(&mut self, size: usize, mean: f64) -> Option<u64> {
         if self.random == 0 {
             self.random = (&raw const *self) as u64 | 1;

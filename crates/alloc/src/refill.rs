@@ -6,8 +6,7 @@ use std::ptr;
 use crate::thread::Guard;
 use crate::{classes, jemalloc, page_map, regions};
 
-/// Free blocks of a class and region, linked through their first words. All zeros is the valid empty list
-/// without room.
+/// Free blocks of a class and region, linked through their first words. All zeros is a list without room.
 #[repr(C)]
 pub(crate) struct FreeList {
     head: *mut Block,
@@ -46,8 +45,7 @@ impl FreeList {
         let Some(room) = self.room.checked_sub(1) else { return false };
         self.room = room;
         let block = block.cast::<Block>();
-        // SAFETY: the block is free by the caller's promise, at least as large as a pointer and aligned for
-        // one.
+        // SAFETY: the block is free by the caller's promise, and large enough and aligned for a pointer.
         unsafe { (*block).next = self.head };
         self.head = block;
         true
@@ -83,8 +81,7 @@ impl FreeList {
     }
 }
 
-/// Takes a block of a class and region from the list, or else from the arena with some more for the list;
-/// null if there is no memory.
+/// Takes a block from a list, or else from the arena with some more for the list; null if memory is out.
 pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_void {
     let number = region * classes::COUNT + class;
     let list = guard.list(number);
@@ -142,8 +139,7 @@ pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u1
     }
     let place = guard.place(region);
     while !block.is_null() {
-        // SAFETY: the cut-off blocks are free and known only here; each is of the class, and its link is read
-        // before it goes.
+        // SAFETY: the cut-off blocks are free, known only here and of the class; the link is read first.
         block = unsafe {
             let next = (*block).next;
             jemalloc::release_sized(block.cast(), usize::from(classes::SIZES[class]), place);

@@ -11,8 +11,7 @@ use tikv_jemalloc_sys::extent_hooks_t;
 use crate::jemalloc::{self, Place};
 use crate::{classes, page_map, sys};
 
-/// Most regions that can be asked for. With [`classes::COUNT`] lists each they fit the entries of the page
-/// map.
+/// Most regions. With [`classes::COUNT`] lists each they fit the page map's entries.
 pub(crate) const MAX: usize = 256;
 const _: () = assert!(MAX * classes::COUNT < u16::MAX as usize);
 
@@ -53,8 +52,7 @@ pub(crate) struct Region {
     arena: AtomicU32,
 }
 
-/// Reserves the ranges of `count` regions of `bytes` each, a power of two. Returns false if there are not
-/// enough addresses.
+/// Reserves `count` regions of `bytes` each, a power of two. Returns false if addresses are short.
 pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
     let Some(start) = sys::reserve((count + 1) * bytes, ALIGNMENT) else { return false };
     let start = start.as_ptr() as usize;
@@ -144,8 +142,7 @@ impl Region {
         Place::arena(self.arena())
     }
 
-    /// Takes `size` bytes at a multiple of `alignment`, at `wanted` if that is not 0. Returns their first
-    /// address.
+    /// Takes `size` bytes at a multiple of `alignment`, and at `wanted` unless that is 0.
     fn take(&self, wanted: usize, size: usize, alignment: usize) -> Option<usize> {
         let end = self.end.load(Relaxed);
         let mut frontier = self.frontier.load(Acquire);
@@ -173,8 +170,7 @@ unsafe extern "C" fn extend(
     commit: *mut bool,
     _arena: c_uint,
 ) -> Start {
-    // SAFETY: jemalloc passes the hooks that the arena was made with, which are the first field of a static
-    // `repr(C)` region.
+    // SAFETY: jemalloc passes the arena's hooks, the first field of a static `repr(C)` region.
     let region = unsafe { &*hooks.cast::<Region>() };
     let Some(start) = region.take(wanted as usize, size, alignment) else { return ptr::null_mut() };
     let offset = start - SPACE.start.load(Relaxed);

@@ -1,11 +1,10 @@
-//! Starts the allocator with the first call of any of its functions, which the dynamic loader may make before
-//! `main`.
+//! Starts the allocator at the first call of any function, which the loader may make before `main`.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicU8};
 
 use crate::options::{Options, SMALLEST_REGION};
-use crate::{fork, message, options, profile, regions, thread};
+use crate::{fork, options, profile, regions, text, thread};
 
 const FRESH: u8 = 0;
 const STARTING: u8 = 1;
@@ -60,7 +59,7 @@ fn start() -> bool {
         profile::start(&options);
         fork::prepare();
     } else {
-        message::print(format_args!(
+        text::print(format_args!(
             "expected addresses for {} regions of {SMALLEST_REGION} bytes or more; the C library's allocator is used",
             options.regions
         ));

@@ -5,8 +5,7 @@ use std::ptr::{self, NonNull};
 /// Size of a page, in bytes.
 pub(crate) const PAGE: usize = 4096;
 
-/// Reserves addresses without memory behind them, at a multiple of `alignment`, a power of two of at least a
-/// page.
+/// Reserves addresses without memory at a multiple of `alignment`, a power of two of at least a page.
 pub(crate) fn reserve(size: usize, alignment: usize) -> Option<NonNull<u8>> {
     let whole = size.checked_add(alignment)?;
     let start = map(whole, libc::PROT_NONE)?.as_ptr() as usize;
@@ -71,8 +70,7 @@ pub(crate) fn main_stack_end() -> usize {
 pub(crate) fn create_shared(path: &[u8], bytes: usize) -> Option<NonNull<u8>> {
     let path = std::ffi::CStr::from_bytes_with_nul(path).ok()?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: the path ends with 0, the descriptor is this call's own, and a new mapping touches no existing
-    // one.
+    // SAFETY: the path ends with 0, the file is this call's own, and a new mapping touches no other.
     unsafe {
         let file = libc::open(path.as_ptr(), flags, 0o600);
         if file < 0 {

@@ -119,8 +119,7 @@ pub(crate) fn enter() -> Access {
     if state.is_null() || state == tls::ENDED {
         return Access::Ending;
     }
-    // SAFETY: the state is this thread's and stays mapped. Volatile accesses, because a signal handler of
-    // this thread reads the flag.
+    // SAFETY: the state is this thread's and stays. Volatile, because a handler of this thread reads it.
     unsafe {
         if (&raw const (*state).busy).read_volatile() {
             return Access::Nested;
@@ -172,14 +171,12 @@ fn make() -> *mut ThreadState {
     let bytes = size_of::<ThreadState>() + lists * size_of::<FreeList>();
     let Some(memory) = sys::memory(bytes) else { return ptr::null_mut() };
     let state = memory.as_ptr().cast::<ThreadState>();
-    // SAFETY: the new mapping is large enough and aligned to a page, and all zeros are a valid state and
-    // valid lists.
+    // SAFETY: the mapping is large enough and page-aligned; all zeros are a valid state and lists.
     unsafe { (*state).fast_limit = if profile::get().is_some() { 0 } else { classes::LARGEST } };
     state
 }
 
-/// Returns the end of this thread's stack. glibc puts the thread's control block there, and tells the main
-/// stack's end.
+/// Returns the end of this thread's stack, where glibc puts the control block of all but the main thread.
 fn stack_top() -> usize {
     // SAFETY: the calls have no preconditions.
     if unsafe { libc::gettid() == libc::getpid() } {
@@ -191,12 +188,10 @@ fn stack_top() -> usize {
     tls::thread_pointer()
 }
 
-/// Destructor of [`KEY`]. Destructors of other keys may run later and free blocks, so it waits for the third
-/// round of four.
+/// Destructor of [`KEY`]. Those of other keys may still free, so it waits for the third round of four.
 extern "C" fn ended(state: *mut c_void) {
     let state = state.cast::<ThreadState>();
-    // SAFETY: glibc passes the value of this thread's key, which is its state. Setting `busy` before the
-    // guard is made keeps handlers out.
+    // SAFETY: glibc passes the key's value, this thread's state; `busy` keeps handlers out.
     unsafe {
         (*state).rounds += 1;
         if (*state).rounds < 3 {
@@ -224,8 +219,7 @@ impl Guard {
     /// Returns the free list of this number.
     pub(crate) fn list(&mut self, number: usize) -> &mut FreeList {
         debug_assert!(number < regions::count() * classes::COUNT);
-        // SAFETY: `make` made the state, and the number is that of a region and a class, for all of which
-        // there are lists.
+        // SAFETY: `make` made the state with lists for the numbers of all regions and classes.
         unsafe { &mut *list(self.0, number) }
     }
 

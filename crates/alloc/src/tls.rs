@@ -54,12 +54,10 @@ pub(crate) fn set(state: *mut ThreadState) {
     }
 }
 
-/// Returns the address of this thread's control block, which glibc puts at the upper end of the stack, except
-/// for the main thread.
+/// Returns the address of this thread's control block, at its stack's upper end (not the main thread's).
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
-    // SAFETY: the first word of a thread's control block is its own address (System V ABI, x86-64,
-    // "Thread-Local Storage").
+    // SAFETY: a control block's first word is its own address (System V ABI, "Thread-Local Storage").
     unsafe {
         asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
     };

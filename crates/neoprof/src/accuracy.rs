@@ -5,8 +5,7 @@ use crate::{H3, Model, Parameters};
 /// An error bound and the errors that it bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accuracy {
-    /// Bound from the histogram: with a probability of at least 1 - delta an estimate exceeds its page's
-    /// count by no more.
+    /// Bound from the histogram, which an estimate's error exceeds with a probability of at most delta.
     pub bound: u32,
     /// Share of the pages whose estimate exceeds the bound.
     pub beyond: f64,
@@ -34,8 +33,7 @@ pub fn accuracy(device: &Model, counts: &[u32], delta: f64) -> Accuracy {
     Accuracy { bound, beyond: beyond as f64 / pages, mean_error: sum as f64 / pages }
 }
 
-/// Returns a sketch's estimate of each page that was accessed `counts` times: the least of its counters, one
-/// per lane.
+/// Returns a sketch's estimate of each page, accessed `counts` times: the least of its counters.
 #[must_use]
 pub fn estimates(parameters: &Parameters, counts: &[u32]) -> Vec<u32> {
     let (hash, lanes) = (H3::new(parameters), parameters.lanes as usize);

@@ -35,8 +35,8 @@ impl H3 {
         Self { low: pair(0), high: if parameters.lanes > 2 { pair(2) } else { Vec::new() } }
     }
 
-    /// Returns the indices into the first `LANES` lanes, 0 for lanes that the device lacks. The page must
-    /// have no bits beyond the device's.
+    /// Returns the indices into the first `LANES` lanes, 0 where the device has none, of a page without
+    /// unwired bits.
     #[must_use]
     #[inline]
     pub fn indices<const LANES: usize>(&self, page: u64) -> [u32; LANES] {
@@ -97,8 +97,7 @@ mod tests {
     /// Outputs of SplitMix64's reference implementation from seed 1234567.
     #[test]
     fn words_are_splitmix64s() {
-        // The first outputs belong to bits 0 to 2, so the seed is shifted to give them to bits 20 to 22,
-        // whose words are free.
+        // The seed is shifted so that the first outputs belong to bits 20 to 22, whose words are free.
         let seed = 1_234_567u64.wrapping_sub(GAMMA.wrapping_mul(20));
         let parameters = Parameters { seed, width: 1 << 16, ..Parameters::default() };
         let low = |word: u64| word as u32 & 0xffff;

@@ -18,8 +18,7 @@ pub const fn bin_of(count: u32, bins: u32) -> u32 {
     if bin < bins { bin } else { bins - 1 }
 }
 
-/// Returns the counts of a bin, of `bins`, in a device whose greatest count is `counter_max`; empty if no
-/// count is so high.
+/// Returns the counts of a bin, of `bins`, up to `counter_max`; empty if no count is so high.
 #[must_use]
 pub const fn bin_range(bin: u32, bins: u32, counter_max: u32) -> RangeInclusive<u32> {
     let low = lowest(bin);
@@ -33,8 +32,7 @@ const fn lowest(bin: u32) -> u32 {
     ((bin % GROUP + GROUP) << group) - GROUP
 }
 
-/// Returns the histogram with these entries in its bins, from the lowest counts up, of a device whose
-/// greatest count is `counter_max`.
+/// Returns the histogram with these entries in its bins, from the lowest counts up to `counter_max`.
 #[must_use]
 pub fn histogram_of_bins(entries: &[u64], counter_max: u32) -> Histogram {
     let bins = entries.len() as u32;

@@ -1,5 +1,4 @@
-//! The register map: Table I of the paper at its offsets, and further registers at offsets that it leaves
-//! free.
+//! The register map: Table I of the paper, and further registers at offsets that it leaves free.
 //!
 //! Registers are 64 bits wide. Other offsets read as 0 and ignore writes.
 
@@ -34,11 +33,9 @@ pub const GET_HIST: u64 = 0xa00;
 pub const MODE: u64 = 0xb00;
 /// Read: [`STATUS_BUSY`], [`STATUS_CLEARING`].
 pub const STATUS: u64 = 0xc00;
-/// Read: accesses since the last reset that found a page hot but no room for it. The page is reported at its
-/// next access with room.
+/// Read: accesses since the last reset to a hot page without room in the buffer, which is reported later.
 pub const HOT_REFUSED: u64 = 0xd00;
-/// Read: accesses since the last reset that the sketch missed because the core fell behind by more than its
-/// input buffer holds.
+/// Read: accesses since the last reset that were lost because the core's input buffer was full.
 pub const ACCESSES_DROPPED: u64 = 0xd08;
 
 /// Identity of version 1: "NEOPROF" and the version.
@@ -49,8 +46,7 @@ pub const EMPTY: u64 = u64::MAX;
 pub const MODE_WRITES: u64 = 1;
 /// Bit of [`STATUS`]: accesses are still in the pipeline.
 pub const STATUS_BUSY: u64 = 1;
-/// Bit of [`STATUS`]: the valid bits of the last reset are being cleared. Counting continues; another reset
-/// waits for the end.
+/// Bit of [`STATUS`]: the last reset's valid bits are being cleared. Counting continues; a reset waits.
 pub const STATUS_CLEARING: u64 = 2;
 /// Greatest value of the counters of cycles, requests and losses, which saturate.
 pub const COUNTER_MAX: u64 = (1 << 48) - 1;

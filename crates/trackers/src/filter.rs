@@ -24,12 +24,11 @@ use crate::counters::{Block, Slot, allocate, halve};
 use crate::placement::{Blocked, Placement, Standard};
 use crate::{Change, Counters, FilterShape, Layout, ShapeError, Tracker};
 
-/// Keys in flight at once: enough to hide the memory's latency, few enough for their lines to stay in the
-/// first-level cache.
+/// Keys in flight at once: they hide the memory's latency, and their lines stay in the first-level cache.
 const CHUNK: usize = 64;
 
-/// A counting Bloom filter with `K` hash functions and counters of `BITS` bits, placed by `P` ([`Blocked`] or
-/// [`Standard`]).
+/// A counting Bloom filter with `K` hash functions and `BITS`-bit counters placed by [`Blocked`] or
+/// [`Standard`].
 ///
 /// All three are constants in the inner loops, and single calls are inlined. Where the shape is known only at
 /// run time, [`FilterShape::build`] chooses the type.
@@ -163,8 +162,8 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         let slots = self.slots(place);
         let turned = slots.map(|slot| self.turned(slot));
         let least = least(turned);
-        // Words below the limit have the least counter at the top. At the maximum the limit wraps to 0 and no
-        // word is below.
+        // Words below the limit have the least counter on top. At the maximum it wraps to 0: no word is
+        // below.
         let limit = (least | (unit - 1)).wrapping_add(1);
         for (slot, turned) in slots.into_iter().zip(turned) {
             let rise = select_unpredictable(turned < limit, unit >> (slot.turn & 63), 0);

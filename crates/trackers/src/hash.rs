@@ -21,11 +21,9 @@ pub(crate) fn remix(hash: u64) -> u64 {
     (hash ^ (hash >> 29)).wrapping_mul(GOLDEN)
 }
 
-/// Maps a hash to `0..bound`: multiply and shift (Lemire, "Fast Random Integer Generation in an Interval",
-/// 2019).
+/// Maps a hash to `0..bound` (Lemire, "Fast Random Integer Generation in an Interval", 2019).
 ///
-/// Any bound works, so no table is rounded up to a power of two. The bias of an index is at most `bound /
-/// 2^64`.
+/// Any bound works, not only powers of two. The bias of an index is at most `bound / 2^64`.
 #[inline(always)]
 pub(crate) fn reduce(hash: u64, bound: u64) -> usize {
     ((u128::from(hash) * u128::from(bound)) >> 64) as usize

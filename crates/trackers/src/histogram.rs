@@ -59,8 +59,7 @@ impl CountHistogram {
         changes.iter().for_each(|&change| self.record(change));
     }
 
-    /// Follows an ageing of the tracker: bin `i` joins bin `i / 2`, and pages with a count of 1 are
-    /// forgotten.
+    /// Follows an ageing of the tracker: bin `i` joins bin `i / 2`, and a count of 1 is forgotten.
     pub fn age(&mut self) {
         for count in 1..self.bins.len() {
             let pages = std::mem::take(&mut self.bins[count]);
@@ -70,8 +69,8 @@ impl CountHistogram {
         }
     }
 
-    /// Returns the smallest threshold, at least 1, whose pages fit into `capacity` pages (FreqTier, section
-    /// V-C a).
+    /// Returns the smallest threshold whose pages fit into `capacity` pages (FreqTier, section V-C a), at
+    /// least 1.
     ///
     /// The result is one above the maximum if even the pages at the maximum do not fit.
     pub fn threshold_for(&self, capacity: u64) -> u32 {

@@ -127,7 +127,7 @@ impl Placement for Blocked {
         Self { blocks: shape.blocks() as u64 }
     }
 
-    /// The hash's upper bits choose the block and its lowest five the walk; the second hash chooses the
+    /// The hash's upper bits choose the block, its lowest five the walk; the second hash chooses the
     /// counters.
     #[inline(always)]
     fn place(self, counters: Counters, key: u32) -> Self::Place {

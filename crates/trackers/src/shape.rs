@@ -70,8 +70,7 @@ pub struct FilterShape {
 }
 
 impl FilterShape {
-    /// Returns the smallest shape in which a standard filter of `keys` keys has a false-positive rate of at
-    /// most `rate`.
+    /// Returns the smallest shape of a standard filter with a rate of at most `rate` at `keys` keys.
     ///
     /// Both papers size the blocked form with this formula too; its rate is then somewhat higher.
     ///
@@ -148,8 +147,7 @@ fn checked(bits: u32, hashes: u32) -> Result<Counters, ShapeError> {
     if (1..=8).contains(&hashes) { Ok(width) } else { Err(ShapeError::Hashes(hashes)) }
 }
 
-/// Returns the mean of `value(i)` over a Poisson distribution; terms beyond 12 standard deviations are
-/// negligible.
+/// Returns the mean of `value(i)` over a Poisson distribution, within 12 standard deviations.
 fn poisson_mean(mean: f64, value: impl Fn(f64) -> f64) -> f64 {
     let reach = 12.0 * mean.sqrt() + 40.0;
     let first = (mean - reach).max(0.0).floor() as u64;

@@ -108,8 +108,7 @@ impl SmoothScore {
         score(at_cooling, accesses, clock)
     }
 
-    /// Adds accesses and returns the score. `tag` derives the tag to store from the score; its lowest 6 bits
-    /// are kept.
+    /// Adds accesses and returns the score. The lowest 6 bits of `tag(score)` are stored as the tag.
     #[inline]
     pub fn add(&mut self, amount: u32, clock: &SmoothClock, tag: impl FnOnce(u32) -> u8) -> u32 {
         let (at_cooling, accesses) = self.parts(clock);

@@ -4,8 +4,7 @@ use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Draws `length` pages from a Zipf distribution over `pages` pages, whose ranks are shuffled over the page
-/// numbers.
+/// Draws `length` pages from a Zipf distribution over `pages` pages, its ranks shuffled over the pages.
 ///
 /// The page of rank `r` has a probability proportional to `r^-exponent`. Draws are exact: each is a search in
 /// the cumulative weights. The same arguments give the same stream.

@@ -39,8 +39,7 @@ pub trait Tracker: std::fmt::Debug + Send {
         self.increase(key, 1)
     }
 
-    /// Increases each `(key, amount)` in order and replaces the contents of `changes` with one entry per
-    /// item.
+    /// Increases each `(key, amount)` in order. Sets `changes` to one entry per item.
     fn increase_batch(&mut self, items: &[(u32, u32)], changes: &mut Vec<Change>) {
         changes.clear();
         changes.extend(items.iter().map(|&(key, amount)| self.increase(key, amount)));

@@ -57,8 +57,7 @@ pub const CONTEXT_LENGTH: usize = 2;
 pub const CONTEXT_BLOCKS: usize = 3;
 /// Word of a context that holds the bytes of these blocks.
 pub const CONTEXT_BYTES: usize = 4;
-/// First word of a context's frames, innermost first: the module above [`OFFSET_BITS`], below them the offset
-/// into it.
+/// First word of a context's frames, innermost first: module in the bits above [`OFFSET_BITS`], then offset.
 pub const CONTEXT_FRAMES: usize = 5;
 /// Most frames of a context.
 pub const FRAMES: usize = 10;
@@ -70,11 +69,9 @@ pub const MODULE: usize = 32;
 /// Bits of a frame that hold the offset.
 pub const OFFSET_BITS: u32 = 48;
 
-/// Places for sampled blocks, a power of two. A block lies at the first free place from its address's hash
-/// on.
+/// Places for sampled blocks, a power of two. A block lies at the first free place from its hash on.
 pub const BLOCKS: usize = 1 << 16;
-/// Words of a block: its address (0 for a place never used, 1 for a free one), size, context, and the bytes
-/// that it stands for.
+/// Words of a block: address (0 for a place never used, 1 for a free one), size, context, bytes stood for.
 pub const BLOCK: usize = 4;
 
 /// First word of the regions.

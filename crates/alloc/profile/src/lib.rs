@@ -1,5 +1,4 @@
-//! The file in which `libisotherm_alloc.so` records what a program's calling contexts allocate, and its
-//! reader.
+//! The file in which `libisotherm_alloc.so` records what calling contexts allocate, and its reader.
 //!
 //! The program maps the file and changes it while it runs. The file consists of 64-bit words in the machine's
 //! byte order: a header, then tables of a fixed size ([`layout`]). [`Profile`] is a reader's view of it.

@@ -1,5 +1,4 @@
-//! Rules from the call frame information that compilers leave in `.eh_frame` (Linux Standard Base, "Exception
-//! Frames").
+//! Rules from the call frame information in `.eh_frame` (Linux Standard Base, "Exception Frames").
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Pointer, RegisterRule, UnwindContext,

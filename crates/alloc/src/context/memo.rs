@@ -18,8 +18,7 @@ const SETS: usize = 256;
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// Words from the stack pointer to each return address, packed by four so that few loads fetch them; the
-    /// first is 0.
+    /// Words from the stack pointer to each return address, from 0 on, packed by four for few loads.
     offsets: [u64; DEPTH.div_ceil(4)],
     addresses: [usize; DEPTH],
     /// Bytes from the stack pointer to the end of the last return address.
@@ -59,9 +58,8 @@ impl Entry {
         }
         for (index, &address) in self.addresses.iter().enumerate() {
             let words = self.offsets[index / 4] >> (index % 4 * 16) & 0xffff;
-            // SAFETY: all addresses before this one matched, so the frames up to here have the entry's sizes
-            // (see the module's documentation) and the word lies on the stack; the check above keeps it below
-            // `top`.
+            // SAFETY: all earlier addresses matched, so the frames up to here have the entry's sizes (see the
+            // module's text) and the word lies on the stack, below `top` as checked.
             if unsafe { *stack.add(words as usize) } != address {
                 return false;
             }
@@ -74,8 +72,8 @@ impl Memo {
     /// Returns the context of a call if it is known.
     ///
     /// # Safety
-    /// `stack` points to the return address of a call that has not returned, on a stack that either ends at
-    /// `top` or lies elsewhere as a whole.
+    /// `stack` points to the return address of an unfinished call, on a stack that ends at `top` or lies
+    /// elsewhere.
     #[inline(always)]
     pub(crate) unsafe fn find(&self, stack: *const usize, top: usize) -> Option<Known> {
         // SAFETY: `stack` points to the return address.
@@ -89,8 +87,7 @@ impl Memo {
         None
     }
 
-    /// Remembers a context in place of its set's older one, unless its addresses reach more than 512 KiB
-    /// above the stack pointer.
+    /// Remembers a context in place of its set's older one, unless it reaches more than 512 KiB up the stack.
     ///
     /// # Safety
     /// As for [`Memo::find`].

@@ -1,9 +1,8 @@
 //! Calling contexts: up to ten return addresses, found cheaply and hashed to the same value in every run.
 //!
-//! In the steady state [`memo`] recognises a chain of return addresses by looking at the places where they
-//! lay before. Only a new chain is walked ([`walk`]), by unwinding rules of each return address ([`rules`]).
-//! Rules are read once from `.eh_frame` ([`eh_frame`]); code without a description is assumed to have frame
-//! pointers.
+//! In the steady state [`memo`] recognises a chain of return addresses by the places where they lay before.
+//! Only a new chain is walked ([`walk`]), by unwinding rules of each return address ([`rules`]). Rules are
+//! read once from `.eh_frame` ([`eh_frame`]); code without it is assumed to have frame pointers.
 
 mod eh_frame;
 
@@ -12,8 +11,7 @@ mod modules;
 pub(crate) mod rules;
 pub(crate) mod walk;
 
-/// Returns the first address and the path of the module that a return address lies in; the program's own path
-/// is empty.
+/// Returns a return address's module: its first address and its path, which is empty for the program.
 pub(crate) fn module_of(address: usize) -> Option<(usize, &'static std::ffi::CStr)> {
     let module = modules::find(address.wrapping_sub(1))?;
     Some((module.base, module.path))

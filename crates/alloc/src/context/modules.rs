@@ -32,8 +32,7 @@ pub(super) fn find(address: usize) -> Option<Module> {
     match find_object() {
         Some(find) => {
             let mut found = MaybeUninit::<Found>::uninit();
-            // SAFETY: `_dl_find_object` fills the structure if it returns 0. It takes no lock and may be
-            // called anywhere, also from a signal handler.
+            // SAFETY: `_dl_find_object` fills the structure if it returns 0; it may be called anywhere.
             let found = unsafe {
                 if find(address as *mut c_void, found.as_mut_ptr()) != 0 {
                     return None;
@@ -86,8 +85,7 @@ fn iterate(address: usize) -> Option<Module> {
 }
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-    // SAFETY: `iterate` passes this pointer to its own variable; the loader passes a description whose
-    // program headers stay for the call.
+    // SAFETY: `iterate` passes this pointer to its variable, and the loader a description with headers.
     let (info, (address, found), headers) = unsafe {
         let info = &*info;
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
@@ -111,9 +109,8 @@ impl Module {
     /// Returns the object's bytes from an address on, or `None` outside the object.
     pub(super) fn bytes_from(&self, address: usize) -> Option<&'static [u8]> {
         let length = self.end.checked_sub(address).filter(|_| address >= self.base)?;
-        // SAFETY: the range lies in an object that stays loaded, since the caller returns into it. It may
-        // have unmapped gaps, but readers only follow tables that a linker wrote, which lie in mapped,
-        // read-only parts.
+        // SAFETY: the caller returns into the object, so it stays loaded. Readers only follow tables that a
+        // linker wrote, which lie in mapped, read-only parts, and so avoid gaps in the range.
         Some(unsafe { std::slice::from_raw_parts(address as *const u8, length) })
     }
 

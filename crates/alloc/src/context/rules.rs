@@ -12,8 +12,8 @@ const FRAME_POINTER: Rule = Rule::Step { from_frame_pointer: true, bytes: 16, sa
 /// Step from a frame to its caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The chain ends here: at the outermost frame, at code without a description, or at a frame that cannot
-    /// be followed.
+    /// The chain ends here: the outermost frame, code without a description, or a frame that cannot be
+    /// followed.
     Stop,
     /// The caller's frame begins `bytes` above the stack pointer or the frame pointer.
     Step {
@@ -49,7 +49,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Returns the facts about a return address. Takes no lock and allocates nothing if glibc has
+    /// Returns the facts about a return address; lock-free and without allocating if glibc has
     /// `_dl_find_object`.
     #[inline]
     pub(crate) fn find(&mut self, address: usize) -> Known {

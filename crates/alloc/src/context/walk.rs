@@ -29,8 +29,7 @@ impl Chain {
     }
 }
 
-/// Finds up to `depth` (1 to [`DEPTH`]) return addresses below `top` of the stack. The first counts even if
-/// it is in no module.
+/// Finds 1 to `depth` return addresses below `top` of the stack. The first may be in no module.
 ///
 /// # Safety
 /// `registers` are those of a call that has not returned, and its stack is mapped up to `top`.
@@ -60,8 +59,7 @@ pub(crate) unsafe fn walk(rules: &mut Rules, registers: Registers, depth: usize,
     chain
 }
 
-/// Leaves a frame. Returns the place of its function's return address and the caller's frame pointer, or
-/// `None` at the end of the chain.
+/// Leaves a frame. Returns its return address's place and the caller's frame pointer, if the chain goes on.
 ///
 /// # Safety
 /// The stack is mapped from `stack` to `top`.

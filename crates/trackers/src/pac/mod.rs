@@ -1,8 +1,7 @@
-//! Per-page access criticality (PAC): the time that the processor stalled for each page (PACT, sections 4.2
-//! and 4.3).
+//! Per-page access criticality (PAC): the processor's stall time for each page (PACT, sections 4.2, 4.3).
 //!
-//! Problem: counters give a whole tier's misses, requests in flight and busy cycles; samples give pages.
-//! Neither gives a page's stall.
+//! Problem: counters give a tier's misses, requests in flight and busy cycles, samples give pages; neither
+//! gives a page's stall.
 //!
 //! Approach: over a window `MLP = T1 / T2`, and stalls are `S = k x misses / MLP` (Equation 1,
 //! [`Window::stall`]). Each sampled page gets a share of `S` proportional to its samples (Algorithm 1), and

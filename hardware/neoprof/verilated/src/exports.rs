@@ -15,8 +15,7 @@ pub extern "C" fn isotherm_neoprof_version() -> u32 {
     VERSION
 }
 
-/// Creates a device after power-on of the sizes that the parameters' register states; null if the hardware
-/// was not built in these sizes.
+/// Creates a device of the sizes in the parameters' register; null if the hardware was not built in them.
 #[unsafe(no_mangle)]
 pub extern "C" fn isotherm_neoprof_new(parameters: u64, seed: u64) -> *mut Rtl {
     let sizes = Parameters::from_word(parameters, seed);
@@ -37,8 +36,7 @@ pub unsafe extern "C" fn isotherm_neoprof_free(device: *mut Rtl) {
 /// Reads a register.
 ///
 /// # Safety
-/// `device` came from [`isotherm_neoprof_new`], is not null and not freed, and no other call uses it
-/// meanwhile.
+/// `device` came from [`isotherm_neoprof_new`], is neither null nor freed, and no other call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn isotherm_neoprof_read(device: *mut Rtl, offset: u64) -> u64 {
     // SAFETY: the caller's promise.

@@ -12,15 +12,13 @@ const BACKLOG: u32 = 48;
 /// Generous bound on the core cycles of a register request, clearing and a full FIFO included.
 const PATIENCE: u32 = 100_000;
 
-/// A simulated device. Requests continue while registers are used; only [`Registers`] waits until all earlier
-/// ones are counted.
+/// A simulated device. Only [`Registers`] waits until all earlier requests are counted.
 #[derive(Debug)]
 pub struct Rtl {
     handle: Handle,
     functions: Functions,
     parameters: Parameters,
-    /// Core cycles per 256 cycles of the memory, on average; `None` for one per request, which keeps the FIFO
-    /// empty.
+    /// Core cycles per 256 memory cycles on average; `None` for one per request: the FIFO stays empty.
     core_rate: Option<u32>,
     /// 256ths of a core cycle that are due.
     due: u32,
@@ -65,8 +63,8 @@ impl Rtl {
         &self.parameters
     }
 
-    /// Sets the core cycles per 256 cycles of the memory, whatever arrives. `None` means one per request, and
-    /// at least one per cycle.
+    /// Sets the core cycles per 256 memory cycles; `None`: as many as requests arrive, and at least one per
+    /// cycle.
     pub fn set_core_rate(&mut self, rate: Option<u32>) {
         self.core_rate = rate;
     }
@@ -90,8 +88,7 @@ impl Rtl {
         unsafe { (self.functions.bus)(self.handle, true, write, offset, value) };
     }
 
-    /// Returns whether the last register request ended with the core's last cycle; if so, withdraws it from
-    /// the bus.
+    /// Returns whether the last register request has ended, and if so withdraws it from the bus.
     pub fn finished(&mut self) -> bool {
         let finished = self.flags() & 1 != 0;
         if finished {
@@ -101,8 +98,7 @@ impl Rtl {
         finished
     }
 
-    /// Waits for the register request's end, with the memory's clock running too if `mem`. Returns the value
-    /// read.
+    /// Waits for the register request's end, the memory's clock running too if `mem`. Returns the value read.
     ///
     /// # Panics
     /// If the request does not end within a generous bound.
@@ -155,8 +151,7 @@ impl Rtl {
         }
     }
 
-    /// Runs one cycle with these requests even if the core is behind: the hardware drops requests that find
-    /// the FIFO full.
+    /// Runs one cycle even if the core is behind: the hardware drops requests that find the FIFO full.
     pub fn cycle_regardless(&mut self, requests: &[Request]) {
         self.mem_cycle(requests);
         self.backlog = self.backlog.min(BACKLOG);
@@ -172,8 +167,7 @@ impl Rtl {
         }
         self.mem_cycles += u64::from(mem);
         self.core_cycles += u64::from(core);
-        // SAFETY: the handle is valid until this value is dropped; `pages` has an entry for each of the at
-        // most 4 channels.
+        // SAFETY: the handle is valid until `drop`; `pages` has an entry for each of the at most 4 channels.
         unsafe { (self.functions.tick)(self.handle, mem, core, valid, write, pages.as_ptr()) };
     }
 

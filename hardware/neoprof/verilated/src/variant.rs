@@ -64,11 +64,9 @@ functions!(single: neoprof_single_new neoprof_single_free neoprof_single_reset n
 pub enum Variant {
     /// The paper's sizes; its memories are described as one array each.
     Paper,
-    /// 3 lanes of 256 entries, 5-bit counters, 16 hot pages, 16 bins, 3 channels; segmented memories of
-    /// latency 4.
+    /// 3 lanes of 256 entries, 5-bit counters, 16 hot pages, 16 bins, 3 channels; segmented, latency 4.
     Small,
-    /// 1 lane of 16K entries, 8-bit counters, 64 hot pages, 52-bit pages, 1 channel; segmented memories of
-    /// latency 2.
+    /// 1 lane of 16K entries, 8-bit counters, 64 hot pages, 52-bit pages, 1 channel; segmented, latency 2.
     Single,
 }
 
