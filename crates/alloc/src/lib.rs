@@ -17,10 +17,6 @@ mod deferred;
 mod early;
 #[cfg(not(test))]
 pub mod exports;
-#[cfg(not(test))]
-pub mod exports_cxx;
-#[cfg(not(test))]
-pub mod exports_jemalloc;
 mod fork;
 mod heap;
 mod jemalloc;

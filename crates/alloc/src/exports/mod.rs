@@ -3,6 +3,9 @@
 //! An exported function that allocates passes on its caller's stack pointer and frame pointer before anything
 //! is pushed, so the first return address lies where the stack pointer points.
 
+pub mod cxx;
+pub mod jemalloc;
+
 use std::ffi::{c_int, c_void};
 use std::ptr;
 
@@ -11,7 +14,7 @@ use crate::sys::PAGE;
 use crate::{heap, library, regions, thread};
 
 /// A block as C passes it.
-pub(crate) type Block = *mut c_void;
+type Block = *mut c_void;
 
 /// Exports functions that pass their arguments and their caller's registers to a target.
 ///
@@ -36,7 +39,7 @@ macro_rules! with_registers {
         }
     )*};
 }
-pub(crate) use with_registers;
+use with_registers;
 
 /// Exports functions that release a block; what they are told besides is already known.
 macro_rules! releasing {
@@ -52,7 +55,7 @@ macro_rules! releasing {
         }
     )*};
 }
-pub(crate) use releasing;
+use releasing;
 
 with_registers! {
     /// `malloc(3)`.

@@ -5,8 +5,8 @@
 use std::ffi::c_void;
 use std::ptr;
 
+use super::{Block, releasing, with_registers};
 use crate::context::Registers;
-use crate::exports::{Block, releasing, with_registers};
 use crate::{heap, library};
 
 with_registers! {

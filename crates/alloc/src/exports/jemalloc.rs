@@ -6,8 +6,8 @@ use std::ffi::{c_int, c_void};
 
 use tikv_jemalloc_sys::MALLOCX_ZERO;
 
+use super::{Block, releasing, with_registers};
 use crate::context::Registers;
-use crate::exports::{Block, releasing, with_registers};
 use crate::{classes, heap, jemalloc};
 
 with_registers! {
