@@ -115,7 +115,10 @@ fn load_once(program: &Path, library: &Path) -> Duration {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(700));
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(700));
     targets = pairs, load
 }
 criterion_main!(benches);

@@ -295,7 +295,7 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
     unsafe {
         if profile::get().is_some() {
             // Where a profile is written the block goes to the calling context.
-            return replace(block, allocate(size, registers), old.min(size));
+            return replace(block, allocate_slowly(size, QUANTUM, registers, false), old.min(size));
         }
         if size > classes::LARGEST && old > classes::LARGEST {
             return resize_large(block, size, region);

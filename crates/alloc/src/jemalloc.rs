@@ -175,9 +175,9 @@ pub(crate) fn refresh_statistics() {
 
 /// Returns an arena's memory as of the last [`refresh_statistics`].
 pub(crate) fn statistics(arena: u32) -> Held {
-    let number = |what: &str| {
+    let number = |statistic: &str| {
         let mut name = Text64::new();
-        let _ = write!(name, "stats.arenas.{arena}.{what}\0");
+        let _ = write!(name, "stats.arenas.{arena}.{statistic}\0");
         let name = CStr::from_bytes_with_nul(name.bytes()).unwrap_or_default();
         control::<u64, usize>(name, None).unwrap_or(0) as u64
     };

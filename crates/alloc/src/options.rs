@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn unusable_values_are_refused() {
         for wrong in [
             c"ISOTHERM_ALLOC_REGIONS=0",
             c"ISOTHERM_ALLOC_REGIONS=257",

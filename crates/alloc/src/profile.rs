@@ -280,8 +280,8 @@ mod tests {
         for size in [16, 1000, 70_000, 1_000_000] {
             let mut sampler = Sampler { left: 0.0, random: 0x1234_5678_9abc_def1 };
             let count = 400_000_000 / size;
-            let told: u64 = (0..count).filter_map(|_| sampler.take(size, 65536.0)).sum();
-            let share = told as f64 / (count * size) as f64;
+            let estimate: u64 = (0..count).filter_map(|_| sampler.take(size, 65536.0)).sum();
+            let share = estimate as f64 / (count * size) as f64;
             assert!((0.9..1.1).contains(&share), "{size}: {share}");
         }
     }

@@ -60,7 +60,8 @@ fn start() -> bool {
         fork::prepare();
     } else {
         text::print(format_args!(
-            "expected addresses for {} regions of {SMALLEST_REGION} bytes or more; the C library's allocator is used",
+            "expected addresses for {} regions of {SMALLEST_REGION} bytes or more; \
+             the C library's allocator is used",
             options.regions
         ));
     }

@@ -44,7 +44,7 @@ pub(crate) fn commit(start: usize, size: usize) -> bool {
 
 /// Drops the contents of committed memory, which then reads as zeros. Returns false if the system refuses.
 pub(crate) fn discard(start: usize, size: usize) -> bool {
-    // SAFETY: callers pass memory of theirs that holds nothing any more.
+    // SAFETY: callers pass memory of theirs whose contents nothing needs.
     unsafe { libc::madvise(start as *mut _, size, libc::MADV_DONTNEED) == 0 }
 }
 

@@ -64,7 +64,7 @@ static KEY: AtomicU32 = AtomicU32::new(0);
 /// Number of times that a library was unloaded.
 static UNLOADED: AtomicU32 = AtomicU32::new(0);
 
-/// Creates the key that tells of ending threads. Returns false if the system refuses.
+/// Creates the key whose destructor sees threads end. Returns false if the system refuses.
 pub(crate) fn prepare() -> bool {
     let mut key = 0;
     // SAFETY: the key can be written, and the destructor stays loaded as long as the process.

@@ -23,8 +23,8 @@ fn the_walk_up_the_stack_reads_only_what_was_written() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let told = succeed(&mut checked(compile(folder.path(), "contexts.c", &[])));
-    assert!(told.ends_with("handled 1000\n"), "{told}");
+    let output = succeed(&mut checked(compile(folder.path(), "contexts.c", &[])));
+    assert!(output.ends_with("handled 1000\n"), "{output}");
 }
 
 #[test]
@@ -32,6 +32,6 @@ fn random_calls_have_no_error() {
     if !has("valgrind") {
         return;
     }
-    let told = succeed(checked(example("alloc-stress")).args(["500", "8", "100"]));
-    assert!(told.starts_with("ok 4000 calls"), "{told}");
+    let output = succeed(checked(example("alloc-stress")).args(["500", "8", "100"]));
+    assert!(output.starts_with("ok 4000 calls"), "{output}");
 }

@@ -21,9 +21,9 @@
 //! 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16 bits; at k = 3 and 4 bits 0.0016. On a Zipf 0.9 stream of
 //! 2M samples over 1M pages, in a filter sized for the 480K pages that appear, the share of pages with a
 //! wrong 4-bit estimate at the end is 0.024 % (standard) and 0.057 % (blocked) at k = 4, 0.032 % and 0.061 %
-//! at k = 3. `tests/accuracy.rs` measures all of these.
+//! at k = 3. `tests/accuracy.rs` has the formulas as code and measures all of these.
 
-use crate::{Counters, Layout};
+use crate::Counters;
 
 /// Bytes of a block: one cache line.
 const BLOCK_BYTES: usize = 64;
@@ -125,42 +125,9 @@ impl FilterShape {
     pub fn bytes(self) -> usize {
         self.blocks * BLOCK_BYTES
     }
-
-    /// Returns the expected false-positive rate with `keys` keys in the filter, by the module's formulas.
-    pub fn false_positive_rate(self, layout: Layout, keys: u64) -> f64 {
-        let k = f64::from(self.hashes);
-        match layout {
-            Layout::Standard => {
-                let zero = (-k * keys as f64 / self.counters() as f64).exp();
-                (1.0 - zero).powf(k)
-            }
-            Layout::Blocked => {
-                let zero = 1.0 - k / self.counters.per_block() as f64;
-                poisson_mean(keys as f64 / self.blocks as f64, |load| (1.0 - zero.powf(load)).powf(k))
-            }
-        }
-    }
 }
 
 fn checked(bits: u32, hashes: u32) -> Result<Counters, ShapeError> {
     let width = Counters::new(bits)?;
     if (1..=8).contains(&hashes) { Ok(width) } else { Err(ShapeError::Hashes(hashes)) }
-}
-
-/// Returns the mean of `value(i)` over a Poisson distribution, within 12 standard deviations.
-fn poisson_mean(mean: f64, value: impl Fn(f64) -> f64) -> f64 {
-    let reach = 12.0 * mean.sqrt() + 40.0;
-    let first = (mean - reach).max(0.0).floor() as u64;
-    let mut log_factorial: f64 = (1..=first).map(|i| (i as f64).ln()).sum();
-    let mut sum = 0.0;
-    for i in first..=(mean + reach).ceil() as u64 {
-        if i > first {
-            log_factorial += (i as f64).ln();
-        }
-        let load = i as f64;
-        let log_probability =
-            if mean > 0.0 { load * mean.ln() - mean - log_factorial } else { -load * f64::MAX };
-        sum += log_probability.exp() * value(load);
-    }
-    sum
 }

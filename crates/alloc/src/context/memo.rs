@@ -49,6 +49,8 @@ fn set(address: usize, stack: *const usize) -> usize {
 }
 
 impl Entry {
+    /// Returns whether the return addresses above `stack` are the entry's.
+    ///
     /// # Safety
     /// As for [`Memo::find`].
     #[inline(always)]

@@ -10,21 +10,21 @@ use crate::context::Registers;
 use crate::{heap, library};
 
 with_registers! {
-    /// `operator new(size_t)`
+    /// Implements `operator new(size_t)`.
     _Znwm(size: usize) -> *mut c_void, "rsi", "rdx" => new;
-    /// `operator new[](size_t)`
+    /// Implements `operator new[](size_t)`.
     _Znam(size: usize) -> *mut c_void, "rsi", "rdx" => new;
-    /// `operator new(size_t, const std::nothrow_t&)`
+    /// Implements `operator new(size_t, const std::nothrow_t&)`.
     _ZnwmRKSt9nothrow_t(size: usize, nothrow: *const c_void) -> *mut c_void, "rsi", "rdx" => new_or_null;
-    /// `operator new[](size_t, const std::nothrow_t&)`
+    /// Implements `operator new[](size_t, const std::nothrow_t&)`.
     _ZnamRKSt9nothrow_t(size: usize, nothrow: *const c_void) -> *mut c_void, "rsi", "rdx" => new_or_null;
-    /// `operator new(size_t, std::align_val_t)`
+    /// Implements `operator new(size_t, std::align_val_t)`.
     _ZnwmSt11align_val_t(size: usize, alignment: usize) -> *mut c_void, "rdx", "rcx" => new_aligned;
-    /// `operator new[](size_t, std::align_val_t)`
+    /// Implements `operator new[](size_t, std::align_val_t)`.
     _ZnamSt11align_val_t(size: usize, alignment: usize) -> *mut c_void, "rdx", "rcx" => new_aligned;
-    /// `operator new(size_t, std::align_val_t, const std::nothrow_t&)`
+    /// Implements `operator new(size_t, std::align_val_t, const std::nothrow_t&)`.
     _ZnwmSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, nothrow: *const c_void) -> *mut c_void, "rdx", "rcx" => new_aligned_or_null;
-    /// `operator new[](size_t, std::align_val_t, const std::nothrow_t&)`
+    /// Implements `operator new[](size_t, std::align_val_t, const std::nothrow_t&)`.
     _ZnamSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, nothrow: *const c_void) -> *mut c_void, "rdx", "rcx" => new_aligned_or_null;
 }
 
@@ -98,7 +98,7 @@ unsafe fn fail_aligned(size: usize, alignment: usize) -> Block {
 
 macro_rules! deletes {
     ($($name:ident)*) => {
-        releasing! { $(/** A form of `operator delete`. */ $name();)* }
+        releasing! { $(/** Implements a form of `operator delete`. */ $name();)* }
     };
 }
 

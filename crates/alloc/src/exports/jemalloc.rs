@@ -11,9 +11,9 @@ use crate::context::Registers;
 use crate::{classes, heap, jemalloc};
 
 with_registers! {
-    /// `mallocx` of `jemalloc(3)`.
+    /// Implements `mallocx` of `jemalloc(3)`.
     mallocx(size: usize, flags: c_int) -> *mut c_void, "rdx", "rcx" => allocate;
-    /// `rallocx` of `jemalloc(3)`.
+    /// Implements `rallocx` of `jemalloc(3)`.
     rallocx(block: *mut c_void, size: usize, flags: c_int) -> *mut c_void, "rcx", "r8" => resize;
 }
 
@@ -22,6 +22,8 @@ fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
 }
 
+/// Allocates as flags ask.
+///
 /// # Safety
 /// `registers` are those of a call that has not returned.
 unsafe extern "C" fn allocate(size: usize, flags: c_int, registers: Registers) -> Block {
@@ -42,6 +44,8 @@ unsafe extern "C" fn allocate(size: usize, flags: c_int, registers: Registers) -
     }
 }
 
+/// Resizes as flags ask.
+///
 /// # Safety
 /// `block` is live and not used afterwards unless null is returned; `registers` are those of a call that has
 /// not returned.
@@ -56,7 +60,7 @@ unsafe extern "C" fn resize(block: Block, size: usize, flags: c_int, registers: 
     }
 }
 
-/// `xallocx` of `jemalloc(3)`. A block never changes in place.
+/// Implements `xallocx` of `jemalloc(3)`. A block never changes in place.
 ///
 /// # Safety
 /// `block` is live.
@@ -66,7 +70,7 @@ pub unsafe extern "C" fn xallocx(block: Block, _size: usize, _extra: usize, _fla
     unsafe { heap::capacity(block) }
 }
 
-/// `sallocx` of `jemalloc(3)`.
+/// Implements `sallocx` of `jemalloc(3)`.
 ///
 /// # Safety
 /// `block` is live.
@@ -77,13 +81,13 @@ pub unsafe extern "C" fn sallocx(block: Block, _flags: c_int) -> usize {
 }
 
 releasing! {
-    /// `dallocx` of `jemalloc(3)`.
+    /// Implements `dallocx` of `jemalloc(3)`.
     dallocx(_flags: c_int);
-    /// `sdallocx` of `jemalloc(3)`.
+    /// Implements `sdallocx` of `jemalloc(3)`.
     sdallocx(_size: usize, _flags: c_int);
 }
 
-/// `nallocx` of `jemalloc(3)`.
+/// Implements `nallocx` of `jemalloc(3)`.
 #[unsafe(no_mangle)]
 pub extern "C" fn nallocx(size: usize, flags: c_int) -> usize {
     match classes::aligned(size, alignment(flags)) {

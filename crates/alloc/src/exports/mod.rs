@@ -41,7 +41,7 @@ macro_rules! with_registers {
 }
 use with_registers;
 
-/// Exports functions that release a block; what they are told besides is already known.
+/// Exports functions that release a block; their other arguments carry nothing new.
 macro_rules! releasing {
     ($($(#[$text:meta])* $name:ident($($argument:ident: $type:ty),*);)*) => {$(
         $(#[$text])*
@@ -58,23 +58,23 @@ macro_rules! releasing {
 use releasing;
 
 with_registers! {
-    /// `malloc(3)`.
+    /// Implements `malloc(3)`.
     malloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate;
-    /// `calloc(3)`.
+    /// Implements `calloc(3)`.
     calloc(count: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_zeroed;
-    /// `realloc(3)`.
+    /// Implements `realloc(3)`.
     realloc(block: *mut c_void, size: usize) -> *mut c_void, "rdx", "rcx" => resize;
-    /// `reallocarray(3)`.
+    /// Implements `reallocarray(3)`.
     reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void, "rcx", "r8" => resize_array;
-    /// `memalign(3)`.
+    /// Implements `memalign(3)`.
     memalign(alignment: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_aligned;
-    /// `aligned_alloc(3)`.
+    /// Implements `aligned_alloc(3)`.
     aligned_alloc(alignment: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_aligned;
-    /// `posix_memalign(3)`.
+    /// Implements `posix_memalign(3)`.
     posix_memalign(block: *mut *mut c_void, alignment: usize, size: usize) -> c_int, "rcx", "r8" => store_aligned;
-    /// `valloc(3)`.
+    /// Implements `valloc(3)`.
     valloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_pages;
-    /// `pvalloc(3)`.
+    /// Implements `pvalloc(3)`.
     pvalloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_whole_pages;
 }
 
@@ -154,15 +154,15 @@ unsafe extern "C" fn allocate_whole_pages(size: usize, registers: Registers) -> 
 }
 
 releasing! {
-    /// `free(3)`. It preserves `errno`, as jemalloc does when it empties a full list.
+    /// Implements `free(3)`. It preserves `errno`, as jemalloc does when it empties a full list.
     free();
-    /// C23's `free_sized`.
+    /// Implements C23's `free_sized`.
     free_sized(_size: usize);
-    /// C23's `free_aligned_sized`.
+    /// Implements C23's `free_aligned_sized`.
     free_aligned_sized(_alignment: usize, _size: usize);
 }
 
-/// `malloc_usable_size(3)`.
+/// Implements `malloc_usable_size(3)`.
 ///
 /// # Safety
 /// `block` is null or a live block of this process.
@@ -172,7 +172,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
     unsafe { heap::capacity(block) }
 }
 
-/// `dlclose(3)`. Afterwards threads forget what they know about addresses of code.
+/// Implements `dlclose(3)`. Afterwards threads forget what they know about addresses of code.
 ///
 /// # Safety
 /// As its manual says.

@@ -28,10 +28,10 @@ fn state(device: &mut impl Registers) -> (Vec<u64>, Vec<u64>) {
     device.write(at::SET_HIST_EN, 1);
     let bins = device.read(at::GET_NR_HIST_BIN);
     let histogram = (0..bins).map(|_| device.read(at::GET_HIST));
-    let told = registers.into_iter().chain(histogram).collect();
+    let values = registers.into_iter().chain(histogram).collect();
     let mut pages = Vec::new();
     read_hot_pages(device, &mut pages);
-    (told, pages)
+    (values, pages)
 }
 
 /// Sends the requests, one per cycle of both clocks, and compares the hardware with the model.
@@ -181,8 +181,8 @@ fn cycles_are_those_of_the_memorys_clock() {
     let start = rtl.mem_cycles();
     rtl.idle(5_000);
     let before = rtl.mem_cycles();
-    let told = rtl.read(at::GET_NR_SAMPLE);
+    let cycles = rtl.read(at::GET_NR_SAMPLE);
     // The count crosses between the clocks before the read ends; the reset took effect up to a crossing
     // before its write ended.
-    assert!((before - start..rtl.mem_cycles() - start + 24).contains(&told), "{told}");
+    assert!((before - start..rtl.mem_cycles() - start + 24).contains(&cycles), "{cycles}");
 }
