@@ -33,7 +33,7 @@ pub const GET_HIST: u64 = 0xa00;
 pub const MODE: u64 = 0xb00;
 /// Read: [`STATUS_BUSY`], [`STATUS_CLEARING`].
 pub const STATUS: u64 = 0xc00;
-/// Read: accesses since the last reset to a hot page that found no room; its next access with room reports it.
+/// Read: accesses since the last reset to a hot page that found no room; the next one with room reports it.
 pub const HOT_REFUSED: u64 = 0xd00;
 /// Read: accesses since the last reset that were lost because the core's input buffer was full.
 pub const ACCESSES_DROPPED: u64 = 0xd08;
