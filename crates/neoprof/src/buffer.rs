@@ -7,9 +7,10 @@ use crate::registers::{COUNTER_MAX, EMPTY};
 /// Hot pages that were not read yet.
 #[derive(Debug, Clone)]
 pub(crate) struct HotBuffer {
-    pages: VecDeque<u64>,
+    pub(crate) pages: VecDeque<u64>,
     entries: usize,
-    refused: u64,
+    /// Pages that found no room, at most [`COUNTER_MAX`].
+    pub(crate) refused: u64,
 }
 
 impl HotBuffer {
@@ -31,18 +32,5 @@ impl HotBuffer {
     /// Removes the oldest page; [`EMPTY`] if there is none.
     pub(crate) fn pop(&mut self) -> u64 {
         self.pages.pop_front().unwrap_or(EMPTY)
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.pages.len() as u64
-    }
-
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.pages.clear();
-        self.refused = 0;
     }
 }

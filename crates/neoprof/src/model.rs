@@ -106,7 +106,7 @@ impl Model {
 
     fn reset(&mut self) {
         self.sketch.clear();
-        self.hot.clear();
+        self.hot = HotBuffer::new(self.parameters.hot_entries);
         self.captured.clear();
         (self.cycles, self.reads, self.writes) = (0, 0, 0);
     }
@@ -123,7 +123,7 @@ impl Registers for Model {
             at::PARAMETERS => self.parameters.to_word(),
             at::SEED => self.parameters.seed,
             at::SET_THRESHOLD => self.threshold.into(),
-            at::GET_NR_HOT_PAGE => self.hot.len(),
+            at::GET_NR_HOT_PAGE => self.hot.pages.len() as u64,
             at::GET_HOT_PAGE => self.hot.pop(),
             at::GET_NR_SAMPLE => self.cycles.min(at::COUNTER_MAX),
             at::GET_RD_CNT => self.reads.min(at::COUNTER_MAX),
@@ -131,7 +131,7 @@ impl Registers for Model {
             at::GET_NR_HIST_BIN => self.captured.len() as u64,
             at::GET_HIST => self.captured.pop_front().unwrap_or(at::EMPTY),
             at::MODE => u64::from(self.counts_writes),
-            at::HOT_REFUSED => self.hot.refused(),
+            at::HOT_REFUSED => self.hot.refused,
             _ => 0,
         }
     }

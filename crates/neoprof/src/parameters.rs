@@ -1,31 +1,15 @@
 //! A device's sizes, as in the paper's Table III, and the register word that states them.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// The reason that sizes, or a register word, are impossible.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ParameterError {
-    /// A size out of range.
-    #[error("{name} of a NeoProf device: expected {} to {}, not {value}", range.0, range.1)]
-    Range {
-        /// Name of the size.
-        name: &'static str,
-        /// Value that was asked for or read.
-        value: u64,
-        /// Least and greatest possible value.
-        range: (u64, u64),
-    },
-    /// A size that must be a power of two.
-    #[error("{name} of a NeoProf device: expected a power of two, not {value}")]
-    PowerOfTwo {
-        /// Name of the size.
-        name: &'static str,
-        /// Value that was asked for.
-        value: u64,
-    },
-    /// A number of histogram bins that does not fill groups.
-    #[error("histogram bins of a NeoProf device: expected a multiple of 8, not {0}")]
-    Bins(u32),
+/// An impossible size of a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} of a NeoProf device: expected {expected}, not {value}")]
+pub struct ParameterError {
+    name: &'static str,
+    expected: String,
+    value: u32,
 }
 
 /// Sizes of a device, fixed when it is built.
@@ -97,13 +81,10 @@ impl Parameters {
         within("histogram bins", self.histogram_bins, 8..=64)?;
         within("channels", self.channels, 1..=4)?;
         for (name, value) in [("width", self.width), ("hot buffer entries", self.hot_entries)] {
-            if !value.is_power_of_two() {
-                return Err(ParameterError::PowerOfTwo { name, value: value.into() });
-            }
+            require(value.is_power_of_two(), name, value, "a power of two")?;
         }
-        if !self.histogram_bins.is_multiple_of(8) {
-            return Err(ParameterError::Bins(self.histogram_bins));
-        }
+        let bins = self.histogram_bins;
+        require(bins.is_multiple_of(8), "histogram bins", bins, "a multiple of 8")?;
         Ok(self)
     }
 
@@ -148,11 +129,17 @@ impl Parameters {
 }
 
 fn within(name: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<(), ParameterError> {
-    if range.contains(&value) {
-        return Ok(());
-    }
-    let range = (u64::from(*range.start()), u64::from(*range.end()));
-    Err(ParameterError::Range { name, value: value.into(), range })
+    let expected = format_args!("{} to {}", range.start(), range.end());
+    require(range.contains(&value), name, value, expected)
+}
+
+fn require(
+    holds: bool,
+    name: &'static str,
+    value: u32,
+    expected: impl Display,
+) -> Result<(), ParameterError> {
+    if holds { Ok(()) } else { Err(ParameterError { name, expected: expected.to_string(), value }) }
 }
 
 #[cfg(test)]
