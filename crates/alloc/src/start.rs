@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed, Release};
 use std::sync::atomic::{AtomicI32, AtomicU8};
 
 use crate::options::{Options, SMALLEST_REGION};
+use crate::thread::Access;
 use crate::{fork, options, profile, regions, text, thread};
 
 const FRESH: u8 = 0;
@@ -15,29 +16,22 @@ static STATE: AtomicU8 = AtomicU8::new(FRESH);
 /// Thread that starts the allocator.
 static STARTER: AtomicI32 = AtomicI32::new(0);
 
-/// The part that serves a call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Service {
-    /// The regions.
-    Regions,
-    /// The early blocks: the call was made by starting itself.
-    Early,
-    /// The C library, for want of addresses for the regions.
-    Library,
-}
-
-/// Starts the allocator unless it has started. Returns the part that serves this thread's calls.
-pub(crate) fn ensure() -> Service {
+/// Starts the allocator unless it has started.
+///
+/// # Errors
+/// The part that serves this thread's calls instead of the regions: [`Access::Nested`] for calls that
+/// starting itself makes, [`Access::Library`] if there are not enough addresses.
+pub(crate) fn ensure() -> Result<(), Access> {
     loop {
         match STATE.load(Acquire) {
-            READY => break Service::Regions,
-            ABSENT => break Service::Library,
+            READY => break Ok(()),
+            ABSENT => break Err(Access::Library),
             FRESH if STATE.compare_exchange(FRESH, STARTING, AcqRel, Acquire).is_ok() => {
                 STARTER.store(this_thread(), Relaxed);
                 let state = if start() { READY } else { ABSENT };
                 STATE.store(state, Release);
             }
-            STARTING if STARTER.load(Relaxed) == this_thread() => break Service::Early,
+            STARTING if STARTER.load(Relaxed) == this_thread() => break Err(Access::Nested),
             // SAFETY: the call has no preconditions.
             _ => unsafe {
                 libc::sched_yield();

@@ -12,7 +12,6 @@ use crate::jemalloc::Place;
 use crate::lock::Lock;
 use crate::profile::{Entering, Sampler};
 use crate::refill::FreeList;
-use crate::start::Service;
 use crate::{classes, jemalloc, profile, refill, regions, start, sys, tls};
 
 /// State of a thread. A new one is all zeros; when its thread ends it is kept for another.
@@ -109,10 +108,8 @@ pub(crate) struct Guard(*mut ThreadState);
 pub(crate) fn enter() -> Access {
     let mut state = tls::get();
     if state.is_null() {
-        match start::ensure() {
-            Service::Regions => {}
-            Service::Early => return Access::Nested,
-            Service::Library => return Access::Library,
+        if let Err(access) = start::ensure() {
+            return access;
         }
         state = begin();
     }
@@ -133,10 +130,7 @@ pub(crate) fn enter() -> Access {
 
 /// Gives this thread a state; null if there is no memory.
 fn begin() -> *mut ThreadState {
-    let state = match reuse() {
-        Some(state) => state,
-        None => make(),
-    };
+    let state = reuse().unwrap_or_else(make);
     if state.is_null() {
         return state;
     }
