@@ -1,53 +1,55 @@
-//! Per-page access criticality (PAC): how long the processor stood still for each page (PACT, sections 4.2 and 4.3).
+//! Per-page access criticality (PAC): the processor's stall time for each page (PACT, sections 4.2, 4.3).
 //!
-//! Problem: counters tell misses, requests in flight and busy cycles of a whole tier; samples tell pages. A page's stall is
-//! in neither.
+//! Problem: counters give a tier's misses, requests in flight and busy cycles, samples give pages; neither
+//! gives a page's stall.
 //!
-//! Approach: over a window `MLP = T1 / T2`, stalls `S = k x misses / MLP` (Equation 1, [`Window::stall`]); each sampled page gets
-//! its part of `S` by its part of the samples (Algorithm 1), which [`PacTable`] sums up. The table is an open-addressing
-//! hash table of 12-byte entries, in shards that grow one by one by a quarter, so that it follows the pages tracked: at most
-//! 20 bytes each, and no pause longer than one shard's.
+//! Approach: over a window `MLP = T1 / T2`, and stalls are `S = k x misses / MLP` (Equation 1,
+//! [`Window::stall`]). Each sampled page gets a share of `S` proportional to its samples (Algorithm 1), and
+//! [`PacTable`] accumulates the shares. The table is an open-addressing hash table of 12-byte entries in
+//! shards that grow one at a time by a quarter. It thus follows the number of tracked pages at up to 20 bytes
+//! each, and no pause exceeds one shard's growth.
 
 use std::hint::black_box;
 
 use crate::hash::{mix, reduce, remix};
 
-/// The slots of an empty shard.
+/// Slots of a new shard.
 const SMALLEST: usize = 16;
-/// A shard is at most so full, in percent.
+/// Largest load of a shard, in percent.
 const FULL: usize = 80;
-/// By how much it grows, in percent.
+/// Size of a grown shard, in percent of the old one.
 const GROWTH: usize = 125;
-/// Pages that share a shard when every page is tracked, about.
+/// Approximate pages per shard when every page is tracked.
 const SHARD: usize = 32_768;
-/// Slots looked at for the page that gives way at the bound.
+/// Entries searched for a page to displace when the table is full.
 const NEIGHBOURS: usize = 16;
-/// Updates whose slots are read ahead at once.
+/// Updates whose slots are read ahead together.
 const CHUNK: usize = 64;
-/// No page.
+/// Page number of an empty slot.
 const EMPTY: u32 = u32::MAX;
 
-/// What a tier's counters counted in a window, of loads.
+/// A tier's counters of loads over a window.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Window {
     /// Loads that missed the last-level cache and were served by the tier.
     pub misses: u64,
-    /// Requests in flight, integrated over time (T1).
+    /// Requests in flight integrated over time (T1).
     pub occupancy: u64,
-    /// Time with a request in flight, in the same unit (T2).
+    /// Time with at least one request in flight, in the same unit (T2).
     pub busy: u64,
 }
 
 impl Window {
-    /// Requests in flight while there were any, between 1 and `most`; `None` where the queue was never seen at work.
+    /// Returns the mean number of requests in flight while there were any, clamped to 1 to `most`, or `None`
+    /// if the counters show no activity.
     pub fn parallelism(&self, most: f64) -> Option<f64> {
         let measured = self.occupancy > 0 && self.busy > 0;
         measured.then(|| (self.occupancy as f64 / self.busy as f64).clamp(1.0, most))
     }
 
-    /// The stalls by Equation 1, in the unit of `k`, which is what one miss costs that nothing overlaps.
+    /// Returns the stalls by Equation 1, in the unit of `k`, the cost of one miss that nothing overlaps.
     ///
-    /// `None` where there were misses but no occupancy: a part of the counters is missing.
+    /// Returns `None` if there were misses but no occupancy, that is, if some of the counters are missing.
     pub fn stall(&self, k: f64, most: f64) -> Option<f64> {
         match self.misses {
             0 => Some(0.0),
@@ -56,21 +58,21 @@ impl Window {
     }
 }
 
-/// How values of pages that were not sampled for long are cooled when they are sampled again (section 4.3.4).
+/// Cooling of a page's value when it is sampled again after a long time (section 4.3.4).
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Cooling {
-    /// What is left of the value: 1 switches cooling off, 0.5 halves, 0 resets.
+    /// Factor that is kept of the value: 1 switches cooling off, 0.5 halves, 0 resets.
     pub keep: f32,
-    /// Samples of all pages since the page's own, beyond which it is cooled.
+    /// Samples of all pages since the page's last one, above which the value is cooled.
     pub distance: u32,
 }
 
 impl Cooling {
-    /// Pure accumulation.
+    /// No cooling: pure accumulation.
     pub const OFF: Self = Self { keep: 1.0, distance: u32::MAX };
 }
 
-/// One page.
+/// A tracked page.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     page: u32,
@@ -81,7 +83,7 @@ struct Entry {
 
 const VACANT: Entry = Entry { page: EMPTY, seen: 0, value: 0.0 };
 
-/// A part of the table.
+/// Part of the table. A page's hash chooses the shard and its [`remix`] the slot, which are thus independent.
 #[derive(Debug, Clone, Default)]
 struct Shard {
     entries: Box<[Entry]>,
@@ -89,7 +91,7 @@ struct Shard {
 }
 
 impl Shard {
-    /// Where the page's entry is, or the empty slot where it belongs.
+    /// Returns the slot of the page's entry, or the empty slot where it belongs.
     #[inline]
     fn find(&self, page: u32, hash: u64) -> usize {
         let mut slot = self.home(hash);
@@ -114,12 +116,12 @@ impl Shard {
         let size = (self.entries.len() * GROWTH / 100).max(SMALLEST);
         let old = std::mem::replace(&mut self.entries, vec![VACANT; size].into_boxed_slice());
         for entry in old.iter().filter(|entry| entry.page != EMPTY) {
-            let slot = self.find(entry.page, within(mix(entry.page)));
+            let slot = self.find(entry.page, remix(mix(entry.page)));
             self.entries[slot] = *entry;
         }
     }
 
-    /// Empties a slot and moves up what was behind it for its sake.
+    /// Empties a slot and moves up the entries that it had displaced.
     fn vacate(&mut self, mut hole: usize) {
         let length = self.entries.len();
         let mut slot = hole;
@@ -129,8 +131,8 @@ impl Shard {
             if page == EMPTY {
                 break;
             }
-            // It may fill the hole if its home does not lie behind it.
-            let home = self.home(within(mix(page)));
+            // An entry may fill the hole unless its home lies behind the hole.
+            let home = self.home(remix(mix(page)));
             if (slot + length - home) % length >= (slot + length - hole) % length {
                 self.entries[hole] = self.entries[slot];
                 hole = slot;
@@ -140,7 +142,7 @@ impl Shard {
         self.used -= 1;
     }
 
-    /// The least of the entries near a slot.
+    /// Returns the slot of the least value among the entries near `slot`.
     fn least_near(&self, mut slot: usize) -> usize {
         let (mut least, mut looked) = (None, 0);
         for _ in 0..self.entries.len() {
@@ -160,17 +162,11 @@ impl Shard {
     }
 }
 
-/// The bits that place a page in its shard: independent of those that choose the shard.
-#[inline]
-fn within(hash: u64) -> u64 {
-    remix(hash)
-}
-
-/// The summed-up value of each page that was sampled.
+/// Accumulated value of each sampled page.
 #[derive(Debug, Clone)]
 pub struct PacTable {
     shards: Box<[Shard]>,
-    /// Pages that a shard may hold.
+    /// Most pages per shard.
     bound: usize,
     cooling: Cooling,
     tracked: usize,
@@ -180,13 +176,13 @@ pub struct PacTable {
 }
 
 impl PacTable {
-    /// An empty table for samples of at most `pages` pages, of which it tracks at most `most` at a time (about: the bound is
-    /// that of each shard). Where it is full, a page that is not tracked displaces one of low value; [`Self::displaced`] counts.
+    /// Creates an empty table for samples of `pages` pages that tracks at most about `most` of them; the
+    /// bound applies to each shard. When a shard is full, a new page displaces one of low value, which
+    /// [`Self::displaced`] counts.
     pub fn new(pages: usize, most: usize, cooling: Cooling) -> Self {
         let count = (pages.min(most) / SHARD).next_power_of_two();
-        let shards = vec![Shard::default(); count].into_boxed_slice();
         Self {
-            shards,
+            shards: vec![Shard::default(); count].into_boxed_slice(),
             bound: most.div_ceil(count).max(1),
             cooling,
             tracked: 0,
@@ -196,12 +192,12 @@ impl PacTable {
         }
     }
 
-    /// Adds to a page's value, which is cooled first if it is due; returns the new value.
+    /// Adds to a page's value after cooling it if due. Returns the new value.
     pub fn add(&mut self, page: u32, amount: f32) -> f32 {
         self.add_hashed(page, amount, mix(page))
     }
 
-    /// Adds to many pages' values; the cache misses of neighbours in the batch overlap. New values go to `values`.
+    /// Adds to many pages' values and writes the new ones to `values`; cache misses within the batch overlap.
     pub fn add_batch(&mut self, updates: &[(u32, f32)], values: &mut Vec<f32>) {
         values.clear();
         let mut hashes = std::mem::take(&mut self.hashes);
@@ -215,11 +211,11 @@ impl PacTable {
         self.hashes = hashes;
     }
 
-    /// A read of a page's home that nothing waits for: a prefetch without `unsafe`.
+    /// Reads a page's home slot with nothing depending on it: a prefetch without `unsafe`.
     #[inline]
     fn peek(&self, hash: u64) -> u32 {
         let shard = &self.shards[self.shard(hash)];
-        if shard.entries.is_empty() { 0 } else { shard.entries[shard.home(within(hash))].page }
+        if shard.entries.is_empty() { 0 } else { shard.entries[shard.home(remix(hash))].page }
     }
 
     #[inline]
@@ -233,7 +229,7 @@ impl PacTable {
         let index = self.shard(hash);
         let shard = &mut self.shards[index];
         if !shard.entries.is_empty() {
-            let slot = shard.find(page, within(hash));
+            let slot = shard.find(page, remix(hash));
             let entry = &mut shard.entries[slot];
             if entry.page == page {
                 let distance = self.samples.wrapping_sub(entry.seen);
@@ -246,37 +242,30 @@ impl PacTable {
         amount
     }
 
-    /// Enters a page that is not tracked.
+    /// Enters an untracked page.
     #[cold]
     fn enter(&mut self, index: usize, page: u32, amount: f32, hash: u64) {
         let shard = &mut self.shards[index];
         if shard.used == self.bound {
-            let victim = shard.least_near(shard.home(within(hash)));
+            let victim = shard.least_near(shard.home(remix(hash)));
             shard.vacate(victim);
             self.tracked -= 1;
             self.displaced += 1;
         } else if (shard.used + 1) * 100 > shard.entries.len() * FULL {
             shard.grow();
         }
-        let slot = shard.find(page, within(hash));
+        let slot = shard.find(page, remix(hash));
         shard.entries[slot] = Entry { page, seen: self.samples, value: amount };
         shard.used += 1;
         self.tracked += 1;
     }
 
-    /// The page's value; 0 if it is not tracked.
+    /// Returns the page's value, 0 if it is not tracked.
     pub fn get(&self, page: u32) -> f32 {
-        self.entry(page).map_or(0.0, |entry| entry.value)
-    }
-
-    fn entry(&self, page: u32) -> Option<Entry> {
         let hash = mix(page);
         let shard = &self.shards[self.shard(hash)];
-        if shard.entries.is_empty() {
-            return None;
-        }
-        let entry = shard.entries[shard.find(page, within(hash))];
-        (entry.page == page).then_some(entry)
+        // A vacant slot has the value 0.
+        if shard.entries.is_empty() { 0.0 } else { shard.entries[shard.find(page, remix(hash))].value }
     }
 
     /// Forgets a page.
@@ -287,35 +276,35 @@ impl PacTable {
         if shard.entries.is_empty() {
             return;
         }
-        let slot = shard.find(page, within(hash));
+        let slot = shard.find(page, remix(hash));
         if shard.entries[slot].page == page {
             shard.vacate(slot);
             self.tracked -= 1;
         }
     }
 
-    /// Every tracked page and its value, in no order that means anything.
+    /// Returns every tracked page with its value, in no particular order.
     pub fn iter(&self) -> impl Iterator<Item = (u32, f32)> + '_ {
         let entries = self.shards.iter().flat_map(|shard| shard.entries.iter());
         entries.filter(|entry| entry.page != EMPTY).map(|entry| (entry.page, entry.value))
     }
 
-    /// Pages tracked.
+    /// Returns the number of tracked pages.
     pub fn len(&self) -> usize {
         self.tracked
     }
 
-    /// Whether no page is tracked.
+    /// Returns whether no page is tracked.
     pub fn is_empty(&self) -> bool {
         self.tracked == 0
     }
 
-    /// Pages that gave way to others because the table was full.
+    /// Returns the number of pages displaced because the table was full.
     pub fn displaced(&self) -> u64 {
         self.displaced
     }
 
-    /// The memory that it occupies.
+    /// Returns the table's size in bytes.
     pub fn bytes(&self) -> usize {
         let entries: usize = self.shards.iter().map(|shard| size_of_val(&*shard.entries)).sum();
         entries + size_of_val(&*self.shards) + self.hashes.capacity() * size_of::<u64>()

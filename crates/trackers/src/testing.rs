@@ -1,13 +1,17 @@
-//! Streams for tests and benchmarks.
+//! Streams for tests and benchmarks, here and in the crates that use trackers (feature `testing`).
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// `length` draws from a Zipf distribution over `pages` pages, whose ranks are shuffled over the page numbers.
+/// Draws `length` pages from a Zipf distribution over `pages` pages, its ranks shuffled over the pages.
 ///
-/// The page of rank r has a probability in proportion to `r^-exponent`: exact, by search in the cumulative weights.
-pub(crate) fn zipf(pages: u32, exponent: f64, length: usize, seed: u64) -> Vec<u32> {
+/// The page of rank `r` has a probability proportional to `r^-exponent`. Draws are exact: each is a search in
+/// the cumulative weights. The same arguments give the same stream.
+///
+/// # Panics
+/// If `pages` is 0.
+pub fn zipf(pages: u32, exponent: f64, length: usize, seed: u64) -> Vec<u32> {
     let mut generator = Xoshiro256PlusPlus::seed_from_u64(seed);
     let mut page_of_rank: Vec<u32> = (0..pages).collect();
     page_of_rank.shuffle(&mut generator);
