@@ -10,6 +10,7 @@ mod allocator;
 pub mod clock;
 pub mod devices;
 mod error;
+pub mod files;
 pub mod hint_faults;
 pub mod memory;
 pub mod perf;

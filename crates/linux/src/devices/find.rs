@@ -22,8 +22,8 @@ use super::source::{Attached, DeviceSource};
 use super::sys::Bar;
 use super::{DeviceError, PAGE, Profiler};
 use crate::LinuxError;
+use crate::files::{Tree, decimal, hexadecimal};
 use crate::process::ProcRoot;
-use crate::topology::files::{Tree, decimal, hexadecimal};
 
 const PCI: &str = "/sys/bus/pci/devices";
 const CXL: &str = "/sys/bus/cxl/devices";

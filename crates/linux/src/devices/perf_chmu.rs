@@ -22,9 +22,9 @@ use isotherm_core::{DeviceReport, DeviceRequest};
 
 use super::{DeviceError, PAGE, Profiler};
 use crate::LinuxError;
+use crate::files::Tree;
 use crate::perf::open::explain;
 use crate::perf::pmu::{DEVICES, Encoding, Pmu};
-use crate::topology::files::Tree;
 pub use stream::{HotLists, PerfStream};
 
 const PREFIX: &str = "cxl_hmu_";

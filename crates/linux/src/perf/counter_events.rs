@@ -13,8 +13,8 @@ use super::data_source::TierMap;
 use super::events::{Quantity, Row, find};
 use super::pmu::{Encoding, Pmu};
 use crate::LinuxError;
+use crate::files::Tree;
 use crate::topology::cpu::Model;
-use crate::topology::files::Tree;
 
 /// Counters that a core or an agent has at least: a larger group would never run.
 const GROUP: usize = 4;

@@ -16,8 +16,8 @@ use super::events::unsupported;
 use super::open::{encoded, explain};
 use super::sys::{self, Attr, Event, Join, flag, read};
 use crate::LinuxError;
+use crate::files::Tree;
 use crate::topology::cpu::Cpu;
-use crate::topology::files::Tree;
 
 /// A group that ran for this share of its time had its counters to itself.
 const WHOLE: f64 = 0.99;

@@ -10,8 +10,8 @@ use super::event_table::ROWS;
 use super::pmu::{Encoding, Pmu, Terms};
 use super::sys::{kind, sample, software};
 use crate::LinuxError;
+use crate::files::Tree;
 use crate::topology::cpu::{Model, Vendor};
-use crate::topology::files::Tree;
 
 /// What an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

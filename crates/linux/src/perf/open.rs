@@ -9,8 +9,8 @@ use super::events::{EventSpec, Format, unsupported};
 use super::pmu::Encoding;
 use super::sys::{self, Attr, Event, Join, flag};
 use crate::LinuxError;
+use crate::files::{Tree, decimal};
 use crate::process::Pid;
-use crate::topology::files::{Tree, decimal};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";

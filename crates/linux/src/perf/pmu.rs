@@ -3,7 +3,7 @@
 //! The files are those of `Documentation/ABI/testing/sysfs-bus-event_source-devices-*`.
 
 use crate::LinuxError;
-use crate::topology::files::{Tree, decimal, format_error, hexadecimal, list};
+use crate::files::{Tree, decimal, format_error, hexadecimal, list};
 
 /// Where sysfs lists the PMUs.
 pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";

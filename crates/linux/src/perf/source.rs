@@ -33,10 +33,10 @@ use super::sys::{Attr, Event, flag};
 use super::tasks::Tasks;
 use crate::LinuxError;
 use crate::clock;
+use crate::files::{Tree, decimal, list};
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 use crate::topology::cpu::Cpu;
-use crate::topology::files::{Tree, decimal, list};
 
 /// How often the threads of a process are listed until no new ones are found.
 const SCANS: usize = 64;

@@ -8,8 +8,8 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-use super::files::{Tree, decimal, format_error, hexadecimal};
 use crate::LinuxError;
+use crate::files::{Tree, decimal, format_error, hexadecimal};
 
 const CPUINFO: &str = "/proc/cpuinfo";
 

@@ -4,9 +4,9 @@
 use isotherm_core::Bytes;
 use serde::Serialize;
 
-use super::files::{Tree, decimal, hexadecimal};
 use super::note;
 use crate::LinuxError;
+use crate::files::{Tree, decimal, hexadecimal};
 
 const CXL: &str = "/sys/bus/cxl/devices";
 const DAX: &str = "/sys/bus/dax/devices";
@@ -111,7 +111,7 @@ fn dax_state(tree: Tree<'_>, driver: &str) -> Result<DaxState, LinuxError> {
     let path = tree.path(driver);
     let target = match std::fs::read_link(&path) {
         Ok(target) => target,
-        Err(error) if super::files::is_absent(&error) => return Ok(DaxState::Unbound),
+        Err(error) if crate::files::is_absent(&error) => return Ok(DaxState::Unbound),
         Err(error) => return Err(LinuxError::file(path, error)),
     };
     let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();

@@ -2,8 +2,8 @@
 
 use serde::Serialize;
 
-use super::files::{Tree, list};
 use crate::LinuxError;
+use crate::files::{Tree, list};
 
 const TIERING: &str = "/sys/devices/virtual/memory_tiering";
 

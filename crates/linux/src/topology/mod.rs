@@ -5,11 +5,10 @@ use std::path::Path;
 use serde::Serialize;
 
 use crate::LinuxError;
-use files::Tree;
+use crate::files::Tree;
 
 pub mod cpu;
 mod devices;
-pub mod files;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod kernel_tiers;

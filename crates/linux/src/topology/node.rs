@@ -5,8 +5,8 @@
 use isotherm_core::Bytes;
 use serde::Serialize;
 
-use super::files::{Tree, decimal, format_error, list};
 use crate::LinuxError;
+use crate::files::{Tree, decimal, format_error, list};
 
 const NODES: &str = "/sys/devices/system/node";
 const ONLINE: &str = "/sys/devices/system/node/online";

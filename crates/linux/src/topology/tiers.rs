@@ -7,10 +7,10 @@ use std::path::Path;
 use isotherm_core::{Bytes, TierId};
 use serde::Serialize;
 
-use super::files::{Tree, decimal};
 use super::node::memory;
 use super::{Node, Topology};
 use crate::LinuxError;
+use crate::files::{Tree, decimal};
 
 /// Tiers at most: as many as machine profiles have.
 const MAX_TIERS: usize = 16;

@@ -8,7 +8,7 @@ use isotherm_virtual_pmu::{Driver, LayoutError, PCI_DEVICE, PCI_VENDOR, Words};
 
 use super::sys::Mapping;
 use crate::LinuxError;
-use crate::topology::files::Tree;
+use crate::files::Tree;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const WHAT: &str = "the virtual PMU";

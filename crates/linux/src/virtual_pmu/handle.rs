@@ -10,7 +10,7 @@ use super::sys::Mapping;
 use super::{device, mailbox};
 use crate::LinuxError;
 use crate::clock;
-use crate::topology::files::Tree;
+use crate::files::Tree;
 
 /// How long the plugin may take. It answers with the next access of user-mode code, so with waiting itself.
 const PATIENCE: Nanos = Nanos::SECOND;

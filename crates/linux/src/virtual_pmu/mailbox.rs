@@ -8,7 +8,7 @@ use isotherm_virtual_pmu::Mailbox;
 use super::btf::Btf;
 use super::symbols;
 use crate::LinuxError;
-use crate::topology::files::Tree;
+use crate::files::Tree;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const SYMBOLS: &str = "/proc/kallsyms";
