@@ -1,17 +1,17 @@
-//! Defines the scanner by idle page tracking, exact for each page.
+//! Scanner by idle page tracking, exact for each page.
 //!
-//! Frames (physical pages) are marked idle in `/sys/kernel/mm/page_idle/bitmap`; reading the bitmap makes the kernel
-//! look at the accessed bits of every mapping of the frame first, and says which are idle still (the kernel's
-//! Documentation/admin-guide/mm/idle_page_tracking.rst). `/proc/PID/pagemap` tells a page's frame, to root. Three
-//! things that the bitmap does not say by itself (mm/page_idle.c):
-//! - A huge page has one mark, its first frame's; the others read as not idle. `/proc/kpageflags` tells them apart.
-//! - A frame that is on no LRU list (hugetlb pages, pages in a CPU's batch on their way to a list, the kernel's own)
-//!   cannot be marked and reads as not idle: it counts as undecided here, not as accessed.
-//! - Marking clears accessed bits without a flush of TLBs, so that the hottest pages would stay idle: the flush is
-//!   that of [`super::ClearRefs`].
+//! Frames (physical pages) are marked idle in `/sys/kernel/mm/page_idle/bitmap`. When the bitmap is read, the kernel first
+//! checks the accessed bits of every mapping of the frame, and shows which frames are still idle (the kernel's
+//! Documentation/admin-guide/mm/idle_page_tracking.rst). `/proc/PID/pagemap` maps pages to frames, for root only. The
+//! bitmap has three peculiarities (mm/page_idle.c):
+//! - A huge page has one mark, on its first frame; its other frames read as not idle. `/proc/kpageflags` identifies them.
+//! - A frame on no LRU list (hugetlb pages, pages in a CPU's batch on their way to a list, the kernel's own) cannot be
+//!   marked and reads as not idle: it counts as undecided, not as accessed.
+//! - Marking clears accessed bits without a TLB flush, so the hottest pages would stay idle: `4` in `clear_refs` flushes, as
+//!   in [`super::ClearRefs`].
 //!
-//! A frame that several processes share is accessed if any of them accessed it. A page mapped since the scan before is
-//! accessed: it was when it was mapped.
+//! A frame that several processes share is accessed if any of them accessed it. A page mapped since the last scan counts as
+//! accessed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -30,7 +30,7 @@ use crate::process::Pid;
 
 const BITMAP: &str = "sys/kernel/mm/page_idle/bitmap";
 const FLAGS: &str = "proc/kpageflags";
-/// Addresses looked at together: a multiple of 2 MiB, so that huge pages are not divided.
+/// Bytes of addresses per batch: a multiple of 2 MiB, so that huge pages are not divided.
 const CHUNK: u64 = 256 << 20;
 /// Frames whose flags are read together: those of a huge page.
 const WINDOW: u64 = 512;
@@ -38,16 +38,15 @@ const WINDOW: u64 = 512;
 const LRU: u64 = 1 << 5;
 const TAIL: u64 = 1 << 16;
 
-/// Scans by idle page tracking.
+/// Scanner by idle page tracking.
 #[derive(Debug)]
 pub struct IdlePages {
     root: PathBuf,
     bitmap: File,
     flags: File,
-    walk: Nanos,
 }
 
-/// A process's open files and buffers.
+/// Open files and buffers of a process.
 #[derive(Debug)]
 pub struct Target {
     files: ProcessFiles,
@@ -57,51 +56,43 @@ pub struct Target {
     pages: Vec<Page>,
 }
 
-/// A page of the process, and the frame that has its mark.
+/// Page of the process, and the frame that carries its mark.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Page {
     address: u64,
     frame: u64,
-    /// It can be marked.
+    /// Whether it can be marked.
     tracked: bool,
 }
 
 impl IdlePages {
-    /// Fails if the kernel was compiled without it, or the user is not root.
+    /// Opens the scanner.
+    ///
+    /// # Errors
+    /// If the kernel was compiled without idle page tracking, or the user is not root.
     pub fn new() -> Result<Self, LinuxError> {
         Self::at(Path::new("/"))
     }
 
-    /// As [`Self::new`], with the `proc` and `sys` directories in `root`.
+    /// As [`Self::new`], with the `proc` and `sys` directories below `root`.
+    ///
+    /// # Errors
+    /// As [`Self::new`].
     pub fn at(root: &Path) -> Result<Self, LinuxError> {
         let open = |name: &str, write| {
             let path = root.join(name);
             File::options().read(true).write(write).open(&path).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => LinuxError::Unsupported {
                     what: "idle page tracking",
-                    remedy:
-                        "it needs a kernel with CONFIG_IDLE_PAGE_TRACKING=y and CONFIG_PROC_PAGE_MONITOR=y"
-                            .to_owned(),
+                    remedy: "use a kernel with CONFIG_IDLE_PAGE_TRACKING=y and CONFIG_PROC_PAGE_MONITOR=y".to_owned(),
                 },
                 ErrorKind::PermissionDenied => denied(),
                 _ => LinuxError::file(path, error),
             })
         };
-        Ok(Self {
-            root: root.to_owned(),
-            bitmap: open(BITMAP, true)?,
-            flags: open(FLAGS, false)?,
-            walk: WALK,
-        })
+        Ok(Self { root: root.to_owned(), bitmap: open(BITMAP, true)?, flags: open(FLAGS, false)? })
     }
-
-    /// Takes this as what it costs the program to have a bit set again, in place of [`WALK`].
-    #[must_use]
-    pub fn with_walk(self, walk: Nanos) -> Self {
-        Self { walk, ..self }
-    }
-
-    /// Looks at the pages of one chunk and marks them.
+    /// Reads the marks of one chunk's pages and marks them again.
     fn chunk(&self, target: &mut Target, range: &Range<u64>, found: &mut Found) -> Result<(), LinuxError> {
         let Target { files, pagemap, pages, .. } = target;
         pages.clear();
@@ -134,7 +125,7 @@ impl IdlePages {
         Ok(())
     }
 
-    /// Replaces the frames within huge pages by the first, and finds out which can be marked. Orders by frame.
+    /// Replaces frames inside huge pages by their first frame, and finds which can be marked. Sorts by frame.
     fn resolve(&self, pages: &mut [Page]) -> Result<(), LinuxError> {
         pages.sort_unstable_by_key(|page| page.frame);
         let mut flags = [0; WINDOW as usize];
@@ -145,7 +136,7 @@ impl IdlePages {
                 self.read_flags(start, &mut flags)?;
                 window = Some(start);
             }
-            // The first frame of a huge page of 2 MiB or less is in the window: they are aligned to their size.
+            // The first frame of a huge page of at most 2 MiB is in the window, as huge pages are aligned to their size.
             let at = (page.frame - start) as usize;
             let head = (0..=at).rev().find(|&at| flags[at] & TAIL == 0);
             page.tracked = head.is_some_and(|head| flags[head] & LRU != 0);
@@ -189,7 +180,7 @@ impl Scanner for IdlePages {
     }
 
     fn scan(&self, target: &mut Target, found: &mut Found) -> Result<(), LinuxError> {
-        // Opened again each time: the address space is another one after execve.
+        // Reopened each time: execve replaces the address space.
         target.pagemap = Pagemap::open(&target.files)?;
         let mut ranges = std::mem::take(&mut target.ranges);
         smaps::ranges(&target.files, &mut ranges)?;
@@ -204,7 +195,7 @@ impl Scanner for IdlePages {
         target.ranges = ranges;
         target.clear.write_all(b"4").map_err(|error| target.files.error("clear_refs", error))?;
         found.accessed.clone_from(&found.pages);
-        found.program_time = Nanos(found.referenced * self.walk.0);
+        found.program_time = Nanos(found.referenced * WALK.0);
         Ok(())
     }
 }

@@ -1,4 +1,4 @@
-//! Defines the access source over a [`Scanner`]: a thread that scans, and what it has found since it was asked.
+//! Access source over a [`Scanner`]: a thread that scans, and the results since the last query.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -17,29 +17,29 @@ use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 
-/// The most accesses that one scan delivers.
+/// Maximum accesses that one scan delivers.
 const MAX_PER_SCAN: u64 = 1 << 16;
-/// The most accesses kept until the next drain; what does not fit is lost, and counted.
+/// Maximum accesses kept until the next drain; the rest is lost and counted.
 const MAX_KEPT: usize = 1 << 20;
 
-/// What scans have done since the source was made.
+/// Sums over all scans of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanStatistics {
-    /// Scans, the first of each process included.
+    /// Scans, including the first of each process.
     pub scans: u64,
-    /// Present pages looked at.
+    /// Present pages read.
     pub walked: u64,
-    /// Those found accessed.
+    /// Pages found accessed.
     pub referenced: u64,
-    /// Those found accessed of which it is not known which they were.
+    /// Accessed pages that could not be told apart from others.
     pub undecided: u64,
     /// Processor time of the scanning thread.
     pub cpu: Nanos,
-    /// Time during which page faults and changes of mappings had to wait.
+    /// Time for which page faults and changes of mappings were blocked.
     pub locked: Nanos,
 }
 
-/// An access source that scans accessed bits at a [`Pace`].
+/// Access source that scans accessed bits at a [`Pace`].
 ///
 /// The scanning thread starts with the first process and ends with the source.
 pub struct BitSource<S: Scanner> {
@@ -53,10 +53,10 @@ struct Shared<T> {
     changed: Condvar,
 }
 
-/// What the scanning thread and the engine's share. The lock is never held during a scan.
+/// State shared by the scanning thread and the engine's thread. The lock is never held during a scan.
 struct State<T> {
     schedule: Schedule,
-    /// Opened processes; the one being scanned is out.
+    /// Opened processes, except the one being scanned.
     targets: HashMap<Pid, Target<T>>,
     followed: HashSet<Pid>,
     marks: HashMap<Pid, RangeSet>,
@@ -70,12 +70,12 @@ struct State<T> {
 
 struct Target<T> {
     inner: T,
-    /// When the scan before began; `None` before the first.
+    /// Start of the last scan; `None` before the first.
     scanned: Option<Nanos>,
 }
 
 impl<S: Scanner> BitSource<S> {
-    /// A source that follows no process yet.
+    /// Makes a source that follows no process yet.
     pub fn new(scanner: S, pace: Pace) -> Self {
         let state = State {
             schedule: Schedule::new(pace),
@@ -93,12 +93,12 @@ impl<S: Scanner> BitSource<S> {
         Self { scanner: Arc::new(scanner), shared, thread: None }
     }
 
-    /// What the scans have done.
+    /// Returns the sums over all scans.
     pub fn scans(&self) -> ScanStatistics {
         self.shared.lock().sums
     }
 
-    /// Whether the process is still followed: it has not ended, as far as scans have seen.
+    /// Returns whether the process is followed and has not ended, as far as scans have seen.
     pub fn follows(&self, process: Pid) -> bool {
         self.shared.lock().followed.contains(&process)
     }
@@ -186,7 +186,7 @@ impl<S: Scanner> Drop for BitSource<S> {
         self.shared.lock().stop = true;
         self.shared.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // A panic there was shown when it happened; there is nothing left to do.
+            // A panic there was printed when it happened.
             let _ = thread.join();
         }
     }
@@ -198,7 +198,7 @@ impl<T> Shared<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The scanning thread.
+    /// Runs the scanning thread.
     fn run<S: Scanner<Target = T>>(&self, scanner: &S) {
         let mut found = Found::default();
         while let Some((process, mut target)) = self.wait() {
@@ -210,7 +210,7 @@ impl<T> Shared<T> {
         }
     }
 
-    /// Waits until a process is due, and takes it out; `None` if the source is gone.
+    /// Waits until a process is due and takes it out; `None` if the source is gone.
     fn wait(&self) -> Option<(Pid, Target<T>)> {
         let mut state = self.lock();
         while !state.stop {
@@ -241,7 +241,7 @@ impl<T> State<T> {
         self.marks.remove(&process);
     }
 
-    /// Takes in what a scan has found, and its process back.
+    /// Records a scan's results and puts its process back.
     fn publish(
         &mut self,
         process: Pid,
@@ -269,7 +269,7 @@ impl<T> State<T> {
             }
         }
         target.scanned = Some(began);
-        // Forgotten during the scan: the target is dropped. Forgotten and followed again: the newer one stays.
+        // If forgotten during the scan, the target is dropped; if followed again since, the newer one stays.
         if self.followed.contains(&process) {
             self.targets.entry(process).or_insert(target);
         }
