@@ -9,7 +9,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use isotherm_linux::sys::probe::{self as sys, GuardedPages};
+use isotherm_linux::sys::mmap::GuardedPages;
+use isotherm_linux::sys::probe as sys;
 use isotherm_linux::topology::files::hexadecimal;
 
 /// Bytes of each of the two buffers: a few pages for every sample that is expected.

@@ -55,7 +55,6 @@ mod sampler;
 mod schedule;
 mod smaps;
 mod source;
-mod sys;
 mod walk;
 
 use std::ops::Range;

@@ -5,7 +5,7 @@ use std::path::Path;
 use isotherm_core::Bytes;
 
 use isotherm_linux::LinuxError;
-use isotherm_linux::sys::bound_memory::Mapping;
+use isotherm_linux::sys::mmap::BoundMemory as Mapping;
 use isotherm_linux::topology::files::{Tree, decimal};
 
 /// Words of a cache line.

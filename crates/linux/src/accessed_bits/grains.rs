@@ -41,9 +41,10 @@ use isotherm_core::Bytes;
 use super::pagemap::PAGE;
 use super::process_files::ProcessFiles;
 use super::smaps::{self, Mapping};
-use super::sys::{self, Advice};
 use crate::LinuxError;
 use crate::process::Pid;
+use crate::sys::pages::{Advice, advise};
+use crate::sys::process::core_files_are_off;
 
 /// The share of `vm.max_map_count` that a process may have in mappings after a split: the rest is the program's.
 pub const MAX_OF_LIMIT: f64 = 0.75;
@@ -208,7 +209,7 @@ impl Grains {
                 Mark::HugePages if part.huge => Advice::HugePages,
                 Mark::HugePages => Advice::NoHugePages,
             };
-            match sys::advise(&part.range, advice) {
+            match advise(&part.range, advice) {
                 Err(error) if error.raw_os_error() != Some(libc::ENOMEM) => {
                     return Err(LinuxError::Call { call: "madvise", error });
                 }
@@ -225,13 +226,13 @@ pub fn join(grains: &Grains) -> Result<(), LinuxError> {
 }
 
 fn given(range: &Range<u64>, advice: Advice) -> Result<(), LinuxError> {
-    sys::advise(range, advice).map_err(|error| LinuxError::Call { call: "madvise", error })
+    advise(range, advice).map_err(|error| LinuxError::Call { call: "madvise", error })
 }
 
 /// Whether this process leaves no core file. A program that a `|` names gets the core whatever the limit.
 fn core_dumps_are_off() -> bool {
     let pattern = fs::read_to_string("/proc/sys/kernel/core_pattern");
-    sys::core_files_are_off() && pattern.is_ok_and(|pattern| !pattern.starts_with('|'))
+    core_files_are_off() && pattern.is_ok_and(|pattern| !pattern.starts_with('|'))
 }
 
 /// Whether advice for or against huge pages changes nothing for mappings of at most the grain's size

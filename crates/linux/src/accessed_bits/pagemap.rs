@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use super::process_files::ProcessFiles;
 use crate::LinuxError;
+use crate::sys::pagemap::entry;
 
 /// The size of the pages that pagemap counts.
 pub(super) const PAGE: u64 = 4096;
@@ -20,12 +21,12 @@ pub(super) struct Entry(pub(super) u64);
 impl Entry {
     /// Bit 63: it is in memory.
     pub(super) fn present(self) -> bool {
-        self.0 >> 63 == 1
+        self.0 & entry::PRESENT != 0
     }
 
     /// Bits 0 to 54: the page frame; `None` if it is not in memory, or hidden from this user (0).
     pub(super) fn frame(self) -> Option<u64> {
-        let frame = self.0 & ((1 << 55) - 1);
+        let frame = self.0 & entry::FRAME;
         (self.present() && frame != 0).then_some(frame)
     }
 }

@@ -7,9 +7,9 @@ use std::ops::Range;
 use isotherm_core::Nanos;
 
 use super::pagemap::PAGE;
-use super::sys::{self, Advice};
 use crate::LinuxError;
 use crate::clock;
+use crate::sys::pages::{Advice, advise};
 
 /// What one accessed bit costs that has to be set again, unless it was measured: the walker's locked write to the entry.
 ///
@@ -29,7 +29,7 @@ pub fn measure_walk() -> Result<Nanos, LinuxError> {
     let start = (memory.as_ptr() as u64).next_multiple_of(PAGE);
     let range: Range<u64> = start..start + (PAGES as u64 - 1) * PAGE;
     // One bit for 4 KiB each; a kernel without huge pages says EINVAL, and needs no advice.
-    let _ = sys::advise(&range, Advice::NoHugePages);
+    let _ = advise(&range, Advice::NoHugePages);
     let (mut flushed, mut cleared) = (u64::MAX, u64::MAX);
     for _ in 0..ROUNDS {
         flushed = flushed.min(touch_after(&["4"], &mut memory)?.0);
