@@ -69,10 +69,10 @@ fn write_head(f: &mut fmt::Formatter<'_>, state: State, text: &str) -> fmt::Resu
 
 /// Writes text beneath after a word, further lines aligned with the first.
 fn write_text(f: &mut fmt::Formatter<'_>, word: &str, text: &str) -> fmt::Result {
-    let room = WIDTH - INDENT - word.len();
-    for (index, line) in wrapped(text, room).into_iter().enumerate() {
+    let indent = word.len();
+    for (index, line) in wrapped(text, WIDTH - INDENT - indent).into_iter().enumerate() {
         let word = if index == 0 { word } else { "" };
-        writeln!(f, "{:INDENT$}{word:<6}{line}", "")?;
+        writeln!(f, "{:INDENT$}{word:indent$}{line}", "")?;
     }
     Ok(())
 }

@@ -10,7 +10,8 @@ use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
 use isotherm_linux::files::hexadecimal;
-use isotherm_linux::sys::probe::{self as sys, GuardedPages};
+use isotherm_linux::sys::mmap::GuardedPages;
+use isotherm_linux::sys::probe as sys;
 
 /// Bytes of each buffer: a few pages per expected sample.
 pub const BUFFER_BYTES: usize = 8 << 20;

@@ -2,7 +2,7 @@
 
 use std::io;
 
-use isotherm_linux::sys::probe::{self as sys, EventType};
+use isotherm_linux::sys::probe as sys;
 
 /// Result of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
@@ -70,8 +70,8 @@ impl Probes {
     /// Asks the running kernel.
     pub fn live() -> Self {
         Self {
-            hardware_events: Probe::of(sys::perf_event(EventType::Hardware)),
-            software_events: Probe::of(sys::perf_event(EventType::Software)),
+            hardware_events: Probe::of(sys::perf_event(sys::HARDWARE)),
+            software_events: Probe::of(sys::perf_event(sys::SOFTWARE)),
             userfaultfd: Probe::of(sys::userfaultfd(false)),
             userfaultfd_user_mode: Probe::of(sys::userfaultfd(true)),
             userfaultfd_move: Probe::of(sys::userfaultfd_move()),

@@ -5,7 +5,7 @@ use std::path::Path;
 use isotherm_core::Bytes;
 use isotherm_linux::LinuxError;
 use isotherm_linux::files::{Tree, decimal};
-use isotherm_linux::sys::bound_memory::Mapping;
+use isotherm_linux::sys::mmap::BoundMemory as Mapping;
 
 /// Words of a cache line.
 const LINE: usize = 8;

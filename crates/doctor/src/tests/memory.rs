@@ -108,7 +108,7 @@ fn devices_that_are_no_tier_yet() {
     let cases = [
         ("device_dax", "not any node's memory", "daxctl reconfigure-device --mode=system-ram dax9.0"),
         ("-", "without a driver", "modprobe kmem && daxctl reconfigure-device --mode=system-ram dax9.0"),
-        ("kmem", "none of it is online", "daxctl online-memory dax9.0"),
+        ("kmem", "none of it online", "daxctl online-memory dax9.0"),
         ("fsdev", "with the driver fsdev", "daxctl reconfigure-device --mode=system-ram dax9.0"),
     ];
     for (name, part, remedy) in cases {

@@ -92,30 +92,29 @@ pub trait Scanner: Send + Sync + 'static {
 
 /// Results of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-/// Present accessed pages, to be delivered as accesses, in the order of addresses.
-    /// Present pages that were accessed, to be delivered as accesses, in the order of addresses.
+pub struct Found {
+    /// Present accessed pages, to be delivered as accesses, in the order of addresses.
+    pub pages: Vec<Range<u64>>,
     /// Ranges to report as accessed when queried; they may contain addresses without a page.
-    /// Ranges to be called accessed when asked; may hold addresses that have no page.
+    pub accessed: Vec<Range<u64>>,
     /// Present pages whose bits were read.
-    /// Present pages whose bits were looked at.
-    /// Accessed ones among the walked pages.
-    /// Those of them that were accessed.
+    pub walked: u64,
+    /// Walked pages that were accessed.
+    pub referenced: u64,
     /// Accessed pages that cannot be told apart from others, and hence are not delivered.
-    /// Accessed pages of which it is not known which they are, so that they are not delivered.
+    pub undecided: u64,
     /// Time for which faults and changes of mappings were blocked.
-    /// How long faults and changes of mappings had to wait.
+    pub locked: Nanos,
     /// Estimated time that the program's threads lose to the bits being set again.
-    /// What it costs the program's threads to have the bits set again: an estimate.
     pub program_time: Nanos,
 }
 
 impl Found {
-   /// Empties it and keeps its memory.
-   pub fn clear(&mut self) {
-       let (mut pages, mut accessed) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.accessed));
-       pages.clear();
-       accessed.clear();
-       *self = Self { pages, accessed, ..Self::default() };
-   }
-}
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        let (mut pages, mut accessed) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.accessed));
+        pages.clear();
+        accessed.clear();
+        *self = Self { pages, accessed, ..Self::default() };
+    }
 }

@@ -6,6 +6,7 @@ use std::os::unix::fs::FileExt;
 
 use super::process_files::ProcessFiles;
 use crate::LinuxError;
+use crate::sys::pagemap::entry;
 
 /// Bytes of a page, as pagemap counts them.
 pub(super) const PAGE: u64 = 4096;
@@ -20,12 +21,12 @@ pub(super) struct Entry(pub(super) u64);
 impl Entry {
     /// Returns bit 63: whether the page is in memory.
     pub(super) fn present(self) -> bool {
-        self.0 >> 63 == 1
+        self.0 & entry::PRESENT != 0
     }
 
     /// Returns bits 0 to 54, the page frame; `None` if the page is not in memory, or the frame is hidden from this user (0).
     pub(super) fn frame(self) -> Option<u64> {
-        let frame = self.0 & ((1 << 55) - 1);
+        let frame = self.0 & entry::FRAME;
         (self.present() && frame != 0).then_some(frame)
     }
 }
@@ -59,7 +60,7 @@ impl Pagemap {
                 break; // The address space or the process has ended.
             }
             for entry in self.buffer[..read].as_chunks().0 {
-               each(page * PAGE, Entry(u64::from_ne_bytes(*entry)));
+                each(page * PAGE, Entry(u64::from_ne_bytes(*entry)));
                 page += 1;
             }
         }

@@ -21,7 +21,7 @@ pub(super) struct Sampler {
 
 impl Sampler {
     pub(super) fn new(max: u64) -> Self {
-           Self { rate: SamplingRate::Period(1), max: max.max(1), turn: 0 }
+        Self { rate: SamplingRate::Period(1), max: max.max(1), turn: 0 }
     }
 
     /// Appends accesses whose weights sum to about the number of pages, and exactly on average over scans.

@@ -9,10 +9,10 @@
 //! does not wait for a missing page there: whoever joins the thread would wait for ever. So no stack is ever armed. Threads
 //! say where they live before they run ([`note_thread`]), and wait until an arming that may not know of it is over.
 
+use crate::sys::agent as sys;
+use crate::sys::pages::PAGE;
+use crate::sys::range::Range64;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-
-use super::sys;
-use super::userfault::Range64;
 
 /// Threads' stacks that can be known; with more, nothing is armed.
 const STACKS: usize = 1 << 12;
@@ -135,14 +135,14 @@ pub fn note_thread() {
     }
     if let Some(stack) = sys::own_stack() {
         // The control block lies at the stack's upper end.
-        note(Range64 { start: stack.start, end: stack.end + sys::PAGE });
+        note(Range64 { start: stack.start, end: stack.end + PAGE });
     }
 }
 
 /// Tells where the main thread's control block lies; its stack is known by name.
 pub(super) fn note_main() {
-    let block = sys::own_control_block() & !(sys::PAGE - 1);
-    note(Range64::new(block, 2 * sys::PAGE));
+    let block = sys::own_control_block() & !(PAGE - 1);
+    note(Range64::new(block, 2 * PAGE));
 }
 
 fn note(range: Range64) {

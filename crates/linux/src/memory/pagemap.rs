@@ -4,12 +4,14 @@
 use std::fs::File;
 use std::io;
 use std::ops::Range;
+use std::os::fd::AsFd;
 use std::os::unix::fs::FileExt;
 
 use super::BASE;
-use super::sys::{self, PageRegion, category};
 use crate::LinuxError;
 use crate::process::{Pid, ProcRoot};
+use crate::sys::pagemap::{self as sys, PageRegion, category, entry};
+use crate::sys::range::Range64;
 
 /// Entries a read: 512 KiB, so that the call's own cost vanishes and the second-level cache still holds them.
 const ENTRIES: usize = 64 << 10;
@@ -17,10 +19,6 @@ const ENTRIES: usize = 64 << 10;
 const MIN_ENTRIES: usize = 512;
 /// Regions a scan: 12 KiB.
 const REGIONS: usize = 512;
-/// An entry's bit for presence.
-const PRESENT: u64 = 1 << 63;
-/// An entry's bits for the frame's number.
-const FRAME: u64 = (1 << 55) - 1;
 /// What [`Pagemap::frames`] writes where no page is present.
 pub const ABSENT: u64 = 0;
 
@@ -81,7 +79,7 @@ impl Pagemap {
         };
         // Also keeps the ioctl away from a zombie, which has no memory.
         pagemap.check_alive()?;
-        if sys::pagemap_scan(&pagemap.file, 0, BASE, &mut pagemap.regions).is_ok() {
+        if scan_present(&pagemap.file, 0..BASE, &mut pagemap.regions).is_ok() {
             pagemap.method = Method::Scan;
         }
         Ok(pagemap)
@@ -121,8 +119,8 @@ impl Pagemap {
         for piece in frames.chunks_mut(ENTRIES) {
             self.read_entries(address, piece.len())?;
             for (frame, &entry) in piece.iter_mut().zip(&self.entries) {
-                *frame = if entry & PRESENT == 0 { ABSENT } else { entry & FRAME };
-                if entry & PRESENT != 0 && *frame == 0 {
+                *frame = if entry & entry::PRESENT == 0 { ABSENT } else { entry & entry::FRAME };
+                if entry & entry::PRESENT != 0 && *frame == 0 {
                     return Err(hidden());
                 }
             }
@@ -133,15 +131,15 @@ impl Pagemap {
 
     fn scan_regions(&mut self, range: Range<u64>, runs: &mut [PageRun]) -> Result<Scanned, LinuxError> {
         let room = runs.len().min(REGIONS);
-        let scanned = sys::pagemap_scan(&self.file, range.start, range.end, &mut self.regions[..room]);
+        let scanned = scan_present(&self.file, range.clone(), &mut self.regions[..room]);
         let (found, next) = scanned.map_err(|error| self.failure(error))?;
         if found == 0 {
             self.check_alive()?;
         }
         for (run, region) in runs.iter_mut().zip(&self.regions[..found]) {
             *run = PageRun {
-                start: region.start,
-                pages: (region.end - region.start) / BASE,
+                start: region.range.start,
+                pages: region.range.length() / BASE,
                 huge: Some(region.categories & category::HUGE != 0),
             };
         }
@@ -189,16 +187,22 @@ impl Pagemap {
     }
 }
 
+/// Finds present pages, the page of zeros excepted.
+fn scan_present(pagemap: &File, range: Range<u64>, regions: &mut [PageRegion]) -> io::Result<(usize, u64)> {
+    let range = Range64 { start: range.start, end: range.end };
+    sys::scan(pagemap.as_fd(), range, category::ZERO, regions).map_err(io::Error::from_raw_os_error)
+}
+
 /// Joins present entries to runs. Returns how many runs there are and how many entries they cover: all, unless `runs` is
 /// full.
 fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) {
     let (mut found, mut at) = (0, 0);
     loop {
-        at += entries[at..].iter().take_while(|&entry| entry & PRESENT == 0).count();
+        at += entries[at..].iter().take_while(|&entry| entry & entry::PRESENT == 0).count();
         if at == entries.len() || found == runs.len() {
             return (found, at);
         }
-        let pages = entries[at..].iter().take_while(|&entry| entry & PRESENT != 0).count();
+        let pages = entries[at..].iter().take_while(|&entry| entry & entry::PRESENT != 0).count();
         runs[found] = PageRun { start: start + at as u64 * BASE, pages: pages as u64, huge: None };
         (found, at) = (found + 1, at + pages);
     }

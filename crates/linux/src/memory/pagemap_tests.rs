@@ -2,8 +2,8 @@ use std::process::{Command, Stdio};
 
 use proptest::prelude::*;
 
-use super::super::sys::testing::Memory;
 use super::*;
+use crate::sys::testing::Memory;
 
 fn own() -> Pagemap {
     Pagemap::open(&ProcRoot::default(), Pid(std::process::id())).expect("own page table")
@@ -110,7 +110,7 @@ fn an_address_space_that_is_gone_has_ended_by_either_method() {
 proptest! {
     #[test]
     fn runs_cover_exactly_what_is_present(present in prop::collection::vec(any::<bool>(), 0..200), room in 1usize..20) {
-        let entries: Vec<u64> = present.iter().map(|&here| if here { PRESENT | 77 } else { 5 }).collect();
+        let entries: Vec<u64> = present.iter().map(|&here| if here { entry::PRESENT | 77 } else { 5 }).collect();
         let mut runs = vec![PageRun::default(); room];
         let (found, covered) = runs_of(&entries, 0x1000, &mut runs);
         prop_assert!(covered == entries.len() || found == room);

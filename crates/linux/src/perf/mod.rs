@@ -19,5 +19,6 @@ pub mod ring;
 pub mod sample;
 pub mod source;
 pub mod spe;
-pub mod sys;
 mod tasks;
+
+pub use crate::sys::perf as sys;

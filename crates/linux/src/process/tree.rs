@@ -16,8 +16,9 @@ use std::time::Duration;
 
 use self::children::Children;
 use self::watched::{Change, Watched};
-use super::{Pid, ProcRoot, ProcessStat, sys};
+use super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
+use crate::sys::process as sys;
 
 /// How many processes are watched by descriptors, two each: less than the 1024 that a process usually may have.
 const DESCRIPTORS_FOR: usize = 256;

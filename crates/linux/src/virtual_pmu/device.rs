@@ -3,12 +3,13 @@
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use isotherm_virtual_pmu::{Driver, LayoutError, PCI_DEVICE, PCI_VENDOR, Words};
 
-use super::sys::Mapping;
 use crate::LinuxError;
 use crate::files::Tree;
+use crate::sys::mmap::SharedWords;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const WHAT: &str = "the virtual PMU";
@@ -36,8 +37,14 @@ fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+impl Words for SharedWords {
+    fn words(&self) -> &[AtomicU64] {
+        Self::words(self)
+    }
+}
+
 /// Opens the first device whose memory a plugin has laid out.
-pub(super) fn open(root: &Path) -> Result<Driver<Mapping>, LinuxError> {
+pub(super) fn open(root: &Path) -> Result<Driver<SharedWords>, LinuxError> {
     let tree = Tree::new(root);
     let mut refused = None;
     for name in candidates(tree) {
@@ -54,7 +61,7 @@ pub(super) fn open(root: &Path) -> Result<Driver<Mapping>, LinuxError> {
     Err(LinuxError::Unsupported { what: WHAT, remedy })
 }
 
-fn map(tree: Tree<'_>, name: &str) -> Result<Mapping, LinuxError> {
+fn map(tree: Tree<'_>, name: &str) -> Result<SharedWords, LinuxError> {
     // Firmware enables devices that it knows; writing to this file enables the others.
     if tree.text(&format!("{DEVICES}/{name}/enable")).is_ok_and(|enabled| enabled == "0") {
         let path = tree.path(&format!("{DEVICES}/{name}/enable"));
@@ -63,7 +70,7 @@ fn map(tree: Tree<'_>, name: &str) -> Result<Mapping, LinuxError> {
     let path = tree.path(&format!("{DEVICES}/{name}/resource2"));
     let opened = OpenOptions::new().read(true).write(true).open(&path).and_then(|file| {
         let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        Mapping::new(&file, bytes)
+        SharedWords::new(&file, bytes)
     });
     let mapping = opened.map_err(|error| refused(&path, error))?;
     debug_assert!(!mapping.words().is_empty());

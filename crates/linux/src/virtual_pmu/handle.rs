@@ -6,11 +6,11 @@ use isotherm_core::Nanos;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Control, Driver, Record, Snapshot};
 
-use super::sys::Mapping;
 use super::{device, mailbox};
 use crate::LinuxError;
 use crate::clock;
 use crate::files::Tree;
+use crate::sys::mmap::SharedWords;
 
 /// How long the plugin may take. It answers with the next access of user-mode code, so with waiting itself.
 const PATIENCE: Nanos = Nanos::SECOND;
@@ -34,7 +34,7 @@ pub enum Scope<'a> {
 /// The virtual PMU of this virtual machine. One at a time may take its samples.
 #[derive(Debug)]
 pub struct VirtualPmu {
-    driver: Driver<Mapping>,
+    driver: Driver<SharedWords>,
     periods: [u64; MAX_TIERS],
 }
 
@@ -50,7 +50,7 @@ impl VirtualPmu {
         Self::with(driver, root)
     }
 
-    fn with(driver: Driver<Mapping>, root: &Path) -> Result<Self, LinuxError> {
+    fn with(driver: Driver<SharedWords>, root: &Path) -> Result<Self, LinuxError> {
         driver.set_mailbox(mailbox::find(Tree::new(root))?);
         let mut pmu = Self { periods: driver.control().periods, driver };
         pmu.sync()?;

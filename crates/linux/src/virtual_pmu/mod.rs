@@ -11,7 +11,6 @@ mod handle;
 mod mailbox;
 mod source;
 mod symbols;
-mod sys;
 #[cfg(test)]
 mod tests;
 mod timeline;

@@ -9,10 +9,10 @@ use isotherm_core::{Counters, Nanos, Operation, Sampling, SamplingRate, Sampling
 use isotherm_virtual_pmu::layout::MIN_BYTES;
 use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot};
 
-use super::sys::Mapping;
 use super::{VirtualPmu, VirtualPmuSource, is_present};
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause};
+use crate::sys::mmap::SharedWords as Mapping;
 
 /// A machine with the device, in files: the PCI device, the kernel's types and symbols, and a plugin that answers.
 struct Machine {

@@ -84,7 +84,8 @@ impl IdlePages {
             File::options().read(true).write(write).open(&path).map_err(|error| match error.kind() {
                 ErrorKind::NotFound => LinuxError::Unsupported {
                     what: "idle page tracking",
-                    remedy: "use a kernel with CONFIG_IDLE_PAGE_TRACKING=y and CONFIG_PROC_PAGE_MONITOR=y".to_owned(),
+                    remedy: "use a kernel with CONFIG_IDLE_PAGE_TRACKING=y and CONFIG_PROC_PAGE_MONITOR=y"
+                        .to_owned(),
                 },
                 ErrorKind::PermissionDenied => denied(),
                 _ => LinuxError::file(path, error),

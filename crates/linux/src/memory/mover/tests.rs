@@ -5,8 +5,8 @@ use proptest::prelude::*;
 
 use self::fake::Fake;
 use super::*;
-use crate::memory::sys::testing::Memory;
 use crate::memory::{BASE, HUGE};
+use crate::sys::testing::Memory;
 
 mod fake;
 

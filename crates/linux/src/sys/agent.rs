@@ -1,120 +1,54 @@
-//! Defines the other system calls of hint faults behind safe wrappers. None of them allocates or locks.
-#![allow(unsafe_code)]
+//! Calls of the agent, the thread inside of a program. None of them allocates, locks or waits for the program.
+//!
+//! Failures are an `errno`. Contracts that the compiler cannot check: addresses passed here lie in memory that the agent
+//! itself mapped, or that the calling thread owns, and no reference into it is in use.
 
 use std::mem::MaybeUninit;
-use std::ops::{Deref, DerefMut};
-use std::os::fd::RawFd;
-use std::ptr::NonNull;
+use std::os::fd::{OwnedFd, RawFd};
 use std::time::Duration;
 
-use super::userfault::Range64;
+use super::mmap::Mapping;
+use super::pages::{PAGE, madvise};
+use super::range::Range64;
+use super::{code, errno, owned};
 
-/// The size of a page.
-pub(super) const PAGE: u64 = 4096;
-
-/// The last call's error of this thread.
-pub(super) fn errno() -> i32 {
-    // SAFETY: the address is this thread's own for as long as the thread lives.
-    unsafe { *libc::__errno_location() }
-}
-
-/// Types that may be all zero bytes.
+/// Maps private zeros, not reserved, that no child inherits; returns where. [`unmap`] gives them back.
 ///
-/// # Safety
-/// Every bit pattern of zeros must be a valid value.
-pub(super) unsafe trait Zeroed {}
-
-// SAFETY: integers.
-unsafe impl<const N: usize> Zeroed for [u64; N] {}
-
-/// One value in a mapping of its own, outside of any heap; children do not inherit it.
-pub(super) struct Arena<T: Zeroed> {
-    value: NonNull<T>,
+/// # Errors
+/// `ENOMEM` without address space.
+pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
+    let bytes = bytes.next_multiple_of(PAGE) as usize;
+    let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| code(&error))?;
+    mapping.advise(libc::MADV_DONTFORK);
+    Ok(mapping.leak())
 }
 
-impl<T: Zeroed> Arena<T> {
-    /// Maps it, all zero.
-    pub(super) fn new() -> Result<Self, i32> {
-        let start = map(size_of::<T>() as u64)?;
-        let value = NonNull::new(start as usize as *mut T).ok_or(libc::ENOMEM)?;
-        Ok(Self { value })
-    }
-
-    /// Where it lies.
-    pub(super) fn range(&self) -> Range64 {
-        Range64::new(self.value.as_ptr() as usize as u64, whole_pages(size_of::<T>() as u64))
-    }
+/// Unmaps memory of [`map`] that nobody refers to any more. On registered memory the caller would wait for itself.
+pub(crate) fn unmap(range: Range64) {
+    // SAFETY: `map` made it, and its owner gives it up.
+    drop(unsafe { Mapping::reclaim(range) });
 }
 
-impl<T: Zeroed> Deref for Arena<T> {
-    type Target = T;
-    fn deref(&self) -> &T {
-        // SAFETY: mapped, page-aligned, zero is valid for `T`, and owned by `self`.
-        unsafe { self.value.as_ref() }
-    }
-}
-
-impl<T: Zeroed> DerefMut for Arena<T> {
-    fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: as above, and `self` is borrowed mutably.
-        unsafe { self.value.as_mut() }
-    }
-}
-
-impl<T: Zeroed> Drop for Arena<T> {
-    fn drop(&mut self) {
-        unmap(self.range());
-    }
-}
-
-/// Rounds up to whole pages.
-pub(super) fn whole_pages(bytes: u64) -> u64 {
-    bytes.next_multiple_of(PAGE)
-}
-
-/// Maps private zero memory that no child inherits and that is not reserved; returns where.
-pub(super) fn map(bytes: u64) -> Result<u64, i32> {
-    let length = whole_pages(bytes) as usize;
-    let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping at a place of the kernel's choice touches nothing in use.
-    let start =
-        unsafe { libc::mmap(std::ptr::null_mut(), length, libc::PROT_READ | libc::PROT_WRITE, kind, -1, 0) };
-    if start == libc::MAP_FAILED {
-        return Err(errno());
-    }
-    // SAFETY: advice on the mapping just made.
-    unsafe { libc::madvise(start, length, libc::MADV_DONTFORK) };
-    Ok(start as usize as u64)
-}
-
-/// Unmaps what [`map`] mapped and nobody refers to any more. Not to be called on registered memory: see [`drop_pages`].
-pub(super) fn unmap(range: Range64) {
-    // SAFETY: the mapping was made by this module and its owner gives it up.
-    unsafe { libc::munmap(range.start as usize as *mut _, (range.end - range.start) as usize) };
-}
-
-/// Forgets the contents of memory that [`map`] mapped. On registered memory the caller would wait for itself.
-pub(super) fn drop_pages(range: Range64) {
-    let length = (range.end - range.start) as usize;
+/// Drops the contents of memory of [`map`]. On registered memory the caller would wait for itself.
+pub(crate) fn drop_pages(range: Range64) {
     // SAFETY: the range belongs to the agent, which holds no reference into it.
-    unsafe { libc::madvise(range.start as usize as *mut _, length, libc::MADV_DONTNEED) };
+    let _ = unsafe { madvise(range.start as *mut u8, range.length() as usize, libc::MADV_DONTNEED) };
 }
 
-/// Whether transparent huge pages are kept out of the range from now on.
-pub(super) fn small_pages_only(range: Range64) {
-    let length = (range.end - range.start) as usize;
-    // SAFETY: advice on the agent's own mapping.
-    unsafe { libc::madvise(range.start as usize as *mut _, length, libc::MADV_NOHUGEPAGE) };
+/// Keeps transparent huge pages out of memory of [`map`].
+pub(crate) fn small_pages_only(range: Range64) {
+    // SAFETY: advice on the agent's own mapping that changes no contents.
+    let _ = unsafe { madvise(range.start as *mut u8, range.length() as usize, libc::MADV_NOHUGEPAGE) };
 }
 
 /// Reads a byte, which may wait for a page.
-pub(super) fn touch(address: u64) -> u8 {
+pub(crate) fn touch(address: u64) -> u8 {
     // SAFETY: callers pass addresses in mappings of the agent that stay mapped, or memory of their own thread.
     unsafe { std::ptr::read_volatile(address as usize as *const u8) }
 }
 
 /// Writes a byte of a mapping that is the agent's own.
-pub(super) fn write_byte(address: u64, value: u8) {
+pub(crate) fn write_byte(address: u64, value: u8) {
     // SAFETY: callers pass addresses in the agent's own writable mappings, to which no reference exists.
     unsafe { std::ptr::write_volatile(address as usize as *mut u8, value) }
 }
@@ -160,7 +94,7 @@ impl Drop for BlockedSignals {
 }
 
 /// Waits until one of the descriptors has something to read, or the time is over; says which have.
-pub(super) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2] {
+pub(crate) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2] {
     let mut polled = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let time = time.map(|time| libc::timespec {
         tv_sec: time.as_secs() as libc::time_t,
@@ -174,57 +108,47 @@ pub(super) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2]
 
 /// Sleeps for a moment, so that threads of the program can run: the agent may run before all of them ([`run_first`]), and
 /// then giving way would not let them.
-pub(super) fn nap() {
+pub(crate) fn nap() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
     // SAFETY: a time that lives until the call returns; what is left of it is not asked for.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
 /// Lets another thread run; for threads of the program.
-pub(super) fn give_way() {
+pub(crate) fn give_way() {
     // SAFETY: no arguments.
     unsafe { libc::sched_yield() };
 }
 
 /// Asks for wake-ups to the microsecond rather than to 50 of them.
-pub(super) fn wake_precisely() {
+pub(crate) fn wake_precisely() {
     // SAFETY: values only; concerns the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
 /// Runs before others where that is permitted (`CAP_SYS_NICE`), for threads of the program wait for the caller, which
 /// works for microseconds at a time. Threads that it starts are not concerned.
-pub(super) fn run_first() {
+pub(crate) fn run_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: concerns the calling thread; the parameters live until the call returns.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const parameters) };
 }
 
 /// Reads a file from its start into the buffer; 0 if that fails.
-pub(super) fn read_at(descriptor: RawFd, buffer: &mut [u8], offset: u64) -> usize {
+pub(crate) fn read_at(descriptor: RawFd, buffer: &mut [u8], offset: u64) -> usize {
     // SAFETY: the buffer is writable for its length.
     let got = unsafe { libc::pread64(descriptor, buffer.as_mut_ptr().cast(), buffer.len(), offset as i64) };
     usize::try_from(got).unwrap_or(0)
 }
 
-/// Opens a file for reading without allocating.
-pub(super) fn open(path: &std::ffi::CStr) -> Result<std::os::fd::OwnedFd, i32> {
-    use std::os::fd::FromRawFd;
+/// Opens a file for reading.
+///
+/// # Errors
+/// The `errno` of `open(2)`.
+pub(crate) fn open(path: &std::ffi::CStr) -> Result<OwnedFd, i32> {
     // SAFETY: a path that ends in 0, flags by value.
     let raw = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
-    if raw < 0 {
-        return Err(errno());
-    }
-    // SAFETY: the kernel has just opened it for this caller.
-    Ok(unsafe { std::os::fd::OwnedFd::from_raw_fd(raw) })
-}
-
-/// `ioctl` with a structure of 64-bit words.
-pub(super) fn ioctl_words<const N: usize>(fd: RawFd, request: u64, words: &mut [u64; N]) -> Result<i32, i32> {
-    // SAFETY: callers pass structures of N words for requests whose numbers encode that size; pointers inside of them
-    // point to buffers that outlive the call and are as long as the structure says.
-    let result = unsafe { libc::ioctl(fd, request as _, words.as_mut_ptr()) };
-    if result < 0 { Err(errno()) } else { Ok(result) }
+    owned(raw.into()).map_err(|error| code(&error))
 }
 
 /// The calling thread's stack and control block, as the C library knows them.
@@ -252,17 +176,17 @@ unsafe extern "C" {
 }
 
 /// Registers what runs around each `fork` of the C library.
-pub(super) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> bool {
+pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> bool {
     // SAFETY: the functions live as long as the library that holds them, which is never unloaded (`-z nodelete`, or
     // linked into the program), and do only what is allowed after a fork.
     unsafe { pthread_atfork(prepare, parent, child) == 0 }
 }
 
 /// Bytes of a thread's control block that the kernel may write when the thread ends; glibc's is 2,304 bytes long.
-pub(super) const CONTROL_BLOCK: u64 = 2048;
+pub(crate) const CONTROL_BLOCK: u64 = 2048;
 
 /// Where the calling thread's control block lies.
-pub(super) fn own_control_block() -> u64 {
+pub(crate) fn own_control_block() -> u64 {
     // SAFETY: no arguments; the C library's answer is the block's address.
     unsafe { libc::pthread_self() as u64 }
 }

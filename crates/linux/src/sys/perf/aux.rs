@@ -1,11 +1,10 @@
-//! Defines the AUX area of an event's ring: where a PMU writes what is no record (`perf_event_open(2)`).
+//! The AUX area of an event's ring, where a PMU writes data that are not records (`perf_event_open(2)`).
 
 use std::io;
-use std::os::fd::AsRawFd;
-use std::ptr::NonNull;
+use std::os::fd::AsFd;
 use std::sync::atomic::Ordering;
 
-use super::{Event, Mapping, page_size, parts};
+use super::{Event, Mapping, mmap, page_size, parts};
 
 /// Where `aux_head`, `aux_tail`, `aux_offset` and `aux_size` stand in `struct perf_event_mmap_page`.
 const HEAD: usize = 1056;
@@ -16,15 +15,15 @@ const SIZE: usize = 1080;
 /// The memory that a PMU writes to beside the ring of records.
 #[derive(Debug)]
 pub struct AuxArea {
-    base: NonNull<u8>,
+    memory: mmap::Mapping,
     size: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and is valid in every thread.
-unsafe impl Send for AuxArea {}
-
 impl AuxArea {
-    /// Maps an area of `pages` pages, a power of two, for what the PMU of `event` writes. `ring` is the event's own.
+    /// Maps an area of `pages` pages for what the PMU of `event` writes. `ring` is the event's own.
+    ///
+    /// # Errors
+    /// `EINVAL` unless `pages` is a power of two, at most 2^20; `EOPNOTSUPP` or `EINVAL` for a PMU without AUX data.
     pub fn new(event: &Event, ring: &Mapping, pages: usize) -> io::Result<Self> {
         if !pages.is_power_of_two() || pages > 1 << 20 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -32,42 +31,34 @@ impl AuxArea {
         let (offset, size) = (ring.page + ring.data, pages * page_size());
         ring.position(OFFSET).store(offset as u64, Ordering::Relaxed);
         ring.position(SIZE).store(size as u64, Ordering::Release);
-        // Writable: what is read is given back, and nothing is written over before.
-        let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, event.0.as_raw_fd());
-        let place = libc::off_t::try_from(offset).map_err(io::Error::other)?;
-        // SAFETY: a new mapping at a place of the kernel's choice harms no memory in use.
-        let base = unsafe { libc::mmap(std::ptr::null_mut(), size, protection, libc::MAP_SHARED, fd, place) };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        let base = NonNull::new(base.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))?;
-        Ok(Self { base, size })
+        // Writable: the PMU waits until data are released instead of overwriting them.
+        Ok(Self { memory: mmap::Mapping::shared(event.0.as_fd(), offset, size)?, size })
     }
 
-    /// The size of the area in bytes.
+    /// Returns the size of the area in bytes.
     pub fn len(&self) -> usize {
         self.size
     }
 
-    /// Whether there is no memory in it.
+    /// Returns whether there is no memory in it.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }
 
-    /// How far the PMU has written since the start, in bytes.
+    /// Returns how far the PMU has written since the start, in bytes.
     pub fn head(&self, ring: &Mapping) -> u64 {
         ring.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// What lies from `tail` to `head` in two parts: up to the end of the area, and from its start.
+    /// Returns the bytes from `tail` to `head` in two parts: up to the end of the area, and from its start.
     ///
-    /// Neither lies before what was last passed to [`Self::release`] nor behind a result of [`Self::head`] since.
+    /// Neither lies before the last argument of [`Self::release`] nor behind a result of [`Self::head`] since.
     pub fn bytes(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.size);
         // SAFETY: both parts lie in the mapping. The kernel does not write between tail and head, and `&mut self` keeps
         // `release` from moving the tail while they are borrowed.
         unsafe {
-            let data = self.base.as_ptr();
+            let data = self.memory.start();
             (std::slice::from_raw_parts(data.add(start), first), std::slice::from_raw_parts(data, second))
         }
     }
@@ -78,19 +69,12 @@ impl AuxArea {
     }
 }
 
-impl Drop for AuxArea {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, and no borrow of it outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.size) };
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::perf::sys::{Attr, Join, flag, kind, open, software};
+    use crate::sys::perf::{Attr, Join, flag, kind, open, software};
 
     #[test]
     fn what_lies_around_the_end_comes_in_two_parts() {

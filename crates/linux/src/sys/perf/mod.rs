@@ -1,15 +1,17 @@
-//! Defines the system calls of `perf_event_open(2)`, with safe wrappers.
+//! `perf_event_open(2)`: events, the rings of their records and AUX areas.
 //!
-//! The declarations restate `include/uapi/linux/perf_event.h` of Linux 6.12 ([`Attr`] is its `perf_event_attr`, 136 bytes,
-//! `PERF_ATTR_SIZE_VER8`). Older kernels take the larger structure as long as what they do not know is zero.
-#![allow(unsafe_code)]
+//! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`, 136 bytes,
+//! `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that they do not know are zero.
 
 mod aux;
 
 use std::io;
-use std::os::fd::{AsRawFd, FromRawFd, OwnedFd};
-use std::ptr::NonNull;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
+
+use super::mmap;
+pub use super::pages::page_size;
+use super::{checked, owned};
 
 /// What to count or sample: `struct perf_event_attr`.
 #[repr(C)]
@@ -67,6 +69,8 @@ const _: () = assert!(size_of::<Attr>() == 136);
 
 /// PMU types of `enum perf_type_id`; all others are numbered at boot and stand in sysfs.
 pub mod kind {
+    /// Events that all processors have, such as cycles.
+    pub const HARDWARE: u32 = 0;
     /// Counted by the kernel itself.
     pub const SOFTWARE: u32 = 1;
     /// The processor's own events.
@@ -198,6 +202,11 @@ pub enum Join<'a> {
 }
 
 /// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any).
+///
+/// # Errors
+/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the PMU does not
+/// have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV` without such a processor, `EMFILE`
+/// without descriptors, `EOPNOTSUPP` for an option that needs other hardware.
 pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Event> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
     let (leader, flags) = match join {
@@ -206,45 +215,45 @@ pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Even
         Join::Ring(event) => (event.0.as_raw_fd(), CLOSE_ON_EXEC | NO_GROUP | OUTPUT),
     };
     // SAFETY: `attr` outlives the call, and its `size` says how much of it the kernel may read.
-    let fd = unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, task, cpu, leader, flags) };
-    if fd < 0 {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the kernel has just made this descriptor, and nobody else has it.
-    Ok(Event(unsafe { OwnedFd::from_raw_fd(fd as i32) }))
+    owned(unsafe { libc::syscall(libc::SYS_perf_event_open, &raw const attr, task, cpu, leader, flags) })
+        .map(Event)
 }
 
 impl Event {
     fn ioctl(&self, request: libc::c_ulong, argument: libc::c_ulong) -> io::Result<()> {
         // SAFETY: the descriptor is open; all requests passed here take a plain number as argument.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(()) }
+        checked(unsafe { libc::ioctl(self.0.as_raw_fd(), request as _, argument) }).map(drop)
     }
 
-    /// Starts it, and those inherited from it.
+    /// Starts it, and the events inherited from it.
     pub fn enable(&self) -> io::Result<()> {
         self.ioctl(IOC_ENABLE, 0)
     }
 
-    /// Stops it, and those inherited from it.
+    /// Stops it, and the events inherited from it.
     pub fn disable(&self) -> io::Result<()> {
         self.ioctl(IOC_DISABLE, 0)
     }
 
-    /// Writes its records to the ring of `other`, which must be on the same processor and clock.
+    /// Writes its records to the ring of `other`.
+    ///
+    /// # Errors
+    /// `EINVAL` unless both are on one processor and use one clock.
     pub fn redirect(&self, other: &Self) -> io::Result<()> {
         self.ioctl(IOC_SET_OUTPUT, other.0.as_raw_fd() as libc::c_ulong)
     }
 
-    /// The number that its records carry, and those of the events inherited from it.
+    /// Returns the number that its records carry, and those of the events inherited from it.
     pub fn id(&self) -> io::Result<u64> {
         let mut id = 0u64;
         // SAFETY: the request writes one `u64` to the pointer, which is valid for that.
-        let result = unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ID as _, &raw mut id) };
-        if result < 0 { Err(io::Error::last_os_error()) } else { Ok(id) }
+        checked(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ID as _, &raw mut id) }).map(|_| id)
     }
 
-    /// Reads counts in the layout of `read_format`; the number of values read.
+    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that lost its counter.
+    ///
+    /// # Errors
+    /// `ENOSPC` if `values` is too short.
     pub fn read(&self, values: &mut [u64]) -> io::Result<usize> {
         // SAFETY: the pointer and the length are those of `values`, in which any bytes are valid.
         let count =
@@ -262,64 +271,56 @@ const TAIL: usize = 1032;
 /// The memory that the kernel writes records to: one page of control data and 2^n pages of records.
 #[derive(Debug)]
 pub struct Mapping {
-    base: NonNull<u8>,
+    memory: mmap::Mapping,
     page: usize,
     data: usize,
 }
 
-// SAFETY: the mapping belongs to this value alone, and is valid in every thread.
-unsafe impl Send for Mapping {}
-
 impl Mapping {
-    /// Maps a ring of `pages` pages, a power of two, for records of `event`.
+    /// Maps a ring of `pages` pages for records of `event`.
+    ///
+    /// # Errors
+    /// `EINVAL` unless `pages` is a power of two, or for an inherited event that is bound to no processor; `EPERM` beyond
+    /// `kernel.perf_event_mlock_kb`.
     pub fn new(event: &Event, pages: usize) -> io::Result<Self> {
         let page = page_size();
         if !pages.is_power_of_two() || pages > 1 << 30 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
         }
-        let (protection, fd) = (libc::PROT_READ | libc::PROT_WRITE, event.0.as_raw_fd());
-        // SAFETY: a new mapping at a place of the kernel's choice harms no memory in use.
-        let base = unsafe {
-            libc::mmap(std::ptr::null_mut(), (pages + 1) * page, protection, libc::MAP_SHARED, fd, 0)
-        };
-        if base == libc::MAP_FAILED {
-            return Err(io::Error::last_os_error());
-        }
-        NonNull::new(base.cast())
-            .map(|base| Self { base, page, data: pages * page })
-            .ok_or_else(|| io::Error::from_raw_os_error(libc::EINVAL))
+        let memory = mmap::Mapping::shared(event.0.as_fd(), 0, (pages + 1) * page)?;
+        Ok(Self { memory, page, data: pages * page })
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: both offsets lie in the first page, which is mapped as long as `self` lives, and are multiples of 8; the
+        // SAFETY: the offsets lie in the first page, which is mapped as long as `self` lives, and are multiples of 8; the
         // kernel and this process access them as atomic integers only.
-        unsafe { AtomicU64::from_ptr(self.base.as_ptr().add(offset).cast()) }
+        unsafe { AtomicU64::from_ptr(self.memory.start().add(offset).cast()) }
     }
 
-    /// The size of the records' memory in bytes.
+    /// Returns the size of the records' memory in bytes.
     pub fn len(&self) -> usize {
         self.data
     }
 
-    /// Whether there is no memory for records.
+    /// Returns whether there is no memory for records.
     pub fn is_empty(&self) -> bool {
         self.data == 0
     }
 
-    /// How far the kernel has written since the start, in bytes. What it wrote before may be read afterwards.
+    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read afterwards.
     pub fn head(&self) -> u64 {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// The records from `tail` to `head` in two parts: up to the end of the memory, and from its start.
+    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its start.
     ///
-    /// `tail` is what was last passed to [`Self::release`], `head` a result of [`Self::head`] since.
+    /// `tail` was last passed to [`Self::release`]; `head` is a result of [`Self::head`] since.
     pub fn records(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.data);
         // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between tail and head,
         // and `&mut self` keeps `release` from moving the tail while they are borrowed.
         unsafe {
-            let data = self.base.as_ptr().add(self.page);
+            let data = self.memory.start().add(self.page);
             (std::slice::from_raw_parts(data.add(start), first), std::slice::from_raw_parts(data, second))
         }
     }
@@ -330,25 +331,11 @@ impl Mapping {
     }
 }
 
-/// Where in a ring of `size` bytes, a power of two, what lies from `tail` to `head` begins, and the lengths of its two parts:
-/// up to the end, and from the start. Both fit the ring, whatever the positions are.
+/// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the lengths of their
+/// two parts: up to the end, and from the start. Both fit the ring, whatever the positions are.
 fn parts(tail: u64, head: u64, size: usize) -> (usize, usize, usize) {
     let length = (head.wrapping_sub(tail) as usize).min(size);
     let start = tail as usize & (size - 1);
     let first = length.min(size - start);
     (start, first, length - first)
-}
-
-impl Drop for Mapping {
-    fn drop(&mut self) {
-        // SAFETY: this is the mapping that `new` made, and no borrow of it outlives `self`.
-        unsafe { libc::munmap(self.base.as_ptr().cast(), self.page + self.data) };
-    }
-}
-
-/// The size of a page in bytes.
-pub fn page_size() -> usize {
-    // SAFETY: has no preconditions.
-    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
-    usize::try_from(size).unwrap_or(4096)
 }

@@ -2,7 +2,6 @@
 //!
 //! Page tables, heat and trackers are flat arrays that samples access at random. In pages of 4 KiB each access to one of a few
 //! MiB misses the first-level TLB, and many the second.
-#![allow(unsafe_code)]
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
