@@ -1,4 +1,4 @@
-//! Defines how small files of `/proc` and `/sys` are read below a root, and how their numbers and lists are parsed.
+//! Small files of `/proc` and `/sys` below a root, and parsers of their numbers and lists.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -6,42 +6,46 @@ use std::path::{Path, PathBuf};
 
 use crate::LinuxError;
 
-/// Bytes read of a file at most: no file of `/proc` or `/sys` that is read here needs more.
+/// Maximum bytes read of a file, more than any such file has.
 const LIMIT: u64 = 1 << 20;
-/// Characters of a file shown in an error at most.
+/// Maximum characters of a file shown in an error.
 const SHOWN: usize = 40;
-/// One more than the largest number in a list: nodes and processors have fewer on every kernel.
+/// Limit of numbers in a list, more than any kernel has nodes or processors.
 const LIST_LIMIT: u32 = 1 << 16;
 
-/// A tree to read files below: `/` on a live machine, a fixture in tests.
+/// Tree of files below a root: `/` on a live machine, a fixture in tests.
+///
+/// Names are written as on a live machine, with or without the leading slash. Reading fails with [`LinuxError::File`],
+/// parsing with [`LinuxError::Format`].
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'a> {
     root: &'a Path,
 }
 
 impl<'a> Tree<'a> {
+    /// Makes the tree below `root`.
     pub fn new(root: &'a Path) -> Self {
         Self { root }
     }
 
-    /// The path of `name`, which is written as on a live machine, with or without the leading slash.
+    /// Returns the path of `name`.
     pub fn path(self, name: &str) -> PathBuf {
         self.root.join(name.trim_start_matches('/'))
     }
 
-    /// The whole text, without white space around it.
+    /// Reads a file's text, without white space around it.
     pub fn text(self, name: &str) -> Result<String, LinuxError> {
         let path = self.path(name);
         let bytes = read_bounded(&path).map_err(|error| LinuxError::file(&path, error))?;
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// The text, or `None` where the file does not exist.
+    /// Reads a file's text, or returns `None` if it does not exist.
     pub fn text_if_there(self, name: &str) -> Result<Option<String>, LinuxError> {
         if_there(self.text(name))
     }
 
-    /// The text parsed by `parse`; `expected` says what that takes.
+    /// Reads a file's text and parses it by `parse`, which expects `expected`.
     pub fn parsed<T>(
         self,
         name: &str,
@@ -52,7 +56,7 @@ impl<'a> Tree<'a> {
         parse(&text).ok_or_else(|| format_error(&self.path(name), expected, &text))
     }
 
-    /// As [`Self::parsed`], or `None` where the file does not exist.
+    /// Reads and parses a file, or returns `None` if it does not exist.
     pub fn parsed_if_there<T>(
         self,
         name: &str,
@@ -62,7 +66,7 @@ impl<'a> Tree<'a> {
         if_there(self.parsed(name, expected, parse))
     }
 
-    /// The names in a directory, sorted; none where it does not exist.
+    /// Returns the sorted names in a directory; none if it does not exist.
     pub fn names(self, name: &str) -> Result<Vec<String>, LinuxError> {
         let path = self.path(name);
         let entries = match std::fs::read_dir(&path) {
@@ -76,7 +80,7 @@ impl<'a> Tree<'a> {
         Ok(names)
     }
 
-    /// The numbers in a directory's names of the form `PREFIXnumber`, ascending.
+    /// Returns the numbers in a directory's names of the form `PREFIXnumber`, ascending.
     pub fn numbered(self, directory: &str, prefix: &str) -> Result<Vec<u32>, LinuxError> {
         let names = self.names(directory)?;
         let mut numbers: Vec<u32> =
@@ -100,13 +104,13 @@ fn if_there<T>(result: Result<T, LinuxError>) -> Result<Option<T>, LinuxError> {
     }
 }
 
-/// Whether a file is not there; ENODEV and ENXIO are how sysfs and procfs say so of an attribute without a value.
+/// Returns whether a file does not exist; ENODEV and ENXIO mean the same of an attribute in sysfs or procfs.
 pub fn is_absent(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::NotADirectory)
         || matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::ESRCH))
 }
 
-/// A file that does not hold what it should.
+/// Returns the error of a file with unexpected contents.
 pub fn format_error(path: &Path, expected: &'static str, text: &str) -> LinuxError {
     let mut found: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() > SHOWN {
@@ -115,20 +119,20 @@ pub fn format_error(path: &Path, expected: &'static str, text: &str) -> LinuxErr
     LinuxError::Format { path: path.to_owned(), expected, found }
 }
 
-/// An unsigned decimal number without sign or blanks.
+/// Parses an unsigned decimal number without sign or blanks.
 pub fn decimal<T: std::str::FromStr>(text: &str) -> Option<T> {
     let digits = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok()).flatten()
 }
 
-/// A hexadecimal number with or without `0x`.
+/// Parses a hexadecimal number with or without `0x`.
 pub fn hexadecimal(text: &str) -> Option<u64> {
     let digits = text.strip_prefix("0x").unwrap_or(text);
     let plain = !digits.is_empty() && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     plain.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// A list as the kernel prints bitmaps (`%*pbl`): `0-3,8`; the empty text is the empty list. Ascending, no doubles.
+/// Parses a list as the kernel prints bitmaps (`%*pbl`): `0-3,8`, or an empty text. Sorted, without duplicates.
 pub fn list(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {

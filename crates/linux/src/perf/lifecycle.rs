@@ -1,4 +1,4 @@
-//! Defines how forks, exits and execs of observed tasks are learned: by events that count nothing and report these.
+//! Learns of forks, exits and execs of observed tasks, by events that count nothing and report these.
 
 use std::collections::HashSet;
 use std::io;
@@ -13,7 +13,7 @@ use crate::LinuxError;
 /// Pages of a ring: room for 4,000 forks on one processor between two drains.
 const PAGES: usize = 64;
 
-/// What happened to a task.
+/// Change of a task.
 #[derive(Debug, Clone, Copy)]
 enum Change {
     Fork(Task),
@@ -21,7 +21,7 @@ enum Change {
     Exec { pid: u32, tid: u32 },
 }
 
-/// The rings of the reports, one for each processor.
+/// Rings of the reports, one per processor.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     rings: Vec<Ring>,
@@ -29,7 +29,7 @@ pub(crate) struct Lifecycle {
     changes: Vec<(u64, u64, Change)>,
 }
 
-/// Every record ends in time and event number: `struct sample_id` of these two.
+/// Returns the attribute of the reports; every record ends in time and event number, the `struct sample_id` of these two.
 fn attr() -> Attr {
     Attr {
         kind: kind::SOFTWARE,
@@ -46,7 +46,7 @@ fn attr() -> Attr {
     }
 }
 
-/// Time and event number of a record.
+/// Returns time and event number of a record.
 fn origin(record: &Record<'_>) -> Option<(u64, u64)> {
     let time = word(record.body, record.body.len().checked_sub(16)?)?;
     Some((time, record.identifier()?))
@@ -58,14 +58,14 @@ impl Lifecycle {
         Ok(Self { rings: cpus.iter().map(ring).collect::<Result<_, _>>()?, changes: Vec::new() })
     }
 
-    /// Opens the events of a task, and says their numbers.
+    /// Opens the events of a task; returns them and their numbers.
     pub(crate) fn open(&self, tid: u32) -> io::Result<(Vec<Event>, Vec<u64>)> {
         let events = self.rings.iter().map(|ring| ring.open(&attr(), tid)).collect::<io::Result<Vec<_>>>()?;
         let ids = events.iter().map(Event::id).collect::<io::Result<_>>()?;
         Ok((events, ids))
     }
 
-    /// Takes in what happened since the last call. Processes that are new are no longer muted.
+    /// Applies the changes since the last call. New processes are no longer muted.
     pub(crate) fn apply<R>(&mut self, tasks: &mut Tasks<R>, muted: &mut HashSet<u32>) {
         self.read(tasks);
         for (_, id, change) in self.changes.drain(..) {
@@ -103,7 +103,7 @@ impl Lifecycle {
         self.changes.sort_by_key(|&(time, ..)| time);
     }
 
-    /// The bytes of memory that it occupies.
+    /// Returns the memory it occupies, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.rings.iter().map(Ring::memory).sum()
     }

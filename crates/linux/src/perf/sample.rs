@@ -1,12 +1,12 @@
-//! Defines the decoding of a sample: where its fields stand follows from `sample_type`, and is worked out once.
+//! Decodes samples: `sample_type` determines where fields stand, which is computed once.
 //!
-//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All of them have a fixed size
-//! but `PERF_SAMPLE_RAW`, behind which fields move; a layout without it is read at constant offsets.
+//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All fields have a fixed size
+//! except `PERF_SAMPLE_RAW`, which moves the fields behind it; a layout without it is read at constant offsets.
 
 use super::record::{half, word};
 use super::sys::sample;
 
-/// The fields of a sample that are of use here; those that it lacks are 0.
+/// Fields of a sample; absent ones are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
     /// Instruction pointer.
@@ -23,7 +23,7 @@ pub struct Fields<'a> {
     pub id: u64,
     /// Processor.
     pub cpu: u32,
-    /// The period in force.
+    /// Period in force.
     pub period: u64,
     /// Latency in cycles.
     pub latency: u32,
@@ -31,11 +31,11 @@ pub struct Fields<'a> {
     pub data_source: u64,
     /// Physical address.
     pub physical: u64,
-    /// The PMU's own record, padding included.
+    /// The PMU's own record, including padding.
     pub raw: &'a [u8],
 }
 
-/// Fields before the raw record, in their order; all of 8 bytes.
+/// Fields before the raw record, in order; each of 8 bytes.
 const BEFORE: [u64; 9] = [
     sample::IDENTIFIER,
     sample::IP,
@@ -48,7 +48,7 @@ const BEFORE: [u64; 9] = [
     sample::PERIOD,
 ];
 
-/// Fields behind it.
+/// Fields behind the raw record.
 const BEHIND: [u64; 7] = [
     sample::WEIGHT | sample::WEIGHT_STRUCT,
     sample::DATA_SRC,
@@ -59,17 +59,17 @@ const BEHIND: [u64; 7] = [
     sample::CODE_PAGE_SIZE,
 ];
 
-/// Where a field is that a layout lacks: behind the end of any record.
+/// Offset of a field that a layout lacks: beyond the end of any record.
 const ABSENT: u16 = u16::MAX;
 
-/// Where the fields of a sample stand.
+/// Offsets of a sample's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     before: [u16; BEFORE.len()],
-    /// Relative to the end of the raw record.
+    /// Offsets from the end of the raw record.
     behind: [u16; BEHIND.len()],
     raw: bool,
-    /// Bytes up to the raw record.
+    /// Bytes before the raw record.
     fixed: usize,
     /// Bytes behind it.
     rest: usize,
@@ -77,8 +77,8 @@ pub struct Layout {
     shape: Option<Shape>,
 }
 
-/// The samples that are taken most: task, time and address, then the period or not, then latency and data source or
-/// neither. They are read without looking up where anything stands.
+/// Most frequent samples: task, time and address, then perhaps the period, then perhaps latency and data source. They are
+/// read without looking up offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     period: bool,
@@ -120,7 +120,7 @@ impl Shape {
     }
 }
 
-/// A latency that does not fit 32 bits is as long as can be.
+/// Limits a latency to 32 bits.
 fn clamped(weight: u64) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }
@@ -138,7 +138,7 @@ fn offsets<const N: usize>(fields: &[u64; N], sample_type: u64) -> ([u16; N], us
 }
 
 impl Layout {
-    /// The layout for `sample_type`; `None` if a field of it is not understood.
+    /// Returns the layout for `sample_type`; `None` if it has an unknown field.
     pub fn new(sample_type: u64) -> Option<Self> {
         let known = BEFORE.iter().chain(&BEHIND).fold(sample::RAW, |bits, field| bits | field);
         if sample_type & !known != 0 {
@@ -158,7 +158,7 @@ impl Layout {
         })
     }
 
-    /// Reads the body of a sample; `None` if it is too short.
+    /// Decodes the body of a sample; `None` if it is too short.
     #[inline]
     pub fn decode<'a>(&self, body: &'a [u8]) -> Option<Fields<'a>> {
         match self.shape {
@@ -197,7 +197,7 @@ impl Layout {
     }
 }
 
-/// Two 32-bit numbers that stand in a row in memory.
+/// Splits a word into two 32-bit numbers in the order of memory.
 #[inline]
 fn halves(value: u64) -> (u32, u32) {
     let bytes = value.to_ne_bytes();
@@ -205,12 +205,12 @@ fn halves(value: u64) -> (u32, u32) {
     (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
 }
 
-/// `var1_dw` of `union perf_sample_weight`: the low half of the number, on either byte order.
+/// Returns `var1_dw` of `union perf_sample_weight`: the low half of the number, in either byte order.
 fn first_weight(weight: u64) -> u32 {
     weight as u32
 }
 
-/// Parts the raw record, a 32-bit size and as many bytes, from what follows.
+/// Splits the raw record, a 32-bit size and as many bytes, from what follows.
 fn split_raw(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let size = half(bytes, 0)? as usize;
     let content = bytes.get(4..)?;
@@ -223,7 +223,7 @@ mod tests {
 
     use super::*;
 
-    /// A sample as the kernel's `perf_output_sample` writes it: an independent statement of the order.
+    /// Encodes a sample as the kernel's `perf_output_sample` does: an independent statement of the order.
     fn encode(sample_type: u64, values: &Fields<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         let mut put = |bit: u64, bytes: &[u8]| {
@@ -256,7 +256,7 @@ mod tests {
 
     const BITS: [u64; 19] = [0, 1, 2, 3, 6, 7, 8, 9, 10, 14, 15, 16, 17, 19, 21, 22, 23, 24, 16];
 
-    /// What of `values` a sample of this type can tell.
+    /// Returns what a sample of this type tells of `values`.
     fn visible<'a>(sample_type: u64, values: &Fields<'a>) -> Fields<'a> {
         let has = |bits: u64| sample_type & bits != 0;
         let keep = |bits: u64, value: u64| if has(bits) { value } else { 0 };

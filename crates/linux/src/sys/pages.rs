@@ -1,7 +1,6 @@
 //! Calls on pages: where they are (`move_pages(2)`), where they may be (`mbind(2)`), and how they are kept (`madvise(2)`).
 
 use std::io;
-use std::ops::Range;
 
 use super::process::Pid;
 use super::range::Range64;

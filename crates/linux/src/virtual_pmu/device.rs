@@ -1,4 +1,4 @@
-//! Defines how the device is found: by its PCI id, and by what stands at the beginning of its memory.
+//! Finds the device by its PCI id, and by the beginning of its memory.
 
 use std::fs::OpenOptions;
 use std::io;
@@ -14,17 +14,17 @@ use crate::sys::mmap::SharedWords;
 const DEVICES: &str = "/sys/bus/pci/devices";
 const WHAT: &str = "the virtual PMU";
 
-/// Whether this machine has a device that may be the virtual PMU.
+/// Returns whether this machine has a device that may be the virtual PMU.
 pub fn is_present(root: &Path) -> bool {
     candidates(Tree::new(root)).next().is_some()
 }
 
-/// The file of its memory, as it is named on a live machine.
+/// Returns the file of its memory, as it is named on a live machine.
 pub fn memory_file(tree: Tree<'_>) -> Option<String> {
     candidates(tree).next().map(|name| format!("{DEVICES}/{name}/resource2"))
 }
 
-/// Names of devices with the PCI id.
+/// Returns the names of devices with the PCI id.
 fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
     let names = tree.names(DEVICES).unwrap_or_default();
     names.into_iter().filter(move |name| {
@@ -62,7 +62,7 @@ pub(super) fn open(root: &Path) -> Result<Driver<SharedWords>, LinuxError> {
 }
 
 fn map(tree: Tree<'_>, name: &str) -> Result<SharedWords, LinuxError> {
-    // Firmware enables devices that it knows; writing to this file enables the others.
+    // Firmware enables only devices that it knows; writing to this file enables others.
     if tree.text(&format!("{DEVICES}/{name}/enable")).is_ok_and(|enabled| enabled == "0") {
         let path = tree.path(&format!("{DEVICES}/{name}/enable"));
         std::fs::write(&path, "1").map_err(|error| refused(&path, error))?;

@@ -21,7 +21,7 @@ pub(crate) fn write(root: &Path, name: &str, text: &str) {
     std::fs::write(path, format!("{text}\n")).expect("written");
 }
 
-/// The formats of an Intel core PMU: `arch/x86/events/intel/core.c`, `hsw_format_attr` and `skl_format_attr`.
+/// Formats of an Intel core PMU: `hsw_format_attr` and `skl_format_attr` in `arch/x86/events/intel/core.c`.
 pub(crate) const CORE: &[(&str, &str)] = &[
     ("cpu/type", "4"),
     ("cpu/caps/max_precise", "3"),
@@ -103,7 +103,7 @@ static CHA: LazyLock<Pmu> = LazyLock::new(|| {
 });
 
 proptest! {
-    /// What a term's value fills is exactly its bits, in order.
+    /// A term's value fills exactly its bits, in order.
     #[test]
     fn values_are_spread_over_their_bits(value in 0u64..1 << 32) {
         let cha = &*CHA;

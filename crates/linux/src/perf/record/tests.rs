@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A record as the kernel writes it, its body filled up to a multiple of 8.
+/// Encodes a record as the kernel does, its body padded to a multiple of 8.
 fn encode(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(kind.to_ne_bytes());
@@ -45,7 +45,7 @@ fn every_kind_is_understood() {
     assert_eq!(content_of(11, 0, &words(&[64, 0, 32, 0])), "Malformed");
 }
 
-/// Reads all of a simulated ring from `tail` to `head`, in the way of [`super::super::sys::Mapping::records`].
+/// Reads a simulated ring from `tail` to `head`, as [`super::super::sys::Mapping::records`] does.
 fn read(memory: &[u8], tail: usize, head: usize) -> (Vec<(u32, Vec<u8>)>, usize) {
     let (start, length) = (tail % memory.len(), head - tail);
     let first = length.min(memory.len() - start);
@@ -58,7 +58,7 @@ fn read(memory: &[u8], tail: usize, head: usize) -> (Vec<(u32, Vec<u8>)>, usize)
 }
 
 proptest! {
-    /// A writer that never overtakes the reader loses nothing, wherever records wrap.
+    /// A reader loses nothing to a writer that never overtakes it, wherever records wrap.
     #[test]
     fn nothing_is_lost_at_any_wrap_position(
         bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 1..200),
@@ -88,7 +88,7 @@ proptest! {
         prop_assert_eq!(seen, expected);
     }
 
-    /// Damaged memory neither panics nor loops; what cannot be read is counted.
+    /// Damaged memory causes neither a panic nor an endless loop; unreadable bytes are counted.
     #[test]
     fn damaged_memory_is_survived(
         first in prop::collection::vec(any::<u8>(), 0..300),

@@ -1,4 +1,4 @@
-//! Defines which processor this is: what `/proc/cpuinfo` says, and the name of its microarchitecture.
+//! Processor of this machine: `/proc/cpuinfo`, and the name of its microarchitecture.
 //!
 //! Family and model numbers of Intel are those of Linux' `arch/x86/include/asm/intel-family.h`, those of AMD the ranges in
 //! `arch/x86/kernel/cpu/amd.c`, the part numbers of Arm those of `arch/arm64/include/asm/cputype.h`.
@@ -13,7 +13,7 @@ use crate::files::{Tree, decimal, format_error, hexadecimal};
 
 const CPUINFO: &str = "/proc/cpuinfo";
 
-/// Who made the processor's design.
+/// Designer of the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vendor {
@@ -31,7 +31,7 @@ pub enum Vendor {
 
 macro_rules! models {
     ($($(#[$doc:meta])* $variant:ident $name:literal),* $(,)?) => {
-        /// A microarchitecture: what tables of PMU events are keyed by.
+        /// Microarchitecture, by which PMU events are tabulated.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
@@ -40,10 +40,10 @@ macro_rules! models {
         }
 
         impl Model {
-            /// Every model.
+            /// All models.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// Its kebab-case name, such as `sapphire-rapids`.
+            /// Returns its name in kebab-case, such as `sapphire-rapids`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -108,12 +108,12 @@ models! {
     NeoverseV3 "neoverse-v3",
     /// AmpereOne and AmpereOne A.
     AmpereOne "ampere-one",
-    /// Not in the tables.
+    /// Any other.
     Unknown "unknown",
 }
 
 impl Model {
-    /// The microarchitecture of a family, model and stepping; for Arm and Ampere `model` is the part number.
+    /// Returns the microarchitecture of a family, model and stepping; for Arm and Ampere `model` is the part number.
     pub fn of(vendor: Vendor, family: u32, model: u32, stepping: u32) -> Self {
         match vendor {
             Vendor::Intel => Self::intel(family, model, stepping),
@@ -132,7 +132,7 @@ impl Model {
             0x3f => Self::Haswell,
             0x3d | 0x47 | 0x4f | 0x56 => Self::Broadwell,
             0x4e | 0x5e | 0x8e | 0x9e | 0xa5 | 0xa6 => Self::SkylakeClient,
-            // One model number for three generations.
+            // Three generations share one model number.
             0x55 if stepping <= 4 => Self::SkylakeSp,
             0x55 if stepping <= 9 => Self::CascadeLake,
             0x55 => Self::CooperLake,
@@ -179,22 +179,22 @@ impl fmt::Display for Model {
     }
 }
 
-/// The processor: the first one listed, as all of a server are alike.
+/// First processor listed; all processors of a server are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Who designed it.
+    /// Designer.
     pub vendor: Vendor,
-    /// The family of an x86 processor, 0 of others.
+    /// Family of an x86 processor, 0 for others.
     pub family: u32,
-    /// The model of an x86 processor, the part number of an Arm one.
+    /// Model of an x86 processor, part number of an Arm one.
     pub model: u32,
-    /// The stepping of an x86 processor, the revision of an Arm one.
+    /// Stepping of an x86 processor, revision of an Arm one.
     pub stepping: u32,
-    /// Its microarchitecture.
+    /// Microarchitecture.
     pub microarchitecture: Model,
-    /// The maker's name, or that of the microarchitecture where the file gives none, as on Arm.
+    /// Maker's name, or that of the microarchitecture where the file has none, as on Arm.
     pub name: String,
-    /// Whether a hypervisor says that it is there, which often hides the PMU. Always false on Arm, where none says so.
+    /// Whether a hypervisor reports itself, which often hides the PMU. Always false on Arm, where none does.
     pub virtualized: bool,
 }
 
@@ -202,7 +202,7 @@ impl Cpu {
     /// Reads `/proc/cpuinfo` below `root`.
     ///
     /// # Errors
-    /// The file cannot be read, or describes no processor.
+    /// If the file cannot be read, or describes no processor.
     pub fn read(root: &Path) -> Result<Self, LinuxError> {
         let tree = Tree::new(root);
         let text = tree.text(CPUINFO)?;
@@ -210,7 +210,7 @@ impl Cpu {
             .ok_or_else(|| format_error(&tree.path(CPUINFO), "a processor's vendor and model", &text))
     }
 
-    /// Parses the text of `/proc/cpuinfo`; `None` where it describes no x86 or Arm processor.
+    /// Parses the text of `/proc/cpuinfo`; `None` if it describes no x86 or Arm processor.
     pub fn parse(text: &str) -> Option<Self> {
         let first = text.trim_start().split("\n\n").next()?;
         let field = |name: &str| {

@@ -1,35 +1,35 @@
-//! Defines the packets of Arm's Statistical Profiling Extension (SPE), as its buffer holds them.
+//! Packets of Arm's Statistical Profiling Extension (SPE), as in its buffer.
 //!
 //! Formats are those of the "Arm Architecture Reference Manual for A-profile architecture", chapter "Statistical Profiling
-//! Extension Sample Record Specification"; the data sources, which an implementation defines, are those of the Neoverse
-//! cores' and AmpereOne's manuals, as in Linux' `tools/perf/util/arm-spe-decoder`.
+//! Extension Sample Record Specification". The implementation-defined data sources are those of the Neoverse cores' and
+//! AmpereOne's manuals, as in Linux' `tools/perf/util/arm-spe-decoder`.
 
 use isotherm_core::Operation;
 
 use super::data_source::{Memory, Served};
 
-/// What a record says of an operation.
+/// Operation in a record.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Op {
     /// Load or store; `None` for branches and operations without memory access.
     pub operation: Option<Operation>,
-    /// The virtual data address, without its tag.
+    /// Virtual data address, without its tag.
     pub address: Option<u64>,
-    /// The physical data address.
+    /// Physical data address.
     pub physical: Option<u64>,
-    /// The context number: the thread, where the kernel is built with `CONFIG_PID_IN_CONTEXTIDR`.
+    /// Context number: the thread, where the kernel is built with `CONFIG_PID_IN_CONTEXTIDR`.
     pub context: Option<u32>,
-    /// Total latency in cycles; 0 where it is not said.
+    /// Total latency in cycles; 0 where absent.
     pub latency: u32,
     /// Bits of the events packet.
     pub events: u64,
-    /// The data source packet, whose meaning depends on the core.
+    /// Data source packet, whose meaning depends on the core.
     pub source: Option<u16>,
-    /// The generic timer's count at the operation; 0 where it is not said.
+    /// Generic timer's count at the operation; 0 where absent.
     pub timestamp: u64,
 }
 
-/// Whose data sources they are.
+/// Cores that define the data sources.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Sources {
     /// Arm's Neoverse N1, N2, V1 and V2.
@@ -44,7 +44,7 @@ const LAST_LEVEL_MISS: u64 = 1 << 9;
 const REMOTE: u64 = 1 << 10;
 
 impl Op {
-    /// What served it.
+    /// Returns what served it.
     pub fn served(&self, sources: Sources) -> Served {
         let dram = if self.events & REMOTE == 0 { Memory::LocalDram } else { Memory::RemoteDram };
         match (sources, self.source) {
@@ -52,7 +52,7 @@ impl Op {
             (Sources::Neoverse, Some(0 | 8..=0xc)) | (Sources::AmpereOne, Some(3 | 5 | 8 | 9)) => {
                 Served::Cache
             }
-            // A cache or the memory of another chip.
+            // Cache or memory of another chip.
             (Sources::Neoverse, Some(0xd)) if self.events & LAST_LEVEL_MISS != 0 => {
                 Served::Memory(Memory::RemoteDram)
             }
@@ -61,7 +61,7 @@ impl Op {
     }
 }
 
-/// One packet.
+/// Packet of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Packet {
     Padding,
@@ -76,7 +76,7 @@ enum Packet {
     Other,
 }
 
-/// Reads the records of an SPE buffer.
+/// Reader of the records in an SPE buffer.
 #[derive(Debug, Clone)]
 pub struct Records<'a> {
     buffer: &'a [u8],
@@ -86,12 +86,12 @@ pub struct Records<'a> {
 }
 
 impl<'a> Records<'a> {
-    /// Over `buffer`, which starts at the beginning of a record.
+    /// Reads `buffer`, which starts at the beginning of a record.
     pub fn new(buffer: &'a [u8]) -> Self {
         Self { buffer, position: 0, damaged: 0 }
     }
 
-    /// The next packet, or `None` at the end of the buffer or where it cuts a packet.
+    /// Returns the next packet, or `None` at the end of the buffer, which may cut a packet.
     fn packet(&mut self) -> Option<Packet> {
         let rest = self.buffer.get(self.position..)?;
         let first = *rest.first()?;
@@ -112,14 +112,14 @@ impl<'a> Records<'a> {
         let mut bytes = [0u8; 8];
         bytes[..size].copy_from_slice(payload);
         let packet = classify(header, high, u64::from_le_bytes(bytes));
-        // No packet begins so: on to the next byte.
+        // No packet begins so; the next byte is tried.
         let unknown = packet == Packet::Other;
         self.position += if unknown { 1 } else { skip + size };
         self.damaged += usize::from(unknown);
         Some(packet)
     }
 
-    /// An alignment command: nothing up to the next multiple of a power of two.
+    /// Skips an alignment command's padding, up to the next multiple of a power of two.
     fn align(&mut self, first: u8) -> Option<Packet> {
         let alignment = 1usize << ((first & 0xf) + 1);
         self.position = (self.position + 2).next_multiple_of(alignment);
@@ -141,7 +141,7 @@ fn classify(header: u8, high: u8, value: u64) -> Packet {
     }
 }
 
-/// Takes the packet into the record; true when it is the record's last.
+/// Applies a packet to the record; returns true if it is the record's last.
 fn apply(op: &mut Op, packet: Packet) -> bool {
     match packet {
         Packet::End => return true,
@@ -149,12 +149,12 @@ fn apply(op: &mut Op, packet: Packet) -> bool {
             op.timestamp = time;
             return true;
         }
-        // Byte 7 of a virtual address is its tag, that of a physical one holds flags.
+        // Byte 7 of a virtual address is its tag; that of a physical address holds flags.
         Packet::Address { index: 2, value } => op.address = Some(value & ((1 << 56) - 1)),
         Packet::Address { index: 3, value } => op.physical = Some(value & ((1 << 56) - 1)),
         Packet::Counter { index: 0, value } => op.latency = value as u32,
         Packet::Context(value) => op.context = Some(value as u32),
-        // Class 1 is loads, stores and atomics; its lowest bit says store.
+        // Class 1 is loads, stores and atomics; its lowest bit means store.
         Packet::Operation { class: 1, value } => {
             op.operation = Some(if value & 1 == 0 { Operation::Load } else { Operation::Store });
         }
@@ -168,7 +168,7 @@ fn apply(op: &mut Op, packet: Packet) -> bool {
 impl Iterator for Records<'_> {
     type Item = Op;
 
-    /// The next whole record.
+    /// Returns the next complete record.
     fn next(&mut self) -> Option<Op> {
         let mut op = Op::default();
         loop {

@@ -1,4 +1,4 @@
-//! Defines the records of a perf ring: their framing, and what each says.
+//! Records of a perf ring: their framing and contents.
 //!
 //! The layouts are those of `enum perf_event_type` in `include/uapi/linux/perf_event.h`.
 
@@ -20,74 +20,74 @@ const AUX_TRUNCATED: u64 = 1 << 0;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// A record as it stands in the ring.
+/// Record as it lies in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// One of `enum perf_event_type`.
     pub kind: u32,
     /// Flags of that kind.
     pub misc: u16,
-    /// What follows the header.
+    /// Bytes after the header.
     pub body: &'a [u8],
 }
 
-/// A task in FORK and EXIT records.
+/// Task in FORK and EXIT records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// Its process.
+    /// Process.
     pub pid: u32,
-    /// Its thread.
+    /// Thread.
     pub tid: u32,
-    /// The process it comes from.
+    /// Parent process.
     pub parent_pid: u32,
-    /// The thread it comes from.
+    /// Parent thread.
     pub parent_tid: u32,
 }
 
-/// What a record says.
+/// Content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content<'a> {
-    /// A sample, to be decoded with a [`super::sample::Layout`].
+    /// Sample, which a [`super::sample::Layout`] decodes.
     Sample(&'a [u8]),
-    /// So many records were lost before this one.
+    /// Number of records lost before this one.
     Lost(u64),
-    /// The event was throttled.
+    /// Throttling of the event began.
     Throttled,
-    /// It goes on.
+    /// Throttling ended.
     Unthrottled,
-    /// A task was made.
+    /// Task was created.
     Fork(Task),
-    /// A task ended.
+    /// Task ended.
     Exit(Task),
-    /// A task runs another program.
+    /// Task executed another program.
     Exec {
-        /// Its process.
+        /// Process.
         pid: u32,
-        /// Its thread.
+        /// Thread.
         tid: u32,
     },
-    /// The PMU has written to the AUX area.
+    /// PMU has written to the AUX area.
     Aux {
-        /// Where what it has written begins, in bytes since the start.
+        /// Position of the new bytes, since the start.
         offset: u64,
-        /// The number of bytes.
+        /// Number of bytes.
         size: u64,
-        /// Whether the area was too small for all there was.
+        /// Whether the area was too small for all data.
         truncated: bool,
     },
-    /// Not of interest here.
+    /// Any other kind.
     Other,
-    /// Shorter than its kind must be.
+    /// Record shorter than its kind requires.
     Malformed,
 }
 
-/// The little or big endian number at `offset`, as the processor has it.
+/// Reads the number at `offset`, in the processor's byte order.
 #[inline]
 pub(crate) fn word(bytes: &[u8], offset: usize) -> Option<u64> {
     Some(u64::from_ne_bytes(bytes.get(offset..offset + 8)?.try_into().ok()?))
 }
 
-/// As [`word`], of 32 bits.
+/// Reads a 32-bit number, as [`word`] does.
 #[inline]
 pub(crate) fn half(bytes: &[u8], offset: usize) -> Option<u32> {
     Some(u32::from_ne_bytes(bytes.get(offset..offset + 4)?.try_into().ok()?))
@@ -100,7 +100,7 @@ fn task(body: &[u8]) -> Option<Task> {
 }
 
 impl<'a> Record<'a> {
-    /// What it says.
+    /// Returns the record's content.
     #[inline]
     pub fn content(&self) -> Content<'a> {
         if self.kind == SAMPLE {
@@ -112,7 +112,7 @@ impl<'a> Record<'a> {
 
     fn other(&self) -> Option<Content<'a>> {
         Some(match self.kind {
-            // The number of the event stands before the count.
+            // The event's number precedes the count.
             LOST => Content::Lost(word(self.body, 8)?),
             LOST_SAMPLES => Content::Lost(word(self.body, 0)?),
             THROTTLE => Content::Throttled,
@@ -131,7 +131,8 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// The number of the event that wrote it, of a record with `sample_id_all` and `PERF_SAMPLE_IDENTIFIER`: its last word.
+    /// Returns the number of the event that wrote it, the last word of a record with `sample_id_all` and
+    /// `PERF_SAMPLE_IDENTIFIER`.
     pub fn identifier(&self) -> Option<u64> {
         word(self.body, self.body.len().checked_sub(8)?)
     }
@@ -139,8 +140,8 @@ impl<'a> Record<'a> {
 
 /// Calls `visit` for each record in `first` followed by `second`, the two parts of a ring's content.
 ///
-/// A record that lies in both parts is put together in `scratch`. Returns how many bytes could not be read because a
-/// header made no sense: 0 unless the memory is damaged.
+/// Joins a record that lies in both parts in `scratch`. Returns the number of bytes that could not be read because a header
+/// was malformed: 0 unless the memory is damaged.
 #[inline]
 pub fn for_each(
     first: &[u8],
@@ -172,7 +173,7 @@ pub fn for_each(
     rest.len() + second.len()
 }
 
-/// The record at the start of `bytes`, if it is all there, and its length.
+/// Returns the record at the start of `bytes` and its length, if it is complete.
 #[inline]
 fn complete(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
     let header = bytes.get(..HEADER)?;
@@ -188,9 +189,9 @@ fn complete(bytes: &[u8]) -> Option<(Record<'_>, usize)> {
     Some((record, size))
 }
 
-/// The size of a record that starts in `rest` and ends in `second`.
+/// Returns the size of a record that starts in `rest` and ends in `second`.
 fn split_size(rest: &[u8], second: &[u8]) -> Option<usize> {
-    // Records are multiples of 8 bytes, so a header is never cut; damaged memory may look otherwise.
+    // Records are multiples of 8 bytes, so a header is never split, except in damaged memory.
     let size = usize::from(u16::from_ne_bytes([*rest.get(6)?, *rest.get(7)?]));
     (size > rest.len() && size - rest.len() <= second.len()).then_some(size)
 }

@@ -1,8 +1,7 @@
-//! Defines counting of misses, stalls and queue occupancy, for policies that watch without sampling (FreqTier's monitoring
-//! mode) or need them beside samples (PACT).
+//! Counts misses, stalls and queue occupancy, for policies that watch without sampling or need counters beside samples.
 //!
-//! The processor's own events are counted for each followed thread, with inheritance, as one group, so that they run at the
-//! same time. Those of the caching and home agents count whole sockets: they cannot be had for a program alone, and
+//! The processor's own events are counted per followed thread, with inheritance, in one group, so that they run at the same
+//! time. The caching and home agents' events count whole sockets: the kernel cannot count them for one program, and they
 //! need CAP_PERFMON. Both stay open until the counters are dropped, because heirs count on them.
 
 use std::io;
@@ -19,29 +18,29 @@ use crate::LinuxError;
 use crate::files::Tree;
 use crate::topology::cpu::Cpu;
 
-/// A group that ran for this share of its time had its counters to itself.
+/// Share of its time above which a group had its counters to itself.
 const WHOLE: f64 = 0.99;
 
-/// A group that counts.
+/// Open group of events.
 #[derive(Debug)]
 struct Group {
     events: Vec<Event>,
     measures: Vec<Measure>,
-    /// Of so many agents (the second) so many count the same (the first).
+    /// Number of agents that count the same, and of all agents.
     share: (u64, u64),
 }
 
-/// What a group has counted, and for how long.
+/// Values of a group, and the time it counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reading {
-    /// Nanoseconds that it was to count.
+    /// Nanoseconds for which it was enabled.
     enabled: u64,
-    /// Nanoseconds that it did; less if counters were shared out (multiplexed).
+    /// Nanoseconds for which it counted; fewer if counters were multiplexed.
     running: u64,
     values: Vec<u64>,
 }
 
-/// `value * numerator / denominator`, 0 where nothing was counted.
+/// Returns `value * numerator / denominator`, 0 where nothing was counted.
 fn scaled(value: u64, numerator: u64, denominator: u64) -> u64 {
     let product = u128::from(value) * u128::from(numerator);
     u64::try_from(product.checked_div(u128::from(denominator)).unwrap_or(0)).unwrap_or(u64::MAX)
@@ -59,7 +58,7 @@ impl Group {
             };
             let join = group.events.first().map_or(Join::Alone, Join::Group);
             let opened = sys::open(&attr, task, cpu, join).or_else(|error| match error.raw_os_error() {
-                // The user may count in user mode only. Agents know no modes.
+                // Retries for users who may count user mode only. Agents know no modes.
                 Some(libc::EACCES | libc::EPERM) if task >= 0 => {
                     let flags = attr.flags | flag::EXCLUDE_KERNEL | flag::EXCLUDE_HYPERVISOR;
                     sys::open(&Attr { flags, ..attr }, task, cpu, join)
@@ -82,7 +81,7 @@ impl Group {
     }
 }
 
-/// Sums of all groups.
+/// Sums over all groups.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sums {
     tiers: Vec<TierCounters>,
@@ -104,12 +103,12 @@ impl Sums {
         for (&measure, &value) in measures.iter().zip(&reading.values) {
             let value = scaled(value, all, own);
             let whole = scaled(value, reading.enabled, reading.running);
-            // An agent's cycles become nanoseconds by its own clock, which ran as long as the group did.
+            // An agent's own clock, which ran as long as the group, turns its cycles into nanoseconds.
             let nanoseconds = scaled(value, reading.enabled, ticks);
             match measure {
                 Measure::Loads(tier) => self.tier(tier).load_misses += whole,
                 Measure::Stalls => self.stall_cycles += whole,
-                // The TOR's events are of demand reads: Table 1 of PACT.
+                // The TOR events count demand reads: Table 1 of PACT.
                 Measure::Occupancy(tier) => {
                     let tier = self.tier(tier);
                     (tier.occupancy, tier.load_occupancy) =
@@ -129,7 +128,7 @@ impl Sums {
         }
     }
 
-    /// Has the agents' requests stand for loads that no thread's event counts.
+    /// Uses the agents' requests as loads of tiers that no thread's event counts.
     fn take_inserts(&mut self, tiers: &[TierId]) {
         for &tier in tiers {
             let inserts = self.inserts.get(tier.index()).copied().unwrap_or(0);
@@ -137,7 +136,7 @@ impl Sums {
         }
     }
 
-    /// Shares the stalls out: by occupancy where it is counted, else by misses. No processor counts them by tier.
+    /// Shares stalls out by occupancy where it is counted, else by misses. No processor counts them by tier.
     fn share_stalls(&mut self, megahertz: u32) {
         let nanoseconds = scaled(self.stall_cycles, 1000, u64::from(megahertz));
         let occupied = self.tiers.iter().any(|tier| tier.occupancy > 0);
@@ -149,7 +148,7 @@ impl Sums {
     }
 }
 
-/// Counts events of followed threads and of sockets.
+/// Counters of followed threads and of sockets.
 #[derive(Debug)]
 pub struct PmuCounters {
     events: CounterEvents,
@@ -158,12 +157,16 @@ pub struct PmuCounters {
     threads: Vec<Group>,
     sockets: Vec<Group>,
     sockets_refused: Option<LinuxError>,
-    least_share: f64,
+    min_share: f64,
 }
 
 impl PmuCounters {
-    /// Counters of `events`; stall cycles are of `megahertz`. An error if there is nothing to count; that agents may not
-    /// be counted, [`Self::sockets_refused`] says.
+    /// Opens counters of `events`, whose stall cycles run at `megahertz`.
+    ///
+    /// If the agents may not be counted, [`Self::sockets_refused`] tells why.
+    ///
+    /// # Errors
+    /// If `events` is empty.
     pub fn new(events: CounterEvents, megahertz: u32) -> Result<Self, LinuxError> {
         if events.threads.is_empty() && events.sockets.is_empty() {
             return Err(unsupported("the event table has no counters for this processor".into()));
@@ -174,23 +177,21 @@ impl PmuCounters {
             Ok(sockets) => (sockets, None),
             Err(error) => (Vec::new(), Some(explain(error, "uncore_cha", Tree::new("/".as_ref()), None))),
         };
-        let threads = Vec::new();
-        let by_inserts = events.by_inserts();
         Ok(Self {
+            by_inserts: events.by_inserts(),
             events,
-            by_inserts,
             megahertz,
-            threads,
+            threads: Vec::new(),
             sockets,
             sockets_refused: refused,
-            least_share: 1.0,
+            min_share: 1.0,
         })
     }
 
-    /// Counters of this machine that follow the calling thread; `tiers` says which memory is which tier.
+    /// Opens counters of this machine that follow the calling thread; `tiers` maps memory to tiers.
     ///
     /// # Errors
-    /// If the processor counts nothing, or the kernel does not let it.
+    /// If the processor has no counters, or the kernel does not permit them.
     pub fn here(tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let events = CounterEvents::of(root, Cpu::read(root)?.microarchitecture, tiers)?;
@@ -199,17 +200,17 @@ impl PmuCounters {
         Ok(counters)
     }
 
-    /// Why queue occupancy is not counted although the table has it.
+    /// Returns why queue occupancy is not counted although the table has it.
     pub fn sockets_refused(&self) -> Option<&LinuxError> {
         self.sockets_refused.as_ref()
     }
 
-    /// The least share of its time that a group has counted: below 1, groups took turns and their counts are extrapolated.
-    pub fn least_share(&self) -> f64 {
-        self.least_share
+    /// Returns the minimum share of its time that a group counted: below 1, groups were multiplexed and are extrapolated.
+    pub fn min_share(&self) -> f64 {
+        self.min_share
     }
 
-    /// What these add to `signals`.
+    /// Returns `signals` and those that these counters add.
     pub fn offers(&self, signals: Signals) -> Signals {
         let counts = |wanted: fn(&Measure) -> bool| {
             self.events.threads.iter().flatten().any(|event| wanted(&event.measure))
@@ -220,7 +221,10 @@ impl PmuCounters {
         if stalls && self.megahertz > 0 { signals.with(Signal::TierStalls) } else { signals }
     }
 
-    /// Counts a thread too, and what it makes later.
+    /// Counts a thread too, and its later children.
+    ///
+    /// # Errors
+    /// If the kernel refuses the events.
     pub(crate) fn attach(&mut self, tid: u32) -> Result<(), LinuxError> {
         for events in &self.events.threads {
             match Group::open(events, (1, 1), tid as i32, -1) {
@@ -232,14 +236,17 @@ impl PmuCounters {
         Ok(())
     }
 
-    /// Writes what was counted since the start.
+    /// Writes the counts since the start.
+    ///
+    /// # Errors
+    /// If a counter cannot be read.
     pub fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let mut sums = Sums::default();
         for group in self.threads.iter().chain(&self.sockets) {
             let reading =
                 group.read().map_err(|error| LinuxError::Call { call: "read of a perf counter", error })?;
             if reading.enabled > 0 {
-                self.least_share = self.least_share.min(reading.running as f64 / reading.enabled as f64);
+                self.min_share = self.min_share.min(reading.running as f64 / reading.enabled as f64);
             }
             sums.add(&group.measures, group.share, &reading);
         }
@@ -248,7 +255,7 @@ impl PmuCounters {
         let tiers = sums.tiers.len().max(counters.tiers.len());
         sums.tiers.resize(tiers, TierCounters::default());
         counters.tiers = sums.tiers;
-        counters.multiplexed = self.least_share < WHOLE;
+        counters.multiplexed = self.min_share < WHOLE;
         Ok(())
     }
 }

@@ -1,16 +1,16 @@
-//! Defines where members of kernel structures lie, read from the kernel's own type information (BTF).
+//! Offsets of members of kernel structures, from the kernel's own type information (BTF).
 //!
-//! The format is that of the kernel's documentation, "BPF Type Format": a header, then types one behind the other, each
-//! of 12 bytes and what its kind adds, then strings. Types are numbered from 1.
+//! The format is that of the kernel's documentation, "BPF Type Format": a header, then types in sequence, each of 12 bytes
+//! and an addition that depends on its kind, then strings. Types are numbered from 1.
 
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of the header's part that is needed.
+/// Bytes of the header's part that is used.
 const HEADER: usize = 24;
-/// Bytes of a type without what its kind adds.
+/// Bytes of a type without its kind's addition.
 const TYPE: usize = 12;
 /// Bytes of a structure's member.
 const MEMBER: usize = 12;
-/// Nested structures and typedefs followed at most: more of them would be a cycle.
+/// Maximum depth of nested structures and typedefs; more would be a cycle.
 const DEEPEST: usize = 32;
 
 mod kind {
@@ -23,16 +23,16 @@ mod kind {
     pub(super) const TYPE_TAG: u32 = 18;
 }
 
-/// What is wrong with type information.
+/// Error in type information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BtfError {
-    /// The first bytes are not BTF's, or of another byte order.
+    /// The first bytes are not BTF's, or are in another byte order.
     #[error("no BTF of this byte order")]
     Magic,
     /// It ends within a header, a type or the strings.
     #[error("BTF that is cut off")]
     Truncated,
-    /// A kind that the format did not have when this was written, so that the length of the type is unknown.
+    /// Kind that this version of the format does not define, so that the type's length is unknown.
     #[error("BTF with the unknown kind {0}")]
     Kind(u32),
 }
@@ -42,7 +42,7 @@ pub(super) enum BtfError {
 pub(super) struct Btf<'a> {
     types: &'a [u8],
     strings: &'a [u8],
-    /// Where each type begins; type 1 is the first.
+    /// Offset of each type, from type 1 on.
     offsets: Vec<u32>,
 }
 
@@ -51,11 +51,11 @@ pub(super) struct Btf<'a> {
 struct Type<'a> {
     name: u32,
     kind: u32,
-    /// Whether members' offsets hold sizes of bit fields, too.
+    /// Whether members' offsets include sizes of bit fields.
     kind_flag: bool,
-    /// A size, or another type.
+    /// Size, or another type.
     other: u32,
-    /// What the kind adds.
+    /// The kind's addition.
     rest: &'a [u8],
 }
 
@@ -64,7 +64,7 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Bytes that a kind adds.
+/// Returns the bytes that a kind adds.
 fn added(kind: u32, length: u32) -> Result<usize, BtfError> {
     let length = length as usize;
     match kind {
@@ -79,7 +79,7 @@ fn added(kind: u32, length: u32) -> Result<usize, BtfError> {
 }
 
 impl<'a> Btf<'a> {
-    /// Reads the whole: where each type lies. Nothing is copied.
+    /// Finds each type's offset, without copying.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, BtfError> {
         let head = |at| word(bytes, at).ok_or(BtfError::Truncated);
         if head(0)? as u16 != MAGIC || bytes.len() < HEADER {
@@ -101,7 +101,7 @@ impl<'a> Btf<'a> {
         Ok(btf)
     }
 
-    /// The type that begins there, and where the next one does.
+    /// Returns the type at an offset, and the next type's offset.
     fn type_at(&self, at: usize) -> Result<(Type<'a>, usize), BtfError> {
         let get = |index: usize| word(self.types, at + 4 * index).ok_or(BtfError::Truncated);
         let (name, info, other) = (get(0)?, get(1)?, get(2)?);
@@ -121,8 +121,8 @@ impl<'a> Btf<'a> {
         rest.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
-    /// Where a member lies in a structure, in bytes; members of unnamed structures in it are members of it, as in C.
-    /// `None` if there is none, or it is a bit field.
+    /// Returns a member's offset in a structure, in bytes; members of unnamed structures inside count, as in C. `None` if there
+    /// is none, or it is a bit field.
     pub(super) fn member(&self, structure: &str, member: &str) -> Option<u64> {
         self.offsets.iter().find_map(|&at| {
             let (found, _) = self.type_at(at as usize).ok()?;
@@ -148,7 +148,7 @@ impl<'a> Btf<'a> {
         })
     }
 
-    /// The type behind names and qualifiers.
+    /// Returns the type behind names and qualifiers.
     fn resolve(&self, number: u32, depth: usize) -> Option<Type<'a>> {
         let found = self.get(number)?;
         match found.kind {

@@ -1,7 +1,6 @@
-//! Defines which events of which processor say what: data, and the choice among them.
+//! Events that sample accesses: the choice among those of the table, for a processor.
 //!
-//! The rows stand in `event_table.rs`, each with its source; what follows from them on a machine is an
-//! [`EventSpec`], in the terms of the machine's own sysfs.
+//! `event_table.rs` has the rows, each with its source; an [`EventSpec`] is a row in the terms of the machine's own sysfs.
 
 use isotherm_core::{Operation, TierId};
 
@@ -13,7 +12,7 @@ use crate::LinuxError;
 use crate::files::Tree;
 use crate::topology::cpu::{Model, Vendor};
 
-/// What an event counts.
+/// Quantity that an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
     /// Loads served by one kind of memory.
@@ -24,47 +23,47 @@ pub enum Quantity {
     SlowLoads,
     /// Stores.
     Stores,
-    /// Cycles in which nothing was executed while a load was missing the last-level cache.
+    /// Cycles in which nothing was executed while a load missed the last-level cache.
     Stalls,
     /// Reads of one kind of memory in flight, summed over cycles.
     Occupancy(Memory),
     /// Cycles with at least one such read in flight.
     Busy(Memory),
-    /// Reads of one kind of memory, as the agents see them.
+    /// Reads of one kind of memory, as seen by the agents.
     Inserts(Memory),
     /// Cycles of the agent that counts occupancy.
     Clock,
 }
 
-/// An event of some processors.
+/// Event of some processors.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// The processors.
+    /// Processors.
     pub models: &'static [Model],
-    /// What it counts.
+    /// Quantity that it counts.
     pub quantity: Quantity,
-    /// Its name in the source.
+    /// Name in the source.
     pub name: &'static str,
-    /// The PMU, or the prefix of its instances' names.
+    /// PMU, or prefix of its instances' names.
     pub pmu: &'static str,
-    /// The event.
-    pub terms: Terms<'static>,
-    /// Of what the event is counted: terms beside its own.
+    /// Event, as terms of the PMU; terms of value 0 are left out.
+    pub terms: [(&'static str, u64); 3],
+    /// Further terms that select what is counted.
     pub filter: Terms<'static>,
-    /// Whether samples of it carry a data address.
+    /// Whether its samples carry a data address.
     pub addresses: bool,
-    /// Where it is documented.
+    /// Reference to its documentation.
     pub source: &'static str,
 }
 
 impl Row {
-    /// All terms.
+    /// Returns the terms that are set.
     pub fn all_terms(&self) -> Vec<(&'static str, u64)> {
-        [self.terms, self.filter].concat()
+        self.terms.iter().chain(self.filter).copied().filter(|&(_, value)| value > 0).collect()
     }
 }
 
-/// How samples say what served the access.
+/// Way in which samples tell what served the access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Format {
     /// Not at all, or by the event itself.
@@ -75,36 +74,36 @@ pub enum Format {
     Ibs,
 }
 
-/// An event to sample, in the terms of this machine.
+/// Event to sample, in the terms of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The event.
+    /// Event for the kernel.
     pub encoding: Encoding,
-    /// An event that must lead the group (Sapphire Rapids: load latency needs `mem-loads-aux`, else ENODATA).
+    /// Event that must lead the group (Sapphire Rapids: load latency without `mem-loads-aux` fails with ENODATA).
     pub leader: Option<Encoding>,
-    /// How samples say what served the access.
+    /// Way in which samples tell what served the access.
     pub format: Format,
-    /// What it samples, where samples do not say.
+    /// Operation, where samples do not tell it.
     pub operation: Operation,
-    /// The tier that serves it, where the event determines it.
+    /// Tier, where the event determines it.
     pub tier: Option<TierId>,
-    /// The highest `precise_ip` to ask for.
+    /// Maximum `precise_ip` to request.
     pub precise: u8,
-    /// The least with which samples carry addresses.
-    pub least_precise: u8,
-    /// Periods must be a multiple of this.
+    /// Minimum `precise_ip` at which samples carry addresses.
+    pub min_precise: u8,
+    /// Divisor of permitted periods.
     pub period_step: u64,
-    /// Whether accesses that a cache served are among the samples.
+    /// Whether samples include accesses that a cache served.
     pub hits_too: bool,
 }
 
 impl EventSpec {
-    /// What a sample of it holds: bits of [`sample`].
+    /// Returns the fields of its samples: bits of [`sample`].
     ///
-    /// The period is there only where the kernel adjusts it. With a fixed one it is known, and the kernel would take it for a
-    /// wish to see every single event of its own (`perf_swevent_event` in `kernel/events/core.c`).
+    /// The period is included only if the kernel adjusts it. A fixed one is known, and the kernel would take the field as a
+    /// request for single events (`perf_swevent_event` in `kernel/events/core.c`).
     pub fn sample_type(&self, frequency: bool) -> u64 {
         let always = sample::TID | sample::TIME | sample::ADDR;
         always
@@ -116,7 +115,7 @@ impl EventSpec {
             }
     }
 
-    /// First touches of pages, by the kernel's page faults: no PMU needed. Not a sample of all accesses.
+    /// Samples first touches of pages by the kernel's page faults. It needs no PMU and does not sample all accesses.
     pub fn page_faults() -> Self {
         Self {
             name: "page-faults".into(),
@@ -126,7 +125,7 @@ impl EventSpec {
             operation: Operation::Load,
             tier: None,
             precise: 0,
-            least_precise: 0,
+            min_precise: 0,
             period_step: 1,
             hits_too: false,
         }
@@ -136,26 +135,26 @@ impl EventSpec {
         Some(Self {
             name: row.name.into(),
             encoding: cpu.encode(terms)?,
-            // Without PEBS there are no addresses. 3 is PEBS with the exact instruction, 1 will do.
+            // Addresses need PEBS: 3 is PEBS with the exact instruction, 1 suffices.
             precise: 3,
-            least_precise: 1,
+            min_precise: 1,
             tier,
             operation: if row.quantity == Quantity::Stores { Operation::Store } else { Operation::Load },
             ..Self::page_faults()
         })
     }
 
-    /// IBS op sampling, of micro-ops rather than cycles, and only of misses where the processor can (Zen 4 and later).
+    /// Samples micro-ops with IBS, and only misses where the processor can (Zen 4 and later).
     fn ibs(op: &Pmu) -> Option<Self> {
         let misses_only = op.has("l3missonly");
         let terms: Terms<'_> =
             if misses_only { &[("cnt_ctl", 1), ("l3missonly", 1)] } else { &[("cnt_ctl", 1)] };
         Some(Self {
             name: "ibs_op".into(),
-            // Zen 1 lacks `cnt_ctl` on none of its models; a kernel without the format counts cycles.
+            // A kernel without the `cnt_ctl` format counts cycles.
             encoding: op.encode(terms).or_else(|| op.encode(&[]))?,
             format: Format::Ibs,
-            // The counter's lowest four bits cannot be set.
+            // The counter's lowest four bits are fixed.
             period_step: 16,
             hits_too: true,
             ..Self::page_faults()
@@ -163,48 +162,46 @@ impl EventSpec {
     }
 }
 
-/// The events of one way to sample this machine.
+/// Events of one way to sample this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEvents {
-    /// The way's name, as in `--source`.
+    /// Name of the way, as in `--source`.
     pub name: &'static str,
-    /// Loads of every tier by one event, or as few as there are.
+    /// Loads of every tier, by as few events as possible.
     pub all_tiers: Vec<EventSpec>,
-    /// Loads by an event a tier; as [`Self::all_tiers`] where there are none.
+    /// Loads by one event per tier; as [`Self::all_tiers`] where there are none.
     pub each_tier: Vec<EventSpec>,
-    /// Stores, where loads' events do not sample them already.
+    /// Stores, where the events of loads do not include them.
     pub stores: Option<EventSpec>,
-    /// Whether samples of [`Self::all_tiers`] hold stores too.
+    /// Whether samples of [`Self::all_tiers`] include stores.
     pub stores_too: bool,
-    /// Which tier each kind of memory is.
+    /// Tier of each kind of memory.
     pub tiers: TierMap,
 }
 
-/// What the choice of events depends on.
+/// Inputs of the choice of events.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
-    /// Which tier each kind of memory is.
+    /// Tier of each kind of memory.
     pub tiers: TierMap,
-    /// Whether samples shall carry a latency, which costs more: loads above this many cycles are sampled.
+    /// Samples only loads above this many cycles, with latency, which costs more.
     pub latency: Option<u16>,
 }
 
 impl SourceEvents {
-    /// First touches by page faults.
+    /// Samples first touches by page faults.
     pub fn page_faults() -> Self {
-        let faults = vec![EventSpec::page_faults()];
-        let (all_tiers, each_tier) = (faults.clone(), faults);
-        Self {
-            name: "page-faults",
-            all_tiers,
-            each_tier,
-            stores: None,
-            stores_too: false,
-            tiers: TierMap::default(),
-        }
+        Self::of("page-faults", vec![EventSpec::page_faults()], TierMap::default())
     }
 
-    /// The PMU's events on this machine, whose sysfs lies below `root`.
+    fn of(name: &'static str, all_tiers: Vec<EventSpec>, tiers: TierMap) -> Self {
+        Self { name, each_tier: all_tiers.clone(), all_tiers, stores: None, stores_too: false, tiers }
+    }
+
+    /// Chooses the PMU's events on this machine, whose sysfs lies below `root`.
+    ///
+    /// # Errors
+    /// If the processor or the table has none, or sysfs cannot be read.
     pub fn pmu(
         root: &std::path::Path,
         vendor: Vendor,
@@ -216,7 +213,7 @@ impl SourceEvents {
             Vendor::Intel => Self::intel(root, model, choice),
             Vendor::Amd => Self::ibs(root, choice),
             Vendor::Arm | Vendor::Ampere => Err(unsupported(
-                "sampling with Arm's SPE is not wired to a live source yet: use --source hint-faults or accessed-bits".into(),
+                "Arm SPE is not supported as a live source: use --source hint-faults or --source accessed-bits".into(),
             )),
             Vendor::Other => Err(unsupported("this processor's PMU is not in the event table".into())),
         }
@@ -259,12 +256,11 @@ impl SourceEvents {
                 "no IBS in /sys/bus/event_source/devices/ibs_op: enable IBS in the firmware".into(),
             ));
         };
-        let (all_tiers, each_tier) = (vec![op.clone()], vec![op]);
-        Ok(Self { name: "ibs", all_tiers, each_tier, stores: None, stores_too: true, tiers: choice.tiers })
+        Ok(Self { stores_too: true, ..Self::of("ibs", vec![op], choice.tiers) })
     }
 }
 
-/// The load latency event, with the leader that the processor asks for: sysfs names it `mem-loads-aux` where it does.
+/// Returns the load latency event, with the leader that sysfs names `mem-loads-aux` on processors that need one.
 fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<EventSpec, LinuxError> {
     let row = find(model, |quantity| quantity == Quantity::SlowLoads).next();
     let spec = row.and_then(|row| {
@@ -279,7 +275,7 @@ fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<Ev
     Ok(EventSpec { leader, format: Format::DataSource, hits_too: true, ..spec })
 }
 
-/// The rows of a model.
+/// Returns the rows of a model.
 pub fn find(model: Model, wanted: impl Fn(Quantity) -> bool) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().copied().flatten().filter(move |row| row.models.contains(&model) && wanted(row.quantity))
 }

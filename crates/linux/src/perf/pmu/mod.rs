@@ -1,26 +1,26 @@
-//! Defines a PMU as sysfs describes it: its type, the formats of its events, the events it names itself.
+//! PMUs as sysfs describes them: type, formats of events, named events.
 //!
 //! The files are those of `Documentation/ABI/testing/sysfs-bus-event_source-devices-*`.
 
 use crate::LinuxError;
 use crate::files::{Tree, decimal, format_error, hexadecimal, list};
 
-/// Where sysfs lists the PMUs.
+/// Directory of the PMUs.
 pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// An event in a PMU's own terms, such as `event=0xd3,umask=0x1`.
+/// Event in a PMU's own terms, such as `event=0xd3,umask=0x1`.
 pub type Terms<'a> = &'a [(&'a str, u64)];
 
-/// An event as `perf_event_attr` takes it.
+/// Event in the form of `perf_event_attr`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Encoding {
-    /// The PMU's type.
+    /// Type of the PMU.
     pub kind: u32,
     /// `config`, `config1`, `config2` and `config3`.
     pub config: [u64; 4],
 }
 
-/// Bits of one of the configuration words that a term fills, lowest first.
+/// Bits of a configuration word that a term fills, lowest first.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Format {
     term: String,
@@ -29,22 +29,22 @@ struct Format {
     ranges: Vec<(u32, u32)>,
 }
 
-/// A PMU.
+/// PMU described by sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pmu {
-    /// Its directory's name.
+    /// Name of its directory.
     pub name: String,
-    /// Its number for `perf_event_open`.
+    /// Number for `perf_event_open`.
     pub kind: u32,
-    /// The processors that events of an uncore PMU are opened on; empty for the processor's own.
+    /// Processors on which events of an uncore PMU are opened; empty for the processor's own.
     pub cpus: Vec<u32>,
-    /// The highest `precise_ip`, where sysfs says.
+    /// Maximum `precise_ip`, where sysfs has it.
     pub precise: Option<u8>,
     formats: Vec<Format>,
     events: Vec<(String, String)>,
 }
 
-/// Reads `config1:0-7,32-35`.
+/// Parses `config1:0-7,32-35`.
 fn parse_format(text: &str) -> Option<(usize, Vec<(u32, u32)>)> {
     let (word, bits) = text.split_once(':')?;
     let word = match word.strip_prefix("config")? {
@@ -59,7 +59,7 @@ fn parse_format(text: &str) -> Option<(usize, Vec<(u32, u32)>)> {
     Some((word, ranges.collect::<Option<_>>()?))
 }
 
-/// Reads `event=0xcd,umask=0x1,edge`: a term without a value is 1.
+/// Parses `event=0xcd,umask=0x1,edge`, where a term without a value is 1.
 pub(crate) fn parse_terms(text: &str) -> Option<Vec<(&str, u64)>> {
     let term = |part| match str::split_once(part, '=') {
         None => Some((part, 1)),
@@ -70,7 +70,7 @@ pub(crate) fn parse_terms(text: &str) -> Option<Vec<(&str, u64)>> {
 }
 
 impl Format {
-    /// Spreads `value` over the bits; `None` if it has more than there are.
+    /// Spreads `value` over the bits; `None` if it does not fit.
     fn place(&self, value: u64) -> Option<u64> {
         let (mut placed, mut rest) = (0, value);
         for &(first, last) in &self.ranges {
@@ -84,7 +84,10 @@ impl Format {
 }
 
 impl Pmu {
-    /// Reads the PMU `name` below `root`; `None` if there is none of that name.
+    /// Reads the PMU `name` below `root`; `None` if it does not exist.
+    ///
+    /// # Errors
+    /// If a file of it cannot be read or is malformed.
     pub(crate) fn read(root: Tree<'_>, name: &str) -> Result<Option<Self>, LinuxError> {
         let at = |file: &str| format!("{DEVICES}/{name}/{file}");
         let Some(kind) = root.parsed_if_there(&at("type"), "a PMU number", decimal)? else { return Ok(None) };
@@ -98,7 +101,7 @@ impl Pmu {
             pmu.formats.push(Format { term, word, ranges });
         }
         for event in root.names(&at("events"))? {
-            // `NAME.scale`, `NAME.unit` and `NAME.snapshot` describe an event and are none.
+            // `NAME.scale`, `NAME.unit` and `NAME.snapshot` only describe an event.
             if !event.contains('.') {
                 let text = root.text(&at(&format!("events/{event}")))?;
                 pmu.events.push((event, text));
@@ -107,7 +110,7 @@ impl Pmu {
         Ok(Some(pmu))
     }
 
-    /// The PMUs `PREFIX` or `PREFIX_number` below `root`, such as all `uncore_cha`.
+    /// Reads the PMUs `PREFIX` and `PREFIX_number` below `root`, such as all `uncore_cha`.
     pub(crate) fn all(root: Tree<'_>, prefix: &str) -> Result<Vec<Self>, LinuxError> {
         let numbered = root.numbered(DEVICES, &format!("{prefix}_"))?;
         let names = numbered.iter().map(|number| format!("{prefix}_{number}"));
@@ -118,12 +121,12 @@ impl Pmu {
         Ok(pmus)
     }
 
-    /// Whether events of this PMU have the term.
+    /// Returns whether its events have the term.
     pub fn has(&self, term: &str) -> bool {
         self.formats.iter().any(|format| format.term == term)
     }
 
-    /// The event; `None` if this PMU lacks a term or the bits for its value.
+    /// Encodes an event; `None` if this PMU lacks a term or bits for its value.
     pub fn encode(&self, terms: Terms<'_>) -> Option<Encoding> {
         let mut encoding = Encoding { kind: self.kind, config: [0; 4] };
         for &(term, value) in terms {
@@ -133,7 +136,7 @@ impl Pmu {
         Some(encoding)
     }
 
-    /// The event that the PMU itself names so; `Ok(None)` if it names none so.
+    /// Encodes the event of that name; `Ok(None)` if the PMU names none so.
     pub(crate) fn event(&self, root: Tree<'_>, name: &str) -> Result<Option<Encoding>, LinuxError> {
         let Some((_, text)) = self.events.iter().find(|(event, _)| event == name) else { return Ok(None) };
         let encoding = parse_terms(text).and_then(|terms| self.encode(&terms));
