@@ -15,44 +15,29 @@ const PTRACE: &str = "kernel.yama.ptrace_scope";
 
 /// Setting that costs a run something below a limit.
 struct Floor {
-    key: &'static str,
     name: &'static str,
+    key: &'static str,
     min: i64,
     /// Value that the remedy sets.
     wanted: i64,
     lost: &'static str,
 }
 
+const fn floor(name: &'static str, key: &'static str, min: i64, wanted: i64, lost: &'static str) -> Floor {
+    Floor { name, key, min, wanted, lost }
+}
+
 /// The kernel's own defaults, or what a run needs where that is less.
+#[rustfmt::skip]
 const FLOORS: [Floor; 4] = [
-    Floor {
-        key: "kernel.perf_event_max_sample_rate",
-        name: "perf-event-max-sample-rate",
-        min: 20_000,
-        wanted: 100_000,
-        lost: "samples: the kernel limits their rate",
-    },
-    Floor {
-        key: "kernel.perf_event_mlock_kb",
-        name: "perf-event-mlock-kb",
-        min: 516,
-        wanted: 516,
-        lost: "room in sampling buffers for users without CAP_IPC_LOCK: samples may be lost",
-    },
-    Floor {
-        key: "kernel.perf_cpu_time_max_percent",
-        name: "perf-cpu-time-max-percent",
-        min: 5,
-        wanted: 25,
-        lost: "samples: the kernel throttles sampling that takes more of a processor's time",
-    },
-    Floor {
-        key: "vm.max_map_count",
-        name: "max-map-count",
-        min: 65_530,
-        wanted: 65_530,
-        lost: "room for mappings: a tiered program near the limit may fail to get more",
-    },
+    floor("perf-event-max-sample-rate", "kernel.perf_event_max_sample_rate", 20_000, 100_000,
+        "samples: the kernel limits their rate"),
+    floor("perf-event-mlock-kb", "kernel.perf_event_mlock_kb", 516, 516,
+        "room in sampling buffers for users without CAP_IPC_LOCK: samples may be lost"),
+    floor("perf-cpu-time-max-percent", "kernel.perf_cpu_time_max_percent", 5, 25,
+        "samples: the kernel throttles sampling that takes more of a processor's time"),
+    floor("max-map-count", "vm.max_map_count", 65_530, 65_530,
+        "room for mappings: a tiered program near the limit may fail to get more"),
 ];
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {

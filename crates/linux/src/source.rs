@@ -91,22 +91,13 @@ pub trait AccessSource: Send {
     fn forget(&mut self, process: Pid);
 
     /// Changes how densely accesses are sampled.
-    ///
-    /// # Errors
-    /// If the source cannot sample so.
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError>;
 
     /// Appends the accesses seen since the last call, in the order of time for each process. Never blocks.
-    ///
-    /// # Errors
-    /// If the source has failed since the last call.
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError>;
 
     /// Arms 4 KiB pages of one process, given by their addresses, so that the next access to each becomes known
     /// ([`Cause::Armed`]); needs `Signal::HintFaults`.
-    ///
-    /// # Errors
-    /// If the pages cannot be armed.
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
         let _ = (process, addresses);
         Ok(())
@@ -114,9 +105,6 @@ pub trait AccessSource: Send {
 
     /// Appends for each range whether it was accessed since the last query, and clears the mark; needs
     /// `Signal::AccessedBits`.
-    ///
-    /// # Errors
-    /// If the source has failed.
     fn accessed(
         &mut self,
         process: Pid,
@@ -130,9 +118,6 @@ pub trait AccessSource: Send {
 
     /// Writes its counts since the start into `counters` (one entry per tier); needs `Signal::TierHits` or
     /// `Signal::TierStalls`.
-    ///
-    /// # Errors
-    /// If the counters cannot be read.
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let _ = counters;
         Ok(())
@@ -144,18 +129,12 @@ pub trait AccessSource: Send {
     }
 
     /// Passes a policy's request to the profiling devices, which are read from then on; needs `Signal::DeviceHotPages`.
-    ///
-    /// # Errors
-    /// If a device refuses it.
     fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
         let _ = request;
         Ok(())
     }
 
     /// Appends the readings of the profiling devices since the last call; needs `Signal::DeviceHotPages`.
-    ///
-    /// # Errors
-    /// If a device cannot be read.
     fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
         let _ = answers;
         Ok(())

@@ -83,9 +83,6 @@ impl ClearRefs {
     }
 
     /// As [`Self::new`], with the `proc` directory below `root`.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub fn at(root: &Path, resolution: Resolution) -> Result<Self, LinuxError> {
         if !root.join("proc/self/clear_refs").exists() {
             return Err(LinuxError::Unsupported {

@@ -78,15 +78,9 @@ pub trait Scanner: Send + Sync + 'static {
     fn name(&self) -> &'static str;
 
     /// Opens the process's files.
-    ///
-    /// # Errors
-    /// If the process has ended, or its files may not be used.
     fn open(&self, process: Pid) -> Result<Self::Target, LinuxError>;
 
     /// Reads what was accessed since the last scan and clears the bits.
-    ///
-    /// # Errors
-    /// If the process has ended, or a file cannot be read or written.
     fn scan(&self, target: &mut Self::Target, found: &mut Found) -> Result<(), LinuxError>;
 }
 

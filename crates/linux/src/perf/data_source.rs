@@ -34,14 +34,7 @@ impl Memory {
 
     /// Returns the same technology at this or at another socket.
     const fn at(self, remote: bool) -> Self {
-        match (self, remote) {
-            (Self::LocalDram | Self::RemoteDram, false) => Self::LocalDram,
-            (Self::LocalDram | Self::RemoteDram, true) => Self::RemoteDram,
-            (Self::LocalCxl | Self::RemoteCxl, false) => Self::LocalCxl,
-            (Self::LocalCxl | Self::RemoteCxl, true) => Self::RemoteCxl,
-            (Self::LocalPmem | Self::RemotePmem, false) => Self::LocalPmem,
-            (Self::LocalPmem | Self::RemotePmem, true) => Self::RemotePmem,
-        }
+        Self::ALL[self as usize & !1 | remote as usize]
     }
 }
 

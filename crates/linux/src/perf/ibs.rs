@@ -20,8 +20,6 @@ pub struct Op {
     pub operation: Option<Operation>,
     /// Linear address, where valid.
     pub address: Option<u64>,
-    /// Physical address, where valid.
-    pub physical: Option<u64>,
     /// Latency of the L1 miss in cycles; 0 for hits and stores.
     pub latency: u32,
     /// What served it, of loads only.
@@ -38,14 +36,14 @@ impl Op {
         let caps = half(raw, 0)?;
         let register = |number: usize| word(raw, 4 + 8 * number);
         let (data2, data3) = (register(3)?, register(4)?);
-        let (linear, physical) = (register(5)?, register(6)?);
+        // The record ends with the physical address.
+        let (linear, _) = (register(5)?, register(6)?);
         let operation = operation(data3);
         let load = operation == Some(Operation::Load);
         let missed = bit(data3, 7);
         Some(Self {
             operation,
             address: bit(data3, 17).then_some(linear),
-            physical: bit(data3, 18).then_some(physical),
             latency: if load && missed { (data3 >> 32 & 0xffff) as u32 } else { 0 },
             served: if load { served(caps, data2, data3) } else { Served::Unknown },
         })
@@ -161,7 +159,6 @@ mod tests {
             };
             prop_assert_eq!(op.operation, operation);
             prop_assert_eq!(op.address, valid.then_some(linear));
-            prop_assert_eq!(op.physical, physical_valid.then_some(physical));
             let counted = missed && operation == Some(Operation::Load);
             prop_assert_eq!(op.latency, if counted { u32::from(latency) } else { 0 });
             for cut in 0..raw.len() {

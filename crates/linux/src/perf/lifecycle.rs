@@ -4,7 +4,7 @@ use std::collections::HashSet;
 use std::io;
 
 use super::open::explain_ring;
-use super::record::{Content, Record, Task, word};
+use super::record::{Change, Content, Record, word};
 use super::ring::Ring;
 use super::sys::{Attr, Event, flag, kind, sample, software};
 use super::tasks::Tasks;
@@ -12,14 +12,6 @@ use crate::LinuxError;
 
 /// Pages of a ring: room for 4,000 forks on one processor between two drains.
 const PAGES: usize = 64;
-
-/// Change of a task.
-#[derive(Debug, Clone, Copy)]
-enum Change {
-    Fork(Task),
-    Exit(Task),
-    Exec { pid: u32, tid: u32 },
-}
 
 /// Rings of the reports, one per processor.
 #[derive(Debug)]
@@ -77,7 +69,7 @@ impl Lifecycle {
                     tasks.forked(id, task);
                 }
                 Change::Exit(task) => tasks.exited(task.tid),
-                Change::Exec { pid, tid } => tasks.executed(id, pid, tid),
+                Change::Exec(pid, tid) => tasks.executed(id, pid, tid),
             }
         }
     }
@@ -86,18 +78,12 @@ impl Lifecycle {
     fn read<R>(&mut self, tasks: &mut Tasks<R>) {
         for ring in &mut self.rings {
             let changes = &mut self.changes;
-            ring.drain(|record| {
-                let change = match record.content() {
-                    Content::Fork(task) => Change::Fork(task),
-                    Content::Exit(task) => Change::Exit(task),
-                    Content::Exec { pid, tid } => Change::Exec { pid, tid },
-                    Content::Lost(_) => {
-                        tasks.distrust();
-                        return;
-                    }
-                    _ => return,
-                };
-                changes.extend(origin(&record).map(|(time, id)| (time, id, change)));
+            ring.drain(|record| match record.content() {
+                Content::Change(change) => {
+                    changes.extend(origin(&record).map(|(time, id)| (time, id, change)));
+                }
+                Content::Lost(_) => tasks.distrust(),
+                _ => {}
             });
         }
         self.changes.sort_by_key(|&(time, ..)| time);

@@ -17,7 +17,6 @@ pub struct Ring {
     mapping: Mapping,
     tail: u64,
     scratch: Vec<u8>,
-    damaged: u64,
 }
 
 /// Completes an attribute by what all events here share: their records are timed by `CLOCK_MONOTONIC`, which the events of
@@ -43,7 +42,7 @@ impl Ring {
         });
         let anchor = sys::open(&attr, 0, cpu as i32, Join::Alone)?;
         let mapping = Mapping::new(&anchor, pages)?;
-        Ok(Self { anchor, cpu, mapping, tail: 0, scratch: Vec::new(), damaged: 0 })
+        Ok(Self { anchor, cpu, mapping, tail: 0, scratch: Vec::new() })
     }
 
     /// Opens an event of a task on this ring's processor that writes here from the start.
@@ -67,7 +66,7 @@ impl Ring {
             return;
         }
         let (first, second) = self.mapping.records(self.tail, head);
-        self.damaged += for_each(first, second, &mut self.scratch, visit) as u64;
+        for_each(first, second, &mut self.scratch, visit);
         self.tail = head;
         self.mapping.release(head);
     }
@@ -75,10 +74,5 @@ impl Ring {
     /// Returns the memory it occupies, in bytes.
     pub fn memory(&self) -> u64 {
         (self.mapping.len() + sys::page_size() + self.scratch.capacity()) as u64
-    }
-
-    /// Returns the number of malformed bytes: 0 unless someone else has written the memory.
-    pub fn damaged(&self) -> u64 {
-        self.damaged
     }
 }

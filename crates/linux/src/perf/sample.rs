@@ -9,28 +9,18 @@ use super::sys::sample;
 /// Fields of a sample; absent ones are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
-    /// Instruction pointer.
-    pub ip: u64,
     /// Process.
     pub pid: u32,
-    /// Thread.
-    pub tid: u32,
     /// Time on the clock of the event.
     pub time: u64,
     /// Data address.
     pub address: u64,
-    /// Number of the event.
-    pub id: u64,
-    /// Processor.
-    pub cpu: u32,
     /// Period in force.
     pub period: u64,
     /// Latency in cycles.
     pub latency: u32,
     /// What served the access: `union perf_mem_data_src`.
     pub data_source: u64,
-    /// Physical address.
-    pub physical: u64,
     /// The PMU's own record, including padding.
     pub raw: &'a [u8],
 }
@@ -106,10 +96,8 @@ impl Shape {
         } else {
             (&[0; 8], &[0; 8])
         };
-        let (pid, tid) = halves(u64::from_ne_bytes(*task));
         Some(Fields {
-            pid,
-            tid,
+            pid: first_half(u64::from_ne_bytes(*task)),
             time: u64::from_ne_bytes(*time),
             address: u64::from_ne_bytes(*address),
             period: u64::from_ne_bytes(*period),
@@ -178,31 +166,24 @@ impl Layout {
         }
         let before = |field: usize| word(body, usize::from(self.before[field])).unwrap_or(0);
         let behind = |field: usize| word(tail, usize::from(self.behind[field])).unwrap_or(0);
-        let ((pid, tid), (cpu, _)) = (halves(before(2)), halves(before(7)));
         let weight = behind(0);
         Some(Fields {
-            ip: before(1),
-            pid,
-            tid,
+            pid: first_half(before(2)),
             time: before(3),
             address: before(4),
-            id: before(0).max(before(5)),
-            cpu,
             period: before(8),
             latency: if self.weight_struct { first_weight(weight) } else { clamped(weight) },
             data_source: behind(1),
-            physical: behind(3),
             raw,
         })
     }
 }
 
-/// Splits a word into two 32-bit numbers in the order of memory.
+/// Returns the first 32-bit number of a word in the order of memory.
 #[inline]
-fn halves(value: u64) -> (u32, u32) {
-    let bytes = value.to_ne_bytes();
-    let [a, b, c, d, e, f, g, h] = bytes;
-    (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
+fn first_half(value: u64) -> u32 {
+    let [a, b, c, d, ..] = value.to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
 }
 
 /// Returns `var1_dw` of `union perf_sample_weight`: the low half of the number, in either byte order.
@@ -232,14 +213,14 @@ mod tests {
             }
         };
         let pair = |a: u32, b: u32| [a.to_ne_bytes(), b.to_ne_bytes()].concat();
-        put(16, &values.id.to_ne_bytes());
-        put(0, &values.ip.to_ne_bytes());
-        put(1, &pair(values.pid, values.tid));
+        put(16, &[0x88; 8]);
+        put(0, &[0xaa; 8]);
+        put(1, &pair(values.pid, 0xbb));
         put(2, &values.time.to_ne_bytes());
         put(3, &values.address.to_ne_bytes());
-        put(6, &values.id.to_ne_bytes());
+        put(6, &[0x88; 8]);
         put(9, &[0x99; 8]);
-        put(7, &pair(values.cpu, 0x77));
+        put(7, &pair(0xcc, 0x77));
         put(8, &values.period.to_ne_bytes());
         put(10, &(values.raw.len() as u32).to_ne_bytes());
         put(10, values.raw);
@@ -247,7 +228,7 @@ mod tests {
         put(24, &(u64::from(values.latency) | 0xabcd << 32 | 0xef01 << 48).to_ne_bytes());
         put(15, &values.data_source.to_ne_bytes());
         put(17, &[0x55; 8]);
-        put(19, &values.physical.to_ne_bytes());
+        put(19, &[0xdd; 8]);
         put(21, &[0x66; 8]);
         put(22, &[0x44; 8]);
         put(23, &[0x33; 8]);
@@ -261,17 +242,12 @@ mod tests {
         let has = |bits: u64| sample_type & bits != 0;
         let keep = |bits: u64, value: u64| if has(bits) { value } else { 0 };
         Fields {
-            ip: keep(1, values.ip),
             pid: keep(2, u64::from(values.pid)) as u32,
-            tid: keep(2, u64::from(values.tid)) as u32,
             time: keep(4, values.time),
             address: keep(8, values.address),
-            id: keep(1 << 6 | 1 << 16, values.id),
-            cpu: keep(1 << 7, u64::from(values.cpu)) as u32,
             period: keep(1 << 8, values.period),
             latency: keep(1 << 14 | 1 << 24, u64::from(values.latency)) as u32,
             data_source: keep(1 << 15, values.data_source),
-            physical: keep(1 << 19, values.physical),
             raw: if has(1 << 10) { values.raw } else { &[] },
         }
     }
@@ -285,7 +261,7 @@ mod tests {
         {
             let layout = Layout::new(sample_type).expect("all bits are known");
             assert!(layout.shape.is_some());
-            let numbers = Fields { pid: 1, tid: 2, time: 3, address: 4, period: 5, ..Fields::default() };
+            let numbers = Fields { pid: 1, time: 3, address: 4, period: 5, ..Fields::default() };
             let values = Fields { latency: 6, data_source: 7, ..numbers };
             let body = encode(sample_type, &values);
             assert_eq!(layout.decode(&body), Some(visible(sample_type, &values)));
@@ -300,8 +276,8 @@ mod tests {
         #[test]
         fn what_is_encoded_is_decoded(
             chosen in prop::collection::vec(prop::sample::select(&BITS[..]), 0..19),
-            numbers in prop::collection::vec(any::<u64>(), 8),
-            small in prop::collection::vec(any::<u32>(), 4),
+            numbers in prop::collection::vec(any::<u64>(), 4),
+            small in prop::collection::vec(any::<u32>(), 2),
             raw_words in 0usize..12,
         ) {
             let mut sample_type = chosen.iter().fold(0, |bits, bit| bits | 1 << bit);
@@ -310,9 +286,8 @@ mod tests {
             // Padded so that size and content together fill whole words.
             let raw: Vec<u8> = (0..raw_words * 8 + 4).map(|byte| byte as u8).collect();
             let values = Fields {
-                ip: numbers[0], pid: small[0], tid: small[1], time: numbers[1], address: numbers[2], id: numbers[3],
-                cpu: small[2], period: numbers[4], latency: small[3], data_source: numbers[5], physical: numbers[6],
-                raw: &raw,
+                pid: small[0], time: numbers[0], address: numbers[1], period: numbers[2], latency: small[1],
+                data_source: numbers[3], raw: &raw,
             };
             let layout = Layout::new(sample_type).expect("all bits are known");
             let body = encode(sample_type, &values);

@@ -48,48 +48,24 @@ pub struct Tiers {
 /// Value of `--tiers` that does not fit the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TiersError {
-    /// Text that is not a number.
-    #[error(
-        "--tiers: '{part}' is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2"
-    )]
-    Syntax {
-        /// The text.
-        part: String,
-    },
-    /// Unknown node.
-    #[error("--tiers: there is no node {node}; nodes with memory are {known}")]
-    Unknown {
-        /// The node.
-        node: u32,
-        /// Nodes with memory.
-        known: String,
-    },
-    /// Node of processors only.
-    #[error("--tiers: node {node} has no memory; nodes with memory are {known}")]
-    NoMemory {
-        /// The node.
-        node: u32,
-        /// Nodes with memory.
-        known: String,
-    },
+    /// Text that is not a node's number.
+    #[error("--tiers: '{0}' is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2")]
+    Syntax(String),
+    /// Unknown node, and the nodes with memory.
+    #[error("--tiers: there is no node {0}; nodes with memory are {1}")]
+    Unknown(u32, String),
+    /// Node of processors only, and the nodes with memory.
+    #[error("--tiers: node {0} has no memory; nodes with memory are {1}")]
+    NoMemory(u32, String),
     /// Node named twice.
-    #[error("--tiers: node {node} is named twice")]
-    Twice {
-        /// The node.
-        node: u32,
-    },
+    #[error("--tiers: node {0} is named twice")]
+    Twice(u32),
     /// Single tier.
-    #[error("--tiers: '{text}' is one tier; give at least two, fastest first, such as 0,1")]
-    OneTier {
-        /// The value.
-        text: String,
-    },
+    #[error("--tiers: '{0}' is one tier; give at least two, fastest first, such as 0,1")]
+    OneTier(String),
     /// More tiers than supported.
-    #[error("--tiers: {given} tiers exceed the maximum of {MAX_TIERS}")]
-    TooMany {
-        /// Number of tiers given.
-        given: usize,
-    },
+    #[error("--tiers: {0} tiers exceed the maximum of {MAX_TIERS}")]
+    TooMany(usize),
 }
 
 impl Tiers {
@@ -118,16 +94,16 @@ impl Tiers {
             for part in group.split('+') {
                 let node = user_node(part.trim(), topology)?;
                 if nodes.contains(&node) || groups.iter().flatten().any(|&other| other == node) {
-                    return Err(TiersError::Twice { node });
+                    return Err(TiersError::Twice(node));
                 }
                 nodes.push(node);
             }
             groups.push(nodes);
         }
         match groups.len() {
-            1 => Err(TiersError::OneTier { text: text.trim().to_owned() }),
+            1 => Err(TiersError::OneTier(text.trim().to_owned())),
             2..=MAX_TIERS => Ok(Self::build(topology, groups, Origin::User)),
-            given => Err(TiersError::TooMany { given }),
+            given => Err(TiersError::TooMany(given)),
         }
     }
 
@@ -206,11 +182,11 @@ fn with_memory(topology: &Topology) -> impl Iterator<Item = &Node> {
 }
 
 fn user_node(part: &str, topology: &Topology) -> Result<u32, TiersError> {
-    let id: u32 = decimal(part).ok_or_else(|| TiersError::Syntax { part: part.to_owned() })?;
+    let id: u32 = decimal(part).ok_or_else(|| TiersError::Syntax(part.to_owned()))?;
     let known = || with_memory(topology).map(|node| node.id.to_string()).collect::<Vec<_>>().join(", ");
     match topology.node(id) {
-        None => Err(TiersError::Unknown { node: id, known: known() }),
-        Some(node) if node.total == Bytes(0) => Err(TiersError::NoMemory { node: id, known: known() }),
+        None => Err(TiersError::Unknown(id, known())),
+        Some(node) if node.total == Bytes(0) => Err(TiersError::NoMemory(id, known())),
         Some(_) => Ok(id),
     }
 }

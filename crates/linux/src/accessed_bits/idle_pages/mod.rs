@@ -75,9 +75,6 @@ impl IdlePages {
     }
 
     /// As [`Self::new`], with the `proc` and `sys` directories below `root`.
-    ///
-    /// # Errors
-    /// As [`Self::new`].
     pub fn at(root: &Path) -> Result<Self, LinuxError> {
         let open = |name: &str, write| {
             let path = root.join(name);

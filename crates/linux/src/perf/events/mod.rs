@@ -95,8 +95,6 @@ pub struct EventSpec {
     pub min_precise: u8,
     /// Divisor of permitted periods.
     pub period_step: u64,
-    /// Whether samples include accesses that a cache served.
-    pub hits_too: bool,
 }
 
 impl EventSpec {
@@ -127,7 +125,6 @@ impl EventSpec {
             precise: 0,
             min_precise: 0,
             period_step: 1,
-            hits_too: false,
         }
     }
 
@@ -156,7 +153,6 @@ impl EventSpec {
             format: Format::Ibs,
             // The counter's lowest four bits are fixed.
             period_step: 16,
-            hits_too: true,
             ..Self::page_faults()
         })
     }
@@ -272,7 +268,7 @@ fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<Ev
         return Err(unsupported(format!("the processor model {} samples no load latencies", model.name())));
     };
     let leader = cpu.event(root, "mem-loads-aux")?;
-    Ok(EventSpec { leader, format: Format::DataSource, hits_too: true, ..spec })
+    Ok(EventSpec { leader, format: Format::DataSource, ..spec })
 }
 
 /// Returns the rows of a model.

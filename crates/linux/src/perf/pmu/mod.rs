@@ -38,8 +38,6 @@ pub struct Pmu {
     pub kind: u32,
     /// Processors on which events of an uncore PMU are opened; empty for the processor's own.
     pub cpus: Vec<u32>,
-    /// Maximum `precise_ip`, where sysfs has it.
-    pub precise: Option<u8>,
     formats: Vec<Format>,
     events: Vec<(String, String)>,
 }
@@ -92,9 +90,7 @@ impl Pmu {
         let at = |file: &str| format!("{DEVICES}/{name}/{file}");
         let Some(kind) = root.parsed_if_there(&at("type"), "a PMU number", decimal)? else { return Ok(None) };
         let cpus = root.parsed_if_there(&at("cpumask"), "a list of processors", list)?.unwrap_or_default();
-        let precise = root.parsed_if_there(&at("caps/max_precise"), "a precision from 0 to 3", decimal)?;
-        let mut pmu =
-            Self { name: name.into(), kind, cpus, precise, formats: Vec::new(), events: Vec::new() };
+        let mut pmu = Self { name: name.into(), kind, cpus, formats: Vec::new(), events: Vec::new() };
         for term in root.names(&at("format"))? {
             let expected = "bits of a configuration word, such as config:0-7";
             let (word, ranges) = root.parsed(&at(&format!("format/{term}")), expected, parse_format)?;

@@ -9,7 +9,6 @@ const LOST: u32 = 2;
 const COMM: u32 = 3;
 const EXIT: u32 = 4;
 const THROTTLE: u32 = 5;
-const UNTHROTTLE: u32 = 6;
 const FORK: u32 = 7;
 const AUX: u32 = 11;
 /// `PERF_RECORD_SAMPLE`.
@@ -44,6 +43,17 @@ pub struct Task {
     pub parent_tid: u32,
 }
 
+/// Change of a task.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Change {
+    /// It was created.
+    Fork(Task),
+    /// It ended.
+    Exit(Task),
+    /// It executed another program; process and thread.
+    Exec(u32, u32),
+}
+
 /// Content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content<'a> {
@@ -51,21 +61,10 @@ pub enum Content<'a> {
     Sample(&'a [u8]),
     /// Number of records lost before this one.
     Lost(u64),
-    /// Throttling of the event began.
+    /// Event was throttled.
     Throttled,
-    /// Throttling ended.
-    Unthrottled,
-    /// Task was created.
-    Fork(Task),
-    /// Task ended.
-    Exit(Task),
-    /// Task executed another program.
-    Exec {
-        /// Process.
-        pid: u32,
-        /// Thread.
-        tid: u32,
-    },
+    /// Change of a task.
+    Change(Change),
     /// PMU has written to the AUX area.
     Aux {
         /// Position of the new bytes, since the start.
@@ -116,16 +115,15 @@ impl<'a> Record<'a> {
             LOST => Content::Lost(word(self.body, 8)?),
             LOST_SAMPLES => Content::Lost(word(self.body, 0)?),
             THROTTLE => Content::Throttled,
-            UNTHROTTLE => Content::Unthrottled,
             AUX => Content::Aux {
                 offset: word(self.body, 0)?,
                 size: word(self.body, 8)?,
                 truncated: word(self.body, 16)? & AUX_TRUNCATED != 0,
             },
-            FORK => Content::Fork(task(self.body)?),
-            EXIT => Content::Exit(task(self.body)?),
+            FORK => Content::Change(Change::Fork(task(self.body)?)),
+            EXIT => Content::Change(Change::Exit(task(self.body)?)),
             COMM if self.misc & MISC_COMM_EXEC != 0 => {
-                Content::Exec { pid: half(self.body, 0)?, tid: half(self.body, 4)? }
+                Content::Change(Change::Exec(half(self.body, 0)?, half(self.body, 4)?))
             }
             _ => Content::Other,
         })

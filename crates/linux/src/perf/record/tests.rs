@@ -28,13 +28,13 @@ fn content_of(kind: u32, misc: u16, body: &[u8]) -> String {
 fn every_kind_is_understood() {
     let task = words(&[7, 5, 8, 6]);
     let expected = Task { pid: 7, parent_pid: 5, tid: 8, parent_tid: 6 };
-    assert_eq!(content_of(7, 0, &task), format!("{:?}", Content::Fork(expected)));
-    assert_eq!(content_of(4, 0, &task), format!("{:?}", Content::Exit(expected)));
+    assert_eq!(content_of(7, 0, &task), format!("{:?}", Content::Change(Change::Fork(expected))));
+    assert_eq!(content_of(4, 0, &task), format!("{:?}", Content::Change(Change::Exit(expected))));
     assert_eq!(content_of(2, 0, &words(&[9, 0, 41, 0])), "Lost(41)");
     assert_eq!(content_of(13, 0, &words(&[42, 0])), "Lost(42)");
     assert_eq!(content_of(5, 0, &words(&[0; 6])), "Throttled");
-    assert_eq!(content_of(6, 0, &words(&[0; 6])), "Unthrottled");
-    assert_eq!(content_of(3, 1 << 13, &words(&[3, 4, 0, 0])), "Exec { pid: 3, tid: 4 }");
+    assert_eq!(content_of(6, 0, &words(&[0; 6])), "Other");
+    assert_eq!(content_of(3, 1 << 13, &words(&[3, 4, 0, 0])), "Change(Exec(3, 4))");
     assert_eq!(content_of(3, 0, &words(&[3, 4, 0, 0])), "Other");
     assert_eq!(content_of(1, 0, &words(&[3, 4])), "Other");
     assert_eq!(
