@@ -27,36 +27,18 @@ use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use isotherm_core::{Nanos, PageSize};
+use isotherm_core::Nanos;
 
 use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
 use super::smaps::{self, Mapping};
-use super::{Found, Scanner, WALK};
+use super::{Found, Resolution, Scanner, WALK};
 use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
 
 /// Cost of a store to a page that the flush has write-protected, where soft-dirty is compiled in.
 pub const FAULT: Nanos = Nanos(700);
-
-/// Thresholds for mappings that were accessed in part.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Resolution {
-    /// Share of a mapping's present pages above which all of them are delivered as accesses.
-    pub sampled: f64,
-    /// Share above which ranges of the mapping are reported as accessed.
-    pub accessed: f64,
-    /// Page size of the run.
-    pub page_size: PageSize,
-}
-
-impl Default for Resolution {
-    /// Delivers at most 5 % of wrong accesses, lets the majority decide about ranges, and counts 4 KiB pages.
-    fn default() -> Self {
-        Self { sampled: 0.95, accessed: 0.5, page_size: PageSize::Base }
-    }
-}
 
 /// Scanner by `clear_refs` and `smaps`.
 #[derive(Debug)]

@@ -48,6 +48,7 @@ mod process_files;
 mod range_set;
 mod sampler;
 mod schedule;
+mod settings;
 mod smaps;
 mod source;
 
@@ -58,9 +59,9 @@ use isotherm_core::Nanos;
 use crate::LinuxError;
 use crate::process::Pid;
 
-pub use clear_refs::{ClearRefs, FAULT, Resolution};
+pub use clear_refs::{ClearRefs, FAULT};
 pub use idle_pages::IdlePages;
-pub use schedule::Pace;
+pub use settings::{Pace, Resolution};
 pub use source::{BitSource, ScanStatistics};
 
 /// Time for the page walker to set a cleared accessed bit again: its locked write to the entry.

@@ -96,7 +96,7 @@ mod tests {
         raw
     }
 
-    /// A load that missed L1 and L2 with a valid address and a latency of 300 cycles.
+    /// Load that missed L1 and L2 with a valid address and a latency of 300 cycles.
     const MISS: u64 = 1 | 1 << 7 | 1 << 17 | 1 << 20 | 300 << 32;
 
     fn served_by(caps: u32, data2: u64, data3: u64) -> Served {

@@ -17,6 +17,7 @@ pub mod pmu;
 pub mod record;
 pub mod ring;
 pub mod sample;
+mod settings;
 pub mod source;
 pub mod spe;
 mod tasks;

@@ -94,7 +94,7 @@ fn cxl_device(tree: Tree<'_>, kind: CxlKind, name: String) -> Result<CxlDevice, 
     Ok(CxlDevice { name, kind, node, size: size.map(Bytes) })
 }
 
-/// The devices of the DAX bus; one that cannot be read becomes a problem.
+/// Reads the devices of the DAX bus; one that cannot be read becomes a problem.
 pub(super) fn dax(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<DaxDevice> {
     let names = note(tree.names(DAX), problems).unwrap_or_default();
     names.into_iter().filter_map(|name| note(dax_device(tree, name), problems)).collect()

@@ -17,20 +17,6 @@ const PATIENCE: Nanos = Nanos::SECOND;
 /// Checks of the answer between two reads of the clock.
 const LOOKS: usize = 64;
 
-/// Processes that are counted and sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
-    /// Every user process.
-    All,
-    /// These thread groups and, with `children`, their later descendants. An empty list counts no one.
-    Processes {
-        /// Thread group ids.
-        tgids: &'a [u32],
-        /// Whether descendants count too.
-        children: bool,
-    },
-}
-
 /// Virtual PMU of this virtual machine. Only one user at a time may take its samples.
 #[derive(Debug)]
 pub struct VirtualPmu {
@@ -67,7 +53,7 @@ impl VirtualPmu {
     pub fn measure(root: &Path, tgid: u32) -> Result<u64, LinuxError> {
         let mut pmu = Self::with(device::open(root)?, root)?;
         if !pmu.counts(tgid) {
-            pmu.set_scope(Scope::Processes { tgids: &[tgid], children: true })?;
+            pmu.set_scope(&[tgid])?;
         }
         pmu.begin_epoch()
     }
@@ -103,18 +89,14 @@ impl VirtualPmu {
         Ok(epoch)
     }
 
-    /// Chooses processes; returns how many did not fit into the filter.
+    /// Counts and samples these thread groups and their later descendants; returns how many did not fit into the filter.
     ///
     /// # Errors
     /// If the plugin does not answer.
-    pub fn set_scope(&mut self, scope: Scope<'_>) -> Result<usize, LinuxError> {
-        let (tgids, children) = match scope {
-            Scope::All => (&[][..], false),
-            Scope::Processes { tgids, children } => (tgids, children),
-        };
+    pub fn set_scope(&mut self, tgids: &[u32]) -> Result<usize, LinuxError> {
         // An empty filter means all processes.
-        let counting = scope == Scope::All || !tgids.is_empty();
-        self.driver.set_counting(Control { counting, children, ..Control::default() });
+        let counting = !tgids.is_empty();
+        self.driver.set_counting(Control { counting, children: true, ..Control::default() });
         let left_out = self.driver.set_filter(tgids);
         self.sync()?;
         Ok(left_out)

@@ -17,5 +17,5 @@ mod timeline;
 mod totals;
 
 pub use device::{is_present, memory_file};
-pub use handle::{Scope, VirtualPmu};
+pub use handle::VirtualPmu;
 pub use source::VirtualPmuSource;

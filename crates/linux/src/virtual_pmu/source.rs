@@ -11,7 +11,7 @@ use isotherm_virtual_pmu::layout::{MAX_TIERS, USUAL_BYTES};
 use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
 
 use super::frequency::{Frequency, differ};
-use super::handle::{Scope, VirtualPmu};
+use super::handle::VirtualPmu;
 use super::timeline::Timeline;
 use super::totals::Totals;
 use crate::LinuxError;
@@ -73,7 +73,7 @@ impl VirtualPmuSource {
     fn set_scope(&mut self) -> Result<(), LinuxError> {
         let tgids: Vec<u32> = self.followed.iter().copied().collect();
         // Those that do not fit are descendants of others, which the plugin follows by itself.
-        self.pmu.set_scope(Scope::Processes { tgids: &tgids, children: true }).map(|_| ())
+        self.pmu.set_scope(&tgids).map(|_| ())
     }
 
     /// Adapts the periods to the rate of misses.

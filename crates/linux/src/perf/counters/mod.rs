@@ -195,7 +195,7 @@ impl PmuCounters {
     pub fn here(tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let events = CounterEvents::of(root, Cpu::read(root)?.microarchitecture, tiers)?;
-        let mut counters = Self::new(events, super::source::megahertz(Tree::new(root)))?;
+        let mut counters = Self::new(events, super::settings::megahertz(Tree::new(root)))?;
         counters.attach(0)?;
         Ok(counters)
     }
