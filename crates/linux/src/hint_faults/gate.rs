@@ -134,9 +134,15 @@ pub fn note_thread() {
         return;
     }
     if let Some(stack) = sys::own_stack() {
-        // The control block lies at the stack's upper end.
-        note(Range64 { start: stack.start, end: stack.end + PAGE });
+        note(with_control_block(stack, sys::own_control_block()));
     }
+}
+
+/// Returns a thread's stack with its control block, which lies at the stack's upper end (glibc) or above it (musl). No page
+/// beyond: memory of the program may lie right there, and ranges that are noted are never armed again.
+fn with_control_block(stack: Range64, block: u64) -> Range64 {
+    let block_end = (block + sys::CONTROL_BLOCK).next_multiple_of(PAGE);
+    Range64 { start: stack.start, end: stack.end.max(block_end) }
 }
 
 /// Tells where the main thread's control block lies; its stack is known by name.
@@ -198,5 +204,28 @@ impl Arming {
 impl Drop for Arming {
     fn drop(&mut self) {
         ARMING.fetch_add(1, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thread that measures the cost of a fault often gets the addresses right below the program's memory.
+    #[test]
+    fn memory_right_above_a_threads_stack_can_be_armed() {
+        let noted =
+            |stack: Range64, block| with_control_block(stack, block).overlaps(Range64::new(stack.end, PAGE));
+        std::thread::spawn(move || {
+            let (stack, block) = (sys::own_stack().expect("a stack"), sys::own_control_block());
+            let whole = with_control_block(stack, block);
+            assert!(whole.covers(Range64::new(block, sys::CONTROL_BLOCK)) && whole.covers(stack));
+            assert!(!stack.contains(block) || !noted(stack, block), "{stack:x?} {block:x}");
+        })
+        .join()
+        .expect("no panic");
+        let stack = Range64::new(0x10_0000, 16 * PAGE);
+        assert!(!noted(stack, stack.end - 2304), "glibc: within the stack's last page");
+        assert!(noted(stack, stack.end + 64), "musl: above the stack");
     }
 }

@@ -19,10 +19,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use std::thread::ScopedJoinHandle;
 use std::time::{Duration, Instant};
 
-use isotherm_linux::clock;
-
 use crate::arguments::{Arguments, Limit};
-use crate::memory::{Kind, Mapping, PAGE, WORDS, fork, monotonic, wait};
+use crate::memory::{Kind, Mapping, PAGE, WORDS, fork, monotonic, thread_cpu, wait};
 use crate::random::{Random, mix};
 use crate::{Failure, ensure};
 
@@ -260,7 +258,7 @@ impl Worker<'_> {
                 if let Some(file) = &mut laps
                     && done.operations.is_multiple_of(LAP)
                 {
-                    writeln!(file, "{} {} {}", done.operations, monotonic(), clock::thread_cpu().0)?;
+                    writeln!(file, "{} {} {}", done.operations, monotonic(), thread_cpu())?;
                 }
             }
         }

@@ -186,5 +186,4 @@ fn write_value(file: &Path, value: &str) -> io::Result<()> {
 }
 
 #[cfg(test)]
-#[path = "restore_tests.rs"]
 mod tests;

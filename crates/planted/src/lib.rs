@@ -1,7 +1,10 @@
-//! Defines a program to be tiered: it uses memory in a known way, checks what it reads and says so.
+//! The program that tests of live tiering run: it uses memory in a known way and checks what it reads.
 //!
-//! Every mode prints its result on standard output and exits with 0; with 1 and one line on standard error if any
-//! memory did not hold what it should; with 2 if it was called wrongly. See [`USAGE`].
+//! Cargo builds only the tested package's own binaries and examples. So this is a library, and each package whose tests
+//! run the program has a three-line example that calls [`run`].
+//!
+//! Every mode prints its result on standard output and exits with 0; with 1 and one line on standard error if memory did
+//! not hold what it should; with 2 for a wrong command line. `USAGE` lists the modes.
 
 mod arguments;
 mod btree;
@@ -17,7 +20,7 @@ use std::time::Duration;
 
 use arguments::Arguments;
 
-/// What `target` without arguments prints.
+/// The help text, printed when the command line is wrong.
 const USAGE: &str = "\
 usage: target MODE [--OPTION VALUE]...
   planted       touch pages, some of them more often than the others
@@ -45,7 +48,8 @@ usage: target MODE [--OPTION VALUE]...
 Modes but fork-storm and exec-chain end after --seconds (default 2) or after exactly --operations N: then all
 of their output depends on the arguments alone.";
 
-fn main() -> ExitCode {
+/// Runs the mode that the process's command line names.
+pub fn run() -> ExitCode {
     let mut arguments = match Arguments::from_command_line() {
         Ok(arguments) => arguments,
         Err(message) => return refuse(&message),
@@ -71,7 +75,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Why a mode did not succeed.
+/// A mode's failure.
 enum Failure {
     /// The command line was wrong.
     Usage(String),

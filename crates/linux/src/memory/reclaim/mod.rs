@@ -220,5 +220,4 @@ fn mount_point(root: &Path) -> Option<PathBuf> {
 }
 
 #[cfg(test)]
-#[path = "reclaim_tests.rs"]
 mod tests;

@@ -217,5 +217,4 @@ fn hidden() -> LinuxError {
 }
 
 #[cfg(test)]
-#[path = "pagemap_tests.rs"]
 mod tests;

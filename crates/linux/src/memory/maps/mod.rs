@@ -173,5 +173,4 @@ fn is_shared_memory(name: &[u8]) -> bool {
 }
 
 #[cfg(test)]
-#[path = "maps_tests.rs"]
 mod tests;

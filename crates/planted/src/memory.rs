@@ -253,11 +253,20 @@ pub(crate) fn wait() -> io::Result<(libc::pid_t, bool)> {
     if process < 0 { Err(io::Error::last_os_error()) } else { Ok((process, status == 0)) }
 }
 
-/// Nanoseconds of `CLOCK_MONOTONIC`.
+/// Returns nanoseconds of `CLOCK_MONOTONIC`.
 pub(crate) fn monotonic() -> u64 {
+    nanoseconds(libc::CLOCK_MONOTONIC)
+}
+
+/// Returns the calling thread's processor time in nanoseconds.
+pub(crate) fn thread_cpu() -> u64 {
+    nanoseconds(libc::CLOCK_THREAD_CPUTIME_ID)
+}
+
+fn nanoseconds(clock: libc::clockid_t) -> u64 {
     let mut time = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: `time` is a valid place to write to, and the clock always exists.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut time) };
+    // SAFETY: `time` is a valid place to write to, and both clocks always exist.
+    unsafe { libc::clock_gettime(clock, &raw mut time) };
     time.tv_sec as u64 * 1_000_000_000 + time.tv_nsec as u64
 }
 
