@@ -9,7 +9,7 @@ use std::path::Path;
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::Instant;
 
-use isotherm_linux::virtual_pmu::{Scope, VirtualPmu};
+use isotherm_linux::virtual_pmu::VirtualPmu;
 use isotherm_virtual_pmu::{Control, Process, Record};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
@@ -129,7 +129,7 @@ impl Toucher {
 
 fn run(pmu: &mut VirtualPmu, name: &str, mut touchers: Vec<Toucher>) -> Outcome {
     let tgids: Vec<u32> = touchers.iter().map(Toucher::tgid).collect();
-    pmu.set_scope(Scope::Processes { tgids: &tgids, children: true })?;
+    pmu.set_scope(&tgids)?;
     let epoch = pmu.begin_epoch()?;
     println!("LAB begin {name} epoch={epoch} tgids={tgids:?}");
     let begun = Instant::now();
