@@ -55,6 +55,9 @@ impl fmt::Display for PageSize {
     }
 }
 
+/// The most tiers that a machine may have.
+pub const MAX_TIERS: usize = 16;
+
 /// A memory tier; 0 is the fastest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]

@@ -21,7 +21,7 @@ mod signals;
 mod units;
 
 pub use access::{
-    Counters, HintFault, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
+    Counters, HintFault, MAX_TIERS, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
 };
 pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 pub use engine::{EngineError, EngineStatistics, run};

@@ -20,8 +20,6 @@ use fields::{FIELDS, Field};
 
 /// What stands as the source of a number that [`Profile::set`] has changed.
 const SET_BY_USER: &str = "set by the user";
-/// Tiers that a profile may have.
-const MAX_TIERS: usize = 16;
 
 /// A machine, as the model sees it. Read from `machines/NAME.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -24,7 +24,8 @@ use crate::slots::Slots;
 
 /// Misses that one thread can have in its window: a load queue's size. A power of two.
 pub const WINDOW: usize = 128;
-/// Tiers that a machine can have.
+/// The most tiers that can be simulated: fewer than [`isotherm_core::MAX_TIERS`], because every thread keeps arrays of
+/// this size in its hottest cache lines.
 pub const MAX_TIERS: usize = 4;
 
 /// The parts of [`CoreProfile`] in the form that the model uses.

@@ -30,33 +30,35 @@
 //! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis', on whose design Jenga's is
 //!   modelled; the paper gives none.
 
-use isotherm_core::parameters::{Parameters, Spec};
-use isotherm_core::{PageId, Policy};
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{PageId, parameters};
 use isotherm_trackers::{SmoothClock, SmoothScore};
 
+use crate::Setup;
 use crate::memtis::counts::{PageCounts, Rebin};
 use crate::memtis::histogram::{Histogram, bin_of};
-use crate::memtis::{Memtis, unsplit};
-use crate::{BuildError, Setup, prefetch};
+use crate::memtis::{Common, Memtis, QUICK_COOLING, Splits};
+use crate::support::prefetch;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &SPEC_TABLE;
-
-const SPEC_TABLE: [Spec; unsplit().len()] = smooth_cooling();
-
-const fn smooth_cooling() -> [Spec; unsplit().len()] {
-    let mut specs = unsplit();
-    specs[0].source = "Jenga, section 7: Memtis-QC has the same cooling interval, 120K samples";
-    specs[0].help = "Samples in which a score that is not renewed falls to its half, evenly.";
-    specs
+parameters! {
+    /// Jenga's parameters.
+    pub(crate) struct Settings {
+        /// Samples in which a score that is not renewed falls to its half, evenly.
+        cooling_samples: u64 = QUICK_COOLING
+            .source("Jenga, section 7: Memtis-QC has the same cooling interval, 120K samples"),
+        common: Common,
+    }
 }
 
 /// Jenga. See the module.
 pub(crate) type Jenga = Memtis<SmoothCounts>;
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Jenga::new(parameters, setup)))
+impl Jenga {
+    /// Returns Jenga before its first sample.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let Settings { cooling_samples, common } = Settings::read(parameters);
+        Self::with(cooling_samples, common, &Splits::default(), setup)
+    }
 }
 
 /// The smooth scores of all pages. A score's tag is the histogram's bin when the score last changed.
@@ -88,8 +90,6 @@ impl SmoothCounts {
 }
 
 impl PageCounts for SmoothCounts {
-    const SPLITS: bool = false;
-
     fn new(pages: usize, cooling: u64) -> Self {
         let clock = SmoothClock::new(cooling);
         Self { scores: vec![SmoothScore::zero(&clock); pages], clock, sampled: Vec::new() }
@@ -144,7 +144,7 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::test_view::{TestView, batch_of, turn};
+    use crate::support::test_view::{TestView, batch_of, turn};
 
     proptest! {
         /// The histogram has each page in the bin of its score: exactly where it was sampled in this period or the one
@@ -178,7 +178,7 @@ mod tests {
 
     fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Jenga {
         let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("jenga", SPECS);
+        let mut parameters = Parameters::new("jenga", Settings::SPECS);
         let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
         for (key, value) in fixed.iter().chain(settings) {
             parameters.set(key, value).expect("in range");

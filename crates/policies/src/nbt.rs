@@ -18,31 +18,19 @@
 //!   fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run two or three.
 //! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is modelled.
 
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, MigrationContext, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
     Signals, TierId, View, Work,
 };
 
-use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
-use crate::{BuildError, Setup};
-
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    specs::SCAN_SIZE,
-    specs::SCAN_PERIOD,
-    specs::HOT_THRESHOLD,
-    specs::ADJUST_PERIOD,
-    specs::RATE_LIMIT,
-    specs::RATE_PERIOD,
-    specs::ENOUGH_FREE,
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];
+use crate::Setup;
+pub(crate) use crate::support::numa_balancing::Settings;
+use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 
 /// NUMA balancing in tiering mode. See the module.
 #[derive(Debug)]
-pub struct Nbt {
+pub(crate) struct Nbt {
     scanner: Scanner,
     promotion: Promotion,
     marks: Watermarks,
@@ -51,21 +39,14 @@ pub struct Nbt {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Nbt::new(parameters, setup)))
-}
-
 impl Nbt {
     /// NUMA balancing before its first scan.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let marks = Watermarks::new(parameters, setup);
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let marks = Watermarks::new(&settings.marks, setup);
         Self {
-            scanner: Scanner::new(parameters, setup),
-            promotion: Promotion::new(parameters, marks, setup),
+            scanner: Scanner::new(&settings.scan, setup),
+            promotion: Promotion::new(&settings.promotion, marks, setup),
             marks,
             wanted: Vec::new(),
             work: Work::default(),
@@ -118,11 +99,11 @@ mod tests {
     use isotherm_core::{PageSize, Pages};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     fn policy(settings: &[(&str, &str)]) -> Nbt {
         let setup = Setup { pages: 64, fast: Pages(16), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("nbt", SPECS);
+        let mut parameters = Parameters::new("nbt", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
         Nbt::new(&parameters, &setup)
     }

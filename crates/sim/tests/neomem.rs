@@ -64,16 +64,7 @@ fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, Buil
     Ok(Box::new(Watched { policy: build(parameters, setup)?, reported: Vec::new() }))
 }
 
-static WATCHED: Entry = Entry {
-    name: "neomem",
-    title: "NeoMem, watched",
-    paper: "",
-    maturity: "",
-    kind: Kind::Policy(build),
-    specs: &[],
-    presets: &[],
-    help: "",
-};
+static WATCHED: Entry = Entry::policy("neomem", "NeoMem, watched", &[], build);
 
 /// Share of the slow hot pages that the device reported within the first clear interval, and of its reports that are hot.
 fn recall_and_precision(width: &str, settings: &[(&str, &str)]) -> (f64, f64) {

@@ -12,7 +12,7 @@ pub const VERSION: u64 = 2;
 pub const USUAL_BYTES: usize = 16 << 20;
 /// The least that a layout fits in.
 pub const MIN_BYTES: usize = 64 << 10;
-/// Tiers that there may be.
+/// The most tiers: part of the layout, so that it stays smaller than a host's 16 until the version changes.
 pub const MAX_TIERS: usize = 8;
 /// Thread group ids that the filter holds.
 pub const FILTER_ENTRIES: usize = 1024;

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use isotherm_core::live_result::LiveResult;
-use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::parameters::Scale;
 use isotherm_linux::process::Pid;
 use isotherm_live::policy_run::PolicyRun;
 use isotherm_live::session::{Session, SessionConfig, SessionError, Target};
@@ -69,7 +69,11 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
     let profile = load_profile(&args.machine)?;
     let mut policy = PolicyRun::new(isotherm_policies::find(&args.policy).map_err(Failure::usage)?);
     let mut settings = settings::parse(&args.set)?;
-    set_calibrated(&mut policy.parameters, profile.tiers.get(1).and_then(|tier| tier.k))?;
+    // `isotherm calibrate` has measured this cost of the second tier.
+    let k = profile.tiers.get(1).and_then(|tier| tier.k);
+    if let (Some(parameter), Some(k)) = (policy.entry.calibrated, k) {
+        policy.parameters.set(parameter, &format!("{}ns", k.0)).map_err(Failure::usage)?;
+    }
     settings::apply(&mut settings, &mut policy.parameters)?;
     settings::finish(&settings)?;
     policy.seed = args.seed;
@@ -90,14 +94,6 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
         page_size: args.page_size.into(),
         control: args.control.clone(),
     })
-}
-
-/// Gives PACT the stall cost of the second tier that `isotherm calibrate` measured, if the machine's profile has it.
-fn set_calibrated(parameters: &mut Parameters, k: Option<isotherm_core::Nanos>) -> Result<(), Failure> {
-    match k.filter(|_| parameters.group() == "pact") {
-        Some(k) => parameters.set("k", &format!("{}ns", k.0)).map_err(Failure::usage),
-        None => Ok(()),
-    }
 }
 
 fn report(args: &LiveArgs, result: &LiveResult) -> Result<(), Failure> {

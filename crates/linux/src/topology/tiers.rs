@@ -4,16 +4,13 @@ use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use isotherm_core::{Bytes, TierId};
+use isotherm_core::{Bytes, MAX_TIERS, TierId};
 use serde::Serialize;
 
 use super::files::{Tree, decimal};
 use super::node::memory;
 use super::{Node, Topology};
 use crate::LinuxError;
-
-/// Tiers at most: as many as machine profiles have.
-const MAX_TIERS: usize = 16;
 
 /// Who says which nodes are which tier.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]

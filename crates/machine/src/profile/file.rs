@@ -1,11 +1,12 @@
 //! Defines how a profile is read from TOML: walked along the table of fields, so that every error knows its path.
 
+use isotherm_core::MAX_TIERS;
 use isotherm_core::names::advice;
 use toml::{Table, Value};
 
 use super::error::one_line;
 use super::fields::Field;
-use super::{MAX_TIERS, Profile, ProfileError, TierProfile};
+use super::{Profile, ProfileError, TierProfile};
 
 const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
 

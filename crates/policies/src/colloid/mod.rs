@@ -17,67 +17,37 @@
 
 mod balance;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Counters, Gauge, HintFault, MigrationContext, Move, Nanos, Plan, Policy, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work,
+    Signal, Signals, TierId, View, Work, parameters,
 };
 
-use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::numa_balancing;
+use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 use balance::{Balance, Shift};
 
 /// Bytes of a request.
 const LINE: f64 = 64.0;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "delta",
-        kind: Kind::Number(0.0, 1.0),
-        default: "0.05",
-        unit: "of the fast tier's latency",
-        source: "Colloid, section 3.2",
-        help: "Latencies that differ by less are equal.",
-        scaled: false,
-    },
-    Spec {
-        name: "epsilon",
-        kind: Kind::Number(0.0, 1.0),
-        default: "0.01",
-        unit: "of all requests",
-        source: "Colloid, section 3.2",
-        help: "Marks that are closer than this have met: the balance has moved.",
-        scaled: false,
-    },
-    Spec {
-        name: "quantum",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "100ms",
-        unit: "",
-        source: "Colloid's artifact, its kernel with hint faults: latency is sampled each 100 ms",
-        help: "Time between two looks at the latencies.",
-        scaled: true,
-    },
-    Spec {
-        name: "smoothing",
-        kind: Kind::Number(0.001, 1.0),
-        default: "0.5",
-        unit: "",
-        source: "Colloid's artifact: 2^-1 with that period",
-        help: "Weight of a quantum in the moving averages of occupancy and requests.",
-        scaled: false,
-    },
-    specs::SCAN_SIZE,
-    specs::SCAN_PERIOD,
-    specs::HOT_THRESHOLD,
-    specs::ADJUST_PERIOD,
-    specs::RATE_LIMIT,
-    specs::RATE_PERIOD,
-    specs::ENOUGH_FREE,
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];
+parameters! {
+    /// Colloid's parameters, before those of the kernel under it.
+    pub(crate) struct Settings {
+        /// Latencies that differ by less are equal.
+        delta: f64 = number(0.0, 1.0, "0.05").unit("of the fast tier's latency")
+            .source("Colloid, section 3.2"),
+        /// Marks that are closer than this have met: the balance has moved.
+        epsilon: f64 = number(0.0, 1.0, "0.01").unit("of all requests").source("Colloid, section 3.2"),
+        /// Time between two looks at the latencies.
+        quantum: Nanos = interval("100ms")
+            .source("Colloid's artifact, its kernel with hint faults: latency is sampled each 100 ms")
+            .scaled(),
+        /// Weight of a quantum in the moving averages of occupancy and requests.
+        smoothing: f64 = number(0.001, 1.0, "0.5").source("Colloid's artifact: 2^-1 with that period"),
+        kernel: numa_balancing::Settings,
+    }
+}
 
 /// What is left of a quantum's shift.
 #[derive(Debug, Clone, Copy)]
@@ -89,7 +59,7 @@ struct Budget {
 
 /// Colloid. See the module.
 #[derive(Debug)]
-pub struct Colloid {
+pub(crate) struct Colloid {
     scanner: Scanner,
     promotion: Promotion,
     marks: Watermarks,
@@ -110,25 +80,21 @@ pub struct Colloid {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Colloid::new(parameters, setup)))
-}
-
 impl Colloid {
     /// Colloid before its first quantum.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let marks = Watermarks::new(parameters, setup);
-        let number = |name| parameters.number(name);
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        Self::with(&Settings::read(parameters), setup)
+    }
+
+    /// Returns Colloid with these settings.
+    pub(crate) fn with(settings: &Settings, setup: &Setup) -> Self {
+        let marks = Watermarks::new(&settings.kernel.marks, setup);
         Self {
-            scanner: Scanner::new(parameters, setup).of_every_tier(),
-            promotion: Promotion::new(parameters, marks, setup),
+            scanner: Scanner::new(&settings.kernel.scan, setup).of_every_tier(),
+            promotion: Promotion::new(&settings.kernel.promotion, marks, setup),
             marks,
-            balance: Balance::new(number("delta"), number("epsilon"), number("smoothing")),
-            quantum: parameters.duration("quantum"),
+            balance: Balance::new(settings.delta, settings.epsilon, settings.smoothing),
+            quantum: settings.quantum,
             last_quantum: Nanos(0),
             shift: Shift::Rest,
             budget: Budget { share: 0.0, pages: 0.0 },
@@ -259,11 +225,11 @@ mod tests {
     use isotherm_core::{PageId, PageSize, Pages, TierCounters};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     fn policy() -> Colloid {
         let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Colloid::new(&Parameters::new("colloid", SPECS), &setup)
+        Colloid::new(&Parameters::new("colloid", Settings::SPECS), &setup)
     }
 
     /// The moves of a turn with a fault on `page`, `latency` after arming, a second after the start with tiers at such

@@ -32,22 +32,25 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
-use crate::demotion_scan::{DemotionScan, Scan};
-use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
-use crate::hot_threshold::HotThreshold;
-use crate::prefetch::{CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::demotion_scan::{DemotionScan, Scan, Watermarks};
+use crate::support::filter::COALESCE_OPERATIONS;
+use crate::support::hot_threshold::HotThreshold;
+use crate::support::prefetch::{CHUNK, Chunk};
 use intensity::{Intensity, Level, State};
-pub(crate) use settings::SPECS;
-use settings::Settings;
+pub(crate) use settings::Settings;
 
 /// Operations of Algorithm 1 on one page, its filter accesses apart.
 const PROMOTE_OPERATIONS: u64 = 4;
 
 /// FreqTier. See the module.
 #[derive(Debug)]
-pub struct FreqTier {
+pub(crate) struct FreqTier {
     settings: Settings,
+    watermarks: Watermarks,
+    /// Samples between two ageings.
+    ageing: u64,
     coalescer: Coalescer,
     filter: Box<dyn Tracker>,
     threshold: HotThreshold,
@@ -68,33 +71,31 @@ pub struct FreqTier {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    let policy = FreqTier::new(parameters, setup)
-        .map_err(|source| BuildError::Filter { policy: "freqtier", source })?;
-    Ok(Box::new(policy))
-}
-
 impl FreqTier {
     /// FreqTier with an empty filter, promoting at the highest sampling level.
     ///
     /// # Errors
     /// If the filter would be empty, too large or not to be had.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
-        let settings = Settings::new(parameters, setup)?;
-        let filter = settings.shape.build(settings.layout)?;
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
+        let settings = Settings::read(parameters);
+        let filter = settings.shape(setup)?.build(settings.layout())?;
+        let watermarks = Watermarks::new(settings.promote_watermark, settings.demote_watermark, setup);
+        let ageing = settings.ageing(setup);
         Ok(Self {
             coalescer: Coalescer::default(),
-            threshold: HotThreshold::new(settings.threshold, filter.maximum()),
-            intensity: Intensity::new(settings.window, settings.monitor_interval, settings.tolerance),
+            threshold: HotThreshold::new(settings.threshold(watermarks.promote, setup), filter.maximum()),
+            intensity: Intensity::new(
+                settings.stable_window,
+                settings.monitor_interval,
+                settings.stable_within,
+            ),
             scan: DemotionScan::new(settings.scan_batch),
             changes: Vec::new(),
             hot: Vec::new(),
             counts: Vec::new(),
-            until_ageing: settings.ageing,
+            until_ageing: ageing,
+            ageing,
+            watermarks,
             refused: 0,
             resting: false,
             work: Work::default(),
@@ -136,14 +137,14 @@ impl FreqTier {
     fn age(&mut self) {
         self.filter.age();
         self.threshold.age();
-        self.until_ageing = self.settings.ageing;
+        self.until_ageing = self.ageing;
         self.resting = false;
         self.work.swept += self.filter.bytes() as u64;
     }
 
     /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there was one.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
-        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
+        let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
             return None;
         }
@@ -177,18 +178,18 @@ impl FreqTier {
 
     /// The request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
-        let [high, middle, low] = self.settings.frequencies;
+        let settings = &self.settings;
         Sampling {
             rate: match state {
-                State::Promoting(Level::High) => SamplingRate::Frequency(high),
-                State::Promoting(Level::Middle) => SamplingRate::Frequency(middle),
-                State::Promoting(Level::Low) => SamplingRate::Frequency(low),
+                State::Promoting(Level::High) => SamplingRate::Frequency(settings.sampling_high),
+                State::Promoting(Level::Middle) => SamplingRate::Frequency(settings.sampling_middle),
+                State::Promoting(Level::Low) => SamplingRate::Frequency(settings.sampling_low),
                 State::Monitoring => SamplingRate::Off,
             },
-            scope: self.settings.scope,
+            scope: settings.sampling_scope,
             stores: false,
-            batch: self.settings.batch,
-            tick: self.settings.monitor_interval,
+            batch: settings.batch,
+            tick: settings.monitor_interval,
         }
     }
 }

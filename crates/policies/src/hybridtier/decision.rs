@@ -10,7 +10,7 @@
 
 use isotherm_core::PageId;
 
-use crate::hot_threshold::HotThreshold;
+use crate::support::hot_threshold::HotThreshold;
 
 /// A page's two metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -1,12 +1,13 @@
 //! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds over them.
 
 use isotherm_core::{PageId, Work};
-use isotherm_trackers::{Change, DenseTable, ShapeError, Tracker};
+use isotherm_trackers::{Change, DenseTable, FilterShape, Layout, ShapeError, Tracker};
 
 use super::audit::Audit;
 use super::decision::{Counts, Demotion, Thresholds};
 use super::settings::{Settings, TrackerKind};
-use crate::hot_threshold::HotThreshold;
+use crate::Setup;
+use crate::support::hot_threshold::HotThreshold;
 
 /// Samples between two coolings, and how many of them are left.
 #[derive(Debug, Clone, Copy)]
@@ -54,29 +55,31 @@ pub(super) struct Hotness {
 }
 
 impl Hotness {
-    /// Empty trackers.
-    pub(super) fn new(settings: &Settings) -> Result<Self, ShapeError> {
-        let build = |shape: isotherm_trackers::FilterShape| match settings.tracker {
-            TrackerKind::Filter(layout) => shape.build(layout),
-            TrackerKind::Exact => Ok(Box::new(DenseTable::<u16>::new(settings.pages)) as Box<dyn Tracker>),
+    /// Returns empty trackers. The hot set leaves `reserve` pages of the fast tier free.
+    pub(super) fn new(settings: &Settings, reserve: u64, setup: &Setup) -> Result<Self, ShapeError> {
+        let build = |shape: FilterShape| match settings.tracker {
+            TrackerKind::Blocked => shape.build(Layout::Blocked),
+            TrackerKind::Standard => shape.build(Layout::Standard),
+            TrackerKind::Exact => Ok(Box::new(DenseTable::<u16>::new(setup.pages)) as Box<dyn Tracker>),
         };
-        let (frequency, momentum) = (build(settings.frequency_shape)?, build(settings.momentum_shape)?);
+        let shape = settings.frequency_shape(setup)?;
+        let (frequency, momentum) = (build(shape)?, build(settings.momentum_shape(shape, setup)?)?);
         let thresholds = Thresholds {
-            frequency: HotThreshold::new(settings.threshold, frequency.maximum()),
-            promote_momentum: settings.promote_momentum.min(momentum.maximum()),
-            demote_momentum: settings.demote_momentum.min(momentum.maximum()),
+            frequency: HotThreshold::new(settings.threshold(reserve, setup), frequency.maximum()),
+            promote_momentum: settings.promote_momentum(setup).min(momentum.maximum()),
+            demote_momentum: settings.demote_momentum(setup).min(momentum.maximum()),
         };
         Ok(Self {
             frequency,
             momentum,
             thresholds,
-            frequency_cooling: Cooling::new(settings.frequency_cooling),
+            frequency_cooling: Cooling::new(settings.frequency_period(setup)),
             momentum_cooling: Cooling::new(settings.momentum_cooling),
             frequency_changes: Vec::new(),
             momentum_changes: Vec::new(),
             frequency_counts: Vec::new(),
             momentum_counts: Vec::new(),
-            audit: settings.audit.then(|| Audit::new(settings.pages)),
+            audit: settings.audit.then(|| Audit::new(setup.pages)),
         })
     }
 

@@ -4,13 +4,10 @@
 use isotherm_core::PageId;
 
 use super::histogram::{Histogram, bin_of};
-use crate::prefetch;
+use crate::support::prefetch;
 
 /// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
-    /// Whether 2 MiB ranges of base pages may begin as one unit and be split.
-    const SPLITS: bool;
-
     /// Zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
 
@@ -69,8 +66,6 @@ impl Counts {
 }
 
 impl PageCounts for Counts {
-    const SPLITS: bool = true;
-
     fn new(pages: usize, cooling: u64) -> Self {
         Self { counts: vec![Count::default(); pages], clock: 0, cooling, until_cooling: cooling }
     }

@@ -11,10 +11,10 @@ impl<C: PageCounts> Memtis<C> {
         if std::mem::take(&mut self.stale) {
             self.classify(view);
         }
-        let budget = self.settings.budget;
+        let budget = self.derived.budget;
         let wanted = self.choose_hot(budget, view);
         let free = view.free(TierId::FAST).0;
-        let missing = (wanted + self.settings.demotion_mark).saturating_sub(free).min(budget);
+        let missing = (wanted + self.derived.demotion_mark).saturating_sub(free).min(budget);
         let mut room = free + self.demote(COLD, missing, view, plan);
         self.short = room - free < missing && self.has_unlisted(view);
         let missing = wanted.saturating_sub(room).min(budget.saturating_sub(room - free));

@@ -1,7 +1,7 @@
 //! Memtis: a histogram of access counts, and a hot threshold that fits the fast tier.
 //!
 //! # Paper
-//! Lee et al., "Memtis: Efficient Memory PolicyRun with Dynamic Page Classification and Page Size Determination", SOSP 2023,
+//! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size Determination", SOSP 2023,
 //! and the kernel published with it; described in HybridTier (sections 2 and 3) and Jenga (section 2.2.2). Every parameter
 //! with its source stands in `settings`.
 //!
@@ -36,22 +36,21 @@ use isotherm_core::{
     Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::lists::PageLists;
-use crate::prefetch::{CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::lists::PageLists;
+use crate::support::prefetch::{CHUNK, Chunk};
 use counts::{Counts, PageCounts};
 use histogram::{Histogram, bin_of, clamp};
 use period::PeriodControl;
-use settings::Settings;
-pub(crate) use settings::{QC_SPECS, SPECS, unsplit};
+use settings::Derived;
+pub(crate) use settings::{Common, QUICK_COOLING, QuickSettings, Settings, Splits};
 use split::Splitter;
 use units::Units;
 
 /// Samples that are taken in at once, unless a round of moves comes before. More than come in one round: nothing waits for a
 /// full batch, since coolings and fittings fall on their sample wherever it is in the batch.
 const BATCH: usize = 4096;
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
 /// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
 const COUNT_OPERATIONS: u64 = 10;
 
@@ -80,9 +79,9 @@ enum Class {
 
 impl Thresholds {
     /// The lowest thresholds that fit.
-    fn fit(histogram: &Histogram, settings: &Settings) -> Self {
-        let (hot, pages) = histogram.threshold_for(settings.room);
-        Self { hot, warm: if pages < settings.warm_below { hot - 1 } else { hot } }
+    fn fit(histogram: &Histogram, derived: &Derived) -> Self {
+        let (hot, pages) = histogram.threshold_for(derived.room);
+        Self { hot, warm: if pages < derived.warm_below { hot - 1 } else { hot } }
     }
 
     fn class(self, bin: u8) -> Class {
@@ -97,7 +96,8 @@ impl Thresholds {
 /// Memtis. See the module. With other counts, what is built on it.
 #[derive(Debug)]
 pub(crate) struct Memtis<C = Counts> {
-    settings: Settings,
+    settings: Common,
+    derived: Derived,
     units: Units,
     /// Counts of pages.
     counts: C,
@@ -125,27 +125,27 @@ pub(crate) struct Memtis<C = Counts> {
     work: Work,
 }
 
-/// The registry's constructor, of `memtis-qc` too.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Memtis::<Counts>::new(parameters, setup)))
+impl Memtis {
+    /// Returns Memtis, or Memtis-QC, before its first sample.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let Settings { cooling_samples, common, splits } = Settings::read(parameters);
+        Self::with(cooling_samples, common, &splits, setup)
+    }
 }
 
 impl<C: PageCounts> Memtis<C> {
-    /// Memtis that knows no page yet.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let settings = Settings::new(parameters, setup, C::SPLITS);
+    /// Returns the policy before its first sample.
+    pub(crate) fn with(cooling: u64, settings: Common, splits: &Splits, setup: &Setup) -> Self {
+        let derived = Derived::new(&settings, splits, setup);
         Self {
-            units: Units::new(settings.huge_ranges),
-            counts: C::new(setup.pages, settings.cooling),
+            units: Units::new(derived.huge_ranges),
+            counts: C::new(setup.pages, cooling),
             histogram: Histogram::new(),
-            splitter: settings.huge_ranges.then(|| Splitter::new(setup.pages)),
+            splitter: derived.huge_ranges.then(|| Splitter::new(setup.pages)),
             thresholds: Thresholds { hot: 1, warm: 1 },
             lists: PageLists::new(setup.pages),
-            period: PeriodControl::new(settings.period.clone()),
-            until_adaptation: settings.adaptation,
+            period: PeriodControl::new(settings.clone()),
+            until_adaptation: settings.adaptation_samples,
             cooled: false,
             stores: 0,
             next_migration: settings.migration_interval,
@@ -155,6 +155,7 @@ impl<C: PageCounts> Memtis<C> {
             splits: 0,
             work: Work::default(),
             settings,
+            derived,
         }
     }
 
@@ -176,7 +177,7 @@ impl<C: PageCounts> Memtis<C> {
         let Some(tier) = tier else { return };
         let unit = self.units.unit(page);
         let size = self.units.pages(unit).len() as u64;
-        let mut rebin = self.counts.add(page, self.settings.weight);
+        let mut rebin = self.counts.add(page, self.derived.weight);
         self.work.touches += 1;
         if let Some(splitter) = &mut self.splitter {
             splitter.count(rebin, tier == TierId::FAST);
@@ -240,7 +241,7 @@ impl<C: PageCounts> Memtis<C> {
             self.cool(touched);
         }
         if self.until_adaptation == 0 {
-            self.until_adaptation = self.settings.adaptation;
+            self.until_adaptation = self.settings.adaptation_samples;
             self.adapt();
         }
     }
@@ -256,14 +257,14 @@ impl<C: PageCounts> Memtis<C> {
     /// Fits the thresholds and, after a cooling, splits ranges.
     fn adapt(&mut self) {
         let before = self.thresholds;
-        self.thresholds = Thresholds::fit(&self.histogram, &self.settings);
+        self.thresholds = Thresholds::fit(&self.histogram, &self.derived);
         self.stale |= self.short || self.thresholds != before;
         self.short = false;
         self.work.operations += u64::from(histogram::BINS);
         if let Some(splitter) = &mut self.splitter {
-            splitter.fit(self.settings.room);
+            splitter.fit(self.derived.room);
             if std::mem::take(&mut self.cooled) {
-                let ranges = splitter.choose(&self.counts, &self.units, &self.settings, &mut self.work);
+                let ranges = splitter.choose(&self.counts, &self.units, &self.derived, &mut self.work);
                 ranges.into_iter().for_each(|range| self.split(range));
             }
         }

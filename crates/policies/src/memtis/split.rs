@@ -17,7 +17,7 @@ use isotherm_core::{PageId, Work};
 
 use super::counts::{Counts, PageCounts, Rebin};
 use super::histogram::{Histogram, bin_of, clamp};
-use super::settings::{BASE_PAGES, Settings};
+use super::settings::{BASE_PAGES, Derived};
 use super::units::Units;
 
 /// Memtis' scale of skewness.
@@ -77,11 +77,11 @@ impl Splitter {
         &mut self,
         counts: &impl PageCounts,
         units: &Units,
-        settings: &Settings,
+        derived: &Derived,
         work: &mut Work,
     ) -> Vec<PageId> {
         let samples = self.samples.max(1) as f64;
-        let missing = (settings.split_margin * self.estimated_hits as f64 - self.hits as f64) / samples;
+        let missing = (derived.split_margin * self.estimated_hits as f64 - self.hits as f64) / samples;
         (self.samples, self.hits, self.estimated_hits) = (0, 0, 0);
         if missing <= 0.0 {
             return Vec::new();
@@ -103,7 +103,7 @@ impl Splitter {
         work.swept += counts.bytes() as u64;
         work.operations += u64::from(units.len());
         skewed.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let count = (missing * accessed as f64 * settings.split_gain).ceil() as usize;
+        let count = (missing * accessed as f64 * derived.split_gain).ceil() as usize;
         skewed.into_iter().take(count).map(|(_, unit)| unit).collect()
     }
 
@@ -127,16 +127,17 @@ mod tests {
 
     use super::*;
     use crate::Setup;
-    use crate::memtis::settings::SPECS;
-    use crate::test_view::TestView;
+    use crate::memtis::settings::Settings;
+    use crate::support::test_view::TestView;
 
     /// Ranges whose accesses fall on `hot` pages each, 100 samples a page, while no sample hits.
     fn chosen(hot: &[u32]) -> Vec<u32> {
         let pages = hot.len() * BASE_PAGES as usize;
         let setup = Setup { pages, fast: Pages(2000), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("memtis", SPECS);
+        let mut parameters = Parameters::new("memtis", Settings::SPECS);
         parameters.set("huge_pages", "true").expect("a flag");
-        let settings = Settings::new(&parameters, &setup, true);
+        let Settings { common, splits, .. } = Settings::read(&parameters);
+        let derived = Derived::new(&common, &splits, &setup);
         let (mut counts, mut splitter) = (Counts::new(pages, 1), Splitter::new(pages));
         let mut units = Units::new(true);
         units.reserve(&TestView::new(&[Pages(pages as u64)], pages));
@@ -148,9 +149,9 @@ mod tests {
                 splitter.ranges.add(PageId(head), 1);
             }
         }
-        splitter.fit(settings.room);
+        splitter.fit(derived.room);
         let mut work = Work::default();
-        let chosen = splitter.choose(&counts, &units, &settings, &mut work);
+        let chosen = splitter.choose(&counts, &units, &derived, &mut work);
         chosen.iter().map(|unit| unit.0 / BASE_PAGES).collect()
     }
 

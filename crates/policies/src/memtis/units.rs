@@ -76,7 +76,7 @@ mod tests {
     use isotherm_core::Pages;
 
     use super::*;
-    use crate::test_view::TestView;
+    use crate::support::test_view::TestView;
 
     #[test]
     fn ranges_are_units_until_they_are_split() {

@@ -1,7 +1,7 @@
 //! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
 //!
 //! # Paper
-//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory PolicyRun" (MICRO 2024), section V. Every
+//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V. Every
 //! `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them; every
 //! `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1 ([`threshold`]): a quantile of
 //! the device's histogram, adjusted by bandwidth, ping-pong, error bound and quota. Defaults are those of Table IV. Cold
@@ -36,10 +36,10 @@ use isotherm_core::{
     Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
 
-use crate::numa_balancing::{Watermarks, faults_only};
-use crate::page_bits::PageBits;
-use crate::{BuildError, Setup};
-pub(crate) use settings::SPECS;
+use crate::Setup;
+use crate::support::numa_balancing::{Watermarks, faults_only};
+use crate::support::page_bits::PageBits;
+pub(crate) use settings::Settings;
 use threshold::{Observed, Rules, Threshold};
 
 /// Operations of taking one hot page in, and of planning its promotion.
@@ -49,7 +49,7 @@ const UPDATE_OPERATIONS: u64 = 400;
 
 /// NeoMem. See the module.
 #[derive(Debug)]
-pub struct NeoMem {
+pub(crate) struct NeoMem {
     migration_interval: Nanos,
     update_interval: Nanos,
     clear_interval: Nanos,
@@ -88,34 +88,26 @@ pub struct NeoMem {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(NeoMem::new(parameters, setup)))
-}
-
 impl NeoMem {
     /// NeoMem before its first reading.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let period = parameters.duration("quota_period").0.max(1) as f64;
-        let pages = parameters.size("quota").0 as f64 / setup.page_size.bytes().0 as f64;
-        let update_interval = parameters.duration("update_interval");
-        let fixed = parameters.count("threshold") as u32;
-        let rules = Rules::new(parameters, pages / period * update_interval.0 as f64);
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let period = settings.quota_period.0.max(1) as f64;
+        let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
+        let (update_interval, fixed) = (settings.update_interval, settings.threshold);
+        let rules = Rules::new(&settings, pages / period * update_interval.0 as f64);
         Self {
-            migration_interval: parameters.duration("migration_interval"),
+            migration_interval: settings.migration_interval,
             update_interval,
-            clear_interval: parameters.duration("clear_interval"),
+            clear_interval: settings.clear_interval,
             fixed: (fixed > 0).then_some(fixed),
             threshold: Threshold::new(rules),
             quota: pages / period,
             most_saved: pages.max(1.0),
             saved: 0.0,
-            migrate: parameters.flag("migrate"),
-            reclaim: Pages(parameters.count("reclaim")),
-            marks: Watermarks::new(parameters, setup),
+            migrate: settings.migrate,
+            reclaim: Pages(settings.reclaim),
+            marks: Watermarks::new(&settings.marks, setup),
             started: false,
             last_step: Nanos(0),
             next_update: Nanos(0),

@@ -1,7 +1,8 @@
 //! Algorithm 1: the dynamic hotness threshold.
 
 use isotherm_core::DeviceReport;
-use isotherm_core::parameters::Parameters;
+
+use super::settings::Settings;
 
 /// The threshold above which nothing is hot: what a device has before it is told one.
 const NOTHING: u32 = u32::MAX;
@@ -50,18 +51,9 @@ pub(super) struct Threshold {
 
 impl Rules {
     /// The rules of these parameters, with a quota in pages an update.
-    pub(super) fn new(parameters: &Parameters, quota: f64) -> Self {
-        let number = |name| parameters.number(name);
-        let p_min = number("p_min");
-        Self {
-            p_min,
-            p_max: number("p_max").max(p_min),
-            p_init: number("p_init"),
-            alpha: number("alpha"),
-            beta: number("beta"),
-            delta: number("delta"),
-            quota,
-        }
+    pub(super) fn new(settings: &Settings, quota: f64) -> Self {
+        let Settings { p_min, p_max, p_init, alpha, beta, delta, .. } = *settings;
+        Self { p_min, p_max: p_max.max(p_min), p_init, alpha, beta, delta, quota }
     }
 }
 
@@ -99,15 +91,15 @@ impl Threshold {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::parameters::Parameters;
     use isotherm_core::{Bin, Histogram};
 
     use super::*;
-    use crate::neomem::SPECS;
 
     const QUOTA: f64 = 100.0;
 
     fn threshold() -> Threshold {
-        Threshold::new(Rules::new(&Parameters::new("neomem", SPECS), QUOTA))
+        Threshold::new(Rules::new(&Settings::read(&Parameters::new("neomem", Settings::SPECS)), QUOTA))
     }
 
     /// 10,000 entries: one counts 900, ten 500, a hundred 100 and the others `noise`.

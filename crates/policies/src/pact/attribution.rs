@@ -1,30 +1,22 @@
 //! Defines a window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part of the
 //! stalls.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId};
+use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId, choices};
 use isotherm_trackers::Window;
 
-/// By what a sample counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
-    /// The accesses that it stands for.
-    Accesses,
-    /// Those times its latency.
-    Latency,
-    /// Those times the part of it that nothing hid.
-    Exposed,
+choices! {
+    /// The weight of a sample.
+    pub(crate) enum Weight {
+        /// The accesses that it stands for.
+        Accesses = "proportional",
+        /// Those times its latency.
+        Latency = "latency",
+        /// Those times the part of its latency that nothing hid.
+        Exposed = "exposed",
+    }
 }
 
 impl Weight {
-    pub(super) fn new(parameters: &Parameters) -> Self {
-        match parameters.choice("attribution") {
-            "latency" => Self::Latency,
-            "exposed" => Self::Exposed,
-            _ => Self::Accesses,
-        }
-    }
-
     fn of(self, sample: &Sample) -> f32 {
         let each = match self {
             Self::Accesses => 1,

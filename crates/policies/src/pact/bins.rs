@@ -1,7 +1,9 @@
 //! Defines adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of bins that
 //! follows.
 
-use isotherm_core::parameters::Parameters;
+use isotherm_core::choices;
+
+use super::settings::Settings;
 
 /// What the parameter `whole` is before it is scaled.
 pub(super) const WHOLE: u64 = 1_000_000_000;
@@ -48,12 +50,16 @@ impl Reservoir {
     }
 }
 
-/// How the width follows the values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Binning {
-    Static,
-    Adaptive,
-    Scaled,
+choices! {
+    /// The rule for the width of a bin.
+    pub(crate) enum Binning {
+        /// The Freedman-Diaconis width, scaled by the candidates' share.
+        Scaled = "scaled",
+        /// The Freedman-Diaconis width.
+        Adaptive = "adaptive",
+        /// The initial width.
+        Static = "static",
+    }
 }
 
 /// The histogram: bins of equal width from 0, the last one open.
@@ -69,19 +75,14 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    pub(super) fn new(parameters: &Parameters, seed: u64) -> Self {
-        let binning = match parameters.choice("binning") {
-            "static" => Binning::Static,
-            "adaptive" => Binning::Adaptive,
-            _ => Binning::Scaled,
-        };
-        let size = parameters.count("reservoir") as usize;
+    pub(super) fn new(settings: &Settings, seed: u64) -> Self {
+        let size = settings.reservoir;
         Self {
-            binning,
-            last: (parameters.count("bins") - 1) as f64,
-            width: parameters.number("initial_width"),
-            t_scale: parameters.number("t_scale"),
-            represented: WHOLE as f64 / parameters.count("whole") as f64,
+            binning: settings.binning,
+            last: (settings.bins - 1) as f64,
+            width: settings.initial_width,
+            t_scale: settings.t_scale,
+            represented: WHOLE as f64 / settings.whole as f64,
             reservoir: Reservoir { values: Vec::with_capacity(size), size, seen: 0, random: seed },
         }
     }
@@ -117,11 +118,12 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isotherm_core::parameters::Parameters;
 
     fn bins(settings: &[(&str, &str)]) -> Bins {
-        let mut parameters = Parameters::new("pact", super::super::settings::SPECS);
+        let mut parameters = Parameters::new("pact", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        Bins::new(&parameters, 1)
+        Bins::new(&Settings::read(&parameters), 1)
     }
 
     fn added(settings: &[(&str, &str)], values: impl IntoIterator<Item = f32>) -> Bins {

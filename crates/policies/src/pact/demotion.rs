@@ -1,10 +1,9 @@
 //! Defines demotion: by the host's LRU, as the paper has it, or where there is none by the values that are tracked.
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{Move, PageId, Pages, Plan, TierId, View, Work};
 use isotherm_trackers::PacTable;
 
-use crate::round::Round;
+use crate::support::round::Round;
 
 /// Page-table entries read at once.
 const SCAN: usize = 1024;
@@ -21,8 +20,7 @@ pub(super) struct Demotion {
 }
 
 impl Demotion {
-    pub(super) fn new(parameters: &Parameters) -> Self {
-        let by_kernel = parameters.choice("demotion") == "kernel";
+    pub(super) fn new(by_kernel: bool) -> Self {
         Self { by_kernel, cursor: PageId(0), found: Vec::new(), fast: Vec::new() }
     }
 

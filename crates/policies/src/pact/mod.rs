@@ -39,11 +39,12 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Cooling, PacTable};
 
-use crate::{BuildError, Setup};
+use crate::Setup;
 use attribution::{Attribution, Model, Weight};
 use bins::Bins;
 use demotion::Demotion;
-pub(crate) use settings::SPECS;
+pub(crate) use settings::Settings;
+use settings::{DemotionBy, Score, Track};
 
 /// Samples that its thread takes in at once, unless the window ends before.
 const BATCH: usize = 4096;
@@ -82,45 +83,34 @@ pub struct Pact {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Pact::new(parameters, setup)))
-}
-
-fn signals(parameters: &Parameters) -> Signals {
+fn signals(settings: &Settings) -> Signals {
     let mut signals = Signals::NONE.with(Signal::LoadSamples).with(Signal::TierHits).with(Signal::TierStalls);
-    if parameters.choice("demotion") == "kernel" && parameters.count("batch") > 0 {
+    if settings.demotion == DemotionBy::Kernel && settings.batch > 0 {
         signals = signals.with(Signal::KernelReclaim);
     }
-    match parameters.choice("attribution") {
-        "latency" => signals.with(Signal::SampleLatency),
-        "exposed" => signals.with(Signal::ExposedLatency),
-        _ => signals,
+    match settings.attribution {
+        Weight::Accesses => signals,
+        Weight::Latency => signals.with(Signal::SampleLatency),
+        Weight::Exposed => signals.with(Signal::ExposedLatency),
     }
 }
 
 impl Pact {
     /// PACT that knows no page yet.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
     pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let slow = parameters.choice("track") == "slow";
-        let window = parameters.duration("window").max(parameters.duration("shortest_window"));
+        let settings = Settings::read(parameters);
+        let slow = settings.track == Track::Slow;
+        let window = settings.window.max(settings.shortest_window);
         let model = Model {
-            k: parameters.duration("k").0 as f64,
-            most_parallelism: parameters.number("most_parallelism"),
-            frequency: parameters.choice("score") == "frequency",
+            k: settings.k.0 as f64,
+            most_parallelism: settings.most_parallelism,
+            frequency: settings.score == Score::Frequency,
         };
-        let cooling = Cooling {
-            keep: parameters.number("cooling") as f32,
-            distance: parameters.count("cooling_distance") as u32,
-        };
-        let most = usize::try_from(parameters.count("tracked_pages")).unwrap_or(usize::MAX);
+        let cooling = Cooling { keep: settings.cooling as f32, distance: settings.cooling_distance };
         Self {
-            signals: signals(parameters),
+            signals: signals(&settings),
             sampling: Sampling {
-                rate: SamplingRate::Period(parameters.count("sampling_period")),
+                rate: SamplingRate::Period(settings.sampling_period),
                 scope: if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
                 stores: false,
                 batch: BATCH,
@@ -128,20 +118,20 @@ impl Pact {
             },
             window,
             window_start: Nanos(0),
-            attribution: Attribution::new(Weight::new(parameters), TierId(slow.into()), model),
-            table: PacTable::new(setup.pages, most, cooling),
-            bins: Bins::new(parameters, setup.seed),
+            attribution: Attribution::new(settings.attribution, TierId(slow.into()), model),
+            table: PacTable::new(setup.pages, settings.tracked_pages, cooling),
+            bins: Bins::new(&settings, setup.seed),
             values: Vec::new(),
             candidates: Vec::new(),
             found: 0,
-            batch: parameters.count("batch") as usize,
-            limit: match parameters.count("promotions") {
+            batch: settings.batch,
+            limit: match settings.promotions {
                 0 => u64::MAX,
                 limit => limit,
             },
-            margin: parameters.size("margin").0 >> setup.page_size.shift(),
-            move_huge: parameters.flag("move_huge"),
-            demotion: Demotion::new(parameters),
+            margin: setup.pages_in(settings.margin),
+            move_huge: settings.move_huge,
+            demotion: Demotion::new(settings.demotion == DemotionBy::Kernel),
             promoted: 0,
             demoted: 0,
             work: Work::default(),

@@ -26,19 +26,17 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
     Allocation, Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
-    Sampling, SamplingScope, Signal, Signals, TierId, View, Work,
+    Sampling, Signal, Signals, TierId, View, Work,
 };
 
-use super::settings::{BATCH, FREE_RESERVE, SAMPLING_PERIOD, rate};
+use super::settings::{Settings, rate};
 use super::{Access, Replacement};
 use crate::Setup;
-use crate::prefetch::{self, CHUNK, Chunk};
+use crate::support::SAMPLE_BYTES;
+use crate::support::prefetch::{self, CHUNK, Chunk};
 
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
 /// Cache lines of looking at a queued page: its place in the lists and its flags.
 const QUEUED_LINES: u64 = 2;
 /// Waits to be promoted.
@@ -46,63 +44,9 @@ const ENTERING: u8 = 1;
 /// Waits to be demoted.
 const LEAVING: u8 = 2;
 
-/// What can be set for every adapted algorithm.
-pub(crate) const SPECS: [Spec; 6] = [
-    Spec {
-        name: "sampling_frequency",
-        kind: Kind::Count(1, 100_000_000),
-        default: "100k",
-        unit: "Hz per thread",
-        source: "HybridTier's artifact: 100,001 Hz",
-        help: "Samples a second of each thread, if no period is set.",
-        scaled: false,
-    },
-    Spec { help: "Samples every n-th access of each thread instead; 0 is off.", ..SAMPLING_PERIOD },
-    Spec {
-        name: "sampling_scope",
-        kind: Kind::Choice(&["each-tier", "all-tiers"]),
-        default: "each-tier",
-        unit: "",
-        source: "HybridTier's artifact: an event for local and one for remote loads",
-        help: "One event for each tier, which samples a rarely used tier more densely, or one for all.",
-        scaled: false,
-    },
-    BATCH,
-    FREE_RESERVE,
-    Spec {
-        name: "promotion_budget",
-        kind: Kind::Count(1, 1_000_000_000),
-        default: "100k",
-        unit: "pages a batch",
-        source: "HybridTier 6.1: every missed page is promoted at once; a batch holds no more",
-        help: "Pages promoted a batch at most; those beyond it wait for the next one.",
-        scaled: true,
-    },
-];
-
-/// The `N` parameters of an algorithm that has some of its `own`.
-pub(crate) const fn specs_with<const N: usize>(own: &[Spec]) -> [Spec; N] {
-    let mut all = [SPECS[0]; N];
-    let mut at = 1;
-    while at < N {
-        all[at] = if at < SPECS.len() { SPECS[at] } else { own[at - SPECS.len()] };
-        at += 1;
-    }
-    all
-}
-
-/// The pages that the algorithm may hold: the fast tier less its reserve.
-pub(crate) fn capacity(parameters: &Parameters, setup: &Setup) -> usize {
-    (setup.fast - reserve(parameters, setup)).0.min(setup.pages.max(1) as u64) as usize
-}
-
-fn reserve(parameters: &Parameters, setup: &Setup) -> Pages {
-    Pages((setup.fast.0 as f64 * parameters.number(FREE_RESERVE.name)).ceil() as u64)
-}
-
 /// A tiering policy whose fast tier follows a replacement algorithm. See the module.
 #[derive(Debug)]
-pub(crate) struct PolicyRun<R> {
+pub(crate) struct Tiered<R> {
     cache: R,
     sampling: Sampling,
     budget: usize,
@@ -116,19 +60,22 @@ pub(crate) struct PolicyRun<R> {
     work: Work,
 }
 
-impl<R: Replacement> PolicyRun<R> {
-    /// The policy of `cache`, which must be empty and of [`capacity`].
-    pub(crate) fn new(cache: R, parameters: &Parameters, setup: &Setup) -> Self {
-        let scope = match parameters.choice("sampling_scope") {
-            "all-tiers" => SamplingScope::AllTiers,
-            _ => SamplingScope::EachTier,
-        };
-        let batch = parameters.count(BATCH.name) as usize;
+impl<R: Replacement> Tiered<R> {
+    /// Returns the policy of the cache that `cache` makes for the pages and the capacity that it is given.
+    pub(super) fn with(cache: impl FnOnce(usize, usize) -> R, settings: &Settings, setup: &Setup) -> Self {
+        let reserve = Pages(setup.share(settings.free_reserve));
+        let capacity = (setup.fast - reserve).0.min(setup.pages.max(1) as u64) as usize;
         Self {
-            cache,
-            sampling: Sampling { rate: rate(parameters), scope, stores: false, batch, tick: Nanos::SECOND },
-            budget: parameters.count("promotion_budget") as usize,
-            reserve: reserve(parameters, setup),
+            cache: cache(setup.pages, capacity),
+            sampling: Sampling {
+                rate: rate(settings.sampling_frequency, settings.sampling_period),
+                scope: settings.sampling_scope,
+                stores: false,
+                batch: settings.batch,
+                tick: Nanos::SECOND,
+            },
+            budget: settings.promotion_budget,
+            reserve,
             entering: VecDeque::new(),
             leaving: VecDeque::new(),
             queued: vec![0; setup.pages],
@@ -199,7 +146,7 @@ impl<R: Replacement> PolicyRun<R> {
     }
 }
 
-impl<R: Replacement + Send> Policy for PolicyRun<R> {
+impl<R: Replacement + Send> Policy for Tiered<R> {
     fn signals(&self) -> Signals {
         Signals::NONE.with(Signal::LoadSamples)
     }

@@ -1,21 +1,22 @@
 //! The adapter on a small machine, under ARC, 2Q and LRU.
 
 use isotherm_core::PageSize;
+use isotherm_core::parameters::Parameters;
 use proptest::prelude::*;
 
 use super::*;
 use crate::replacement::{Arc, Lru, TwoQ};
-use crate::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, turn};
 
 const FAST: u64 = 4;
 const PAGES: usize = 16;
 
-fn tiering<R: Replacement>(cache: R, settings: &[(&str, &str)]) -> PolicyRun<R> {
+fn tiering<R: Replacement>(cache: R, settings: &[(&str, &str)]) -> Tiered<R> {
     let setup = Setup { pages: PAGES, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("test", &SPECS);
+    let mut parameters = Parameters::new("test", Settings::SPECS);
     parameters.set("free_reserve", "0").expect("in range");
     settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
-    PolicyRun::new(cache, &parameters, &setup)
+    Tiered::with(|_, _| cache, &Settings::read(&parameters), &setup)
 }
 
 fn lru() -> Lru {
@@ -39,7 +40,7 @@ fn machine() -> TestView {
 }
 
 /// One batch of these pages; returns the moves.
-fn sample<R: Replacement + Send>(policy: &mut PolicyRun<R>, view: &mut TestView, pages: &[u32]) -> Vec<Move> {
+fn sample<R: Replacement + Send>(policy: &mut Tiered<R>, view: &mut TestView, pages: &[u32]) -> Vec<Move> {
     let batch = batch_of(view, pages, (0, 0));
     turn(policy, view, &batch, Nanos(0)).0.moves
 }

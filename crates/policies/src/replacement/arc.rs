@@ -6,10 +6,14 @@
 //!
 //! `p` is a real number, as the increments `|B2| / |B1|` and `|B1| / |B2|` are.
 
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, PageId};
 
+use super::adapter::Tiered;
 use super::list::TaggedLists;
+use super::settings::Settings;
 use super::{Access, Replacement};
+use crate::Setup;
 
 /// In the cache, seen once lately.
 const T1: usize = 0;
@@ -137,5 +141,12 @@ impl Replacement for Arc {
 
     fn gauge(&self) -> Option<Gauge> {
         Some(Gauge { name: "recency-target", value: self.target })
+    }
+}
+
+impl Tiered<Arc> {
+    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares with it.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        Self::with(Arc::new, &Settings::read(parameters), setup)
     }
 }

@@ -2,7 +2,7 @@
 
 use isotherm_core::PageId;
 
-use crate::prefetch;
+use crate::support::prefetch;
 
 /// In no list.
 const OUT: u32 = u32::MAX;

@@ -1,7 +1,7 @@
 //! Replacement algorithms of caches, over dense page numbers: no hashing, and no allocation per access.
 //!
 //! Each answers one question: which pages would a cache of this capacity hold, had it seen these accesses? A miss always
-//! enters the page and, once the cache is full, lets another one leave. PolicyRun need not obey that (a slow page can be
+//! enters the page and, once the cache is full, lets another one leave. Tiering need not obey that (a slow page can be
 //! used where it is); the module `adapter` turns one into the other.
 //!
 //! | algorithm | paper | lists |

@@ -10,10 +10,14 @@
 //! One step is explicit here that the figure leaves open: a page found in A1out leaves it before room is made, so it
 //! cannot be the ghost that is dropped for another.
 
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, PageId};
 
+use super::adapter::Tiered;
 use super::list::TaggedLists;
+use super::settings::TwoQSettings;
 use super::{Access, Replacement};
+use crate::Setup;
 
 /// Newcomers.
 const A1IN: usize = 0;
@@ -119,5 +123,13 @@ impl Replacement for TwoQ {
 
     fn gauge(&self) -> Option<Gauge> {
         Some(Gauge { name: "hot-pages", value: self.lists.len(AM) as f64 })
+    }
+}
+
+impl Tiered<TwoQ> {
+    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares with it.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let TwoQSettings { common, kin, kout } = TwoQSettings::read(parameters);
+        Self::with(|pages, capacity| TwoQ::new(pages, capacity, kin, kout), &common, setup)
     }
 }

@@ -6,7 +6,7 @@ use super::*;
 
 /// A threshold for `room` hot pages and counts up to 15, over pages with these `(count, pages)`.
 fn over(room: u64, ties: &str, counts: &[(u32, u64)]) -> HotThreshold {
-    let mut settings = policy(&[("ties", ties), ("threshold_warmup", "0")]).settings.threshold;
+    let mut settings = threshold_settings(&policy(&[("ties", ties), ("threshold_warmup", "0")]));
     settings.room = room;
     settings.warmup = 0;
     let mut threshold = HotThreshold::new(settings, 15);
@@ -90,7 +90,7 @@ fn a_tier_without_room_has_no_hot_pages() {
 
 #[test]
 fn adjusting_wide_counters_costs_a_bounded_number_of_operations_per_sample() {
-    let mut settings = policy(&[]).settings.threshold;
+    let mut settings = threshold_settings(&policy(&[]));
     settings.warmup = 0;
     let mut threshold = HotThreshold::new(settings, 65_535);
     let changes = vec![Change { before: 0, after: 3 }; 64];

@@ -9,12 +9,13 @@
 
 mod promotion;
 mod scanner;
-pub(crate) mod specs;
+mod settings;
 mod threshold;
 mod watermarks;
 
 pub(crate) use promotion::Promotion;
 pub(crate) use scanner::Scanner;
+pub(crate) use settings::{HeadroomSettings, ScanSettings, Settings, WatermarkSettings};
 pub(crate) use watermarks::{Headroom, Watermarks};
 
 use isotherm_core::{Nanos, Sampling, SamplingRate, SamplingScope};

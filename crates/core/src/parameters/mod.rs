@@ -1,10 +1,50 @@
 //! Typed, documented parameters of policies and workloads.
 //!
-//! A module states its parameters in one table of [`Spec`]s: name, default, unit, source. From that table come the
-//! values, `--set group.key=value`, the help text and the record in every result. A [`Preset`] names another set of
-//! defaults.
+//! A module declares its parameters as a struct, with [`parameters!`](crate::parameters!):
+//!
+//! ```
+//! use isotherm_core::parameters::Parameters;
+//! use isotherm_core::{Nanos, choices, parameters};
+//!
+//! choices! {
+//!     /// The values of `order`, and the words for them.
+//!     pub enum Order { Forward = "forward", Backward = "backward" }
+//! }
+//!
+//! parameters! {
+//!     /// What a user may set.
+//!     pub struct Settings {
+//!         /// Samples that are handled at once.
+//!         batch: usize = count(1, 1_000_000, "100k").unit("samples").source("section 4").scaled(),
+//!         /// Time between two rounds.
+//!         period: Nanos = interval("10s").source("ours: often enough").scaled(),
+//!         /// Order in which pages are visited.
+//!         order: Order = choice("forward").source("Fig. 2"),
+//!     }
+//! }
+//!
+//! let mut parameters = Parameters::new("example", Settings::SPECS);
+//! parameters.set("order", "backward").unwrap();
+//! let settings = Settings::read(&parameters);
+//! assert_eq!((settings.batch, settings.order), (100_000, Order::Backward));
+//! ```
+//!
+//! - The field's name is the parameter's name, and its doc comment the help text. The type decides which builder fits:
+//!   [`count`](build::count) any unsigned integer that holds its bounds, [`number`](build::number) `f64`,
+//!   [`flag`](build::flag) `bool`, [`duration`](build::duration) and [`interval`](build::interval) [`Nanos`],
+//!   [`size`](build::size) [`Bytes`], [`choice`](build::choice) an enum. The builders are in scope inside the macro.
+//! - Parameters that groups share are constants: `const THREADS: Builder<u64> = count(1, 64, "8").source("..").help("..");`
+//!   and then `threads: u64 = THREADS,` or `threads: u64 = THREADS.default("16"),`. A function that returns a
+//!   `Builder` serves where more differs.
+//! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` in this place.
+//! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values. It also finds a
+//!   group within a larger one, such as one that [`Parameters::and`] appended.
+//!
+//! From the table come `--set group.key=value`, the help text and the record in every result. A [`Preset`] names
+//! another set of defaults.
 
 mod preset;
+mod typed;
 
 use std::fmt;
 
@@ -13,6 +53,14 @@ use serde::ser::{Serialize, SerializeMap, Serializer};
 use crate::units::{parse_count, parse_number};
 use crate::{Bytes, Nanos};
 pub use preset::{DEFAULT_PRESET, PRESET_KEY, Preset};
+pub use typed::{Builder, Choice, Counted, Setting};
+
+/// The builders of parameters, which [`parameters!`](crate::parameters!) brings into scope.
+pub mod build {
+    pub use super::typed::{
+        Builder, Reader, choice, count, duration, flag, interval, join, number, size, total,
+    };
+}
 
 /// The type of a parameter.
 #[derive(Debug, Clone, Copy, PartialEq)]

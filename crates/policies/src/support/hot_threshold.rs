@@ -10,37 +10,54 @@
 //! rule does, moves the tied pages to and fro. Here a fixed hash of the page decides which of the tied pages are hot,
 //! as many as fit: the hot set fills the tier, and a page stays on its side while the distribution stays.
 
-use isotherm_core::PageId;
+use isotherm_core::{PageId, choices};
 use isotherm_trackers::{Change, CountHistogram};
+
+use crate::Setup;
 
 /// The tie hash's range.
 const WHOLE: u64 = 1 << 32;
 /// Bins of a histogram that may be read for each sample: bounds what adjusting costs with 16-bit counters.
 const BINS_PER_SAMPLE: u64 = 16;
 
-/// What a threshold starts with.
+choices! {
+    /// The fate of pages just below the threshold.
+    pub(crate) enum Ties {
+        /// As many as fit are hot.
+        Split = "split",
+        /// None is hot.
+        Exclude = "exclude",
+    }
+}
+
+/// A hot threshold's settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThresholdSettings {
     /// Pages that the hot set may have.
     pub(crate) room: u64,
-    /// Whether pages just below the threshold are hot as far as they fit.
-    pub(crate) split_ties: bool,
+    pub(crate) ties: Ties,
     /// The threshold until the distribution is known.
     pub(crate) initial: u32,
     /// Samples until then.
     pub(crate) warmup: u64,
-    /// Seeds the tie hash.
+    /// Seed of the tie hash.
     pub(crate) seed: u64,
 }
 
-/// Decides which counts are hot.
+impl ThresholdSettings {
+    /// Returns the settings for a hot set that leaves `reserve` pages of the fast tier free, with `warmup` samples per
+    /// fast page before the distribution is known.
+    pub(crate) fn new(ties: Ties, initial: u32, warmup: f64, reserve: u64, setup: &Setup) -> Self {
+        let warmup = (warmup * setup.fast.0.max(1) as f64).ceil() as u64;
+        Self { room: setup.fast.0.saturating_sub(reserve), ties, initial, warmup, seed: setup.seed }
+    }
+}
+
+/// The decision which counts are hot.
 #[derive(Debug, Clone)]
 pub(crate) struct HotThreshold {
     histogram: CountHistogram,
-    /// Pages that the hot set may have.
-    room: u64,
-    split_ties: bool,
-    seed: u64,
+    settings: ThresholdSettings,
     /// Counts from here on are hot; between 1 and one above the largest count.
     threshold: u32,
     /// Of the pages one below it, those are hot whose hash is below this; at most [`WHOLE`].
@@ -52,17 +69,15 @@ pub(crate) struct HotThreshold {
 }
 
 impl HotThreshold {
-    /// A threshold for counts up to `maximum`.
+    /// Returns a threshold for counts up to `maximum`.
     pub(crate) fn new(settings: ThresholdSettings, maximum: u32) -> Self {
         Self {
             histogram: CountHistogram::new(maximum),
-            room: settings.room,
-            split_ties: settings.split_ties,
-            seed: settings.seed,
             threshold: settings.initial.min(maximum),
             tied: 0,
             warmup: settings.warmup,
             pending: 0,
+            settings,
         }
     }
 
@@ -70,7 +85,7 @@ impl HotThreshold {
     #[inline]
     pub(crate) fn is_hot(&self, page: PageId, count: u32) -> bool {
         count >= self.threshold
-            || (self.tied > 0 && count + 1 == self.threshold && scatter(page, self.seed) < self.tied)
+            || (self.tied > 0 && count + 1 == self.threshold && scatter(page, self.settings.seed) < self.tied)
     }
 
     /// Takes in what a batch of `samples` samples changed, and follows. Returns the operations that it took.
@@ -127,15 +142,15 @@ impl HotThreshold {
 
     fn derive(&mut self) {
         self.pending = 0;
-        self.threshold = self.histogram.threshold_for(self.room);
+        self.threshold = self.histogram.threshold_for(self.settings.room);
         self.tied = 0;
-        if !self.split_ties {
+        if self.settings.ties == Ties::Exclude {
             self.threshold = self.threshold.min(self.histogram.maximum());
             return;
         }
         let tied_pages = self.histogram.bins()[self.threshold as usize - 1];
         if self.threshold > 1 && tied_pages > 0 {
-            let room = self.room - self.histogram.at_least(self.threshold);
+            let room = self.settings.room - self.histogram.at_least(self.threshold);
             self.tied = (u128::from(room) * u128::from(WHOLE) / u128::from(tied_pages)) as u64;
         }
     }

@@ -1,8 +1,8 @@
 //! Defines the scan that arms pages: `task_numa_work`.
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{Nanos, PageId, Plan, TierId, View, Work};
 
+use super::settings::ScanSettings;
 use crate::Setup;
 
 /// Pages of one page table: Linux counts these ranges as a whole.
@@ -28,10 +28,10 @@ pub(crate) struct Scanner {
 
 impl Scanner {
     /// A scanner of the slower tiers that begins after one period (`scan_delay_ms`).
-    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let period = parameters.duration("scan_period");
+    pub(crate) fn new(settings: &ScanSettings, setup: &Setup) -> Self {
+        let period = settings.scan_period;
         Self {
-            pages: (parameters.size("scan_size").0 / setup.page_size.bytes().0).max(1),
+            pages: setup.pages_in(settings.scan_size).max(1),
             period,
             every_tier: false,
             next: period,
@@ -95,17 +95,16 @@ impl Scanner {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::{Bytes, PageSize, Pages};
 
     use super::*;
-    use crate::numa_balancing::specs::{SCAN_PERIOD, SCAN_SIZE};
-    use crate::test_view::TestView;
+    use crate::support::test_view::TestView;
 
     fn scanner(pages: u64) -> Scanner {
         let setup = Setup { pages: 64, fast: Pages(4), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("test", &[SCAN_SIZE, SCAN_PERIOD]);
-        parameters.set("scan_size", &(pages << 12).to_string()).expect("in range");
-        Scanner::new(&parameters, &setup)
+        let settings =
+            ScanSettings { scan_size: Bytes(pages << 12), scan_period: Nanos(100 * Nanos::MILLISECOND.0) };
+        Scanner::new(&settings, &setup)
     }
 
     fn scan(scanner: &mut Scanner, view: &mut TestView, milliseconds: u64) -> Vec<u32> {

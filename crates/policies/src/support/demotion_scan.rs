@@ -3,7 +3,8 @@
 
 use isotherm_core::{Move, PageId, TierId, View, Work};
 
-use crate::round::Round;
+use crate::Setup;
+use crate::support::round::Round;
 
 /// The two watermarks of free pages in the fast tier.
 #[derive(Debug, Clone, Copy)]
@@ -15,6 +16,12 @@ pub(crate) struct Watermarks {
 }
 
 impl Watermarks {
+    /// Returns the watermarks for these shares of the fast tier.
+    pub(crate) fn new(promote: f64, demote: f64, setup: &Setup) -> Self {
+        let promote = setup.share(promote).max(1);
+        Self { promote, demote: setup.share(demote).max(promote) }
+    }
+
     /// Pages to demote with `free` pages free, of which promotions lacked `refused` just before.
     pub(crate) fn wanted(self, free: u64, refused: u64) -> u64 {
         if free >= self.promote && refused == 0 {

@@ -1,9 +1,9 @@
 //! Defines which hint faults promote their page in tiering mode: `should_numa_migrate_memory`.
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{HintFault, Nanos};
 
 use super::Watermarks;
+use super::settings::PromotionSettings;
 use super::threshold::{HotThreshold, RateLimit};
 use crate::Setup;
 
@@ -21,15 +21,14 @@ pub(crate) struct Promotion {
 }
 
 impl Promotion {
-    pub(crate) fn new(parameters: &Parameters, marks: Watermarks, setup: &Setup) -> Self {
-        let page = setup.page_size.bytes().0;
-        let adjust_period = parameters.duration("adjust_period");
-        let rate = parameters.size("rate_limit").0 as f64 / page as f64;
-        let enough = (parameters.size("enough_free").0 / page).max(setup.fast.0 / ENOUGH_PARTS);
+    pub(crate) fn new(settings: &PromotionSettings, marks: Watermarks, setup: &Setup) -> Self {
+        let adjust_period = settings.adjust_period;
+        let rate = settings.rate_limit.0 as f64 / setup.page_size.bytes().0 as f64;
+        let enough = setup.pages_in(settings.enough_free).max(setup.fast.0 / ENOUGH_PARTS);
         Self {
-            threshold: HotThreshold::new(parameters.duration("hot_threshold"), adjust_period),
+            threshold: HotThreshold::new(settings.hot_threshold, adjust_period),
             adjust_period,
-            limit: RateLimit::new(rate, parameters.duration("rate_period")),
+            limit: RateLimit::new(rate, settings.rate_period),
             enough: marks.promo + enough,
         }
     }

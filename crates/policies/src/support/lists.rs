@@ -3,7 +3,7 @@
 
 use isotherm_core::PageId;
 
-use crate::prefetch;
+use crate::support::prefetch;
 
 /// No neighbour: the end of a list.
 const END: u32 = u32::MAX;

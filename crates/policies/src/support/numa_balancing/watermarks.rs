@@ -1,8 +1,8 @@
 //! Defines the free memory that kswapd keeps on the fast tier in tiering mode.
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{Pages, Plan, Reclaim, TierId, View};
 
+use super::settings::{HeadroomSettings, WatermarkSettings};
 use crate::Setup;
 
 /// Free pages of the fast tier at which something happens.
@@ -17,10 +17,9 @@ pub(crate) struct Watermarks {
 }
 
 impl Watermarks {
-    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let share = |name| (setup.fast.0 as f64 * parameters.number(name)).ceil() as u64;
-        let min = share("min_watermark");
-        let step = share("watermark_step").max(min / 4);
+    pub(crate) fn new(settings: &WatermarkSettings, setup: &Setup) -> Self {
+        let min = setup.share(settings.min_watermark);
+        let step = setup.share(settings.watermark_step).max(min / 4);
         Self { low: min + step, high: min + 2 * step, promo: min + 3 * step }
     }
 
@@ -41,8 +40,8 @@ pub(crate) struct Headroom {
 }
 
 impl Headroom {
-    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        Self { mark: (setup.fast.0 as f64 * parameters.number("demote_watermark")).ceil() as u64 }
+    pub(crate) fn new(settings: &HeadroomSettings, setup: &Setup) -> Self {
+        Self { mark: setup.share(settings.demote_watermark) }
     }
 
     /// Demotes until the mark is free again.
@@ -59,15 +58,12 @@ mod tests {
     use isotherm_core::PageSize;
 
     use super::*;
-    use crate::numa_balancing::specs::{MIN_WATERMARK, WATERMARK_STEP};
-    use crate::test_view::TestView;
+    use crate::support::test_view::TestView;
 
     fn reclaimed(mapped: usize, wanted: u64) -> u64 {
         let setup = Setup { pages: 2000, fast: Pages(1000), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("test", &[MIN_WATERMARK, WATERMARK_STEP]);
-        parameters.set("min_watermark", "1%").expect("in range");
-        parameters.set("watermark_step", "1%").expect("in range");
-        let marks = Watermarks::new(&parameters, &setup);
+        let settings = WatermarkSettings { min_watermark: 0.01, watermark_step: 0.01 };
+        let marks = Watermarks::new(&settings, &setup);
         assert_eq!(marks, Watermarks { low: 20, high: 30, promo: 40 });
         let mut plan = Plan::default();
         marks.keep(wanted, &TestView::new(&[Pages(1000), Pages(2000)], mapped), &mut plan);
