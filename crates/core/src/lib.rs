@@ -12,6 +12,7 @@ mod device;
 mod engine;
 mod histogram;
 mod host;
+pub mod live_result;
 pub mod names;
 pub mod parameters;
 mod plan;

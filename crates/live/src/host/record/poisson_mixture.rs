@@ -1,20 +1,21 @@
-//! Defines which pages are hot: those whose number of samples the higher of two rates explains better.
+//! Finds the hot pages: those whose number of samples the higher of two rates explains better.
 //!
-//! Samples of a page that is accessed at a steady rate are a Poisson variable. The counts of all pages are fitted by two such rates
-//! and a share of pages for each (expectation maximisation on the histogram of counts); a page is hot from the count on at which the
-//! higher rate becomes the likelier. Few samples so give a higher border than luck alone would reach, and none where there
-//! is but one rate.
+//! Samples of a page that is accessed at a steady rate are a Poisson variable. Expectation maximisation on the histogram
+//! of counts fits two such rates and a share of pages for each; a page is hot if its count makes the higher rate the
+//! likelier one. The border therefore lies above counts that chance alone reaches, and there is none if all pages
+//! share one rate.
 
 use std::collections::BTreeMap;
 
-/// Rounds of the fit; it converges in fewer.
+/// Rounds of the fit, which converges in fewer.
 const ROUNDS: usize = 60;
-/// Two rates are told apart if the higher is this many times the other.
+/// Least ratio of two distinct rates.
 const APART: f64 = 3.0;
-/// A page is not hot for fewer samples.
+/// Least number of samples of a hot page.
 const MIN: u32 = 2;
 
-/// How many samples make a page hot, given those of every mapped page; `None` where pages do not fall in two groups.
+/// Returns the least number of samples of a hot page, given the counts of all mapped pages; `None` if pages do not fall
+/// into two groups.
 pub(super) fn border(counts: impl Iterator<Item = u32>) -> Option<u32> {
     let mut histogram: BTreeMap<u32, f64> = BTreeMap::new();
     counts.for_each(|count| *histogram.entry(count).or_default() += 1.0);
@@ -29,7 +30,7 @@ pub(super) fn border(counts: impl Iterator<Item = u32>) -> Option<u32> {
     (fit.high > APART * fit.low).then(|| (fit.border().ceil().max(0.0) as u32).max(MIN))
 }
 
-/// Samples a page of each group, and the hot pages for each cold one.
+/// Samples per page of each group, and hot pages per cold page.
 #[derive(Clone, Copy)]
 struct Fit {
     high: f64,
@@ -55,13 +56,13 @@ impl Fit {
         })
     }
 
-    /// The probability that a page with so many samples is a hot one.
+    /// Returns the probability that a page with this count is hot.
     fn share_of_hot(&self, count: f64) -> f64 {
         let log_odds = self.odds.ln() + count * (self.high / self.low).ln() - (self.high - self.low);
         1.0 / (1.0 + (-log_odds).exp())
     }
 
-    /// The count at which both are equally likely.
+    /// Returns the count at which both groups are equally likely.
     fn border(&self) -> f64 {
         (self.high - self.low - self.odds.ln()) / (self.high / self.low).ln()
     }
@@ -77,7 +78,7 @@ fn mean(bins: &[(f64, f64)]) -> Option<f64> {
 mod tests {
     use super::*;
 
-    /// So many pages with each count, as a Poisson variable of this rate has them.
+    /// Returns the counts of `pages` pages sampled at a Poisson rate.
     fn poisson(rate: f64, pages: f64) -> Vec<u32> {
         let mut probability = (-rate).exp();
         (0..60)
@@ -104,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn equal_pages_and_pages_never_sampled_have_no_hot_ones() {
+    fn equal_pages_and_pages_never_sampled_have_no_hot_set() {
         assert_eq!(border(poisson(5.0, 10_000.0).into_iter()), None);
         assert_eq!(border(std::iter::repeat_n(0, 100)), None);
         assert_eq!(border(std::iter::empty()), None);

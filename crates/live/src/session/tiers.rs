@@ -1,67 +1,66 @@
-//! Defines the tiers of a live run: the machine's, or shadows.
+//! The tiers of a session: the machine's, or shadows.
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_core::{Bytes, Nanos};
 
-use super::{FastLimit, Tier};
 use isotherm_linux::LinuxError;
 use isotherm_linux::memory::reclaim::Reclaimer;
 use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::process::Pid;
-use isotherm_linux::topology::{SameTier, Tiers, TiersError, Topology};
+use isotherm_linux::topology::{SameTier, Tier as NumaTier, Tiers, TiersError, Topology};
 
-/// The fast tier of shadow mode, where nothing is asked for: a quarter of what is mapped.
+use crate::host::{FastLimit, Tier};
+
+/// Fast tier of shadow mode if the user sets no limit: a quarter of the mapped memory.
 const SHADOW_FAST: FastLimit = FastLimit::Share(0.25);
 
-/// What is asked of the tiers.
-#[derive(Debug, Clone, Copy)]
+/// The tiers that the user asks for.
+#[derive(Debug, Clone, Copy, Default)]
 pub struct TierRequest<'a> {
-    /// Which nodes are which tier, as in [`Tiers::parse`]; the kernel's tiers where nothing is said.
+    /// NUMA nodes of each tier, as [`Tiers::parse`] reads them; the kernel's tiers if `None`.
     pub tiers: Option<&'a str>,
-    /// How much of the fast tier may be used; all of it where nothing is said, a quarter of what is mapped if it is a shadow.
+    /// Limit of the fast tier; all of it if `None`, or a quarter of the mapped memory in shadow mode.
     pub fast: Option<FastLimit>,
-    /// Nothing is to move.
+    /// Whether nothing moves.
     pub shadow: bool,
-    /// Latencies of tiers, fastest first, where the firmware tells none.
+    /// Latencies of the tiers, fastest first, for tiers whose latency the firmware does not report.
     pub latencies: &'a [Nanos],
 }
 
-/// The tiers of a run.
+/// The tiers of a session.
 #[derive(Debug, Clone)]
 pub struct TierPlan {
-    /// Fastest first.
+    /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
-    /// The nodes of each, or nothing where they are shadows.
+    /// NUMA nodes of each tier; empty in shadow mode.
     pub nodes: Vec<Vec<u32>>,
-    /// Which memory is which tier; nothing where they are shadows.
+    /// Tier of each memory source; empty in shadow mode.
     pub map: TierMap,
-    /// The limit of the first.
+    /// Limit of the fast tier.
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
-    /// The cgroup that the program is going to run in, where that is known before it runs.
-    pub cgroup: Option<PathBuf>,
     /// What the user should know.
     pub notes: Vec<String>,
 }
 
-/// Why there are no tiers.
+/// Why the tiers cannot be planned.
 #[derive(Debug, thiserror::Error)]
 pub enum TierPlanError {
-    /// The machine does not tell its nodes.
+    /// The machine's NUMA nodes cannot be read.
     #[error(transparent)]
     Machine(#[from] LinuxError),
-    /// What is asked for cannot be.
+    /// The request names tiers that do not exist.
     #[error(transparent)]
     Request(#[from] TiersError),
 }
 
 impl TierPlan {
-    /// Decides about the tiers, by what is below `root` and what is asked for.
+    /// Plans the tiers from the machine described below `root` and the request.
     ///
     /// # Errors
-    /// If the nodes cannot be read, or the request names tiers that there are not.
+    /// If the nodes cannot be read, or the request names tiers that do not exist.
     pub fn read(root: &Path, request: &TierRequest<'_>) -> Result<Self, TierPlanError> {
         let topology = Topology::read(root)?;
         let tiers = match request.tiers {
@@ -75,12 +74,12 @@ impl TierPlan {
             }
             return Ok(Self::shadows(request, &tiers, notes));
         }
-        let rated = |tier: &isotherm_linux::topology::Tier| {
+        let rated = |tier: &NumaTier| {
             let rating = tier.nodes.iter().filter_map(|&node| topology.node(node)?.rating()?.read_latency);
             rating.max().map(|latency| Nanos(u64::from(latency)))
         };
         let latencies = request.latencies;
-        let tier = |(index, tier): (usize, &isotherm_linux::topology::Tier)| {
+        let tier = |(index, tier): (usize, &NumaTier)| {
             let otherwise = latencies.get(index).or(latencies.last()).copied().unwrap_or(Nanos(1));
             Tier { size: tier.capacity, latency: rated(tier).unwrap_or(otherwise) }
         };
@@ -91,12 +90,11 @@ impl TierPlan {
             fast: request.fast.unwrap_or(FastLimit::Bytes(Bytes(u64::MAX))),
             tiers: tiers.all().iter().enumerate().map(tier).collect(),
             shadow: false,
-            cgroup: None,
             notes,
         })
     }
 
-    /// Two tiers that exist in the books only, each as large as the machine's memory.
+    /// Plans two virtual tiers, each as large as the machine's memory.
     fn shadows(request: &TierRequest<'_>, tiers: &Tiers, notes: Vec<String>) -> Self {
         let size = Bytes(tiers.all().iter().map(|tier| tier.capacity.0).sum());
         let fast = request.latencies.first().copied().unwrap_or(Nanos(1));
@@ -107,17 +105,16 @@ impl TierPlan {
             map: TierMap::default(),
             fast: request.fast.unwrap_or(SHADOW_FAST),
             shadow: true,
-            cgroup: None,
             notes,
         }
     }
 
-    /// Whether the kernel's LRU can make room on the fast tier.
-    pub fn reclaims(&self) -> bool {
+    /// Whether the kernel's LRU can make room on the fast tier for a program in `cgroup`, if it gets one.
+    pub fn reclaims(&self, cgroup: Option<&Path>) -> bool {
         let own = Pid(std::process::id());
         let (root, fast) = (Path::new("/"), self.nodes.first().and_then(|nodes| nodes.first()));
         self.shadow
-            || self.cgroup.as_deref().is_some_and(|cgroup| Reclaimer::of_cgroup(root, cgroup).is_ok())
+            || cgroup.is_some_and(|cgroup| Reclaimer::of_cgroup(root, cgroup).is_ok())
             || fast.is_some_and(|&node| Reclaimer::find(root, own, own, node).is_ok())
     }
 }
@@ -125,6 +122,7 @@ impl TierPlan {
 fn same_tier(same: &SameTier) -> String {
     let SameTier { node, tier } = same;
     format!(
-        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes nothing to it; name the tiers with --tiers"
+        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes nothing \
+         to it; name the tiers with --tiers"
     )
 }

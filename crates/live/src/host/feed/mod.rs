@@ -1,65 +1,69 @@
-//! Defines how accesses come from the sources to the engine: drained, numbered, counted, batched.
+//! Feeds accesses from the sources to the engine: drains, numbers, counts and batches them.
+
+mod queues;
 
 use std::hint::black_box;
 use std::ops::Range;
 
+use isotherm_core::live_result::CounterOrigin;
 use isotherm_core::{
     Counters, DeviceReading, HintFault, Nanos, Operation, PageId, Sample, SampleBatch, Sampling,
     SamplingRate, Signal, TierCounters, TierId,
 };
-
-use super::memory::Memory;
-use super::options::Options;
-use super::queues::{CounterOrigin, Queues};
-use super::summary::Recorder;
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, Cause, DeviceAnswer};
 
-/// The share of the policy's last sampling rate that goes on, for the hit counters, while it has switched sampling off.
+use super::options::Options;
+use super::signals::counter_origin;
+use super::tally::Tally;
+use super::tiered_memory::TieredMemory;
+use queues::Queues;
+
+/// Divisor of the policy's last sampling rate while it has switched sampling off: samples then feed the hit counters.
 const SENTINEL_SHARE: u64 = 16;
-/// The sentinel's rate where the policy samples by period, which says nothing about time.
+/// Rate in that case for a policy that samples by period, which has no rate.
 const SENTINEL_FREQUENCY: u64 = 100;
-/// Accesses whose pages are looked up together: enough that the lookups overlap, few enough to stay in the first-level cache.
+/// Accesses whose pages are looked up together: enough that lookups overlap, few enough for the first-level cache.
 const BLOCK: usize = 128;
-/// Different warnings that are kept for the user.
+/// Maximum number of distinct warnings.
 const WARNINGS: usize = 20;
 
-/// The sources and what came from them.
+/// The sources and the accesses that they delivered.
 pub(crate) struct Feed {
     pub(crate) sources: Vec<Box<dyn AccessSource>>,
-    /// The policy's request, with the last rate that was not off.
+    /// The policy's request, with its last rate that was not off.
     sampling: Option<Sampling>,
-    /// What the sources were asked for last.
+    /// The last request to the sources.
     asked: Option<Sampling>,
-    /// Sources watch nothing, whatever is asked for.
+    /// Whether sources watch nothing, whatever the request.
     suspended: bool,
-    /// Whether samples reach the policy, or only the hit counters.
+    /// Whether samples reach the policy, not only the hit counters.
     delivering: bool,
-    /// Accesses that the engine has not taken yet.
+    /// Accesses drained from the sources.
     waiting: Vec<Access>,
-    /// So many of them, from the first, it has.
+    /// How many of them the engine has taken.
     taken: usize,
-    /// The pages of the block under way; `None` where the memory is none that is tiered.
+    /// Pages of the current block; `None` for memory that is not tiered.
     pages: Vec<Option<PageId>>,
     lost: u64,
-    /// Whether accesses carry the time of a source that has its own.
+    /// Whether accesses carry the time of a source's own clock.
     own_clock: bool,
     pub(crate) counters: Counters,
-    /// Whether the hardware counts hits of the tiers; otherwise samples are summed.
+    /// Whether the hardware counts the tiers' hits; otherwise samples are summed.
     measured: bool,
-    /// Where the counters of the tiers' queues come from.
+    /// Origin of the tiers' queue counters.
     pub(crate) origin: CounterOrigin,
-    /// Their model, where they are not counted.
+    /// Model of the tiers' queues, if nothing counts them.
     queues: Option<Queues>,
-    /// The first warnings, for the user.
+    /// The first warnings.
     pub(crate) warnings: Vec<String>,
 }
 
 impl Feed {
-    /// Counters of the hardware mean what is wanted where tiers are the kernel's, not where they are shadows.
+    /// Returns a feed from the sources. Hardware counters count real tiers, not shadows.
     pub(crate) fn new(sources: Vec<Box<dyn AccessSource>>, options: &Options) -> Self {
-        let origin = CounterOrigin::of(&sources, options.shadow, options.model_counters);
+        let origin = counter_origin(&sources, options.shadow, options.model_counters);
         let measured = !options.shadow && sources.iter().any(|source| source.offers().has(Signal::TierHits));
         Self {
             own_clock: sources.iter().any(|source| source.clock().is_some()),
@@ -83,7 +87,7 @@ impl Feed {
         }
     }
 
-    /// Calls every source and keeps what troubled it.
+    /// Calls every source and keeps its error as a warning.
     pub(crate) fn each(&mut self, mut call: impl FnMut(&mut dyn AccessSource) -> Result<(), LinuxError>) {
         let mut warnings = Vec::new();
         for source in &mut self.sources {
@@ -95,24 +99,24 @@ impl Feed {
         warnings.into_iter().for_each(|warning| self.warning(warning));
     }
 
-    /// Keeps a warning for the user, each text once and not without end.
+    /// Keeps a warning, each text once.
     pub(crate) fn warning(&mut self, text: String) {
         if self.warnings.len() < WARNINGS && !self.warnings.contains(&text) {
             self.warnings.push(text);
         }
     }
 
-    /// Memory of the process that belongs to the sources.
+    /// Returns the memory of the process that belongs to the sources.
     pub(crate) fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
 
-    /// Whether the hardware counts hits of the tiers.
+    /// Whether the hardware counts the tiers' hits.
     pub(crate) fn measured(&self) -> bool {
         self.measured
     }
 
-    /// Changes the sampling.
+    /// Passes the policy's sampling request to the sources.
     pub(crate) fn request(&mut self, request: Sampling) {
         let last = self.sampling.map_or(request.rate, |before| before.rate);
         self.delivering = request.rate != SamplingRate::Off;
@@ -129,7 +133,7 @@ impl Feed {
         self.sampling = Some(Sampling { rate: if self.delivering { rate } else { last }, ..request });
     }
 
-    /// Has the sources watch nothing, or again what was asked for.
+    /// Makes the sources watch nothing, or resumes the last request.
     pub(crate) fn suspend(&mut self, suspended: bool) {
         self.suspended = suspended;
         self.ask();
@@ -146,12 +150,12 @@ impl Feed {
         self.each(|source| source.request(&Sampling { rate, ..asked }));
     }
 
-    /// After how many samples, and how long, a batch is full.
+    /// Returns the number of samples and the time that fill a batch.
     pub(crate) fn batch(&self) -> (usize, Nanos) {
         self.sampling.map_or((1, Nanos::SECOND), |sampling| (sampling.batch.max(1), sampling.tick))
     }
 
-    /// The time of a source that has its own.
+    /// Returns the time of a source's own clock.
     pub(crate) fn clock(&self) -> Option<Nanos> {
         self.sources.iter().find_map(|source| source.clock())
     }
@@ -161,7 +165,7 @@ impl Feed {
         self.waiting.len() - self.taken >= self.batch().0
     }
 
-    /// Takes what the sources have seen; returns how much that was.
+    /// Drains the sources; returns the number of new accesses.
     pub(crate) fn drain(&mut self) -> usize {
         let mut waiting = std::mem::take(&mut self.waiting);
         waiting.drain(..std::mem::take(&mut self.taken));
@@ -176,8 +180,8 @@ impl Feed {
         &mut self,
         batch: &mut SampleBatch,
         full: usize,
-        memory: &mut Memory,
-        recorder: &mut Recorder,
+        memory: &mut TieredMemory,
+        tally: &mut Tally,
     ) {
         let waiting = std::mem::take(&mut self.waiting);
         let mut pages = std::mem::take(&mut self.pages);
@@ -190,13 +194,13 @@ impl Feed {
             }
             pages.clear();
             memory.numbers.find_all(block, &mut pages);
-            // Nothing depends on what is read: the cache misses overlap (a prefetch that needs no `unsafe`).
-            let peek = |page| memory.residency.peek(page) ^ recorder.peek(page);
+            // Nothing depends on these reads, so the cache misses overlap: a prefetch without `unsafe`.
+            let peek = |page| memory.residency.peek(page) ^ tally.heat.of(page);
             black_box(pages.iter().flatten().fold(0, |sum, &page| sum ^ peek(page)));
             for (access, &page) in block.iter().zip(&pages) {
                 match page {
-                    Some(page) => self.take(access, page, batch, memory, recorder),
-                    None => recorder.count_foreign(),
+                    Some(page) => self.take(access, page, batch, memory, tally),
+                    None => tally.foreign += 1,
                 }
             }
             self.taken += block.len();
@@ -210,12 +214,12 @@ impl Feed {
         access: &Access,
         page: PageId,
         batch: &mut SampleBatch,
-        memory: &mut Memory,
-        recorder: &mut Recorder,
+        memory: &mut TieredMemory,
+        tally: &mut Tally,
     ) {
         let tier = memory.touch(page, access.tier);
         let tier = access.tier.filter(|_| !memory.shadow()).unwrap_or(tier);
-        let time = if self.own_clock { access.time } else { recorder.since_start(access.time) };
+        let time = if self.own_clock { access.time } else { tally.since_start(access.time) };
         match access.cause {
             Cause::Armed { since_us } => {
                 let latency = Nanos(u64::from(since_us) * 1000);
@@ -224,7 +228,7 @@ impl Feed {
                 batch.faults.push(HintFault { time, page, latency, tier, operation });
             }
             Cause::Sampled => {
-                recorder.count(page, access.weight);
+                tally.count(page, access.weight);
                 self.count(tier.index(), access);
                 if self.delivering {
                     let (weight, latency, operation) = (access.weight, access.latency, access.operation);
@@ -234,7 +238,7 @@ impl Feed {
         }
     }
 
-    /// Sums up hits where the hardware does not.
+    /// Sums hits that the hardware does not count.
     fn count(&mut self, tier: usize, access: &Access) {
         if self.measured {
             return;
@@ -249,21 +253,21 @@ impl Feed {
         }
     }
 
-    /// Reads the profiling devices into the batch. Their hot pages are known by number where the programs' memory is.
-    fn read_devices(&mut self, batch: &mut SampleBatch, memory: &Memory) {
+    /// Reads the profiling devices into the batch. Hot addresses outside of the programs' memory are dropped.
+    fn read_devices(&mut self, batch: &mut SampleBatch, memory: &TieredMemory) {
         let mut answers: Vec<DeviceAnswer> = Vec::new();
         self.each(|source| source.read_devices(&mut answers));
         batch.devices.clear();
         batch.devices.extend(answers.into_iter().map(|answer| {
             let number = |&(process, address): &(Pid, u64)| memory.page_at(process, address);
             let hot: Vec<PageId> = answer.hot.iter().filter_map(number).collect();
-            // All of them are in front of memory that is not the fastest; two tiers are what a device splits.
+            // Every device sits in front of slower memory, and splits two tiers.
             DeviceReading { tier: TierId::FAST.slower(), hot, report: answer.report }
         }));
     }
 
-    /// Ends a batch: what devices tell, what was lost since the one before, and the counters.
-    pub(crate) fn finish(&mut self, batch: &mut SampleBatch, memory: &Memory, now: Nanos) {
+    /// Ends a batch: adds the devices' reports, the losses since the last batch, and the counters.
+    pub(crate) fn finish(&mut self, batch: &mut SampleBatch, memory: &TieredMemory, now: Nanos) {
         self.read_devices(batch, memory);
         let lost = self.sources.iter().map(|source| source.statistics().lost).sum::<u64>();
         batch.lost = lost.saturating_sub(self.lost);

@@ -1,43 +1,44 @@
-//! Defines the processes of a live run: a program that was started, or one that runs already, each with its descendants.
+//! The processes of a session outside the program: a launched or attached program with its descendants.
 
 use std::time::{Duration, Instant};
 
-use super::{ProcessEvent, Processes};
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Exit;
 use isotherm_linux::process::launch::Running;
 use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::tree::{Event, Tree};
 
-/// How the program ended, told to whoever started it.
-pub type ExitCell = std::sync::Arc<std::sync::OnceLock<Exit>>;
+use crate::host::{ProcessEvent, Processes};
 
-/// Who decides when the run is over.
+/// How a launched program ended, shared with the session.
+pub(super) type ExitCell = std::sync::Arc<std::sync::OnceLock<Exit>>;
+
+/// What ends the session.
 enum Life {
-    /// The program that was started: the run ends with it, or with the last of its descendants.
-    Started { running: Running, exit: ExitCell, with_descendants: bool },
+    /// The end of the launched program, or of its last descendant.
+    Launched { running: Running, exit: ExitCell, with_descendants: bool },
     /// A signal, the time, or the end of all processes.
     Attached { signals: Signals, until: Option<Instant> },
 }
 
-/// A tree of processes and when to stop following it.
-pub struct Program {
+/// A process tree and the condition that ends its session.
+pub(super) struct FollowedTree {
     tree: Tree,
     life: Life,
     found: Vec<Event>,
     warning: Option<LinuxError>,
 }
 
-impl Program {
-    /// A program that was started. How it ended is in the cell afterwards.
-    pub fn started(tree: Tree, running: Running, with_descendants: bool) -> (Self, ExitCell) {
+impl FollowedTree {
+    /// Follows a launched program. The cell is set when the program ends.
+    pub(super) fn launched(tree: Tree, running: Running, with_descendants: bool) -> (Self, ExitCell) {
         let exit = ExitCell::default();
-        let life = Life::Started { running, exit: exit.clone(), with_descendants };
+        let life = Life::Launched { running, exit: exit.clone(), with_descendants };
         (Self { tree, life, found: Vec::new(), warning: None }, exit)
     }
 
-    /// A program that runs already, followed until it ends, a signal comes or the time is up.
-    pub fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
+    /// Follows a running program until it ends, a signal arrives or `time` has passed.
+    pub(super) fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
         let life = Life::Attached { signals, until: time.map(|time| Instant::now() + time) };
         Self { tree, life, found: Vec::new(), warning: None }
     }
@@ -53,11 +54,11 @@ impl Program {
         Ok(())
     }
 
-    fn goes_on(&mut self) -> Result<bool, LinuxError> {
+    fn continues(&mut self) -> Result<bool, LinuxError> {
         match &mut self.life {
-            Life::Started { running, exit, with_descendants } => {
+            Life::Launched { running, exit, with_descendants } => {
                 let Some(ended) = running.wait(Duration::ZERO)? else { return Ok(true) };
-                // Set once: later calls find it there.
+                // Later calls find the cell already set.
                 let _ = exit.set(ended);
                 Ok(*with_descendants && !self.tree.is_empty())
             }
@@ -70,23 +71,23 @@ impl Program {
     }
 }
 
-impl Processes for Program {
+impl Processes for FollowedTree {
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
-        // What cannot be followed any more is still waited for.
+        // A program that can no longer be followed is still waited for.
         let followed = self.follow(events);
-        let goes_on = self.goes_on();
+        let continues = self.continues();
         self.warning = followed.err();
-        goes_on.unwrap_or_else(|error| {
+        continues.unwrap_or_else(|error| {
             self.warning = Some(error);
             false
         })
     }
 
-    /// Ends with a program that was started.
+    /// Returns early if the launched program ends.
     fn wait(&mut self, time: Duration) {
         match &mut self.life {
-            Life::Started { running, exit, .. } if exit.get().is_none() => {
-                // An error is told by the next update, which asks again.
+            Life::Launched { running, exit, .. } if exit.get().is_none() => {
+                // The next update asks again and reports an error.
                 if let Ok(Some(ended)) = running.wait(time) {
                     let _ = exit.set(ended);
                 }

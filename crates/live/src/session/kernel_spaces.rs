@@ -1,4 +1,4 @@
-//! Defines the address spaces of real processes: what the kernel says is mapped and where, and what it moves.
+//! The address spaces of real processes: the kernel says which pages are mapped and where, and moves them.
 
 use std::collections::{HashMap, HashSet};
 use std::ops::Range;
@@ -6,7 +6,6 @@ use std::path::Path;
 
 use isotherm_core::{Bytes, MoveStatus, PageSize, Pages, TierId};
 
-use super::memory::{AddressSpaces, PresentRun};
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::memory::maps::{Mapping, MappingKind, MapsReader};
@@ -17,21 +16,23 @@ use isotherm_linux::memory::reclaim::Reclaimer;
 use isotherm_linux::memory::{BASE, HUGE};
 use isotherm_linux::process::{Pid, ProcRoot};
 
-/// Runs of present pages taken at once.
+use crate::host::{AddressSpaces, PresentRun};
+
+/// Runs of present pages per read.
 const RUNS: usize = 1024;
-/// Processes whose page tables are kept open.
+/// Maximum number of processes whose page tables stay open.
 const OPEN: usize = 64;
 
-/// The kernel's LRU on the nodes of each tier: what makes room there.
+/// Reclaim by the kernel's LRU on the nodes of each tier.
 #[derive(Debug, Default)]
-pub struct TierReclaim {
+pub(super) struct TierReclaim {
     tiers: Vec<Vec<Reclaimer>>,
 }
 
 impl TierReclaim {
-    /// For the tiers' nodes, fastest first, and a program. Nodes on which reclaim is not to be had are left out, with the reasons
-    /// in `refused`.
-    pub fn find(root: &Path, tiers: &[Vec<u32>], program: Pid, refused: &mut Vec<LinuxError>) -> Self {
+    /// Finds reclaim for a program on the tiers' nodes, fastest first. Skips nodes without reclaim, with the reasons in
+    /// `refused`.
+    pub(super) fn find(root: &Path, tiers: &[Vec<u32>], program: Pid, refused: &mut Vec<LinuxError>) -> Self {
         let own = Pid(std::process::id());
         let faster = tiers.len().saturating_sub(1);
         let mut find = |&node: &u32| match Reclaimer::find(root, program, own, node) {
@@ -50,7 +51,7 @@ impl TierReclaim {
         self.tiers.first().is_some_and(|reclaimers| !reclaimers.is_empty())
     }
 
-    /// Takes so many bytes off the tier, evenly off its nodes; returns how many were freed.
+    /// Reclaims bytes evenly from the tier's nodes; returns how many were freed.
     fn reclaim(&self, tier: usize, bytes: Bytes) -> Bytes {
         let reclaimers = self.tiers.get(tier).map_or(&[][..], Vec::as_slice);
         let each = Pages((bytes.0 / BASE).div_ceil(reclaimers.len().max(1) as u64));
@@ -59,30 +60,30 @@ impl TierReclaim {
     }
 }
 
-/// This kernel's processes.
-pub struct KernelSpaces {
+/// The address spaces of this kernel's processes.
+pub(super) struct KernelSpaces {
     root: ProcRoot,
     page_size: PageSize,
     maps: MapsReader,
     mappings: Vec<Mapping>,
     pagemaps: HashMap<Pid, Pagemap>,
     runs: Vec<PageRun>,
-    /// Where huge pages were mapped when a process was looked at last, by first address; of [`PageSize::Huge`] only.
+    /// First addresses of the huge pages found by the last scan of a process; with [`PageSize::Huge`] only.
     huge: HashMap<Pid, HashSet<u64>>,
     nodes: NodeReader<Kernel>,
     residences: Vec<Residence>,
-    /// The nodes of each tier; empty where tiers are shadows.
+    /// NUMA nodes of each tier; empty in shadow mode.
     tiers: Vec<Vec<u32>>,
     mover: Mover<Kernel>,
     moves: Vec<PageMove>,
     reclaim: TierReclaim,
-    /// Why a call has failed since somebody asked.
+    /// First failure since the last call of [`AddressSpaces::warnings`].
     failure: Option<LinuxError>,
 }
 
 impl KernelSpaces {
-    /// The processes below `root`, with the nodes of each tier, fastest first (nothing where tiers are shadows).
-    pub fn new(
+    /// Returns the processes below `root`, with the NUMA nodes of each tier, fastest first (none in shadow mode).
+    pub(super) fn new(
         root: ProcRoot,
         page_size: PageSize,
         tiers: Vec<Vec<u32>>,
@@ -107,7 +108,7 @@ impl KernelSpaces {
         }
     }
 
-    /// Appends the present pages of the mappings read last.
+    /// Appends the present pages of the mappings that were read last.
     fn scan(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError> {
         if self.pagemaps.len() >= OPEN && !self.pagemaps.contains_key(&process) {
             self.pagemaps.clear();
@@ -136,13 +137,13 @@ impl KernelSpaces {
         Ok(())
     }
 
-    /// The tier that a node belongs to.
+    /// Returns the tier of a node.
     fn tier_of(&self, node: u32) -> Option<TierId> {
         let tier = self.tiers.iter().position(|nodes| nodes.contains(&node))?;
         Some(TierId(tier as u8))
     }
 
-    /// The node that the next page of a tier goes to: those of one tier take turns by address, so that all fill.
+    /// Returns the node that a page of the tier goes to: addresses alternate between the tier's nodes, so that all fill.
     fn node_for(&self, tier: TierId, address: u64) -> Option<u32> {
         let nodes = self.tiers.get(tier.index())?;
         let turn = address >> self.page_size.shift();
@@ -150,13 +151,13 @@ impl KernelSpaces {
     }
 }
 
-/// The first addresses of the 2 MiB in the range, the parts at its ends left out.
+/// Lists the first addresses of the 2 MiB chunks that lie whole in the range.
 fn whole_chunks(range: &Range<u64>) -> impl Iterator<Item = u64> + use<> {
     (range.start.div_ceil(HUGE)..range.end / HUGE).map(|chunk| chunk * HUGE)
 }
 
-/// Memory that belongs to the program: what it allocated, and its stacks. Files are the page cache's. Pages of the reserve of huge
-/// pages move as a whole or not at all: of base pages there are none to move.
+/// Whether the mapping belongs to the program: allocated memory and stacks. Files belong to the page cache. Pages of
+/// the hugetlb reserve move only whole.
 fn is_tiered(mapping: &Mapping, page_size: PageSize) -> bool {
     use MappingKind::{Anonymous, Heap, Hugetlb, SharedMemory, Stack};
     let own = match mapping.kind {
@@ -173,7 +174,7 @@ impl AddressSpaces for KernelSpaces {
         self.huge.remove(&process);
         let before = found.len();
         match self.scan(process, found) {
-            // A page table that was opened before exec answers so, although the process lives.
+            // A page table opened before exec answers this although the process lives.
             Err(LinuxError::Ended(_)) if self.pagemaps.remove(&process).is_some() => {
                 found.truncate(before);
                 self.scan(process, found)
@@ -220,12 +221,12 @@ impl AddressSpaces for KernelSpaces {
             self.mover.step(clock::monotonic(), process, &list, &mut moved, &mut room)
         };
         self.moves = list;
-        // What the rate does not allow now is busy: the policy sees it and may ask again.
+        // Pages beyond the rate limit count as busy: the policy sees that and may ask again.
         let rest = match step {
             Ok(Step::Done | Step::Wait { .. }) => MoveStatus::Busy,
             Err(LinuxError::Ended(_)) => MoveStatus::Gone,
             Err(LinuxError::Permission { .. }) => MoveStatus::Denied,
-            // Its node has gone, for instance.
+            // For instance, the node is offline.
             Err(error) => {
                 self.failure.get_or_insert(error);
                 MoveStatus::Busy
@@ -235,7 +236,7 @@ impl AddressSpaces for KernelSpaces {
         statuses.append(&mut moved);
     }
 
-    /// A page table that was opened between vfork and exec is the parent's, and stays readable as long as that one lives.
+    /// Closes the page table: one opened between vfork and exec is the parent's and stays readable while it lives.
     fn forget(&mut self, process: Pid) {
         self.pagemaps.remove(&process);
         self.huge.remove(&process);
@@ -265,7 +266,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn huge_pages_of_the_reserve_are_tiered_as_such_alone() {
+    fn hugetlb_pages_are_tiered_only_whole() {
         let mapping = |kind: &str| {
             let mut mappings = Vec::new();
             let line = format!("10000000-10200000 rw-p 00000000 00:10 7 {kind}\n");
@@ -280,7 +281,7 @@ mod tests {
     }
 
     #[test]
-    fn huge_pages_that_are_seen_in_part_are_none() {
+    fn a_huge_page_seen_in_part_does_not_count() {
         let chunks = |range: Range<u64>| whole_chunks(&range).collect::<Vec<_>>();
         assert_eq!(chunks(HUGE..3 * HUGE), [HUGE, 2 * HUGE]);
         assert_eq!(chunks(HUGE + BASE..3 * HUGE - BASE), [0; 0]);

@@ -1,4 +1,4 @@
-//! Defines what a running engine understands ([`crate::control`]).
+//! Requests that a running engine answers at its control socket ([`crate::control`]).
 
 use std::fmt::Write as _;
 
@@ -8,20 +8,20 @@ use isotherm_core::{Gauge, Host, Policy, View};
 use super::PolicyRun;
 use crate::host::LiveHost;
 
-const HELP: &str = "there are status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause, resume";
+const HELP: &str = "expected status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
 
-/// What a line asks for.
+/// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
 enum Order<'a> {
     Status,
     Parameters,
     Set(&'a str, &'a str),
     Policy(&'a str, Vec<(&'a str, &'a str)>),
-    /// To watch and move nothing, or to go on.
+    /// Whether to sample and move nothing, or to go on.
     Suspend(bool),
 }
 
-/// `KEY=VALUE`; the policy's name may stand before the key, as on the command line.
+/// Splits `KEY=VALUE`; the policy's name may precede the key, as on the command line.
 fn setting(word: &str) -> Result<(&str, &str), String> {
     let (key, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
     Ok((key.split_once('.').map_or(key, |(_, key)| key), value))
@@ -51,7 +51,7 @@ fn parse(line: &str) -> Result<Order<'_>, String> {
 }
 
 impl PolicyRun {
-    /// Answers a line; what shall run instead of this is put into `next`.
+    /// Answers a line; `next` receives the run that replaces this one.
     pub(super) fn obey<P: Policy + ?Sized>(
         &self,
         line: &str,
@@ -60,7 +60,7 @@ impl PolicyRun {
         scale: Scale,
         next: &mut Option<Self>,
     ) -> String {
-        // What was asked for before counts, also while the engine has not built it yet.
+        // Earlier requests count even before the engine has built their policy.
         let now = next.as_ref().unwrap_or(self).clone();
         let answer = parse(line).and_then(|order| match order {
             Order::Status => Ok(status(&now, host, next.is_none().then_some(policy))),
@@ -89,7 +89,7 @@ impl PolicyRun {
         }
     }
 
-    /// This with parameters changed, if it can run on the host.
+    /// Changes parameters, if the result can run on the host.
     fn with(mut self, settings: &[(&str, &str)], host: &LiveHost) -> Result<Self, String> {
         for (key, value) in settings {
             self.parameters.set(key, value).map_err(|error| error.to_string())?;
@@ -104,7 +104,7 @@ impl PolicyRun {
     }
 }
 
-/// A policy that is not built yet has no gauges.
+/// Describes the state; a policy that is not built yet has no gauges.
 fn status<P: Policy + ?Sized>(tiering: &PolicyRun, host: &LiveHost, policy: Option<&P>) -> String {
     let state = if host.suspended() { "paused" } else { "running" };
     let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", tiering.entry.name, host.now());

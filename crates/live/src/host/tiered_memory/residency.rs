@@ -1,18 +1,18 @@
-//! Defines where pages are: one byte a page, and how much of each tier they fill.
+//! The tier of every page, in one byte per page, and the fill of each tier.
 
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
 const TIER: u8 = 0x07;
-/// Not mapped, as far as is known.
+/// Not known to be mapped.
 const ABSENT: u8 = 0x07;
-/// Accessed since the hand of reclaim passed.
+/// Accessed since the reclaim hand passed.
 const REFERENCED: u8 = 0x08;
-/// Seen by the scan that is under way.
+/// Seen by the current scan.
 const SEEN: u8 = 0x10;
-/// How many scans in a row have not seen it, in these bits: a source may hold a page for a moment.
+/// Bits that count successive scans without the page: a source may hold a page for a moment.
 const MISSES: u8 = 0x60;
 const MISS: u8 = 0x20;
-/// A source holds the page until it is accessed, so that no scan sees it.
+/// Held by a source until it is accessed, so that no scan sees it.
 const ARMED: u8 = 0x80;
 
 /// The tier of every page: the real one, or the virtual one of shadow tiers.
@@ -21,12 +21,12 @@ pub(crate) struct Residency {
     pages: Vec<u8>,
     used: Vec<u64>,
     capacity: Vec<u64>,
-    /// Where the hand of reclaim stands, for each tier.
+    /// Position of each tier's reclaim hand.
     hands: Vec<usize>,
 }
 
 impl Residency {
-    /// Nothing mapped yet. `capacity` in pages, fastest first; the slowest tier takes whatever comes.
+    /// Returns tiers without pages. `capacity` is in pages, fastest first; the slowest tier is never full.
     pub(crate) fn new(capacity: Vec<u64>) -> Self {
         let tiers = capacity.len();
         Self { pages: Vec::new(), used: vec![0; tiers], capacity, hands: vec![0; tiers] }
@@ -40,7 +40,7 @@ impl Residency {
         Pages(self.capacity.get(tier.index()).copied().unwrap_or(0))
     }
 
-    /// Changes a tier's size. Pages beyond it stay until somebody moves them.
+    /// Changes a tier's size. Pages beyond it stay until they are moved.
     pub(crate) fn resize(&mut self, tier: TierId, pages: u64) {
         if let Some(capacity) = self.capacity.get_mut(tier.index()) {
             *capacity = pages;
@@ -55,7 +55,7 @@ impl Residency {
         self.capacity(tier) - self.used(tier)
     }
 
-    /// Mapped pages of all tiers.
+    /// Returns the mapped pages of all tiers.
     pub(crate) fn mapped(&self) -> Pages {
         Pages(self.used.iter().sum())
     }
@@ -65,7 +65,7 @@ impl Residency {
         (tier != ABSENT).then_some(TierId(tier))
     }
 
-    /// The tier that a page mapped now would be given: the first with room, in the order of the allocation policy.
+    /// Returns the tier for a new page: the first with room, in the order of the allocation policy.
     pub(crate) fn place(&self, allocation: Allocation) -> TierId {
         let last = self.tiers() - 1;
         let has_room = |&tier: &usize| tier == last || self.used[tier] < self.capacity[tier];
@@ -76,7 +76,7 @@ impl Residency {
         TierId(found.unwrap_or(last) as u8)
     }
 
-    /// The page is mapped, on `tier`.
+    /// Marks the page as mapped on `tier`.
     pub(crate) fn map(&mut self, page: PageId, tier: TierId) {
         if page.index() >= self.pages.len() {
             self.pages.resize(page.index() + 1, ABSENT);
@@ -89,7 +89,7 @@ impl Residency {
         self.used[tier.index()] += 1;
     }
 
-    /// The page is not mapped any more.
+    /// Marks the page as no longer mapped.
     pub(crate) fn unmap(&mut self, page: PageId) {
         let Some(state) = self.pages.get_mut(page.index()) else { return };
         if *state & TIER != ABSENT {
@@ -98,13 +98,13 @@ impl Residency {
         *state = ABSENT;
     }
 
-    /// The state of a page, for a loop that only reads.
+    /// Returns the state of a page, for a loop that only reads.
     #[inline]
     pub(crate) fn peek(&self, page: PageId) -> u32 {
         self.pages.get(page.index()).copied().map_or(0, u32::from)
     }
 
-    /// The page was accessed; where it is, if it is mapped.
+    /// Marks the page as accessed; returns its tier if it is mapped.
     pub(crate) fn touch(&mut self, page: PageId) -> Option<TierId> {
         let state = self.pages.get_mut(page.index())?;
         *state |= REFERENCED;
@@ -112,22 +112,22 @@ impl Residency {
         (tier != ABSENT).then_some(TierId(tier))
     }
 
-    /// The scan under way has found the page mapped.
+    /// Marks the page as seen by the current scan.
     pub(crate) fn see(&mut self, page: PageId) {
         if let Some(state) = self.pages.get_mut(page.index()) {
             *state |= SEEN;
         }
     }
 
-    /// A source holds the page until it is accessed, or no more.
+    /// Sets whether a source holds the page.
     pub(crate) fn set_armed(&mut self, page: PageId, armed: bool) {
         if let Some(state) = self.pages.get_mut(page.index()) {
             *state = *state & !ARMED | if armed { ARMED } else { 0 };
         }
     }
 
-    /// Ends a scan: unmaps what three scans in a row have not seen of these pages and no source holds. Returns how many remain
-    /// mapped.
+    /// Ends a scan of these pages: unmaps those that three successive scans have not seen and no source holds. Returns how
+    /// many remain mapped.
     pub(crate) fn sweep(&mut self, pages: std::ops::Range<u32>) -> u32 {
         let mut mapped = 0;
         for page in pages {
@@ -148,7 +148,7 @@ impl Residency {
         mapped
     }
 
-    /// Moves a page of shadow tiers, where there is room.
+    /// Moves a page between virtual tiers, if there is room.
     pub(crate) fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
         match self.tier_of(page) {
             None => MoveStatus::Gone,
@@ -162,8 +162,8 @@ impl Residency {
         }
     }
 
-    /// Picks up to `wanted` pages of a tier that were not accessed since the hand last passed them (CLOCK, the second chance of
-    /// the kernel's inactive list), and goes round at most twice.
+    /// Picks up to `wanted` pages of a tier without an access since the hand last passed (CLOCK, the second chance of the
+    /// kernel's inactive list). The hand goes round at most twice.
     pub(crate) fn victims(&mut self, tier: TierId, wanted: u64, victims: &mut Vec<PageId>) {
         let pages = self.pages.len();
         let Some(hand) = self.hands.get_mut(tier.index()) else { return };
@@ -186,7 +186,7 @@ impl Residency {
         }
     }
 
-    /// Walks the mapped pages from `cursor`, at most `limit` of them; where to go on.
+    /// Walks at most `limit` mapped pages from `cursor`; returns where to go on.
     pub(crate) fn walk(
         &self,
         cursor: PageId,
@@ -207,7 +207,7 @@ impl Residency {
         None
     }
 
-    /// Memory that it occupies, in bytes.
+    /// Returns the memory of the page states in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.pages.capacity()
     }
@@ -240,7 +240,7 @@ mod tests {
     }
 
     #[test]
-    fn what_three_scans_did_not_see_is_unmapped_unless_a_source_holds_it() {
+    fn pages_unseen_by_three_scans_are_unmapped_unless_a_source_holds_them() {
         let mut residency = two_tiers(2, 4);
         residency.set_armed(PageId(2), true);
         for (scan, left) in [(0, 4), (1, 4), (2, 3)] {
@@ -259,7 +259,7 @@ mod tests {
     }
 
     #[test]
-    fn reclaim_spares_what_was_accessed_since_the_hand_passed() {
+    fn reclaim_spares_pages_accessed_since_the_hand_passed() {
         let mut residency = two_tiers(4, 4);
         residency.touch(PageId(1));
         residency.touch(PageId(2));
@@ -269,11 +269,11 @@ mod tests {
         assert_eq!(victims, [PageId(0), PageId(3)]);
         victims.clear();
         residency.victims(TierId(1), 1, &mut victims);
-        assert!(victims.is_empty(), "nothing is on that tier");
+        assert!(victims.is_empty(), "the tier is empty");
     }
 
     #[test]
-    fn a_walk_goes_on_where_it_stopped() {
+    fn a_walk_resumes_where_it_stopped() {
         let residency = two_tiers(2, 5);
         let mut found = Vec::new();
         let next = residency.walk(PageId(0), 3, |page, tier| found.push((page.0, tier.0)));

@@ -1,94 +1,54 @@
-//! Defines the memory of the programs: which pages are mapped, where each is, and what moves them.
+//! The programs' memory: which pages are mapped, on which tier each lies, and how pages move.
+
+mod address_spaces;
+mod page_numbering;
+mod residency;
 
 use std::collections::VecDeque;
 use std::ops::Range;
 
 use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
 
-use super::Options;
-use super::page_numbering::PageNumbering;
-use super::residency::Residency;
-use super::summary::Recorder;
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 
-/// Pages asked for, or moved, in one call.
+use super::options::{FastLimit, Options};
+use super::tally::Tally;
+pub use address_spaces::{AddressSpaces, PresentRun};
+use page_numbering::PageNumbering;
+use residency::Residency;
+
+/// Maximum number of pages per call of [`AddressSpaces`].
 const BATCH: usize = 4096;
-/// How long a source holds a page that was armed, at most, and a second more.
+/// Longest time that a source holds an armed page, plus one second.
 const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
 
-/// Pages that lie one behind the other and are mapped.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct PresentRun {
-    /// Their addresses.
-    pub range: Range<u64>,
-}
-
-/// What the kernel knows of address spaces and does to them.
-pub trait AddressSpaces: Send {
-    /// Appends the mapped memory of the process that may be tiered, in address order.
-    fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError>;
-
-    /// Appends the tier that holds each address, `None` where nothing is mapped or the node belongs to no tier.
-    fn tiers(
-        &mut self,
-        process: Pid,
-        addresses: &[u64],
-        tiers: &mut Vec<Option<TierId>>,
-    ) -> Result<(), LinuxError>;
-
-    /// Moves pages of one process, each to its tier, and appends what became of each.
-    fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>);
-
-    /// The process has ended or executed another program: what is known of its memory is no longer true.
-    fn forget(&mut self, process: Pid) {
-        let _ = process;
-    }
-
-    /// The process's name, if it is known.
-    fn name(&mut self, process: Pid) -> Option<String> {
-        let _ = process;
-        None
-    }
-
-    /// Whether the kernel's own LRU can make room on a tier.
-    fn reclaims(&self) -> bool;
-
-    /// Has the kernel's LRU take so many bytes off a tier; returns how many it freed.
-    fn reclaim(&mut self, from: TierId, bytes: u64) -> u64;
-
-    /// What went wrong since the last call, each reason once.
-    fn warnings(&mut self) -> Vec<LinuxError> {
-        Vec::new()
-    }
-}
-
 /// The programs' memory.
-pub(crate) struct Memory {
+pub(crate) struct TieredMemory {
     page_size: PageSize,
     shadow: bool,
-    fast: super::FastLimit,
+    fast: FastLimit,
     fast_bytes: u64,
     pub(crate) numbers: PageNumbering,
     pub(crate) residency: Residency,
     spaces: Box<dyn AddressSpaces>,
     allocation: Allocation,
-    /// The most pages that were mapped, for limits that are shares.
+    /// The most pages that were mapped at once: shares of the fast limit refer to it.
     most: Pages,
-    /// What was mapped when the policy was sized.
+    /// Mapped pages when the policy was sized.
     sized_for: Pages,
     found: Vec<PresentRun>,
     addresses: Vec<u64>,
     tiers: Vec<Option<TierId>>,
     moves: Vec<(u64, TierId)>,
     victims: Vec<PageId>,
-    /// Where the pages of the moves under way came from.
+    /// Tiers that the pages of the current moves come from.
     origins: Vec<Option<TierId>>,
-    /// Pages that a policy armed, in the order of time.
+    /// Pages that a policy armed, oldest first.
     armed: VecDeque<(Nanos, PageId)>,
 }
 
-impl Memory {
+impl TieredMemory {
     pub(crate) fn new(options: &Options, spaces: Box<dyn AddressSpaces>) -> Self {
         let shift = options.page_size.shift();
         let capacity: Vec<u64> = options.tiers.iter().map(|tier| tier.size.0 >> shift).collect();
@@ -115,41 +75,42 @@ impl Memory {
         memory
     }
 
-    /// A policy starts, which places new pages so.
+    /// Begins a policy with this placement of new pages.
     pub(crate) fn begin_policy(&mut self, allocation: Allocation) {
         self.allocation = allocation;
         self.sized_for = self.residency.mapped();
     }
 
-    /// Whether memory has outgrown what the policy was built for: `times` as much is mapped.
+    /// Whether more than `times` the memory that the policy was sized for is mapped.
     pub(crate) fn outgrown(&self, times: f64) -> bool {
         self.residency.mapped().0 as f64 > times * self.sized_for.0.max(1) as f64
     }
 
-    /// Whether the fast tier's size follows what is mapped.
+    /// Whether the fast tier's size follows the mapped memory.
     pub(crate) fn limit_follows(&self) -> bool {
-        matches!(self.fast, super::FastLimit::Share(_))
+        matches!(self.fast, FastLimit::Share(_))
     }
 
-    /// Sets the fast tier's size by what is mapped.
+    /// Sets the fast tier's size from the mapped memory.
     fn limit(&mut self) {
         self.most = self.most.max(self.residency.mapped());
         let most = self.fast_bytes >> self.page_size.shift();
         self.residency.resize(TierId::FAST, self.fast.pages(self.most, self.page_size).0.min(most));
     }
 
-    /// The page of an address, where its chunk is numbered.
+    /// Returns the page of an address, if its chunk is numbered.
     pub(crate) fn page_at(&self, process: Pid, address: u64) -> Option<PageId> {
         self.numbers.at(process, address)
     }
 
-    /// The page was accessed, on the tier `seen` where the source tells: where it is.
+    /// Notes an access to a page and returns its tier; `seen` is the tier that the source reports.
     #[inline]
     pub(crate) fn touch(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
         self.residency.touch(page).unwrap_or_else(|| self.discover(page, seen))
     }
 
-    /// The page was mapped after the last scan. Where nobody tells its tier, it is where new pages go until the next scan.
+    /// Notes a page that was mapped after the last scan. If the source reports no tier, the page counts as placed where
+    /// new pages go until the next scan.
     #[cold]
     fn discover(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
         let told = seen.filter(|tier| !self.shadow && tier.index() < self.residency.tiers());
@@ -159,21 +120,21 @@ impl Memory {
         tier
     }
 
-    /// Looks at what the process has mapped, the `hidden` ranges of its sources apart, and, where tiers are real, on which tier.
+    /// Scans the mapped memory of the process except the `hidden` ranges and, with real tiers, locates each page.
     ///
     /// # Errors
-    /// If the process has ended or may not be looked at; what was known of it stays.
+    /// If the process has ended or may not be read; its known pages stay.
     pub(crate) fn scan(
         &mut self,
         process: Pid,
         hidden: &[Range<u64>],
-        recorder: &mut Recorder,
+        tally: &mut Tally,
     ) -> Result<(), LinuxError> {
         let mut found = std::mem::take(&mut self.found);
         found.clear();
         let looked = self.spaces.present(process, &mut found);
         hidden.iter().for_each(|hidden| cut(&mut found, hidden));
-        // A limit that is a share counts what is about to be placed.
+        // A limit that is a share includes the pages that are about to be placed.
         let present: u64 = found.iter().map(|run| run.range.end - run.range.start).sum();
         self.most = self.most.max(Pages(present >> self.page_size.shift()));
         self.limit();
@@ -186,7 +147,7 @@ impl Memory {
             let chunk = chunk * pages..(chunk + 1) * pages;
             let gone = residency.sweep(chunk.clone()) == 0;
             if gone {
-                recorder.forget(chunk);
+                tally.forget(chunk);
             }
             gone
         });
@@ -210,7 +171,7 @@ impl Memory {
         self.take_batch(process)
     }
 
-    /// Takes the pages at [`Self::addresses`] as mapped.
+    /// Marks the pages at [`Self::addresses`] as mapped.
     fn take_batch(&mut self, process: Pid) -> Result<(), LinuxError> {
         self.tiers.clear();
         if !self.shadow {
@@ -231,17 +192,17 @@ impl Memory {
         Ok(())
     }
 
-    /// The process has ended or executed another program.
-    pub(crate) fn forget(&mut self, process: Pid, recorder: &mut Recorder) {
+    /// Forgets the memory of a process that has ended or executed another program.
+    pub(crate) fn forget(&mut self, process: Pid, tally: &mut Tally) {
         self.spaces.forget(process);
         for &chunk in self.numbers.chunks_of(process) {
             self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
-            recorder.forget(self.numbers.pages_of(chunk));
+            tally.forget(self.numbers.pages_of(chunk));
         }
         self.numbers.forget(process);
     }
 
-    /// The source holds these pages from now until they are accessed, for at most [`ARMED_FOR`].
+    /// Notes that sources hold these pages until they are accessed, for at most [`ARMED_FOR`].
     pub(crate) fn arm(&mut self, pages: &[PageId], now: Nanos) {
         for &page in pages {
             self.residency.set_armed(page, true);
@@ -249,12 +210,12 @@ impl Memory {
         }
     }
 
-    /// The page was accessed, or has been held for too long.
+    /// Notes that no source holds the page any longer.
     pub(crate) fn disarm(&mut self, page: PageId) {
         self.residency.set_armed(page, false);
     }
 
-    /// Forgets what has been armed for too long.
+    /// Disarms pages that have been armed for too long.
     pub(crate) fn expire(&mut self, now: Nanos) {
         while let Some(&(since, page)) = self.armed.front() {
             if now - since < ARMED_FOR {
@@ -265,17 +226,12 @@ impl Memory {
         }
     }
 
-    /// Moves pages and says what became of each.
-    pub(crate) fn migrate(
-        &mut self,
-        moves: &[Move],
-        statuses: &mut Vec<MoveStatus>,
-        recorder: &mut Recorder,
-    ) {
+    /// Moves pages and appends the status of each.
+    pub(crate) fn migrate(&mut self, moves: &[Move], statuses: &mut Vec<MoveStatus>, tally: &mut Tally) {
         let mut rest = moves;
         while let Some(first) = rest.first() {
             let owner = self.numbers.address(first.page).map(|(process, _)| process);
-            // What leaves a tier makes room for what comes behind it: moves of one target are done before the next are judged.
+            // Pages that leave a tier make room for later moves: moves to one target finish before the next are judged.
             let same = |one: &&Move| {
                 one.to == first.to && self.numbers.address(one.page).map(|(process, _)| process) == owner
             };
@@ -289,7 +245,7 @@ impl Memory {
                 _ => statuses.extend(now.iter().map(|one| self.residency.relocate(one.page, one.to))),
             }
             for ((one, &from), &status) in now.iter().zip(&self.origins).zip(&statuses[before..]) {
-                recorder.moved(from, one.to, status, self.page_size);
+                tally.moved(from, one.to, status, self.page_size);
             }
             rest = later;
         }
@@ -300,7 +256,7 @@ impl Memory {
         let first = statuses.len();
         let mut asked = Vec::with_capacity(moves.len());
         for one in moves {
-            // The limit of the fast tier is ours to keep: the kernel knows the node's size only.
+            // The kernel knows only the node's size, so the fast tier's limit is enforced here.
             let room = one.to.index() + 1 == self.residency.tiers()
                 || self.residency.free(one.to).0 > asked.len() as u64;
             match self.numbers.address(one.page) {
@@ -320,18 +276,18 @@ impl Memory {
             let one = moves[index - first];
             match answer {
                 MoveStatus::Moved | MoveStatus::AlreadyThere => self.residency.map(one.page, one.to),
-                // What is gone, or held by a source for a moment, the next scans tell.
+                // The next scans tell whether the page is gone or was held by a source for a moment.
                 MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
             }
         }
     }
 
-    /// What the kernel refused since the last call, each reason once.
+    /// Returns the kernel's refusals since the last call, each reason once.
     pub(crate) fn warnings(&mut self) -> Vec<LinuxError> {
         self.spaces.warnings()
     }
 
-    /// The process's name, if it is known.
+    /// Returns the process's name, if it is known.
     pub(crate) fn name(&mut self, process: Pid) -> Option<String> {
         self.spaces.name(process)
     }
@@ -341,27 +297,27 @@ impl Memory {
         self.shadow || self.spaces.reclaims()
     }
 
-    /// Makes room on a tier: by the kernel's LRU, or, where tiers are shadows, by a clock over the samples.
-    pub(crate) fn reclaim(&mut self, from: TierId, pages: Pages, recorder: &mut Recorder) -> Pages {
+    /// Makes room on a tier: by the kernel's LRU or, in shadow mode, by a clock over the samples.
+    pub(crate) fn reclaim(&mut self, from: TierId, pages: Pages, tally: &mut Tally) -> Pages {
         if !self.shadow {
             let freed =
                 self.spaces.reclaim(from, pages.0 << self.page_size.shift()) >> self.page_size.shift();
-            recorder.traffic.reclaimed += freed;
+            tally.traffic.reclaimed += freed;
             return Pages(freed);
         }
-        Pages(self.demote(from, pages, recorder))
+        Pages(self.demote(from, pages, tally))
     }
 
-    /// Demotes what exceeds the fast tier's limit: new pages go where the kernel puts them.
-    pub(crate) fn enforce(&mut self, recorder: &mut Recorder) {
+    /// Demotes pages beyond the fast tier's limit, since the kernel places new pages without regard to it.
+    pub(crate) fn enforce(&mut self, tally: &mut Tally) {
         let excess = self.residency.used(TierId::FAST) - self.residency.capacity(TierId::FAST);
         if excess.0 > 0 && self.residency.tiers() > 1 {
-            self.demote(TierId::FAST, excess, recorder);
+            self.demote(TierId::FAST, excess, tally);
         }
     }
 
-    /// Moves pages that were not accessed lately to the next slower tier; returns how many.
-    fn demote(&mut self, from: TierId, pages: Pages, recorder: &mut Recorder) -> u64 {
+    /// Moves pages without recent accesses to the next slower tier; returns how many.
+    fn demote(&mut self, from: TierId, pages: Pages, tally: &mut Tally) -> u64 {
         if from.index() + 1 >= self.residency.tiers() {
             return 0;
         }
@@ -370,17 +326,17 @@ impl Memory {
         self.residency.victims(from, pages.0, &mut victims);
         let moves: Vec<Move> = victims.iter().map(|&page| Move { page, to: from.slower() }).collect();
         let mut statuses = Vec::with_capacity(moves.len());
-        self.migrate(&moves, &mut statuses, recorder);
+        self.migrate(&moves, &mut statuses, tally);
         self.victims = victims;
         statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
     }
 
-    /// The most that was mapped at a scan.
+    /// Returns the most pages that were mapped at a scan.
     pub(crate) fn most_mapped(&self) -> Pages {
         self.most
     }
 
-    /// Whether nothing really moves.
+    /// Whether tiers are virtual.
     pub(crate) fn shadow(&self) -> bool {
         self.shadow
     }
@@ -389,7 +345,7 @@ impl Memory {
         self.page_size
     }
 
-    /// The tiers, fastest first.
+    /// Returns the tiers, fastest first.
     pub(crate) fn tiers(&self) -> impl Iterator<Item = TierId> + use<> {
         (0..self.residency.tiers() as u8).map(TierId)
     }
@@ -406,13 +362,13 @@ impl Memory {
         self.bytes_of(self.residency.capacity(tier))
     }
 
-    /// Memory that it occupies, in bytes.
+    /// Returns the memory of page numbers and residency in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.numbers.bytes() + self.residency.bytes()
     }
 }
 
-/// Takes a range out of runs.
+/// Removes a range from runs.
 fn cut(runs: &mut Vec<PresentRun>, hidden: &Range<u64>) {
     let mut behind = Vec::new();
     for run in runs.iter_mut().filter(|run| run.range.start < hidden.end && hidden.start < run.range.end) {
@@ -430,7 +386,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_sources_own_memory_is_cut_out_of_what_is_mapped() {
+    fn a_sources_own_memory_is_cut_out_of_the_mapped_memory() {
         let run = |range: Range<u64>| PresentRun { range };
         let mut runs = vec![run(0..10), run(20..40), run(50..60)];
         cut(&mut runs, &(5..25));

@@ -1,64 +1,32 @@
-//! Defines the occupancy of the tiers' queues where nothing counts it: Little's law over what is sampled.
+//! Models the occupancy of the tiers' queues by Little's law over samples, for machines that do not count it.
 //!
-//! Requests in flight = requests a second x latency (Little 1961; PACT section 4.2.2 has it for AMD, whose agents count no
-//! occupancy). A sample of weight w and latency L stands for w x L of occupancy; a queue is taken to be busy all the time that its
-//! occupancy fills one request deep, so T1 / T2 is at least 1, and bandwidth x latency where more were in flight.
+//! Requests in flight = requests a second x latency (Little 1961; PACT section 4.2.2 uses it on AMD, which does not count
+//! occupancy). A sample of weight w and latency L stands for w x L of occupancy. A queue counts as busy for as long as its
+//! occupancy lasts one request deep, so that T1 / T2 is at least 1, and bandwidth x latency if more were in flight.
 //!
-//! Two ways to know L: the samples carry it, of the memory that served them (AMD's IBS: [`CounterOrigin::LittlesLaw`]); or tiers
-//! are shadows, and it is the idle latency that the machine's profile gives the tier ([`CounterOrigin::Modelled`]). The second
-//! is no measurement: requests that overlap look like a fast program.
+//! L comes from the samples, for the memory that served them (AMD's IBS: [`CounterOrigin::LittlesLaw`]); or it is the
+//! idle latency that the machine's profile gives a shadow tier ([`CounterOrigin::Modelled`]). The latter is not
+//! measured: overlapping requests look like a fast program.
 
+use isotherm_core::live_result::CounterOrigin;
 use isotherm_core::{Counters, Nanos, Operation, TierCounters};
-use serde::Serialize;
+use isotherm_linux::source::Access;
 
-use super::Tier;
-use isotherm_core::Signal;
-use isotherm_linux::source::{Access, AccessSource};
+use crate::host::options::Tier;
 
-/// Where stall and occupancy counters of the tiers come from.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum CounterOrigin {
-    /// There are none.
-    #[default]
-    None,
-    /// The hardware counts them.
-    Counted,
-    /// Occupancy by Little's law, from the latency that each sample carries.
-    LittlesLaw,
-    /// Occupancy by Little's law, from latencies of a machine profile: not measured.
-    Modelled,
-}
-
-impl CounterOrigin {
-    /// What these sources and tiers give; `modelled` says that the user takes a model where nothing counts.
-    pub fn of(sources: &[Box<dyn AccessSource>], shadow: bool, modelled: bool) -> Self {
-        let has = |signal| sources.iter().any(|source| source.offers().has(signal));
-        if shadow {
-            // What hardware counts is of the memory there is, not of shadows.
-            return if modelled && has(Signal::LoadSamples) { Self::Modelled } else { Self::None };
-        }
-        if has(Signal::TierStalls) {
-            return Self::Counted;
-        }
-        let latencies = sources.iter().any(|source| source.samples_all_latencies());
-        if latencies { Self::LittlesLaw } else { Self::None }
-    }
-}
-
-/// Sums occupancy up.
+/// Sums of occupancy for every tier.
 #[derive(Debug)]
 pub(super) struct Queues {
     origin: CounterOrigin,
     /// Idle latency of each tier.
     latencies: Vec<Nanos>,
-    /// Occupancy of all requests and of loads, up to the last close.
+    /// Occupancy of all requests and of loads at the last close.
     before: Vec<(u64, u64)>,
     closed: Nanos,
 }
 
 impl Queues {
-    /// A model of these tiers' queues, if `origin` asks for one.
+    /// Returns a model of these tiers' queues if `origin` needs one.
     pub(super) fn new(origin: CounterOrigin, tiers: &[Tier]) -> Option<Self> {
         let wanted = matches!(origin, CounterOrigin::LittlesLaw | CounterOrigin::Modelled);
         wanted.then(|| Self {
@@ -69,7 +37,7 @@ impl Queues {
         })
     }
 
-    /// Adds a sampled access of tier `tier`.
+    /// Adds a sampled access to a tier.
     pub(super) fn add(&self, tier: usize, access: &Access, counter: &mut TierCounters) {
         let known = self.origin == CounterOrigin::LittlesLaw && access.latency > 0;
         let latency = if known { u64::from(access.latency) } else { self.latencies[tier].0 };
@@ -80,7 +48,7 @@ impl Queues {
         }
     }
 
-    /// Ends a window at `now`: for how long of it each queue was busy.
+    /// Ends a window at `now` and adds the time that each queue was busy in it.
     pub(super) fn close(&mut self, now: Nanos, counters: &mut Counters) {
         let elapsed = (now - self.closed).0;
         self.closed = now;
@@ -95,10 +63,10 @@ impl Queues {
 #[cfg(test)]
 mod tests {
     use isotherm_core::Bytes;
-
-    use super::*;
     use isotherm_linux::process::Pid;
     use isotherm_linux::source::Cause;
+
+    use super::*;
 
     const TIERS: [Tier; 2] = [
         Tier { size: Bytes(1 << 30), latency: Nanos(100) },
@@ -143,7 +111,7 @@ mod tests {
     }
 
     #[test]
-    fn latencies_of_samples_count_where_they_are_of_that_memory() {
+    fn a_samples_latency_counts_only_for_real_tiers() {
         let occupancy = |origin| {
             let queues = Queues::new(origin, &TIERS).expect("a model");
             let mut counters = counters();
@@ -159,7 +127,7 @@ mod tests {
         assert_eq!(
             occupancy(CounterOrigin::Modelled),
             (1000, 2000),
-            "it is of other memory than the shadow's"
+            "the sample's latency is not the shadow's"
         );
     }
 
@@ -167,6 +135,7 @@ mod tests {
     fn without_a_model_there_are_no_queues() {
         assert!(Queues::new(CounterOrigin::None, &TIERS).is_none());
         assert!(Queues::new(CounterOrigin::Counted, &TIERS).is_none());
-        assert_eq!(CounterOrigin::of(&[], true, true), CounterOrigin::None, "nothing is sampled");
+        let origin = crate::host::counter_origin(&[], true, true);
+        assert_eq!(origin, CounterOrigin::None, "without samples there is nothing to model");
     }
 }

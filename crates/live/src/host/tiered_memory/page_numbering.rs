@@ -1,9 +1,9 @@
-//! Defines how addresses of several processes become dense page numbers.
+//! Dense page numbers for the addresses of several processes.
 //!
-//! The unit of numbering is a *chunk*: 2 MiB, aligned, of one process. A chunk gets the next free number when something
-//! in it is first seen, and its pages follow from that: 512 of [`PageSize::Base`], one of [`PageSize::Huge`]. A lookup is
-//! three array accesses. PageNumbering of chunks that are mapped no more are given anew, the longest unused first, so that
-//! counts which a policy still holds for them have aged.
+//! The unit of numbering is a *chunk*: 2 MiB, aligned, of one process. A chunk gets the next free number when one of its
+//! pages is first seen, and its pages follow from that: 512 of [`PageSize::Base`], one of [`PageSize::Huge`]. A lookup is
+//! three array accesses. Numbers of unmapped chunks are reused, the longest unused first, so that counts which a policy
+//! still holds for them have aged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -20,12 +20,12 @@ const LEVEL_SHIFT: u32 = 9;
 const ENTRIES: usize = 1 << LEVEL_SHIFT;
 const NONE: u32 = u32::MAX;
 
-/// Where a chunk is.
+/// Address of a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Chunk {
-    /// Whose address space; `None` while the number is unused.
+    /// The process; `None` while the number is unused.
     pub(crate) process: Option<Pid>,
-    /// Its first address.
+    /// First address.
     pub(crate) start: u64,
 }
 
@@ -39,7 +39,7 @@ struct Directory {
     chunks: Vec<u32>,
 }
 
-/// The entry of each level for an address; `None` beyond 48 bits.
+/// Returns the entry of each level for an address, or `None` beyond 48 bits.
 fn indices(address: u64) -> Option<[usize; 3]> {
     let chunk = address >> CHUNK_SHIFT;
     let index = |level: u32| (chunk >> (level * LEVEL_SHIFT)) as usize % ENTRIES;
@@ -76,12 +76,12 @@ pub(crate) struct PageNumbering {
     directories: BTreeMap<Pid, Directory>,
     chunks: Vec<Chunk>,
     unused: VecDeque<u32>,
-    /// What was numbered last, since scans go in address order.
+    /// The chunk that was numbered last: scans go in address order.
     last: Option<(Chunk, u32)>,
 }
 
 impl PageNumbering {
-    /// No pages yet.
+    /// Returns a numbering without pages.
     pub(crate) fn new(page_size: PageSize) -> Self {
         Self {
             page_size,
@@ -92,18 +92,18 @@ impl PageNumbering {
         }
     }
 
-    /// One more than the largest page number given.
+    /// Returns one more than the largest page number in use so far.
     pub(crate) fn pages(&self) -> usize {
         self.chunks.len() * self.pages_in_chunk() as usize
     }
 
-    /// The pages of a chunk.
+    /// Returns the number of pages in a chunk.
     pub(crate) fn pages_in_chunk(&self) -> u32 {
         1 << (CHUNK_SHIFT - self.page_size.shift())
     }
 
-    /// Appends the page that each access went to, `None` where its chunk is not numbered. A loop over addresses of one process
-    /// has nothing that waits for the step before, so that several lookups are under way at once.
+    /// Appends the page of each access, or `None` if its chunk is not numbered. No step of the loop over one process
+    /// depends on the one before, so that several lookups overlap.
     pub(crate) fn find_all(&self, accesses: &[Access], pages: &mut Vec<Option<PageId>>) {
         for run in accesses.chunk_by(|one, next| one.process == next.process) {
             let directory = self.directories.get(&run[0].process);
@@ -112,12 +112,12 @@ impl PageNumbering {
         }
     }
 
-    /// The page of an address, where its chunk is numbered.
+    /// Returns the page of an address, if its chunk is numbered.
     pub(crate) fn at(&self, process: Pid, address: u64) -> Option<PageId> {
         Some(self.page(self.directories.get(&process)?.get(address)?, address))
     }
 
-    /// The number of a chunk.
+    /// Returns the number of a chunk.
     fn find(&self, chunk: Chunk) -> Option<u32> {
         match self.last {
             Some((last, number)) if last == chunk => Some(number),
@@ -125,7 +125,7 @@ impl PageNumbering {
         }
     }
 
-    /// The page that holds the address, whose chunk is numbered if it was not; `None` beyond 48 bits of address.
+    /// Returns the page of an address and numbers its chunk if necessary; `None` beyond 48 bits.
     pub(crate) fn number(&mut self, process: Pid, address: u64) -> Option<PageId> {
         let chunk = Chunk { process: Some(process), start: address >> CHUNK_SHIFT << CHUNK_SHIFT };
         let number = match self.find(chunk) {
@@ -155,30 +155,30 @@ impl PageNumbering {
         PageId(chunk * self.pages_in_chunk() + within as u32)
     }
 
-    /// Where a page is: its process and first address; `None` if its number is unused.
+    /// Returns the process and first address of a page, or `None` if its number is unused.
     pub(crate) fn address(&self, page: PageId) -> Option<(Pid, u64)> {
         let chunk = self.chunks.get((page.0 / self.pages_in_chunk()) as usize)?;
         let within = u64::from(page.0 % self.pages_in_chunk()) << self.page_size.shift();
         Some((chunk.process?, chunk.start + within))
     }
 
-    /// The pages of one chunk, given any of them.
+    /// Returns the pages of the chunk that holds `page`.
     pub(crate) fn chunk_of(&self, page: PageId) -> Range<u32> {
         let first = page.0 / self.pages_in_chunk() * self.pages_in_chunk();
         first..first + self.pages_in_chunk()
     }
 
-    /// The chunks of a process.
+    /// Returns the chunks of a process.
     pub(crate) fn chunks_of(&self, process: Pid) -> &[u32] {
         self.directories.get(&process).map_or(&[], |directory| &directory.chunks)
     }
 
-    /// The pages of a chunk.
+    /// Returns the pages of a chunk.
     pub(crate) fn pages_of(&self, chunk: u32) -> Range<u32> {
         chunk * self.pages_in_chunk()..(chunk + 1) * self.pages_in_chunk()
     }
 
-    /// Nothing of these chunks of the process is mapped any more: their numbers are free again.
+    /// Frees the numbers of those chunks of the process that are `gone`.
     pub(crate) fn release(&mut self, process: Pid, mut gone: impl FnMut(u32) -> bool) {
         self.last = None;
         let Some(directory) = self.directories.get_mut(&process) else { return };
@@ -198,13 +198,13 @@ impl PageNumbering {
         directory.chunks = chunks;
     }
 
-    /// The process has ended: all of its numbers are free again.
+    /// Frees all numbers of a process that has ended.
     pub(crate) fn forget(&mut self, process: Pid) {
         self.release(process, |_| true);
         self.directories.remove(&process);
     }
 
-    /// Memory that the numbering occupies, in bytes.
+    /// Returns the memory of the numbering in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let directories = self.directories.values().map(Directory::bytes).sum::<usize>();
         directories + self.chunks.len() * size_of::<Chunk>() + self.unused.len() * size_of::<u32>()
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_of_a_process_that_ended_are_given_anew_and_lead_nowhere_meanwhile() {
+    fn numbers_of_an_ended_process_lead_nowhere_until_they_are_reused() {
         let mut numbers = PageNumbering::new(PageSize::Base);
         let old = numbers.number(Pid(1), 0x7fff_0000_1000).expect("in range");
         let kept = numbers.number(Pid(2), 0x7fff_0000_1000).expect("in range");
@@ -279,7 +279,7 @@ mod tests {
     }
 
     #[test]
-    fn a_chunk_that_is_released_can_come_back_under_another_number() {
+    fn a_released_chunk_can_return_under_another_number() {
         let mut numbers = PageNumbering::new(PageSize::Huge);
         let first = numbers.number(Pid(1), 0).expect("in range");
         numbers.number(Pid(1), 1 << CHUNK_SHIFT).expect("in range");

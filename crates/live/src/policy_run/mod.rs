@@ -1,36 +1,35 @@
-//! Defines how a policy of the registry runs on a live host: sized by the memory in use, and anew when that has outgrown it.
+//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows it.
 
 use std::time::Duration;
 
+use isotherm_core::live_result::{LiveResult, Summary};
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{
     Bytes, EngineError, EngineStatistics, Pages, Policy, Sampling, SamplingRate, Signals, View,
 };
 use isotherm_policies::{BuildError, Entry, Kind, Setup};
 
-use serde::Serialize;
-
 use crate::control::Control;
-use crate::host::{LiveHost, Pause, Summary};
+use crate::host::{LiveHost, Pause};
 
 mod orders;
 
-/// The rate at which policies that do not name one sample each thread, per second.
-const USUAL_RATE: f64 = 100_000.0;
+/// Samples a second per thread of policies that name no rate.
+const DEFAULT_RATE: f64 = 100_000.0;
 
-/// How often the control is looked at while the engine is suspended.
+/// How often the control socket is polled while the engine is suspended.
 const SUSPENDED_POLL: Duration = Duration::from_millis(10);
 
 /// Why a policy does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum RunError {
-    /// The name is a bound's.
+    /// The entry is a bound, not a policy.
     #[error("policy {0}: only the simulator can compute it (isotherm simulate); try {1}")]
     Bound(&'static str, &'static str),
-    /// It cannot be built for this size.
+    /// The policy cannot be built for this size.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The host lacks what it needs.
+    /// The host lacks a signal.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
@@ -38,65 +37,36 @@ pub enum RunError {
 /// A policy to run, with its parameters unscaled.
 #[derive(Debug, Clone)]
 pub struct PolicyRun {
-    /// Its entry.
+    /// The policy's entry.
     pub entry: &'static Entry,
-    /// Its parameters.
+    /// The policy's parameters.
     pub parameters: Parameters,
-    /// Seeds what it draws.
+    /// Seed of the policy's random choices.
     pub seed: u64,
-    /// By what scaled parameters are divided; by the memory in use and the source's rate where nothing is given.
+    /// Divisor of scaled parameters; derived from the memory in use and the source's rate if `None`.
     pub scale: Option<Scale>,
-    /// The samples a second that the source delivers at most, of all threads together, where it has such a bound.
+    /// The source's maximum rate in samples a second over all threads, if it has one.
     pub fastest: Option<u64>,
 }
 
-/// A live run and what came of it: what `--json` prints.
-#[derive(Debug, Clone, Serialize)]
-pub struct LiveResult {
-    /// Isotherm's version.
-    pub version: String,
-    /// The program and its arguments, or the process that was attached to.
-    pub program: Vec<String>,
-    /// The policy's name.
-    pub policy: String,
-    /// Its parameters as they were in force, scaled.
-    pub parameters: Parameters,
-    /// Of whatever was drawn.
-    pub seed: u64,
-    /// By what counts of samples and sizes were divided.
-    pub scale: f64,
-    /// By what durations were divided.
-    pub time_scale: f64,
-    /// How often the policy was built anew because the memory in use had outgrown it.
-    pub resized: u32,
-    /// Steps of the engine.
-    pub steps: u64,
-    /// Samples that reached the policy.
-    pub samples: u64,
-    /// Hint faults that reached the policy.
-    pub hint_faults: u64,
-    /// Samples lost on the way to it.
-    pub samples_lost: u64,
-    /// The program's exit status, 128 + signal where a signal ended it; none where it was attached to.
-    pub exit_status: Option<i32>,
-    /// Everything else.
-    #[serde(flatten)]
-    pub summary: Summary,
-}
-
-/// What passed through the engine, of all policies that were built.
+/// Statistics of a run over all policies that were built.
 #[derive(Debug, Clone, Copy)]
 pub struct RunStats {
-    /// Of the engine.
+    /// The engine's counts.
     pub statistics: EngineStatistics,
-    /// By what parameters were divided at last.
+    /// Scale of the last policy.
     pub scale: Scale,
-    /// How often the policy was built anew for more memory.
+    /// How often the policy was rebuilt for more memory.
     pub resized: u32,
 }
 
 impl PolicyRun {
-    /// The run's result.
+    /// Returns a run of the policy with default parameters and seed 1.
+    pub fn new(entry: &'static Entry) -> Self {
+        Self { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None }
+    }
+
+    /// Combines the run's statistics and the host's summary.
     pub fn result(
         &self,
         program: Vec<String>,
@@ -104,13 +74,11 @@ impl PolicyRun {
         summary: Summary,
         exit_status: Option<i32>,
     ) -> LiveResult {
-        let mut parameters = self.parameters.clone();
-        parameters.scale(ran.scale);
         LiveResult {
             version: env!("CARGO_PKG_VERSION").into(),
             program,
             policy: self.entry.name.into(),
-            parameters,
+            parameters: self.scaled(ran.scale),
             seed: self.seed,
             scale: ran.scale.footprint,
             time_scale: ran.scale.time,
@@ -124,28 +92,29 @@ impl PolicyRun {
         }
     }
 
-    /// What the policy needs of a host.
+    /// Returns the signals that the policy needs of a host.
     ///
     /// # Errors
-    /// If it is a bound, or cannot be built.
+    /// If the entry is a bound, or the policy cannot be built.
     pub fn needs(&self) -> Result<Signals, RunError> {
         let setup =
             Setup { pages: 0, fast: Pages(1), page_size: Default::default(), tiers: 2, seed: self.seed };
         Ok(self.build(&setup, Scale::NONE)?.signals())
     }
 
-    /// Runs it on the host until the programs end.
+    /// Runs the policy on the host until the programs end.
     ///
     /// # Errors
-    /// If it cannot be built, or the host lacks what it needs.
+    /// If the policy cannot be built, or the host lacks a signal.
     pub fn run(&self, host: &mut LiveHost) -> Result<RunStats, RunError> {
         self.clone().run_under(host, None)
     }
 
-    /// As [`Self::run`]; whoever is at the control may change parameters and replace the policy, so this is then another.
+    /// As [`Self::run`], but clients of the control socket may change parameters or replace the policy: `self` then
+    /// becomes the policy that ran last.
     ///
     /// # Errors
-    /// If it cannot be built, or the host lacks what it needs. What the control asks for was checked before.
+    /// If the policy cannot be built, or the host lacks a signal. Requests of clients are checked before.
     pub fn run_under(
         &mut self,
         host: &mut LiveHost,
@@ -184,19 +153,19 @@ impl PolicyRun {
 
     fn build(&self, setup: &Setup, scale: Scale) -> Result<Box<dyn Policy>, RunError> {
         let Kind::Policy(build) = self.entry.kind else {
-            return Err(RunError::Bound(self.entry.name, "first-touch"));
+            return Err(RunError::Bound(self.entry.name, simplest_policy()));
         };
         Ok(build(&self.scaled(scale), setup)?)
     }
 
-    /// The parameters of a run that is smaller by `scale`.
+    /// Returns the parameters of a run that is smaller by `scale`.
     fn scaled(&self, scale: Scale) -> Parameters {
         let mut parameters = self.parameters.clone();
         parameters.scale(scale);
         parameters
     }
 
-    /// By how much this run is smaller than the one that the parameters are for.
+    /// Returns by how much this run is smaller than the one that the parameters are for.
     fn scale(&self, host: &LiveHost) -> Result<Scale, RunError> {
         if let Some(scale) = self.scale {
             return Ok(scale);
@@ -206,14 +175,20 @@ impl PolicyRun {
         Ok(Scale::of(footprint, REFERENCE_FOOTPRINT, self.threads(&sampling)))
     }
 
-    /// The threads that, each sampled as the policy asks, give as many samples a second as the source can deliver; for each of the paper's.
+    /// Returns the source's maximum rate as a fraction of the paper's reference rate, at most 1.
     fn threads(&self, sampling: &Sampling) -> f64 {
         let asked = match sampling.rate {
             SamplingRate::Frequency(rate) => rate as f64,
-            SamplingRate::Period(_) | SamplingRate::Off => USUAL_RATE,
+            SamplingRate::Period(_) | SamplingRate::Off => DEFAULT_RATE,
         };
         self.fastest.map_or(1.0, |fastest| (fastest as f64 / asked / REFERENCE_THREADS).min(1.0))
     }
+}
+
+/// Returns the name of the registry's first policy that runs live: the simplest one.
+fn simplest_policy() -> &'static str {
+    let runs = |entry: &&Entry| matches!(entry.kind, Kind::Policy(_));
+    isotherm_policies::ALL.iter().find(runs).map_or("another", |entry| entry.name)
 }
 
 fn setup(host: &LiveHost, seed: u64) -> Setup {
