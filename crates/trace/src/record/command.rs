@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{RecordError, RecordOptions};
-use isotherm_recorder_protocol::executable::{Executable, Resolved, resolve};
+use isotherm_recorder_protocol::{Executable, Resolved, resolve};
 
 const QEMU: &str = "qemu-x86_64";
 const PLUGIN: &str = "libisotherm_recorder_plugin.so";

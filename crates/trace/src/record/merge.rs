@@ -1,7 +1,8 @@
 //! Defines how the records of all threads become rows in one order.
 
 use crate::{Row, Rows};
-use isotherm_recorder_protocol::layout::{RECORD_BYTES, Record};
+use isotherm_recorder_protocol::Record;
+use isotherm_recorder_protocol::layout::RECORD_BYTES;
 
 /// A record of a thread, at its time.
 #[derive(Debug, Clone, Copy)]
