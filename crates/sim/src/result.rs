@@ -102,17 +102,17 @@ pub struct Charges {
     pub shootdowns: Nanos,
     /// Program threads: hint faults, and write faults that drop a shadow copy, summed over threads.
     pub faulting: Nanos,
-    /// PolicyRun thread: reading samples from the ring, and registers of profiling devices.
+    /// Tiering thread: reading samples from the ring, and registers of profiling devices.
     pub draining: Nanos,
-    /// PolicyRun thread: tracker and policy.
+    /// Tiering thread: tracker and policy.
     pub tracking: Nanos,
-    /// PolicyRun thread, or the program's where it does the work itself: page-table scans.
+    /// Tiering thread, or the program's where it does the work itself: page-table scans.
     pub scanning: Nanos,
     /// As scanning: making pages fault at their next access.
     pub arming: Nanos,
     /// As scanning: moving pages.
     pub moving: Nanos,
-    /// PolicyRun thread: reclaim's search for pages.
+    /// Tiering thread: reclaim's search for pages.
     pub reclaiming: Nanos,
 }
 
