@@ -5,7 +5,7 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-demo_packages=(gcc libc6-dev libjs-chart.js qemu-user sqlite3)
+demo_packages=(gcc libc6-dev qemu-user sqlite3)
 test_packages=(chromium g++ libjemalloc2 make python3-venv redis-server valgrind)
 
 . scripts/packages.sh

@@ -1,26 +1,24 @@
 //! Promotes pages that were sampled twice within a window, and leaves demotion to the kernel's LRU.
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Move, Nanos, PageId, Pages, Plan, Policy, Reclaim, SampleBatch, Sampling, SamplingRate,
-    SamplingScope, Signal, Signals, TierId, View,
+    SamplingScope, Signal, Signals, TierId, View, parameters,
 };
 use isotherm_policies::{BuildError, Setup};
 
-pub(crate) const SPECS: &[Spec] = &[Spec {
-    name: "window",
-    kind: Kind::Duration(Nanos(1), Nanos(u64::MAX)),
-    default: "10s",
-    unit: "",
-    source: "ours: an example",
-    help: "How long a sample is remembered.",
-    scaled: true,
-}];
+parameters! {
+    /// The parameters of "Twice".
+    pub(crate) struct Settings {
+        /// How long a sample is remembered.
+        window: Nanos = interval("10s").source("ours: an example").scaled(),
+    }
+}
 
 struct Twice { seen: Vec<bool>, hot: Vec<PageId>, window: Nanos, window_end: Nanos }
 
 pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    let window = parameters.duration("window");
+    let window = Settings::read(parameters).window;
     Ok(Box::new(Twice { seen: vec![false; setup.pages], hot: Vec::new(), window, window_end: window }))
 }
 

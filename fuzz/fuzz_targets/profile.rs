@@ -1,4 +1,4 @@
-//! Any text as a machine profile: it is a profile that can be printed and checked, or one line of error; never a panic.
+//! Any text as a machine profile gives a valid, printable profile or one line of error, and never a panic.
 
 #![no_main]
 
@@ -8,7 +8,7 @@ use std::path::PathBuf;
 use isotherm_machine::Profile;
 use libfuzzer_sys::fuzz_target;
 
-/// Puts the profiles that come with Isotherm into the corpus.
+/// Puts Isotherm's own profiles into the corpus.
 fn seed() {
     let root = PathBuf::from(env!("CARGO_MANIFEST_DIR"));
     let corpus = root.join("corpus/profile");

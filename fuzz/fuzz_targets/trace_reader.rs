@@ -1,4 +1,4 @@
-//! Any bytes as a single-file trace: they are rows or an error, and never a panic.
+//! Any bytes as a single-file trace give rows or an error, and never a panic.
 
 #![no_main]
 
@@ -9,11 +9,11 @@ use std::{env, fs, process};
 use isotherm_trace::{Provenance, Row, Rows, TraceReader, TraceWriter};
 use libfuzzer_sys::fuzz_target;
 
-/// The file that each input is put into.
+/// File that holds the current input.
 static INPUT: LazyLock<PathBuf> =
     LazyLock::new(|| env::temp_dir().join(format!("isotherm-fuzz-{}.parquet", process::id())));
 
-/// Puts valid traces of some sizes into the corpus: from nothing, a fuzzer would not find the footer.
+/// Puts valid traces of some sizes into the corpus, because a fuzzer would not find the footer by itself.
 fn seed() {
     let corpus = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("corpus/trace_reader");
     fs::create_dir_all(&corpus).expect("a corpus directory");

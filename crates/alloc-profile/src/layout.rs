@@ -1,87 +1,86 @@
-//! Defines where everything is in the file, in words of 8 bytes.
+//! The file's layout, in words of 8 bytes.
 
-/// What a profile begins with: "ISOALLOC".
+/// First word of a profile: "ISOALLOC".
 pub const MAGIC: u64 = u64::from_be_bytes(*b"ISOALLOC");
-/// This layout.
+/// Version of this layout.
 pub const VERSION: u64 = 1;
 
 /// Words of the header.
 pub const HEADER: usize = 16;
-/// [`MAGIC`].
+/// Place of [`MAGIC`].
 pub const MAGIC_AT: usize = 0;
-/// [`VERSION`].
+/// Place of [`VERSION`].
 pub const VERSION_AT: usize = 1;
-/// The process.
+/// Place of the process's number.
 pub const PROCESS_AT: usize = 2;
-/// How many regions there are.
+/// Place of the number of regions.
 pub const REGIONS_AT: usize = 3;
-/// Return addresses of a context.
+/// Place of the number of return addresses of a context.
 pub const DEPTH_AT: usize = 4;
-/// Bytes for which one block is sampled, on average.
+/// Place of the mean number of bytes per sampled block.
 pub const SAMPLE_AT: usize = 5;
-/// Contexts seen; those beyond [`CONTEXTS`] are in none of the tables.
+/// Place of the number of contexts seen; those above [`CONTEXTS`] are in no table.
 pub const CONTEXTS_AT: usize = 6;
-/// Modules seen; those beyond [`MODULES`] are not told.
+/// Place of the number of modules seen; those above [`MODULES`] are in no table.
 pub const MODULES_AT: usize = 7;
-/// Samples for which there was no room.
+/// Place of the number of samples for which there was no room.
 pub const LOST_AT: usize = 8;
 
-/// The most regions.
+/// Most regions.
 pub const REGIONS: usize = 256;
 /// Words of a region.
 pub const REGION: usize = 8;
-/// Words of a region: its address range, the address from which on nothing was used yet.
+/// Word of a region that holds its first address.
 pub const REGION_START: usize = 0;
-/// See [`REGION_START`].
+/// Word of a region that holds its end.
 pub const REGION_END: usize = 1;
-/// See [`REGION_START`].
+/// Word of a region that holds the first address that was never used.
 pub const REGION_FRONTIER: usize = 2;
-/// Bytes of live blocks, with those that threads keep for reuse.
+/// Word of a region that holds the bytes of live blocks, including those that threads keep for reuse.
 pub const REGION_ALLOCATED: usize = 3;
-/// Bytes of pages that hold live blocks.
+/// Word of a region that holds the bytes of pages with live blocks.
 pub const REGION_ACTIVE: usize = 4;
-/// Bytes of pages that memory stands behind.
+/// Word of a region that holds the bytes of pages with memory behind them.
 pub const REGION_RESIDENT: usize = 5;
 
-/// The most contexts.
+/// Most contexts.
 pub const CONTEXTS: usize = 8192;
 /// Words of a context.
 pub const CONTEXT: usize = 16;
-/// Words of a context: its hash (0 while it is entered), its region, how many frames it has, blocks and bytes allocated,
-/// then its frames, innermost first: module in the upper 16 bits, else offset into it.
+/// Word of a context that holds its hash, 0 while it is being entered.
 pub const CONTEXT_HASH: usize = 0;
-/// See [`CONTEXT_HASH`].
+/// Word of a context that holds its region's index.
 pub const CONTEXT_REGION: usize = 1;
-/// See [`CONTEXT_HASH`].
+/// Word of a context that holds its number of frames.
 pub const CONTEXT_LENGTH: usize = 2;
-/// See [`CONTEXT_HASH`].
+/// Word of a context that holds the blocks that it has allocated.
 pub const CONTEXT_BLOCKS: usize = 3;
-/// See [`CONTEXT_HASH`].
+/// Word of a context that holds the bytes of these blocks.
 pub const CONTEXT_BYTES: usize = 4;
-/// See [`CONTEXT_HASH`].
+/// First word of a context's frames, innermost first: module in the bits above [`OFFSET_BITS`], then offset.
 pub const CONTEXT_FRAMES: usize = 5;
-/// The most frames of a context.
+/// Most frames of a context.
 pub const FRAMES: usize = 10;
 
-/// The most modules.
+/// Most modules.
 pub const MODULES: usize = 256;
-/// Words of a module: its first address, then its path, which ends with a byte of 0.
+/// Words of a module: its first address, then its path, ended by a byte of 0.
 pub const MODULE: usize = 32;
 /// Bits of a frame that hold the offset.
 pub const OFFSET_BITS: u32 = 48;
 
-/// Places for sampled blocks, a power of two. A block lies at the first free place from its address's hash on.
+/// Places for sampled blocks, a power of two. A block lies at the first free place from its hash on.
 pub const BLOCKS: usize = 1 << 16;
-/// Words of a block: its address (0 for a free place, 1 for one that was used), its size, its context, the bytes that it stands for.
+/// Words of a block: address (0 for a place never used, 1 for a free one), size, context, bytes stood for.
 pub const BLOCK: usize = 4;
 
-/// The first word of the regions.
+/// First word of the regions.
 pub const REGIONS_FROM: usize = HEADER;
-/// The first word of the contexts.
+/// First word of the contexts.
 pub const CONTEXTS_FROM: usize = REGIONS_FROM + REGIONS * REGION;
-/// The first word of the modules.
+/// First word of the modules.
 pub const MODULES_FROM: usize = CONTEXTS_FROM + CONTEXTS * CONTEXT;
-/// The first word of the blocks.
+/// First word of the blocks.
 pub const BLOCKS_FROM: usize = MODULES_FROM + MODULES * MODULE;
 /// Words of the file.
 pub const WORDS: usize = BLOCKS_FROM + BLOCKS * BLOCK;

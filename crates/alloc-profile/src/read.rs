@@ -1,4 +1,4 @@
-//! Defines what a reader finds in a profile.
+//! Reads a profile.
 
 use std::collections::HashMap;
 
@@ -6,41 +6,41 @@ use thiserror::Error;
 
 use crate::layout as at;
 
-/// Why a file is no profile.
+/// The reason that a file cannot be read as a profile.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ProfileError {
-    /// It is too short or long.
-    #[error("{found} bytes: expected {expected}, those of an allocation profile")]
+    /// The file has the wrong size.
+    #[error("expected the {expected} bytes of an allocation profile, found {found}")]
     Size {
-        /// Its bytes.
+        /// Size of the file in bytes.
         found: usize,
-        /// Those of a profile.
+        /// Size of a profile in bytes.
         expected: usize,
     },
-    /// It begins otherwise, or the program has not started to write.
+    /// The file begins differently, or the program has not started to write.
     #[error("expected an allocation profile of version {}", at::VERSION)]
     Version,
 }
 
-/// A region: an address range and what it holds, in bytes.
+/// A region: its address range, and its contents in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// Its first address.
+    /// First address.
     pub start: u64,
-    /// Where it ends.
+    /// End of the range.
     pub end: u64,
-    /// Addresses from here on were never used.
+    /// First address that was never used.
     pub frontier: u64,
-    /// Live blocks, with those that threads keep for reuse.
+    /// Live blocks, including those that threads keep for reuse.
     pub allocated: u64,
     /// Pages that hold live blocks.
     pub active: u64,
-    /// Pages that memory stands behind.
+    /// Pages with memory behind them.
     pub resident: u64,
 }
 
 impl Region {
-    /// The share of pages with live blocks that no block uses.
+    /// Returns the share of the pages with live blocks that no block uses.
     pub fn fragmentation(&self) -> f64 {
         if self.active == 0 { 0.0 } else { 1.0 - self.allocated.min(self.active) as f64 / self.active as f64 }
     }
@@ -49,86 +49,86 @@ impl Region {
 /// A loaded object of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// Its first address.
+    /// First address.
     pub start: u64,
-    /// Its file; empty for the program itself.
+    /// Path of its file; empty for the program itself.
     pub path: String,
 }
 
 /// A return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
-    /// The index of its module, if that is told.
+    /// Index of its module; not below the number of modules if that is unknown.
     pub module: usize,
-    /// Where in it.
+    /// Offset from the module's first address.
     pub offset: u64,
 }
 
 /// A calling context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
-    /// The same in each run of a program.
+    /// Hash of its frames, the same in every run of a program.
     pub hash: u64,
-    /// The index of its region.
+    /// Index of its region.
     pub region: usize,
     /// Blocks that it has allocated.
     pub blocks: u64,
-    /// Bytes of these.
+    /// Bytes of these blocks.
     pub bytes: u64,
-    /// Its return addresses, innermost first.
+    /// Return addresses, innermost first.
     pub frames: Vec<Frame>,
 }
 
-/// A live block that was sampled.
+/// A sampled live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Its address.
+    /// Address.
     pub address: u64,
-    /// Its bytes, as asked for.
+    /// Requested size in bytes.
     pub size: u64,
-    /// The index of its context.
+    /// Index of its context.
     pub context: usize,
-    /// The live bytes that it stands for.
+    /// Live bytes that it stands for.
     pub weight: u64,
 }
 
-/// What one process allocates.
+/// Allocations of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// The process.
+    /// Number of the process.
     pub process: u64,
-    /// Bytes for which one block was sampled, on average.
+    /// Mean number of bytes per sampled block.
     pub sample: u64,
-    /// Its regions.
+    /// Regions, by number.
     pub regions: Vec<Region>,
-    /// Its contexts, by number.
+    /// Contexts, by number.
     pub contexts: Vec<Context>,
-    /// Contexts that found no place in the table.
+    /// Contexts for which the table had no room.
     pub contexts_lost: u64,
-    /// Its modules, by number.
+    /// Modules, by number.
     pub modules: Vec<Module>,
-    /// The live blocks that were sampled, in no order.
+    /// Sampled live blocks, in no particular order.
     pub blocks: Vec<Block>,
-    /// Samples that found no place in the table.
+    /// Samples for which the table had no room.
     pub samples_lost: u64,
 }
 
-/// Accesses by what they fall to.
+/// Accesses by region and by context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heat {
-    /// Of each region.
+    /// Accesses to each region.
     pub regions: Vec<f64>,
-    /// Of each context.
+    /// Accesses to each context.
     pub contexts: Vec<f64>,
-    /// Outside of all regions: stacks, code, mapped files.
+    /// Accesses outside of all regions: stacks, code, mapped files.
     pub elsewhere: f64,
 }
 
 impl Profile {
-    /// Reads a profile, that of a running program too: what it is just changing may then be half told.
+    /// Reads a profile, also that of a running program, whose latest change may be half written.
     ///
     /// # Errors
-    /// If the bytes are not those of a profile.
+    /// [`ProfileError`] if the bytes are not those of a profile.
     pub fn parse(bytes: &[u8]) -> Result<Self, ProfileError> {
         let (words, rest) = bytes.as_chunks::<8>();
         if words.len() != at::WORDS || !rest.is_empty() {
@@ -160,9 +160,9 @@ impl Profile {
         })
     }
 
-    /// How many of some accesses fall to each region and to each context, by the addresses of pages of 4 KiB and how
-    /// many accesses each stands for. A page's accesses fall to the contexts of the live blocks that were sampled in it,
-    /// by their weights; where none was, to the region only.
+    /// Distributes accesses over regions and contexts. Each item is an address in a page of 4 KiB and the
+    /// number of accesses that it stands for. A page's accesses are divided among the contexts of the live
+    /// blocks sampled in it, by the blocks' weights; without such blocks they count for the region only.
     pub fn heat(&self, accesses: impl IntoIterator<Item = (u64, f64)>) -> Heat {
         let mut pages: HashMap<u64, Vec<(usize, f64)>> = HashMap::new();
         for block in &self.blocks {
@@ -190,7 +190,7 @@ impl Profile {
         heat
     }
 
-    /// The live bytes of each context, estimated from the sampled blocks.
+    /// Returns the live bytes of each context, estimated from the sampled blocks.
     pub fn live(&self) -> Vec<u64> {
         let mut live = vec![0_u64; self.contexts.len()];
         for block in &self.blocks {

@@ -1,7 +1,8 @@
-//! Times `malloc` and `free`, and the loading of a B-tree, under this allocator, the C library's, jemalloc and mimalloc in one run.
+//! Times `malloc` and `free`, and the loading of a B-tree, under this allocator, the C library's, jemalloc
+//! and mimalloc.
 //!
-//! Each runs in a program of its own, which measures processor time. Names: `pairs_SIZE_THREADS/ALLOCATOR`, with
-//! `_frame_pointers` where the calling program is compiled with them.
+//! Each runs in its own program, which measures processor time. Names are `pairs_SIZE_THREADS/ALLOCATOR`,
+//! with `_frame_pointers` if the calling program is compiled with them.
 
 use std::io::{BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
@@ -12,7 +13,7 @@ use criterion::{Criterion, criterion_group, criterion_main};
 
 const RECORDS: &str = "300000";
 
-/// The allocators that are there, with their libraries.
+/// Returns the installed allocators with their libraries.
 fn allocators() -> Vec<(&'static str, PathBuf)> {
     let bench = std::env::current_exe().expect("a bench knows its file");
     let own = bench.parent().expect("target/release/deps").join("libisotherm_alloc.so");
@@ -54,7 +55,7 @@ impl Loop {
         Self { child, input, output }
     }
 
-    /// The time of at least `pairs` pairs; it is that of batches.
+    /// Returns the time of `pairs` pairs, scaled from whole batches.
     fn time(&mut self, size: usize, threads: usize, pairs: u64) -> Duration {
         const BATCH: u64 = 16;
         let whole = pairs.next_multiple_of(BATCH);
@@ -103,7 +104,7 @@ fn load(criterion: &mut Criterion) {
     }
 }
 
-/// What the program tells that loading took.
+/// Returns the time of loading that the program reports.
 fn load_once(program: &Path, library: &Path) -> Duration {
     let output =
         Command::new(program).args([RECORDS, "0"]).env("LD_PRELOAD", library).output().expect("btree");
@@ -114,7 +115,10 @@ fn load_once(program: &Path, library: &Path) -> Duration {
 
 criterion_group! {
     name = benches;
-    config = Criterion::default().sample_size(20).warm_up_time(Duration::from_millis(200)).measurement_time(Duration::from_millis(700));
+    config = Criterion::default()
+        .sample_size(20)
+        .warm_up_time(Duration::from_millis(200))
+        .measurement_time(Duration::from_millis(700));
     targets = pairs, load
 }
 criterion_main!(benches);

@@ -1,4 +1,4 @@
-/* Allocates in a frame of variable size: first in a large one, then near the stack's end in small ones, in main and in a thread. */
+/* Allocates in frames of variable size: a large one, then small ones near the stack's end, in main and in a thread. */
 #include <alloca.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@ __attribute__((noinline)) static void *allocate(size_t size) {
 
 static void *work(void *unused) {
     void *large = allocate(200000);
-    /* Some of these frames end where the large one ended, modulo a page: contexts are looked for by that. */
+    /* Some of these frames end where the large one ended, modulo a page, by which contexts are looked up. */
     for (size_t size = 2048; size < 6144; size += 16) free(allocate(size));
     free(large);
     return unused;

@@ -1,13 +1,13 @@
-/* The B+ tree benchmark that tiering papers run (Mitosis' btree, after A. Aviram's tree), with its sizes, its blocks and where
- * it asks for them: an array of elements; records and nodes from slabs of 1 MiB; for each node an array of keys and one of
- * pointers, a line each, allocated one by one and cleared, and while a node is split two more.
+/* The B+ tree benchmark of tiering papers (Mitosis' btree, after A. Aviram's tree), with its sizes, its blocks and their
+ * places of allocation: an array of elements; records and nodes from slabs of 1 MiB; for each node an array of keys and
+ * one of pointers, a line each, allocated one by one and cleared, and two more while a node is split.
  *
  *     btree RECORDS READS [SEED]
  *
- * inserts RECORDS even keys in random order (the published source gives all the same key, evidently a slip), then looks READS
- * keys up that are drawn from twice as many: half exist, and what makes some objects hotter is only where they stand in the
- * tree. It prints the CPU seconds of inserting and of looking up, and a checksum. It is C so that frame pointers are the
- * compiler's choice. */
+ * inserts RECORDS even keys in random order (the published source gives all the same key, evidently a slip), then looks
+ * up READS keys drawn from twice as many. Half exist, and only its place in the tree makes an object hotter. It prints
+ * the CPU seconds of inserting and of looking up, and a checksum. It is in C so that the compiler chooses whether there
+ * are frame pointers. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -32,7 +32,7 @@ static void *allocate(size_t size, size_t alignment) {
     return memset(block, 0, size);
 }
 
-/* Cuts slabs into objects of one size, whose first word links those that are free. */
+/* Slabs of objects of one size; the first words of free objects link them. */
 struct slab { void *free; size_t size; };
 static struct slab records = { NULL, sizeof(struct record) }, nodes = { NULL, sizeof(struct node) };
 
@@ -57,7 +57,7 @@ static struct node *make_node(int leaf) {
     return node;
 }
 
-/* The child of an inner node, or in a leaf the place, for a key: how many keys are at most it. */
+/* Returns a key's child in an inner node, or its place in a leaf: the number of keys not above it. */
 static uint64_t rank(const struct node *node, uint64_t key) {
     uint64_t at = 0;
     while (at < node->count && node->keys[at] <= key) at++;
@@ -78,7 +78,7 @@ static struct record *find(struct node *root, uint64_t key) {
 
 static struct node *put_in_parent(struct node *root, struct node *left, uint64_t key, struct node *right);
 
-/* A full leaf and one more: its keys go to temporary arrays and from there to it and a new leaf. */
+/* Inserts into a full leaf: keys go to temporary arrays and from there to the leaf and a new one. */
 static struct node *split_leaf(struct node *root, struct node *leaf, uint64_t key, struct record *record) {
     struct node *right = make_node(1);
     uint64_t *keys = allocate((ORDER + 1) * sizeof *keys, LINE);
@@ -137,7 +137,7 @@ static struct node *make_root(struct node *left, uint64_t key, struct node *righ
     return left->parent = right->parent = root;
 }
 
-/* Puts what split off `left`, from `key` on, behind it; returns the root. */
+/* Puts the node split off `left`, from `key` on, behind it in the parent; returns the root. */
 static struct node *put_in_parent(struct node *root, struct node *left, uint64_t key, struct node *right) {
     struct node *parent = left->parent;
     if (!parent) return make_root(left, key, right);

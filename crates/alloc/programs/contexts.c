@@ -1,4 +1,4 @@
-/* Prints the regions of blocks that come from known calling contexts, a line each: NAME REGION. */
+/* Prints the regions of blocks from known calling contexts, one per line: NAME REGION. */
 #define _GNU_SOURCE
 #include <alloca.h>
 #include <dlfcn.h>
@@ -25,7 +25,7 @@ CONTEXT static void *deep(int depth, size_t size) {
     return block;
 }
 
-/* A frame of a size that no table knows. */
+/* Allocates in a frame of variable size. */
 CONTEXT static void *variable(int bytes, size_t size) {
     volatile char *room = alloca(bytes);
     room[0] = room[bytes - 1] = 1;
@@ -34,7 +34,7 @@ CONTEXT static void *variable(int bytes, size_t size) {
     return block;
 }
 
-/* The region of many blocks of one context: each is the same, or the program ends. */
+/* Prints the region of many blocks of one context, or ends the program if they differ. */
 static void print(const char *name, void *(*chain)(size_t)) {
     int region = -1;
     for (int i = 0; i < 1000; i++) {

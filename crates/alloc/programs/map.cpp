@@ -1,5 +1,5 @@
-// Fills and empties maps of strings from four threads, and prints what they hold. With an argument it asks for no more memory than
-// there is: valgrind ends a program whose `new` fails.
+// Fills and empties maps of strings from four threads and prints their contents. With an argument it never
+// asks for more memory than there is, because valgrind ends a program whose `new` fails.
 #include <cstdio>
 #include <map>
 #include <memory>

@@ -1,4 +1,4 @@
--- Many statements of different kinds, in the manner of SQLite's own speedtest1; numbers are pseudo-random, so that all is repeatable.
+-- Statements of many kinds, in the manner of SQLite's own speedtest1; pseudo-random numbers make runs repeatable.
 pragma foreign_keys = on;
 create table number(n integer primary key, a integer, text);
 create table unkeyed(n integer, a integer, text);

@@ -1,4 +1,4 @@
-// Much for a compiler to do: regular expressions, variants, and a few hundred instantiations of templates.
+// Work for a compiler: regular expressions, variants, and a few hundred instantiations of templates.
 #include <algorithm>
 #include <array>
 #include <cstdio>

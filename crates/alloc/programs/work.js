@@ -1,4 +1,4 @@
-// Makes garbage, compresses, and starts workers and a process; prints sums that do not depend on time.
+// Makes garbage, compresses, starts workers and a process, and prints sums that do not depend on time.
 'use strict';
 const { Worker, isMainThread, parentPort, workerData } = require('worker_threads');
 const crypto = require('crypto');

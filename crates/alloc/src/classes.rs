@@ -1,15 +1,15 @@
-//! Defines the size classes that threads cache: jemalloc's, up to a page.
+//! Size classes that threads cache: jemalloc's, up to a page.
 
-/// The largest block that threads cache, in bytes.
+/// Largest block that threads cache, in bytes.
 pub(crate) const LARGEST: usize = 4096;
-/// How many classes there are.
+/// Number of classes.
 pub(crate) const COUNT: usize = 29;
-/// The alignment of every block of at least so many bytes.
+/// Alignment of every block of at least this size, in bytes.
 pub(crate) const QUANTUM: usize = 16;
 
-/// Bytes of a block of each class: 8, then multiples of 16 to 128, then four to each doubling (jemalloc(3), "Implementation notes").
+/// Bytes of a block of each class, as in jemalloc(3): 8, multiples of 16 up to 128, then four per doubling.
 pub(crate) const SIZES: [u16; COUNT] = sizes();
-/// The class of each number of 8-byte words.
+/// Class of each number of 8-byte words.
 const OF_WORDS: [u8; LARGEST / 8 + 1] = of_words();
 
 const fn sizes() -> [u16; COUNT] {
@@ -42,24 +42,25 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
     table
 }
 
-/// The class of blocks for `size` bytes.
+/// Returns the class of blocks for `size` bytes.
 ///
 /// # Safety
 /// `size` is at most [`LARGEST`].
 #[inline(always)]
 pub(crate) unsafe fn of_small(size: usize) -> usize {
-    // SAFETY: the table has a class for each number of words up to the largest.
+    // SAFETY: the table has a class for each number of words up to `LARGEST`, which bounds `size`.
     usize::from(unsafe { *OF_WORDS.get_unchecked(size.div_ceil(8)) })
 }
 
-/// The class of blocks for `size` bytes, at most [`LARGEST`].
+/// Returns the class of blocks for `size` bytes, at most [`LARGEST`].
 pub(crate) fn of(size: usize) -> usize {
     usize::from(OF_WORDS[size.div_ceil(8)])
 }
 
-/// The class of blocks for `size` bytes whose addresses are multiples of `alignment`, a power of two; none where that is not cached.
+/// Returns the class of blocks for `size` bytes at multiples of `alignment`, a power of two, if one is
+/// cached.
 ///
-/// Blocks lie at multiples of their size in a run of pages, so one whose size is such a multiple is aligned.
+/// Blocks lie at multiples of their size, so a block whose size is a multiple of `alignment` is aligned.
 pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     if size > LARGEST || alignment > LARGEST {
         return None;
@@ -67,7 +68,7 @@ pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     (of(size)..COUNT).find(|&class| usize::from(SIZES[class]).is_multiple_of(alignment))
 }
 
-/// How many blocks of a class a thread keeps for a region: at first, and at most where it frees and allocates many at a time.
+/// Returns how many blocks of a class a thread keeps for a region, at first and at most.
 pub(crate) fn limits(class: usize) -> (u16, u16) {
     let size = SIZES[class];
     ((4096 / size).clamp(4, 64), (16384 / size).clamp(32, 256))

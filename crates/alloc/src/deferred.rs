@@ -1,4 +1,4 @@
-//! Defines blocks that a signal handler gave back while it interrupted the allocator: they wait for the next call that can take them.
+//! Blocks released by a signal handler that interrupted the allocator; the next call takes them.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -8,17 +8,17 @@ use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use crate::thread::Guard;
 use crate::{heap, regions};
 
-/// The blocks, linked through their first words. Blocks are put singly and taken all at once, so a reused one confuses nothing.
+/// The blocks, linked through their first words; put singly and taken all at once, which avoids ABA.
 static WAITING: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Puts a block in. Takes no lock.
+/// Adds a block without taking a lock.
 ///
 /// # Safety
-/// A block of a region that nothing uses any more.
+/// The block is of a region, and nothing uses it afterwards.
 pub(crate) unsafe fn put(block: *mut c_void) {
     let mut first = WAITING.load(Acquire);
     loop {
-        // SAFETY: no block is smaller than a pointer.
+        // SAFETY: the block is unused, at least as large as a pointer and aligned for one.
         unsafe { *block.cast::<*mut c_void>() = first };
         match WAITING.compare_exchange_weak(first, block, AcqRel, Acquire) {
             Ok(_) => break,
@@ -27,14 +27,14 @@ pub(crate) unsafe fn put(block: *mut c_void) {
     }
 }
 
-/// Gives all back.
+/// Releases all waiting blocks.
 pub(crate) fn release_all(guard: &mut Guard) {
     if WAITING.load(Relaxed).is_null() {
         return;
     }
     let mut block = WAITING.swap(ptr::null_mut(), AcqRel);
     while !block.is_null() {
-        // SAFETY: blocks that `put` took; the link is read before the block goes.
+        // SAFETY: `put` took the blocks and the swap made them this call's; the link is read first.
         unsafe {
             let next = *block.cast::<*mut c_void>();
             if let Some(offset) = regions::offset(block) {

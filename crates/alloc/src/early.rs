@@ -1,8 +1,7 @@
-//! Defines blocks for calls that nothing else can serve: those made while the allocator starts, and those of a signal handler that
-//! interrupted it.
+//! Blocks for calls made while the allocator starts, or by a signal handler that interrupted it.
 //!
-//! They are cut off one behind the other and never given back; a call that comes at such a time is rare. Nothing here
-//! takes a lock, so a handler can interrupt it anywhere.
+//! Such calls are rare, so the blocks are cut off one after the other and never reused. Nothing here takes a
+//! lock, so a handler can interrupt it anywhere.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -11,16 +10,16 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::{regions, sys};
 
-/// The bytes used so far.
+/// Bytes used so far.
 static USED: AtomicUsize = AtomicUsize::new(0);
-/// The bytes that memory stands behind.
+/// Bytes with memory behind them.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
-/// How much is committed at once.
+/// Bytes committed at once.
 const STEP: usize = 256 << 10;
-/// Before each block stands its size.
+/// Bytes before each block, which hold its size.
 const HEADER: usize = 16;
 
-/// A block of zeros at a multiple of `alignment`, a power of two; null if the range is used up.
+/// Allocates a block of zeros at a multiple of `alignment`, a power of two; null if the range is used up.
 pub(crate) fn allocate(size: usize, alignment: usize) -> *mut c_void {
     let (start, end) = regions::behind();
     let Some(needed) = size.checked_add(HEADER + alignment.max(HEADER)) else { return ptr::null_mut() };
@@ -33,7 +32,7 @@ pub(crate) fn allocate(size: usize, alignment: usize) -> *mut c_void {
         return ptr::null_mut();
     }
     let block = (start + from + HEADER).next_multiple_of(alignment.max(HEADER));
-    // SAFETY: the header lies before the block in memory of this call alone.
+    // SAFETY: the header is aligned and lies in committed memory that `fetch_add` gave to this call alone.
     unsafe { *((block - HEADER) as *mut usize) = size };
     block as *mut c_void
 }
@@ -50,10 +49,10 @@ fn commit(start: usize, to: usize) -> bool {
     done
 }
 
-/// The size of a block that [`allocate`] made; none for any other address.
+/// Returns the size of a block that [`allocate`] made, or `None` for any other address.
 pub(crate) fn size(block: *const c_void) -> Option<usize> {
     let (start, _) = regions::behind();
     let inside = (block as usize).wrapping_sub(start) < USED.load(Relaxed);
-    // SAFETY: the header that `allocate` wrote.
+    // SAFETY: a block inside the used range has the header that `allocate` wrote.
     inside.then(|| unsafe { *((block as usize - HEADER) as *const usize) })
 }

@@ -1,13 +1,13 @@
-//! Defines what a fork does: the child has one thread, whose caches go on; what other threads held in theirs is lost to it.
+//! Fork handlers. The child's one thread keeps its caches; blocks cached by other threads are lost to it.
 //!
-//! jemalloc takes its own locks. This module's handlers are registered after jemalloc's, so they run before them
+//! jemalloc takes its own locks. These handlers are registered after jemalloc's and therefore run before them
 //! when a fork begins, in the order in which the locks nest.
 
 use crate::{profile, thread};
 
-/// Registers the handlers. Without memory for that, forks of a program with other threads may hang, as they would anyway.
+/// Registers the handlers. If that fails, forks of a program with other threads may hang.
 pub(crate) fn prepare() {
-    // SAFETY: functions without arguments that stay.
+    // SAFETY: the handlers take no arguments and stay loaded as long as the process.
     unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
 }
 

@@ -1,4 +1,4 @@
-//! Defines the allocator's operations, whatever name a program calls them by.
+//! The allocator's operations, under any name that a program calls them by.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -13,18 +13,21 @@ use crate::{
     thread, tls,
 };
 
-/// What every block's address is a multiple of, if it has at least so many bytes.
+/// Alignment of every block of at least this size, in bytes.
 const QUANTUM: usize = classes::QUANTUM;
 
-/// A block of at least `size` bytes, from the region of the calling context; null, and `errno` set, if there is no memory.
+/// Allocates at least `size` bytes in the calling context's region; null and `errno` if memory is out.
 ///
 /// # Safety
-/// `registers` are those of a call that has not returned. So it is for all functions here.
+/// `registers` are those of a call that has not returned. This holds for all functions here that take them.
 #[inline(always)]
 pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void {
     let state = tls::get();
     if state as usize > tls::ENDED as usize {
-        // SAFETY: this thread's state, used by nothing else until this returns; entries hold lists that exist.
+        // SAFETY: the state is this thread's, and nothing else uses it until this returns: other threads have
+        // their own, and POSIX lets no handler that interrupts this call allocate (signal-safety(7)). Entries
+        // of the memory name lists that exist, and `size` is at most `fast_limit`, which is at most the
+        // largest class.
         unsafe {
             if size <= (*state).fast_limit
                 && let Some(known) = (*state).memo.find(registers.stack, (*state).top)
@@ -37,18 +40,18 @@ pub(crate) unsafe fn allocate(size: usize, registers: Registers) -> *mut c_void 
             }
         }
     }
-    // SAFETY: the caller's promise.
+    // SAFETY: the caller's promise about `registers`.
     unsafe { allocate_slowly(size, QUANTUM, registers, false) }
 }
 
-/// The same with zeros in it.
+/// Allocates a block of zeros, as [`allocate`] does.
 #[inline(always)]
 pub(crate) unsafe fn allocate_zeroed(size: usize, registers: Registers) -> *mut c_void {
     if size > classes::LARGEST {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise about `registers`.
         return unsafe { allocate_slowly(size, QUANTUM, registers, true) };
     }
-    // SAFETY: the caller's promise; the block has so many bytes.
+    // SAFETY: the caller's promise about `registers`; the block has at least `size` bytes.
     unsafe {
         let block = allocate(size, registers);
         if !block.is_null() {
@@ -58,18 +61,19 @@ pub(crate) unsafe fn allocate_zeroed(size: usize, registers: Registers) -> *mut 
     }
 }
 
-/// The same at a multiple of `alignment`, a power of two.
+/// Allocates a block at a multiple of `alignment`, a power of two, as [`allocate`] does.
 pub(crate) unsafe fn allocate_aligned(size: usize, alignment: usize, registers: Registers) -> *mut c_void {
-    // A class that is aligned by itself serves it as any other block.
+    // A class whose blocks are aligned anyway serves the call as any other.
     match classes::aligned(size, alignment) {
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise about `registers`.
         Some(class) => unsafe { allocate(usize::from(classes::SIZES[class]), registers) },
-        // SAFETY: the caller's promise.
+        // SAFETY: the caller's promise about `registers`.
         None => unsafe { allocate_slowly(size, alignment, registers, false) },
     }
 }
 
-/// What the fast path leaves. With C's calling convention it cannot unwind, so the fast path ends by jumping to it and needs no frame.
+/// Serves calls that the fast path does not. With C's calling convention it cannot unwind, so the fast path
+/// ends in a jump and needs no frame.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn allocate_slowly(
@@ -81,7 +85,7 @@ unsafe extern "C" fn allocate_slowly(
     let block = match enter() {
         Access::Ready(mut guard) => {
             deferred::release_all(&mut guard);
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's promise about `registers`.
             let known = unsafe { context(&mut guard, registers) };
             let region = known.lists as usize / classes::COUNT;
             let block = allocate_in(&mut guard, region, size, alignment, zeroed);
@@ -97,22 +101,22 @@ unsafe extern "C" fn allocate_slowly(
     or_errno(block)
 }
 
-/// Sets `errno` for a null.
+/// Sets `errno` if the block is null, and returns the block.
 pub(crate) fn or_errno(block: *mut c_void) -> *mut c_void {
     if block.is_null() {
-        // SAFETY: this thread's `errno`.
+        // SAFETY: the address of this thread's `errno` is valid for the thread's life.
         unsafe { *libc::__errno_location() = libc::ENOMEM };
     }
     block
 }
 
-/// The context of a call: remembered, or found by a walk up the stack.
+/// Returns the context of a call, from memory or by a walk up the stack.
 ///
 /// # Safety
 /// As for [`allocate`].
 unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
     let state = guard.state();
-    // SAFETY: the caller's promise; the stack reaches to the state's top, or is one that a program made itself.
+    // SAFETY: the caller's promise about `registers`; the stack ends at `top`, or the program made its own.
     unsafe {
         if let Some(known) = state.memo.find(registers.stack, state.top) {
             return known;
@@ -128,10 +132,10 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
     }
 }
 
-/// The number of a context that the profile has no place for.
+/// Number of a context for which the profile has no room.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Tells the profile of a new block.
+/// Records a new block in the profile.
 #[cold]
 fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, size: usize) {
     if number == UNKNOWN || block.is_null() {
@@ -141,13 +145,13 @@ fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, si
     if let Some(weight) = guard.state().sampler.take(size, options::sample_bytes()) {
         profile.sample(block, number, size, weight);
     }
-    // Often enough for who looks while the program runs; the last time is its exit.
+    // Often enough for a reader of the running program; the last refresh is at exit.
     if calls.is_multiple_of(65_536) {
         profile.refresh();
     }
 }
 
-/// A block of a region.
+/// Allocates a block in a region.
 fn allocate_in(guard: &mut Guard, region: usize, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
     if size <= classes::LARGEST && alignment <= QUANTUM && profile::get().is_none() {
         return refill::take(guard, region, classes::of(size));
@@ -156,13 +160,13 @@ fn allocate_in(guard: &mut Guard, region: usize, size: usize, alignment: usize, 
     if !block.is_null() {
         return block;
     }
-    // A region that has used up its addresses overflows into others.
+    // A region that has used up its addresses overflows into the others.
     let others = (0..regions::count()).filter(|&other| other != region);
     let mut blocks = others.map(|other| large(regions::get(other).uncached(), size, alignment, zeroed));
     blocks.find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
-/// A block that no list takes back, straight from an arena.
+/// Allocates a block straight from an arena, bypassing the free lists.
 fn large(place: Place, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
     let place = if zeroed { place.zeroed() } else { place };
     let place = if alignment > QUANTUM { place.aligned(alignment) } else { place };
@@ -176,24 +180,25 @@ fn large(place: Place, size: usize, alignment: usize, zeroed: bool) -> *mut c_vo
     block
 }
 
-/// The list that a block of an arena belongs to by its size. All blocks of its page get the same answer.
+/// Returns the list that a block of an arena belongs to by its size, the same for all blocks of its page.
 fn list_of(block: *mut c_void, offset: usize) -> Option<usize> {
     // SAFETY: a live block.
     let bytes = unsafe { jemalloc::capacity(block) };
     (bytes <= classes::LARGEST).then(|| regions::index(offset) * classes::COUNT + classes::of(bytes))
 }
 
-/// Gives a block back.
+/// Releases a block.
 ///
 /// # Safety
-/// It came from one of these functions, and nothing uses it any more.
+/// `block` is null or a live block of these functions or the C library, and nothing uses it afterwards.
 #[inline(always)]
 pub(crate) unsafe fn release(block: *mut c_void) {
     if let Some(offset) = regions::offset(block) {
         // SAFETY: a live block.
         if let Some(number) = unsafe { page_map::list(offset) } {
             let state = tls::get();
-            // SAFETY: this thread's state; the map holds lists that exist.
+            // SAFETY: the state is this thread's; the map holds numbers of lists that exist; the block is
+            // free from here on and of the list's class and region.
             if state as usize > tls::ENDED as usize && unsafe { (*thread::list(state, number)).push(block) } {
                 return;
             }
@@ -203,7 +208,7 @@ pub(crate) unsafe fn release(block: *mut c_void) {
     unsafe { release_slowly(block) }
 }
 
-/// As [`allocate_slowly`].
+/// Serves calls that the fast path does not, as [`allocate_slowly`] does.
 #[cold]
 #[inline(never)]
 unsafe extern "C" fn release_slowly(block: *mut c_void) {
@@ -211,7 +216,7 @@ unsafe extern "C" fn release_slowly(block: *mut c_void) {
         return;
     }
     let Some(offset) = regions::offset(block) else {
-        // SAFETY: not from here, so it can only be the C library's.
+        // SAFETY: a live block that lies neither here nor in the early range is the C library's.
         return unsafe { library::release(block) };
     };
     match enter() {
@@ -233,7 +238,7 @@ unsafe extern "C" fn release_slowly(block: *mut c_void) {
     }
 }
 
-/// Gives a block of a region back to its list or arena.
+/// Releases a block of a region to its list or arena.
 ///
 /// # Safety
 /// As for [`release`].
@@ -254,10 +259,10 @@ pub(crate) unsafe fn release_to(guard: &mut Guard, block: *mut c_void, offset: u
     }
 }
 
-/// The bytes that a block can hold; 0 for null and for blocks that came from elsewhere.
+/// Returns the bytes that a block can hold, 0 for null.
 ///
 /// # Safety
-/// A live block, or null.
+/// `block` is null or a live block of these functions or the C library.
 pub(crate) unsafe fn capacity(block: *mut c_void) -> usize {
     let Some(offset) = regions::offset(block) else {
         // SAFETY: the caller's promise.
@@ -271,8 +276,7 @@ pub(crate) unsafe fn capacity(block: *mut c_void) -> usize {
     }
 }
 
-/// Makes a block larger or smaller. It stays in its region: it is still the object of the context that made it. Null
-/// leaves it as it was.
+/// Resizes a block, which stays in the region of the context that made it. Null leaves it unchanged.
 ///
 /// # Safety
 /// As for [`release`], unless null is returned.
@@ -287,41 +291,35 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, registers: Register
         return block;
     }
     let region = regions::index(offset);
-    // SAFETY: the caller's promise; both blocks hold the bytes that are copied.
+    // SAFETY: the caller's promise; the old and the new block both hold the smaller of the two sizes.
     unsafe {
         if profile::get().is_some() {
-            return move_block(block, old, size, registers);
+            // Where a profile is written the block goes to the calling context.
+            return replace(block, allocate_slowly(size, QUANTUM, registers, false), old.min(size));
         }
         if size > classes::LARGEST && old > classes::LARGEST {
             return resize_large(block, size, region);
         }
-        let new = or_errno(allocate_for(region, size));
-        if !new.is_null() {
-            ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
-            release(block);
-        }
-        new
+        replace(block, or_errno(allocate_for(region, size)), old.min(size))
     }
 }
 
-/// The same where a profile is written: a new block of the calling context.
+/// Copies `bytes` from a block to a new one and releases the old one, unless `new` is null. Returns `new`.
 ///
 /// # Safety
-/// As for [`resize`], and the block has `old` bytes.
-#[cold]
-unsafe fn move_block(block: *mut c_void, old: usize, size: usize, registers: Registers) -> *mut c_void {
-    // SAFETY: the caller's promise.
-    unsafe {
-        let new = allocate(size, registers);
-        if !new.is_null() {
-            ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
+/// As for [`release`] unless `new` is null; both blocks hold `bytes` and do not overlap.
+pub(crate) unsafe fn replace(block: *mut c_void, new: *mut c_void, bytes: usize) -> *mut c_void {
+    if !new.is_null() {
+        // SAFETY: the caller's promise.
+        unsafe {
+            ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), bytes);
             release(block);
         }
-        new
     }
+    new
 }
 
-/// A block of a region, without regard to the caller.
+/// Allocates a block in a region without regard to the caller.
 fn allocate_for(region: usize, size: usize) -> *mut c_void {
     match enter() {
         Access::Ready(mut guard) => allocate_in(&mut guard, region, size, QUANTUM, false),
@@ -331,8 +329,10 @@ fn allocate_for(region: usize, size: usize) -> *mut c_void {
     }
 }
 
+/// Resizes a block that is too large for the lists and stays so.
+///
 /// # Safety
-/// As for [`resize`], and both sizes are larger than a list's.
+/// As for [`resize`].
 unsafe fn resize_large(block: *mut c_void, size: usize, region: usize) -> *mut c_void {
     let place = match enter() {
         Access::Ready(mut guard) => guard.place(region),
@@ -347,6 +347,8 @@ unsafe fn resize_large(block: *mut c_void, size: usize, region: usize) -> *mut c
     new
 }
 
+/// Resizes null, an early block, or a block of the C library.
+///
 /// # Safety
 /// As for [`resize`].
 #[cold]
@@ -357,10 +359,6 @@ unsafe fn resize_foreign(block: *mut c_void, size: usize, registers: Registers) 
             return allocate(size, registers);
         }
         let Some(old) = early::size(block) else { return library::resize(block, size) };
-        let new = allocate(size, registers);
-        if !new.is_null() {
-            ptr::copy_nonoverlapping(block.cast::<u8>(), new.cast(), old.min(size));
-        }
-        new
+        replace(block, allocate(size, registers), old.min(size))
     }
 }

@@ -1,4 +1,4 @@
-//! Defines what the allocator asks of jemalloc: blocks of an arena, thread caches, numbers.
+//! The parts of jemalloc that the allocator uses: blocks of an arena, thread caches, statistics.
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write;
@@ -11,64 +11,64 @@ use tikv_jemalloc_sys as sys;
 
 use crate::sys::PAGE;
 
-/// Options of jemalloc, read when it starts: one automatic arena that nothing uses, no automatic thread caches, and small explicit ones
-/// for what lists hold: there is one for each thread and region, behind the free lists of the thread. Unused pages go back to the system sooner
-/// than by default: each of many arenas has its own.
+/// Options that jemalloc reads when it starts: one automatic arena, which stays unused; no automatic thread
+/// caches; small explicit caches, of which each thread has one per region behind its free lists. Unused pages
+/// return to the system sooner than by default, since each of many arenas has its own.
 #[unsafe(export_name = "_rjem_malloc_conf")]
 pub(crate) static OPTIONS: Text = Text(
     c"narenas:1,dirty_decay_ms:100,tcache_max:4096,tcache_nslots_small_max:8,tcache_nslots_small_min:2"
         .as_ptr(),
 );
 
-/// A pointer to a constant text.
+/// Pointer to a constant text.
 #[repr(transparent)]
 pub(crate) struct Text(*const c_char);
 
-// SAFETY: the text is constant.
+// SAFETY: the text is constant and static.
 unsafe impl Sync for Text {}
 
-/// Where a block comes from, or goes to: an arena, or a thread cache.
+/// Source or destination of a block: an arena or a thread cache.
 #[derive(Clone, Copy)]
 pub(crate) struct Place(c_int);
 
 impl Place {
-    /// An arena, without a thread cache.
+    /// Names an arena without a thread cache.
     pub(crate) const fn arena(arena: u32) -> Self {
         Self(sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE_NONE)
     }
 
-    /// An arena through a thread cache.
+    /// Names an arena through a thread cache.
     pub(crate) const fn cached(arena: u32, cache: u32) -> Self {
         Self(sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE(cache as usize))
     }
 
-    /// With zeros in it.
+    /// Asks for zeros.
     pub(crate) const fn zeroed(self) -> Self {
         Self(self.0 | sys::MALLOCX_ZERO)
     }
 
-    /// At a multiple of a power of two.
+    /// Asks for a multiple of a power of two.
     pub(crate) const fn aligned(self, alignment: usize) -> Self {
         Self(self.0 | sys::MALLOCX_LG_ALIGN(alignment.trailing_zeros() as usize))
     }
 }
 
-/// A block of at least `size` bytes (at least 1), or null.
+/// Allocates at least `size` bytes (at least 1); null if there is no memory.
 pub(crate) fn allocate(size: usize, place: Place) -> *mut c_void {
-    // SAFETY: arenas and caches are those that the functions below made.
+    // SAFETY: the arena and the cache are those that the functions below made.
     unsafe { sys::mallocx(size, place.0) }
 }
 
-/// Gives back a block.
+/// Releases a block.
 ///
 /// # Safety
-/// The block came from [`allocate`] and nothing uses it any more.
+/// The block came from [`allocate`], and nothing uses it afterwards.
 pub(crate) unsafe fn release(block: *mut c_void, place: Place) {
-    // SAFETY: the caller's promise. The arena is the block's own whatever the flags say.
+    // SAFETY: the caller's promise. jemalloc finds the block's own arena whatever the flags say.
     unsafe { sys::dallocx(block, place.0) }
 }
 
-/// Gives back a block whose size is known.
+/// Releases a block whose size is known.
 ///
 /// # Safety
 /// As for [`release`], and `size` is at most its usable size and more than the next smaller class.
@@ -77,31 +77,31 @@ pub(crate) unsafe fn release_sized(block: *mut c_void, size: usize, place: Place
     unsafe { sys::sdallocx(block, size, place.0) }
 }
 
-/// Makes a block larger or smaller, where it is or elsewhere in the arena; null leaves it as it was.
+/// Resizes a block in place or elsewhere in the arena; null leaves it unchanged.
 ///
 /// # Safety
-/// As for [`release`] unless null is returned.
+/// As for [`release`], unless null is returned.
 pub(crate) unsafe fn resize(block: *mut c_void, size: usize, place: Place) -> *mut c_void {
     // SAFETY: the caller's promise.
     unsafe { sys::rallocx(block, size, place.0) }
 }
 
-/// The bytes that a block can hold.
+/// Returns the bytes that a block can hold.
 ///
 /// # Safety
-/// The block came from [`allocate`] and was not given back.
+/// The block came from [`allocate`] and is live.
 pub(crate) unsafe fn capacity(block: *const c_void) -> usize {
     // SAFETY: the caller's promise.
     unsafe { sys::sallocx(block, 0) }
 }
 
-/// The bytes that a block for `size` bytes (at least 1) can hold; 0 if none can be had.
+/// Returns the bytes that a block for `size` bytes (at least 1) can hold; 0 if there is no such block.
 pub(crate) fn usable(size: usize) -> usize {
-    // SAFETY: allocates nothing.
+    // SAFETY: computes a size and allocates nothing.
     unsafe { sys::nallocx(size, 0) }
 }
 
-/// Makes an arena whose extents come from `hooks`, while jemalloc's own records stay outside of them.
+/// Makes an arena whose extents come from `hooks`; jemalloc's own records stay outside of them.
 pub(crate) fn create_arena(hooks: *mut sys::extent_hooks_t) -> Option<u32> {
     /// `arena_config_t` of jemalloc 5.3.
     #[repr(C)]
@@ -118,9 +118,9 @@ pub(crate) fn create_cache() -> Option<u32> {
     control(c"tcache.create", None::<&mut u32>)
 }
 
-/// Gives back all that a thread cache holds.
+/// Releases all blocks in a thread cache.
 pub(crate) fn flush_cache(mut cache: u32) {
-    // SAFETY: the name takes a `u32` and gives nothing.
+    // SAFETY: this control takes a `u32` and returns nothing.
     unsafe {
         sys::mallctl(
             c"tcache.flush".as_ptr(),
@@ -132,9 +132,9 @@ pub(crate) fn flush_cache(mut cache: u32) {
     };
 }
 
-/// Gives pages of an arena back to the system that were unused for long enough.
+/// Returns pages of an arena that were unused for long enough to the system.
 ///
-/// An arena does that by itself as it is called, but each of many arenas is called seldom.
+/// An arena does so itself when it is called, but each of many arenas is called rarely.
 pub(crate) fn decay(arena: u32) {
     let mut path = DECAY.load(Relaxed);
     if path == 0 {
@@ -142,13 +142,13 @@ pub(crate) fn decay(arena: u32) {
         DECAY.store(path, Relaxed);
     }
     let path = [path as usize & 0xffff_ffff, arena as usize, path as usize >> 32];
-    // SAFETY: a control that takes and gives nothing.
+    // SAFETY: the path is this control's, which takes and returns nothing.
     unsafe {
         sys::mallctlbymib(path.as_ptr(), path.len(), ptr::null_mut(), ptr::null_mut(), ptr::null_mut(), 0)
     };
 }
 
-/// The first and the last number of `arena.N.decay`; 0 until known.
+/// First and last number of `arena.N.decay`; 0 until known.
 static DECAY: AtomicU64 = AtomicU64::new(0);
 
 fn decay_path() -> u64 {
@@ -158,26 +158,26 @@ fn decay_path() -> u64 {
     path[0] as u64 | (path[2] as u64) << 32
 }
 
-/// What an arena holds, in bytes.
+/// Memory of an arena, in bytes.
 pub(crate) struct Held {
-    /// Live blocks, with those in thread caches.
+    /// Live blocks, including those in thread caches.
     pub(crate) allocated: u64,
     /// Pages that hold live blocks.
     pub(crate) active: u64,
-    /// Pages that memory stands behind.
+    /// Pages with memory behind them.
     pub(crate) resident: u64,
 }
 
-/// Brings what [`statistics`] tells up to date.
+/// Updates the statistics that [`statistics`] returns.
 pub(crate) fn refresh_statistics() {
     control::<u64, u64>(c"epoch", Some(&mut 1));
 }
 
-/// What an arena held when statistics were last refreshed.
+/// Returns an arena's memory as of the last [`refresh_statistics`].
 pub(crate) fn statistics(arena: u32) -> Held {
-    let number = |what: &str| {
+    let number = |statistic: &str| {
         let mut name = Text64::new();
-        let _ = write!(name, "stats.arenas.{arena}.{what}\0");
+        let _ = write!(name, "stats.arenas.{arena}.{statistic}\0");
         let name = CStr::from_bytes_with_nul(name.bytes()).unwrap_or_default();
         control::<u64, usize>(name, None).unwrap_or(0) as u64
     };
@@ -188,15 +188,15 @@ pub(crate) fn statistics(arena: u32) -> Held {
     }
 }
 
-/// Room for a control's name.
+/// A control's name.
 type Text64 = crate::text::Text<64>;
 
-/// Calls a control whose types the caller knows: `New` goes in, `Old` comes out.
+/// Calls a control, passing `New` in and returning `Old`. The caller knows both types.
 fn control<New, Old: Default>(name: &CStr, new: Option<&mut New>) -> Option<Old> {
     let mut old = Old::default();
     let mut bytes = size_of::<Old>();
     let (new, length) = new.map_or((ptr::null_mut(), 0), |new| (ptr::from_mut(new).cast(), size_of::<New>()));
-    // SAFETY: both are of the types that the manual names for this control; lengths are checked by jemalloc.
+    // SAFETY: both types are those that the manual names for this control, and jemalloc checks the lengths.
     let result = unsafe { sys::mallctl(name.as_ptr(), (&raw mut old).cast(), &raw mut bytes, new, length) };
     (result == 0).then_some(old)
 }

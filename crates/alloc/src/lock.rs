@@ -1,16 +1,16 @@
-//! Defines a lock that never allocates, that a fork can hold, and that needs no thread-local memory.
+//! A lock that never allocates, that a fork can hold, and that needs no thread-local memory.
 
 use std::cell::UnsafeCell;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-/// A value behind a lock. It is held for short times, so who waits gives the processor away.
+/// A value behind a lock. Holders are brief, so a waiting thread yields the processor.
 pub(crate) struct Lock<T> {
     held: AtomicBool,
     value: UnsafeCell<T>,
 }
 
-// SAFETY: the value is reached only by the thread that holds the lock.
+// SAFETY: only the thread that holds the lock reaches the value.
 unsafe impl<T: Send> Sync for Lock<T> {}
 
 impl<T> Lock<T> {
@@ -18,16 +18,16 @@ impl<T> Lock<T> {
         Self { held: AtomicBool::new(false), value: UnsafeCell::new(value) }
     }
 
-    /// Waits for the lock and holds it.
+    /// Waits for the lock and holds it until the result is dropped.
     pub(crate) fn lock(&self) -> Held<'_, T> {
         self.take();
         Held(self)
     }
 
-    /// Waits for the lock and keeps it until [`Lock::release`]: for a fork, which ends in two processes.
+    /// Waits for the lock and keeps it until [`Lock::release`], for a fork, which ends in two processes.
     pub(crate) fn take(&self) {
         while self.held.compare_exchange_weak(false, true, Ordering::Acquire, Ordering::Relaxed).is_err() {
-            // SAFETY: no arguments.
+            // SAFETY: the call has no preconditions.
             unsafe { libc::sched_yield() };
         }
     }
@@ -38,21 +38,21 @@ impl<T> Lock<T> {
     }
 }
 
-/// A lock that is held.
+/// A held lock.
 pub(crate) struct Held<'a, T>(&'a Lock<T>);
 
 impl<T> Deref for Held<'_, T> {
     type Target = T;
 
     fn deref(&self) -> &T {
-        // SAFETY: this thread holds the lock.
+        // SAFETY: this thread holds the lock, and references last no longer than the borrow of this value.
         unsafe { &*self.0.value.get() }
     }
 }
 
 impl<T> DerefMut for Held<'_, T> {
     fn deref_mut(&mut self) -> &mut T {
-        // SAFETY: this thread holds the lock.
+        // SAFETY: this thread holds the lock, and references last no longer than the borrow of this value.
         unsafe { &mut *self.0.value.get() }
     }
 }

@@ -1,31 +1,31 @@
-//! Defines the options, which are environment variables.
+//! Options, which are environment variables.
 
 use std::ffi::CStr;
 use std::sync::atomic::AtomicUsize;
 use std::sync::atomic::Ordering::Relaxed;
 
 use crate::context::DEPTH;
-use crate::{message, regions};
+use crate::{regions, text};
 
-/// What all options begin with.
+/// Prefix of all options.
 const PREFIX: &str = "ISOTHERM_ALLOC_";
 
-/// The options in force.
+/// Values of the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// How many regions there are.
+    /// Number of regions.
     pub(crate) regions: usize,
-    /// How many return addresses make up a context.
+    /// Return addresses of a context.
     pub(crate) depth: usize,
-    /// Addresses of a region, in bytes: a power of two.
+    /// Address range of a region in bytes: a power of two.
     pub(crate) region_bytes: usize,
-    /// One block is noted for so many bytes allocated, on average, where a profile is written.
+    /// Mean number of bytes allocated per block sampled, where a profile is written.
     pub(crate) sample_bytes: usize,
-    /// The folder that profiles go to.
+    /// Folder of the profiles.
     pub(crate) profile: Option<&'static CStr>,
 }
 
-/// The smallest range that an arena can work in.
+/// Smallest range that an arena can work in, in bytes.
 pub(crate) const SMALLEST_REGION: usize = 64 << 20;
 
 impl Options {
@@ -33,20 +33,20 @@ impl Options {
     pub(crate) const DEFAULT: Self =
         Self { regions: 32, depth: DEPTH, region_bytes: 256 << 30, sample_bytes: 64 << 10, profile: None };
 
-    /// Reads the variables of the environment, and says on standard error what cannot be used.
+    /// Reads the environment's variables and reports unusable ones on standard error.
     pub(crate) fn from_environment() -> Self {
         let mut options = Self::DEFAULT;
         for variable in environment() {
             let Some(setting) = variable.to_bytes().strip_prefix(PREFIX.as_bytes()) else { continue };
             if let Err(expected) = options.set(setting, variable) {
-                let text = variable.to_str().unwrap_or("a variable that is not UTF-8");
-                message::print(format_args!("{text}: expected {expected}; the default is used"));
+                let variable = variable.to_str().unwrap_or("a variable that is not UTF-8");
+                text::print(format_args!("{variable}: expected {expected}; the default is used"));
             }
         }
         options
     }
 
-    /// Sets one, given without the prefix and as a whole.
+    /// Sets one option, given without the prefix and as a whole.
     fn set(&mut self, setting: &[u8], whole: &'static CStr) -> Result<(), &'static str> {
         let equals = setting.iter().position(|&byte| byte == b'=').ok_or("NAME=VALUE")?;
         let (name, value) = (&setting[..equals], &setting[equals + 1..]);
@@ -71,7 +71,7 @@ impl Options {
     }
 }
 
-/// A number with a unit of bytes, such as 64K.
+/// Parses a number with an optional unit of bytes, such as 64K.
 fn parse(text: &str) -> Option<usize> {
     let power = match text.as_bytes().last()? {
         b'K' => 10,
@@ -81,28 +81,28 @@ fn parse(text: &str) -> Option<usize> {
         _ => 0,
     };
     let digits = if power == 0 { text } else { &text[..text.len() - 1] };
-    // `parse` would take a sign.
+    // `parse` would accept a sign.
     let plain = digits.bytes().all(|byte| byte.is_ascii_digit());
     digits.parse::<usize>().ok().filter(|_| plain)?.checked_mul(1 << power)
 }
 
-/// The variables of the process.
+/// Returns the process's variables.
 fn environment() -> impl Iterator<Item = &'static CStr> {
     unsafe extern "C" {
         static environ: *const *const libc::c_char;
     }
-    // SAFETY: the C library's variable; read once, before any thread that could change it. It is null if the first
-    // call comes before the C library has started: then there is nothing to read yet.
+    // SAFETY: the C library's variable, read once before any thread could change it. It is null if the first
+    // call comes before the C library has started; there is nothing to read then.
     let first = unsafe { environ };
     let mut next = first;
     std::iter::from_fn(move || {
         if next.is_null() {
             return None;
         }
-        // SAFETY: the array ends with a null pointer, and its strings with 0.
+        // SAFETY: `next` lies in the array, which ends with a null pointer; its strings end with 0.
         let text = unsafe { *next };
         (!text.is_null()).then(|| {
-            // SAFETY: as above.
+            // SAFETY: as above; a string that is not null is not the array's end.
             unsafe {
                 next = next.add(1);
                 CStr::from_ptr(text)
@@ -113,19 +113,19 @@ fn environment() -> impl Iterator<Item = &'static CStr> {
 
 static DEPTH_IN_FORCE: AtomicUsize = AtomicUsize::new(DEPTH);
 
-/// How many return addresses make up a context.
+/// Returns how many return addresses a context has.
 pub(crate) fn depth() -> usize {
     DEPTH_IN_FORCE.load(Relaxed)
 }
 
 static SAMPLE_IN_FORCE: AtomicUsize = AtomicUsize::new(0);
 
-/// Bytes for which one block is sampled.
+/// Returns the mean number of bytes per sampled block.
 pub(crate) fn sample_bytes() -> f64 {
     SAMPLE_IN_FORCE.load(Relaxed) as f64
 }
 
-/// Puts options in force that are looked up later.
+/// Puts the options in force that are looked up later.
 pub(crate) fn put_in_force(options: &Options) {
     SAMPLE_IN_FORCE.store(options.sample_bytes, Relaxed);
     DEPTH_IN_FORCE.store(options.depth, Relaxed);
@@ -153,7 +153,7 @@ mod tests {
     }
 
     #[test]
-    fn what_is_wrong_is_said() {
+    fn unusable_values_are_refused() {
         for wrong in [
             c"ISOTHERM_ALLOC_REGIONS=0",
             c"ISOTHERM_ALLOC_REGIONS=257",

@@ -1,31 +1,32 @@
-//! Defines which region a context gets: of two that its hash names, the one that fewer contexts have got so far.
+//! Chooses a context's region: of two that its hash names, the one with fewer contexts so far.
 //!
-//! A program has some ten contexts that matter. With one choice among 32 regions, two of ten meet in four programs of five, and
-//! hot objects share pages with cold ones; with two choices they hardly do. The choice is kept for all
-//! threads in a table without locks, which a signal handler or a fork can find in any state.
+//! About ten contexts of a program matter. With one choice among 32 regions, two of ten share a region in
+//! four programs of five, and hot objects share pages with cold ones; with two choices that is rare. All
+//! threads share the choices in a table without locks, which a signal handler or a fork can find in any
+//! state.
 
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use crate::regions;
 
-/// Contexts that are remembered; those beyond get their first choice.
+/// Contexts remembered; further ones get their first choice.
 const SLOTS: usize = 4096;
-/// Slots that are tried for a context.
+/// Slots tried for a context.
 const PROBES: usize = 8;
 
 static PLACING: Placing = Placing::new();
 
-/// The region of the context with this hash, the same for the process's whole life.
+/// Returns the region of the context with this hash, the same for the life of the process.
 pub(crate) fn region(hash: u64) -> usize {
     PLACING.region(hash, regions::count())
 }
 
-/// Contexts with their regions. All zeros, it knows none.
+/// Contexts with their regions; all zeros is the valid empty table.
 struct Placing {
-    /// The hash with the region in its lowest byte, or 0.
+    /// Hash with the region in its lowest byte, or 0.
     slots: [AtomicU64; SLOTS],
-    /// Contexts of each region.
+    /// Number of contexts of each region.
     contexts: [AtomicU32; regions::MAX],
 }
 
@@ -39,7 +40,7 @@ impl Placing {
     }
 
     fn region(&self, hash: u64, count: usize) -> usize {
-        // Not 0, which is an empty slot.
+        // The highest bit distinguishes a tag from an empty slot.
         let tag = hash & !0xff | 1 << 63;
         for probe in 0..PROBES {
             let slot = &self.slots[((hash >> 40) as usize + probe) % SLOTS];
@@ -68,7 +69,7 @@ impl Placing {
     }
 }
 
-/// The regions that a hash names: by its upper half, and by what multiplying it mixes into the upper half.
+/// Returns the regions that a hash names: by its upper half, and by the upper half of its product.
 fn choices(hash: u64, count: usize) -> [usize; 2] {
     [hash, hash.wrapping_mul(0x9e37_79b9_7f4a_7c15)].map(|hash| ((hash >> 32) as usize * count) >> 32)
 }
@@ -87,11 +88,11 @@ mod tests {
     }
 
     fn placing() -> Box<Placing> {
-        // SAFETY: zeros are one that knows none.
+        // SAFETY: all zeros are a valid `Placing`.
         unsafe { Box::<Placing>::new_zeroed().assume_init() }
     }
 
-    /// Contexts of `count` that share their region with another, on average of many programs.
+    /// Returns how many of `count` contexts share their region with another, averaged over many programs.
     fn shared(count: u64, region: impl Fn(&Placing, u64) -> usize) -> f64 {
         let programs = 200;
         let meeting = |seed| {

@@ -1,7 +1,8 @@
-//! Defines what is told about contexts where a profile is asked for: a file that other processes can read while this one runs.
+//! The profile of contexts: a file that other processes can read while this one runs.
 //!
-//! Every call takes the slow path then, and jemalloc's caches serve it. Words of the file are changed by atomic
-//! operations of their own, so a reader, a signal or a death in between leaves at most one context or sample half told.
+//! With a profile every call takes the slow path and is served by jemalloc's caches. Words of the file change
+//! by single atomic operations, so a reader, a signal or a death in between finds at most one context or
+//! sample half written.
 
 use std::ffi::{CStr, c_void};
 use std::fmt::Write;
@@ -14,25 +15,25 @@ use isotherm_alloc_profile::layout as at;
 use crate::context::walk::Chain;
 use crate::options::Options;
 use crate::text::Text;
-use crate::{jemalloc, message, regions, sys};
+use crate::{jemalloc, regions, sys, text};
 
-/// The file's words; null if there is no profile.
+/// Words of the file; null if there is no profile.
 static WORDS: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
-/// The folder that it is in.
+/// Folder of the file.
 static FOLDER: AtomicPtr<libc::c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// The profile.
+/// A profile that is being written.
 #[derive(Clone, Copy)]
 pub(crate) struct Profile(&'static [AtomicU64]);
 
-/// The profile, if one is written.
+/// Returns the profile, if one is written.
 pub(crate) fn get() -> Option<Profile> {
     let words = WORDS.load(Acquire);
-    // SAFETY: a mapping of so many words that stays.
+    // SAFETY: `open` mapped this many words, which stay mapped for the process's life.
     (!words.is_null()).then(|| Profile(unsafe { std::slice::from_raw_parts(words, at::WORDS) }))
 }
 
-/// Begins a profile if the options ask for one. What stands in the way is told, and the program runs without.
+/// Begins a profile if the options ask for one. Reports what prevents it, and the program then runs without.
 pub(crate) fn start(options: &Options) {
     let Some(folder) = options.profile else { return };
     FOLDER.store(folder.as_ptr().cast_mut(), Relaxed);
@@ -48,7 +49,7 @@ pub(crate) fn start(options: &Options) {
     }
     profile.refresh();
     WORDS.store(profile.0.as_ptr().cast_mut(), Release);
-    // SAFETY: a function that stays.
+    // SAFETY: the function takes no arguments and stays loaded as long as the process.
     unsafe { libc::atexit(finish) };
 }
 
@@ -58,11 +59,11 @@ extern "C" fn finish() {
     }
 }
 
-/// In the child of a fork: a file of its own, which begins as a copy.
+/// Gives the child of a fork a file of its own, which begins as a copy.
 pub(crate) fn fork() {
     let Some(old) = get() else { return };
     let folder = FOLDER.load(Relaxed);
-    // SAFETY: the folder of `start`, a part of the environment that the process was given.
+    // SAFETY: `start` stored the folder, a string of the environment that the process was given, which stays.
     let new = open(unsafe { CStr::from_ptr(folder) });
     if let Some(new) = new {
         let process = new.0[at::PROCESS_AT].load(Relaxed);
@@ -74,63 +75,59 @@ pub(crate) fn fork() {
     WORDS.store(new.map_or(ptr::null_mut(), |new| new.0.as_ptr().cast_mut()), Release);
 }
 
-/// Makes `FOLDER/PROCESS.alloc` and maps it.
+/// Creates `FOLDER/PROCESS.alloc` and maps it.
 fn open(folder: &CStr) -> Option<Profile> {
     let mut path = Text::<4096>::new();
-    // SAFETY: no arguments.
+    // SAFETY: the call has no preconditions.
     let process = unsafe { libc::getpid() };
     let folder = folder.to_str().unwrap_or_default();
     let _ = write!(path, "{folder}/{process}.alloc\0");
     let Some(words) = sys::create_shared(path.bytes(), at::WORDS * size_of::<u64>()) else {
         let error = std::io::Error::last_os_error().raw_os_error().unwrap_or(0);
-        message::print(format_args!(
-            "ISOTHERM_ALLOC_PROFILE={folder}: expected a folder to write {process}.alloc to (error {error}); no profile is written"
+        text::print(format_args!(
+            "ISOTHERM_ALLOC_PROFILE={folder}: expected a folder to write {process}.alloc to (error {error}); \
+             no profile is written"
         ));
         return None;
     };
-    // SAFETY: a new mapping of so many words, which are zeros.
+    // SAFETY: a new mapping of this many words, aligned to a page and full of zeros, which is never unmapped.
     let words = unsafe { std::slice::from_raw_parts(words.as_ptr().cast::<AtomicU64>(), at::WORDS) };
     words[at::PROCESS_AT].store(process as u64, Relaxed);
     Some(Profile(words))
 }
 
-/// The slot of a hash in a table.
+/// Returns the slot of a hash in a table.
 fn slot(value: u64, slots: usize) -> usize {
     (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - slots.ilog2())) as usize
 }
 
 impl Profile {
-    /// The number of a context, which is entered if it is new; none if there is no place for it.
+    /// Returns the number of a context, entering it if it is new, or `None` if there is no room.
     pub(crate) fn context(self, chain: &Chain, region: usize, lock: &mut Entering) -> Option<u32> {
         let used = (self.0[at::CONTEXTS_AT].load(Acquire) as usize).min(at::CONTEXTS);
         let hash = chain.hash.max(1);
-        let index = slot(hash, lock.index.len());
-        let places = (0..lock.index.len()).map(|step| (index + step) % lock.index.len());
-        for place in places {
-            match lock.index[place] {
-                0 => {
-                    self.0[at::CONTEXTS_AT].fetch_add(1, Relaxed);
-                    if used == at::CONTEXTS {
-                        return None;
-                    }
-                    self.enter(used, hash, chain, region);
-                    lock.index[place] = used as u16 + 1;
-                    return Some(used as u32);
+        let hash_of =
+            |number| self.word(at::CONTEXTS_FROM, at::CONTEXT, number, at::CONTEXT_HASH).load(Relaxed);
+        let first = slot(hash, lock.index.len());
+        for step in 0..lock.index.len() {
+            let place = (first + step) % lock.index.len();
+            let Some(known) = usize::from(lock.index[place]).checked_sub(1) else {
+                self.0[at::CONTEXTS_AT].fetch_add(1, Relaxed);
+                if used == at::CONTEXTS {
+                    return None;
                 }
-                known
-                    if self
-                        .word(at::CONTEXTS_FROM, at::CONTEXT, known as usize - 1, at::CONTEXT_HASH)
-                        .load(Relaxed)
-                        == hash =>
-                {
-                    return Some(u32::from(known) - 1);
-                }
-                _ => {}
+                self.enter(used, hash, chain, region);
+                lock.index[place] = used as u16 + 1;
+                return Some(used as u32);
+            };
+            if hash_of(known) == hash {
+                return Some(known as u32);
             }
         }
         None
     }
 
+    /// Returns word `word` of entry `index` in the table at `from`, whose entries have `size` words.
     fn word(self, from: usize, size: usize, index: usize, word: usize) -> &'static AtomicU64 {
         &self.0[from + index * size + word]
     }
@@ -146,7 +143,7 @@ impl Profile {
         word(at::CONTEXT_HASH).store(hash, Release);
     }
 
-    /// A return address as its module's number and its place there.
+    /// Encodes a return address as its module's number and its offset there.
     fn frame(self, address: usize) -> u64 {
         let Some((start, path)) = crate::context::module_of(address) else {
             return (at::MODULES as u64) << at::OFFSET_BITS | (address as u64 & ((1 << at::OFFSET_BITS) - 1));
@@ -174,14 +171,14 @@ impl Profile {
         number
     }
 
-    /// Counts a block of a context: how many it has allocated.
+    /// Counts a block of a context. Returns how many blocks the context has allocated.
     pub(crate) fn count(self, number: u32, size: usize) -> u64 {
         let word = |word| self.word(at::CONTEXTS_FROM, at::CONTEXT, number as usize, word);
         word(at::CONTEXT_BYTES).fetch_add(size as u64, Relaxed);
         word(at::CONTEXT_BLOCKS).fetch_add(1, Relaxed) + 1
     }
 
-    /// Notes a sampled block.
+    /// Records a sampled block.
     pub(crate) fn sample(self, block: *mut c_void, number: u32, size: usize, weight: u64) {
         let first = slot(block as u64, at::BLOCKS);
         for step in 0..PROBES {
@@ -198,7 +195,7 @@ impl Profile {
         self.0[at::LOST_AT].fetch_add(1, Relaxed);
     }
 
-    /// Forgets a block that is given back, if it was sampled.
+    /// Forgets a released block, if it was sampled.
     pub(crate) fn forget(self, block: *mut c_void) {
         let first = slot(block as u64, at::BLOCKS);
         for step in 0..PROBES {
@@ -211,7 +208,7 @@ impl Profile {
         }
     }
 
-    /// Tells what regions hold by now.
+    /// Updates the regions' numbers.
     pub(crate) fn refresh(self) {
         jemalloc::refresh_statistics();
         for index in 0..regions::count() {
@@ -227,10 +224,10 @@ impl Profile {
     }
 }
 
-/// Places that a sample is looked for at.
+/// Places searched for a sample.
 const PROBES: usize = 32;
 
-/// What who enters contexts holds: where each is in the table, plus 1, by its hash.
+/// State of the thread that enters contexts: each context's place in the table, plus 1, by its hash.
 pub(crate) struct Entering {
     index: [u16; 2 * at::CONTEXTS],
 }
@@ -241,16 +238,16 @@ impl Entering {
     }
 }
 
-/// Which blocks a thread samples: on average one for so many bytes, the larger the likelier.
+/// Chooses the blocks that a thread samples: a Poisson process over bytes, so larger blocks are likelier.
 #[derive(Clone, Copy)]
 pub(crate) struct Sampler {
-    /// Bytes until the next; 0 before the first.
+    /// Bytes until the next sample; 0 before the first.
     left: f64,
     random: u64,
 }
 
 impl Sampler {
-    /// Whether to sample a block, and then how many bytes it stands for: its size by the probability that it was sampled.
+    /// Returns, for a block to be sampled, the bytes that it stands for: its size by its probability.
     pub(crate) fn take(&mut self, size: usize, mean: f64) -> Option<u64> {
         if self.random == 0 {
             self.random = (&raw const *self) as u64 | 1;
@@ -264,7 +261,7 @@ impl Sampler {
         Some((size as f64 / -(-(size as f64) / mean).exp_m1()) as u64)
     }
 
-    /// Distances of a Poisson process.
+    /// Draws a distance of the Poisson process.
     fn interval(&mut self, mean: f64) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;
@@ -283,8 +280,8 @@ mod tests {
         for size in [16, 1000, 70_000, 1_000_000] {
             let mut sampler = Sampler { left: 0.0, random: 0x1234_5678_9abc_def1 };
             let count = 400_000_000 / size;
-            let told: u64 = (0..count).filter_map(|_| sampler.take(size, 65536.0)).sum();
-            let share = told as f64 / (count * size) as f64;
+            let estimate: u64 = (0..count).filter_map(|_| sampler.take(size, 65536.0)).sum();
+            let share = estimate as f64 / (count * size) as f64;
             assert!((0.9..1.1).contains(&share), "{size}: {share}");
         }
     }

@@ -1,4 +1,4 @@
-//! Defines a thread's free lists and how they are filled from the arenas and emptied into them.
+//! A thread's free lists, filled from the arenas and emptied into them.
 
 use std::ffi::c_void;
 use std::ptr;
@@ -6,15 +6,15 @@ use std::ptr;
 use crate::thread::Guard;
 use crate::{classes, jemalloc, page_map, regions};
 
-/// Free blocks of a class and region, linked through their first words. All zeros, it is empty and takes nothing.
+/// Free blocks of a class and region, linked through their first words. All zeros is a list without room.
 #[repr(C)]
 pub(crate) struct FreeList {
     head: *mut Block,
-    /// How many more it takes before some are given back.
+    /// Blocks that it accepts before some are given back.
     room: u16,
-    /// How many it takes in all; 0 until it is used.
+    /// Capacity in blocks; 0 until first use.
     limit: u16,
-    /// How many were fetched the last time.
+    /// Blocks fetched last time.
     batch: u16,
 }
 
@@ -24,19 +24,19 @@ struct Block {
 }
 
 impl FreeList {
-    /// Takes a block; null if it is empty.
+    /// Removes a block; null if the list is empty.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> *mut c_void {
         let block = self.head;
         if !block.is_null() {
-            // SAFETY: a free block of this thread.
+            // SAFETY: the head is a free block that only this list knows, and `push` wrote its link.
             self.head = unsafe { (*block).next };
             self.room += 1;
         }
         block.cast()
     }
 
-    /// Takes a block in; false if there is no room.
+    /// Adds a block. Returns false if there is no room.
     ///
     /// # Safety
     /// The block is free, and of this list's class and region.
@@ -45,27 +45,27 @@ impl FreeList {
         let Some(room) = self.room.checked_sub(1) else { return false };
         self.room = room;
         let block = block.cast::<Block>();
-        // SAFETY: a free block, and none is smaller than a pointer.
+        // SAFETY: the block is free by the caller's promise, and large enough and aligned for a pointer.
         unsafe { (*block).next = self.head };
         self.head = block;
         true
     }
 
-    /// Makes it ready for use, if it is not.
+    /// Opens the list at its first use.
     fn open(&mut self, limit: u16) {
         if self.limit == 0 {
             (self.limit, self.room) = (limit, limit);
         }
     }
 
-    /// Lets it take twice as many, up to `most`.
+    /// Doubles the capacity, up to `most`.
     fn widen(&mut self, most: u16) {
         let more = self.limit.min(most - self.limit);
         self.limit += more;
         self.room += more;
     }
 
-    /// Cuts off all but the `kept` blocks that were last taken in.
+    /// Cuts off all but the `kept` blocks that were added last.
     fn cut(&mut self, kept: u16) -> *mut Block {
         if self.limit - self.room <= kept {
             return ptr::null_mut();
@@ -73,16 +73,15 @@ impl FreeList {
         self.room = self.limit - kept;
         let mut link = &raw mut self.head;
         for _ in 0..kept {
-            // SAFETY: the list is longer than `kept`.
+            // SAFETY: the list has more than `kept` blocks, so each link followed leads to a block.
             link = unsafe { &raw mut (**link).next };
         }
-        // SAFETY: a link of the list.
+        // SAFETY: `link` is the head or a link of a block in the list, which this call borrows exclusively.
         unsafe { ptr::replace(link, ptr::null_mut()) }
     }
 }
 
-/// Takes a block of a class and region: from the list, or else from the arena, with some more for the list. Null if
-/// there is no memory.
+/// Takes a block from a list, or else from the arena with some more for the list; null if memory is out.
 pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_void {
     let number = region * classes::COUNT + class;
     let list = guard.list(number);
@@ -92,7 +91,7 @@ pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_voi
     }
     let (limit, _) = classes::limits(class);
     list.open(limit);
-    // A list grows as it is used, so that a context with few objects holds few pages.
+    // A list grows with its use, so that a context with few objects occupies few pages.
     list.batch = (list.batch * 2).clamp(1, list.limit / 2);
     let batch = list.batch;
     let size = usize::from(classes::SIZES[class]);
@@ -103,7 +102,7 @@ pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_voi
     }
     for _ in 1..batch {
         let block = born(jemalloc::allocate(size, place), number);
-        // SAFETY: a new block of this class and region.
+        // SAFETY: the block is new, and of this list's class and region.
         if block.is_null() || !unsafe { guard.list(number).push(block) } {
             break;
         }
@@ -111,28 +110,28 @@ pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_voi
     first
 }
 
-/// Enters a new block in the page map.
+/// Records a new block in the page map.
 fn born(block: *mut c_void, number: usize) -> *mut c_void {
     if let Some(offset) = regions::offset(block) {
-        // SAFETY: a live block.
+        // SAFETY: the offset is a live block's.
         unsafe { page_map::set(offset, Some(number)) };
     }
     block
 }
 
-/// Takes a block of another region, where one has used up its addresses.
+/// Takes a block of another region when one has used up its addresses.
 #[cold]
 fn spill(region: usize, class: usize) -> *mut c_void {
     let count = regions::count();
     let others = (1..count).map(|step| (region + step) % count);
+    let size = usize::from(classes::SIZES[class]);
     let mut blocks = others.map(|other| {
-        let size = usize::from(classes::SIZES[class]);
         born(jemalloc::allocate(size, regions::get(other).uncached()), other * classes::COUNT + class)
     });
     blocks.find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
-/// Gives all but the `kept` latest blocks of a list back to the arena.
+/// Returns all but the `kept` latest blocks of a list to the arena.
 pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u16) {
     let mut block = guard.list(region * classes::COUNT + class).cut(kept);
     if block.is_null() {
@@ -140,7 +139,7 @@ pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u1
     }
     let place = guard.place(region);
     while !block.is_null() {
-        // SAFETY: blocks of the list, which nothing uses; the link is read before the block goes.
+        // SAFETY: the cut-off blocks are free, known only here and of the class; the link is read first.
         block = unsafe {
             let next = (*block).next;
             jemalloc::release_sized(block.cast(), usize::from(classes::SIZES[class]), place);
@@ -150,7 +149,7 @@ pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u1
     guard.note_returned(region);
 }
 
-/// Takes a freed block in. A list that is full takes more from now on, or else gives half of its blocks back.
+/// Adds a freed block to a list. A full list grows or else gives half of its blocks back.
 ///
 /// # Safety
 /// The block is free, and of the list of this number.

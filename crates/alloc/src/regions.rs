@@ -1,4 +1,4 @@
-//! Defines the regions: arenas of jemalloc, each in an address range of its own.
+//! Regions: arenas of jemalloc, each in an address range of its own.
 
 use std::ffi::{c_uint, c_void};
 use std::mem::size_of;
@@ -11,19 +11,19 @@ use tikv_jemalloc_sys::extent_hooks_t;
 use crate::jemalloc::{self, Place};
 use crate::{classes, page_map, sys};
 
-/// The most regions that can be asked for. With [`classes::COUNT`] it fits the entries of the page map.
+/// Most regions. With [`classes::COUNT`] lists each they fit the page map's entries.
 pub(crate) const MAX: usize = 256;
 const _: () = assert!(MAX * classes::COUNT < u16::MAX as usize);
 
-/// Ranges start at multiples of this.
+/// Alignment of the address ranges, in bytes.
 const ALIGNMENT: usize = 2 << 20;
 
-/// The address range of all regions, one behind the other; behind them lies that of [`crate::early`].
+/// Address range of all regions, one after the other; the range of [`crate::early`] follows.
 struct Space {
     start: AtomicUsize,
-    /// Bytes of all regions together.
+    /// Size of all regions together, in bytes.
     bytes: AtomicUsize,
-    /// Binary logarithm of the bytes of a region.
+    /// Binary logarithm of a region's size in bytes.
     shift: AtomicU32,
     count: AtomicUsize,
 }
@@ -37,18 +37,22 @@ static SPACE: Space = Space {
 
 static REGIONS: [Region; MAX] = [const { Region::new() }; MAX];
 
-/// One region. jemalloc knows it by the address of its hooks, which come first.
+type Hooks = *mut extent_hooks_t;
+/// An extent's first address.
+type Start = *mut c_void;
+
+/// A region. jemalloc knows it by the address of its hooks, which therefore come first.
 #[repr(C)]
 pub(crate) struct Region {
     hooks: extent_hooks_t,
     start: AtomicUsize,
-    /// Addresses from here on were never used.
+    /// First address that was never used.
     frontier: AtomicUsize,
     end: AtomicUsize,
     arena: AtomicU32,
 }
 
-/// Reserves the ranges of `count` regions of `bytes` each, a power of two; false if there are not so many addresses.
+/// Reserves `count` regions of `bytes` each, a power of two. Returns false if addresses are short.
 pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
     let Some(start) = sys::reserve((count + 1) * bytes, ALIGNMENT) else { return false };
     let start = start.as_ptr() as usize;
@@ -64,7 +68,7 @@ pub(crate) fn reserve(count: usize, bytes: usize) -> bool {
     page_map::reserve(count * bytes)
 }
 
-/// Makes the arenas; false if jemalloc refuses.
+/// Makes the arenas. Returns false if jemalloc refuses.
 pub(crate) fn create_arenas() -> bool {
     REGIONS[..count()].iter().all(|region| {
         let arena = jemalloc::create_arena((&raw const region.hooks).cast_mut());
@@ -73,30 +77,30 @@ pub(crate) fn create_arenas() -> bool {
     })
 }
 
-/// How many regions there are.
+/// Returns the number of regions.
 pub(crate) fn count() -> usize {
     SPACE.count.load(Relaxed)
 }
 
-/// Where an address lies from the start of the regions, if in one.
+/// Returns an address's offset from the start of the regions, or `None` if it is in no region.
 #[inline(always)]
 pub(crate) fn offset(address: *const c_void) -> Option<usize> {
     let offset = (address as usize).wrapping_sub(SPACE.start.load(Relaxed));
     (offset < SPACE.bytes.load(Relaxed)).then_some(offset)
 }
 
-/// The region that an offset lies in.
+/// Returns the region that an offset lies in.
 pub(crate) fn index(offset: usize) -> usize {
     offset >> SPACE.shift.load(Relaxed)
 }
 
-/// The range behind the regions: its start and end.
+/// Returns the start and end of the range behind the regions.
 pub(crate) fn behind() -> (usize, usize) {
     let start = SPACE.start.load(Relaxed) + SPACE.bytes.load(Relaxed);
     (start, start + (1 << SPACE.shift.load(Relaxed)))
 }
 
-/// A region by its index, below [`count`].
+/// Returns a region by its index, below [`count`].
 pub(crate) fn get(index: usize) -> &'static Region {
     &REGIONS[index]
 }
@@ -123,22 +127,22 @@ impl Region {
         }
     }
 
-    /// Its arena's number.
+    /// Returns the number of its arena.
     pub(crate) fn arena(&self) -> u32 {
         self.arena.load(Relaxed)
     }
 
-    /// Its first address, its end, and from where on addresses were never used.
+    /// Returns its first address, its end, and the first address that was never used.
     pub(crate) fn range(&self) -> (usize, usize, usize) {
         (self.start.load(Relaxed), self.end.load(Relaxed), self.frontier.load(Relaxed))
     }
 
-    /// Its arena, without a thread cache.
+    /// Names its arena without a thread cache.
     pub(crate) fn uncached(&self) -> Place {
         Place::arena(self.arena())
     }
 
-    /// Takes `size` bytes at a multiple of `alignment`, at `wanted` if that is not 0.
+    /// Takes `size` bytes at a multiple of `alignment`, and at `wanted` unless that is 0.
     fn take(&self, wanted: usize, size: usize, alignment: usize) -> Option<usize> {
         let end = self.end.load(Relaxed);
         let mut frontier = self.frontier.load(Acquire);
@@ -156,25 +160,25 @@ impl Region {
     }
 }
 
-/// Gives an arena memory: the next addresses of its region.
+/// Gives an arena memory at the next addresses of its region.
 unsafe extern "C" fn extend(
-    hooks: *mut extent_hooks_t,
-    wanted: *mut c_void,
+    hooks: Hooks,
+    wanted: Start,
     size: usize,
     alignment: usize,
     zero: *mut bool,
     commit: *mut bool,
     _arena: c_uint,
-) -> *mut c_void {
-    // SAFETY: jemalloc passes the hooks that the arena was made with, and they are the first field of a region.
+) -> Start {
+    // SAFETY: jemalloc passes the arena's hooks, the first field of a static `repr(C)` region.
     let region = unsafe { &*hooks.cast::<Region>() };
     let Some(start) = region.take(wanted as usize, size, alignment) else { return ptr::null_mut() };
     let offset = start - SPACE.start.load(Relaxed);
-    // Should it fail, the addresses stay unused.
+    // If this fails, the addresses stay unused.
     if !(sys::commit(start, size) && page_map::commit(offset, size)) {
         return ptr::null_mut();
     }
-    // SAFETY: both point to what jemalloc wants to know.
+    // SAFETY: jemalloc passes two flags to be written.
     unsafe {
         *zero = true;
         *commit = true;
@@ -182,41 +186,25 @@ unsafe extern "C" fn extend(
     start as *mut c_void
 }
 
-/// Gives memory back to the system while its addresses stay the arena's.
+/// Returns memory to the system; its addresses stay the arena's.
 unsafe extern "C" fn discard(
-    _hooks: *mut extent_hooks_t,
-    start: *mut c_void,
+    _: Hooks,
+    start: Start,
     _size: usize,
     offset: usize,
     length: usize,
-    _arena: c_uint,
+    _: c_uint,
 ) -> bool {
     !sys::discard(start as usize + offset, length)
 }
 
-/// Any extent can be divided: false means that it was.
-unsafe extern "C" fn split(
-    _hooks: *mut extent_hooks_t,
-    _start: *mut c_void,
-    _size: usize,
-    _first: usize,
-    _second: usize,
-    _committed: bool,
-    _arena: c_uint,
-) -> bool {
+/// Splits an extent, which needs nothing; false means success.
+unsafe extern "C" fn split(_: Hooks, _: Start, _: usize, _: usize, _: usize, _: bool, _: c_uint) -> bool {
     false
 }
 
-/// Neighbours of a region can be joined: false means that they were.
-unsafe extern "C" fn merge(
-    _hooks: *mut extent_hooks_t,
-    _first: *mut c_void,
-    _first_size: usize,
-    _second: *mut c_void,
-    _second_size: usize,
-    _committed: bool,
-    _arena: c_uint,
-) -> bool {
+/// Merges two neighbours of a region, which needs nothing; false means success.
+unsafe extern "C" fn merge(_: Hooks, _: Start, _: usize, _: Start, _: usize, _: bool, _: c_uint) -> bool {
     false
 }
 

@@ -1,11 +1,11 @@
-//! Defines the system calls that the allocator makes for its own memory.
+//! System calls for the allocator's own memory.
 
 use std::ptr::{self, NonNull};
 
-/// The size of a page of memory, in bytes.
+/// Size of a page, in bytes.
 pub(crate) const PAGE: usize = 4096;
 
-/// Reserves addresses, at a multiple of `alignment` (a power of two, at least a page), that no memory stands behind.
+/// Reserves addresses without memory at a multiple of `alignment`, a power of two of at least a page.
 pub(crate) fn reserve(size: usize, alignment: usize) -> Option<NonNull<u8>> {
     let whole = size.checked_add(alignment)?;
     let start = map(whole, libc::PROT_NONE)?.as_ptr() as usize;
@@ -15,43 +15,44 @@ pub(crate) fn reserve(size: usize, alignment: usize) -> Option<NonNull<u8>> {
     NonNull::new(aligned as *mut u8)
 }
 
-/// Memory of zeros.
+/// Maps memory of zeros.
 pub(crate) fn memory(size: usize) -> Option<NonNull<u8>> {
     map(size, libc::PROT_READ | libc::PROT_WRITE)
 }
 
 fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
     let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
-    // SAFETY: a new mapping, at an address of the kernel's choice.
+    // SAFETY: a new anonymous mapping at an address of the kernel's choice touches no existing one.
     let start = unsafe { libc::mmap(ptr::null_mut(), size, protection, flags, -1, 0) };
     if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
 }
 
-/// Gives back a part of what [`reserve`] mapped and nobody uses.
+/// Unmaps an unused part of a mapping that [`reserve`] made.
 fn unmap(start: usize, size: usize) {
     if size > 0 {
-        // SAFETY: only [`reserve`] calls it, with the ends of a mapping that it has just made.
+        // SAFETY: only [`reserve`] calls this, with the ends of a mapping that it has just made.
         unsafe { libc::munmap(start as *mut _, size) };
     }
 }
 
-/// Puts memory behind reserved addresses; false if the system refuses. The range widens to whole pages.
+/// Commits reserved addresses, widened to whole pages. Returns false if the system refuses.
 pub(crate) fn commit(start: usize, size: usize) -> bool {
     let (first, end) = (start & !(PAGE - 1), (start + size).next_multiple_of(PAGE));
-    // SAFETY: callers name addresses that they have reserved.
+    // SAFETY: callers pass addresses that they have reserved, and making them accessible breaks no reference.
     unsafe { libc::mprotect(first as *mut _, end - first, libc::PROT_READ | libc::PROT_WRITE) == 0 }
 }
 
-/// Drops the contents of committed memory, which reads as zeros then; false if the system refuses.
+/// Drops the contents of committed memory, which then reads as zeros. Returns false if the system refuses.
 pub(crate) fn discard(start: usize, size: usize) -> bool {
-    // SAFETY: callers name memory of theirs that holds nothing any more.
+    // SAFETY: callers pass memory of theirs whose contents nothing needs.
     unsafe { libc::madvise(start as *mut _, size, libc::MADV_DONTNEED) == 0 }
 }
 
-/// Where the main thread's stack ends; 0 if the loader does not say.
+/// Returns the end of the main thread's stack, 0 if the loader does not tell.
 pub(crate) fn main_stack_end() -> usize {
     let end: usize;
-    // SAFETY: reads where the loader put the variable's address, and the variable if there is one.
+    // SAFETY: the instruction reads the slot into which the loader put the variable's address, or null
+    // because the symbol is weak; an address that is not null is that of a `void *`.
     unsafe {
         let variable: *const usize;
         std::arch::asm!(
@@ -65,11 +66,11 @@ pub(crate) fn main_stack_end() -> usize {
     end
 }
 
-/// Makes a file of zeros, whose path ends with a byte of 0, and maps it to be shared. What there was is replaced.
+/// Creates or replaces a file of zeros, whose path ends with a byte of 0, and maps it shared.
 pub(crate) fn create_shared(path: &[u8], bytes: usize) -> Option<NonNull<u8>> {
     let path = std::ffi::CStr::from_bytes_with_nul(path).ok()?;
     let flags = libc::O_RDWR | libc::O_CREAT | libc::O_TRUNC | libc::O_CLOEXEC | libc::O_NOFOLLOW;
-    // SAFETY: a path that ends with 0, a new file and a new mapping of it.
+    // SAFETY: the path ends with 0, the file is this call's own, and a new mapping touches no other.
     unsafe {
         let file = libc::open(path.as_ptr(), flags, 0o600);
         if file < 0 {
@@ -83,9 +84,9 @@ pub(crate) fn create_shared(path: &[u8], bytes: usize) -> Option<NonNull<u8>> {
     }
 }
 
-/// The path of the program; empty if it cannot be told.
+/// Returns the path of the program, empty if the system does not tell.
 pub(crate) fn own_path(room: &mut [u8]) -> &[u8] {
-    // SAFETY: a path that ends with 0, and room of the length told.
+    // SAFETY: the path ends with 0, and pointer and length are those of a slice.
     let length = unsafe { libc::readlink(c"/proc/self/exe".as_ptr(), room.as_mut_ptr().cast(), room.len()) };
     &room[..usize::try_from(length).unwrap_or(0)]
 }

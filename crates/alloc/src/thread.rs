@@ -1,4 +1,4 @@
-//! Defines what each thread has: its free lists, its memory of contexts, its explicit caches of jemalloc.
+//! A thread's state: its free lists, its memory of contexts, its explicit caches of jemalloc.
 
 use std::ffi::c_void;
 use std::mem::size_of;
@@ -12,114 +12,111 @@ use crate::jemalloc::Place;
 use crate::lock::Lock;
 use crate::profile::{Entering, Sampler};
 use crate::refill::FreeList;
-use crate::start::Service;
 use crate::{classes, jemalloc, profile, refill, regions, start, sys, tls};
 
-/// The state of a thread. A new one is all zeros; when its thread ends it is kept for another.
+/// State of a thread. A new one is all zeros; when its thread ends it is kept for another.
 #[repr(C, align(64))]
 pub(crate) struct ThreadState {
-    /// The largest size that the fast path serves.
+    /// Largest size that the fast path serves, in bytes.
     pub(crate) fast_limit: usize,
-    /// Whether this thread is in the slow path, which a signal handler could have interrupted.
+    /// Whether this thread is in the slow path, which a signal handler may have interrupted.
     busy: bool,
-    /// How many rounds of destructors it has seen.
+    /// Rounds of destructors seen.
     rounds: u8,
-    /// The count of unloaded libraries when its memories were last empty.
+    /// Value of [`UNLOADED`] when the memories of addresses were last cleared.
     epoch: u32,
-    /// How often it gave something back to an arena.
+    /// Number of returns to an arena.
     returned: u32,
-    /// Which blocks the profile samples.
+    /// Sampler of blocks for the profile.
     pub(crate) sampler: Sampler,
-    /// Where its stack ends.
+    /// End of the thread's stack.
     pub(crate) top: usize,
-    /// The explicit cache for each region, plus 1; 0 where there is none yet.
+    /// Explicit cache for each region, plus 1; 0 before there is one.
     caches: [u32; regions::MAX],
-    /// The next state without a thread.
+    /// Next state without a thread.
     next: *mut Self,
     pub(crate) rules: Rules,
     pub(crate) memo: Memo,
 }
 
-/// A free list of a state: there are [`classes::COUNT`] for each region, behind the state.
+/// Returns a free list of a state, which is followed by [`classes::COUNT`] lists for each region.
 ///
 /// # Safety
-/// There is a list of this number.
+/// `state` came from [`make`], and `number` is below the number of its lists.
 #[inline(always)]
 pub(crate) unsafe fn list(state: *mut ThreadState, number: usize) -> *mut FreeList {
-    // SAFETY: `make` has put them there.
+    // SAFETY: `make` allocated the lists right behind the state, in one mapping.
     unsafe { state.add(1).cast::<FreeList>().add(number) }
 }
 
 /// States whose threads have ended.
 struct Idle(*mut ThreadState);
 
-// SAFETY: a state in the list belongs to who holds the lock.
+// SAFETY: a state in the list belongs to the holder of the lock.
 unsafe impl Send for Idle {}
 
 static IDLE: Lock<Idle> = Lock::new(Idle(ptr::null_mut()));
 /// Held by the thread that enters a context in the profile.
 pub(crate) static ENTERING: Lock<Entering> = Lock::new(Entering::new());
-/// The key whose destructor sees threads end.
+/// Key whose destructor runs when a thread ends.
 static KEY: AtomicU32 = AtomicU32::new(0);
-/// How many times libraries were unloaded.
+/// Number of times that a library was unloaded.
 static UNLOADED: AtomicU32 = AtomicU32::new(0);
 
-/// Makes what threads need; false if the system refuses.
+/// Creates the key whose destructor sees threads end. Returns false if the system refuses.
 pub(crate) fn prepare() -> bool {
     let mut key = 0;
-    // SAFETY: the key is written.
+    // SAFETY: the key can be written, and the destructor stays loaded as long as the process.
     let done = unsafe { libc::pthread_key_create(&raw mut key, Some(ended)) } == 0;
     KEY.store(key, Relaxed);
     done
 }
 
-/// Keeps threads from beginning and ending, for a fork.
+/// Keeps threads from beginning and ending during a fork.
 pub(crate) fn hold() {
     IDLE.take();
     ENTERING.take();
 }
 
-/// Lets them again.
+/// Lets threads begin and end again.
 pub(crate) fn release_hold() {
     ENTERING.release();
     IDLE.release();
 }
 
-/// Notes that code may have gone: what is known about its addresses is forgotten.
+/// Notes that code may be gone: threads then forget what they know about its addresses.
 pub(crate) fn note_unloaded() {
     UNLOADED.fetch_add(1, Relaxed);
 }
 
-/// What serves this thread's call.
+/// The part that serves this thread's call.
 pub(crate) enum Access {
-    /// Its state.
+    /// The thread's state.
     Ready(Guard),
-    /// The arenas without a cache: the thread is about to end.
+    /// The arenas without a cache: the thread is about to end, or there is no memory for a state.
     Ending,
-    /// Memory that is never given back: the call interrupts another of this thread.
+    /// Early or deferred blocks: the call interrupts another of this thread.
     Nested,
     /// The C library.
     Library,
 }
 
-/// This thread's state, until dropped.
+/// Exclusive access to this thread's state until dropped.
 pub(crate) struct Guard(*mut ThreadState);
 
 /// Enters the slow path.
 pub(crate) fn enter() -> Access {
     let mut state = tls::get();
     if state.is_null() {
-        match start::ensure() {
-            Service::Regions => {}
-            Service::Early => return Access::Nested,
-            Service::Library => return Access::Library,
+        if let Err(access) = start::ensure() {
+            return access;
         }
         state = begin();
     }
     if state.is_null() || state == tls::ENDED {
         return Access::Ending;
     }
-    // SAFETY: this thread's state. Volatile, since a signal handler of this thread looks at it.
+    // SAFETY: the state is this thread's and stays. Volatile, because a handler of this thread reads it.
     unsafe {
         if (&raw const (*state).busy).read_volatile() {
             return Access::Nested;
@@ -133,21 +130,18 @@ pub(crate) fn enter() -> Access {
 
 /// Gives this thread a state; null if there is no memory.
 fn begin() -> *mut ThreadState {
-    let state = match reuse() {
-        Some(state) => state,
-        None => make(),
-    };
+    let state = reuse().unwrap_or_else(make);
     if state.is_null() {
         return state;
     }
-    // SAFETY: nobody else's by now.
+    // SAFETY: the state is new or was taken from the idle list, so only this thread has it.
     unsafe {
         (*state).busy = true;
         (*state).rounds = 0;
         (*state).top = stack_top();
     }
     tls::set(state);
-    // SAFETY: the key of `prepare`. Should glibc allocate here, the state is busy already.
+    // SAFETY: `prepare` made the key. If glibc allocates here, the state is already busy.
     unsafe {
         libc::pthread_setspecific(KEY.load(Relaxed), state.cast());
         (*state).busy = false;
@@ -161,7 +155,7 @@ fn reuse() -> Option<*mut ThreadState> {
     if state.is_null() {
         return None;
     }
-    // SAFETY: a state in the list.
+    // SAFETY: a state in the list is mapped, and the lock is held.
     idle.0 = unsafe { (*state).next };
     Some(state)
 }
@@ -171,14 +165,14 @@ fn make() -> *mut ThreadState {
     let bytes = size_of::<ThreadState>() + lists * size_of::<FreeList>();
     let Some(memory) = sys::memory(bytes) else { return ptr::null_mut() };
     let state = memory.as_ptr().cast::<ThreadState>();
-    // SAFETY: zeros are a valid state.
+    // SAFETY: the mapping is large enough and page-aligned; all zeros are a valid state and lists.
     unsafe { (*state).fast_limit = if profile::get().is_some() { 0 } else { classes::LARGEST } };
     state
 }
 
-/// Where the stack of this thread ends. glibc puts a thread's control block there, and names the end of the first.
+/// Returns the end of this thread's stack, where glibc puts the control block of all but the main thread.
 fn stack_top() -> usize {
-    // SAFETY: no arguments.
+    // SAFETY: the calls have no preconditions.
     if unsafe { libc::gettid() == libc::getpid() } {
         let end = crate::sys::main_stack_end();
         if end != 0 {
@@ -188,10 +182,10 @@ fn stack_top() -> usize {
     tls::thread_pointer()
 }
 
-/// The destructor of [`KEY`]. Destructors of other keys may run later and free, so it waits for the third round of four.
+/// Destructor of [`KEY`]. Those of other keys may still free, so it waits for the third round of four.
 extern "C" fn ended(state: *mut c_void) {
     let state = state.cast::<ThreadState>();
-    // SAFETY: the thread's state.
+    // SAFETY: glibc passes the key's value, this thread's state; `busy` keeps handlers out.
     unsafe {
         (*state).rounds += 1;
         if (*state).rounds < 3 {
@@ -203,32 +197,32 @@ extern "C" fn ended(state: *mut c_void) {
     }
     tls::set(tls::ENDED);
     let mut idle = IDLE.lock();
-    // SAFETY: no thread's any more.
+    // SAFETY: the thread's word no longer names the state, and the lock is held.
     unsafe { (*state).next = idle.0 };
     idle.0 = state;
 }
 
 impl Guard {
-    /// The state, for the length of the call.
+    /// Returns the state.
     #[inline(always)]
     pub(crate) fn state(&mut self) -> &mut ThreadState {
-        // SAFETY: this thread's own, and the guard is the only way to it while the state is busy.
+        // SAFETY: the state is this thread's, and while it is busy this guard is the only way to it.
         unsafe { &mut *self.0 }
     }
 
-    /// The free list of this number.
+    /// Returns the free list of this number.
     pub(crate) fn list(&mut self, number: usize) -> &mut FreeList {
         debug_assert!(number < regions::count() * classes::COUNT);
-        // SAFETY: numbers come from regions and classes, for all of which there are lists.
+        // SAFETY: `make` made the state with lists for the numbers of all regions and classes.
         unsafe { &mut *list(self.0, number) }
     }
 
-    /// The arena of a region, through this thread's cache for it.
+    /// Names the arena of a region through this thread's cache for it.
     pub(crate) fn place(&mut self, region: usize) -> Place {
         let arena = regions::get(region).arena();
         let cache = &mut self.state().caches[region];
         if *cache == 0 {
-            // There can be 4094; threads beyond go without.
+            // jemalloc has at most 4094 explicit caches; further threads have none.
             *cache = jemalloc::create_cache().map_or(u32::MAX, |cache| cache + 1);
         }
         match *cache {
@@ -237,7 +231,7 @@ impl Guard {
         }
     }
 
-    /// Counts that something was given back to a region's arena, and lets that give to the system from time to time.
+    /// Counts a return to a region's arena, and every 64th time lets the arena return pages to the system.
     pub(crate) fn note_returned(&mut self, region: usize) {
         const EVERY: u32 = 64;
         self.state().returned = self.state().returned.wrapping_add(1);
@@ -246,7 +240,7 @@ impl Guard {
         }
     }
 
-    /// Forgets code that may have been unloaded.
+    /// Forgets addresses of code that may have been unloaded.
     fn forget_unloaded(&mut self) {
         let (now, state) = (UNLOADED.load(Relaxed), self.state());
         if state.epoch != now {
@@ -256,7 +250,7 @@ impl Guard {
         }
     }
 
-    /// Gives back all that this thread has cached.
+    /// Returns everything that this thread has cached to the arenas.
     fn empty(&mut self) {
         for region in 0..regions::count() {
             for class in 0..classes::COUNT {
@@ -273,7 +267,7 @@ impl Guard {
 
 impl Drop for Guard {
     fn drop(&mut self) {
-        // SAFETY: this thread's state.
+        // SAFETY: the state is this thread's and stays mapped.
         unsafe { (&raw mut (*self.0).busy).write_volatile(false) };
     }
 }

@@ -1,7 +1,8 @@
-//! Defines the word of memory that each thread has: where its [`ThreadState`] lies.
+//! Each thread's word of thread-local memory: the address of its [`ThreadState`].
 //!
-//! Rust's `thread_local!` in a shared object calls `__tls_get_addr` each time. A preloaded library has its thread-local memory
-//! in the static block, where two loads find it (the initial-exec model of "ELF Handling For Thread-Local Storage").
+//! Rust's `thread_local!` in a shared object calls `__tls_get_addr` each time. A preloaded library has its
+//! thread-local memory in the static block, where two loads find it (initial-exec model, "ELF Handling For
+//! Thread-Local Storage").
 
 use std::arch::{asm, global_asm};
 
@@ -19,14 +20,15 @@ global_asm!(
     ".popsection",
 );
 
-/// What the word holds for a thread that is about to end.
+/// Value of the word in a thread that is about to end.
 pub(crate) const ENDED: *mut ThreadState = std::ptr::without_provenance_mut(1);
 
-/// This thread's state: null before its first call, [`ENDED`] after its last.
+/// Returns this thread's state: null before its first call, [`ENDED`] after its last.
 #[inline(always)]
 pub(crate) fn get() -> *mut ThreadState {
     let state;
-    // SAFETY: reads this thread's word, which the section above makes.
+    // SAFETY: the instructions read this thread's word, which the section above declares; the loader put its
+    // offset into the static block into the slot read first.
     unsafe {
         asm!(
             "mov {state}, qword ptr [rip + isotherm_alloc_state@GOTTPOFF]",
@@ -40,7 +42,7 @@ pub(crate) fn get() -> *mut ThreadState {
 
 /// Sets this thread's state.
 pub(crate) fn set(state: *mut ThreadState) {
-    // SAFETY: writes this thread's word, which the section above makes.
+    // SAFETY: the instructions write this thread's word, as `get` reads it; only this thread uses it.
     unsafe {
         asm!(
             "mov {offset}, qword ptr [rip + isotherm_alloc_state@GOTTPOFF]",
@@ -52,10 +54,10 @@ pub(crate) fn set(state: *mut ThreadState) {
     }
 }
 
-/// The address of the control block of this thread, which glibc puts at the upper end of its stack (the main thread's lies elsewhere).
+/// Returns the address of this thread's control block, at its stack's upper end (not the main thread's).
 pub(crate) fn thread_pointer() -> usize {
     let pointer;
-    // SAFETY: the first word of a thread's control block is its own address (System V ABI, x86-64, "Thread-Local Storage").
+    // SAFETY: a control block's first word is its own address (System V ABI, "Thread-Local Storage").
     unsafe {
         asm!("mov {}, qword ptr fs:[0]", out(reg) pointer, options(nostack, readonly, preserves_flags));
     };

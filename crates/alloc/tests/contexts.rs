@@ -1,4 +1,4 @@
-//! Contexts are told apart, are the same in every run, and do not depend on frame pointers.
+//! Contexts are distinguished, are the same in every run, and do not depend on frame pointers.
 
 mod support;
 
@@ -6,7 +6,7 @@ use std::collections::HashSet;
 
 use support::{compile, has, preloaded, succeed};
 
-/// Runs the program of known contexts; its lines.
+/// Runs the program of known contexts. Returns its lines.
 fn regions(options: &[&str], depth: &str) -> Vec<String> {
     let folder = tempfile::tempdir().expect("a folder");
     let program = compile(folder.path(), "contexts.c", options);
@@ -29,7 +29,7 @@ fn callers_are_told_apart_with_and_without_frame_pointers() {
     for frame_pointers in ["-fomit-frame-pointer", "-fno-omit-frame-pointer"] {
         for tables in ["-fasynchronous-unwind-tables", "-fno-asynchronous-unwind-tables"] {
             if (frame_pointers, tables) == ("-fomit-frame-pointer", "-fno-asynchronous-unwind-tables") {
-                // Nothing tells where the frames are.
+                // Nothing gives the frames' places.
                 continue;
             }
             let lines = regions(&[frame_pointers, tables], "10");
@@ -40,7 +40,8 @@ fn callers_are_told_apart_with_and_without_frame_pointers() {
     }
 }
 
-/// What was remembered of a large frame led beyond the stack's end where the same function had a small one.
+/// A regression: the memory of a large frame led beyond the stack's end where the same function had a small
+/// one.
 #[test]
 fn a_frame_of_variable_size_is_not_looked_for_beyond_the_stack() {
     if !has("gcc") {
@@ -60,7 +61,7 @@ fn only_the_depth_asked_for_counts() {
     let all: HashSet<_> =
         lines.iter().filter(|line| !line.starts_with("handled")).map(|line| line.split(' ').nth(1)).collect();
     assert_eq!(all.len(), 1, "one innermost call: {lines:?}");
-    // To a depth of ten, recursion beyond it looks the same, however deep.
+    // At a depth of ten, deeper recursion looks the same.
     let lines = regions(&[], "10");
     assert_ne!(region(&lines, "recursion"), region(&lines, "chain0"), "{lines:?}");
 }

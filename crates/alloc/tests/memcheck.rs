@@ -1,4 +1,5 @@
-//! Programs under the library under valgrind's memcheck, which leaves `malloc` to the library: docs/alloc.md says what it sees.
+//! Programs under the library and valgrind's memcheck, which leaves `malloc` to the library; `docs/alloc.md`
+//! says what it sees.
 
 mod support;
 
@@ -6,7 +7,7 @@ use std::process::Command;
 
 use support::{compile, example, has, library, succeed};
 
-/// A command under both. An error makes its status 9.
+/// Returns a command under both, with a status of 9 after an error.
 fn checked(program: impl AsRef<std::ffi::OsStr>) -> Command {
     let mut command = Command::new("valgrind");
     command
@@ -22,8 +23,8 @@ fn the_walk_up_the_stack_reads_only_what_was_written() {
         return;
     }
     let folder = tempfile::tempdir().expect("a folder");
-    let told = succeed(&mut checked(compile(folder.path(), "contexts.c", &[])));
-    assert!(told.ends_with("handled 1000\n"), "{told}");
+    let output = succeed(&mut checked(compile(folder.path(), "contexts.c", &[])));
+    assert!(output.ends_with("handled 1000\n"), "{output}");
 }
 
 #[test]
@@ -31,6 +32,6 @@ fn random_calls_have_no_error() {
     if !has("valgrind") {
         return;
     }
-    let told = succeed(checked(example("alloc-stress")).args(["500", "8", "100"]));
-    assert!(told.starts_with("ok 4000 calls"), "{told}");
+    let output = succeed(checked(example("alloc-stress")).args(["500", "8", "100"]));
+    assert!(output.starts_with("ok 4000 calls"), "{output}");
 }

@@ -1,11 +1,11 @@
-//! Options that cannot be used are told in one line, and the program runs.
+//! Unusable options are reported in one line, and the program runs.
 
 mod support;
 
 use support::{both, preloaded};
 
 #[test]
-fn what_is_wrong_is_told_in_one_line() {
+fn unusable_values_are_reported_in_one_line() {
     for (name, value) in [
         ("REGIONS", "0"),
         ("REGIONS", "257"),
@@ -21,14 +21,14 @@ fn what_is_wrong_is_told_in_one_line() {
         let output = preloaded("/bin/echo").arg("runs").env(format!("ISOTHERM_ALLOC_{name}"), value).output();
         let output = output.expect("echo");
         assert_eq!((output.status.code(), &*output.stdout), (Some(0), &b"runs\n"[..]), "{}", both(&output));
-        let told = String::from_utf8_lossy(&output.stderr);
+        let report = String::from_utf8_lossy(&output.stderr);
         let expected = format!("isotherm-alloc: ISOTHERM_ALLOC_{name}={value}: expected ");
-        assert!(told.starts_with(&expected) && told.matches('\n').count() == 1, "{told}");
+        assert!(report.starts_with(&expected) && report.matches('\n').count() == 1, "{report}");
     }
 }
 
 #[test]
-fn good_options_are_told_nothing_about() {
+fn valid_options_are_not_reported() {
     let mut command = preloaded("/bin/echo");
     command.arg("runs").env("ISOTHERM_ALLOC_REGIONS", "256").env("ISOTHERM_ALLOC_DEPTH", "1");
     let output = command.env("ISOTHERM_ALLOC_REGION_SIZE", "64M").output().expect("echo");
@@ -37,13 +37,14 @@ fn good_options_are_told_nothing_about() {
 
 #[test]
 fn a_limit_on_addresses_is_kept() {
-    for (limit, told) in [("20000000", ""), ("500000", "isotherm-alloc: expected addresses for 32 regions")] {
+    for (limit, report) in [("20000000", ""), ("500000", "isotherm-alloc: expected addresses for 32 regions")]
+    {
         let mut command = preloaded("/bin/sh");
-        // The limit holds for what the shell starts, and the library starts anew there.
+        // The limit holds for the program that the shell starts, where the library starts again.
         let output =
             command.args(["-c", &format!("ulimit -v {limit}; exec /bin/echo runs")]).output().expect("sh");
         assert_eq!(&*output.stdout, b"runs\n", "{}", both(&output));
         let stderr = String::from_utf8_lossy(&output.stderr);
-        assert!(stderr.starts_with(told) && stderr.is_empty() == told.is_empty(), "{limit}: {stderr}");
+        assert!(stderr.starts_with(report) && stderr.is_empty() == report.is_empty(), "{limit}: {stderr}");
     }
 }

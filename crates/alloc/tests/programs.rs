@@ -1,4 +1,4 @@
-//! Real programs run under the library and check themselves, or do as they do without it.
+//! Real programs run under the library and check themselves, or behave as without it.
 
 mod support;
 
@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use support::{compile, example, has, library, preloaded, succeed};
 
-/// A command does under the library what it does without.
+/// Asserts that a command behaves under the library as without it.
 fn same(program: &str, arguments: &[&str]) {
     if has(program) {
         let alone = succeed(Command::new(program).args(arguments));
@@ -166,7 +166,7 @@ fn redis_saves_and_loads_what_it_holds() {
     assert!(digest.len() > 40, "{digest}");
     assert_eq!(cli(&socket, &["debug", "reload"]), "OK\n");
     assert_eq!(cli(&socket, &["debug", "digest"]), digest, "after a reload");
-    // The child of a fork writes it.
+    // The child of a fork saves it.
     cli(&socket, &["bgsave"]);
     let saved = || cli(&socket, &["info", "persistence"]).contains("rdb_bgsave_in_progress:0");
     assert!(

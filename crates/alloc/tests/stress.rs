@@ -1,4 +1,4 @@
-//! Random calls from eight threads, with forks and threads that come and go; every block verified.
+//! Random calls from eight threads, with forks and threads that begin and end; every block is verified.
 
 mod support;
 
@@ -9,7 +9,7 @@ use support::{example, preloaded, succeed};
 
 const JEMALLOC: &str = "/usr/lib/x86_64-linux-gnu/libjemalloc.so.2";
 
-/// The peak of memory that the program tells, in KiB.
+/// Returns the peak of memory that the program reports, in KiB.
 fn peak(output: &str) -> u64 {
     assert!(output.starts_with("ok 1600000 calls"), "{output}");
     output.split_whitespace().nth(3).and_then(|text| text.parse().ok()).expect("KiB")

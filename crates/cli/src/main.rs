@@ -7,6 +7,7 @@ mod commands;
 mod date;
 mod failure;
 mod input;
+mod libraries;
 mod progress;
 mod settings;
 

@@ -1,4 +1,4 @@
-//! Defines what a host reports about memory: pages, tiers, samples and counters.
+//! A host's reports about memory: pages, tiers, samples and counters.
 
 use std::fmt;
 
@@ -8,13 +8,14 @@ use crate::{Bytes, DeviceReading, Nanos};
 
 /// A page of the run: a dense index in address order, of the run's one [`PageSize`].
 ///
-/// Hosts remap addresses once; policies and trackers index flat arrays with it. 32 bits of 4 KiB pages reach 16 TiB.
+/// Hosts remap addresses once; policies and trackers index flat arrays with it. 32 bits of 4 KiB pages reach
+/// 16 TiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct PageId(pub u32);
 
 impl PageId {
-    /// The index as `usize`.
+    /// Returns the index as `usize`.
     pub fn index(self) -> usize {
         self.0 as usize
     }
@@ -32,7 +33,7 @@ pub enum PageSize {
 }
 
 impl PageSize {
-    /// The size as a power of two: 12 or 21.
+    /// Returns the size as a power of two: 12 or 21.
     pub const fn shift(self) -> u32 {
         match self {
             Self::Base => 12,
@@ -40,7 +41,7 @@ impl PageSize {
         }
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub const fn bytes(self) -> Bytes {
         Bytes(1 << self.shift())
     }
@@ -55,6 +56,9 @@ impl fmt::Display for PageSize {
     }
 }
 
+/// The most tiers that a machine may have.
+pub const MAX_TIERS: usize = 16;
+
 /// A memory tier; 0 is the fastest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(transparent)]
@@ -65,19 +69,19 @@ impl TierId {
     /// The fastest tier.
     pub const FAST: Self = Self(0);
 
-    /// The index as `usize`.
+    /// Returns the index as `usize`.
     pub fn index(self) -> usize {
         self.0 as usize
     }
 
-    /// The next slower tier; whether there is one, the host knows.
+    /// Returns the next slower tier; whether there is one, the host knows.
     #[must_use]
     pub fn slower(self) -> Self {
         Self(self.0 + 1)
     }
 }
 
-/// What an access does.
+/// The kind of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Operation {
     /// Reads memory.
@@ -89,16 +93,17 @@ pub enum Operation {
 /// One sampled access that missed the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sample {
-    /// When it happened.
+    /// The time of the access.
     pub time: Nanos,
     /// The page it touched.
     pub page: PageId,
-    /// How many accesses it stands for: the sampling period in force.
+    /// The accesses that it stands for: the sampling period in force.
     pub weight: u32,
     /// Its latency in nanoseconds; 0 where the source does not tell.
     pub latency: u32,
-    /// How much of its latency nothing hid, in nanoseconds: the time that retirement stood still for it (Intel's "retire
-    /// latency"); 0 where it was hidden or the source does not tell ([`crate::Signal::ExposedLatency`]).
+    /// The part of its latency that nothing hid, in nanoseconds: the time that retirement stalled for it
+    /// (Intel's "retire latency"); 0 where it was hidden or the source does not tell
+    /// ([`crate::Signal::ExposedLatency`]).
     pub exposed: u32,
     /// The tier that served it.
     pub tier: TierId,
@@ -109,11 +114,11 @@ pub struct Sample {
 /// One access to an armed page ([`crate::Plan::arm`]): it faulted, and the page is armed no more.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct HintFault {
-    /// When it happened.
+    /// The time of the access.
     pub time: Nanos,
     /// The page it touched.
     pub page: PageId,
-    /// How long the page had been armed.
+    /// Time since the page was armed.
     pub latency: Nanos,
     /// The tier that holds it.
     pub tier: TierId,
@@ -121,14 +126,15 @@ pub struct HintFault {
     pub operation: Operation,
 }
 
-/// What a host hands to a policy at once.
+/// The reports that a host delivers to a policy at once.
 #[derive(Debug, Clone, Default)]
 pub struct SampleBatch {
     /// The samples, in the order they were taken.
     pub samples: Vec<Sample>,
     /// The hint faults, in the order they were taken. No host loses any.
     pub faults: Vec<HintFault>,
-    /// Readings of the profiling devices, one of each; none before the policy's first [`crate::DeviceRequest`].
+    /// Readings of the profiling devices, one of each; none before the policy's first
+    /// [`crate::DeviceRequest`].
     pub devices: Vec<DeviceReading>,
     /// Samples lost since the batch before, because a buffer was full.
     pub lost: u64,
@@ -136,20 +142,22 @@ pub struct SampleBatch {
     pub counters: Counters,
 }
 
-/// What a PMU counts for one tier, since the start of the run.
+/// PMU counters of one tier, since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TierCounters {
-    /// Loads that missed the last-level cache and were served here; one whose line was prefetched is none.
+    /// Loads that missed the last-level cache and were served here. Loads of prefetched lines are not
+    /// counted.
     pub load_misses: u64,
-    /// Stores that missed the last-level cache and were served here, likewise.
+    /// Stores that missed the last-level cache and were served here. Stores to prefetched lines are not
+    /// counted.
     pub store_misses: u64,
-    /// Time that retirement stood still for a miss served here, summed over threads.
+    /// Time that retirement stalled for a miss served here, summed over threads.
     pub stall: Nanos,
     /// Queue occupancy: in-flight misses integrated over time, in request-nanoseconds (PACT's T1).
     pub occupancy: u64,
     /// Time with at least one request in flight, summed over threads, in nanoseconds (PACT's T2).
     pub busy: u64,
-    /// As [`Self::occupancy`], of loads alone: what the TOR counts for demand reads.
+    /// As [`Self::occupancy`], of loads alone: the TOR's count for demand reads.
     pub load_occupancy: u64,
     /// As [`Self::busy`], of loads alone.
     pub load_busy: u64,
@@ -169,7 +177,7 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Load misses served by the fast tier and by all tiers.
+    /// Returns the load misses served by the fast tier and by all tiers.
     pub fn load_hits(&self) -> (u64, u64) {
         let fast = self.tiers.first().map_or(0, |tier| tier.load_misses);
         (fast, self.tiers.iter().map(|tier| tier.load_misses).sum())

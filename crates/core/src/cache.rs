@@ -1,7 +1,7 @@
-//! Defines a set-associative cache with LRU replacement inside each set, as a last-level cache filters accesses.
+//! A set-associative cache with LRU replacement inside each set, as a last-level cache filters accesses.
 //!
-//! The set operation is a plain function on a slice of tags, so that the recorder's plugin can guard sets with its own
-//! locks while the simulator owns them.
+//! The set operation is a plain function on a slice of tags, so that the recorder's plugin can guard sets
+//! with its own locks while the simulator owns them.
 
 use serde::{Deserialize, Serialize};
 
@@ -20,9 +20,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// The geometry of a cache of about `size` bytes with `ways` ways: sets rounded to a power of two.
+    /// Returns the geometry of a cache of about `size` bytes with `ways` ways: sets rounded to a power of
+    /// two.
     ///
-    /// `None` where the size holds not even one set or needs more than 2^31 sets.
+    /// Returns `None` if the size holds no set or needs more than 2^31 sets.
     pub fn new(size: Bytes, ways: u32) -> Option<Self> {
         let lines = size.0 >> LINE_SHIFT;
         let sets = lines.checked_div(u64::from(ways))?;
@@ -30,12 +31,13 @@ impl Geometry {
         Some(Self { sets: u32::try_from(sets).ok()?, ways })
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub fn size(self) -> Bytes {
         Bytes((u64::from(self.sets) * u64::from(self.ways)) << LINE_SHIFT)
     }
 
-    /// The set that a line belongs to. Upper address bits are folded in, as real last-level caches hash.
+    /// Returns the set that a line belongs to. Upper address bits are folded in, as real last-level caches
+    /// hash.
     #[inline]
     pub fn set_of(self, line: u64) -> usize {
         let folded = line ^ (line >> 13) ^ (line >> 27);
@@ -43,13 +45,13 @@ impl Geometry {
     }
 }
 
-/// Looks `line` up in one set, most recent first, and moves it to the front. Returns whether it was there; a line that
-/// was not replaces the least recent one. Tags are `line + 1`; 0 is an empty way.
+/// Looks `line` up in one set, most recent first, and moves it to the front. Returns whether it was there; a
+/// line that was not replaces the least recent one. Tags are `line + 1`; 0 is an empty way.
 #[inline]
 pub fn touch(set: &mut [u64], line: u64) -> bool {
     let tag = line + 1;
     let mut carried = tag;
-    // Looks and shifts in one pass: each way takes the tag before it, until the one that is found.
+    // Looks and shifts in one pass: each way takes the tag before it, until the tag is found.
     for way in set {
         let found = std::mem::replace(way, carried);
         if found == tag {
@@ -68,7 +70,7 @@ pub struct Cache {
 }
 
 impl Cache {
-    /// An empty cache.
+    /// Returns an empty cache.
     pub fn new(geometry: Geometry) -> Self {
         Self { geometry, tags: vec![0; geometry.sets as usize * geometry.ways as usize] }
     }
@@ -81,7 +83,7 @@ impl Cache {
         touch(&mut self.tags[start..start + ways], line)
     }
 
-    /// The cache's shape.
+    /// Returns the cache's shape.
     pub fn geometry(&self) -> Geometry {
         self.geometry
     }

@@ -1,8 +1,9 @@
-//! Defines what a profiling device in front of a slower tier tells a policy, and what a policy may ask of it.
+//! The reports of a profiling device in front of a slower tier, and a policy's requests to it.
 //!
-//! Such a device sees every access to its memory and finds hot pages by itself (NeoProf; the CXL 3.2 hotness monitoring
-//! unit). A host reads it with each batch, from the policy's first [`DeviceRequest`] on, and pays for each register that it
-//! reads; whether it is a model, a register block of a virtual machine or a card is nothing that a policy knows.
+//! Such a device sees every access to its memory and finds hot pages by itself (NeoProf; the CXL 3.2 hotness
+//! monitoring unit). A host reads it with each batch, from the policy's first [`DeviceRequest`] on, and pays
+//! for each register that it reads; whether it is a model, a register block of a virtual machine or a card is
+//! nothing that a policy knows.
 
 use crate::{Histogram, PageId, TierId};
 
@@ -11,21 +12,21 @@ use crate::{Histogram, PageId, TierId};
 pub struct DeviceReading {
     /// The tier that its memory belongs to.
     pub tier: TierId,
-    /// Pages that it found hot since the reading before, oldest first. A page may come twice, and from two devices that
-    /// share its lines.
+    /// Pages that it found hot since the reading before, oldest first. A page may come twice, and from two
+    /// devices that share its lines.
     pub hot: Vec<PageId>,
-    /// What it counted, if that was asked for.
+    /// Its counts, if they were requested.
     pub report: Option<DeviceReport>,
 }
 
-/// What a device has counted since it was last cleared.
+/// A device's counts since it was last cleared.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeviceReport {
     /// The counts of one row of its sketch; empty where it keeps none.
     pub histogram: Histogram,
     /// Rows of the sketch that the counts come from.
     pub lanes: u32,
-    /// What passed it.
+    /// The traffic through it.
     pub traffic: DeviceTraffic,
     /// Accesses of hot pages that found its buffer full: their pages are reported later, or not at all.
     pub refused: u64,
@@ -33,7 +34,7 @@ pub struct DeviceReport {
     pub dropped: u64,
 }
 
-/// What passed a device since it was last cleared.
+/// The traffic through a device since it was last cleared.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceTraffic {
     /// Cycles of its memory controller, in each of which one request can pass.
@@ -44,19 +45,19 @@ pub struct DeviceTraffic {
     pub writes: u64,
 }
 
-/// What a policy asks of all devices. They work from the first request on.
+/// A policy's request to all devices. They work from the first request on.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct DeviceRequest {
     /// A page is hot when it was accessed more often than this since the last clear. At first nothing is.
     pub threshold: Option<u32>,
-    /// Forget all counts and all hot pages that were not read.
+    /// Whether to forget all counts and all hot pages that were not read.
     pub clear: bool,
-    /// The next batch shall carry a [`DeviceReport`].
+    /// Whether the next batch carries a [`DeviceReport`].
     pub report: bool,
 }
 
 impl DeviceTraffic {
-    /// What passed since `earlier`; all of it, if the device was cleared between.
+    /// Returns the traffic since `earlier`, or all of it if the device was cleared between.
     #[must_use]
     pub fn since(self, earlier: Self) -> Self {
         if self.cycles < earlier.cycles {
@@ -69,7 +70,7 @@ impl DeviceTraffic {
         }
     }
 
-    /// The share of cycles in which a request passed, 0 to 1 (NeoMem, section V-A).
+    /// Returns the share of cycles in which a request passed, 0 to 1 (NeoMem, section V-A).
     #[must_use]
     pub fn utilisation(self) -> f64 {
         ((self.reads + self.writes) as f64 / self.cycles.max(1) as f64).min(1.0)

@@ -2,20 +2,20 @@
 
 use crate::{Host, Outcome, Plan, Policy, SampleBatch, Signal};
 
-/// Why a run could not start.
+/// An error that keeps a run from starting.
 #[derive(Debug, thiserror::Error)]
 pub enum EngineError {
     /// The policy needs what the host cannot observe.
     #[error("this host lacks {signal}, which the policy needs: {remedy}")]
     MissingSignal {
-        /// What is missing.
+        /// The missing signal.
         signal: Signal,
-        /// What would provide it.
+        /// The change that would provide it.
         remedy: String,
     },
 }
 
-/// What passed through the engine.
+/// Counts of what passed through the engine.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct EngineStatistics {
     /// Steps taken.

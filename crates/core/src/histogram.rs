@@ -1,4 +1,4 @@
-//! Defines the histogram of counts that a profiling device keeps, its quantiles, and the error bound that follows from it.
+//! The histogram of counts that a profiling device keeps, its quantiles and its error bound.
 
 use std::ops::RangeInclusive;
 
@@ -11,7 +11,7 @@ pub struct Bin {
     pub entries: u64,
 }
 
-/// How many entries have which count. Entries that no access touched count 0.
+/// The number of entries with each count. Entries that no access touched count 0.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Histogram {
     /// From the lowest counts up.
@@ -19,13 +19,13 @@ pub struct Histogram {
 }
 
 impl Histogram {
-    /// The histogram of these bins, from the lowest counts up.
+    /// Returns the histogram of these bins, from the lowest counts up.
     #[must_use]
     pub fn new(bins: Vec<Bin>) -> Self {
         Self { bins }
     }
 
-    /// The histogram of the entries of both: of two devices, each with a part of the pages.
+    /// Returns the histogram of the entries of both: of two devices, each with a part of the pages.
     #[must_use]
     pub fn merged(mut self, other: Self) -> Self {
         for bin in other.bins {
@@ -38,19 +38,19 @@ impl Histogram {
         self
     }
 
-    /// The bins, from the lowest counts up.
+    /// Returns the bins, from the lowest counts up.
     pub fn bins(&self) -> impl DoubleEndedIterator<Item = &Bin> + ExactSizeIterator {
         self.bins.iter()
     }
 
-    /// All entries: of a sketch, the width of its first lane.
+    /// Returns all entries: of a sketch, the width of its first lane.
     #[must_use]
     pub fn entries(&self) -> u64 {
         self.bins.iter().map(|bin| bin.entries).sum()
     }
 
-    /// Where the `rank`-th highest of all counts lies (1 is the highest): the counts of its bin. None if there are
-    /// fewer, or for 0.
+    /// Returns the counts of the bin that holds the `rank`-th highest of all counts; 1 is the highest. `None`
+    /// if there are fewer, or for 0.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u32>> {
         let mut above = 0;
@@ -60,8 +60,9 @@ impl Histogram {
         })
     }
 
-    /// The quantile function of NeoMem, section V-A: a count that at least the share `share` of all entries stays below or
-    /// at; a bin's highest, so that no more entries than asked for exceed it. 0 for an empty histogram.
+    /// Returns the quantile function of NeoMem, section V-A: a count that at least the share `share` of all
+    /// entries stays below or at; a bin's highest, so that no more entries than asked for exceed it. 0 for an
+    /// empty histogram.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u32 {
         // A share such as 1 - 0.0001 is a bit less than that: whole numbers of entries stay whole.
@@ -69,9 +70,10 @@ impl Histogram {
         self.at_rank((above + 1).min(self.entries())).map_or(0, |counts| *counts.end())
     }
 
-    /// The bound e of NeoMem, section IV-B: with probability `1 - delta` a page's estimate exceeds its true count by at most
-    /// that. It is the count of rank `W * delta^(1/D)`, for two lanes and `delta = 0.25` the median; of the bin that
-    /// this falls into, the highest, so the promise holds with bins too. `delta` is taken into 0 to 1.
+    /// Returns the bound e of NeoMem, section IV-B: with probability `1 - delta` a page's estimate exceeds
+    /// its true count by at most that. It is the count of rank `W * delta^(1/D)`, for two lanes and `delta =
+    /// 0.25` the median; of the bin that this falls into, the highest, so the promise holds with bins too.
+    /// `delta` is taken into 0 to 1.
     ///
     /// Why: another page's error in a lane is a count of that lane drawn by the hash, and less than the share
     /// `delta^(1/D)` of counts exceeds e; the estimate is off by more only if that happens in all D lanes.

@@ -1,8 +1,8 @@
 //! Isotherm's vocabulary, the [`Host`] and [`Policy`] traits, and the one engine loop that joins them.
 //!
-//! A *policy* decides which pages belong in the fast tier. A *host* is the machine under it: a simulator, a virtual
-//! machine or a live process. Both meet only here, so the same policy source runs on every host. Nothing in this
-//! crate performs I/O, reads a clock or starts a thread.
+//! A *policy* decides which pages belong in the fast tier. A *host* is the machine under it: a simulator, a
+//! virtual machine or a live process. Both meet only here, so the same policy source runs on every host.
+//! Nothing in this crate performs I/O, reads a clock or starts a thread.
 
 #![forbid(unsafe_code)]
 
@@ -12,6 +12,7 @@ mod device;
 mod engine;
 mod histogram;
 mod host;
+pub mod live_result;
 pub mod names;
 pub mod parameters;
 mod plan;
@@ -20,7 +21,7 @@ mod signals;
 mod units;
 
 pub use access::{
-    Counters, HintFault, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
+    Counters, HintFault, MAX_TIERS, Operation, PageId, PageSize, Sample, SampleBatch, TierCounters, TierId,
 };
 pub use device::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic};
 pub use engine::{EngineError, EngineStatistics, run};

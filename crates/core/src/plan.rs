@@ -1,4 +1,4 @@
-//! Defines what a policy asks for ([`Plan`]) and what became of it ([`Outcome`]).
+//! The request of a policy ([`Plan`]) and its result ([`Outcome`]).
 
 use crate::{DeviceRequest, Nanos, PageId, Pages, Sampling, TierId};
 
@@ -7,7 +7,7 @@ use crate::{DeviceRequest, Nanos, PageId, Pages, Sampling, TierId};
 pub struct Move {
     /// The page.
     pub page: PageId,
-    /// Where it should go.
+    /// The target tier.
     pub to: TierId,
 }
 
@@ -16,22 +16,23 @@ pub struct Move {
 pub struct Reclaim {
     /// The tier to take pages from; they go to the next slower one.
     pub from: TierId,
-    /// How many.
+    /// The number of pages.
     pub pages: Pages,
 }
 
-/// How pages are copied to where they move.
+/// The way in which moved pages are copied.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub enum Copying {
     /// Unmapped, copied and mapped again, as `move_pages(2)` does: an access meanwhile waits.
     #[default]
     Exclusive,
-    /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted page keeps its
-    /// slow copy as a shadow until it is written; demoting it before costs no copy (Nomad, OSDI 2024).
+    /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted
+    /// page keeps its slow copy as a shadow until it is written; demoting it before costs no copy (Nomad,
+    /// OSDI 2024).
     Transactional,
 }
 
-/// What the policy's own computation cost, in units that the host turns into time.
+/// The cost of the policy's own computation, in units that the host turns into time.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Work {
     /// Random cache lines of metadata touched.
@@ -43,32 +44,32 @@ pub struct Work {
 }
 
 impl Work {
-    /// Takes what has accumulated and starts anew.
+    /// Takes the accumulated work and starts from zero.
     #[must_use]
     pub fn take(&mut self) -> Self {
         std::mem::take(self)
     }
 }
 
-/// What a policy wants done. Reused from step to step.
+/// A policy's request. Reused from step to step.
 #[derive(Debug, Clone, Default)]
 pub struct Plan {
     /// Pages to move, carried out in this order.
     pub moves: Vec<Move>,
     /// Room to make by the host's LRU, before the moves.
     pub reclaim: Vec<Reclaim>,
-    /// How the moves copy.
+    /// The way in which the moves copy.
     pub copying: Copying,
-    /// Pages whose next access shall fault ([`crate::HintFault`]), after the moves. Those not mapped, or armed
-    /// already, are passed over.
+    /// Pages whose next access faults ([`crate::HintFault`]), armed after the moves. Those not mapped, or
+    /// armed already, are passed over.
     pub arm: Vec<PageId>,
-    /// What the profiling devices shall do, after the moves: threshold, then clear.
+    /// A request to the profiling devices, after the moves: threshold, then clear.
     pub device: Option<DeviceRequest>,
     /// A new sampling request, where it changes.
     pub sampling: Option<Sampling>,
-    /// What deciding cost.
+    /// The cost of deciding.
     pub work: Work,
-    /// How long the policy's thread sleeps afterwards (a throttle).
+    /// Sleep of the policy's thread afterwards (a throttle).
     pub sleep: Nanos,
 }
 
@@ -85,18 +86,18 @@ impl Plan {
         self.sleep = Nanos(0);
     }
 
-    /// Whether the host has anything to carry out.
+    /// Returns whether the host has anything to carry out.
     pub fn acts(&self) -> bool {
         self.moves_pages() || !self.arm.is_empty() || self.device.is_some()
     }
 
-    /// Whether anything is to be moved or reclaimed.
+    /// Returns whether anything is to be moved or reclaimed.
     pub fn moves_pages(&self) -> bool {
         !self.moves.is_empty() || !self.reclaim.is_empty()
     }
 }
 
-/// What became of a move, with the kernel's error where there was one (`move_pages(2)`).
+/// The result of a move, with the kernel's error if there was one (`move_pages(2)`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum MoveStatus {
     /// The page is where it was asked to be, moved by this call.
@@ -113,7 +114,7 @@ pub enum MoveStatus {
     Denied,
 }
 
-/// What became of a plan. Reused from step to step.
+/// The result of a plan. Reused from step to step.
 #[derive(Debug, Clone, Default)]
 pub struct Outcome {
     /// One status for each of the plan's moves, in order.

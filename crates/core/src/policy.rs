@@ -1,8 +1,8 @@
-//! Defines the interface of a tiering policy.
+//! The interface of a tiering policy.
 
 use crate::{Bytes, Nanos, Outcome, Plan, SampleBatch, Sampling, Signals, View};
 
-/// Where new pages go.
+/// The place for new pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Allocation {
     /// The fastest tier with room above its watermark: Linux' default.
@@ -12,13 +12,14 @@ pub enum Allocation {
     SlowFirst,
 }
 
-/// Whose time it takes to scan page tables, to arm pages and to move them.
+/// The threads whose time scanning page tables, arming pages and moving them takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum MigrationContext {
     /// A thread of the tiering system, which takes its samples too: they wait while it moves pages.
     #[default]
     Shared,
-    /// A thread of the tiering system, beside another that takes the samples: none is lost because pages are moved.
+    /// A thread of the tiering system, beside another that takes the samples: none is lost because pages are
+    /// moved.
     Dedicated,
     /// The program's own threads, in their page faults and in task work, as with NUMA balancing. Reclaim and
     /// [`crate::Copying::Transactional`] moves remain a kernel thread's.
@@ -34,23 +35,24 @@ pub struct Gauge {
     pub value: f64,
 }
 
-/// A tiering policy: it sees samples and says which pages should move.
+/// A tiering policy: it sees samples and decides which pages move.
 ///
-/// A policy performs no I/O and has no clock, no thread and no randomness but the seeded generator it was built with.
-/// The engine calls `observe`, `step` and, if the plan moved pages, `settle`, in that order, for each batch.
+/// A policy performs no I/O and has no clock, no thread and no randomness but the seeded generator it was
+/// built with. The engine calls `observe`, `step` and, if the plan moved pages, `settle`, in that order, for
+/// each batch.
 pub trait Policy: Send {
-    /// What it needs; a host that lacks one refuses to start.
+    /// Returns the signals that it needs; a host that lacks one refuses to start.
     fn signals(&self) -> Signals;
 
-    /// The sampling it starts with.
+    /// Returns the sampling it starts with.
     fn sampling(&self) -> Sampling;
 
-    /// Where new pages should go.
+    /// Returns the place for new pages.
     fn allocation(&self) -> Allocation {
         Allocation::FastFirst
     }
 
-    /// Whose time its work takes.
+    /// Returns the threads whose time its work takes.
     fn migration_context(&self) -> MigrationContext {
         MigrationContext::Shared
     }
@@ -58,18 +60,18 @@ pub trait Policy: Send {
     /// Takes a batch of samples and hint faults in. Both may be empty: then only time has passed.
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View);
 
-    /// Says what to do now. `plan` arrives empty.
+    /// Fills `plan`, which arrives empty.
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan);
 
-    /// Learns what became of `plan`.
+    /// Learns the result of `plan`.
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, view: &mut dyn View) {
         let _ = (plan, outcome, view);
     }
 
-    /// The memory that its data structures occupy.
+    /// Returns the memory that its data structures occupy.
     fn metadata(&self) -> Bytes;
 
-    /// Numbers worth showing over time.
+    /// Appends numbers worth showing over time.
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
         let _ = gauges;
     }

@@ -1,8 +1,8 @@
-//! Defines what a policy may ask a host to observe, and how densely.
+//! The signals that a policy needs from its host, and the sampling that it asks for.
 
 use std::fmt;
 
-/// One thing that a host may be able to observe or do.
+/// One capability of a host: something that it observes or does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 #[repr(u8)]
 pub enum Signal {
@@ -77,51 +77,52 @@ impl Signals {
     /// The empty set: a policy that only places new pages.
     pub const NONE: Self = Self(0);
 
-    /// This set with `signal` in it.
+    /// Returns this set with `signal` in it.
     #[must_use]
     pub const fn with(self, signal: Signal) -> Self {
         Self(self.0 | 1 << signal as u32)
     }
 
-    /// Whether `signal` is in the set.
+    /// Returns whether `signal` is in the set.
     pub const fn has(self, signal: Signal) -> bool {
         self.0 & (1 << signal as u32) != 0
     }
 
-    /// What of this set `offered` lacks.
+    /// Returns the signals of this set that `offered` lacks.
     pub fn missing(self, offered: Self) -> impl Iterator<Item = Signal> {
         Signal::ALL.into_iter().filter(move |&signal| self.has(signal) && !offered.has(signal))
     }
 }
 
-/// How densely accesses are sampled.
+/// The sampling rate.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SamplingRate {
     /// No samples; counters go on.
     Off,
     /// Every n-th access of each thread.
     Period(u64),
-    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the period.
+    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the
+    /// period.
     Frequency(u64),
 }
 
-/// Whether the tiers are sampled by one event or by one event each.
+/// The events that sample the tiers: one for all, or one for each.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum SamplingScope {
     /// One event counts misses of every tier: a tier's samples are in proportion to its accesses.
     AllTiers,
-    /// One event a tier, each at the rate asked for, as with `MEM_LOAD_L3_MISS_RETIRED.{LOCAL,REMOTE}_DRAM`: in
-    /// frequency mode a rarely used tier is sampled more densely.
+    /// One event a tier, each at the rate asked for, as with `MEM_LOAD_L3_MISS_RETIRED.{LOCAL,REMOTE}_DRAM`:
+    /// in frequency mode a rarely used tier is sampled more densely.
     EachTier,
-    /// As [`Self::EachTier`], without the fast tier: PACT samples `REMOTE_DRAM` alone. A host that cannot leave it out
-    /// samples it too.
+    /// As [`Self::EachTier`], without the fast tier: PACT samples `REMOTE_DRAM` alone. A host that cannot
+    /// leave it out samples it too.
     EachSlowTier,
 }
 
 /// A request for samples.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Sampling {
-    /// How densely.
+    /// The rate.
     pub rate: SamplingRate,
     /// One event or one for each tier.
     pub scope: SamplingScope,

@@ -1,4 +1,4 @@
-//! Defines the units that values carry: nanoseconds, bytes, pages and cycles, and how people write them.
+//! Units: nanoseconds, bytes, pages and cycles, and their text forms.
 
 use std::fmt;
 use std::iter::Sum;
@@ -7,13 +7,13 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// A text that is not a quantity of the unit asked for.
+/// An error for a text that is not a quantity of the expected unit.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("'{text}' is not {expected}")]
 pub struct ParseUnitError {
-    /// What was given.
+    /// The text.
     pub text: String,
-    /// What was expected, with an example.
+    /// The expected form, with an example.
     pub expected: &'static str,
 }
 
@@ -76,7 +76,7 @@ impl Nanos {
     /// One millisecond.
     pub const MILLISECOND: Self = Self(1_000_000);
 
-    /// The duration in seconds.
+    /// Returns the duration in seconds.
     pub fn as_seconds(self) -> f64 {
         self.0 as f64 / 1e9
     }
@@ -90,7 +90,7 @@ fn split(text: &str) -> Option<(f64, &str)> {
     number.is_finite().then_some((number, text[end..].trim()))
 }
 
-/// Scales to an integer; `None` where it would not fit.
+/// Scales to an integer; `None` if it does not fit.
 fn scaled(number: f64, factor: f64) -> Option<u64> {
     let value = (number * factor).round();
     (0.0..9.2e18).contains(&value).then_some(value as u64)

@@ -1,6 +1,6 @@
-//! Prints what the doctor finds on this machine, as text or with `--json`; with `--known-loop` it is the self-tests' loop.
+//! Prints the findings on this machine, as text or with `--json`; with `--known-loop` it runs the self-tests' loop.
 //!
-//! It is what the tests run in namespaces and as other users.
+//! The tests run it in namespaces and as other users.
 
 use std::process::ExitCode;
 
@@ -12,7 +12,7 @@ fn main() -> ExitCode {
         Some("--json") => serde_json::to_string_pretty(&Findings::live())
             .map(|json| println!("{json}"))
             .map_err(|error| error.to_string()),
-        Some(other) => Err(format!("'{other}' is neither --json nor --known-loop")),
+        Some(other) => Err(format!("unknown argument '{other}': expected --json or --known-loop")),
         None => {
             print!("{}", Findings::live());
             Ok(())

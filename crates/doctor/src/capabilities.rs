@@ -1,4 +1,4 @@
-//! Defines the findings about capabilities.
+//! Checks of this process's capabilities.
 
 use super::facts::Facts;
 use super::finding::{Area, Finding, Remedy};
@@ -7,51 +7,30 @@ use super::rights::Capability;
 struct Row {
     name: &'static str,
     capability: Capability,
-    /// What it is needed for; `None` where nothing here needs it.
-    need: Option<Need>,
-}
-
-struct Need {
+    /// Loss without it; empty where Isotherm does not need it.
     lost: &'static str,
-    /// Whether it can be given to the program alone, or asks for root.
+    /// Whether `setcap` can give it to the program alone, so that root is not needed.
     grant: bool,
 }
 
 const fn row(name: &'static str, capability: Capability, grant: bool, lost: &'static str) -> Row {
-    Row { name, capability, need: Some(Need { lost, grant }) }
+    Row { name, capability, lost, grant }
 }
 
 /// What the capabilities permit, from `capabilities(7)`, `perf_event_open(2)`, `move_pages(2)`, `userfaultfd(2)` and
 /// `Documentation/admin-guide/mm/pagemap.rst`.
+#[rustfmt::skip]
 const ROWS: [Row; 8] = [
-    row(
-        "cap-perfmon",
-        Capability::Perfmon,
-        true,
-        "counters of the memory controllers, and PMU samples where perf_event_paranoid forbids them",
-    ),
+    row("cap-perfmon", Capability::Perfmon, true,
+        "counters of the memory controllers, and PMU samples where perf_event_paranoid forbids them"),
     row("cap-sys-nice", Capability::SysNice, true, "moving pages that several processes share"),
     row("cap-sys-ptrace", Capability::SysPtrace, true, "following programs of other users"),
-    row(
-        "cap-sys-resource",
-        Capability::SysResource,
-        true,
-        "limits above the hard ones, for many threads at once",
-    ),
-    row(
-        "cap-sys-admin",
-        Capability::SysAdmin,
-        false,
-        "frame numbers of pages, and with them idle page tracking",
-    ),
-    row(
-        "cap-dac-override",
-        Capability::DacOverride,
-        false,
-        "root's files: reclaim of nodes, demotion_enabled, accessed bits of other users' programs",
-    ),
-    Row { name: "cap-bpf", capability: Capability::Bpf, need: None },
-    Row { name: "cap-checkpoint-restore", capability: Capability::CheckpointRestore, need: None },
+    row("cap-sys-resource", Capability::SysResource, true, "limits above the hard ones, for many threads at once"),
+    row("cap-sys-admin", Capability::SysAdmin, false, "frame numbers of pages, and with them idle page tracking"),
+    row("cap-dac-override", Capability::DacOverride, false,
+        "root's files: reclaim of nodes, demotion_enabled, accessed bits of other users' programs"),
+    row("cap-bpf", Capability::Bpf, false, ""),
+    row("cap-checkpoint-restore", Capability::CheckpointRestore, false, ""),
 ];
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
@@ -59,45 +38,34 @@ pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
     ROWS.iter().map(|row| finding(facts, row, &setcap)).collect()
 }
 
-/// One command for all that can be had: each use of `setcap` takes away what the one before gave.
+/// Returns one command for all obtainable capabilities: each use of `setcap` takes away what the last one gave.
 fn setcap(facts: &Facts<'_>) -> Remedy {
-    let wanted = |row: &&Row| is_granted_alone(row) && facts.rights.can_have(row.capability);
-    let names: Vec<String> = ROWS.iter().filter(wanted).map(|row| row.name.replace('-', "_")).collect();
-    facts.grant(format!("setcap {}+ep $(command -v isotherm)", names.join(",")))
-}
-
-fn is_granted_alone(row: &Row) -> bool {
-    row.need.as_ref().is_some_and(|need| need.grant)
-}
-
-/// What gives the process the capability.
-fn remedy(facts: &Facts<'_>, row: &Row, setcap: &Remedy) -> Remedy {
-    if !facts.rights.can_have(row.capability) {
-        let name = row.name.trim_start_matches("cap-").replace('-', "_").to_uppercase();
-        return Remedy::advice(format!(
-            "the bounding set excludes it: start the container with --cap-add={name}"
-        ));
-    }
-    if is_granted_alone(row) {
-        setcap.clone()
-    } else {
-        facts.grant("sudo isotherm run -- PROGRAM".to_owned())
-    }
+    let obtainable = |row: &&Row| row.grant && facts.rights.can_have(row.capability);
+    let names: Vec<String> = ROWS.iter().filter(obtainable).map(|row| row.name.replace('-', "_")).collect();
+    facts.grant(Remedy::Command(format!("setcap {}+ep $(command -v isotherm)", names.join(","))))
 }
 
 fn finding(facts: &Facts<'_>, row: &Row, setcap: &Remedy) -> Finding {
-    let (area, rights) = (Area::Capabilities, &facts.rights);
+    let (topic, rights) = (Area::Capabilities.topic(row.name), &facts.rights);
     if let Some(error) = &facts.rights_error {
-        return Finding::unknown(area, row.name, error);
+        return topic.unknown(error);
     }
-    let Some(need) = &row.need else {
+    if row.lost.is_empty() {
         let held = if rights.has(row.capability) { "held" } else { "not held" };
-        return Finding::ok(area, row.name, format!("{held}, and nothing here needs it"));
-    };
+        return topic.ok(format!("{held}; Isotherm does not need it"));
+    }
     if rights.holds(row.capability) {
-        return Finding::ok(area, row.name, "held");
+        return topic.ok("held");
     }
     let meaning =
-        if rights.has(row.capability) { "held inside of this user namespace alone" } else { "not held" };
-    Finding::missing(area, row.name, meaning, need.lost, remedy(facts, row, setcap))
+        if rights.has(row.capability) { "held only inside this user namespace" } else { "not held" };
+    let remedy = if !rights.can_have(row.capability) {
+        let name = row.name.trim_start_matches("cap-").replace('-', "_").to_uppercase();
+        Remedy::Advice(format!("the bounding set excludes it: start the container with --cap-add={name}"))
+    } else if row.grant {
+        setcap.clone()
+    } else {
+        facts.grant(Remedy::as_root())
+    };
+    topic.missing(meaning, row.lost, remedy)
 }

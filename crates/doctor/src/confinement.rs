@@ -1,10 +1,9 @@
-//! Defines the findings about containers and namespaces: what hides the machine from this process.
+//! Checks for containers and namespaces, which hide the machine from this process.
 
-use super::facts::Facts;
-use super::finding::{Area, Finding, Remedy};
+use super::facts::{Facts, OWN_CGROUP};
+use super::finding::{Area, Checked, Finding, Remedy, Topic, settled};
 
-const OWN_CGROUP: &str = "/proc/self/cgroup";
-/// Files that engines of containers put into them.
+/// Files that container engines put into their containers.
 const CONTAINER_FILES: [(&str, &str); 3] = [
     ("/.dockerenv", "Docker"),
     ("/run/.containerenv", "Podman"),
@@ -17,13 +16,14 @@ const CONTAINER_CGROUPS: [(&str, &str); 6] = [
     ("libpod", "Podman"),
     ("containerd", "containerd"),
     ("lxc", "LXC"),
-    ("machine.slice", "a systemd machine"),
+    ("machine.slice", "systemd-machined"),
 ];
+const AREA: Area = Area::Capabilities;
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
-    let mut findings = vec![container(facts), sys_mount(facts), hidden_processes(facts)];
+    let mut findings = vec![settled(container(facts)), sys_mount(facts), hidden_processes(facts)];
     match &facts.rights_error {
-        Some(error) => findings.push(Finding::unknown(Area::Capabilities, "namespaces", error)),
+        Some(error) => findings.push(AREA.topic("namespaces").unknown(error)),
         None => {
             findings.extend([user_namespace(facts), pid_namespace(facts), seccomp(facts), privileges(facts)]);
         }
@@ -31,102 +31,87 @@ pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
     findings
 }
 
-fn container(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "container");
-    // A virtual machine made from a container's image has the file too, and its first process is the machine's.
-    let alone = facts.rights.pid_namespace != Some(false);
-    let by_file = CONTAINER_FILES.iter().find(|(file, _)| alone && facts.tree.path(file).exists());
+fn container(facts: &Facts<'_>) -> Checked {
+    let topic = AREA.topic("container");
+    // A virtual machine made from a container's image has the file too, but runs in the first PID namespace.
+    let contained = facts.rights.pid_namespace != Some(false);
+    let by_file = CONTAINER_FILES.iter().find(|(file, _)| contained && facts.tree.path(file).exists());
     let cgroup = facts.tree.text(OWN_CGROUP);
     let path = cgroup.as_deref().unwrap_or("");
     let engine = by_file.or_else(|| CONTAINER_CGROUPS.iter().find(|(part, _)| path.contains(part)));
-    match (engine, cgroup) {
-        (Some((sign, engine)), _) => Finding::warning(
-            area,
-            name,
-            format!("this process seems to be in a container of {engine}, by '{sign}'"),
-            "what the container withholds: see the other findings here",
-            Remedy::advice("run Isotherm on the host, where it can attach to programs in containers"),
-        ),
-        (None, Ok(_)) => Finding::ok(area, name, "no sign of a container"),
-        (None, Err(error)) => Finding::unknown(area, name, error),
+    if let Some((sign, engine)) = engine {
+        let meaning = format!("this process seems to run in a {engine} container ('{sign}')");
+        let lost = "what the container withholds: see the other findings here";
+        return Ok(topic.warning(meaning, lost, on_host("where it can attach to programs in containers")));
     }
+    topic.known(cgroup)?;
+    Ok(topic.ok("no sign of a container"))
+}
+
+fn on_host(rest: &str) -> Remedy {
+    Remedy::Advice(format!("run Isotherm on the host, {rest}"))
 }
 
 fn sys_mount(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "sys-mount");
-    let there = facts.sys_is_visible();
+    let topic = AREA.topic("sys-mount");
     match facts.mount_at("/sys") {
-        _ if !there => Finding::missing(
-            area,
-            name,
+        _ if !facts.sys_is_visible() => topic.missing(
             "/sys shows nothing of the kernel",
-            "nodes, tiers and devices: memory is taken for one node",
+            "nodes, tiers and devices: all memory is treated as one node",
             Remedy::command("mount -t sysfs sysfs /sys"),
         ),
-        Some(mount) if mount.option("ro").is_some() => Finding::warning(
-            area,
-            name,
+        Some(mount) if mount.option("ro").is_some() => topic.warning(
             "/sys is mounted read-only",
             "reclaim of nodes, and every setting below /sys",
             Remedy::command("mount -o remount,rw /sys"),
         ),
-        Some(_) => Finding::ok(area, name, "/sys is mounted writable"),
-        None => Finding::unknown(area, name, "/sys is there, and no mount of it is listed"),
+        Some(_) => topic.ok("/sys is mounted writable"),
+        None => topic.unknown("/sys exists, but its mount is not listed"),
     }
 }
 
 fn hidden_processes(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "hidden-processes");
-    let hidden = facts
-        .mount_at("/proc")
-        .and_then(|mount| mount.option("hidepid"))
-        .filter(|&value| value != "0" && value != "off");
-    match (facts.mount_at("/proc"), hidden) {
-        (_, Some(value)) => Finding::warning(
-            area,
-            name,
+    let topic = AREA.topic("hidden-processes");
+    let Some(mount) = facts.mount_at("/proc") else {
+        return topic.unknown("the mount of /proc is not listed");
+    };
+    match mount.option("hidepid").filter(|&value| value != "0" && value != "off") {
+        Some(value) => topic.warning(
             format!("/proc is mounted with hidepid={value}"),
-            "processes of other users: they cannot be followed, nor conflicts seen",
+            "processes of other users: they cannot be followed, and conflicts among them are not seen",
             Remedy::command("mount -o remount,hidepid=0 /proc"),
         ),
-        (Some(_), None) => Finding::ok(area, name, "/proc shows every process of this PID namespace"),
-        (None, None) => Finding::unknown(area, name, "no mount of /proc is listed"),
+        None => topic.ok("/proc shows every process of this PID namespace"),
     }
 }
 
 fn user_namespace(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "user-namespace");
-    if !facts.rights.user_namespace {
-        return Finding::ok(area, name, "that of the machine");
-    }
-    Finding::warning(
-        area,
-        name,
-        "this process is in a user namespace of its own, as in a rootless container",
-        "capabilities: those held count inside of the namespace alone",
-        Remedy::advice("run Isotherm on the host, or in a container with the host's users"),
-    )
+    let topic = AREA.topic("user-namespace");
+    let own = Some(facts.rights.user_namespace);
+    let lost = "capabilities: those held count only inside the namespace";
+    namespace(topic, own, "user", lost, "or in a container with the host's users")
 }
 
 fn pid_namespace(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "pid-namespace");
-    match facts.rights.pid_namespace {
-        None => Finding::unknown(area, name, "/proc/self/ns/pid cannot be read"),
-        Some(false) => Finding::ok(area, name, "that of the machine"),
-        Some(true) => Finding::warning(
-            area,
-            name,
-            "this process is in a PID namespace of its own",
-            "programs outside of it: they cannot be followed, nor conflicts seen",
-            Remedy::advice("run Isotherm on the host, or in a container with --pid=host"),
-        ),
+    let topic = AREA.topic("pid-namespace");
+    let lost = "programs outside it: they cannot be followed, and conflicts among them are not seen";
+    namespace(topic, facts.rights.pid_namespace, "PID", lost, "or in a container with --pid=host")
+}
+
+fn namespace(topic: Topic, own: Option<bool>, kind: &str, lost: &str, elsewhere: &str) -> Finding {
+    match own {
+        None => topic.unknown(format!("cannot read the {kind} namespace in /proc/self/ns")),
+        Some(false) => topic.ok("the host's"),
+        Some(true) => {
+            topic.warning(format!("this process runs in its own {kind} namespace"), lost, on_host(elsewhere))
+        }
     }
 }
 
 fn seccomp(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "seccomp");
+    let topic = AREA.topic("seccomp");
     if !facts.rights.seccomp {
-        return Finding::ok(area, name, "no filter judges this process' system calls");
+        return topic.ok("system calls are not filtered");
     }
     let calls = [
         ("perf_event_open", facts.probes.software_events),
@@ -135,28 +120,19 @@ fn seccomp(facts: &Facts<'_>) -> Finding {
     ];
     let refused: Vec<&str> = calls.iter().filter(|(_, probe)| probe.fails()).map(|&(call, _)| call).collect();
     if refused.is_empty() {
-        return Finding::ok(
-            area,
-            name,
-            "a filter judges this process' system calls, and lets through what is used here",
-        );
+        return topic.ok("a filter passes the system calls that Isotherm uses");
     }
-    Finding::warning(
-        area,
-        name,
-        "a filter judges this process' system calls, and may be what refuses some",
-        refused.join(", "),
-        Remedy::advice(
-            "start the container with --security-opt seccomp=unconfined, or a profile that permits these",
-        ),
-    )
+    let remedy =
+        "start the container with --security-opt seccomp=unconfined, or a profile that permits these";
+    let meaning = "a filter may be what refuses some system calls";
+    topic.warning(meaning, refused.join(", "), Remedy::advice(remedy))
 }
 
 fn privileges(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Capabilities, "no-new-privileges");
-    if facts.rights.no_new_privileges {
-        let remedy = Remedy::advice("start Isotherm without no_new_privs (systemd: NoNewPrivileges=no)");
-        return Finding::warning(area, name, "set", "capabilities that setcap gave to the program", remedy);
+    let topic = AREA.topic("no-new-privileges");
+    if !facts.rights.no_new_privileges {
+        return topic.ok("not set");
     }
-    Finding::ok(area, name, "not set")
+    let remedy = Remedy::advice("start Isotherm without no_new_privs (systemd: NoNewPrivileges=no)");
+    topic.warning("set", "capabilities that setcap gave to the program", remedy)
 }

@@ -1,91 +1,83 @@
-//! Defines the findings about others that move pages: NUMA balancing, DAMON, daemons. They are looked at, never touched.
+//! Checks for other software that moves pages: NUMA balancing, DAMON, daemons. They are only observed.
 
 use super::facts::{Facts, HIDDEN};
-use super::finding::{Area, Finding, Remedy};
+use super::finding::{Area, Checked, Finding, Remedy, Topic, settled};
 use super::sysctls;
 
+const DAMON: Topic = Area::Conflicts.topic("damon");
+const PROCESS: Topic = Area::Conflicts.topic("conflict-process");
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
-/// Modules that run a DAMON of their own (`Documentation/admin-guide/mm/damon`).
+/// Modules that run their own DAMON (`Documentation/admin-guide/mm/damon`).
 const DAMON_MODULES: [&str; 2] = ["damon_reclaim", "damon_lru_sort"];
-/// Schemes of DAMON that move pages, or take them out of memory.
+/// DAMON schemes that move pages or page them out.
 const MOVING: [&str; 6] = ["pageout", "cold", "migrate_hot", "migrate_cold", "lru_prio", "lru_deprio"];
-/// Programs and kernel threads that tier or balance memory: whole names, or beginnings where a `*` follows.
+/// Programs and kernel threads that tier or balance memory: whole names, or prefixes ending in `*`.
 const CONFLICTS: [&str; 9] =
     ["memtierd", "damo", "numad", "memtis*", "ksamplingd", "hmem*", "hemem*", "tpp*", "kpromote*"];
-/// Arguments of an interpreter that are looked at for a conflict's name.
+/// Arguments of an interpreter that are searched for a conflicting program's name.
 const ARGUMENTS: usize = 3;
+const PLACEMENT: &str = "placement: pages do not stay where a policy put them";
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
-    let mut findings = vec![numa_balancing(facts)];
-    findings.extend(damon(facts));
+    let mut findings = vec![settled(numa_balancing(facts))];
+    findings.extend(damon(facts).unwrap_or_else(|unknown| vec![*unknown]));
     findings.extend(damon_modules(facts));
-    findings.extend(processes(facts));
+    findings.extend(processes(facts).unwrap_or_else(|unknown| vec![*unknown]));
     findings
 }
 
-fn numa_balancing(facts: &Facts<'_>) -> Finding {
-    let (area, name, key) = (Area::Conflicts, "numa-balancing", "kernel.numa_balancing");
-    match sysctls::value(facts, key) {
-        Err(error) => Finding::unknown(area, name, error),
-        Ok(None) if !facts.tree.path("/proc/sys/kernel").exists() => {
-            Finding::unknown(area, name, "/proc/sys/kernel is not there")
+fn numa_balancing(facts: &Facts<'_>) -> Checked {
+    let (topic, key) = (Area::Conflicts.topic("numa-balancing"), "kernel.numa_balancing");
+    Ok(match topic.known(sysctls::value(facts, key))? {
+        None if !facts.tree.path("/proc/sys/kernel").exists() => {
+            topic.unknown("there is no /proc/sys/kernel")
         }
-        Ok(None) => Finding::ok(area, name, "the kernel has none"),
-        Ok(Some(0)) => Finding::ok(area, name, format!("{key} is 0")),
-        Ok(Some(value)) => Finding::warning(
-            area,
-            name,
+        None => topic.ok("not in this kernel"),
+        Some(0) => topic.ok(format!("{key} is 0")),
+        Some(value) => topic.warning(
             format!("{key} is {value}: the kernel moves pages too"),
-            "placement: pages do not stay where a policy put them; and time, to the kernel's hint faults",
-            Remedy::command(format!("sysctl -w {key}=0")),
+            format!("{PLACEMENT}; and time, to the kernel's hint faults"),
+            Remedy::sysctl(key, 0),
         ),
-    }
+    })
 }
 
-fn damon(facts: &Facts<'_>) -> Vec<Finding> {
-    let (area, name) = (Area::Conflicts, "damon");
+fn damon(facts: &Facts<'_>) -> Result<Vec<Finding>, Box<Finding>> {
     if !facts.sys_is_visible() {
-        return vec![Finding::unknown(area, name, HIDDEN)];
+        return Ok(vec![DAMON.unknown(HIDDEN)]);
     }
-    let threads = match facts.tree.numbered(KDAMONDS, "") {
-        Err(error) => return vec![Finding::unknown(area, name, error)],
-        Ok(threads) => threads,
-    };
+    let threads = DAMON.known(facts.tree.numbered(KDAMONDS, ""))?;
     let findings: Vec<Finding> = threads.into_iter().filter_map(|thread| kdamond(facts, thread)).collect();
     if !findings.is_empty() {
-        return findings;
+        return Ok(findings);
     }
-    let meaning = if facts.tree.path(KDAMONDS).exists() {
-        "the kernel has it, and none runs"
-    } else {
-        "the kernel has none"
-    };
-    vec![Finding::ok(area, name, meaning)]
+    let exists = facts.tree.path(KDAMONDS).exists();
+    Ok(vec![DAMON.ok(if exists { "no kdamond runs" } else { "not in this kernel" })])
 }
 
-/// What a running kdamond does; `None` for one that stands still.
+/// Returns what a kdamond does, or `None` if it is stopped.
 fn kdamond(facts: &Facts<'_>, thread: u32) -> Option<Finding> {
-    let (area, name, subject) = (Area::Conflicts, "damon", format!("kdamond{thread}"));
-    let state = match facts.tree.text(&format!("{KDAMONDS}/{thread}/state")) {
-        Ok(state) => state,
-        Err(error) => return Some(Finding::unknown(area, name, error).about(subject)),
+    let finding = match facts.tree.text(&format!("{KDAMONDS}/{thread}/state")) {
+        Err(error) => DAMON.unknown(error),
+        Ok(state) if state != "on" => return None,
+        Ok(_) => {
+            let mut actions = actions(facts, thread);
+            actions.retain(|action| MOVING.contains(&action.as_str()));
+            if actions.is_empty() {
+                DAMON.ok("it runs and moves nothing")
+            } else {
+                DAMON.warning(
+                    format!("it runs with the scheme {}", actions.join(", ")),
+                    format!("{PLACEMENT}; and accessed bits, which it clears"),
+                    Remedy::advice("ask its owner to stop it; Isotherm never stops a running DAMON"),
+                )
+            }
+        }
     };
-    if state != "on" {
-        return None;
-    }
-    let moving: Vec<String> =
-        actions(facts, thread).into_iter().filter(|action| MOVING.contains(&action.as_str())).collect();
-    if moving.is_empty() {
-        return Some(Finding::ok(area, name, "it runs and moves nothing").about(subject));
-    }
-    let lost = "placement: pages do not stay where a policy put them; and accessed bits, which it clears";
-    let remedy = Remedy::advice("ask its owner to stop it; Isotherm never touches a DAMON that runs");
-    let finding =
-        Finding::warning(area, name, format!("it runs with the scheme {}", moving.join(", ")), lost, remedy);
-    Some(finding.about(subject))
+    Some(finding.about(format!("kdamond{thread}")))
 }
 
-/// The actions of a kdamond's schemes; those that cannot be read are left out.
+/// Returns the actions of a kdamond's schemes; unreadable ones are left out.
 fn actions(facts: &Facts<'_>, thread: u32) -> Vec<String> {
     let mut actions = Vec::new();
     let contexts = format!("{KDAMONDS}/{thread}/contexts");
@@ -99,47 +91,33 @@ fn actions(facts: &Facts<'_>, thread: u32) -> Vec<String> {
 }
 
 fn damon_modules(facts: &Facts<'_>) -> Vec<Finding> {
-    let enabled = |module: &str| {
-        facts.tree.text(&format!("/sys/module/{module}/parameters/enabled")).is_ok_and(|text| text == "Y")
-    };
     let finding = |module: &str| {
-        let remedy = Remedy::command(format!("echo N > /sys/module/{module}/parameters/enabled"));
-        let lost = "placement: pages do not stay where a policy put them";
-        Finding::warning(Area::Conflicts, "damon-module", "it is switched on", lost, remedy).about(module)
+        let file = format!("/sys/module/{module}/parameters/enabled");
+        let enabled = facts.tree.text(&file).is_ok_and(|text| text == "Y");
+        let remedy = Remedy::Command(format!("echo N > {file}"));
+        let topic = Area::Conflicts.topic("damon-module");
+        enabled.then(|| topic.warning("switched on", PLACEMENT, remedy).about(module))
     };
-    DAMON_MODULES.iter().filter(|module| enabled(module)).map(|module| finding(module)).collect()
+    DAMON_MODULES.into_iter().filter_map(finding).collect()
 }
 
-fn processes(facts: &Facts<'_>) -> Vec<Finding> {
-    let (area, name) = (Area::Conflicts, "conflict-process");
-    let pids = match facts.tree.numbered("/proc", "") {
-        Ok(pids) if !pids.is_empty() => pids,
-        Ok(_) => return vec![Finding::unknown(area, name, "/proc shows no process")],
-        Err(error) => return vec![Finding::unknown(area, name, error)],
-    };
-    let conflicts: Vec<Finding> = pids.into_iter().filter_map(|pid| conflict(facts, pid)).collect();
-    if conflicts.is_empty() {
-        vec![Finding::ok(area, name, "none among the processes that are visible")]
-    } else {
-        conflicts
+fn processes(facts: &Facts<'_>) -> Result<Vec<Finding>, Box<Finding>> {
+    let pids = PROCESS.known(facts.tree.numbered("/proc", ""))?;
+    if pids.is_empty() {
+        return Ok(vec![PROCESS.unknown("/proc shows no process")]);
     }
+    let conflicts: Vec<Finding> = pids.into_iter().filter_map(|pid| conflict(facts, pid)).collect();
+    Ok(if conflicts.is_empty() { vec![PROCESS.ok("none among the visible processes")] } else { conflicts })
 }
 
 fn conflict(facts: &Facts<'_>, pid: u32) -> Option<Finding> {
     let found = names(facts, pid).into_iter().find(|name| is_conflicting(name))?;
-    let lost = "placement: pages do not stay where a policy put them";
-    let remedy = Remedy::command(format!("kill {pid}"));
-    let finding = Finding::warning(
-        Area::Conflicts,
-        "conflict-process",
-        format!("process {pid}, {found}, tiers memory too, by its name"),
-        lost,
-        remedy,
-    );
-    Some(finding.about(pid.to_string()))
+    let meaning = format!("process {pid}, {found}, tiers memory too, judging by its name");
+    let remedy = Remedy::Command(format!("kill {pid}"));
+    Some(PROCESS.warning(meaning, PLACEMENT, remedy).about(pid.to_string()))
 }
 
-/// What a process is called: by the kernel, and by its first arguments, as scripts run under an interpreter's name.
+/// Returns a process's names: the kernel's, and its first arguments, as scripts run under their interpreter's name.
 fn names(facts: &Facts<'_>, pid: u32) -> Vec<String> {
     // A process that has ended meanwhile has no names.
     let mut names: Vec<String> = facts.tree.text(&format!("/proc/{pid}/comm")).into_iter().collect();

@@ -1,4 +1,4 @@
-//! Defines the doctor's findings as plain text of 80 columns, without colour.
+//! Findings as plain text of 80 columns, without colour.
 
 use std::fmt::{self, Write as _};
 
@@ -6,9 +6,9 @@ use super::finding::{Area, Finding, Remedy, State};
 use super::policies::PolicySupport;
 use super::{Findings, Lack};
 
-/// Columns of a line; only a command that is to be copied whole may be longer.
+/// Columns of a line; only commands may be longer, so that they can be copied whole.
 const WIDTH: usize = 80;
-/// Where text begins beneath the word for the state.
+/// Column where text begins, beside the word for the state.
 const INDENT: usize = 11;
 
 impl fmt::Display for Findings {
@@ -39,7 +39,6 @@ fn write_finding(f: &mut fmt::Formatter<'_>, finding: &Finding, said: Option<&Re
     match &finding.remedy {
         None => Ok(()),
         Some(remedy) if said == Some(remedy) => write_text(f, "fix: ", "as above"),
-        // A command is never broken, so that it can be copied.
         Some(Remedy::Command(command)) => writeln!(f, "{:INDENT$}fix: {command}", ""),
         Some(Remedy::KernelOption(option)) => write_text(f, "fix: ", &format!("a kernel with {option}")),
         Some(Remedy::BootParameter(parameter)) => write_text(f, "fix: ", &format!("boot with {parameter}")),
@@ -54,31 +53,31 @@ fn write_policy(f: &mut fmt::Formatter<'_>, policy: &PolicySupport) -> fmt::Resu
         return write_head(f, State::Ok, &format!("{}: usable{by}{sources}", policy.policy));
     }
     let lack = |lack: &Lack| match lack.mended_by.as_slice() {
-        [] => format!("{} (nothing here can offer them)", lack.signal),
+        [] => format!("{} (unavailable on this machine)", lack.signal),
         findings => format!("{} (see {})", lack.signal, findings.join(", ")),
     };
     let lacks: Vec<String> = policy.lacks.iter().map(lack).collect();
     write_head(f, State::Missing, &format!("{}: lacks {}", policy.policy, lacks.join("; ")))
 }
 
-/// The state, and text beside it.
+/// Writes the state and the text beside it.
 fn write_head(f: &mut fmt::Formatter<'_>, state: State, text: &str) -> fmt::Result {
     let mut lines = wrapped(text, WIDTH - INDENT).into_iter();
     writeln!(f, "  {:<width$}{}", state.name(), lines.next().unwrap_or_default(), width = INDENT - 2)?;
     lines.try_for_each(|line| writeln!(f, "{:INDENT$}  {line}", ""))
 }
 
-/// Text beneath, after a word; further lines stand under its first.
+/// Writes text beneath after a word, further lines aligned with the first.
 fn write_text(f: &mut fmt::Formatter<'_>, word: &str, text: &str) -> fmt::Result {
-    let room = WIDTH - INDENT - word.len();
-    for (index, line) in wrapped(text, room).into_iter().enumerate() {
+    let indent = word.len();
+    for (index, line) in wrapped(text, WIDTH - INDENT - indent).into_iter().enumerate() {
         let word = if index == 0 { word } else { "" };
-        writeln!(f, "{:INDENT$}{word:<6}{line}", "")?;
+        writeln!(f, "{:INDENT$}{word:indent$}{line}", "")?;
     }
     Ok(())
 }
 
-/// Lines of at most `width - 2` columns, broken at blanks; a longer word has its own line.
+/// Breaks text at blanks into lines of at most `width - 2` columns; a longer word gets its own line.
 fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = vec![String::new()];
     for word in text.split_whitespace().map(plain) {
@@ -94,7 +93,7 @@ fn wrapped(text: &str, width: usize) -> Vec<String> {
     lines
 }
 
-/// A word without control characters: names of processes and files are others' text.
+/// Replaces control characters, which names of processes and files may contain.
 fn plain(word: &str) -> String {
     word.chars().map(|c| if c.is_control() { '?' } else { c }).collect()
 }

@@ -1,28 +1,31 @@
-//! Defines what several parts of the doctor need to know.
+//! Facts that several parts of an examination share.
 
 use std::fs::File;
 use std::io;
 use std::path::Path;
 
-use super::finding::Remedy;
+use isotherm_linux::LinuxError;
+use isotherm_linux::files::Tree;
+use isotherm_linux::sys::probe as sys;
+
+use super::finding::{Finding, Remedy, Topic};
 use super::probes::Probes;
 use super::rights::Rights;
-use isotherm_linux::LinuxError;
-use isotherm_linux::sys::probe as sys;
-use isotherm_linux::topology::files::Tree;
 
-/// Why something is unknown where [`Facts::sys_is_visible`] is false.
+/// Reason of unknown findings where [`Facts::sys_is_visible`] is false.
 pub(super) const HIDDEN: &str = "/sys is hidden";
-/// Since Linux 6.1, userfaultfd for whom its permissions name.
+/// Device that makes userfaultfds for users whom its permissions admit (Linux 6.1).
 pub(super) const USERFAULTFD_DEVICE: &str = "/dev/userfaultfd";
+/// File that names the cgroup of this process.
+pub(super) const OWN_CGROUP: &str = "/proc/self/cgroup";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
-/// A mounted file system (`proc_pid_mountinfo(5)`).
+/// Mounted file system (`proc_pid_mountinfo(5)`).
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Mount {
     pub(super) point: String,
     pub(super) kind: String,
-    /// Options of the mount and of the file system, with commas.
+    /// Options of the mount and of the file system, separated by commas.
     pub(super) options: String,
 }
 
@@ -37,7 +40,7 @@ impl Mount {
         Some(Self { point: point.to_owned(), kind: kind.to_owned(), options: format!("{own},{shared}") })
     }
 
-    /// The value of the option `name`, empty for one without a value.
+    /// Returns the value of an option, empty for an option without a value.
     pub(super) fn option(&self, name: &str) -> Option<&str> {
         let mut options =
             self.options.split(',').map(|option| option.split_once('=').unwrap_or((option, "")));
@@ -45,19 +48,19 @@ impl Mount {
     }
 }
 
-/// What the parts of an examination share.
+/// Facts that the parts of an examination share.
 pub(super) struct Facts<'a> {
     pub(super) tree: Tree<'a>,
     pub(super) probes: &'a Probes,
-    /// What this process may do; nothing where that cannot be read.
+    /// Rights of this process; empty where they cannot be read.
     pub(super) rights: Rights,
-    /// Why [`Self::rights`] could not be read.
+    /// Error that kept [`Self::rights`] from being read.
     pub(super) rights_error: Option<LinuxError>,
     pub(super) mounts: Vec<Mount>,
 }
 
 impl<'a> Facts<'a> {
-    /// Reads them below `root`.
+    /// Reads the facts below `root`.
     pub(super) fn gather(root: &'a Path, probes: &'a Probes) -> Self {
         let tree = Tree::new(root);
         let (rights, rights_error) = match Rights::read(tree) {
@@ -68,49 +71,53 @@ impl<'a> Facts<'a> {
         Self { tree, probes, rights, rights_error, mounts: mounts.unwrap_or_default() }
     }
 
-    /// Whether `/sys` shows the kernel, which containers may withhold.
+    /// Returns whether `/sys` shows the kernel; containers may hide it.
     pub(super) fn sys_is_visible(&self) -> bool {
         self.tree.path("/sys/kernel").exists()
     }
 
-    /// What is mounted last on a path, which hides what was mounted there before.
+    /// Reads a file of `/sys`; `None` where the kernel does not have it.
+    pub(super) fn sys_file(&self, topic: Topic, name: &str) -> Result<Option<String>, Box<Finding>> {
+        match topic.known(self.tree.text_if_there(name))? {
+            None if !self.sys_is_visible() => Err(Box::new(topic.unknown(HIDDEN))),
+            text => Ok(text),
+        }
+    }
+
+    /// Returns the last mount on a path, which hides earlier ones.
     pub(super) fn mount_at(&self, point: &str) -> Option<&Mount> {
         self.mounts.iter().rev().find(|mount| mount.point == point)
     }
 
-    /// Whether this process may write the file.
+    /// Checks that this process may write the file.
     pub(super) fn writable(&self, name: &str) -> io::Result<()> {
         sys::writable(&self.tree.path(name))
     }
 
-    /// Whether this process may have a userfaultfd by the permissions of its device.
+    /// Checks that this process may open the userfaultfd device.
     pub(super) fn userfaultfd_device(&self) -> io::Result<()> {
         File::options().read(true).write(true).open(self.tree.path(USERFAULTFD_DEVICE)).map(drop)
     }
 
-    /// A command that grants rights to the program, where that can help.
-    pub(super) fn grant(&self, command: String) -> Remedy {
+    /// Returns the command that grants rights to the program, or advice where it would have no effect.
+    pub(super) fn grant(&self, command: Remedy) -> Remedy {
         if self.rights.user_namespace {
-            Remedy::advice(
-                "run Isotherm outside of this user namespace, or add the capability to the container",
-            )
+            Remedy::advice("run Isotherm outside this user namespace, or add the capability to the container")
         } else if self.rights.no_new_privileges {
             Remedy::advice("start Isotherm without no_new_privs (systemd: NoNewPrivileges=no), or as root")
         } else {
-            Remedy::Command(command)
+            command
         }
     }
 
-    /// What mends a file that may not be written.
+    /// Returns the fix for a file that cannot be written.
     pub(super) fn write_remedy(&self, error: &io::Error) -> Remedy {
-        match error.raw_os_error() {
-            Some(libc::EROFS) => {
-                Remedy::advice("mount /sys writable in the container, or run Isotherm on the host")
-            }
-            _ if self.rights.user_namespace => {
-                Remedy::advice("run Isotherm as root outside of this user namespace")
-            }
-            _ => Remedy::command("sudo isotherm run -- PROGRAM"),
+        if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
+            Remedy::advice("mount /sys writable in the container, or run Isotherm on the host")
+        } else if self.rights.user_namespace {
+            Remedy::advice("run Isotherm as root outside this user namespace")
+        } else {
+            Remedy::as_root()
         }
     }
 }

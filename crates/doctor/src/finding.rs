@@ -1,26 +1,26 @@
-//! Defines one finding of the doctor: what was looked at, how it is, and what mends it.
+//! Findings: what was examined, its state, what is lost and what fixes it.
 
 use serde::Serialize;
 
-/// What a finding is about; findings are shown in this order.
+/// Part of the examination that a finding belongs to; findings are shown in this order.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Area {
-    /// The kernel, tiers, devices, and how memory is reclaimed.
+    /// The kernel, tiers, devices, and reclaim of memory.
     Memory,
-    /// Where accesses can be learned from, and the settings that bound it.
+    /// Access sources, and the settings that limit them.
     Sources,
-    /// What this process may do, and what confines it.
+    /// Rights of this process, and its confinement.
     Capabilities,
-    /// Others that move pages too.
+    /// Other software that moves pages.
     Conflicts,
 }
 
 impl Area {
-    /// All, in the order shown.
+    /// All areas, in the order shown.
     pub const ALL: [Self; 4] = [Self::Memory, Self::Sources, Self::Capabilities, Self::Conflicts];
 
-    /// Its heading.
+    /// Returns the area's heading.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -29,24 +29,28 @@ impl Area {
             Self::Conflicts => "conflicts",
         }
     }
+
+    pub(super) const fn topic(self, name: &'static str) -> Topic {
+        Topic { area: self, name }
+    }
 }
 
-/// How something is.
+/// State of what was examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
     /// As Isotherm wants it, or not needed.
     Ok,
-    /// Not there, or not permitted.
+    /// Absent or not permitted.
     Missing,
-    /// There, yet in a way that makes runs worse.
+    /// Present, but runs are worse for it.
     Warning,
-    /// It could not be found out.
+    /// Could not be determined.
     Unknown,
 }
 
 impl State {
-    /// The word shown.
+    /// Returns the word shown.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -57,120 +61,132 @@ impl State {
     }
 }
 
-/// What mends something.
+/// Way to fix a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remedy {
-    /// A command for a root shell.
+    /// Command for a root shell.
     Command(String),
-    /// An option that the kernel must be built with, such as `CONFIG_USERFAULTFD=y`.
+    /// Options that the kernel must be built with, such as `CONFIG_USERFAULTFD=y`.
     KernelOption(String),
-    /// A parameter for the kernel's command line.
+    /// Parameter for the kernel's command line.
     BootParameter(String),
-    /// What no command does.
+    /// Advice that no single command carries out.
     Advice(String),
 }
 
 impl Remedy {
-    /// A command for a root shell.
     pub(super) fn command(text: impl Into<String>) -> Self {
         Self::Command(text.into())
     }
 
-    /// What no command does.
     pub(super) fn advice(text: impl Into<String>) -> Self {
         Self::Advice(text.into())
     }
 
-    /// An option of the kernel.
     pub(super) fn option(text: impl Into<String>) -> Self {
         Self::KernelOption(text.into())
     }
+
+    /// Returns the command that runs Isotherm as root.
+    pub(super) fn as_root() -> Self {
+        Self::command("sudo isotherm run -- PROGRAM")
+    }
+
+    /// Returns the command that sets a sysctl.
+    pub(super) fn sysctl(key: &str, value: i64) -> Self {
+        Self::Command(format!("sysctl -w {key}={value}"))
+    }
 }
 
-/// One thing that was looked at.
+/// Result of examining one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// What it is about.
+    /// Area it belongs to.
     pub area: Area,
-    /// Kebab-case; with [`Self::subject`] it is unique.
+    /// Name in kebab-case; unique together with [`Self::subject`].
     pub name: &'static str,
-    /// Which of several things of that name, such as `dax0.0`.
+    /// One of several things of that name, such as `dax0.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// How it is.
+    /// State of the thing.
     pub state: State,
-    /// What that means, in one sentence; where the state is unknown, why.
+    /// Explanation in one sentence; the reason where the state is unknown.
     pub meaning: String,
-    /// What is lost.
+    /// Loss to a run; present where the state is [`State::Missing`] or [`State::Warning`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub lost: Option<String>,
-    /// What mends it; always there where something is missing.
+    /// Fix; present where something is lost.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub remedy: Option<Remedy>,
 }
 
 impl Finding {
-    fn new(area: Area, name: &'static str, state: State, meaning: impl Into<String>) -> Self {
-        Self { area, name, subject: None, state, meaning: meaning.into(), lost: None, remedy: None }
-    }
-
-    /// As it should be.
-    pub(super) fn ok(area: Area, name: &'static str, meaning: impl Into<String>) -> Self {
-        Self::new(area, name, State::Ok, meaning)
-    }
-
-    /// Not there: what is lost and what mends it.
-    pub(super) fn missing(
-        area: Area,
-        name: &'static str,
-        meaning: impl Into<String>,
-        lost: impl Into<String>,
-        remedy: Remedy,
-    ) -> Self {
-        Self::new(area, name, State::Missing, meaning).losing(lost).mended_by(remedy)
-    }
-
-    /// There, and worse than it should be.
-    pub(super) fn warning(
-        area: Area,
-        name: &'static str,
-        meaning: impl Into<String>,
-        lost: impl Into<String>,
-        remedy: Remedy,
-    ) -> Self {
-        Self::new(area, name, State::Warning, meaning).losing(lost).mended_by(remedy)
-    }
-
-    /// It could not be found out, for this reason.
-    pub(super) fn unknown(area: Area, name: &'static str, reason: impl ToString) -> Self {
-        Self::new(area, name, State::Unknown, reason.to_string())
-    }
-
-    /// Of several things of that name, this one.
+    /// Names one of several things that share the finding's name.
     #[must_use]
     pub(super) fn about(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
         self
     }
 
-    #[must_use]
-    fn losing(mut self, lost: impl Into<String>) -> Self {
-        self.lost = Some(lost.into());
-        self
-    }
-
-    #[must_use]
-    fn mended_by(mut self, remedy: Remedy) -> Self {
-        self.remedy = Some(remedy);
-        self
-    }
-
-    /// The name, and the subject where there is one: `dax-device dax0.0`.
+    /// Returns the name, followed by the subject where there is one: `dax-device dax0.0`.
     pub fn title(&self) -> String {
         match &self.subject {
             Some(subject) => format!("{} {subject}", self.name),
             None => self.name.to_owned(),
         }
+    }
+}
+
+/// Finding of a check, or early the finding that its state is unknown.
+pub(super) type Checked = Result<Finding, Box<Finding>>;
+
+/// Returns the finding of a check that has ended either way.
+pub(super) fn settled(checked: Checked) -> Finding {
+    checked.unwrap_or_else(|unknown| *unknown)
+}
+
+/// Area and name of a finding, from which checks make it.
+#[derive(Clone, Copy)]
+pub(super) struct Topic {
+    area: Area,
+    name: &'static str,
+}
+
+impl Topic {
+    fn finding(self, state: State, meaning: impl Into<String>) -> Finding {
+        let Self { area, name } = self;
+        Finding { area, name, subject: None, state, meaning: meaning.into(), lost: None, remedy: None }
+    }
+
+    pub(super) fn ok(self, meaning: impl Into<String>) -> Finding {
+        self.finding(State::Ok, meaning)
+    }
+
+    pub(super) fn missing(
+        self,
+        meaning: impl Into<String>,
+        lost: impl Into<String>,
+        remedy: Remedy,
+    ) -> Finding {
+        Finding { lost: Some(lost.into()), remedy: Some(remedy), ..self.finding(State::Missing, meaning) }
+    }
+
+    pub(super) fn warning(
+        self,
+        meaning: impl Into<String>,
+        lost: impl Into<String>,
+        remedy: Remedy,
+    ) -> Finding {
+        Finding { state: State::Warning, ..self.missing(meaning, lost, remedy) }
+    }
+
+    pub(super) fn unknown(self, reason: impl ToString) -> Finding {
+        self.finding(State::Unknown, reason.to_string())
+    }
+
+    /// Returns the value, or the finding that the state is unknown because of this error.
+    pub(super) fn known<T>(self, value: Result<T, impl ToString>) -> Result<T, Box<Finding>> {
+        value.map_err(|reason| Box::new(self.unknown(reason)))
     }
 }

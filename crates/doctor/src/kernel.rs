@@ -1,12 +1,13 @@
-//! Defines the finding about the kernel's version.
+//! Check of the kernel's version.
+
+use isotherm_linux::files::decimal;
 
 use super::facts::Facts;
-use super::finding::{Area, Finding, Remedy};
-use isotherm_linux::topology::files::decimal;
+use super::finding::{Area, Checked, Remedy};
 
 const RELEASE: &str = "/proc/sys/kernel/osrelease";
 
-/// What came with which kernel and is used here, newest first.
+/// Kernel features that Isotherm uses, by the version that brought them, newest first.
 const FEATURES: [((u32, u32), &str); 5] = [
     ((6, 17), "reclaim of one node"),
     ((6, 8), "hint faults (UFFDIO_MOVE)"),
@@ -15,35 +16,22 @@ const FEATURES: [((u32, u32), &str); 5] = [
     ((5, 15), "demotion"),
 ];
 
-pub(super) fn examine(facts: &Facts<'_>) -> Finding {
-    let name = "kernel";
-    let release = match facts.tree.text(RELEASE) {
-        Ok(release) => release,
-        Err(error) => return Finding::unknown(Area::Memory, name, error),
-    };
-    let Some(version) = version(&release) else {
-        return Finding::unknown(
-            Area::Memory,
-            name,
-            format!("'{release}' is no version of Linux that is known here"),
-        );
-    };
+pub(super) fn examine(facts: &Facts<'_>) -> Checked {
+    let topic = Area::Memory.topic("kernel");
+    let release = topic.known(facts.tree.text(RELEASE))?;
+    let version = version(&release).ok_or_else(|| format!("'{release}' is not a version of Linux"));
+    let version = topic.known(version)?;
     let lacks: Vec<&str> =
         FEATURES.iter().filter(|&&(since, _)| version < since).map(|&(_, feature)| feature).collect();
     if lacks.is_empty() {
-        return Finding::ok(Area::Memory, name, format!("Linux {release} has all that is used here"));
+        return Ok(topic.ok(format!("Linux {release} has every feature that Isotherm uses")));
     }
     let (major, minor) = FEATURES[0].0;
-    Finding::warning(
-        Area::Memory,
-        name,
-        format!("Linux {release} is older than what is used best"),
-        lacks.join(", "),
-        Remedy::advice(format!("Linux {major}.{minor} or later")),
-    )
+    let remedy = Remedy::advice(format!("Linux {major}.{minor} or later"));
+    Ok(topic.warning(format!("Linux {release} lacks features that Isotherm uses"), lacks.join(", "), remedy))
 }
 
-/// Major and minor version of a release such as `6.18.4-amd64`.
+/// Returns major and minor version of a release such as `6.18.4-amd64`.
 fn version(release: &str) -> Option<(u32, u32)> {
     let mut parts = release.split(|c: char| !c.is_ascii_digit());
     Some((decimal(parts.next()?)?, decimal(parts.next()?)?))

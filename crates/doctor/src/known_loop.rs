@@ -1,7 +1,7 @@
-//! Defines the program that self-tests watch: it uses one buffer all the time and another one never.
+//! Loop that self-tests watch: it uses one of its two buffers all the time and the other never.
 //!
-//! It prints `HOT COLD LENGTH` (two addresses and a number of bytes, hexadecimal) on its standard output and runs until
-//! its standard input ends, which it does when the doctor goes too.
+//! It prints `HOT COLD LENGTH` (two addresses and a size in bytes, hexadecimal) to standard output and runs until standard
+//! input ends, at the latest when the doctor exits.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
@@ -9,29 +9,30 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use isotherm_linux::sys::probe::{self as sys, GuardedPages};
-use isotherm_linux::topology::files::hexadecimal;
+use isotherm_linux::files::hexadecimal;
+use isotherm_linux::sys::mmap::GuardedPages;
+use isotherm_linux::sys::probe as sys;
 
-/// Bytes of each of the two buffers: a few pages for every sample that is expected.
+/// Bytes of each buffer: a few pages per expected sample.
 pub const BUFFER_BYTES: usize = 8 << 20;
 
 const PAGE_BYTES: usize = 4096;
 const PAGE_WORDS: usize = PAGE_BYTES / 8;
 /// Words of a cache line.
 const LINE_WORDS: usize = 8;
-/// Pages from one access to the next: prime, so that all pages get their turn, and no prefetcher guesses it.
+/// Pages from one access to the next: prime, so that every page is reached and no prefetcher predicts it.
 const STRIDE: usize = 1237;
-/// Accesses between two looks at whether to stop.
+/// Accesses between two checks of whether to stop.
 const BURST: usize = 4096;
-/// The loop ends by itself after this long, whatever happens to the doctor.
+/// Time after which the loop ends by itself.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs the loop in this process, until standard input ends.
+/// Runs the loop in this process until standard input ends.
 ///
-/// Every access misses all caches: its line was flushed when it was last used. Every fourth is a store.
+/// Every access misses all caches, as its line was flushed after its last use. Every fourth access is a store.
 ///
 /// # Errors
-/// Standard output is closed, or there is no memory.
+/// If standard output is closed, or memory cannot be mapped.
 pub fn known_loop() -> io::Result<()> {
     let (hot, cold) = (GuardedPages::new(BUFFER_BYTES)?, GuardedPages::new(BUFFER_BYTES)?);
     for words in [hot.words(), cold.words()] {
@@ -43,7 +44,7 @@ pub fn known_loop() -> io::Result<()> {
     output.flush()?;
     let heard = Arc::clone(&stop);
     std::thread::spawn(move || {
-        // An error means that nobody can say when to stop, as does the end.
+        // After an error, as after the end, nobody can stop the loop.
         let _ = io::copy(&mut io::stdin().lock(), &mut io::sink());
         heard.store(true, Ordering::Relaxed);
     });
@@ -61,7 +62,7 @@ fn touch(words: &[AtomicU64], stop: &AtomicBool) {
 
 fn touch_once(words: &[AtomicU64], access: usize) {
     let pages = words.len() / PAGE_WORDS;
-    // Another line of the page in each round over all pages, and other pages that are stored to.
+    // Each round over all pages uses another line of each and stores to other pages.
     let (round, line) = (access / pages, access / pages % (PAGE_WORDS / LINE_WORDS));
     let word = &words[access * STRIDE % pages * PAGE_WORDS + line * LINE_WORDS];
     let value = word.load(Ordering::Relaxed);
@@ -71,12 +72,12 @@ fn touch_once(words: &[AtomicU64], access: usize) {
     sys::flush_line(word);
 }
 
-/// The two buffers of a loop that runs.
+/// Buffers of a running loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Buffers {
-    /// Used all the time.
+    /// Addresses used all the time.
     pub(super) hot: Range<u64>,
-    /// Never used.
+    /// Addresses never used.
     pub(super) cold: Range<u64>,
 }
 
@@ -89,7 +90,7 @@ impl Buffers {
         (length > 0).then_some(Self { hot: range(hot)?, cold: range(cold)? })
     }
 
-    /// Reads that line, and nothing beyond a bound.
+    /// Reads that line, up to a limit.
     pub(super) fn read(output: impl Read) -> Option<Self> {
         let mut line = String::new();
         BufReader::new(output.take(128)).read_line(&mut line).ok()?;

@@ -1,4 +1,20 @@
-//! Says what this machine offers for tiering, what it lacks, and how to fix that; it changes nothing.
+//! Examines what a machine offers for memory tiering, what it lacks and how to fix that. It changes nothing.
+//!
+//! [`examine`] reads `/proc` and `/sys` and tries harmless system calls, [`self_test()`] lets access sources watch a loop
+//! whose accesses are known, and [`calibrate`] measures tiers.
+//!
+//! ```
+//! use std::path::Path;
+//!
+//! use isotherm_doctor::{Probes, State, examine};
+//!
+//! // Nothing can be read here, which is a finding and no error.
+//! let findings = examine(Path::new("/nonexistent"), &Probes::default());
+//! let kernel = findings.find("kernel").expect("a finding");
+//! assert_eq!(kernel.state, State::Unknown);
+//! assert!(kernel.meaning.ends_with("No such file or directory (os error 2)"));
+//! assert!(findings.to_string().starts_with("memory\n  unknown  kernel: "));
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -29,28 +45,29 @@ mod sysctls;
 mod tests;
 
 use facts::Facts;
+use finding::settled;
 pub use finding::{Area, Finding, Remedy, State};
 pub use known_loop::{BUFFER_BYTES, known_loop};
 pub use policies::{Lack, Offered, PolicySupport};
 pub use probes::{Probe, Probes};
 pub use self_test::{SelfTest, self_test};
 
-/// What the doctor has found. Printed, it is plain text of 80 columns.
+/// Findings of an examination, shown as plain text of 80 columns.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Findings {
-    /// In the order of [`Area::ALL`].
+    /// Findings in the order of [`Area::ALL`].
     pub findings: Vec<Finding>,
-    /// What each policy can use, once [`Self::judge`] was asked.
+    /// Judgements of policies, filled by [`Self::judge`].
     pub policies: Vec<PolicySupport>,
 }
 
 /// Examines the machine below `root`, `/` for the live one, whose kernel answered the `probes`.
 ///
-/// Never fails: what cannot be read is a finding in the state [`State::Unknown`], with the reason.
+/// Anything that cannot be read becomes a finding in the state [`State::Unknown`], with the reason.
 pub fn examine(root: &Path, probes: &Probes) -> Findings {
     let facts = Facts::gather(root, probes);
     let (memory, topology) = memory::examine(root, &facts);
-    let mut findings = vec![kernel::examine(&facts)];
+    let mut findings = vec![settled(kernel::examine(&facts))];
     findings.extend(memory);
     findings.extend(reclaim::examine(&facts, topology.as_ref()));
     findings.extend(pmu::examine(root, &facts));
@@ -68,18 +85,18 @@ impl Findings {
         examine(Path::new("/"), &Probes::live())
     }
 
-    /// The finding of that name, and of that subject where it has one.
+    /// Returns the finding with this [title](Finding::title).
     pub fn find(&self, title: &str) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.title() == title)
     }
 
-    /// Takes in what the self-tests of sources showed.
+    /// Adds the findings of self-tests.
     pub fn add_self_tests(&mut self, tests: &[SelfTest]) {
         self.findings.extend(tests.iter().map(SelfTest::finding));
         self.findings.sort_by_key(|finding| finding.area);
     }
 
-    /// Judges each policy, given its name and what it needs, on a host that offers `offered`.
+    /// Judges each policy, given by its name and the signals it needs, on a host that offers `offered`.
     pub fn judge<'a>(&mut self, policies: impl IntoIterator<Item = (&'a str, Signals)>, offered: &Offered) {
         let judged = policies
             .into_iter()

@@ -1,30 +1,30 @@
-//! Defines what each policy can use here: which signals it lacks, and which findings say how to get them.
+//! Policies that can run here: the signals that each lacks, and the findings that tell how to get them.
 
 use isotherm_core::{Signal, Signals};
 use serde::Serialize;
 
 use super::finding::{Finding, State};
 
-/// A signal that a policy needs and that nothing here offers.
+/// Signal that a policy needs and that is unavailable here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lack {
-    /// In words, as [`Signal`] prints itself.
+    /// Name, as [`Signal`] prints itself.
     pub signal: String,
-    /// Titles of the findings that say how to get it, best first; empty where this machine cannot offer it at all.
+    /// Titles of findings that tell how to get it, best first; empty where this machine cannot offer it.
     pub mended_by: Vec<String>,
 }
 
-/// What a host offers to policies.
+/// Signals that a host offers to policies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offered {
-    /// All of it.
+    /// All signals.
     pub signals: Signals,
-    /// What each source that works tells, by its name as in `--source`, the best first.
+    /// Signals of each working source, by its name in `--source`, best first.
     pub sources: Vec<(&'static str, Signals)>,
 }
 
 impl Offered {
-    /// The sources that a run takes for these needs: from the best on, each that tells something still missing.
+    /// Returns the sources that a run takes for these needs: best first, each that offers a signal still missing.
     fn sources_for(&self, needs: Signals) -> Vec<String> {
         let mut told = Signals::NONE;
         let mut taken = Vec::new();
@@ -38,31 +38,30 @@ impl Offered {
     }
 }
 
-/// Whether a policy can run here.
+/// Judgement of whether a policy can run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicySupport {
-    /// The policy.
+    /// Name of the policy.
     pub policy: String,
-    /// The signals that it needs, in words.
+    /// Names of the signals that it needs.
     pub needs: Vec<String>,
-    /// The sources that it would learn accesses from, as `--source` names them.
+    /// Sources that a run would use, as `--source` names them.
     pub sources: Vec<String>,
-    /// Whether all that it needs is offered.
+    /// Whether all signals that it needs are offered.
     pub usable: bool,
-    /// What it lacks.
+    /// Signals that it lacks.
     pub lacks: Vec<Lack>,
 }
 
 impl PolicySupport {
-    /// Judges a policy that needs `needs` on a host that offers `offered`, with what the doctor has found.
+    /// Judges a policy that needs `needs` on a host that offers `offered`; `findings` tell how to get the rest.
     pub fn judge(policy: &str, needs: Signals, offered: &Offered, findings: &[Finding]) -> Self {
         let lack = |signal: Signal| {
-            let lacking = |name: &str| -> Vec<&Finding> {
-                findings.iter().filter(|finding| finding.name == name && finding.state != State::Ok).collect()
+            let lacking = |name| {
+                findings.iter().filter(move |finding| finding.name == name && finding.state != State::Ok)
             };
-            let mended_by =
-                mending(signal).iter().flat_map(|name| lacking(name)).map(Finding::title).collect();
-            Lack { signal: signal.to_string(), mended_by }
+            let mended_by = providers(signal).iter().copied().flat_map(lacking).map(Finding::title);
+            Lack { signal: signal.to_string(), mended_by: mended_by.collect() }
         };
         let lacks: Vec<Lack> = needs.missing(offered.signals).map(lack).collect();
         Self {
@@ -75,8 +74,8 @@ impl PolicySupport {
     }
 }
 
-/// The names of findings that provide a signal, best first.
-const fn mending(signal: Signal) -> &'static [&'static str] {
+/// Returns the names of findings about what provides a signal, best first.
+const fn providers(signal: Signal) -> &'static [&'static str] {
     match signal {
         Signal::LoadSamples | Signal::StoreSamples => {
             &["source-pmu", "source-hint-faults", "source-idle-pages", "source-accessed-bits", "self-test"]
@@ -86,9 +85,9 @@ const fn mending(signal: Signal) -> &'static [&'static str] {
         Signal::KernelReclaim => &["node-reclaim", "cgroup-reclaim", "demotion", "memory-tiers"],
         Signal::HintFaults => &["source-hint-faults", "self-test"],
         Signal::AccessedBits => &["source-accessed-bits", "source-idle-pages", "self-test"],
-        // Nomad is a patch: no kernel that is released has it. Retire latency is not read from samples yet.
+        // No released kernel moves pages in transactions, and samples do not give retire latencies yet.
         Signal::TransactionalMoves | Signal::ExposedLatency => &[],
-        // A device is a card: nothing that can be switched on provides one, but one that is there may be closed.
+        // No setting provides a device, but one that is present may be closed.
         Signal::DeviceHotPages => &["source-device"],
         Signal::DeviceReports => &[],
     }

@@ -1,18 +1,18 @@
-//! Defines what only a system call tells: whether the kernel, a seccomp filter and the sysctls together permit something.
+//! System calls that show whether the kernel, seccomp filters and sysctls together permit something.
 
 use std::io;
 
-use isotherm_linux::sys::probe::{self as sys, EventType};
+use isotherm_linux::sys::probe as sys;
 
-/// What a call answered.
+/// Result of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Probe {
-    /// It was not made.
+    /// Not made.
     #[default]
     Untried,
-    /// It succeeded.
+    /// Succeeded.
     Works,
-    /// It failed with this `errno`.
+    /// Failed with this `errno`.
     Fails(i32),
 }
 
@@ -24,40 +24,45 @@ impl Probe {
         }
     }
 
-    /// Whether it failed because of missing rights.
-    pub(super) fn is_denied(self) -> bool {
-        matches!(self, Self::Fails(libc::EACCES | libc::EPERM))
+    fn error(self) -> Option<io::Error> {
+        let Self::Fails(number) = self else { return None };
+        Some(io::Error::from_raw_os_error(number))
     }
 
-    /// Whether it failed, for any reason.
+    /// Returns whether rights are missing (EACCES or EPERM).
+    pub(super) fn is_denied(self) -> bool {
+        self.error().is_some_and(|error| error.kind() == io::ErrorKind::PermissionDenied)
+    }
+
+    /// Returns whether the kernel does not have the call (ENOSYS).
+    pub(super) fn is_unsupported(self) -> bool {
+        self.error().is_some_and(|error| error.kind() == io::ErrorKind::Unsupported)
+    }
+
     pub(super) fn fails(self) -> bool {
         matches!(self, Self::Fails(_))
     }
 
-    /// The kernel's words, such as `Operation not permitted (os error 1)`.
+    /// Returns the kernel's message, such as `Operation not permitted (os error 1)`.
     pub(super) fn reason(self) -> String {
-        match self {
-            Self::Untried => "not tried".to_owned(),
-            Self::Works => "works".to_owned(),
-            Self::Fails(number) => io::Error::from_raw_os_error(number).to_string(),
-        }
+        self.error().map_or_else(String::new, |error| error.to_string())
     }
 }
 
-/// What the kernel answers to calls that have no effect.
+/// The kernel's answers to system calls without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Probes {
     /// `perf_event_open` of processor cycles in user mode.
     pub hardware_events: Probe,
     /// `perf_event_open` of a software clock in user mode.
     pub software_events: Probe,
-    /// `userfaultfd` that handles faults in system calls too.
+    /// `userfaultfd` that handles faults inside system calls too.
     pub userfaultfd: Probe,
-    /// `userfaultfd` that handles faults of user mode alone.
+    /// `userfaultfd` that handles only faults of user mode.
     pub userfaultfd_user_mode: Probe,
-    /// `UFFDIO_API`, asking whether userfaultfd can move pages.
+    /// `UFFDIO_API`, for whether userfaultfd can move pages.
     pub userfaultfd_move: Probe,
-    /// `move_pages`, asking where a page is.
+    /// `move_pages`, for the node of a page.
     pub move_pages: Probe,
 }
 
@@ -65,8 +70,8 @@ impl Probes {
     /// Asks the running kernel.
     pub fn live() -> Self {
         Self {
-            hardware_events: Probe::of(sys::perf_event(EventType::Hardware)),
-            software_events: Probe::of(sys::perf_event(EventType::Software)),
+            hardware_events: Probe::of(sys::perf_event(sys::HARDWARE)),
+            software_events: Probe::of(sys::perf_event(sys::SOFTWARE)),
             userfaultfd: Probe::of(sys::userfaultfd(false)),
             userfaultfd_user_mode: Probe::of(sys::userfaultfd(true)),
             userfaultfd_move: Probe::of(sys::userfaultfd_move()),
@@ -87,15 +92,18 @@ mod tests {
         for _ in 0..200 {
             assert_eq!(Probes::live(), first);
         }
-        // Other tests open files beside this one, though not as many.
+        // Other tests open files at the same time, but fewer.
         assert!(open() < before + 200, "descriptors leak");
         assert_ne!(first.move_pages, Probe::Untried);
     }
 
     #[test]
     fn denial_is_told_from_absence() {
-        assert!(Probe::Fails(libc::EPERM).is_denied() && Probe::Fails(libc::EACCES).is_denied());
-        assert!(!Probe::Fails(libc::ENOENT).is_denied() && !Probe::Works.is_denied());
-        assert!(Probe::Fails(libc::EPERM).reason().contains("not permitted"));
+        // EPERM, EACCES, ENOENT and ENOSYS.
+        let [eperm, eacces, enoent, enosys] = [1, 13, 2, 38].map(Probe::Fails);
+        assert!(eperm.is_denied() && eacces.is_denied());
+        assert!(!enoent.is_denied() && !enosys.is_denied() && !Probe::Works.is_denied());
+        assert!(enosys.is_unsupported() && !eperm.is_unsupported() && !Probe::Works.is_unsupported());
+        assert!(eperm.reason().contains("not permitted"));
     }
 }

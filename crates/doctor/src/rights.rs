@@ -1,17 +1,17 @@
-//! Defines what this process may do: its capabilities, its namespaces and what confines it.
+//! Rights of this process: its capabilities, its namespaces and its confinement.
 
 use std::path::Path;
 
 use isotherm_linux::LinuxError;
-use isotherm_linux::topology::files::{Tree, decimal, format_error, hexadecimal};
+use isotherm_linux::files::{Tree, decimal, format_error, hexadecimal};
 
 const STATUS: &str = "/proc/self/status";
 const USER_MAP: &str = "/proc/self/uid_map";
 const PID_NAMESPACE: &str = "/proc/self/ns/pid";
-/// The first PID namespace, `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
+/// Initial PID namespace, `PROC_PID_INIT_INO` of `include/linux/proc_ns.h`.
 const FIRST_PID_NAMESPACE: &str = "pid:[4026531836]";
 
-/// A capability (`capabilities(7)`), by its bit.
+/// Capability (`capabilities(7)`), numbered by its bit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Capability {
@@ -25,25 +25,28 @@ pub(super) enum Capability {
     CheckpointRestore = 40,
 }
 
-/// What `/proc/self` says of this process.
+/// Rights of this process, from `/proc/self`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rights {
     effective: u64,
     bounding: u64,
     ambient: u64,
     root: bool,
-    /// Whether programs that it starts gain nothing by `setcap`.
+    /// Whether programs that it starts gain no capabilities from `setcap`.
     pub(super) no_new_privileges: bool,
-    /// Whether a seccomp filter judges its system calls.
+    /// Whether a seccomp filter checks its system calls.
     pub(super) seccomp: bool,
-    /// Whether it lives in a user namespace of its own: capabilities then hold inside of it alone.
+    /// Whether it runs in its own user namespace, inside which alone its capabilities hold.
     pub(super) user_namespace: bool,
-    /// Whether it lives in a PID namespace of its own; `None` where that cannot be told.
+    /// Whether it runs in its own PID namespace; `None` where this cannot be read.
     pub(super) pid_namespace: Option<bool>,
 }
 
 impl Rights {
     /// Reads `/proc/self` below the tree's root.
+    ///
+    /// # Errors
+    /// If its status cannot be read or lacks the capabilities.
     pub(super) fn read(tree: Tree<'_>) -> Result<Self, LinuxError> {
         let status = tree.text(STATUS)?;
         let field = |name: &str| {
@@ -53,7 +56,7 @@ impl Rights {
             let set = field(name).and_then(hexadecimal);
             set.ok_or_else(|| format_error(&tree.path(STATUS), "CapEff and CapBnd in hexadecimal", &status))
         };
-        // Kernels without seccomp, or before 4.10, leave these out.
+        // Kernels without seccomp, and those before 4.10, omit these.
         let number = |name: &str| field(name).and_then(decimal::<u32>).unwrap_or(0);
         Ok(Self {
             effective: capabilities("CapEff")?,
@@ -68,34 +71,34 @@ impl Rights {
         })
     }
 
-    /// Whether it has the capability, be it inside of its user namespace alone.
+    /// Returns whether it has the capability, if only inside its user namespace.
     pub(super) fn has(&self, capability: Capability) -> bool {
         self.effective & 1 << capability as u8 != 0
     }
 
-    /// Whether the capability can be had at all: `execve` of a program to which `setcap` gave another one fails.
+    /// Returns whether it can gain the capability; `execve` of a program with `setcap` of any other fails.
     pub(super) fn can_have(&self, capability: Capability) -> bool {
         self.bounding & 1 << capability as u8 != 0
     }
 
-    /// Whether it has the capability on the whole machine.
+    /// Returns whether it has the capability on the whole machine.
     pub(super) fn holds(&self, capability: Capability) -> bool {
         self.has(capability) && !self.user_namespace
     }
 
-    /// Whether programs that it starts have the capability too: what `setcap` gave to Isotherm is not theirs.
+    /// Returns whether programs that it starts have the capability too; they do not inherit those from `setcap`.
     pub(super) fn passes_on(&self, capability: Capability) -> bool {
         let ambient = self.ambient & 1 << capability as u8 != 0;
         self.holds(capability) && (ambient || self.root)
     }
 
-    /// Whether it may use the PMU, whatever `perf_event_paranoid` says.
+    /// Returns whether it may use the PMU regardless of `perf_event_paranoid`.
     pub(super) fn perfmon(&self) -> bool {
         self.holds(Capability::Perfmon) || self.holds(Capability::SysAdmin)
     }
 }
 
-/// Whether every user of the machine is mapped to itself, as outside of user namespaces.
+/// Returns whether every user is mapped to itself, as outside user namespaces.
 fn is_identity(map: &str) -> bool {
     map.lines().count() <= 1 && map.split_whitespace().eq(["0", "0", "4294967295"])
 }

@@ -1,4 +1,4 @@
-//! Defines the self-test of access sources: each watches a loop whose accesses are known.
+//! Self-tests of access sources: each watches a loop whose accesses are known.
 
 use std::io;
 use std::ops::Range;
@@ -7,58 +7,58 @@ use std::sync::mpsc;
 use std::time::{Duration, Instant};
 
 use isotherm_core::{Nanos, Sampling, SamplingRate, SamplingScope, Signal};
+use isotherm_linux::LinuxError;
+use isotherm_linux::process::Pid;
+use isotherm_linux::source::{Access, AccessSource};
 use serde::Serialize;
 
 use super::finding::{Area, Finding, Remedy};
 use super::known_loop::Buffers;
-use isotherm_linux::LinuxError;
-use isotherm_linux::process::Pid;
-use isotherm_linux::source::{Access, AccessSource};
 
-/// How long a source may watch.
+/// Time for which a source may watch.
 const WATCH: Duration = Duration::from_secs(1);
-/// How long the loop may take to start: more than loading a program takes on a busy machine.
+/// Time for the loop to start: more than loading a program takes on a busy machine.
 const START: Duration = Duration::from_secs(10);
-/// Time between two looks at what a source has seen.
+/// Time between two reads of a source.
 const PAUSE: Duration = Duration::from_millis(10);
-/// Accesses after which no more are needed.
+/// Accesses in the buffer after which a test ends.
 const ENOUGH: u64 = 1000;
-/// Samples a second and thread that are asked for.
+/// Samples per second and thread that are requested.
 const FREQUENCY: u64 = 2000;
 /// Pages armed at once.
 const ARMED: usize = 64;
-/// Ranges of each buffer that accessed bits are asked of.
+/// Ranges of each buffer whose accessed bits are read.
 const RANGES: u64 = 8;
 const PAGE_BYTES: u64 = 4096;
 
-/// What a source saw of the known loop.
+/// Accesses of the known loop that a source saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SelfTest {
-    /// The source's name.
+    /// Name of the source.
     pub source: String,
-    /// Accesses that it delivered, and ranges that it found accessed.
+    /// Accesses delivered, and ranges found accessed.
     pub samples: u64,
-    /// Those in the buffer that is used all the time.
+    /// Samples in the buffer that the loop uses.
     pub in_buffer: u64,
-    /// Those in the buffer that is never used.
+    /// Samples in the buffer that the loop never uses.
     pub in_unused: u64,
-    /// Those that it lost.
+    /// Samples lost.
     pub lost: u64,
-    /// How often the kernel throttled it.
+    /// Times that the kernel throttled the source.
     pub throttled: u64,
-    /// How long it watched.
+    /// Time for which it watched.
     pub watched: Nanos,
-    /// Why it could not watch.
+    /// Error that kept it from watching.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
 
-/// Why a source could not watch.
+/// Error that kept a source from watching.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
-    /// One line.
+    /// One line of text.
     pub message: String,
-    /// What mends it.
+    /// Fix.
     pub remedy: Remedy,
 }
 
@@ -67,16 +67,16 @@ impl From<&LinuxError> for Problem {
         let remedy = match error {
             LinuxError::Permission { remedy, .. } => Remedy::Command(remedy.clone()),
             LinuxError::Unsupported { remedy, .. } => Remedy::Advice(remedy.clone()),
-            _ => Remedy::advice("what is said above about this source"),
+            _ => Remedy::advice("see the other findings about this source"),
         };
         Self { message: error.to_string(), remedy }
     }
 }
 
-/// Lets each source watch the loop that `command` starts ([`super::known_loop()`], reached again through the caller's own
-/// program) for at most a second.
+/// Lets each source watch the loop that `command` starts for at most a second.
 ///
-/// Each gets a loop of its own, which is ended afterwards. Standard streams of `command` are replaced.
+/// `command` runs [`super::known_loop()`], usually by the caller's own program. Each source gets its own loop, which ends
+/// afterwards. The standard streams of `command` are replaced.
 pub fn self_test(sources: &mut [Box<dyn AccessSource>], command: &mut Command) -> Vec<SelfTest> {
     sources.iter_mut().map(|source| test_one(source.as_mut(), command)).collect()
 }
@@ -100,7 +100,7 @@ fn watch(source: &mut dyn AccessSource, running: &Loop, test: &mut SelfTest) -> 
     let offers = source.offers();
     source.follow(running.pid)?;
     source.request(&sampling(SamplingRate::Frequency(FREQUENCY), offers.has(Signal::StoreSamples)))?;
-    let mut bits = offers.has(Signal::AccessedBits).then(|| AskBits::new(&running.buffers));
+    let mut bits = offers.has(Signal::AccessedBits).then(|| BitReader::new(&running.buffers));
     let mut arming = offers.has(Signal::HintFaults).then(|| running.buffers.hot.clone());
     let (started, mut accesses) = (Instant::now(), Vec::new());
     while started.elapsed() < WATCH && test.in_buffer < ENOUGH {
@@ -112,7 +112,7 @@ fn watch(source: &mut dyn AccessSource, running: &Loop, test: &mut SelfTest) -> 
         test.count(&accesses, running);
         accesses.clear();
         if let Some(bits) = &mut bits {
-            bits.ask(source, running.pid, test)?;
+            bits.read(source, running.pid, test)?;
         }
     }
     test.watched = Nanos(u64::try_from(started.elapsed().as_nanos()).unwrap_or(u64::MAX));
@@ -124,7 +124,7 @@ fn sampling(rate: SamplingRate, stores: bool) -> Sampling {
     Sampling { rate, scope, stores, batch: FREQUENCY as usize, tick: Nanos(10 * Nanos::MILLISECOND.0) }
 }
 
-/// The next few pages to arm, from the start again after the last.
+/// Returns the next pages to arm, from the start again after the last.
 fn next_pages(left: &mut Range<u64>, whole: &Range<u64>) -> Vec<u64> {
     if left.is_empty() {
         *left = whole.clone();
@@ -143,46 +143,40 @@ impl SelfTest {
         }
     }
 
-    /// What it means.
+    /// Returns the finding that the test amounts to.
     pub(super) fn finding(&self) -> Finding {
-        let (area, name, subject) = (Area::Sources, "self-test", &self.source);
+        let topic = Area::Sources.topic("self-test");
         let milliseconds = self.watched.0 / Nanos::MILLISECOND.0;
         let seen = format!(
             "{} samples in {milliseconds} ms, {} of them in the known buffer, {} lost",
             self.samples, self.in_buffer, self.lost
         );
-        let lost = "what this source offers, or the trust in it";
-        let advice = |text: &str| Remedy::advice(format!("choose another --source, and report this: {text}"));
+        let lost = "this source, or trust in its samples";
+        let advice = |text: &str| Remedy::Advice(format!("choose another --source, and report this: {text}"));
         let finding = if let Some(problem) = &self.problem {
-            Finding::missing(area, name, &problem.message, lost, problem.remedy.clone())
+            topic.missing(&problem.message, lost, problem.remedy.clone())
         } else if self.samples == 0 {
-            Finding::missing(
-                area,
-                name,
-                "no sample within a second of a known loop",
-                lost,
-                advice("no samples"),
-            )
+            topic.missing("no sample within a second of a known loop", lost, advice("no samples"))
         } else if self.in_unused * 10 > self.in_buffer || self.in_buffer * 2 < self.samples {
             let meaning = format!("{seen}, {} in memory that was never used", self.in_unused);
-            Finding::warning(area, name, meaning, lost, advice("samples elsewhere"))
+            topic.warning(meaning, lost, advice("samples elsewhere"))
         } else if self.lost > self.samples {
-            let remedy = Remedy::advice("a lower rate of samples, or larger buffers");
-            Finding::warning(area, name, seen, "more samples than were kept", remedy)
+            let remedy = Remedy::advice("lower the rate of samples, or enlarge the buffers");
+            topic.warning(seen, "more samples than it kept", remedy)
         } else {
-            Finding::ok(area, name, seen)
+            topic.ok(seen)
         };
-        finding.about(subject)
+        finding.about(&self.source)
     }
 }
 
-/// Asks for accessed bits; the first answer is of the time before and does not count.
-struct AskBits {
+/// Reader of accessed bits. Its first answers concern the time before and do not count.
+struct BitReader {
     ranges: Vec<Range<u64>>,
     asked: bool,
 }
 
-impl AskBits {
+impl BitReader {
     fn new(buffers: &Buffers) -> Self {
         let parts = |whole: &Range<u64>| {
             let (start, length) = (whole.start, (whole.end - whole.start) / RANGES);
@@ -191,7 +185,7 @@ impl AskBits {
         Self { ranges: parts(&buffers.hot).chain(parts(&buffers.cold)).collect(), asked: false }
     }
 
-    fn ask(
+    fn read(
         &mut self,
         source: &mut dyn AccessSource,
         pid: Pid,
@@ -210,7 +204,7 @@ impl AskBits {
     }
 }
 
-/// The known loop, running in a child process that ends with this value.
+/// Known loop in a child process, which is killed when this is dropped.
 struct Loop {
     child: Child,
     pid: Pid,
@@ -224,15 +218,15 @@ impl Loop {
         command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::null());
         let child = command.spawn().map_err(failed)?;
         let pid = Pid(child.id());
-        // Made at once, so that the child ends on every way out.
+        // Made first, so that the child ends on every return.
         let mut running = Self { child, pid, buffers: Buffers { hot: 0..0, cold: 0..0 } };
         let output = running.child.stdout.take();
         let (sender, receiver) = mpsc::channel();
-        // A thread of its own, as reading from a program that says nothing would never end; killing the child ends it.
+        // A separate thread reads: a silent program would block this one. Killing the child ends the thread.
         std::thread::spawn(move || sender.send(output.and_then(Buffers::read)));
         let buffers = receiver.recv_timeout(START).ok().flatten();
-        running.buffers =
-            buffers.ok_or_else(|| failed(io::Error::other("it does not say where its buffers are")))?;
+        running.buffers = buffers
+            .ok_or_else(|| failed(io::Error::other("it does not print the addresses of its buffers")))?;
         Ok(running)
     }
 }

@@ -1,163 +1,147 @@
-//! Defines the findings about sources beside the PMU: the lab's virtual PMU, hint faults, accessed bits, idle pages.
+//! Checks of sources beside the PMU: the lab's virtual PMU, hotness units, hint faults, accessed bits, idle pages.
 
-use super::facts::{Facts, HIDDEN};
-use super::finding::{Area, Finding, Remedy};
-use super::probes::Probe;
-use super::rights::Capability;
-use super::sysctls;
 use isotherm_linux::devices::perf_chmu;
 use isotherm_linux::virtual_pmu;
+
+use super::facts::{Facts, HIDDEN};
+use super::finding::{Area, Checked, Finding, Remedy, settled};
+use super::probes::Probe;
+use super::rights::Capability;
+use super::sysctls::{self, USERFAULTFD};
 
 const BITMAP: &str = "/sys/kernel/mm/page_idle/bitmap";
 
 pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
-    let own = [hint_faults(facts), accessed_bits(facts), idle_pages(facts), placement(facts)];
-    virtual_pmu(facts).into_iter().chain(hotness_units(facts)).chain(own).collect()
+    let others = [hint_faults(facts), accessed_bits(facts), idle_pages(facts), placement(facts)];
+    virtual_pmu(facts).into_iter().chain(hotness_units(facts).map(settled)).chain(others).collect()
 }
 
-/// Hotness monitoring units that the kernel's driver has taken; only where there are some.
-fn hotness_units(facts: &Facts<'_>) -> Option<Finding> {
-    let (area, name) = (Area::Sources, "source-device");
+/// Checks the hotness monitoring units that the kernel drives; machines without any lack nothing.
+fn hotness_units(facts: &Facts<'_>) -> Option<Checked> {
+    let topic = Area::Sources.topic("source-device");
     let lost = "pages that a device finds hot, at no cost to the processor";
-    let units = match perf_chmu::all(facts.tree) {
+    let units = match topic.known(perf_chmu::all(facts.tree)) {
+        Ok(units) if units.is_empty() => return None,
         Ok(units) => units,
-        Err(error) => return Some(Finding::unknown(area, name, error)),
+        Err(unknown) => return Some(Err(unknown)),
     };
-    if units.is_empty() {
-        return None;
-    }
     let names = units.iter().map(|unit| unit.name.as_str()).collect::<Vec<_>>().join(", ");
-    if let Some((unit, field)) = units.iter().find_map(|unit| Some((unit, perf_chmu::lacks(unit)?))) {
+    let lacking = units.iter().find_map(|unit| Some((unit, perf_chmu::lacks(unit)?)));
+    Some(Ok(if let Some((unit, field)) = lacking {
+        let remedy = "a kernel whose driver has the fields of the one proposed in November 2024";
         let meaning = format!("{}: its driver has no field {field}", unit.name);
-        let remedy =
-            Remedy::advice("a kernel whose driver has the fields of the one proposed in November 2024");
-        return Some(Finding::missing(area, name, meaning, lost, remedy));
-    }
-    // The events of a processor need CAP_PERFMON at least; whose page a frame is, the kernel tells CAP_SYS_ADMIN alone.
-    Some(if facts.rights.holds(Capability::SysAdmin) {
-        Finding::ok(area, name, format!("hot pages of CXL memory, by the kernel's driver: {names}"))
+        topic.missing(meaning, lost, Remedy::advice(remedy))
+    } else if facts.rights.holds(Capability::SysAdmin) {
+        topic.ok(format!("hot pages of CXL memory, by the kernel's driver: {names}"))
     } else {
-        let meaning = format!("{names}: events of a processor, and frame numbers, need CAP_SYS_ADMIN");
-        Finding::missing(area, name, meaning, lost, Remedy::command("sudo isotherm run -- PROGRAM"))
-    })
+        // Events of a processor need CAP_PERFMON at least; frame numbers are shown to CAP_SYS_ADMIN only.
+        let meaning = format!("{names}: events of a processor and frame numbers need CAP_SYS_ADMIN");
+        topic.missing(meaning, lost, Remedy::as_root())
+    }))
 }
 
-/// Only where there is one: no other machine lacks it.
+/// Checks the lab's virtual PMU. Only the lab's virtual machine has one; elsewhere its absence is not reported.
 fn virtual_pmu(facts: &Facts<'_>) -> Option<Finding> {
-    let (area, name) = (Area::Sources, "source-virtual-pmu");
+    let topic = Area::Sources.topic("source-virtual-pmu");
     let memory = virtual_pmu::memory_file(facts.tree)?;
     Some(match facts.writable(&memory) {
-        Ok(()) => {
-            Finding::ok(area, name, "of the lab's virtual machine, with samples and counters of each tier")
-        }
-        Err(error) => Finding::missing(
-            area,
-            name,
-            format!("the memory of the lab's device may not be used: {error}"),
-            "samples and counters of each tier, exact and for nothing",
-            Remedy::command("sudo isotherm run -- PROGRAM"),
+        Ok(()) => topic.ok("the lab's device, with samples and counters of each tier"),
+        Err(error) => topic.missing(
+            format!("cannot write the lab's device: {error}"),
+            "samples and counters of each tier, exact and free of cost",
+            Remedy::as_root(),
         ),
     })
 }
 
 fn hint_faults(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Sources, "source-hint-faults");
-    let lost = "the source that tells most where there is no PMU, by libisotherm.so inside of programs";
-    let missing = |meaning: &str, remedy| Finding::missing(area, name, meaning, lost, remedy);
-    let (probes, permit) = (facts.probes, Remedy::command("sysctl -w vm.unprivileged_userfaultfd=1"));
+    let topic = Area::Sources.topic("source-hint-faults");
+    let lost = "the best source without a PMU, by libisotherm.so inside programs";
+    let missing = |meaning: &str, remedy| topic.missing(meaning, lost, remedy);
+    let (probes, permit) = (facts.probes, Remedy::sysctl(USERFAULTFD, 1));
+    let unfiltered = !facts.rights.seccomp;
     match (probes.userfaultfd, probes.userfaultfd_move) {
-        (Probe::Untried, _) => Finding::unknown(area, name, "userfaultfd was not tried"),
-        (Probe::Fails(libc::ENOSYS), _) if !facts.rights.seccomp => {
+        (Probe::Untried, _) => topic.unknown("userfaultfd was not tried"),
+        (refused, _) if unfiltered && refused.is_unsupported() => {
             missing("the kernel has no userfaultfd", Remedy::option("CONFIG_USERFAULTFD=y"))
         }
-        (_, Probe::Fails(libc::ENOSYS)) if !facts.rights.seccomp => {
+        (_, refused) if unfiltered && refused.is_unsupported() => {
             missing("the kernel's userfaultfd cannot move pages", Remedy::advice("Linux 6.8 or later"))
         }
         (Probe::Works, _) if programs_may_use(facts) => {
-            Finding::ok(area, name, "by libisotherm.so inside of programs, with userfaultfd")
+            topic.ok("by libisotherm.so inside programs, with userfaultfd")
         }
         _ if facts.userfaultfd_device().is_ok() => {
-            Finding::ok(area, name, "by libisotherm.so inside of programs, with /dev/userfaultfd")
+            topic.ok("by libisotherm.so inside programs, with /dev/userfaultfd")
         }
         (Probe::Works, _) => {
-            missing("programs that Isotherm starts may not handle faults inside of system calls", permit)
+            missing("programs that Isotherm starts may not handle faults inside system calls", permit)
         }
         (refused, _) => {
             let reason = refused.reason();
-            missing(&format!("userfaultfd may not handle faults inside of system calls: {reason}"), permit)
+            missing(&format!("userfaultfd may not handle faults inside system calls: {reason}"), permit)
         }
     }
 }
 
-/// Whether userfaultfd is permitted to programs too, not only to this process.
+/// Returns whether programs may use userfaultfd too, not only this process.
 fn programs_may_use(facts: &Facts<'_>) -> bool {
-    let for_all = sysctls::value(facts, "vm.unprivileged_userfaultfd")
-        .is_ok_and(|value| value.is_some_and(|value| value != 0));
+    let for_all = sysctls::value(facts, USERFAULTFD).is_ok_and(|value| value.is_some_and(|value| value != 0));
     for_all || facts.rights.passes_on(Capability::SysPtrace)
 }
 
 fn accessed_bits(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Sources, "source-accessed-bits");
+    let topic = Area::Sources.topic("source-accessed-bits");
     if facts.rights_error.is_some() {
-        return Finding::unknown(area, name, "/proc/self cannot be read");
+        return topic.unknown("cannot read /proc/self");
     }
-    let lacking = ["clear_refs", "smaps", "pagemap"]
-        .into_iter()
-        .find(|file| !facts.tree.path(&format!("/proc/self/{file}")).exists());
-    match lacking {
-        None => Finding::ok(area, name, "of every process of this user, one mapping at a time"),
-        Some(file) => Finding::missing(
-            area,
-            name,
+    let exists = |file: &&str| facts.tree.path(&format!("/proc/self/{file}")).exists();
+    match ["clear_refs", "smaps", "pagemap"].into_iter().find(|file| !exists(file)) {
+        None => topic.ok("of every process of this user, one mapping at a time"),
+        Some(file) => topic.missing(
             format!("the kernel has no /proc/PID/{file}"),
-            "accessed bits of programs that libisotherm.so is not in",
+            "accessed bits of programs that run without libisotherm.so",
             Remedy::option("CONFIG_PROC_PAGE_MONITOR=y"),
         ),
     }
 }
 
 fn idle_pages(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Sources, "source-idle-pages");
-    let lost = "accessed bits page by page, from outside of the program";
-    let there = facts.tree.path(BITMAP).exists();
-    if !there && !facts.sys_is_visible() {
-        return Finding::unknown(area, name, HIDDEN);
-    }
-    if !there {
+    let topic = Area::Sources.topic("source-idle-pages");
+    let lost = "accessed bits of single pages, from outside the program";
+    if !facts.tree.path(BITMAP).exists() {
+        if !facts.sys_is_visible() {
+            return topic.unknown(HIDDEN);
+        }
         let remedy = Remedy::option("CONFIG_IDLE_PAGE_TRACKING=y");
-        return Finding::missing(area, name, "the kernel has no idle page tracking", lost, remedy);
+        return topic.missing("the kernel has no idle page tracking", lost, remedy);
     }
     match facts.writable(BITMAP) {
         Err(error) => {
-            let meaning = format!("{BITMAP} may not be written: {error}");
-            Finding::missing(area, name, meaning, lost, facts.write_remedy(&error))
+            topic.missing(format!("cannot write {BITMAP}: {error}"), lost, facts.write_remedy(&error))
         }
         Ok(()) if !facts.rights.holds(Capability::SysAdmin) => {
-            let remedy = Remedy::command("sudo isotherm run -- PROGRAM");
-            Finding::missing(area, name, "frame numbers are hidden without CAP_SYS_ADMIN", lost, remedy)
+            topic.missing("frame numbers are hidden without CAP_SYS_ADMIN", lost, Remedy::as_root())
         }
-        Ok(()) => Finding::ok(area, name, "of every page of the machine"),
+        Ok(()) => topic.ok("of every page of the machine"),
     }
 }
 
-/// Not a source, and needed with each: where pages are, and moving them.
+/// Checks `move_pages`, which every source needs: it finds pages and moves them.
 fn placement(facts: &Facts<'_>) -> Finding {
-    let (area, name) = (Area::Sources, "move-pages");
-    let probe = facts.probes.move_pages;
+    let topic = Area::Sources.topic("move-pages");
     let lost = "moving pages, and knowing which node holds them";
-    match probe {
-        Probe::Untried => Finding::unknown(area, name, "move_pages was not tried"),
-        Probe::Works => Finding::ok(area, name, "the kernel says where pages are"),
-        Probe::Fails(libc::ENOSYS) if !facts.rights.seccomp => {
+    match facts.probes.move_pages {
+        Probe::Untried => topic.unknown("move_pages was not tried"),
+        Probe::Works => topic.ok("the kernel tells where pages are"),
+        probe if probe.is_unsupported() && !facts.rights.seccomp => {
             let remedy = Remedy::option("CONFIG_NUMA=y CONFIG_MIGRATION=y");
-            Finding::missing(area, name, "the kernel has no move_pages", lost, remedy)
+            topic.missing("the kernel has no move_pages", lost, remedy)
         }
-        Probe::Fails(_) => Finding::missing(
-            area,
-            name,
-            format!("move_pages is refused: {}", probe.reason()),
-            lost,
-            Remedy::advice("give the container --cap-add=SYS_NICE, which its seccomp profile asks for"),
-        ),
+        probe => {
+            let remedy =
+                "give the container --cap-add=SYS_NICE, so that its seccomp profile permits move_pages";
+            topic.missing(format!("move_pages is refused: {}", probe.reason()), lost, Remedy::advice(remedy))
+        }
     }
 }

@@ -1,8 +1,8 @@
-//! What accessed bits cost: to the scanning thread, to the program, and to split mappings into grains.
+//! Cost of accessed bits to the scanning thread and to the program.
 //!
-//! `scan/` has the two halves of a `ClearRefs` scan and the whole of it, for each present page; `mappings/` the same
-//! where mappings are many; `program/` the time to touch each page once, after a flush alone and after clearing and a
-//! flush: the difference is `WALK`; `grains/` splitting and joining 2 GiB.
+//! `scan/` measures the halves of a `ClearRefs` scan and all of it, per present page; `mappings/` the same with many
+//! mappings; `program/` the time to touch each page once, after a flush and after clearing and a flush: the difference is
+//! `WALK`.
 #![allow(unsafe_code)]
 
 use std::fs;
@@ -11,8 +11,6 @@ use std::ops::Range;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use isotherm_core::Bytes;
-use isotherm_linux::accessed_bits::grains::{Mark, split_with};
 use isotherm_linux::accessed_bits::{ClearRefs, Found, Resolution, Scanner};
 use isotherm_linux::process::Pid;
 
@@ -36,6 +34,14 @@ impl Mapping {
 
     fn pages(&self) -> u64 {
         (self.0.end - self.0.start) / PAGE
+    }
+
+    /// Gives advice about every other `grain` bytes, which splits the mapping if it changes a flag.
+    fn advise_every_other(&self, grain: u64, advice: i32) {
+        for start in self.0.clone().step_by(2 * grain as usize) {
+            // SAFETY: the range lies in the mapping, and the advice changes no contents.
+            assert_eq!(unsafe { libc::madvise(start as *mut _, grain as usize, advice) }, 0);
+        }
     }
 
     fn touch(&self) {
@@ -83,15 +89,15 @@ fn mappings(criterion: &mut Criterion) {
     let mut group = criterion.benchmark_group("mappings");
     group.sample_size(10);
     for grain in [2 << 20, 64 << 10] {
-        let grains = split_with(Mark::CoreDump, mapping.0.clone(), Bytes(grain)).unwrap();
-        group.throughput(Throughput::Elements(grains.count() as u64));
+        mapping.advise_every_other(grain, libc::MADV_DONTDUMP);
+        group.throughput(Throughput::Elements((mapping.0.end - mapping.0.start) / grain));
         group.bench_function(format!("{} KiB", grain >> 10), |bencher| {
             bencher.iter(|| {
                 found.clear();
                 scanner.scan(&mut target, &mut found).unwrap();
             });
         });
-        grains.join().unwrap();
+        mapping.advise_every_other(grain, libc::MADV_DODUMP);
     }
     group.finish();
 }
@@ -117,21 +123,5 @@ fn program(criterion: &mut Criterion) {
     group.finish();
 }
 
-fn grains(criterion: &mut Criterion) {
-    let mapping = Mapping::new(2 << 30);
-    let mut group = criterion.benchmark_group("grains");
-    group.sample_size(10);
-    for (mark, name) in [(Mark::CoreDump, "core-dump"), (Mark::HugePages, "huge-pages")] {
-        for grain in [2 << 20, 64 << 10] {
-            group.bench_function(format!("{name} {} KiB", grain >> 10), |bencher| {
-                bencher.iter(|| {
-                    split_with(mark, mapping.0.clone(), Bytes(grain)).unwrap().join().unwrap();
-                });
-            });
-        }
-    }
-    group.finish();
-}
-
-criterion_group!(benches, scan, mappings, program, grains);
+criterion_group!(benches, scan, mappings, program);
 criterion_main!(benches);

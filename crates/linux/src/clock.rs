@@ -1,4 +1,4 @@
-//! Defines the clocks.
+//! Clocks.
 
 use isotherm_core::Nanos;
 use rustix::time::{ClockId, clock_gettime};
@@ -8,22 +8,22 @@ fn read(clock: ClockId) -> Nanos {
     Nanos(time.tv_sec as u64 * Nanos::SECOND.0 + time.tv_nsec as u64)
 }
 
-/// `CLOCK_MONOTONIC`, which accesses are stamped with.
+/// Reads `CLOCK_MONOTONIC`, the clock of accesses.
 pub fn monotonic() -> Nanos {
     read(ClockId::Monotonic)
 }
 
-/// The time of day: seconds since 1970.
+/// Reads the time of day in seconds since 1970.
 pub fn unix_seconds() -> u64 {
     read(ClockId::Realtime).0 / Nanos::SECOND.0
 }
 
-/// Processor time of this process, all threads.
+/// Reads the processor time of this process, all threads together.
 pub fn process_cpu() -> Nanos {
     read(ClockId::ProcessCPUTime)
 }
 
-/// Processor time of the calling thread.
+/// Reads the processor time of the calling thread.
 pub fn thread_cpu() -> Nanos {
     read(ClockId::ThreadCPUTime)
 }

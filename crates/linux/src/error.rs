@@ -52,7 +52,7 @@ pub enum LinuxError {
     },
     /// A profiling device cannot be used, or not any more.
     #[error(transparent)]
-    Device(#[from] crate::devices::DeviceError),
+    Device(Box<dyn std::error::Error + Send + Sync>),
     /// The process ended, which is nothing unusual.
     #[error("process {0} has ended")]
     Ended(u32),

@@ -6,10 +6,10 @@
 //! its children.
 
 pub mod accessed_bits;
-mod allocator;
 pub mod clock;
 pub mod devices;
 mod error;
+pub mod files;
 pub mod hint_faults;
 pub mod memory;
 pub mod perf;
@@ -20,5 +20,5 @@ pub mod sys;
 pub mod topology;
 pub mod virtual_pmu;
 
-pub use allocator::HugePages;
 pub use error::LinuxError;
+pub use sys::HugePages;

@@ -1,4 +1,4 @@
-//! `examples/target`, on which the tests of live runs rely: it is repeatable, and finds memory that is wrong.
+//! The planted program, on which the tests of live runs rely, repeats itself and finds memory that is wrong.
 
 use std::fs;
 use std::os::unix::fs::FileExt;

@@ -1,17 +1,17 @@
-//! Defines how a running engine is asked and told things: a unix socket (the user-space interface of NeoMem, section V-B).
+//! The control socket of a running engine (the user-space interface of NeoMem, section V-B).
 //!
-//! A client sends lines and gets for each an answer of lines that ends with an empty one; the first says `ok` or `error: why`.
+//! A client sends lines. The answer to each is lines that end with an empty one; the first is `ok` or `error: why`.
 //!
-//! | line | what it does |
+//! | line | effect |
 //! |---|---|
-//! | `status` | the policy, its gauges, and the tiers |
-//! | `parameters` | the policy's parameters in force |
-//! | `set KEY=VALUE` | builds the policy anew with this parameter changed |
+//! | `status` | prints the policy, its gauges, and the tiers |
+//! | `parameters` | prints the policy's parameters in force |
+//! | `set KEY=VALUE` | rebuilds the policy with this parameter changed |
 //! | `policy NAME [KEY=VALUE ...]` | replaces the policy |
 //! | `pause` | samples and moves nothing until `resume` |
-//! | `resume` | goes on with what the policy had learned |
+//! | `resume` | continues with everything that the policy has learned |
 //!
-//! The engine looks at the socket after each of its steps, and never waits for a client.
+//! The engine polls the socket after each of its steps, and never waits for a client.
 
 use std::io::{self, ErrorKind, Read, Write};
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
@@ -20,12 +20,12 @@ use std::path::{Path, PathBuf};
 
 use isotherm_linux::LinuxError;
 
-/// Bytes of a line at most.
-const LONGEST_LINE: usize = 4096;
-/// Clients at a time.
+/// Maximum length of a line in bytes.
+const MAX_LINE: usize = 4096;
+/// Maximum number of clients at a time.
 const MAX_CLIENTS: usize = 16;
 
-/// The socket of a run; its file goes with it.
+/// The socket of a run; dropping it removes its file.
 #[derive(Debug)]
 pub struct Control {
     path: PathBuf,
@@ -36,18 +36,18 @@ pub struct Control {
 #[derive(Debug)]
 struct Client {
     stream: UnixStream,
-    /// What came and is no whole line yet.
+    /// Received bytes of an incomplete line.
     received: Vec<u8>,
 }
 
 impl Control {
-    /// Listens at `path`, for its owner alone. The file of an engine that is gone is replaced.
+    /// Listens at `path`, which only its owner may use. Replaces the socket of an engine that has died.
     ///
     /// # Errors
-    /// If something else stands there, or another engine listens.
+    /// If another file is there, or another engine listens.
     pub fn open(path: &Path) -> Result<Self, LinuxError> {
         let failed = |error: io::Error| LinuxError::file(path, error);
-        // A file that is no socket refuses connections too, and is not ours to remove.
+        // A regular file refuses connections too, and must stay.
         let is_socket = std::fs::symlink_metadata(path).is_ok_and(|file| file.file_type().is_socket());
         if is_socket
             && let Err(error) = UnixStream::connect(path)
@@ -61,7 +61,7 @@ impl Control {
         Ok(Self { path: path.to_owned(), listener, clients: Vec::new() })
     }
 
-    /// Answers every line that has come. Clients that do not read their answers are dropped.
+    /// Answers every line that has arrived. Drops clients that do not read their answers.
     pub fn serve(&mut self, mut answer: impl FnMut(&str) -> String) {
         while self.clients.len() < MAX_CLIENTS
             && let Ok((stream, _)) = self.listener.accept()
@@ -81,9 +81,9 @@ impl Drop for Control {
 }
 
 impl Client {
-    /// An error says that the client is to be dropped.
+    /// Answers the client's lines. On an error the client is to be dropped.
     fn serve(&mut self, answer: &mut impl FnMut(&str) -> String) -> io::Result<()> {
-        let mut piece = [0; LONGEST_LINE];
+        let mut piece = [0; MAX_LINE];
         let open = match self.stream.read(&mut piece) {
             Ok(0) => false,
             Ok(length) => {
@@ -98,7 +98,7 @@ impl Client {
             let text = answer(String::from_utf8_lossy(&line).trim());
             self.stream.write_all(format!("{}\n\n", text.trim_end()).as_bytes())?;
         }
-        if open && self.received.len() < LONGEST_LINE { Ok(()) } else { Err(ErrorKind::BrokenPipe.into()) }
+        if open && self.received.len() < MAX_LINE { Ok(()) } else { Err(ErrorKind::BrokenPipe.into()) }
     }
 }
 
@@ -135,7 +135,7 @@ mod tests {
         let path = directory.path().join("control");
         let mut control = Control::open(&path).expect("nobody listens there");
         let mut client = UnixStream::connect(&path).expect("it listens");
-        client.write_all(&[b'a'; 2 * LONGEST_LINE]).expect("room");
+        client.write_all(&[b'a'; 2 * MAX_LINE]).expect("room");
         (0..3).for_each(|_| control.serve(echo));
         assert!(control.clients.is_empty());
     }

@@ -1,11 +1,36 @@
-//! The live host: tiers the memory of programs that run on this machine.
+//! The live host: tiers the memory of running programs.
 //!
-//! The [`engine`] runs a policy on a [`host`] that learns accesses from `isotherm_linux`'s sources and moves pages by
-//! its mover. [`inside`] is the same engine as a thread of the program itself; [`control`] changes a running engine.
+//! - [`session`] assembles a run on this machine: launched, attached to, or inside a program.
+//! - [`policy_run`] builds a policy of the registry and runs it on a host, resized and replaced as needed.
+//! - [`host`] is the host: running programs as the engine sees them.
+//! - [`control`] is the socket at which a running engine is inspected and changed.
+//! - [`inside`] reads the settings of an engine that is a thread of the program.
+//!
+//! ```
+//! use isotherm_live::policy_run::PolicyRun;
+//! use isotherm_live::session::{Session, SessionConfig, Target};
+//!
+//! # fn main() -> Result<(), Box<dyn std::error::Error>> {
+//! let entry = isotherm_policies::find("first-touch")?;
+//! let config = SessionConfig { shadow: true, ..SessionConfig::new(PolicyRun::new(entry)) };
+//! let target = Target::Launch {
+//!     program: "true".into(),
+//!     arguments: Vec::new(),
+//!     agent: None,
+//!     library: None,
+//!     cgroup: None,
+//!     descendants: false,
+//! };
+//! let result = Session::open(config, target)?.start()?.run()?;
+//! assert_eq!((result.exit_status, result.summary.shadow), (Some(0), true));
+//! # Ok(())
+//! # }
+//! ```
 
 #![forbid(unsafe_code)]
 
 pub mod control;
-pub mod engine;
 pub mod host;
 pub mod inside;
+pub mod policy_run;
+pub mod session;

@@ -13,10 +13,10 @@ use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, SourceStatistics};
 use isotherm_live::control::Control;
-use isotherm_live::engine::PolicyRun;
 use isotherm_live::host::{
     AddressSpaces, FastLimit, LiveHost, Options, PresentRun, ProcessEvent, Processes, Tier,
 };
+use isotherm_live::policy_run::PolicyRun;
 
 /// Notes whether it was asked to watch.
 #[derive(Default)]

@@ -1,5 +1,5 @@
-//! The model's speed on one thread at the paper's sizes, 1M requests in each iteration. What is taken is this thread's
-//! CPU time, so that other programs disturb it through the caches only.
+//! Measures the model on one thread at the paper's sizes, 1M requests per iteration, in the thread's CPU
+//! time, so that other programs disturb it through the caches only.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 
 const BATCH: u64 = 1_000_000;
 
-/// Requests of which 90 % go to the first tenth of 4M pages (16 GiB), as in the paper's GUPS.
+/// Returns requests of which 90 % go to the first tenth of 4M pages (16 GiB), as in the paper's GUPS.
 fn gups() -> Vec<Request> {
     let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
     let mut page = || {
@@ -27,7 +27,7 @@ fn uniform() -> Vec<Request> {
     (0..BATCH).map(|_| Request { page: random.random_range(0..1 << 32), write: false }).collect()
 }
 
-/// This thread's CPU time: the first field of its schedstat.
+/// Returns this thread's CPU time: the first field of its schedstat.
 fn cpu_time() -> Duration {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel with schedstat");
     let field = text.split(' ').next().and_then(|field| field.parse().ok());

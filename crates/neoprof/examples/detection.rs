@@ -1,9 +1,9 @@
-//! Which share of GUPS's hot pages the device reports within one clear interval, and which share of its reports are hot, by
-//! footprint and width: `cargo run --release -p isotherm-neoprof --example detection`.
+//! Prints which share of GUPS's hot pages the device reports within one clear interval, and which share of
+//! its reports is hot, by footprint and width: `cargo run --release -p isotherm-neoprof --example detection`.
 //!
-//! 90 % of accesses go to an eighth of the pages, scattered over the device, about a hundred to each hot page in an interval and one or two to
-//! each other page; hot pages are read 500 times in it (every 10 ms of 5 s). The threshold is half of a hot page's accesses: exact counts
-//! would make no error.
+//! 90 % of the accesses go to an eighth of the pages, scattered over the device: in an interval about a
+//! hundred to each hot page and one or two to each other page. Hot pages are read 500 times per interval
+//! (every 10 ms of 5 s). The threshold is half of a hot page's accesses, so exact counts would make no error.
 
 use std::collections::HashSet;
 
@@ -34,7 +34,7 @@ fn main() -> Result<(), ParameterError> {
     Ok(())
 }
 
-/// The error bound at the interval's end, and recall and precision of what was reported in it.
+/// Returns the error bound at the interval's end, and the recall and precision of the reports.
 fn detect(pages: u64, width: u32) -> Result<(u32, f64, f64), ParameterError> {
     let hot = pages / 8;
     let mut device = Model::new(Parameters { width, ..Parameters::default() })?;
@@ -60,7 +60,7 @@ fn detect(pages: u64, width: u32) -> Result<(u32, f64, f64), ParameterError> {
     Ok((bound, right / hot.len() as f64, right / found.len().max(1) as f64))
 }
 
-/// Where a page of the program lies in the device: anywhere, and no two at the same place (each step can be undone).
+/// Scatters a program's pages over the device, no two to the same place, since each step is invertible.
 fn scattered(page: u64) -> u64 {
     let mixed = page.wrapping_mul(0x9e37_79b1) & u64::from(u32::MAX);
     mixed ^ mixed >> 16

@@ -1,5 +1,5 @@
-//! Prints the error bound and the true error at the widths of the paper's Fig. 15c, on a GUPS of 16 GiB and a Zipf stream:
-//! `cargo run --release -p isotherm-neoprof --example error_bound`.
+//! Prints the error bound and the true error at the widths of the paper's Fig. 15c, on a GUPS of 16 GiB and a
+//! Zipf stream: `cargo run --release -p isotherm-neoprof --example error_bound`.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -1,23 +1,23 @@
-//! Defines how far a device's sketch is off: its error bound (section IV-B) against the error of each page.
+//! The error of a device's sketch: its bound (section IV-B) and the error of each page.
 
 use crate::{H3, Model, Parameters};
 
 /// An error bound and the errors that it bounds.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Accuracy {
-    /// What the histogram says: no estimate exceeds its page's count by more, with a probability of at least 1 - delta.
+    /// Bound from the histogram, which an estimate's error exceeds with a probability of at most delta.
     pub bound: u32,
-    /// The share of the pages whose estimate does.
+    /// Share of the pages whose estimate exceeds the bound.
     pub beyond: f64,
-    /// The mean over all pages of the estimate less the count.
+    /// Mean of the estimate minus the count over all pages.
     pub mean_error: f64,
 }
 
-/// Lanes that a device has at most.
+/// Most lanes of a device.
 const MAX_LANES: usize = 4;
 
-/// Compares what `device` has counted since its reset with the exact `counts` of its pages, numbered from 0. Pages that were not
-/// accessed count too: a sketch may take them for hot.
+/// Compares what `device` has counted since its reset with the exact `counts` of its pages, numbered from 0.
+/// Pages that were not accessed belong to them too, since a sketch may take them for hot.
 #[must_use]
 pub fn accuracy(device: &Model, counts: &[u32], delta: f64) -> Accuracy {
     let parameters = device.parameters();
@@ -33,7 +33,7 @@ pub fn accuracy(device: &Model, counts: &[u32], delta: f64) -> Accuracy {
     Accuracy { bound, beyond: beyond as f64 / pages, mean_error: sum as f64 / pages }
 }
 
-/// What a device's sketch holds of each page that was accessed so often: the least of its counters, one in each lane.
+/// Returns a sketch's estimate of each page, accessed `counts` times: the least of its counters.
 #[must_use]
 pub fn estimates(parameters: &Parameters, counts: &[u32]) -> Vec<u32> {
     let (hash, lanes) = (H3::new(parameters), parameters.lanes as usize);

@@ -1,15 +1,16 @@
-//! Defines the hot-page buffer: first in, first out, of fixed size, which counts what it had to refuse.
+//! The hot-page buffer: first in, first out, of fixed size, with a count of refused pages.
 
 use std::collections::VecDeque;
 
 use crate::registers::{COUNTER_MAX, EMPTY};
 
-/// Pages found hot and not read yet.
+/// Hot pages that were not read yet.
 #[derive(Debug, Clone)]
 pub(crate) struct HotBuffer {
-    pages: VecDeque<u64>,
+    pub(crate) pages: VecDeque<u64>,
     entries: usize,
-    refused: u64,
+    /// Pages that found no room, at most [`COUNTER_MAX`].
+    pub(crate) refused: u64,
 }
 
 impl HotBuffer {
@@ -17,7 +18,7 @@ impl HotBuffer {
         Self { pages: VecDeque::new(), entries: entries as usize, refused: 0 }
     }
 
-    /// Whether there was room.
+    /// Adds a page. Returns false, and counts a refusal, if the buffer is full.
     pub(crate) fn push(&mut self, page: u64) -> bool {
         let room = self.pages.len() < self.entries;
         if room {
@@ -28,21 +29,8 @@ impl HotBuffer {
         room
     }
 
-    /// The oldest page, or [`EMPTY`].
+    /// Removes the oldest page; [`EMPTY`] if there is none.
     pub(crate) fn pop(&mut self) -> u64 {
         self.pages.pop_front().unwrap_or(EMPTY)
-    }
-
-    pub(crate) fn len(&self) -> u64 {
-        self.pages.len() as u64
-    }
-
-    pub(crate) fn refused(&self) -> u64 {
-        self.refused
-    }
-
-    pub(crate) fn clear(&mut self) {
-        self.pages.clear();
-        self.refused = 0;
     }
 }

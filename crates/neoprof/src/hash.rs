@@ -1,31 +1,31 @@
-//! Defines H3, the hash of each lane: every set bit of the page's number selects a word, and these are XORed.
+//! H3, the hash of each lane: each set bit of the page's number selects a word, and these words are XORed.
 //!
-//! The word of lane `l`, bit `b` comes from the `64 l + b + 1`-th output of SplitMix64 (Steele, Lea, Flood, "Fast
-//! Splittable Pseudorandom Number Generators", 2014) started at the device's seed. The hardware XORs 32 masked words in
-//! two pipeline stages; here a table for each byte of the page holds all 256 sums.
+//! The word of lane `l`, bit `b` comes from output `64 l + b + 1` of SplitMix64 (Steele, Lea, Flood, "Fast
+//! Splittable Pseudorandom Number Generators", 2014) started at the device's seed. The hardware XORs 32
+//! masked words in two pipeline stages; the model has a table of all 256 sums for each byte of the page.
 //!
-//! The words of the lowest bits, as many as an index has, form a triangle with ones on its diagonal. With words drawn
-//! freely the hash of a range of pages often has less than full rank: it leaves half of the entries untouched and
-//! puts two pages into each of the others. Then the histogram no longer tells the error: of 6 draws on 32K pages in a
-//! row (W = 16K, delta = 0.25) 43 % of the pages were beyond the bound. A triangle has full rank: W pages in a row,
-//! aligned, meet W entries.
+//! The words of the lowest bits, as many as an index has, form a triangle with ones on its diagonal. With
+//! words drawn freely the hash of a range of pages often has less than full rank: it leaves half of the
+//! entries untouched and maps two pages to each of the others, and the histogram no longer gives the error.
+//! In 6 draws on 32K consecutive pages (W = 16K, delta = 0.25) 43 % of the pages were beyond the bound. A
+//! triangle has full rank: W consecutive pages, aligned, meet W entries.
 
 use crate::Parameters;
 
 /// SplitMix64's increment.
 const GAMMA: u64 = 0x9e37_79b9_7f4a_7c15;
 
-/// The hash functions of all lanes of one device.
+/// Hash functions of all lanes of a device.
 #[derive(Debug, Clone)]
 pub struct H3 {
-    /// For each byte of a page, for each of its values, the indices of lanes 0 and 1 in a word's halves.
+    /// Indices of lanes 0 and 1, in a word's halves, for each value of each byte of a page.
     low: Vec<[u64; 256]>,
-    /// The same of lanes 2 and 3, empty if there are none.
+    /// The same for lanes 2 and 3; empty if the device lacks them.
     high: Vec<[u64; 256]>,
 }
 
 impl H3 {
-    /// The functions that a device of these sizes has.
+    /// Creates the functions of a device of these sizes.
     #[must_use]
     pub fn new(parameters: &Parameters) -> Self {
         let pair = |first: u32| -> Vec<[u64; 256]> {
@@ -35,8 +35,8 @@ impl H3 {
         Self { low: pair(0), high: if parameters.lanes > 2 { pair(2) } else { Vec::new() } }
     }
 
-    /// The indices into the first `LANES` lanes; 0 for lanes that the device lacks. The page must have no bits
-    /// beyond the device's.
+    /// Returns the indices into the first `LANES` lanes, 0 where the device has none, of a page without
+    /// unwired bits.
     #[must_use]
     #[inline]
     pub fn indices<const LANES: usize>(&self, page: u64) -> [u32; LANES] {
@@ -55,7 +55,7 @@ fn sum(tables: &[[u64; 256]], page: u64) -> u64 {
     tables.iter().zip(bytes).fold(0, |sum, (table, byte)| sum ^ table[usize::from(byte)])
 }
 
-/// The sums of one byte's words for two lanes.
+/// Returns the sums of one byte's words for two lanes.
 fn table(parameters: &Parameters, first_lane: u32, byte: u32) -> [u64; 256] {
     let word = |bit: u32| {
         let bit = 8 * byte + bit;
@@ -71,7 +71,7 @@ fn table(parameters: &Parameters, first_lane: u32, byte: u32) -> [u64; 256] {
     })
 }
 
-/// The word that one set bit of the page selects in one lane.
+/// Returns the word that a set bit of the page selects in a lane.
 fn seed_word(parameters: &Parameters, lane: u32, bit: u32) -> u32 {
     if lane >= parameters.lanes {
         return 0;
@@ -94,10 +94,10 @@ fn seed_word(parameters: &Parameters, lane: u32, bit: u32) -> u32 {
 mod tests {
     use super::*;
 
-    /// Known outputs of SplitMix64 from 1234567 on, as its reference implementation gives them.
+    /// Outputs of SplitMix64's reference implementation from seed 1234567.
     #[test]
     fn words_are_splitmix64s() {
-        // The first outputs belong to bits 0 to 2, so the seed is moved for them to be bits 20 to 22's.
+        // The seed is shifted so that the first outputs belong to bits 20 to 22, whose words are free.
         let seed = 1_234_567u64.wrapping_sub(GAMMA.wrapping_mul(20));
         let parameters = Parameters { seed, width: 1 << 16, ..Parameters::default() };
         let low = |word: u64| word as u32 & 0xffff;

@@ -1,16 +1,16 @@
-//! Defines the bins of the histogram of the first lane's counters.
+//! Bins of the histogram of the first lane's counters.
 //!
-//! Bins come in groups of 8, those of group `g` 2^g counts wide: 0, 1, ... 7, 8-9, ... 22-23, 24-27 and so on; the
-//! last one also takes all above.
+//! Bins come in groups of 8; those of group `g` are 2^g counts wide: 0, 1, ... 7, 8-9, ... 22-23, 24-27 and
+//! so on. The last bin also takes all higher counts.
 
 use std::ops::RangeInclusive;
 
 use isotherm_core::{Bin, Histogram};
 
-/// Bins of equal width.
+/// Bins of equal width in a group.
 const GROUP: u32 = 8;
 
-/// The bin that a count falls into, of `bins`.
+/// Returns the bin of a count, of `bins`.
 #[must_use]
 pub const fn bin_of(count: u32, bins: u32) -> u32 {
     let group = (count + GROUP).ilog2() - GROUP.ilog2();
@@ -18,7 +18,7 @@ pub const fn bin_of(count: u32, bins: u32) -> u32 {
     if bin < bins { bin } else { bins - 1 }
 }
 
-/// The counts of a bin, of `bins`, in a device whose greatest count is `counter_max`. Empty where no count is so high.
+/// Returns the counts of a bin, of `bins`, up to `counter_max`; empty if no count is so high.
 #[must_use]
 pub const fn bin_range(bin: u32, bins: u32, counter_max: u32) -> RangeInclusive<u32> {
     let low = lowest(bin);
@@ -26,13 +26,13 @@ pub const fn bin_range(bin: u32, bins: u32, counter_max: u32) -> RangeInclusive<
     low..=if high < counter_max { high } else { counter_max }
 }
 
-/// The lowest count of a bin.
+/// Returns the lowest count of a bin.
 const fn lowest(bin: u32) -> u32 {
     let group = bin / GROUP;
     ((bin % GROUP + GROUP) << group) - GROUP
 }
 
-/// The histogram with these entries in its bins, from the lowest counts up, of a device whose greatest count is `counter_max`.
+/// Returns the histogram with these entries in its bins, from the lowest counts up to `counter_max`.
 #[must_use]
 pub fn histogram_of_bins(entries: &[u64], counter_max: u32) -> Histogram {
     let bins = entries.len() as u32;
@@ -40,7 +40,7 @@ pub fn histogram_of_bins(entries: &[u64], counter_max: u32) -> Histogram {
     Histogram::new((0..bins).zip(entries).map(bin).collect())
 }
 
-/// The histogram of these counts.
+/// Returns the histogram of these counts.
 #[must_use]
 pub fn histogram_of_counts(counts: impl IntoIterator<Item = u32>, bins: u32, counter_max: u32) -> Histogram {
     let mut entries = vec![0; bins as usize];

@@ -1,5 +1,21 @@
-//! NeoProf, the profiling device in a CXL memory's controller (NeoMem, sections III to V): a model that answers bit
-//! for bit as the hardware in `hardware/neoprof` does, and the register protocol that both speak.
+//! NeoProf, the profiling device in a CXL memory's controller (NeoMem, sections III to V): a model that
+//! answers bit for bit as the hardware in `hardware/neoprof`, and the register protocol of both.
+//!
+//! ```
+//! use isotherm_neoprof::registers::SET_THRESHOLD;
+//! use isotherm_neoprof::{Device, Model, Parameters, Registers, read_histogram, read_hot_pages};
+//!
+//! let mut device = Model::new(Parameters::default())?;
+//! device.write(SET_THRESHOLD, 2);
+//! (0..3).for_each(|_| device.access(42, false));
+//!
+//! let mut hot = Vec::new();
+//! read_hot_pages(&mut device, &mut hot);
+//! assert_eq!(hot, [42], "its third access exceeded the threshold");
+//! let counted: u64 = read_histogram(&mut device)?.bins().map(|bin| bin.entries).sum();
+//! assert_eq!(counted, 512 << 10, "each entry of the first lane is in a bin");
+//! # Ok::<(), isotherm_neoprof::ParameterError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 

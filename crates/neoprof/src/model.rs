@@ -1,4 +1,4 @@
-//! Defines the model of the device: the same answers as the hardware, one request at a time.
+//! The device's model: it answers as the hardware does, one request at a time.
 
 use std::collections::VecDeque;
 use std::hint::black_box;
@@ -13,7 +13,7 @@ use crate::{Device, Histogram, ParameterError, Parameters, Registers, Request};
 /// Requests whose entries are loaded together.
 const BLOCK: usize = 32;
 
-/// The device, without its pipeline: whatever arrives is through at once, so nothing is ever dropped.
+/// A device without a pipeline: requests take effect at once, so none is ever dropped.
 #[derive(Debug, Clone)]
 pub struct Model {
     parameters: Parameters,
@@ -29,10 +29,10 @@ pub struct Model {
 }
 
 impl Model {
-    /// A device after power-on.
+    /// Creates a device after power-on.
     ///
     /// # Errors
-    /// If it cannot have these sizes.
+    /// [`ParameterError`] if a device cannot have these sizes.
     pub fn new(parameters: Parameters) -> Result<Self, ParameterError> {
         let parameters = parameters.checked()?;
         Ok(Self {
@@ -49,13 +49,13 @@ impl Model {
         })
     }
 
-    /// The device's sizes.
+    /// Returns the device's sizes.
     #[must_use]
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// The histogram of the first lane as it is now; unlike through the registers, without capturing it.
+    /// Returns the current histogram of the first lane. Unlike the registers, it captures nothing.
     #[must_use]
     pub fn histogram(&self) -> Histogram {
         histogram_of_counts(
@@ -65,7 +65,7 @@ impl Model {
         )
     }
 
-    /// Lets requests pass, without the cycles that they take.
+    /// Counts requests, but not their cycles.
     fn pass(&mut self, requests: &[Request]) {
         match self.parameters.lanes {
             1 => self.pass_lanes::<1>(requests),
@@ -75,8 +75,9 @@ impl Model {
         }
     }
 
-    /// In blocks, each in two passes: the first only loads the entries, so that their cache misses overlap; the second
-    /// branches on what it finds in them, and would otherwise wait for each miss where it guessed wrong.
+    /// Counts requests in blocks of two passes: the first only loads the entries, so that their cache misses
+    /// overlap; the second branches on their values and would otherwise wait for each miss at a mispredicted
+    /// branch.
     fn pass_lanes<const LANES: usize>(&mut self, requests: &[Request]) {
         for block in requests.chunks(BLOCK) {
             let mut counted = [(0, [0; LANES]); BLOCK];
@@ -105,7 +106,7 @@ impl Model {
 
     fn reset(&mut self) {
         self.sketch.clear();
-        self.hot.clear();
+        self.hot = HotBuffer::new(self.parameters.hot_entries);
         self.captured.clear();
         (self.cycles, self.reads, self.writes) = (0, 0, 0);
     }
@@ -122,7 +123,7 @@ impl Registers for Model {
             at::PARAMETERS => self.parameters.to_word(),
             at::SEED => self.parameters.seed,
             at::SET_THRESHOLD => self.threshold.into(),
-            at::GET_NR_HOT_PAGE => self.hot.len(),
+            at::GET_NR_HOT_PAGE => self.hot.pages.len() as u64,
             at::GET_HOT_PAGE => self.hot.pop(),
             at::GET_NR_SAMPLE => self.cycles.min(at::COUNTER_MAX),
             at::GET_RD_CNT => self.reads.min(at::COUNTER_MAX),
@@ -130,7 +131,7 @@ impl Registers for Model {
             at::GET_NR_HIST_BIN => self.captured.len() as u64,
             at::GET_HIST => self.captured.pop_front().unwrap_or(at::EMPTY),
             at::MODE => u64::from(self.counts_writes),
-            at::HOT_REFUSED => self.hot.refused(),
+            at::HOT_REFUSED => self.hot.refused,
             _ => 0,
         }
     }

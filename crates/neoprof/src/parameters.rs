@@ -1,56 +1,40 @@
-//! Defines the sizes of a device, as Table III of the paper has them, and the register word that states them.
+//! A device's sizes, as in the paper's Table III, and the register word that states them.
 
+use std::fmt::Display;
 use std::ops::RangeInclusive;
 
-/// Why a device of these sizes cannot be, or why a register word does not state any.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-pub enum ParameterError {
-    /// A size outside what can be built.
-    #[error("{name} of a NeoProf device: expected {} to {}, not {value}", range.0, range.1)]
-    Range {
-        /// Which size.
-        name: &'static str,
-        /// What was asked for or read.
-        value: u64,
-        /// Least and greatest that can be.
-        range: (u64, u64),
-    },
-    /// A size that is no power of two.
-    #[error("{name} of a NeoProf device: expected a power of two, not {value}")]
-    PowerOfTwo {
-        /// Which size.
-        name: &'static str,
-        /// What was asked for.
-        value: u64,
-    },
-    /// Histogram bins that do not fill groups.
-    #[error("histogram bins of a NeoProf device: expected a multiple of 8, not {0}")]
-    Bins(u32),
+/// An impossible size of a device.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{name} of a NeoProf device: expected {expected}, not {value}")]
+pub struct ParameterError {
+    name: &'static str,
+    expected: String,
+    value: u32,
 }
 
-/// The sizes of a device, fixed when it is built.
+/// Sizes of a device, fixed when it is built.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct Parameters {
     /// Rows of the sketch, each with its own hash function: D, 1 to 4.
     pub lanes: u32,
     /// Entries of a lane: W, a power of two from 64 to 2^24.
     pub width: u32,
-    /// Bits of a counter, 4 to 16; it saturates.
+    /// Bits of a counter, which saturates: 4 to 16.
     pub counter_bits: u32,
-    /// Bits of a page's number, 8 to 52; those above are not wired.
+    /// Bits of a page's number, 8 to 52; higher ones are not wired.
     pub address_bits: u32,
-    /// Pages that the hot-page buffer holds: a power of two from 4 to 2^20.
+    /// Capacity of the hot-page buffer in pages: a power of two from 4 to 2^20.
     pub hot_entries: u32,
     /// Bins of the histogram: a multiple of 8 from 8 to 64.
     pub histogram_bins: u32,
     /// Requests that can arrive in one cycle, 1 to 4.
     pub channels: u32,
-    /// What the hash functions are drawn from.
+    /// Seed of the hash functions.
     pub seed: u64,
 }
 
 impl Default for Parameters {
-    /// The paper's prototype: Table III, two channels (Table II), 64 bins (section IV-B).
+    /// Returns the paper's prototype: Table III, two channels (Table II), 64 bins (section IV-B).
     fn default() -> Self {
         Self {
             lanes: 2,
@@ -66,28 +50,28 @@ impl Default for Parameters {
 }
 
 impl Parameters {
-    /// The bits of an index into a lane: log2 W.
+    /// Returns the bits of an index into a lane: log2 W.
     #[must_use]
     pub const fn index_bits(&self) -> u32 {
         self.width.trailing_zeros()
     }
 
-    /// The greatest count.
+    /// Returns the greatest count.
     #[must_use]
     pub const fn counter_max(&self) -> u32 {
         (1 << self.counter_bits) - 1
     }
 
-    /// The bits of a page's number that are wired.
+    /// Returns the mask of a page's wired bits.
     #[must_use]
     pub const fn page_mask(&self) -> u64 {
         (1 << self.address_bits) - 1
     }
 
-    /// The same sizes, checked.
+    /// Returns the same sizes, checked.
     ///
     /// # Errors
-    /// The first size that cannot be built.
+    /// [`ParameterError`] for the first impossible size.
     pub fn checked(self) -> Result<Self, ParameterError> {
         within("lanes", self.lanes, 1..=4)?;
         within("width", self.width, 1 << 6..=1 << 24)?;
@@ -97,18 +81,15 @@ impl Parameters {
         within("histogram bins", self.histogram_bins, 8..=64)?;
         within("channels", self.channels, 1..=4)?;
         for (name, value) in [("width", self.width), ("hot buffer entries", self.hot_entries)] {
-            if !value.is_power_of_two() {
-                return Err(ParameterError::PowerOfTwo { name, value: value.into() });
-            }
+            require(value.is_power_of_two(), name, value, "a power of two")?;
         }
-        if !self.histogram_bins.is_multiple_of(8) {
-            return Err(ParameterError::Bins(self.histogram_bins));
-        }
+        let bins = self.histogram_bins;
+        require(bins.is_multiple_of(8), "histogram bins", bins, "a multiple of 8")?;
         Ok(self)
     }
 
-    /// The word of [`registers::PARAMETERS`](crate::registers::PARAMETERS): from the lowest byte up lanes, log2 width,
-    /// counter bits, address bits, log2 hot buffer entries, histogram bins, channels, 0.
+    /// Returns the word of [`registers::PARAMETERS`](crate::registers::PARAMETERS): from the lowest byte up
+    /// lanes, log2 width, counter bits, address bits, log2 hot buffer entries, histogram bins, channels, 0.
     #[must_use]
     pub fn to_word(&self) -> u64 {
         let fields = [
@@ -123,10 +104,11 @@ impl Parameters {
         fields.iter().rev().fold(0, |word, &field| word << 8 | u64::from(field))
     }
 
-    /// The sizes that such a word states, with the seed that [`registers::SEED`](crate::registers::SEED) states.
+    /// Returns the sizes that such a word states, with the seed of
+    /// [`registers::SEED`](crate::registers::SEED).
     ///
     /// # Errors
-    /// If no device has such sizes: another device's registers, or none.
+    /// [`ParameterError`] if the sizes are impossible: another device's registers, or none.
     pub fn from_word(word: u64, seed: u64) -> Result<Self, ParameterError> {
         let field = |at: u32| u32::from(word.to_le_bytes()[at as usize]);
         within("log2 width", field(1), 6..=24)?;
@@ -147,11 +129,17 @@ impl Parameters {
 }
 
 fn within(name: &'static str, value: u32, range: RangeInclusive<u32>) -> Result<(), ParameterError> {
-    if range.contains(&value) {
-        return Ok(());
-    }
-    let range = (u64::from(*range.start()), u64::from(*range.end()));
-    Err(ParameterError::Range { name, value: value.into(), range })
+    let expected = format_args!("{} to {}", range.start(), range.end());
+    require(range.contains(&value), name, value, expected)
+}
+
+fn require(
+    holds: bool,
+    name: &'static str,
+    value: u32,
+    expected: impl Display,
+) -> Result<(), ParameterError> {
+    if holds { Ok(()) } else { Err(ParameterError { name, expected: expected.to_string(), value }) }
 }
 
 #[cfg(test)]

@@ -1,7 +1,8 @@
-//! Defines the sketch: lanes of counters, each with a hot and a valid bit.
+//! The sketch: lanes of counters, each with a hot bit and a valid bit.
 //!
-//! Counters are 16 bits in a row for each lane, so that those of the paper's sizes take 2 MiB and stay in a core's cache; hot bits
-//! lie apart, since only hot pages need them. A counter of 0 stands for a valid bit that is clear: valid ones count at least 1.
+//! Each lane is an array of 16-bit counters, so that those of the paper's sizes take 2 MiB and stay in a
+//! core's cache; hot bits lie apart because only hot pages need them. A counter of 0 stands for a clear valid
+//! bit, since valid ones are at least 1.
 
 use crate::Parameters;
 
@@ -29,27 +30,27 @@ impl Sketch {
         }
     }
 
-    /// Counts an access in all lanes and returns the least of their counts: the page's estimate.
+    /// Counts an access in all lanes. Returns the least of their counts: the page's estimate.
     #[inline]
     pub(crate) fn count<const LANES: usize>(&mut self, indices: [u32; LANES]) -> u32 {
         let mut estimate = u16::MAX;
         for (lane, index) in self.counters.chunks_exact_mut(self.width).zip(indices) {
             let counter = &mut lane[index as usize];
-            // One more, unless it is the greatest: no branch, and no overflow at 16 bits.
+            // Saturates without a branch, and without overflow at 16 bits.
             *counter += u16::from(*counter < self.counter_max);
             estimate = estimate.min(*counter);
         }
         estimate.into()
     }
 
-    /// Loads a page's counters, for their cache lines' sake.
+    /// Loads a page's counters to bring their cache lines near.
     #[inline]
     pub(crate) fn load<const LANES: usize>(&self, indices: [u32; LANES]) -> u16 {
         let lanes = self.counters.chunks_exact(self.width);
         lanes.zip(indices).fold(0, |sum, (lane, index)| sum ^ lane[index as usize])
     }
 
-    /// Where the hot bits of a page's entries are: a word and a bit in it.
+    /// Returns the word and the bit of each of the entries' hot bits.
     fn bits<const LANES: usize>(
         &self,
         indices: [u32; LANES],
@@ -61,7 +62,7 @@ impl Sketch {
         })
     }
 
-    /// Whether all entries have their hot bit set.
+    /// Returns whether all entries have their hot bit set.
     pub(crate) fn is_marked<const LANES: usize>(&self, indices: [u32; LANES]) -> bool {
         self.bits(indices).all(|(word, bit)| self.hot[word] & bit != 0)
     }
@@ -71,13 +72,13 @@ impl Sketch {
         self.bits(indices).for_each(|(word, bit)| self.hot[word] |= bit);
     }
 
-    /// Makes all entries invalid.
+    /// Invalidates all entries.
     pub(crate) fn clear(&mut self) {
         self.counters.fill(0);
         self.hot.fill(0);
     }
 
-    /// The counts of the first lane, 0 for invalid entries.
+    /// Returns the counts of the first lane, 0 for invalid entries.
     pub(crate) fn first_lane(&self) -> impl Iterator<Item = u32> {
         self.counters[..self.width].iter().map(|&counter| counter.into())
     }

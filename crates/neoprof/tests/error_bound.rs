@@ -1,11 +1,13 @@
-//! The error bound of section IV-B against the true error, on skewed streams, over many draws of the hash functions.
+//! The error bound of section IV-B against the true error on skewed streams, over many draws of the hash
+//! functions.
 
 mod support;
 
 use isotherm_neoprof::{Accuracy, Parameters, estimates};
 use support::{Stream, measure};
 
-/// The share of pages beyond the bound over several draws of the hash functions, and the mean bound.
+/// Returns the means, over several draws of the hash functions, of the share of pages beyond the bound, the
+/// bound and the error.
 fn over_draws(stream: &Stream, width: u32, delta: f64) -> (f64, f64, f64) {
     let draws = 6;
     let results: Vec<Accuracy> = (0..draws)
@@ -33,7 +35,8 @@ fn holds(name: &str, stream: &Stream) {
             }
         }
     }
-    // Wider is better (Fig. 15c), and the bound is no idle one: with few entries most pages are off.
+    // Wider sketches have smaller bounds (Fig. 15c), and the bound is not trivial: with few entries most
+    // pages have errors.
     assert!(bounds.is_sorted_by(|narrow, wide| narrow > wide), "{bounds:?}");
 }
 

@@ -1,4 +1,4 @@
-//! What the registers answer, against a reference that keeps exact tables.
+//! The registers' answers, against a reference that keeps exact tables.
 
 use std::collections::HashMap;
 
@@ -126,7 +126,7 @@ fn histograms_are_captured_not_live() {
     assert_eq!(read_histogram(&mut device), Ok(device.histogram()));
 }
 
-/// The device with exact tables: counts in a map, hot bits in another, no block, no epoch.
+/// A device with exact tables: counts in one map, hot bits in another, no blocks of requests.
 #[derive(Default)]
 struct Reference {
     counts: HashMap<(usize, u32), u32>,

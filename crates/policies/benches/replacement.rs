@@ -1,9 +1,7 @@
-//! The replacement algorithms' speed on one thread: replay of 20 million accesses to a million pages, Zipf 0.99.
+//! The replacement algorithms' speed on one thread: replay of 20 million accesses to a million pages, Zipf
+//! 0.99.
 //!
 //! Every iteration replays another two million accesses on the warm cache of the one before.
-
-#[path = "../../trackers/tests/support/mod.rs"]
-mod support;
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,6 +9,7 @@ use std::time::Duration;
 use criterion::{Criterion, Throughput};
 use isotherm_core::PageId;
 use isotherm_policies::replacement::{Arc, Clock, Fifo, Lru, Replacement, TwoQ};
+use isotherm_trackers::testing;
 
 const PAGES: u32 = 1_000_000;
 const REQUESTS: usize = 20_000_000;
@@ -38,7 +37,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(500))
         .measurement_time(Duration::from_millis(2000))
         .configure_from_args();
-    let stream = support::zipf(PAGES, 0.99, REQUESTS, 1);
+    let stream = testing::zipf(PAGES, 0.99, REQUESTS, 1);
     let pages = PAGES as usize;
     for capacity in [10_000, 100_000] {
         measure(&mut criterion, "lru", Lru::new(pages, capacity), &stream);

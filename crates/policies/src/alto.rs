@@ -1,78 +1,52 @@
 //! Alto: Colloid whose promotions are regulated by how much of its latency a load exposes.
 //!
 //! # Paper
-//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025: its adaptive page migration regulation; on Colloid, as PACT
-//! compares it (section 5.4).
+//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025: its adaptive page migration regulation;
+//! on Colloid, as PACT compares it (section 5.4).
 //!
-//! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over the loads.
-//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper one all are,
-//!   between them a share that rises in tenths.
+//! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over
+//!   the loads.
+//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper
+//!   one all are, between them a share that rises in tenths.
 //! - Of what Colloid would promote, that share is; its demotions go on.
 //!
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
 //! - The steps between the thresholds are ours: the paper's function is not printed in full.
-//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it counts twice.
+//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it
+//!   counts twice.
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Counters, Gauge, MigrationContext, Nanos, Outcome, Plan, Policy, SampleBatch, Sampling, Signals,
-    View,
+    View, parameters,
 };
 
-use crate::{BuildError, Colloid, Setup, colloid};
+use crate::Setup;
+use crate::colloid::{self, Colloid};
 
 /// Steps of the share between the thresholds.
 const STEPS: f64 = 10.0;
 
-const OWN: [Spec; 3] = [
-    Spec {
-        name: "lower_latency",
-        kind: Kind::Duration(Nanos(0), Nanos::SECOND),
-        default: "18ns",
-        unit: "",
-        source: "Alto, algorithm 2: 40 cycles on Skylake; at 2.2 GHz",
-        help: "Amortised off-core latency up to which nothing is promoted.",
-        scaled: false,
-    },
-    Spec {
-        name: "upper_latency",
-        kind: Kind::Duration(Nanos(0), Nanos::SECOND),
-        default: "45ns",
-        unit: "",
-        source: "Alto, algorithm 2: 100 cycles on Skylake; at 2.2 GHz",
-        help: "Amortised off-core latency from which everything is promoted that Colloid would.",
-        scaled: false,
-    },
-    Spec {
-        name: "interval",
-        kind: Kind::Duration(Nanos(1_000), Nanos(u64::MAX / 4)),
-        default: "1s",
-        unit: "",
-        source: "Alto: counters are read each second; 100 ms does the same",
-        help: "Time between two looks at the amortised off-core latency.",
-        scaled: true,
-    },
-];
-
-const COUNT: usize = colloid::SPECS.len() + OWN.len();
-
-/// What can be set: Colloid's parameters and three of its own.
-pub(crate) const SPECS: &[Spec] = &joined();
-
-const fn joined() -> [Spec; COUNT] {
-    let mut specs = [OWN[0]; COUNT];
-    let mut index = 0;
-    while index < COUNT {
-        specs[index] = if index < OWN.len() { OWN[index] } else { colloid::SPECS[index - OWN.len()] };
-        index += 1;
+parameters! {
+    /// Alto's parameters, before Colloid's.
+    pub(crate) struct Settings {
+        /// Amortised off-core latency up to which nothing is promoted.
+        lower_latency: Nanos = duration(Nanos(0), Nanos::SECOND, "18ns")
+            .source("Alto, algorithm 2: 40 cycles on Skylake; at 2.2 GHz"),
+        /// Amortised off-core latency from which everything is promoted that Colloid would.
+        upper_latency: Nanos = duration(Nanos(0), Nanos::SECOND, "45ns")
+            .source("Alto, algorithm 2: 100 cycles on Skylake; at 2.2 GHz"),
+        /// Time between two looks at the amortised off-core latency.
+        interval: Nanos = interval("1s").source("Alto: counters are read each second; 100 ms does the same")
+            .scaled(),
+        colloid: colloid::Settings,
     }
-    specs
 }
 
 /// Alto. See the module.
 #[derive(Debug)]
-pub struct Alto {
+pub(crate) struct Alto {
     colloid: Colloid,
     lower: f64,
     upper: f64,
@@ -83,23 +57,15 @@ pub struct Alto {
     amortised: Option<f64>,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Alto::new(parameters, setup)))
-}
-
 impl Alto {
-    /// Alto before its first interval: nothing is held back.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let nanoseconds = |name| parameters.duration(name).0 as f64;
+    /// Creates Alto before its first interval: nothing is held back.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
         Self {
-            colloid: Colloid::new(parameters, setup),
-            lower: nanoseconds("lower_latency"),
-            upper: nanoseconds("upper_latency"),
-            interval: parameters.duration("interval"),
+            colloid: Colloid::with(&settings.colloid, setup),
+            lower: settings.lower_latency.0 as f64,
+            upper: settings.upper_latency.0 as f64,
+            interval: settings.interval,
             last: Nanos(0),
             before: Counters::default(),
             now: Counters::default(),
@@ -120,7 +86,7 @@ impl Alto {
         }
     }
 
-    /// The share of promotions at an amortised latency.
+    /// Returns the share of promotions at an amortised latency.
     fn share(&self, latency: f64) -> f64 {
         match () {
             () if latency >= self.upper => 1.0,
@@ -130,7 +96,7 @@ impl Alto {
     }
 }
 
-/// Latency / MLP of the loads between two readings; `None` without loads.
+/// Returns latency / MLP of the loads between two readings; `None` without loads.
 fn amortised(before: &Counters, now: &Counters) -> Option<f64> {
     let sums = |counters: &Counters| {
         let tiers = counters.tiers.iter();
@@ -184,14 +150,15 @@ mod tests {
     use isotherm_core::{Move, PageId, PageSize, Pages, TierCounters, TierId};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     fn policy() -> Alto {
         let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Alto::new(&Parameters::new("alto", SPECS), &setup)
+        Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
     }
 
-    /// The promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count for each load.
+    /// Returns the promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count
+    /// for each load.
     fn promotions(amortised: u64) -> usize {
         let (mut alto, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let turns = (1..=10).map(|second: u64| {

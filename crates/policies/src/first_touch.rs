@@ -1,23 +1,15 @@
-//! Defines first touch: a page stays where it was allocated, in the fast tier while that had room.
+//! First touch: a page stays where it was allocated, in the fast tier while that had room.
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Nanos, Plan, Policy, SampleBatch, Sampling, SamplingRate, SamplingScope, Signals, View,
 };
 
-use crate::{BuildError, Setup};
-
-/// How long it sleeps: it has nothing to do.
+/// A long tick: it has nothing to do.
 const TICK: Nanos = Nanos(3600 * Nanos::SECOND.0);
 
 /// Linux' default placement: no sampling, no moves. What tiering must at least beat.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct FirstTouch;
-
-/// The registry's constructor.
-pub(crate) fn build(_: &Parameters, _: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(FirstTouch))
-}
+pub(crate) struct FirstTouch;
 
 impl Policy for FirstTouch {
     fn signals(&self) -> Signals {
@@ -48,7 +40,7 @@ mod tests {
     use isotherm_core::{Pages, TierId};
 
     use super::*;
-    use crate::test_view::{TestView, batch_of};
+    use crate::support::test_view::{TestView, batch_of};
 
     #[test]
     fn it_samples_nothing_and_moves_nothing() {

@@ -1,8 +1,8 @@
 //! Jenga: Memtis' thresholds and queues over smooth access counts.
 //!
 //! # Paper
-//! Jenga, sections 2.2 and 5 (its other half, the context-based allocator of section 4, is a matter of the program:
-//! `--alloc context` live, the workload parameter `allocator=context` in the simulator). Pseudocode:
+//! Jenga, sections 2.2 and 5 (its other half, the context-based allocator of section 4, is a matter of the
+//! program: `--alloc context` live, the workload parameter `allocator=context` in the simulator). Pseudocode:
 //!
 //! ```text
 //! at a sample of page p, the t-th of its cooling period:        observe
@@ -20,43 +20,45 @@
 //! The arithmetic of `AS`, and why it is continuous, stands in `isotherm_trackers`' `smooth`.
 //!
 //! # Parameters
-//! Those of Memtis-QC without splitting, which Jenga's authors switched off (section 7): 32 bytes of table a page become 12
-//! (section 6), the period of cooling is 120K samples (sections 5 and 7.6.1).
+//! Those of Memtis-QC without splitting, which Jenga's authors switched off (section 7): 32 bytes of table a
+//! page become 12 (section 6), the period of cooling is 120K samples (sections 5 and 7.6.1).
 //!
 //! # Deviations
-//! - The paper does not say how the histogram learns of scores that fall between two samples. Here pages that were sampled
-//!   in a period are put into their bins anew at its end, and all others one bin lower, as their scores have halved: the
-//!   cost is one visit a sampled page and period.
-//! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis', on whose design Jenga's is
-//!   modelled; the paper gives none.
+//! - The paper does not say how the histogram learns of scores that fall between two samples. Here pages that
+//!   were sampled in a period are put into their bins anew at its end, and all others one bin lower, as their
+//!   scores have halved: the cost is one visit a sampled page and period.
+//! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis', on whose design
+//!   Jenga's is modelled; the paper gives none.
 
-use isotherm_core::parameters::{Parameters, Spec};
-use isotherm_core::{PageId, Policy};
+use isotherm_core::parameters::Parameters;
+use isotherm_core::{PageId, parameters};
 use isotherm_trackers::{SmoothClock, SmoothScore};
 
+use crate::Setup;
 use crate::memtis::counts::{PageCounts, Rebin};
 use crate::memtis::histogram::{Histogram, bin_of};
-use crate::memtis::{Memtis, unsplit};
-use crate::{BuildError, Setup, prefetch};
+use crate::memtis::{Common, Memtis, QUICK_COOLING, Splits};
+use crate::support::prefetch;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &SPEC_TABLE;
-
-const SPEC_TABLE: [Spec; unsplit().len()] = smooth_cooling();
-
-const fn smooth_cooling() -> [Spec; unsplit().len()] {
-    let mut specs = unsplit();
-    specs[0].source = "Jenga, section 7: Memtis-QC has the same cooling interval, 120K samples";
-    specs[0].help = "Samples in which a score that is not renewed falls to its half, evenly.";
-    specs
+parameters! {
+    /// Jenga's parameters.
+    pub(crate) struct Settings {
+        /// Samples in which a score that is not renewed falls to its half, evenly.
+        cooling_samples: u64 = QUICK_COOLING
+            .source("Jenga, section 7: Memtis-QC has the same cooling interval, 120K samples"),
+        common: Common,
+    }
 }
 
 /// Jenga. See the module.
 pub(crate) type Jenga = Memtis<SmoothCounts>;
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Jenga::new(parameters, setup)))
+impl Jenga {
+    /// Returns Jenga before its first sample.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let Settings { cooling_samples, common } = Settings::read(parameters);
+        Self::with(cooling_samples, common, &Splits::default(), setup)
+    }
 }
 
 /// The smooth scores of all pages. A score's tag is the histogram's bin when the score last changed.
@@ -88,8 +90,6 @@ impl SmoothCounts {
 }
 
 impl PageCounts for SmoothCounts {
-    const SPLITS: bool = false;
-
     fn new(pages: usize, cooling: u64) -> Self {
         let clock = SmoothClock::new(cooling);
         Self { scores: vec![SmoothScore::zero(&clock); pages], clock, sampled: Vec::new() }
@@ -144,11 +144,11 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::test_view::{TestView, batch_of, turn};
+    use crate::support::test_view::{TestView, batch_of, turn};
 
     proptest! {
-        /// The histogram has each page in the bin of its score: exactly where it was sampled in this period or the one
-        /// before, as of its last sample; else at most one bin lower.
+        /// The histogram has each page in the bin of its score: exactly where it was sampled in this period
+        /// or the one before, as of its last sample; else at most one bin lower.
         #[test]
         fn the_histogram_follows_scores_that_fall(
             cooling in 1u64..40,
@@ -178,7 +178,7 @@ mod tests {
 
     fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Jenga {
         let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("jenga", SPECS);
+        let mut parameters = Parameters::new("jenga", Settings::SPECS);
         let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
         for (key, value) in fixed.iter().chain(settings) {
             parameters.set(key, value).expect("in range");

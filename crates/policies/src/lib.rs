@@ -1,56 +1,43 @@
-//! PolicyRun policies, one module a published system, and the [`registry`] that names them.
+//! Tiering policies, one module a published system, and the [`registry`] that names them.
 //!
-//! Nothing here performs I/O, reads a clock or starts a thread: see `isotherm_core::Policy`.
+//! Nothing here performs I/O, reads a clock or starts a thread: see [`isotherm_core::Policy`].
+//!
+//! ```
+//! use isotherm_core::{PageSize, Pages};
+//! use isotherm_policies::{Kind, Setup, find};
+//!
+//! let entry = find("freqtier").unwrap();
+//! let mut parameters = entry.parameters();
+//! parameters.set("batch", "5000").unwrap();
+//! let setup = Setup { pages: 4096, fast: Pages(512), page_size: PageSize::Base, tiers: 2, seed: 1 };
+//! let Kind::Policy(build) = entry.kind else { panic!("a bound") };
+//! let policy = build(&parameters, &setup).unwrap();
+//! assert_eq!(policy.sampling().batch, 5000);
+//! ```
 
 #![forbid(unsafe_code)]
 
 mod alto;
-mod arc;
 mod colloid;
-mod demotion_scan;
-mod filter_shape;
 mod first_touch;
 mod freqtier;
 mod hemem;
-mod hot_threshold;
 mod hybridtier;
 mod jenga;
-mod lists;
 mod lru;
 mod memtis;
 mod multi_clock;
 mod nbt;
 mod neomem;
 mod nomad;
-mod numa_balancing;
 mod pact;
-mod page_bits;
 mod pmu_sampling;
-mod prefetch;
 mod pte_scan;
 pub mod registry;
 pub mod replacement;
-mod round;
 pub mod soar;
-#[cfg(test)]
-mod test_view;
+mod support;
 mod tpp;
-mod twoq;
 
-pub use alto::Alto;
-pub use colloid::Colloid;
-pub use first_touch::FirstTouch;
-pub use freqtier::FreqTier;
-pub use hemem::Hemem;
-pub use hybridtier::HybridTier;
-pub use lru::Lru;
-
-pub use multi_clock::MultiClock;
-pub use nbt::Nbt;
-pub use neomem::NeoMem;
-pub use nomad::Nomad;
 pub use pact::Pact;
-pub use pmu_sampling::PmuSampling;
-pub use pte_scan::PteScan;
-pub use registry::{ALL, Bound, BuildError, Entry, Kind, Setup, UnknownPolicy, find};
-pub use tpp::Tpp;
+pub use registry::{ALL, Bound, BuildError, Entry, Hosts, Kind, Setup, UnknownPolicy, find};

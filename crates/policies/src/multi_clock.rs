@@ -1,35 +1,37 @@
 //! MULTI-CLOCK: a ladder of CLOCK lists in each tier.
 //!
 //! # Paper
-//! Maruf et al., "MULTI-CLOCK: Dynamic PolicyRun for Hybrid Memory Systems", HPCA 2022, after its published
-//! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier but the
-//! fastest a promote list:
+//! Maruf et al., "MULTI-CLOCK: Dynamic Tiering for Hybrid Memory Systems", HPCA 2022, after its published
+//! description. Each tier has inactive and active lists, each page on them a reference mark, and each tier
+//! but the fastest a promote list:
 //!
 //! ```text
 //! accessed:      inactive -> inactive, referenced -> active -> active, referenced -> promote -> (moved up, active)
 //! not accessed:  inactive <- inactive, referenced <- active <- active, referenced; active <- promote
 //! ```
 //!
-//! The daemon kpromoted scans the lists each `scan_interval` and promotes what was referenced again on the promote list: pages
-//! that are both recent and frequent. Where the fast tier has too little room, pages leave from the tail of its
-//! inactive list.
+//! The daemon kpromoted scans the lists each `scan_interval` and promotes what was referenced again on the
+//! promote list: pages that are both recent and frequent. Where the fast tier has too little room, pages
+//! leave from the tail of its inactive list.
 //!
 //! # Deviations
-//! - A list's order is that of the scan's hand through the address space, as in the host's own reclaim; a page's list and
-//!   mark are one byte. So the tail of the inactive list are the unreferenced inactive pages that the hand met first.
-//! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive pages are few.
+//! - A list's order is that of the scan's hand through the address space, as in the host's own reclaim; a
+//!   page's list and mark are one byte. So the tail of the inactive list are the unreferenced inactive pages
+//!   that the hand met first.
+//! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive
+//!   pages are few.
 //! - Active pages are never demoted to make room: without inactive ones promotions wait.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
+    Signals, TierId, View, Work, parameters,
 };
 
-use crate::numa_balancing::{Watermarks, faults_only, specs};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 
 /// Page-table entries read at once.
 const CHUNK: u64 = 4096;
@@ -40,33 +42,22 @@ const ACTIVE: u8 = 2;
 const ACTIVE_REFERENCED: u8 = 3;
 const PROMOTE: u8 = 4;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "scan_interval",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "1s",
-        unit: "",
-        source: "MULTI-CLOCK: kpromoted runs each second, as publicly described",
-        help: "Time from the start of one scan to the next.",
-        scaled: true,
-    },
-    Spec {
-        name: "scan_share",
-        kind: Kind::Number(1e-6, 1.0),
-        default: "1",
-        unit: "of all pages",
-        source: "ours: whole lists; a count of pages would not carry over to another footprint",
-        help: "Share of the pages that a scan looks at, going on where the one before stopped.",
-        scaled: false,
-    },
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];
+parameters! {
+    /// MULTI-CLOCK's parameters.
+    pub(crate) struct Settings {
+        /// Time from the start of one scan to the next.
+        scan_interval: Nanos = interval("1s")
+            .source("MULTI-CLOCK: kpromoted runs each second, as publicly described").scaled(),
+        /// Share of the pages that a scan looks at, going on where the one before stopped.
+        scan_share: f64 = number(1e-6, 1.0, "1").unit("of all pages")
+            .source("ours: whole lists; a count of pages would not carry over to another footprint"),
+        marks: WatermarkSettings,
+    }
+}
 
 /// MULTI-CLOCK. See the module.
 #[derive(Debug)]
-pub struct MultiClock {
+pub(crate) struct MultiClock {
     interval: Nanos,
     scan_share: f64,
     marks: Watermarks,
@@ -82,12 +73,7 @@ pub struct MultiClock {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(MultiClock::new(parameters, setup)))
-}
-
-/// The rung after a scan, and whether the page is to be promoted.
+/// Returns the rung after a scan, and whether the page is to be promoted.
 fn climb(rung: u8, fast: bool, accessed: bool) -> (u8, bool) {
     match (rung, accessed) {
         (PROMOTE, true) => (PROMOTE, !fast),
@@ -99,17 +85,14 @@ fn climb(rung: u8, fast: bool, accessed: bool) -> (u8, bool) {
 }
 
 impl MultiClock {
-    /// MULTI-CLOCK with every page inactive.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let interval = parameters.duration("scan_interval");
+    /// Creates MULTI-CLOCK with every page inactive.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
         Self {
-            interval,
-            scan_share: parameters.number("scan_share"),
-            marks: Watermarks::new(parameters, setup),
-            next_scan: interval,
+            interval: settings.scan_interval,
+            scan_share: settings.scan_share,
+            marks: Watermarks::new(&settings.marks, setup),
+            next_scan: settings.scan_interval,
             cursor: PageId(0),
             rungs: vec![INACTIVE; setup.pages],
             wanted: Vec::new(),
@@ -119,7 +102,7 @@ impl MultiClock {
         }
     }
 
-    /// kpromoted: moves each page of its share by one rung.
+    /// Moves each page of the daemon's share by one rung (kpromoted).
     fn scan(&mut self, view: &mut dyn View) {
         self.rungs.resize(view.pages().max(self.rungs.len()), INACTIVE);
         self.wanted.clear();
@@ -211,13 +194,13 @@ mod tests {
     use proptest::prelude::*;
 
     use super::*;
-    use crate::test_view::{TestView, turn};
+    use crate::support::test_view::{TestView, turn};
 
     const FAST: u64 = 16;
 
     fn policy(settings: &[(&str, &str)]) -> MultiClock {
         let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("multi-clock", SPECS);
+        let mut parameters = Parameters::new("multi-clock", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
         MultiClock::new(&parameters, &setup)
     }
@@ -276,7 +259,8 @@ mod tests {
     }
 
     proptest! {
-        /// Of any accesses: the rung never exceeds the run of accesses that leads to it, and only a run of five promotes.
+        /// Of any accesses: the rung never exceeds the run of accesses that leads to it, and only a run of
+        /// five promotes.
         #[test]
         fn only_pages_accessed_again_and_again_are_promoted(bits in prop::collection::vec(any::<bool>(), 1..60)) {
             let (mut rung, mut ups) = (INACTIVE, 0);

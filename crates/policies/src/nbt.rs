@@ -1,48 +1,38 @@
 //! NUMA balancing in tiering mode, as in Linux (`kernel.numa_balancing = 2`), with demotion by reclaim.
 //!
 //! # Source
-//! Linux 6.2: `kernel/sched/fair.c` (Huang, "memory tiering: hot page selection with hint page fault latency", "rate
-//! limit NUMA migration throughput", "adjust hot threshold automatically", 2022) and `mm/vmscan.c` (demotion). FreqTier and
-//! HybridTier call it AutoNUMA, PACT NBT.
+//! Linux 6.2: `kernel/sched/fair.c` (Huang, "memory tiering: hot page selection with hint page fault
+//! latency", "rate limit NUMA migration throughput", "adjust hot threshold automatically", 2022) and
+//! `mm/vmscan.c` (demotion). FreqTier and HybridTier call it AutoNUMA, PACT NBT.
 //!
 //! - `task_numa_work`: `numa_balancing::Scanner` arms `scan_size` of slow memory each `scan_period`.
-//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free a page that faults is promoted; else if it
-//!   faulted within the hot threshold and the rate limit allows.
+//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free a page that faults is
+//!   promoted; else if it faulted within the hot threshold and the rate limit allows.
 //! - `numa_promotion_adjust_threshold`: `numa_balancing::threshold`.
 //! - kswapd: [`Watermarks`] and the host's reclaim, which stands for MGLRU.
 //!
 //! # Deviations
-//! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow pages do not enter
-//!   that statistic (`task_numa_fault` returns), so nothing adapts it there either.
-//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for its next
-//!   fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run two or three.
-//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is modelled.
+//! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow
+//!   pages do not enter that statistic (`task_numa_fault` returns), so nothing adapts it there either.
+//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for
+//!   its next fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run
+//!   two or three.
+//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is
+//!   modelled.
 
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, MigrationContext, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
     Signals, TierId, View, Work,
 };
 
-use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
-use crate::{BuildError, Setup};
-
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    specs::SCAN_SIZE,
-    specs::SCAN_PERIOD,
-    specs::HOT_THRESHOLD,
-    specs::ADJUST_PERIOD,
-    specs::RATE_LIMIT,
-    specs::RATE_PERIOD,
-    specs::ENOUGH_FREE,
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];
+use crate::Setup;
+pub(crate) use crate::support::numa_balancing::Settings;
+use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 
 /// NUMA balancing in tiering mode. See the module.
 #[derive(Debug)]
-pub struct Nbt {
+pub(crate) struct Nbt {
     scanner: Scanner,
     promotion: Promotion,
     marks: Watermarks,
@@ -51,21 +41,14 @@ pub struct Nbt {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Nbt::new(parameters, setup)))
-}
-
 impl Nbt {
-    /// NUMA balancing before its first scan.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let marks = Watermarks::new(parameters, setup);
+    /// Creates NUMA balancing before its first scan.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let marks = Watermarks::new(&settings.marks, setup);
         Self {
-            scanner: Scanner::new(parameters, setup),
-            promotion: Promotion::new(parameters, marks, setup),
+            scanner: Scanner::new(&settings.scan, setup),
+            promotion: Promotion::new(&settings.promotion, marks, setup),
             marks,
             wanted: Vec::new(),
             work: Work::default(),
@@ -118,16 +101,16 @@ mod tests {
     use isotherm_core::{PageSize, Pages};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     fn policy(settings: &[(&str, &str)]) -> Nbt {
         let setup = Setup { pages: 64, fast: Pages(16), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("nbt", SPECS);
+        let mut parameters = Parameters::new("nbt", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
         Nbt::new(&parameters, &setup)
     }
 
-    /// The plan after one fault on `page`, `latency` after it was armed.
+    /// Returns the plan after one fault on `page`, `latency` after it was armed.
     fn plan_after(policy: &mut Nbt, view: &mut TestView, page: u32, latency: Nanos) -> Plan {
         let batch = fault_of(view, page, latency, Nanos(0));
         turn(policy, view, &batch, Nanos(0)).0

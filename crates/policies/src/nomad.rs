@@ -1,81 +1,60 @@
 //! Nomad: non-exclusive tiering by transactional page migration.
 //!
 //! # Paper
-//! Xiang et al., "Nomad: Non-Exclusive Memory PolicyRun via Transactional Page Migration", OSDI 2024, section 3.
+//! Xiang et al., "Nomad: Non-Exclusive Memory Tiering via Transactional Page Migration", OSDI 2024, section
+//! 3.
 //!
-//! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion candidate queue
-//!   (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go to the migration pending
-//!   queue (MPQ).
-//! - The kernel thread kpromote wakes up, copies each pending page while it stays mapped, and switches it over if it was
-//!   not written meanwhile. An aborted page stays pending ([`Copying::Transactional`], [`MoveStatus::Busy`]).
-//! - Shadows: a promoted page leaves its slow copy behind; demoting it unwritten is free. The host keeps shadows, charges
-//!   their memory, and gives them up where the slow tier has no other room.
+//! - Detection is TPP's hint faults, without its second fault: a page that faults enters the promotion
+//!   candidate queue (PCQ). Each fault looks at the queue's head; candidates accessed since they entered go
+//!   to the migration pending queue (MPQ).
+//! - The kernel thread kpromote wakes up, copies each pending page while it stays mapped, and switches it
+//!   over if it was not written meanwhile. An aborted page stays pending ([`Copying::Transactional`],
+//!   [`MoveStatus::Busy`]).
+//! - Shadows: a promoted page leaves its slow copy behind; demoting it unwritten is free. The host keeps
+//!   shadows, charges their memory, and gives them up where the slow tier has no other room.
 //! - Demotion is TPP's: reclaim, ahead of allocation.
 //!
 //! # Deviations
 //! - The paper gives the queues no sizes and kpromote no interval: the parameters are ours and say so.
-//! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts` and may come back
-//!   by another fault.
-//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list; kept, such pages
-//!   would pile up before those that became hot since.
+//! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts`
+//!   and may come back by another fault.
+//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list;
+//!   kept, such pages would pile up before those that became hot since.
 //! - A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Copying, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy,
-    SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
+    SampleBatch, Sampling, Signal, Signals, TierId, View, Work, parameters,
 };
 
-use crate::numa_balancing::{FAULT_OPERATIONS, Headroom, Scanner, faults_only, specs};
-use crate::page_bits::PageBits;
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::numa_balancing::{
+    FAULT_OPERATIONS, Headroom, HeadroomSettings, ScanSettings, Scanner, faults_only,
+};
+use crate::support::page_bits::PageBits;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    specs::SCAN_SIZE,
-    specs::SCAN_PERIOD,
-    specs::DEMOTE_WATERMARK,
-    Spec {
-        name: "candidates",
-        kind: Kind::Count(1, 1 << 32),
-        default: "1M",
-        unit: "pages",
-        source: "ours: a bound on memory rather than a filter; the paper gives no size",
-        help: "Length of the candidate queue; the oldest candidate leaves a full one.",
-        scaled: true,
-    },
-    Spec {
-        name: "examined",
-        kind: Kind::Count(1, 1 << 20),
-        default: "2",
-        unit: "candidates per fault",
-        source: "ours: more than one, so that the queue drains; the paper says only that it is checked",
-        help: "Candidates that each fault looks at.",
-        scaled: false,
-    },
-    Spec {
-        name: "kpromote_interval",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "10ms",
-        unit: "",
-        source: "ours: the paper has no number",
-        help: "Time between two rounds of kpromote over the pending pages.",
-        scaled: true,
-    },
-    Spec {
-        name: "attempts",
-        kind: Kind::Count(1, 255),
-        default: "8",
-        unit: "copies",
-        source: "ours: the paper retries without a limit",
-        help: "Aborted copies after which a page is no longer pending.",
-        scaled: false,
-    },
-];
+parameters! {
+    /// Nomad's parameters.
+    pub(crate) struct Settings {
+        scan: ScanSettings,
+        headroom: HeadroomSettings,
+        /// Length of the candidate queue; the oldest candidate leaves a full one.
+        candidates: usize = count(1, 1 << 32, "1M").unit("pages")
+            .source("ours: a bound on memory rather than a filter; the paper gives no size").scaled(),
+        /// Candidates that each fault looks at.
+        examined: usize = count(1, 1 << 20, "2").unit("candidates per fault")
+            .source("ours: more than one, so that the queue drains; the paper says only that it is checked"),
+        /// Time between two rounds of kpromote over the pending pages.
+        kpromote_interval: Nanos = interval("10ms").source("ours: the paper has no number").scaled(),
+        /// Aborted copies after which a page is no longer pending.
+        attempts: u8 = count(1, 255, "8").unit("copies").source("ours: the paper retries without a limit"),
+    }
+}
 
-/// A page that kpromote shall move.
+/// A page that kpromote is going to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     page: PageId,
@@ -84,7 +63,7 @@ struct Pending {
 
 /// Nomad. See the module.
 #[derive(Debug)]
-pub struct Nomad {
+pub(crate) struct Nomad {
     scanner: Scanner,
     headroom: Headroom,
     /// PCQ, oldest first.
@@ -103,43 +82,35 @@ pub struct Nomad {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Nomad::new(parameters, setup)))
-}
-
 impl Nomad {
-    /// Nomad before its first scan.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let kpromote_interval = parameters.duration("kpromote_interval");
+    /// Creates Nomad before its first scan.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
         Self {
-            scanner: Scanner::new(parameters, setup),
-            headroom: Headroom::new(parameters, setup),
+            scanner: Scanner::new(&settings.scan, setup),
+            headroom: Headroom::new(&settings.headroom, setup),
             candidates: VecDeque::new(),
-            most_candidates: parameters.count("candidates") as usize,
-            examined: parameters.count("examined") as usize,
+            most_candidates: settings.candidates,
+            examined: settings.examined,
             pending: VecDeque::new(),
             queued: PageBits::new(setup.pages),
-            kpromote_interval,
-            next_round: kpromote_interval,
-            attempts: parameters.count("attempts") as u8,
+            kpromote_interval: settings.kpromote_interval,
+            next_round: settings.kpromote_interval,
+            attempts: settings.attempts,
             aborted: 0,
             found: Vec::new(),
             work: Work::default(),
         }
     }
 
-    /// Whether the page was accessed since this was last asked.
+    /// Returns whether the page was accessed since this was last asked.
     fn test_accessed(&mut self, page: PageId, view: &mut dyn View) -> bool {
         self.found.clear();
         view.scan_accessed(page, 1, &mut self.found);
         self.found.first().is_some_and(|&(found, _, accessed)| found == page && accessed)
     }
 
-    /// A fault makes its page a candidate; the oldest one leaves a full queue.
+    /// Makes a faulting page a candidate; the oldest one leaves a full queue.
     fn enter(&mut self, page: PageId, view: &mut dyn View) {
         if !self.queued.insert(page) {
             return;
@@ -241,13 +212,13 @@ mod tests {
     use isotherm_core::{PageSize, Pages};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     const FAST: u64 = 100;
 
     fn policy(settings: &[(&str, &str)]) -> Nomad {
         let setup = Setup { pages: 400, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("nomad", SPECS);
+        let mut parameters = Parameters::new("nomad", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
         Nomad::new(&parameters, &setup)
     }
@@ -258,7 +229,7 @@ mod tests {
         view
     }
 
-    /// The pages that the turn at `milliseconds` moves, after a fault on `page` if there is one.
+    /// Returns the pages that the turn at `milliseconds` moves, after a fault on `page` if there is one.
     fn step(nomad: &mut Nomad, view: &mut TestView, page: Option<u32>, milliseconds: u64) -> Vec<u32> {
         let batch = page.map_or_else(SampleBatch::default, |page| fault_of(view, page, Nanos(1), Nanos(0)));
         let now = Nanos(milliseconds * Nanos::MILLISECOND.0);

@@ -1,103 +1,63 @@
-//! PMU sampling: promotes what PEBS samples show to be accessed in slow memory, and leaves demotion to the kernel.
+//! PMU sampling: promotes what PEBS samples show to be accessed in slow memory, and leaves demotion to the
+//! kernel.
 //!
 //! # Paper
-//! NeoMem, sections II-C and VI: the baseline "PEBS", which is NeoMem with its device profiler replaced by sampled
-//! last-level cache misses. Samples are taken every 200 to 5,000 misses ("fine-tuned for each benchmark"); hot pages are
-//! migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the kernel's LRU makes room.
+//! NeoMem, sections II-C and VI: the baseline "PEBS", which is NeoMem with its device profiler replaced by
+//! sampled last-level cache misses. Samples are taken every 200 to 5,000 misses ("fine-tuned for each
+//! benchmark"); hot pages are migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the
+//! kernel's LRU makes room.
 //!
 //! # Deviations
-//! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth counters, and how
-//!   it was run on samples is not said.
-//! - A host reclaims only when asked, so the policy asks for what kswapd would do at Linux' default watermarks.
+//! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth
+//!   counters, and how it was run on samples is not said.
+//! - A host reclaims only when asked, so the policy asks for what kswapd would do at Linux' default
+//!   watermarks.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, Move, MoveStatus, Nanos, Operation, Outcome, PageId, Pages, Plan, Policy, Reclaim,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work, parameters,
 };
 
-use crate::prefetch::{CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::prefetch::{CHUNK, Chunk};
 
 /// Samples that are taken in at once, unless a round comes before.
 const BATCH: usize = 512;
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
 /// Operations of counting one sample, table accesses apart.
 const COUNT_OPERATIONS: u64 = 4;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "sampling_period",
-        kind: Kind::Count(1, 1_000_000_000),
-        default: "1000",
-        unit: "accesses",
-        source: "NeoMem, Table IV: 200 to 5,000, tuned for each benchmark; ours: the geometric middle for all",
-        help: "Samples every n-th load of each thread that misses.",
-        scaled: false,
-    },
-    Spec {
-        name: "threshold",
-        kind: Kind::Count(1, 254),
-        default: "1",
-        unit: "samples",
-        source: "ours: NeoMem's fixed thresholds (Fig. 14: 100 to 400 accesses) are below what one sample stands for",
-        help: "Samples since the last reset that make a slow page hot.",
-        scaled: false,
-    },
-    Spec {
-        name: "interval",
-        kind: Kind::Duration(Nanos(1_000), Nanos(u64::MAX / 4)),
-        default: "10ms",
-        unit: "",
-        source: "NeoMem, Table IV: migration_interval",
-        help: "Time between two rounds of promotions.",
-        scaled: true,
-    },
-    Spec {
-        name: "reset_interval",
-        kind: Kind::Duration(Nanos(1_000), Nanos(u64::MAX / 4)),
-        default: "5s",
-        unit: "",
-        source: "NeoMem, Table IV: clear_interval",
-        help: "Time after which counts are reset.",
-        scaled: true,
-    },
-    Spec {
-        name: "quota",
-        kind: Kind::Size(Bytes(4096), Bytes(1 << 44)),
-        default: "256M",
-        unit: "bytes per second",
-        source: "NeoMem, Table IV: m_quota",
-        help: "The most that may be promoted.",
-        scaled: false,
-    },
-    Spec {
-        name: "low_watermark",
-        kind: Kind::Number(0.0, 0.5),
-        default: "0.1%",
-        unit: "of the fast tier",
-        source: "Linux: vm.watermark_scale_factor is 10 of 10,000",
-        help: "With less than this free beside the pages to promote, the kernel is asked to reclaim.",
-        scaled: false,
-    },
-    Spec {
-        name: "high_watermark",
-        kind: Kind::Number(0.0, 0.5),
-        default: "0.2%",
-        unit: "of the fast tier",
-        source: "Linux: twice vm.watermark_scale_factor",
-        help: "Reclaim goes on until this much is free beside the pages to promote.",
-        scaled: false,
-    },
-];
+parameters! {
+    /// PMU sampling's parameters.
+    pub(crate) struct Settings {
+        /// Samples every n-th load of each thread that misses.
+        sampling_period: u64 = count(1, 1_000_000_000, "1000").unit("accesses")
+            .source("NeoMem, Table IV: 200 to 5,000, tuned for each benchmark; ours: the geometric middle for all"),
+        /// Samples since the last reset that make a slow page hot.
+        threshold: u8 = count(1, 254, "1").unit("samples")
+            .source("ours: NeoMem's fixed thresholds (Fig. 14: 100 to 400 accesses) are below what one sample stands for"),
+        /// Time between two rounds of promotions.
+        interval: Nanos = interval("10ms").source("NeoMem, Table IV: migration_interval").scaled(),
+        /// Time after which counts are reset.
+        reset_interval: Nanos = interval("5s").source("NeoMem, Table IV: clear_interval").scaled(),
+        /// The most that may be promoted.
+        quota: Bytes = size(4096, 1 << 44, "256M").unit("bytes per second")
+            .source("NeoMem, Table IV: m_quota"),
+        /// With less than this free beside the pages to promote, the kernel is asked to reclaim.
+        low_watermark: f64 = number(0.0, 0.5, "0.1%").unit("of the fast tier")
+            .source("Linux: vm.watermark_scale_factor is 10 of 10,000"),
+        /// Reclaim goes on until this much is free beside the pages to promote.
+        high_watermark: f64 = number(0.0, 0.5, "0.2%").unit("of the fast tier")
+            .source("Linux: twice vm.watermark_scale_factor"),
+    }
+}
 
 /// PMU sampling. See the module.
 #[derive(Debug)]
-pub struct PmuSampling {
+pub(crate) struct PmuSampling {
     sampling: Sampling,
     threshold: u8,
     /// Pages that one round may promote.
@@ -114,34 +74,25 @@ pub struct PmuSampling {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(PmuSampling::new(parameters, setup)))
-}
-
 impl PmuSampling {
-    /// PMU sampling that knows no page yet.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let interval = parameters.duration("interval");
-        let reset_interval = parameters.duration("reset_interval");
-        let promoted = parameters.size("quota").0 as f64 * interval.as_seconds();
-        let share = |name| (setup.fast.0 as f64 * parameters.number(name)).ceil() as u64;
-        let low_mark = share("low_watermark");
+    /// Creates PMU sampling without counts.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let Settings { interval, reset_interval, .. } = settings;
+        let promoted = settings.quota.0 as f64 * interval.as_seconds();
+        let low_mark = setup.share(settings.low_watermark);
         Self {
             sampling: Sampling {
-                rate: SamplingRate::Period(parameters.count("sampling_period")),
+                rate: SamplingRate::Period(settings.sampling_period),
                 scope: SamplingScope::AllTiers,
                 stores: false,
                 batch: BATCH,
                 tick: interval,
             },
-            threshold: parameters.count("threshold") as u8,
-            quota: (promoted as u64 >> setup.page_size.shift()).max(1) as usize,
+            threshold: settings.threshold,
+            quota: setup.pages_in(Bytes(promoted as u64)).max(1) as usize,
             low_mark,
-            high_mark: share("high_watermark").max(low_mark),
+            high_mark: setup.share(settings.high_watermark).max(low_mark),
             reset_interval,
             counts: vec![0; setup.pages],
             hot: VecDeque::new(),
@@ -173,7 +124,7 @@ impl PmuSampling {
         while plan.moves.len() < self.quota
             && let Some(page) = self.hot.pop_front()
         {
-            // Once promoted, it counts anew: it may be reclaimed again.
+            // Once promoted, its count starts at zero: it may be reclaimed again.
             self.counts[page.index()] = 0;
             if view.tier_of(page).is_some_and(|tier| tier != TierId::FAST) {
                 plan.moves.push(Move { page, to: TierId::FAST });
@@ -247,20 +198,20 @@ mod tests {
     use isotherm_core::PageSize;
 
     use super::*;
-    use crate::test_view::{TestView, batch_of, turn};
+    use crate::support::test_view::{TestView, batch_of, turn};
 
     const FAST: u64 = 1000;
 
     fn policy(settings: &[(&str, &str)]) -> PmuSampling {
         let setup = Setup { pages: 4000, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("pmu-sampling", SPECS);
+        let mut parameters = Parameters::new("pmu-sampling", Settings::SPECS);
         for (key, value) in settings {
             parameters.set(key, value).expect("in range");
         }
         PmuSampling::new(&parameters, &setup)
     }
 
-    /// A full fast tier and a round at the `round`-th 10 ms.
+    /// Returns a full fast tier and a round at the `round`-th 10 ms.
     fn round(pmu: &mut PmuSampling, view: &mut TestView, pages: &[u32], round: u64) -> Plan {
         let batch = batch_of(view, pages, (0, 0));
         turn(pmu, view, &batch, Nanos(round * 10_000_000)).0

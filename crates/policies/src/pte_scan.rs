@@ -1,84 +1,55 @@
 //! PTE-scan: page tables are scanned for accessed bits, and pages accessed in several scans are hot.
 //!
 //! # Paper
-//! The baseline of NeoMem (MICRO 2024, sections II-C and VI-A): NeoMem's software with its profiler replaced by a scan of the
-//! page table every 5 s (`page_scanning_rate`, Table IV). What is NeoMem's remains: a daemon that promotes each
-//! `migration_interval` (10 ms) within a quota of 256 MB/s (`m_quota`), and demotion by the kernel's LRU (section V).
+//! The baseline of NeoMem (MICRO 2024, sections II-C and VI-A): NeoMem's software with its profiler replaced
+//! by a scan of the page table every 5 s (`page_scanning_rate`, Table IV). What is NeoMem's remains: a daemon
+//! that promotes each `migration_interval` (10 ms) within a quota of 256 MB/s (`m_quota`), and demotion by
+//! the kernel's LRU (section V).
 //!
 //! # Deviations
-//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are needed to tell
-//!   frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it says of Nimble.
-//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds them again.
-//!   Promotion goes on behind the page promoted last, or the quota would always go to the lowest addresses.
+//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are
+//!   needed to tell frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it
+//!   says of Nimble.
+//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds
+//!   them again. Promotion goes on behind the page promoted last, or the quota would always go to the lowest
+//!   addresses.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View,
-    Work,
+    Work, parameters,
 };
 
-use crate::numa_balancing::{Watermarks, faults_only, specs};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 
 /// Page-table entries read at once.
 const CHUNK: usize = 4096;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "scan_interval",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "5s",
-        unit: "",
-        source: "NeoMem, Table IV: page_scanning_rate",
-        help: "Time from the start of one scan of the whole page table to the next.",
-        scaled: true,
-    },
-    Spec {
-        name: "hot_scans",
-        kind: Kind::Count(1, 8),
-        default: "2",
-        unit: "scans",
-        source: "ours: section II-C asks for several; two accesses make a page hot in TPP",
-        help: "A page accessed in each of so many scans in a row is hot.",
-        scaled: false,
-    },
-    Spec {
-        name: "quota",
-        kind: Kind::Size(Bytes(4096), Bytes(1 << 50)),
-        default: "256M",
-        unit: "bytes in quota_period",
-        source: "NeoMem, Table IV: m_quota 256 MB/s",
-        help: "Hot pages that are promoted in a quota_period.",
-        scaled: true,
-    },
-    Spec {
-        name: "quota_period",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "1s",
-        unit: "",
-        source: "NeoMem, Table IV: the quota is by the second",
-        help: "The period of the quota.",
-        scaled: true,
-    },
-    Spec {
-        name: "migration_interval",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "10ms",
-        unit: "",
-        source: "NeoMem, Table IV",
-        help: "Time between two promotions of what is hot.",
-        scaled: true,
-    },
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];
+parameters! {
+    /// PTE-scan's parameters.
+    pub(crate) struct Settings {
+        /// Time from the start of one scan of the whole page table to the next.
+        scan_interval: Nanos = interval("5s").source("NeoMem, Table IV: page_scanning_rate").scaled(),
+        /// A page accessed in each of so many scans in a row is hot.
+        hot_scans: u32 = count(1, 8, "2").unit("scans")
+            .source("ours: section II-C asks for several; two accesses make a page hot in TPP"),
+        /// Hot pages that are promoted in a quota_period.
+        quota: Bytes = size(4096, 1 << 50, "256M").unit("bytes in quota_period")
+            .source("NeoMem, Table IV: m_quota 256 MB/s").scaled(),
+        /// The period of the quota.
+        quota_period: Nanos = interval("1s").source("NeoMem, Table IV: the quota is by the second").scaled(),
+        /// Time between two promotions of what is hot.
+        migration_interval: Nanos = interval("10ms").source("NeoMem, Table IV").scaled(),
+        marks: WatermarkSettings,
+    }
+}
 
 /// PTE-scan. See the module.
 #[derive(Debug)]
-pub struct PteScan {
+pub(crate) struct PteScan {
     interval: Nanos,
     migration_interval: Nanos,
     /// Pages that may be promoted in a nanosecond, and saved up.
@@ -99,28 +70,20 @@ pub struct PteScan {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(PteScan::new(parameters, setup)))
-}
-
 impl PteScan {
-    /// PTE-scan before its first scan.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let interval = parameters.duration("scan_interval");
-        let pages = parameters.size("quota").0 as f64 / setup.page_size.bytes().0 as f64;
+    /// Creates PTE-scan before its first scan.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
         Self {
-            interval,
-            migration_interval: parameters.duration("migration_interval"),
-            quota: pages / parameters.duration("quota_period").0.max(1) as f64,
+            interval: settings.scan_interval,
+            migration_interval: settings.migration_interval,
+            quota: pages / settings.quota_period.0.max(1) as f64,
             most_saved: pages.max(1.0),
             saved: 0.0,
-            hot_mask: u8::MAX >> (8 - parameters.count("hot_scans")),
-            marks: Watermarks::new(parameters, setup),
-            next_scan: interval,
+            hot_mask: u8::MAX >> (8 - settings.hot_scans),
+            marks: Watermarks::new(&settings.marks, setup),
+            next_scan: settings.scan_interval,
             last_step: Nanos(0),
             history: vec![0; setup.pages],
             hot: VecDeque::new(),
@@ -201,18 +164,18 @@ mod tests {
     use isotherm_core::{PageSize, Pages};
 
     use super::*;
-    use crate::test_view::{TestView, turn};
+    use crate::support::test_view::{TestView, turn};
 
     const FAST: u64 = 16;
 
     fn policy(settings: &[(&str, &str)]) -> PteScan {
         let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("pte-scan", SPECS);
+        let mut parameters = Parameters::new("pte-scan", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
         PteScan::new(&parameters, &setup)
     }
 
-    /// The pages that a scan after `seconds` promotes, with `accessed` since the one before.
+    /// Returns the pages that a scan after `seconds` promotes, with `accessed` since the one before.
     fn scan(policy: &mut PteScan, view: &mut TestView, seconds: u64, accessed: &[u32]) -> Vec<u32> {
         view.accessed = accessed.to_vec();
         let now = Nanos(seconds * Nanos::SECOND.0);

@@ -1,17 +1,37 @@
-//! Defines the table of every policy and bound: help, documentation and construction derive from it.
+//! The table of every policy and bound: help, documentation and construction derive from it.
 //!
 //! A new policy is its own file, one entry here and one row in `docs/policies.md` (a test compares the two).
 
+use std::fmt;
+
 use isotherm_core::parameters::{Parameters, Preset, Spec};
-use isotherm_core::{PageSize, Pages, Policy, names};
+use isotherm_core::{Bytes, PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
+use crate::alto::Alto;
+use crate::colloid::Colloid;
+use crate::first_touch::FirstTouch;
+use crate::freqtier::FreqTier;
+use crate::hemem::Hemem;
+use crate::hybridtier::HybridTier;
+use crate::jenga::Jenga;
+use crate::lru::Lru;
+use crate::memtis::Memtis;
+use crate::multi_clock::MultiClock;
+use crate::nbt::Nbt;
+use crate::neomem::NeoMem;
+use crate::nomad::Nomad;
+use crate::pact::Pact;
+use crate::pmu_sampling::PmuSampling;
+use crate::pte_scan::PteScan;
+use crate::replacement::adapter::Tiered;
+use crate::tpp::Tpp;
 use crate::{
-    alto, arc, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt,
-    neomem, nomad, pact, pmu_sampling, pte_scan, tpp, twoq,
+    alto, colloid, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem, nomad, pact,
+    pmu_sampling, pte_scan, replacement, tpp,
 };
 
-/// What a policy may size its structures by.
+/// The run that a policy sizes its structures for.
 #[derive(Debug, Clone, Copy)]
 pub struct Setup {
     /// One more than the largest page there can be, as [`isotherm_core::View::pages`].
@@ -22,11 +42,23 @@ pub struct Setup {
     pub page_size: PageSize,
     /// The number of tiers; at least 1.
     pub tiers: usize,
-    /// Seeds whatever the policy draws.
+    /// Seed of all random choices.
     pub seed: u64,
 }
 
-/// Why a policy could not be built.
+impl Setup {
+    /// Returns the pages in a share of the fast tier, rounded up.
+    pub(crate) fn share(&self, share: f64) -> u64 {
+        (self.fast.0 as f64 * share).ceil() as u64
+    }
+
+    /// Returns the whole pages in a size.
+    pub(crate) fn pages_in(&self, size: Bytes) -> u64 {
+        size.0 >> self.page_size.shift()
+    }
+}
+
+/// An error of building a policy.
 #[derive(Debug, thiserror::Error)]
 pub enum BuildError {
     /// Its filter does not fit the setup or the memory.
@@ -34,7 +66,7 @@ pub enum BuildError {
     Filter {
         /// The policy's name.
         policy: &'static str,
-        /// What is wrong.
+        /// The filter's error.
         source: ShapeError,
     },
 }
@@ -48,16 +80,76 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
-    /// Objects placed once, by a profile of the run itself. No limit, but as a limit it needs the run before.
+    /// Objects placed once, by a profile of the run itself: computed like a limit, because it needs the run
+    /// before.
     Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
     Belady,
 }
 
+impl Bound {
+    /// Returns its stable kebab-case name.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AllFast => "all-fast",
+            Self::AllSlow => "all-slow",
+            Self::Oracle => "oracle",
+            Self::Soar => "soar",
+            Self::Belady => "belady",
+        }
+    }
+
+    /// Returns whether other policies are measured against it; Soar is a system itself.
+    pub const fn is_limit(self) -> bool {
+        !matches!(self, Self::Soar)
+    }
+}
+
+/// A set of hosts on which a test proves that a policy runs.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Hosts(u8);
+
+impl Hosts {
+    /// No host.
+    pub const NONE: Self = Self(0);
+    /// The simulator: `crates/cli/tests/matrix.rs` runs every policy and bound on every workload.
+    pub const SIMULATOR: Self = Self(1);
+    /// The lab's virtual machine, where it moves pages between two nodes: `crates/cli/tests/lab`.
+    pub const LAB: Self = Self(2);
+    /// This machine, with a real program: `crates/cli/tests/cli/live.rs` and `crates/preload/tests`.
+    pub const LIVE: Self = Self(4);
+
+    const NAMES: [(Self, &'static str); 3] =
+        [(Self::SIMULATOR, "simulator"), (Self::LAB, "lab"), (Self::LIVE, "live")];
+
+    /// Returns the union of both sets.
+    #[must_use]
+    pub const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Returns whether all hosts of `other` are in the set.
+    pub const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    /// Returns the names of the hosts in the set.
+    pub fn names(self) -> impl Iterator<Item = &'static str> {
+        Self::NAMES.into_iter().filter(move |&(host, _)| self.contains(host)).map(|(_, name)| name)
+    }
+}
+
+/// The hosts' names, separated by commas.
+impl fmt::Display for Hosts {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&self.names().collect::<Vec<_>>().join(", "))
+    }
+}
+
 /// Builds a policy. Its parameters must come from the entry's specs.
 pub type Build = fn(&Parameters, &Setup) -> Result<Box<dyn Policy>, BuildError>;
 
-/// What an entry stands for.
+/// The implementation behind an entry.
 #[derive(Debug, Clone, Copy)]
 pub enum Kind {
     /// A policy, which runs on every host.
@@ -75,302 +167,264 @@ pub struct Entry {
     pub title: &'static str,
     /// Where it was published, or where it comes from.
     pub paper: &'static str,
-    /// How far it can be trusted.
-    pub maturity: &'static str,
-    /// What stands behind it.
+    /// The hosts on which a test proves that it runs.
+    pub hosts: Hosts,
+    /// Its implementation.
     pub kind: Kind,
     /// Its parameters.
     pub specs: &'static [Spec],
     /// Other sets of defaults for them, chosen by `NAME.preset`.
     pub presets: &'static [Preset],
+    /// The parameter that is the stall of a miss to the second tier, which `isotherm calibrate` measures.
+    pub calibrated: Option<&'static str>,
     /// One or two sentences: what it does.
     pub help: &'static str,
 }
 
 impl Entry {
-    /// Its parameters at their defaults.
+    /// Returns a policy's entry, proved in the simulator.
+    pub const fn policy(
+        name: &'static str,
+        title: &'static str,
+        specs: &'static [Spec],
+        build: Build,
+    ) -> Self {
+        let (hosts, kind) = (Hosts::SIMULATOR, Kind::Policy(build));
+        Self { name, title, paper: "", hosts, kind, specs, presets: &[], calibrated: None, help: "" }
+    }
+
+    /// Returns a bound's entry.
+    const fn bound(bound: Bound, title: &'static str, paper: &'static str) -> Self {
+        let (name, hosts, kind) = (bound.name(), Hosts::SIMULATOR, Kind::Bound(bound));
+        Self { name, title, paper, hosts, kind, specs: &[], presets: &[], calibrated: None, help: "" }
+    }
+
+    /// Sets where it was published.
+    #[must_use]
+    pub const fn paper(mut self, paper: &'static str) -> Self {
+        self.paper = paper;
+        self
+    }
+
+    /// Sets what it does, in one or two sentences.
+    #[must_use]
+    pub const fn help(mut self, help: &'static str) -> Self {
+        self.help = help;
+        self
+    }
+
+    const fn presets(mut self, presets: &'static [Preset]) -> Self {
+        self.presets = presets;
+        self
+    }
+
+    const fn calibrated(mut self, parameter: &'static str) -> Self {
+        self.calibrated = Some(parameter);
+        self
+    }
+
+    const fn proved_on(mut self, hosts: Hosts) -> Self {
+        self.hosts = self.hosts.and(hosts);
+        self
+    }
+
+    /// Returns its parameters at their defaults.
     pub fn parameters(&self) -> Parameters {
         Parameters::with_presets(self.name, self.specs, self.presets)
     }
 }
 
-const TESTED: &str = "tested in the simulator";
-const COMPUTED: &str = "computed by the simulator";
+fn boxed(policy: impl Policy + 'static) -> Result<Box<dyn Policy>, BuildError> {
+    Ok(Box::new(policy))
+}
+
+fn filtered(
+    name: &'static str,
+    policy: Result<impl Policy + 'static, ShapeError>,
+) -> Result<Box<dyn Policy>, BuildError> {
+    boxed(policy.map_err(|source| BuildError::Filter { policy: name, source })?)
+}
+
+/// The policy that a live run has if the user names none.
+pub const DEFAULT: &str = "hybridtier";
+/// The policy without tiering, against which others are compared.
+pub const BASELINE: &str = "first-touch";
+/// The policy that a report's answer is about, if it ran.
+pub const SUBJECT: &str = "freqtier";
 
 /// Every policy and bound, in the order in which they are listed.
 pub static ALL: &[Entry] = &[
-    Entry {
-        name: "first-touch",
-        title: "First touch",
-        paper: "Linux' default placement",
-        maturity: TESTED,
-        kind: Kind::Policy(first_touch::build),
-        specs: &[],
-        presets: &[],
-        help: "Pages stay where they were allocated: in the fast tier while it has room.",
-    },
-    Entry {
-        name: "lru",
-        title: "LRU",
-        paper: "textbook; here over sampled accesses",
-        maturity: TESTED,
-        kind: Kind::Policy(lru::build),
-        specs: lru::SPECS,
-        presets: &[],
-        help: "Promotes every sampled page and demotes the least recently sampled ones.",
-    },
-    Entry {
-        name: "arc",
-        title: "ARC",
-        paper: "Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2",
-        maturity: TESTED,
-        kind: Kind::Policy(arc::build),
-        specs: arc::SPECS,
-        presets: &[],
-        help: "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between them \
-               by hits on pages it remembers having demoted.",
-    },
-    Entry {
-        name: "twoq",
-        title: "2Q",
-        paper: "Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2",
-        maturity: TESTED,
-        kind: Kind::Policy(twoq::build),
-        specs: twoq::SPECS,
-        presets: &[],
-        help: "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again after \
-               they left it.",
-    },
-    Entry {
-        name: "freqtier",
-        title: "FreqTier",
-        paper: "FreqTier: frequency-based memory tiering for CXL (counting Bloom filter, userspace)",
-        maturity: TESTED,
-        kind: Kind::Policy(freqtier::build),
-        specs: freqtier::SPECS,
-        presets: &[],
-        help: "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
-               follows the distribution, and stops sampling while the hit ratio is stable.",
-    },
-    Entry {
-        name: "hybridtier",
-        title: "HybridTier",
-        paper: "HybridTier: an Adaptive and Lightweight CXL-Memory PolicyRun System (ASPLOS 2025)",
-        maturity: TESTED,
-        kind: Kind::Policy(hybridtier::build),
-        specs: hybridtier::SPECS,
-        presets: hybridtier::PRESETS,
-        help: "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the last \
-               seconds: promotes what either calls hot, demotes what neither does, the rest after a second look.",
-    },
-    Entry {
-        name: "memtis",
-        title: "Memtis",
-        paper: "Memtis, SOSP 2023 (in-kernel, access histogram)",
-        maturity: TESTED,
-        kind: Kind::Policy(memtis::build),
-        specs: memtis::SPECS,
-        presets: &[],
-        help: "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a histogram of powers \
-               of two, halves counts every 2 M samples and samples as densely as 3 % of a core allow.",
-    },
-    Entry {
-        name: "memtis-qc",
-        title: "Memtis-QC",
-        paper: "Memtis as Jenga compares it, section 5",
-        maturity: TESTED,
-        kind: Kind::Policy(memtis::build),
-        specs: memtis::QC_SPECS,
-        presets: &[],
-        help: "Memtis with quick cooling: counts are halved every 120,000 samples.",
-    },
-    Entry {
-        name: "jenga",
-        title: "Jenga",
-        paper: "Jenga, SOSP 2025, section 5 (in-kernel, smooth hotness tracking)",
-        maturity: TESTED,
-        kind: Kind::Policy(jenga::build),
-        specs: jenga::SPECS,
-        presets: &[],
-        help: "Memtis' histogram and thresholds over counts that decay a little at every access, so that they adapt as \
-               quickly as with quick cooling and pages that stay hot stay in their bin.",
-    },
-    Entry {
-        name: "hemem",
-        title: "HeMem",
-        paper: "HeMem, SOSP 2021 (userspace library, fixed thresholds)",
-        maturity: TESTED,
-        kind: Kind::Policy(hemem::build),
-        specs: hemem::SPECS,
-        presets: &[],
-        help: "Promotes pages with four sampled reads or writes in turn against cold ones; halves counts when one page \
-               reaches a threshold.",
-    },
-    Entry {
-        name: "pmu-sampling",
-        title: "PMU sampling",
-        paper: "the baseline PEBS of NeoMem, sections II-C and VI",
-        maturity: TESTED,
-        kind: Kind::Policy(pmu_sampling::build),
-        specs: pmu_sampling::SPECS,
-        presets: &[],
-        help: "Promotes sampled slow pages within a quota; the kernel's LRU demotes.",
-    },
-    Entry {
-        name: "nbt",
-        title: "NUMA balancing tiering",
-        paper: "Linux 6.2, kernel.numa_balancing = 2 (AutoNUMA, NBT)",
-        maturity: TESTED,
-        kind: Kind::Policy(nbt::build),
-        specs: nbt::SPECS,
-        presets: &[],
-        help: "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate limit, and \
-               the kernel's reclaim demotes.",
-    },
-    Entry {
-        name: "tpp",
-        title: "TPP",
-        paper: "Maruf et al., ASPLOS 2023",
-        maturity: TESTED,
-        kind: Kind::Policy(tpp::build),
-        specs: tpp::SPECS,
-        presets: &[],
-        help: "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of allocation.",
-    },
-    Entry {
-        name: "neomem",
-        title: "NeoMem",
-        paper: "Zhou et al., MICRO 2024",
-        maturity: TESTED,
-        kind: Kind::Policy(neomem::build),
-        specs: neomem::SPECS,
-        presets: &[],
-        help: "Promotes what a profiling device in the slow memory finds hot, above a quantile of the device's histogram that follows bandwidth, ping-pong, error bound and quota.",
-    },
-    Entry {
-        name: "pte-scan",
-        title: "PTE-scan",
-        paper: "baseline of NeoMem, MICRO 2024",
-        maturity: TESTED,
-        kind: Kind::Policy(pte_scan::build),
-        specs: pte_scan::SPECS,
-        presets: &[],
-        help: "Promotes pages that were accessed in several page-table scans in a row, within a quota; the kernel's reclaim demotes.",
-    },
-    Entry {
-        name: "nomad",
-        title: "Nomad",
-        paper: "Xiang et al., OSDI 2024",
-        maturity: TESTED,
-        kind: Kind::Policy(nomad::build),
-        specs: nomad::SPECS,
-        presets: &[],
-        help: "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped and keeps the slow copy as a shadow.",
-    },
-    Entry {
-        name: "colloid",
-        title: "Colloid",
-        paper: "Vuppalapati and Agarwal, SOSP 2024, on NUMA balancing",
-        maturity: TESTED,
-        kind: Kind::Policy(colloid::build),
-        specs: colloid::SPECS,
-        presets: &[],
-        help: "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes them, until the two are equal.",
-    },
-    Entry {
-        name: "alto",
-        title: "Alto",
-        paper: "Liu et al., OSDI 2025, on Colloid",
-        maturity: TESTED,
-        kind: Kind::Policy(alto::build),
-        specs: alto::SPECS,
-        presets: &[],
-        help: "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core latency).",
-    },
-    Entry {
-        name: "soar",
-        title: "Soar",
-        paper: "Liu et al., OSDI 2025; computed by the simulator, as it needs a profile run",
-        maturity: COMPUTED,
-        kind: Kind::Bound(Bound::Soar),
-        specs: &[],
-        presets: &[],
-        help: "Whole objects placed at allocation by what a profile of the same run says of their loads' cost; nothing moves.",
-    },
-    Entry {
-        name: "multi-clock",
-        title: "MULTI-CLOCK",
-        paper: "Maruf et al., HPCA 2022",
-        maturity: TESTED,
-        kind: Kind::Policy(multi_clock::build),
-        specs: multi_clock::SPECS,
-        presets: &[],
-        help: "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and unreferenced inactive pages are demoted.",
-    },
-    Entry {
-        name: "pact",
-        title: "PACT",
-        paper: "PACT, ASPLOS 2026 (stalls of each page from four counters)",
-        maturity: TESTED,
-        kind: Kind::Policy(pact::build),
-        specs: pact::SPECS,
-        presets: &[],
-        help: "Shares the slow tier's stalls out among sampled pages by Equation 1, promotes what reaches the last of 20 adaptive \
-               bins, and has the kernel demote as much.",
-    },
-    Entry {
-        name: "all-fast",
-        title: "All fast",
-        paper: "bound",
-        maturity: COMPUTED,
-        kind: Kind::Bound(Bound::AllFast),
-        specs: &[],
-        presets: &[],
-        help: "Everything in a fast tier that is large enough: what slowdown is measured against.",
-    },
-    Entry {
-        name: "all-slow",
-        title: "All slow",
-        paper: "bound",
-        maturity: COMPUTED,
-        kind: Kind::Bound(Bound::AllSlow),
-        specs: &[],
-        presets: &[],
-        help: "Everything in the slowest tier.",
-    },
-    Entry {
-        name: "oracle",
-        title: "Interval oracle",
-        paper: "bound",
-        maturity: COMPUTED,
-        kind: Kind::Bound(Bound::Oracle),
-        specs: &[],
-        presets: &[],
-        help: "The best placement of each interval, known in advance and moved for free.",
-    },
-    Entry {
-        name: "belady",
-        title: "Belady's MIN with bypass",
-        paper: "Belady 1966; bound",
-        maturity: COMPUTED,
-        kind: Kind::Bound(Bound::Belady),
-        specs: &[],
-        presets: &[],
-        help: "The most hits that any placement can have, moving a page at each access.",
-    },
+    Entry::policy("first-touch", "First touch", &[], |_, _| boxed(FirstTouch))
+        .paper("Linux' default placement")
+        .help("Pages stay where they were allocated: in the fast tier while it has room.")
+        .proved_on(Hosts::LIVE),
+    Entry::policy("lru", "LRU", lru::Settings::SPECS, |p, s| boxed(Lru::new(p, s)))
+        .paper("textbook; here over sampled accesses")
+        .help("Promotes every sampled page and demotes the least recently sampled ones.")
+        .proved_on(Hosts::LAB),
+    Entry::policy("arc", "ARC", replacement::settings::Settings::SPECS, |p, s| {
+        boxed(Tiered::<replacement::Arc>::new(p, s))
+    })
+    .paper("Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2")
+    .help(
+        "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between \
+             them by hits on pages it remembers having demoted.",
+    ),
+    Entry::policy("twoq", "2Q", replacement::settings::TwoQSettings::SPECS, |p, s| {
+        boxed(Tiered::<replacement::TwoQ>::new(p, s))
+    })
+    .paper("Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2")
+    .help(
+        "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again \
+             after they left it.",
+    ),
+    Entry::policy("freqtier", "FreqTier", freqtier::Settings::SPECS, |p, s| {
+        filtered("freqtier", FreqTier::new(p, s))
+    })
+    .paper("FreqTier: frequency-based memory tiering for CXL (counting Bloom filter, userspace)")
+    .help(
+        "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
+             follows the distribution, and stops sampling while the hit ratio is stable.",
+    )
+    .proved_on(Hosts::LAB),
+    Entry::policy("hybridtier", "HybridTier", hybridtier::Settings::SPECS, |p, s| {
+        filtered("hybridtier", HybridTier::new(p, s))
+    })
+    .paper("HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)")
+    .help(
+        "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the \
+             last seconds: promotes what either calls hot, demotes what neither does, the rest after a \
+             second look.",
+    )
+    .presets(hybridtier::PRESETS)
+    .proved_on(Hosts::LAB)
+    .proved_on(Hosts::LIVE),
+    Entry::policy("memtis", "Memtis", memtis::Settings::SPECS, |p, s| boxed(<Memtis>::new(p, s)))
+        .paper("Memtis, SOSP 2023 (in-kernel, access histogram)")
+        .help(
+            "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a \
+             histogram of powers of two, halves counts every 2 M samples and samples as densely as 3 % of a \
+             core allow.",
+        ),
+    Entry::policy("memtis-qc", "Memtis-QC", memtis::QuickSettings::SPECS, |p, s| boxed(<Memtis>::new(p, s)))
+        .paper("Memtis as Jenga compares it, section 5")
+        .help("Memtis with quick cooling: counts are halved every 120,000 samples."),
+    Entry::policy("jenga", "Jenga", jenga::Settings::SPECS, |p, s| boxed(Jenga::new(p, s)))
+        .paper("Jenga, SOSP 2025, section 5 (in-kernel, smooth hotness tracking)")
+        .help(
+            "Memtis' histogram and thresholds over counts that decay a little at every access, so that they \
+             adapt as quickly as with quick cooling and pages that stay hot stay in their bin.",
+        ),
+    Entry::policy("hemem", "HeMem", hemem::Settings::SPECS, |p, s| boxed(Hemem::new(p, s)))
+        .paper("HeMem, SOSP 2021 (userspace library, fixed thresholds)")
+        .help(
+            "Promotes pages with four sampled reads or writes in turn against cold ones; halves counts when \
+             one page reaches a threshold.",
+        ),
+    Entry::policy("pmu-sampling", "PMU sampling", pmu_sampling::Settings::SPECS, |p, s| {
+        boxed(PmuSampling::new(p, s))
+    })
+    .paper("the baseline PEBS of NeoMem, sections II-C and VI")
+    .help("Promotes sampled slow pages within a quota; the kernel's LRU demotes."),
+    Entry::policy("nbt", "NUMA balancing tiering", nbt::Settings::SPECS, |p, s| boxed(Nbt::new(p, s)))
+        .paper("Linux 6.2, kernel.numa_balancing = 2 (AutoNUMA, NBT)")
+        .help(
+            "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate \
+             limit, and the kernel's reclaim demotes.",
+        ),
+    Entry::policy("tpp", "TPP", tpp::Settings::SPECS, |p, s| boxed(Tpp::new(p, s)))
+        .paper("Maruf et al., ASPLOS 2023")
+        .help(
+            "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of \
+             allocation.",
+        ),
+    Entry::policy("neomem", "NeoMem", neomem::Settings::SPECS, |p, s| boxed(NeoMem::new(p, s)))
+        .paper("Zhou et al., MICRO 2024")
+        .help(
+            "Promotes what a profiling device in the slow memory finds hot, above a quantile of the device's \
+             histogram that follows bandwidth, ping-pong, error bound and quota.",
+        )
+        .proved_on(Hosts::LAB),
+    Entry::policy("pte-scan", "PTE-scan", pte_scan::Settings::SPECS, |p, s| boxed(PteScan::new(p, s)))
+        .paper("baseline of NeoMem, MICRO 2024")
+        .help(
+            "Promotes pages that were accessed in several page-table scans in a row, within a quota; the \
+             kernel's reclaim demotes.",
+        ),
+    Entry::policy("nomad", "Nomad", nomad::Settings::SPECS, |p, s| boxed(Nomad::new(p, s)))
+        .paper("Xiang et al., OSDI 2024")
+        .help(
+            "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped \
+             and keeps the slow copy as a shadow.",
+        ),
+    Entry::policy("colloid", "Colloid", colloid::Settings::SPECS, |p, s| boxed(Colloid::new(p, s)))
+        .paper("Vuppalapati and Agarwal, SOSP 2024, on NUMA balancing")
+        .help(
+            "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes \
+             them, until the two are equal.",
+        ),
+    Entry::policy("alto", "Alto", alto::Settings::SPECS, |p, s| boxed(Alto::new(p, s)))
+        .paper("Liu et al., OSDI 2025, on Colloid")
+        .help(
+            "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core \
+             latency).",
+        ),
+    Entry::bound(
+        Bound::Soar,
+        "Soar",
+        "Liu et al., OSDI 2025; computed by the simulator, as it needs a profile run",
+    )
+    .help(
+        "Whole objects placed at allocation by what a profile of the same run says of their loads' cost; \
+             nothing moves.",
+    ),
+    Entry::policy("multi-clock", "MULTI-CLOCK", multi_clock::Settings::SPECS, |p, s| {
+        boxed(MultiClock::new(p, s))
+    })
+    .paper("Maruf et al., HPCA 2022")
+    .help(
+        "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and \
+             unreferenced inactive pages are demoted.",
+    ),
+    Entry::policy("pact", "PACT", pact::Settings::SPECS, |p, s| boxed(Pact::new(p, s)))
+        .paper("PACT, ASPLOS 2026 (stalls of each page from four counters)")
+        .help(
+            "Shares the slow tier's stalls out among sampled pages by Equation 1, promotes what reaches the \
+             last of 20 adaptive bins, and has the kernel demote as much.",
+        )
+        .calibrated("k")
+        .proved_on(Hosts::LIVE),
+    Entry::bound(Bound::AllFast, "All fast", "bound")
+        .help("Everything in a fast tier that is large enough: what slowdown is measured against."),
+    Entry::bound(Bound::AllSlow, "All slow", "bound").help("Everything in the slowest tier."),
+    Entry::bound(Bound::Oracle, "Interval oracle", "bound")
+        .help("The best placement of each interval, known in advance and moved for free."),
+    Entry::bound(Bound::Belady, "Belady's MIN with bypass", "Belady 1966; bound")
+        .help("The most hits that any placement can have, moving a page at each access."),
 ];
 
 /// A name that no entry has.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no policy '{name}'; {advice}")]
 pub struct UnknownPolicy {
-    /// What was asked for.
+    /// The unknown name.
     pub name: String,
     /// The nearest names, or all of them where none is near.
     pub advice: String,
 }
 
-/// The entry of that name.
+/// Returns the entries of all bounds.
+pub fn bounds() -> impl Iterator<Item = (&'static Entry, Bound)> {
+    ALL.iter().filter_map(|entry| match entry.kind {
+        Kind::Bound(bound) => Some((entry, bound)),
+        Kind::Policy(_) => None,
+    })
+}
+
+/// Returns the entry of that name.
+///
+/// # Errors
+/// If there is none.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let found = ALL.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| UnknownPolicy {
@@ -456,12 +510,51 @@ mod tests {
     }
 
     #[test]
+    fn a_filter_that_cannot_be_built_is_an_error_and_no_panic() {
+        for name in ["freqtier", "hybridtier"] {
+            let entry = find(name).expect("registered");
+            let Kind::Policy(build) = entry.kind else { panic!("no bound") };
+            let mut parameters = entry.parameters();
+            parameters.set("hashes", "8").expect("in range");
+            parameters.set("false_positive_rate", "1e-9").expect("in range");
+            let (pages, fast) = (1 << 40, Pages(u64::MAX >> 12));
+            let absurd = Setup { pages, fast, page_size: PageSize::Base, tiers: 2, seed: 1 };
+            let error = build(&parameters, &absurd).err().expect("too large").to_string();
+            assert!(error.starts_with(&format!("{name}: ")), "{error}");
+        }
+    }
+
+    #[test]
+    fn names_that_other_crates_take_from_here_are_registered() {
+        assert!([DEFAULT, BASELINE, SUBJECT].iter().all(|name| find(name).is_ok()));
+        let limits: Vec<_> =
+            bounds().filter(|(_, bound)| bound.is_limit()).map(|(entry, _)| entry.name).collect();
+        assert_eq!(limits, ["all-fast", "all-slow", "oracle", "belady"]);
+        for (entry, name) in ALL.iter().filter_map(|entry| Some((entry, entry.calibrated?))) {
+            assert!(entry.specs.iter().any(|spec| spec.name == name), "{}.{name}", entry.name);
+        }
+    }
+
+    #[test]
+    fn hosts_are_listed_by_name() {
+        assert_eq!(find("hybridtier").expect("registered").hosts.to_string(), "simulator, lab, live");
+        assert_eq!(find("belady").expect("registered").hosts.to_string(), "simulator");
+        assert_eq!(Hosts::NONE.to_string(), "");
+    }
+
+    #[test]
     fn every_entry_has_its_row_in_the_documentation() {
         let document = include_str!("../../../docs/policies.md");
         for entry in ALL {
             let row = format!("| `{}` |", entry.name);
-            let rows = document.lines().filter(|line| line.starts_with(&row)).count();
-            assert_eq!(rows, 1, "docs/policies.md needs one row that begins with {row}");
+            let rows: Vec<_> = document.lines().filter(|line| line.starts_with(&row)).collect();
+            assert_eq!(rows.len(), 1, "docs/policies.md needs one row that begins with {row}");
+            let hosts = format!("| {} |", entry.hosts);
+            assert!(
+                rows[0].ends_with(&hosts),
+                "docs/policies.md: the row of {} must end with {hosts}",
+                entry.name
+            );
         }
     }
 }

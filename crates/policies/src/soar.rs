@@ -1,20 +1,23 @@
 //! Soar: objects are ranked by a profile run and placed when they are allocated; nothing moves afterwards.
 //!
 //! # Paper
-//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025; PACT compares it in section 5.4. Here are its scores and its
-//! ranking; the profile run and the placement are the simulator's, because both need what only it has: the run before.
+//! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025; PACT compares it in section 5.4. Here
+//! are its scores and its ranking; the profile run and the placement are the simulator's, because both need
+//! what only it has: the run before.
 //!
-//! - In each interval of the profile run (all memory fast) stalls of loads give a predicted slowdown, `stalls x K`, with
-//!   `K = 1 / (a + b / AOL)` and AOL, amortised off-core latency, the time with a load in flight over the loads.
-//! - Each object has a part of it by its part of the loads. Where loads overlap (AOL below a limit) an object with most of the
-//!   loads is taken to be the one whose loads overlap, and one with few to be the one whose loads do not: the first has
-//!   its part divided by a factor, the other multiplied.
+//! - In each interval of the profile run (all memory fast) stalls of loads give a predicted slowdown, `stalls
+//!   x K`, with `K = 1 / (a + b / AOL)` and AOL, amortised off-core latency, the time with a load in flight
+//!   over the loads.
+//! - Each object has a part of it by its part of the loads. Where loads overlap (AOL below a limit) an object
+//!   with most of the loads is taken to be the one whose loads overlap, and one with few to be the one whose
+//!   loads do not: the first has its part divided by a factor, the other multiplied.
 //! - Objects are placed by score per page, whole, as long as they fit.
 //!
 //! # Deviations
 //! - Loads are counted, not sampled: a profile without noise.
 //! - The factor is the limit over the AOL, in whole steps up to 8: the paper gives its ends, not its steps.
-//! - An object is what a workload allocates under one name; in a trace without names, each run of neighbouring pages.
+//! - An object is what a workload allocates under one name; in a trace without names, each run of
+//!   neighbouring pages.
 //! - What fits into no room that is left stays slow, and the rest of that room free.
 
 /// Of the published fit on Skylake: `K = 1 / (A + B / AOL)`, AOL in cycles.
@@ -38,7 +41,7 @@ pub struct ProfileInterval {
 }
 
 impl ProfileInterval {
-    /// What an object with this part of the interval's loads is given.
+    /// Returns the score of an object with this part of the interval's loads.
     pub fn score(&self, part: f64) -> f64 {
         if self.amortised <= 0.0 {
             return 0.0;
@@ -54,7 +57,8 @@ impl ProfileInterval {
     }
 }
 
-/// Which objects, given as pages and score, are placed in `room` pages: those of the highest score per page that fit whole.
+/// Selects the objects, given as pages and score, to place in `room` pages: those of the highest score per
+/// page that fit whole.
 pub fn place(objects: &[(u64, f64)], room: u64) -> Vec<bool> {
     let mut order: Vec<usize> = (0..objects.len()).collect();
     let density = |&(pages, score): &(u64, f64)| score / pages.max(1) as f64;

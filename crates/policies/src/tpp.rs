@@ -3,33 +3,43 @@
 //! # Paper
 //! Maruf et al., "TPP: Transparent Page Placement for CXL-Enabled Tiered-Memory", ASPLOS 2023, section 5.
 //!
-//! - Migration for lightweight reclamation (5.1): the host's reclaim demotes from the tail of the inactive list.
-//! - Decoupled allocation and reclamation (5.2): reclaim keeps `demote_watermark` (`demote_scale_factor`, 2 %) free, ahead of
-//!   the watermarks of allocation.
-//! - Promotion (5.3): hint faults on slow pages only. A page that is not on the active list when it faults is put there and
-//!   left where it is; on the active list it is promoted at once, whatever the watermarks of allocation say.
+//! - Migration for lightweight reclamation (5.1): the host's reclaim demotes from the tail of the inactive
+//!   list.
+//! - Decoupled allocation and reclamation (5.2): reclaim keeps `demote_watermark` (`demote_scale_factor`, 2
+//!   %) free, ahead of the watermarks of allocation.
+//! - Promotion (5.3): hint faults on slow pages only. A page that is not on the active list when it faults is
+//!   put there and left where it is; on the active list it is promoted at once, whatever the watermarks of
+//!   allocation say.
 //!
 //! # Deviations
-//! - A page leaves the slow tier's active list only with its promotion: that tier has room, so the kernel never ages its
-//!   lists. A page that reclaim demoted comes from the inactive list and needs two faults again.
+//! - A page leaves the slow tier's active list only with its promotion: that tier has room, so the kernel
+//!   never ages its lists. A page that reclaim demoted comes from the inactive list and needs two faults
+//!   again.
 //! - Page-type-aware allocation (5.4) needs to know what is page cache; a trace does not say.
 
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, TierId, View, Work,
+    Sampling, Signal, Signals, TierId, View, Work, parameters,
 };
 
-use crate::numa_balancing::{FAULT_OPERATIONS, Headroom, Scanner, faults_only, specs};
-use crate::page_bits::PageBits;
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::numa_balancing::{
+    FAULT_OPERATIONS, Headroom, HeadroomSettings, ScanSettings, Scanner, faults_only,
+};
+use crate::support::page_bits::PageBits;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[specs::SCAN_SIZE, specs::SCAN_PERIOD, specs::DEMOTE_WATERMARK];
+parameters! {
+    /// TPP's parameters.
+    pub(crate) struct Settings {
+        scan: ScanSettings,
+        headroom: HeadroomSettings,
+    }
+}
 
 /// TPP. See the module.
 #[derive(Debug)]
-pub struct Tpp {
+pub(crate) struct Tpp {
     scanner: Scanner,
     headroom: Headroom,
     /// Slow pages on the active list.
@@ -40,20 +50,13 @@ pub struct Tpp {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Tpp::new(parameters, setup)))
-}
-
 impl Tpp {
-    /// TPP before its first scan.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+    /// Creates TPP before its first scan.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
         Self {
-            scanner: Scanner::new(parameters, setup),
-            headroom: Headroom::new(parameters, setup),
+            scanner: Scanner::new(&settings.scan, setup),
+            headroom: Headroom::new(&settings.headroom, setup),
             active: PageBits::new(setup.pages),
             active_pages: 0,
             wanted: Vec::new(),
@@ -118,13 +121,13 @@ mod tests {
     use isotherm_core::{PageSize, Pages};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     const FAST: u64 = 100;
 
     fn policy() -> Tpp {
         let setup = Setup { pages: 400, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Tpp::new(&Parameters::new("tpp", SPECS), &setup)
+        Tpp::new(&Parameters::new("tpp", Settings::SPECS), &setup)
     }
 
     fn fault(tpp: &mut Tpp, view: &mut TestView, page: u32) -> Plan {

@@ -1,23 +1,22 @@
-//! Miss ratios of the replacement algorithms on a generated stream, against those of an independent implementation.
+//! Miss ratios of the replacement algorithms on a generated stream, against those of an independent
+//! implementation.
 //!
-//! The reference is libCacheSim (github.com/1a1a11a/libCacheSim) on the same distribution: 20 million requests to a million
-//! objects of equal size, Zipf 0.99, an empty cache at the start. Its CLOCK has one reference bit; its 2Q is the full version
-//! with `Kin` a quarter and `Kout` half of the capacity.
-
-#[path = "../../trackers/tests/support/mod.rs"]
-mod support;
+//! The reference is libCacheSim (github.com/1a1a11a/libCacheSim) on the same distribution: 20 million
+//! requests to a million objects of equal size, Zipf 0.99, an empty cache at the start. Its CLOCK has one
+//! reference bit; its 2Q is the full version with `Kin` a quarter and `Kout` half of the capacity.
 
 use std::sync::LazyLock;
 
 use isotherm_core::PageId;
 use isotherm_policies::replacement::{Arc, Clock, Fifo, Lru, Replacement, TwoQ};
+use isotherm_trackers::testing;
 
 const PAGES: u32 = 1_000_000;
 const REQUESTS: usize = 20_000_000;
-/// How far, of the reference, a miss ratio may be from it.
+/// Largest deviation of a miss ratio, as a share of its reference.
 const TOLERANCE: f64 = 0.01;
 
-static STREAM: LazyLock<Vec<u32>> = LazyLock::new(|| support::zipf(PAGES, 0.99, REQUESTS, 1));
+static STREAM: LazyLock<Vec<u32>> = LazyLock::new(|| testing::zipf(PAGES, 0.99, REQUESTS, 1));
 
 fn holds(name: &str, mut algorithm: impl Replacement, reference: f64) {
     let missed = STREAM.iter().filter(|&&page| !algorithm.access(PageId(page)).is_hit()).count();

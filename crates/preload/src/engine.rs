@@ -6,9 +6,10 @@ use std::sync::atomic::{AtomicBool, AtomicU32, Ordering::SeqCst};
 use std::thread::{self, Thread};
 use std::time::{Duration, Instant};
 
+use isotherm_core::live_result::LiveResult;
 use isotherm_linux::hint_faults::{BlockedSignals, SOCKET_VARIABLE};
-use isotherm_live::engine::LiveResult;
-use isotherm_live::inside::{self, Engine, Output, Settings};
+use isotherm_live::inside::{self, Output, Settings};
+use isotherm_live::session::{Session, Target};
 
 use crate::arena;
 
@@ -99,7 +100,8 @@ fn live(settings: &Settings) {
         return say(&format!("{error}; the program runs without an engine"));
     }
     let own = std::iter::once(arena::range()).chain(inside::own_stack()).collect();
-    let engine = match Engine::open(settings, own, &ENDING) {
+    let session = Session::open(settings.session.clone(), Target::Inside { own, ending: &ENDING });
+    let engine = match session.and_then(Session::start) {
         Ok(engine) => engine,
         Err(error) => return say(&format!("{error}; the program runs without an engine")),
     };

@@ -2,9 +2,8 @@
 
 mod support;
 
+use isotherm_core::live_result::{CounterOrigin, LiveResult};
 use isotherm_core::{Bytes, Nanos};
-use isotherm_live::engine::LiveResult;
-use isotherm_live::host::CounterOrigin;
 use isotherm_report::{MAX_HTML_BYTES, live_html, live_json, live_text};
 use serde_json::Value;
 use support::documented::Documented;

@@ -8,9 +8,6 @@
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
-#[path = "../../trackers/tests/support/mod.rs"]
-mod support;
-
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
 use std::time::Duration;
@@ -21,6 +18,7 @@ use isotherm_core::parameters::Scale;
 use isotherm_machine::Profile;
 use isotherm_sim::{Access, Experiment, FastSize, INTERVALS, Input, Stream, StreamBuilder, simulate};
 use isotherm_trace::Rows;
+use isotherm_trackers::testing;
 use isotherm_workloads::{Limits, MissRecorder};
 
 /// Accesses of a stream.
@@ -57,7 +55,7 @@ fn zipf() -> Stream {
     const PAGES: u32 = 1_000_000;
     let access = |page| Access { page, instructions: 20, thread: 0, dependence: 0, ..Access::default() };
     Stream {
-        accesses: support::zipf(PAGES, 0.99, 20_000_000, 1).into_iter().map(access).collect(),
+        accesses: testing::zipf(PAGES, 0.99, 20_000_000, 1).into_iter().map(access).collect(),
         pages: (0..u64::from(PAGES)).map(|page| (0, page << 12)).collect(),
         threads: 1,
         page_size: PageSize::Base,

@@ -5,23 +5,16 @@ mod support;
 #[rustfmt::skip]
 mod twice;
 
-use isotherm_policies::{Entry, Kind};
+use isotherm_policies::Entry;
 use support::{input, numbers, plain_machine, run, run_entries, stream};
 
 const PAGES: u32 = 4096;
 const SOURCE: &str = include_str!("../../../docs/examples/twice.rs");
 const DOCUMENT: &str = include_str!("../../../docs/adding-a-policy.md");
 
-static TWICE: Entry = Entry {
-    name: "twice",
-    title: "Twice",
-    paper: "an example",
-    maturity: "example",
-    kind: Kind::Policy(twice::build),
-    specs: twice::SPECS,
-    presets: &[],
-    help: "Promotes pages that were sampled twice within a window.",
-};
+static TWICE: Entry = Entry::policy("twice", "Twice", twice::Settings::SPECS, twice::build)
+    .paper("an example")
+    .help("Promotes pages that were sampled twice within a window.");
 
 #[test]
 fn the_document_shows_the_example_as_it_is_and_it_is_short() {

@@ -1,14 +1,12 @@
-//! The trackers' speed on one thread, on a Zipf 0.9 stream over 8,388,608 pages whose ranks are shuffled.
+//! Measures the trackers on one thread, on a Zipf 0.9 stream over 8,388,608 pages whose ranks are shuffled.
 //!
-//! The filter that the promises name has its own type, so that its single calls are inlined, as in any program that
-//! names it; "boxed" filters are called through `dyn Tracker`, as policies do, which choose their shape at run time.
+//! The filter that SPECIFICATION.md names has its own type, so its single calls are inlined as in any program
+//! that names the type; "boxed" filters are called through `dyn Tracker`, as by policies, which choose the
+//! shape at run time.
 //!
-//! Every iteration is a batch of 100,000 keys, another part of the stream each time: 1 ms is 10 ns a key. Counters
-//! are aged, outside the time taken, once a pass of the stream, in the benchmarks that
-//! increase them, so that they neither stay at zero nor all saturate.
-
-#[path = "../tests/support/mod.rs"]
-mod support;
+//! Every iteration is a batch of 100,000 keys from another part of the stream: 1 ms is 10 ns per key.
+//! Benchmarks that increase counters age them once per pass of the stream, outside the measured time, so that
+//! counters neither stay at zero nor all saturate.
 
 use std::hint::black_box;
 use std::time::{Duration, Instant};
@@ -16,7 +14,7 @@ use std::time::{Duration, Instant};
 use criterion::measurement::WallTime;
 use criterion::{BenchmarkGroup, Criterion, Throughput};
 use isotherm_trackers::{
-    Blocked, Coalescer, Cooling, DenseTable, Filter, FilterShape, HashTable, Layout, PacTable, Tracker,
+    Blocked, Coalescer, Cooling, DenseTable, Filter, FilterShape, Layout, PacTable, Tracker, testing,
 };
 
 const PAGES: u32 = 8_388_608;
@@ -78,7 +76,7 @@ fn measure<T: Tracker + ?Sized>(criterion: &mut Criterion, name: &str, tracker: 
     group.finish();
 }
 
-/// Measures the pass over all counters.
+/// Measures ageing: a pass over all counters.
 fn measure_ageing(criterion: &mut Criterion, name: &str, tracker: &mut dyn Tracker) {
     let mut group = criterion.benchmark_group(name);
     group.throughput(Throughput::Bytes(tracker.bytes() as u64));
@@ -90,13 +88,14 @@ fn measure_coalescing(criterion: &mut Criterion, stream: &[u32]) {
     let mut coalescer = Coalescer::default();
     let mut group = criterion.benchmark_group("coalescer");
     group.throughput(Throughput::Elements(BATCH as u64));
-    batches(&mut group, "coalesce", &mut HashTable::default(), |_, batch| {
+    batches(&mut group, "coalesce", &mut DenseTable::<u8>::new(0), |_, batch| {
         black_box(coalescer.coalesce(stream[batch * BATCH..][..BATCH].iter().copied()));
     });
     group.finish();
 }
 
-/// PACT's updates: a stall added to each page's value, in batches as a window ends and one by one.
+/// Measures PACT's updates: a stall added to each page's value, in batches as at a window's end and one by
+/// one.
 fn measure_pac(criterion: &mut Criterion, stream: &[u32]) {
     let mut table = PacTable::new(PAGES as usize, usize::MAX, Cooling::OFF);
     (0..PAGES).for_each(|page| {
@@ -111,27 +110,27 @@ fn measure_pac(criterion: &mut Criterion, stream: &[u32]) {
     let mut values = Vec::new();
     let mut group = criterion.benchmark_group("pac-table");
     group.throughput(Throughput::Elements(BATCH as u64));
-    batches(&mut group, "update", &mut HashTable::default(), |_, batch| {
+    batches(&mut group, "update", &mut DenseTable::<u8>::new(0), |_, batch| {
         updates[batch * BATCH..][..BATCH].iter().for_each(|&(page, amount)| {
             black_box(table.add(page, amount));
         });
     });
-    batches(&mut group, "update-batch", &mut HashTable::default(), |_, batch| {
+    batches(&mut group, "update-batch", &mut DenseTable::<u8>::new(0), |_, batch| {
         table.add_batch(&updates[batch * BATCH..][..BATCH], &mut values);
     });
     group.finish();
 }
 
-/// The machine's floor under every batch in a filter of this size: independent reads of one word of a random line each,
-/// with the lines' numbers known beforehand.
+/// Measures the machine's lower bound for a batch in a filter of this size: independent reads of one word of
+/// a random line each, with the lines' numbers known beforehand.
 fn measure_floor(criterion: &mut Criterion, mebibytes: usize, stream: &[u32]) {
     let lines = vec![[1_u64; 8]; mebibytes << 14];
-    // The upper half of the product, for another random line for each page.
+    // The product's upper half gives each page another random line.
     let line = |key: &u32| ((u64::from(key.wrapping_mul(0x9E37_79B1)) * lines.len() as u64) >> 32) as u32;
     let numbers: Vec<u32> = stream.iter().map(line).collect();
     let mut group = criterion.benchmark_group(format!("floor-{mebibytes}MiB"));
     group.throughput(Throughput::Elements(BATCH as u64));
-    batches(&mut group, "read", &mut HashTable::default(), |_, batch| {
+    batches(&mut group, "read", &mut DenseTable::<u8>::new(0), |_, batch| {
         let (groups, _) = numbers[batch * BATCH..][..BATCH].as_chunks::<8>();
         let read = |sum, &number: &u32| sum ^ lines[number as usize][0];
         black_box(groups.iter().fold(0, |sum, group| group.iter().fold(sum, read)));
@@ -145,7 +144,7 @@ fn main() {
         .warm_up_time(Duration::from_millis(300))
         .measurement_time(Duration::from_millis(1500))
         .configure_from_args();
-    let stream = support::zipf(PAGES, 0.9, BATCH * BATCHES, 1);
+    let stream = testing::zipf(PAGES, 0.9, BATCH * BATCHES, 1);
 
     for mebibytes in [1_u64, 128] {
         measure_floor(&mut criterion, mebibytes as usize, &stream);
@@ -166,7 +165,6 @@ fn main() {
     }
     measure(&mut criterion, "dense-u8-8MiB", &mut DenseTable::<u8>::new(PAGES as usize), &stream);
     measure_pac(&mut criterion, &stream);
-    measure(&mut criterion, "hash-table", &mut HashTable::default(), &stream);
     measure_coalescing(&mut criterion, &stream);
     criterion.final_summary();
 }

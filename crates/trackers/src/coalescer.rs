@@ -1,29 +1,29 @@
-//! Defines how a batch of sampled pages becomes one `(page, count)` pair for each page (FreqTier, section V-C c).
+//! Collapses a batch of sampled pages into one `(page, count)` pair per page (FreqTier, section V-C c).
 
 use std::hint::{black_box, select_unpredictable};
 use std::ops::Range;
 
 use crate::hash::mix;
 
-/// Keys that are looked up together, so that their cache misses overlap.
+/// Keys looked up together, so that their cache misses overlap.
 const CHUNK: usize = 64;
 
-/// Collapses batches of keys; reused from batch to batch, it allocates only while batches grow.
+/// Collapses batches of keys. It is reused from batch to batch and allocates only while batches grow.
 ///
-/// An open-addressing table with linear probing, at most half full, tells where in the batch a key appeared first; there it is
-/// counted, and in the end keys without a count, which appeared before, are dropped. So the order is that of first
-/// appearance, and a slot needs four bytes: a batch's table stays in the second-level cache.
+/// An open-addressing table with linear probing, at most half full, finds where in the batch a key first
+/// appeared. The key is counted there, and keys without a count are dropped at the end, which keeps the order
+/// of first appearance. A slot takes four bytes, so a batch's table stays in the second-level cache.
 ///
-/// A slot holds the *number* of a key. Numbers run on from batch to batch, so one below the batch's first marks a slot as
-/// empty: nothing is cleared in between.
+/// A slot holds the *number* of a key. Numbers continue from batch to batch, and one below the batch's first
+/// marks an empty slot, so nothing is cleared between batches.
 #[derive(Debug, Clone)]
 pub struct Coalescer {
     slots: Vec<u32>,
-    /// The number of this batch's first key; at least 1, as a slot never used has 0.
+    /// Number of this batch's first key; at least 1, because unused slots hold 0.
     first: u32,
-    /// The number of the next batch's first key.
+    /// Number of the next batch's first key.
     next: u32,
-    /// The batch's keys, with a count where they appear first.
+    /// The batch's keys, counted where they first appear.
     pairs: Vec<(u32, u32)>,
 }
 
@@ -34,7 +34,7 @@ impl Default for Coalescer {
 }
 
 impl Coalescer {
-    /// The batch's distinct keys in order of first appearance, each with the number of its appearances.
+    /// Returns the batch's distinct keys in order of first appearance, each with its number of appearances.
     pub fn coalesce(&mut self, keys: impl IntoIterator<Item = u32>) -> &[(u32, u32)] {
         self.pairs.clear();
         self.pairs.extend(keys.into_iter().map(|key| (key, 0)));
@@ -45,12 +45,12 @@ impl Coalescer {
         &self.pairs
     }
 
-    /// The memory that table and pairs occupy, in bytes.
+    /// Returns the size of the table and the pairs in bytes.
     pub fn bytes(&self) -> usize {
         size_of_val(self.slots.as_slice()) + self.pairs.capacity() * size_of::<(u32, u32)>()
     }
 
-    /// Makes room for the batch: its numbers follow the last one's, until they run out.
+    /// Makes room for the batch, whose numbers follow the last batch's until they run out.
     fn begin(&mut self) {
         let slots = (2 * self.pairs.len()).next_power_of_two();
         let next = self.next.checked_add(self.pairs.len() as u32);
@@ -62,7 +62,7 @@ impl Coalescer {
         }
     }
 
-    /// Counts a chunk of the batch, in steps of which each has nothing that waits for the key before.
+    /// Counts a chunk of the batch in passes in which no key waits for the one before.
     #[inline(always)]
     fn count(&mut self, chunk: Range<usize>) {
         let (mut homes, mut firsts) = ([0; CHUNK], [0; CHUNK]);
@@ -82,17 +82,17 @@ impl Coalescer {
         }
     }
 
-    /// Takes a slot for the `index`-th key if it is empty. Returns whose it is.
+    /// Claims the slot for the `index`-th key if it is empty. Returns the slot's owner.
     #[inline(always)]
     fn claim(&mut self, slot: usize, index: usize) -> usize {
         let held = self.slots[slot];
-        // Half of the keys are new: a branch would be mispredicted as often.
+        // Half of the keys are new, so a branch would be mispredicted half of the time.
         let number = select_unpredictable(held < self.first, self.first + index as u32, held);
         self.slots[slot] = number;
         (number - self.first) as usize
     }
 
-    /// Where the `index`-th key appeared first, if its home is another key's.
+    /// Finds where the `index`-th key first appeared when its home slot belongs to another key.
     fn probe(&mut self, home: usize, index: usize) -> usize {
         let mut slot = home;
         loop {

@@ -1,45 +1,43 @@
-//! Defines the exact table: an array of counts indexed by page number.
+//! The exact table: an array of counts indexed by page number.
+
+use std::fmt::Debug;
+use std::ops::Shr;
 
 use crate::{Change, Tracker};
 
-/// The type of an exact count: it saturates at its largest value.
-pub trait Count: Copy + Default + Send + std::fmt::Debug + Into<u32> + TryFrom<u32> + 'static {
-    /// The largest count.
+/// Type of an exact count, which saturates at its largest value.
+pub trait Count:
+    Copy + Default + Send + Debug + Into<u32> + TryFrom<u32> + Shr<u32, Output = Self> + 'static
+{
+    /// Largest count.
     const MAXIMUM: Self;
-
-    /// Half of it, rounded down.
-    #[must_use]
-    fn half(self) -> Self;
 }
 
-macro_rules! count {
-    ($($name:ident)*) => {$(
-        impl Count for $name {
-            const MAXIMUM: Self = Self::MAX;
-
-            #[inline(always)]
-            fn half(self) -> Self {
-                self >> 1
-            }
-        }
-    )*};
+impl Count for u8 {
+    const MAXIMUM: Self = Self::MAX;
 }
 
-count!(u8 u16 u32);
+impl Count for u16 {
+    const MAXIMUM: Self = Self::MAX;
+}
 
-/// One exact count for each page: what a filter is measured against, and the fastest tracker where pages are few.
+impl Count for u32 {
+    const MAXIMUM: Self = Self::MAX;
+}
+
+/// One exact count per page: the reference for the filters, and the fastest tracker where pages are few.
 #[derive(Debug, Clone)]
 pub struct DenseTable<C> {
     counts: Vec<C>,
 }
 
 impl<C: Count> DenseTable<C> {
-    /// A table of zeros for the pages below `pages`; a page beyond makes it grow when it is first counted.
+    /// Creates a table of zeros for the pages below `pages`; it grows when a page beyond is first counted.
     pub fn new(pages: usize) -> Self {
         Self { counts: vec![C::default(); pages] }
     }
 
-    /// Makes room for `index`; rare, thus out of the way.
+    /// Makes room for `index`.
     #[cold]
     fn grow(&mut self, index: usize) {
         self.counts.resize(index + 1, C::default());
@@ -65,7 +63,7 @@ impl<C: Count> Tracker for DenseTable<C> {
     }
 
     fn age(&mut self) {
-        self.counts.iter_mut().for_each(|count| *count = count.half());
+        self.counts.iter_mut().for_each(|count| *count = *count >> 1);
     }
 
     fn maximum(&self) -> u32 {

@@ -1,22 +1,22 @@
 //! Counting Bloom filters: standard and blocked, with counters of 2, 4, 8 or 16 bits.
 //!
-//! A key has k counters. Its estimate is their minimum; an increase raises those that are below the new estimate and
-//! no others (FreqTier, section V-A: "increment the minimum counters"; known as conservative update), so that a key
-//! never disturbs neighbours more than it must, and an estimate never falls below the true count.
+//! A key has k counters, and its estimate is their minimum. An increase raises only the counters below the
+//! new estimate (conservative update; FreqTier, section V-A: "increment the minimum counters"), so a key
+//! disturbs its neighbours as little as possible and an estimate never falls below the true count.
 //!
 //! # Batches
-//! In a filter larger than the caches each operation misses, and an unpredicted branch or a full reorder window
-//! keeps misses from overlapping. A batch is therefore done in chunks, in three passes: hash all keys; read a
-//! word of every line, with nothing depending on it (a prefetch that needs no `unsafe`); then do the work on lines
-//! that are near by now. The passes stay apart: a loop that hashes and reads holds a third of the reads in flight.
-//! In a 128 MiB filter half of the time is then the misses themselves; a small one is bound by its instructions, hence
-//! the branch-free arithmetic below.
+//! In a filter larger than the caches each operation misses, and an unpredicted branch or a full reorder
+//! window keeps the misses from overlapping. Batches therefore run in chunks of three passes: hash all keys;
+//! read a word of every line, with nothing depending on it (a prefetch without `unsafe`); then work on lines
+//! that have arrived. The passes stay apart because a loop that both hashes and reads holds only a third of
+//! the reads in flight. In a 128 MiB filter half of the remaining time is the misses themselves; a small
+//! filter is bound by its instructions, hence the branch-free arithmetic below.
 //!
 //! # Single calls
-//! What bounds them is the wait for their line: 1 MiB does not stay in the first-level cache, and the processor's window
-//! holds some three increments of about 110 instructions. With a filter that fits into the first-level cache an
-//! increment takes two thirds of the time. Inlined calls therefore have as few instructions as can be, above all
-//! behind the line's arrival.
+//! Single calls wait for their line: 1 MiB does not stay in the first-level cache, and the processor's window
+//! holds about three increments of 110 instructions each. With a filter that fits the first-level cache an
+//! increment takes two thirds of the time. Inlined calls therefore minimise instructions, above all those
+//! that follow the line's arrival.
 
 use std::hint::{black_box, select_unpredictable};
 
@@ -24,20 +24,21 @@ use crate::counters::{Block, Slot, allocate, halve};
 use crate::placement::{Blocked, Placement, Standard};
 use crate::{Change, Counters, FilterShape, Layout, ShapeError, Tracker};
 
-/// Keys in flight at once: enough to hide the latency of memory, few enough for their lines to stay in the
-/// first-level cache.
+/// Keys in flight at once: they hide the memory's latency, and their lines stay in the first-level cache.
 const CHUNK: usize = 64;
 
-/// A counting Bloom filter with `K` hash functions and counters of `BITS` bits: both constant in the inner loops, and
-/// single calls are inlined. `P` is [`crate::Blocked`] or [`crate::Standard`]. Where the shape is known only at run time,
-/// [`FilterShape::build`] chooses the type.
+/// A counting Bloom filter with `K` hash functions and `BITS`-bit counters placed by [`Blocked`] or
+/// [`Standard`].
+///
+/// All three are constants in the inner loops, and single calls are inlined. Where the shape is known only at
+/// run time, [`FilterShape::build`] chooses the type.
 #[derive(Debug)]
 pub struct Filter<P, const K: usize, const BITS: u32> {
     placement: P,
     blocks: Vec<Block>,
 }
 
-/// The minimum by halves: of K values in a row each would wait for the one before.
+/// Returns the minimum, found by halves: a chain of K comparisons would wait for each other.
 #[inline(always)]
 fn least<const K: usize>(mut values: [u64; K]) -> u64 {
     let mut length = K;
@@ -53,6 +54,9 @@ fn least<const K: usize>(mut values: [u64; K]) -> u64 {
 
 impl FilterShape {
     /// Builds an empty filter of this shape.
+    ///
+    /// # Errors
+    /// [`ShapeError::Memory`] if the allocator refuses.
     pub fn build(self, layout: Layout) -> Result<Box<dyn Tracker>, ShapeError> {
         match layout {
             Layout::Standard => self.build_placed::<Standard>(),
@@ -87,10 +91,10 @@ impl FilterShape {
 impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
     const COUNTERS: Counters = Counters { log: BITS.ilog2() };
 
-    /// An empty filter of this shape.
+    /// Creates an empty filter of this shape.
     ///
     /// # Errors
-    /// If the shape has another number of hash functions or another width, or there is no memory for it.
+    /// If the shape's hash functions or counter width are not the type's, or the allocator refuses.
     pub fn new(shape: FilterShape) -> Result<Self, ShapeError> {
         if (shape.hashes(), shape.width().bits()) != (K as u32, BITS) {
             return Err(ShapeError::Type { shape, hashes: K as u32, bits: BITS });
@@ -104,13 +108,13 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         std::array::from_fn(|index| self.placement.slot(Self::COUNTERS, place, index))
     }
 
-    /// The slot's word, shifted so that its counter stands highest: so counters are compared without being cut out.
+    /// Returns the slot's word, shifted so that its counter is at the top and compares without being cut out.
     #[inline(always)]
     fn turned(&self, slot: Slot) -> u64 {
         self.blocks[slot.block].0[slot.word & 7] << (slot.turn & 63)
     }
 
-    /// The highest counter of a word.
+    /// Returns the highest counter of a word.
     #[inline(always)]
     fn count(turned: u64) -> u32 {
         (turned >> (64 - Self::COUNTERS.bits())) as u32
@@ -121,9 +125,9 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Self::count(least(self.slots(place).map(|slot| self.turned(slot))))
     }
 
-    /// The sum of two counts, clipped to the maximum: an overflow's bit sets all bits below it.
+    /// Clips the sum of two counts to the maximum: the overflow bit sets all bits below it.
     ///
-    /// Of `min` the compiler would make a mispredicted branch.
+    /// The compiler would turn `min` into a mispredicted branch.
     #[inline(always)]
     fn saturated(sum: u32) -> u32 {
         let overflow = sum >> Self::COUNTERS.bits();
@@ -132,7 +136,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
 
     /// Raises the counters below the new estimate to it.
     ///
-    /// Of a plain `saturating_sub` the compiler makes a branch, which is mispredicted every other time.
+    /// The compiler would turn `saturating_sub` into a branch that is mispredicted every other time.
     #[inline(always)]
     fn update(&mut self, place: P::Place, amount: u32) -> Change {
         let slots = self.slots(place);
@@ -148,15 +152,18 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Change { before, after }
     }
 
-    /// As [`Self::update`] by one, for counters apart: single calls wait for their lines, and the fewer instructions
-    /// wait with them, the more calls overlap. So what to add is ready before the line arrives.
+    /// Does the same as [`Self::update`] by one, for counters that are all different.
+    ///
+    /// Single calls wait for their lines, and more of them overlap when fewer instructions wait; the
+    /// increment is therefore computed before the line arrives.
     #[inline(always)]
     fn step(&mut self, place: P::Place) -> Change {
         let unit = 1 << (64 - Self::COUNTERS.bits());
         let slots = self.slots(place);
         let turned = slots.map(|slot| self.turned(slot));
         let least = least(turned);
-        // The words below have the least counter highest. At the maximum it wraps to 0, and none is below.
+        // Words below the limit have the least counter on top. At the maximum it wraps to 0: no word is
+        // below.
         let limit = (least | (unit - 1)).wrapping_add(1);
         for (slot, turned) in slots.into_iter().zip(turned) {
             let rise = select_unpredictable(turned < limit, unit >> (slot.turn & 63), 0);
@@ -166,7 +173,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Change { before, after: before + u32::from(limit != 0) }
     }
 
-    /// Reads a word of each line of the place.
+    /// Reads a word of each of the place's lines.
     #[inline(always)]
     fn read(&self, place: P::Place) -> u64 {
         let lines = self.slots(place).into_iter().take(P::lines(K));
@@ -179,7 +186,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         for (place, key) in places.iter_mut().zip(keys) {
             *place = self.placement.place(Self::COUNTERS, key);
         }
-        // Unrolled: the fewer instructions between reads, the more reads are in flight.
+        // Unrolled, since fewer instructions between reads keep more reads in flight.
         let (groups, rest) = places.as_chunks::<8>();
         let unrolled =
             groups.iter().fold(0, |sum, group| group.iter().fold(sum, |sum, &place| sum ^ self.read(place)));

@@ -1,30 +1,29 @@
-//! Defines how a page number becomes hash bits, and how hash bits become an index below any bound.
+//! Hashes page numbers, and maps hashes to indices below any bound.
 
-/// Odd constants with irregular bits: the fractional parts of the golden ratio, of e and of pi.
+/// Odd constants with irregular bits: the fractional parts of the golden ratio, e and pi.
 const GOLDEN: u64 = 0x9E37_79B9_7F4A_7C15;
 const EULER: u64 = 0xB7E1_5162_8AED_2A6B;
 const PI: u64 = 0x243F_6A88_85A3_08D3;
 
-/// 64 well-mixed bits of a key.
+/// Returns 64 well-mixed bits of a key.
 ///
-/// One multiplication would leave neighbouring pages in arithmetic progression (Fibonacci hashing): folding and a
-/// second one break it.
+/// One multiplication would leave neighbouring pages in arithmetic progression (Fibonacci hashing); folding
+/// and a second multiplication break it.
 #[inline(always)]
 pub(crate) fn mix(key: u32) -> u64 {
     let spread = u64::from(key).wrapping_add(PI).wrapping_mul(GOLDEN);
     (spread ^ (spread >> 32)).wrapping_mul(EULER)
 }
 
-/// A second set of hash bits, derived from the first; the upper bits are the best ones.
+/// Derives a second set of hash bits from the first; the upper bits are the best.
 #[inline(always)]
 pub(crate) fn remix(hash: u64) -> u64 {
     (hash ^ (hash >> 29)).wrapping_mul(GOLDEN)
 }
 
-/// Maps a hash to `0..bound`: multiply and shift (Lemire, "Fast Random Integer Generation in an Interval", 2019).
+/// Maps a hash to `0..bound` (Lemire, "Fast Random Integer Generation in an Interval", 2019).
 ///
-/// It takes any bound, so that no table has to be rounded up to a power of two; an index is favoured by at most
-/// `bound / 2^64`.
+/// Any bound works, not only powers of two. The bias of an index is at most `bound / 2^64`.
 #[inline(always)]
 pub(crate) fn reduce(hash: u64, bound: u64) -> usize {
     ((u128::from(hash) * u128::from(bound)) >> 64) as usize

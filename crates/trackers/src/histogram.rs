@@ -1,39 +1,39 @@
-//! Defines the number of pages at each count, kept up to date from the changes of a tracker.
+//! The number of pages at each count, updated from a tracker's changes.
 
 use crate::Change;
 
-/// The largest count with a bin of its own: that of 16-bit counters.
+/// Largest count with a bin of its own: that of 16-bit counters.
 const HIGHEST: u32 = u16::MAX as u32;
 
-/// The number of pages at each count from 1 to a maximum, from which a hot threshold follows.
+/// Pages at each count from 1 to a maximum, from which a hot threshold follows.
 ///
-/// A filter cannot be asked for its pages; but each of its increases tells one page's old and new estimate, which
-/// moves that page from bin to bin, and ageing halves counts and bins alike. Where a neighbour has raised a page's
-/// estimate unseen, the page is taken from the next lower bin that has one: the error is that of the filter, no bin
-/// ever falls below zero and the pages in all bins stay those counted.
+/// A filter cannot list its pages, but each increase gives one page's old and new estimate, which moves that
+/// page between bins, and ageing halves counts and bins alike. When a neighbour has raised a page's estimate
+/// unseen, the page is taken from the next lower occupied bin. The error is therefore the filter's: no bin
+/// falls below zero, and the bins always add up to the pages counted.
 #[derive(Debug, Clone)]
 pub struct CountHistogram {
-    /// `bins[count]` pages; bin 0 stays empty.
+    /// Pages by count; entry 0 stays 0.
     bins: Vec<u64>,
 }
 
 impl CountHistogram {
-    /// An empty histogram for a tracker with this maximum. Counts above 65535 share the last bin.
+    /// Creates an empty histogram for a tracker with this maximum. Counts above 65535 share the last bin.
     pub fn new(maximum: u32) -> Self {
         Self { bins: vec![0; maximum.min(HIGHEST) as usize + 1] }
     }
 
-    /// The largest count that has a bin.
+    /// Returns the largest count that has a bin.
     pub fn maximum(&self) -> u32 {
         self.bins.len() as u32 - 1
     }
 
-    /// The number of pages at each count; entry 0 is always 0.
+    /// Returns the number of pages at each count; entry 0 is always 0.
     pub fn bins(&self) -> &[u64] {
         &self.bins
     }
 
-    /// The number of pages with a count of at least `count`.
+    /// Returns the number of pages with a count of at least `count`.
     pub fn at_least(&self, count: u32) -> u64 {
         self.bins.iter().skip(count as usize).sum()
     }
@@ -59,7 +59,7 @@ impl CountHistogram {
         changes.iter().for_each(|&change| self.record(change));
     }
 
-    /// Follows an ageing of the tracker: bin `i` joins bin `i / 2`; pages that had 1 are forgotten.
+    /// Follows an ageing of the tracker: bin `i` joins bin `i / 2`, and a count of 1 is forgotten.
     pub fn age(&mut self) {
         for count in 1..self.bins.len() {
             let pages = std::mem::take(&mut self.bins[count]);
@@ -69,9 +69,10 @@ impl CountHistogram {
         }
     }
 
-    /// The smallest threshold whose pages fit into `capacity` pages (FreqTier, section V-C a); at least 1.
+    /// Returns the smallest threshold whose pages fit into `capacity` pages (FreqTier, section V-C a), at
+    /// least 1.
     ///
-    /// It is one above the maximum where even the pages at the maximum do not fit.
+    /// The result is one above the maximum if even the pages at the maximum do not fit.
     pub fn threshold_for(&self, capacity: u64) -> u32 {
         let mut pages = 0;
         for count in (1..self.bins.len()).rev() {

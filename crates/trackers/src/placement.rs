@@ -1,47 +1,47 @@
-//! Defines where the counters of a key stand: anywhere (standard) or all in one cache line (blocked).
+//! Places a key's counters anywhere (standard) or all in one cache line (blocked).
 
 use crate::FilterShape;
 use crate::counters::{Counters, Slot};
 use crate::hash::{mix, reduce, remix};
 
-/// How a filter spreads the counters of a key.
+/// Spread of a key's counters.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
-    /// Over all counters: up to k cache lines an operation.
+    /// Over all counters: up to k cache lines per operation.
     Standard,
-    /// Over one 64-byte block: one cache line an operation, a slightly higher false-positive rate.
+    /// Over one 64-byte block: one cache line per operation and a slightly higher false-positive rate.
     Blocked,
 }
 
-/// A rule that gives a key its counters.
+/// A rule that assigns counters to keys.
 pub trait Placement: std::fmt::Debug + Send + Copy {
-    /// A key's hash bits, computed once; what they mean the placement knows.
+    /// A key's hash bits, computed once and interpreted by the placement.
     type Place: Copy + Default;
-    /// Whether a key's counters are always different ones: then all can be read before the first is written.
+    /// Whether a key's counters are always distinct, so that all can be read before the first is written.
     const APART: bool;
 
-    /// The rule for a filter of this shape.
+    /// Creates the rule for a filter of this shape.
     fn new(shape: FilterShape) -> Self;
 
     /// Hashes a key.
     fn place(self, counters: Counters, key: u32) -> Self::Place;
 
-    /// The place's `index`-th counter.
+    /// Returns the place's `index`-th counter.
     fn slot(self, counters: Counters, place: Self::Place, index: usize) -> Slot;
 
-    /// The cache lines that `hashes` counters lie in, at most.
+    /// Returns the largest number of cache lines that `hashes` counters lie in.
     fn lines(hashes: usize) -> usize;
 }
 
-/// Each counter anywhere, by double hashing: `h1 + i * h2` (Kirsch, Mitzenmacher, "Less Hashing, Same Performance",
-/// 2006), which leaves the false-positive rate as it is.
+/// Places each counter anywhere by double hashing, `h1 + i * h2`, which leaves the false-positive rate
+/// unchanged (Kirsch, Mitzenmacher, "Less Hashing, Same Performance", 2006).
 #[derive(Debug, Clone, Copy)]
 pub struct Standard {
     counters: u64,
 }
 
 impl Placement for Standard {
-    /// The two hashes.
+    /// Both hashes.
     type Place = (u64, u64);
 
     const APART: bool = false;
@@ -68,11 +68,12 @@ impl Placement for Standard {
     }
 }
 
-/// All counters in one block, each in another of its eight words.
+/// Places all counters in one block, each in a different one of its eight words.
 ///
-/// A first word and an odd step choose the words, which are thus different for up to eight counters; in its word
-/// each counter is chosen on its own. A key so has k different counters (drawn freely, one key in twenty would have
-/// fewer at k = 4, which raises the false-positive rate by a quarter), and no operation waits for its own stores.
+/// A first word and an odd step choose the words, which therefore differ for up to eight counters; within its
+/// word each counter is chosen independently. A key always has k distinct counters, and no operation waits
+/// for its own stores. Drawn freely, one key in twenty would have fewer at k = 4, which raises the
+/// false-positive rate by a quarter.
 #[derive(Debug, Clone, Copy)]
 pub struct Blocked {
     blocks: u64,
@@ -82,13 +83,13 @@ pub struct Blocked {
 #[derive(Debug, Clone, Copy, Default)]
 pub struct BlockedPlace {
     block: usize,
-    /// Which of the [`WALKS`].
+    /// Index into [`WALKS`].
     walk: usize,
-    /// [`Slot::turn`] of each counter, a byte each, the first one's highest.
+    /// [`Slot::turn`] of each counter, one byte each, the first counter's highest.
     turns: u64,
 }
 
-/// A word of a block. Of a type with eight values the compiler knows that it needs no check as an index.
+/// A word of a block. The compiler knows that a type with eight values needs no bounds check as an index.
 #[derive(Debug, Clone, Copy)]
 #[repr(u8)]
 enum Word {
@@ -104,7 +105,7 @@ enum Word {
 
 const WORDS: [Word; 8] = [Word::A, Word::B, Word::C, Word::D, Word::E, Word::F, Word::G, Word::H];
 
-/// The words of each walk through a block: 8 first words times 4 odd steps. One load finds a word, where cutting it
+/// Words of each walk through a block: 8 first words times 4 odd steps. A load finds a word, where cutting it
 /// out of the hash takes three instructions.
 static WALKS: [[Word; 8]; 32] = {
     let mut walks = [[Word::A; 8]; 32];
@@ -126,7 +127,8 @@ impl Placement for Blocked {
         Self { blocks: shape.blocks() as u64 }
     }
 
-    /// The upper bits of the hash choose the block, the lowest five the walk, the second hash the counters.
+    /// The hash's upper bits choose the block, its lowest five the walk; the second hash chooses the
+    /// counters.
     #[inline(always)]
     fn place(self, counters: Counters, key: u32) -> Self::Place {
         let hash = mix(key);

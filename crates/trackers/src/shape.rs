@@ -1,67 +1,67 @@
-//! Defines the size of a counting Bloom filter and the false-positive rate that follows from it.
+//! The size of a counting Bloom filter and its false-positive rate.
 //!
 //! # Formulas
-//! A false positive is a key never counted whose estimate is not 0. An increase leaves all `k` counters of its key
-//! above 0, whether it raises all of them or only the minima, so the rate is that of a plain Bloom filter of as many
-//! bits as there are counters.
+//! A false positive is a key never counted whose estimate is not 0. An increase leaves all `k` counters of
+//! its key above 0, whether it raises all of them or only the minima, so the rate is that of a plain Bloom
+//! filter with one bit per counter.
 //!
-//! **Standard**: with `n` keys in `m` counters `p = (1 - e^(-kn/m))^k`, hence `m = n * -k / ln(1 - p^(1/k))`: the
-//! calculator's formula that HybridTier names (section 4.2; its printed form has one sign too many) and the method
-//! that FreqTier refers to (section V-A). At p = 0.001 a key takes 20.4 counters with k = 4 and 28.5 with k = 3.
+//! **Standard**: with `n` keys in `m` counters `p = (1 - e^(-kn/m))^k`, hence `m = n * -k / ln(1 - p^(1/k))`:
+//! the calculator's formula that HybridTier names (section 4.2, printed with one sign too many) and
+//! FreqTier's method (section V-A). At p = 0.001 a key takes 20.4 counters with k = 4 and 28.5 with k = 3.
 //!
-//! **Blocked**: keys fall into `b` blocks of `c` counters like balls into bins, so a block holds `i` of them with the
-//! Poisson probability of mean `n / b` (Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient Bloom Filters",
-//! 2007, section 3). A key takes `k` different counters of its block, each equally likely, so `i` keys leave a counter
-//! at 0 with probability `(1 - k/c)^i`, and `p = sum over i of Poisson(i; n/b) * (1 - (1 - k/c)^i)^k`.
+//! **Blocked**: keys fall into `b` blocks of `c` counters like balls into bins, so a block holds `i` of them
+//! with the Poisson probability of mean `n / b` (Putze, Sanders, Singler, "Cache-, Hash- and Space-Efficient
+//! Bloom Filters", 2007, section 3). A key takes `k` different counters of its block, each equally likely, so
+//! `i` keys leave a counter at 0 with probability `(1 - k/c)^i`, and `p = sum over i of Poisson(i; n/b) * (1
+//! - (1 - k/c)^i)^k`.
 //!
 //! # What blocking costs
-//! Full blocks lose more than empty ones gain, the more so the fewer counters a block has. Where a standard filter of
-//! the same size has 0.00100, the blocked one has, at k = 4, 0.0014 with 2-bit counters, 0.0019 with 4, 0.0029 with 8
-//! and 0.0055 with 16; at k = 3 and 4 bits 0.0016. On a Zipf 0.9 stream of 2M samples over 1M pages, in a filter sized
-//! for the 480K pages that appear, the share of pages whose 4-bit estimate is wrong at the end is 0.024 % (standard)
-//! and 0.057 % (blocked) at k = 4, 0.032 % and 0.061 % at k = 3. `tests/accuracy.rs` measures all of these.
+//! Full blocks lose more than empty ones gain, and more so with fewer counters per block. Where a standard
+//! filter of the same size has a rate of 0.00100, the blocked one has, at k = 4, 0.0014 with 2-bit counters,
+//! 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16 bits; at k = 3 and 4 bits 0.0016. On a Zipf 0.9 stream of
+//! 2M samples over 1M pages, in a filter sized for the 480K pages that appear, the share of pages with a
+//! wrong 4-bit estimate at the end is 0.024 % (standard) and 0.057 % (blocked) at k = 4, 0.032 % and 0.061 %
+//! at k = 3. `tests/accuracy.rs` has the formulas as code and measures all of these.
 
-use std::num::NonZeroUsize;
+use crate::Counters;
 
-use crate::{Counters, Layout};
-
-/// The bytes of a block: one cache line.
-pub const BLOCK_BYTES: usize = 64;
-/// The largest filter that is built, in bytes: 2^32 pages with 16-bit counters at p = 0.001 need less.
+/// Bytes of a block: one cache line.
+const BLOCK_BYTES: usize = 64;
+/// Largest filter in bytes; 2^32 pages with 16-bit counters at p = 0.001 need less.
 const LIMIT: f64 = (1u64 << 38) as f64;
 
-/// Why a filter cannot be built.
+/// The reason that a filter cannot be built.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 pub enum ShapeError {
-    /// A counter of another width.
+    /// An unsupported counter width.
     #[error("a counter has 2, 4, 8 or 16 bits, not {0}")]
     Bits(u32),
-    /// Too many or no hash functions.
+    /// An unsupported number of hash functions.
     #[error("a filter has 1 to 8 hash functions, not {0}")]
     Hashes(u32),
-    /// A rate that is none.
-    #[error("a false-positive rate lies between 0 and 1, exclusively: not {0}")]
+    /// A rate outside the open interval from 0 to 1.
+    #[error("a false-positive rate is above 0 and below 1, not {0}")]
     Rate(f64),
-    /// No keys or no bytes, or more than can be.
-    #[error("a filter has 1 byte to 256 GiB; {0} bytes were asked for")]
+    /// A size of 0 or above the limit, in bytes.
+    #[error("a filter has 1 byte to 256 GiB, not {0} bytes")]
     Size(f64),
-    /// A filter type whose number of hash functions or counter width is not the shape's.
-    #[error("a filter of {hashes} hash functions and {bits}-bit counters cannot have a shape of {} and {}",
+    /// A filter type that does not match the shape.
+    #[error("a filter type of {hashes} hash functions and {bits}-bit counters cannot take a shape of {} and {}",
         shape.hashes, shape.counters.bits())]
     Type {
-        /// The shape asked for.
+        /// The requested shape.
         shape: FilterShape,
-        /// The type's hash functions.
+        /// Hash functions of the type.
         hashes: u32,
-        /// The type's counter width in bits.
+        /// Counter width of the type in bits.
         bits: u32,
     },
-    /// The allocator refused.
+    /// An allocation that failed.
     #[error("no memory for a filter of {0} bytes")]
     Memory(usize),
 }
 
-/// The size of a counting Bloom filter: counter width, hash functions and 64-byte blocks.
+/// Size of a counting Bloom filter: counter width, hash functions and 64-byte blocks.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct FilterShape {
     counters: Counters,
@@ -70,14 +70,14 @@ pub struct FilterShape {
 }
 
 impl FilterShape {
-    /// The smallest shape in which a standard filter holding `keys` keys has a false-positive rate of at most `rate`.
+    /// Returns the smallest shape of a standard filter with a rate of at most `rate` at `keys` keys.
     ///
     /// Both papers size the blocked form with this formula too; its rate is then somewhat higher.
+    ///
+    /// # Errors
+    /// If an argument is out of range or the filter would exceed 256 GiB.
     pub fn for_keys(keys: u64, rate: f64, bits: u32, hashes: u32) -> Result<Self, ShapeError> {
-        let width = Counters::new(bits)?;
-        if !(1..=8).contains(&hashes) {
-            return Err(ShapeError::Hashes(hashes));
-        }
+        let width = checked(bits, hashes)?;
         if !(rate > 0.0 && rate < 1.0) {
             return Err(ShapeError::Rate(rate));
         }
@@ -86,20 +86,12 @@ impl FilterShape {
         Self::sized(counters * f64::from(bits) / 8.0, width, hashes)
     }
 
-    /// The shape of a filter of `bytes` bytes, rounded up to whole blocks.
+    /// Returns the shape of a filter of `bytes` bytes, rounded up to whole blocks.
+    ///
+    /// # Errors
+    /// If an argument is out of range.
     pub fn with_bytes(bytes: u64, bits: u32, hashes: u32) -> Result<Self, ShapeError> {
-        let width = Counters::new(bits)?;
-        if !(1..=8).contains(&hashes) {
-            return Err(ShapeError::Hashes(hashes));
-        }
-        Self::sized(bytes as f64, width, hashes)
-    }
-
-    /// The shape of a filter that takes `1 / divisor` of this one's memory, rounded up to whole blocks, with the same
-    /// counters and hash functions: HybridTier's momentum filter is the frequency filter's, divided by 128 (section 4.2).
-    #[must_use]
-    pub fn divided(self, divisor: NonZeroUsize) -> Self {
-        Self { blocks: self.blocks.div_ceil(divisor.get()), ..self }
+        Self::sized(bytes as f64, checked(bits, hashes)?, hashes)
     }
 
     fn sized(bytes: f64, counters: Counters, hashes: u32) -> Result<Self, ShapeError> {
@@ -109,61 +101,33 @@ impl FilterShape {
         Ok(Self { counters, hashes, blocks: (bytes / BLOCK_BYTES as f64).ceil() as usize })
     }
 
-    /// The counters' width.
+    /// Returns the counters' width.
     pub fn width(self) -> Counters {
         self.counters
     }
 
-    /// The number of hash functions, k.
+    /// Returns the number of hash functions, k.
     pub fn hashes(self) -> u32 {
         self.hashes
     }
 
-    /// The number of 64-byte blocks.
+    /// Returns the number of 64-byte blocks.
     pub fn blocks(self) -> usize {
         self.blocks
     }
 
-    /// The number of counters, m.
+    /// Returns the number of counters, m.
     pub fn counters(self) -> u64 {
         self.blocks as u64 * self.counters.per_block()
     }
 
-    /// The size in bytes.
+    /// Returns the size in bytes.
     pub fn bytes(self) -> usize {
         self.blocks * BLOCK_BYTES
     }
-
-    /// The expected false-positive rate with `keys` keys in the filter: the module's formulas.
-    pub fn false_positive_rate(self, layout: Layout, keys: u64) -> f64 {
-        let k = f64::from(self.hashes);
-        match layout {
-            Layout::Standard => {
-                let zero = (-k * keys as f64 / self.counters() as f64).exp();
-                (1.0 - zero).powf(k)
-            }
-            Layout::Blocked => {
-                let zero = 1.0 - k / self.counters.per_block() as f64;
-                poisson_mean(keys as f64 / self.blocks as f64, |load| (1.0 - zero.powf(load)).powf(k))
-            }
-        }
-    }
 }
 
-/// The mean of `value(i)` over a Poisson distribution; terms beyond 12 standard deviations are nothing.
-fn poisson_mean(mean: f64, value: impl Fn(f64) -> f64) -> f64 {
-    let reach = 12.0 * mean.sqrt() + 40.0;
-    let first = (mean - reach).max(0.0).floor() as u64;
-    let mut log_factorial: f64 = (1..=first).map(|i| (i as f64).ln()).sum();
-    let mut sum = 0.0;
-    for i in first..=(mean + reach).ceil() as u64 {
-        if i > first {
-            log_factorial += (i as f64).ln();
-        }
-        let load = i as f64;
-        let log_probability =
-            if mean > 0.0 { load * mean.ln() - mean - log_factorial } else { -load * f64::MAX };
-        sum += log_probability.exp() * value(load);
-    }
-    sum
+fn checked(bits: u32, hashes: u32) -> Result<Counters, ShapeError> {
+    let width = Counters::new(bits)?;
+    if (1..=8).contains(&hashes) { Ok(width) } else { Err(ShapeError::Hashes(hashes)) }
 }

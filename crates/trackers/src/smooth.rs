@@ -1,29 +1,30 @@
-//! Defines smooth access counts (Jenga, section 5.2): counts that decay at every access instead of halving at once.
+//! Smooth access counts (Jenga, section 5.2), which decay with every access instead of halving at once.
 //!
 //! # The arithmetic
-//! Time is counted in samples; a cooling period is `cp` of them. Of each page two numbers are kept: its score at the last
-//! cooling, `AC`, and the accesses since, `acc`. After `t` samples of a period the score is
+//! Time is counted in samples, and a cooling period has `cp` of them. Each page keeps two numbers: its score
+//! at the last cooling, `AC`, and the accesses since, `acc`. After `t` samples of a period the score is
 //!
 //! ```text
 //! AS(t) = (1 - t / (2 cp)) AC + acc / 2          0 <= t <= cp
 //! ```
 //!
-//! and a cooling makes it `AC = AS(cp)`, `acc = 0`. (The paper's formula is typeset without the `1 -`; this is the reading
-//! that has the property which the paper asks for.)
+//! and a cooling sets `AC = AS(cp)` and `acc = 0`. (The paper's formula is typeset without the `1 -`; this
+//! reading has the property that the paper asks for.)
 //!
-//! *At a period's end it equals the halved count*: `AS(cp) = AC / 2 + acc / 2`, and a count that grows all through the
-//! period, to `AC + acc`, has that after it is halved. *It is continuous*: within a period it is linear in `t` but for the
-//! steps of `acc / 2` at accesses, and across a cooling `AS(cp)` of the old period is `AS(0) = AC` of the new one.
+//! *At a period's end the score equals the halved count*: `AS(cp) = AC / 2 + acc / 2`, and a count that grows
+//! throughout the period to `AC + acc` has that value after halving. *The score is continuous*: within a
+//! period it is linear in `t` except for steps of `acc / 2` at accesses, and across a cooling `AS(cp)` of the
+//! old period is `AS(0) = AC` of the new one.
 //!
-//! Scores are whole numbers, rounded down once: `(AC (2 cp - t) + acc cp) / (2 cp)` is less than one below the exact score,
-//! and never above. At `t = cp` it is `(AC + acc) / 2`: what halving whole numbers gives.
+//! Scores are whole numbers, rounded down once: `(AC (2 cp - t) + acc cp) / (2 cp)` is at most the exact
+//! score and less than one below it. At `t = cp` it is `(AC + acc) / 2`, the result of halving whole numbers.
 
-/// The longest period: with it all products fit 64 bits.
+/// Longest period, in samples; all products then fit 64 bits.
 const LONGEST: u64 = 1 << 30;
 /// Bits of a score's stamp that hold its tag; the others hold the period.
 const TAG_BITS: u32 = 6;
 
-/// Where in its periods a set of scores is.
+/// Position of a set of scores in its periods.
 #[derive(Debug, Clone)]
 pub struct SmoothClock {
     period: u64,
@@ -32,12 +33,12 @@ pub struct SmoothClock {
 }
 
 impl SmoothClock {
-    /// At the beginning of the first period of `period` samples, of 1 to 2^30; others are brought there.
+    /// Starts the first period. `period` is in samples and is clamped to 1 to 2^30.
     pub fn new(period: u64) -> Self {
         Self { period: period.clamp(1, LONGEST), elapsed: 0, number: 0 }
     }
 
-    /// Lets one sample pass. Returns whether a period ended with it.
+    /// Counts one sample. Returns whether a period ended with it.
     #[inline]
     pub fn advance(&mut self) -> bool {
         self.elapsed += 1;
@@ -49,46 +50,46 @@ impl SmoothClock {
         ended
     }
 
-    /// Periods that have ended, as far as a score keeps them: after 2^26 they count from 0 again.
+    /// Returns the number of ended periods modulo 2^26, the range that a score stores.
     fn stamp(&self) -> u32 {
         self.number & (u32::MAX >> TAG_BITS)
     }
 }
 
-/// The score of one page, in 12 bytes (Jenga, section 6), with room for a tag of 6 bits.
+/// Score of one page in 12 bytes (Jenga, section 6), with room for a tag of 6 bits.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct SmoothScore {
     at_cooling: u32,
     accesses: u32,
-    /// The period of the two numbers, and the tag in the lowest bits.
+    /// Period of the two numbers, above the tag in the lowest bits.
     stamp: u32,
 }
 
 impl SmoothScore {
-    /// Nothing counted yet, as of now.
+    /// Returns a score of 0 in the clock's current period.
     pub fn zero(clock: &SmoothClock) -> Self {
         Self { at_cooling: 0, accesses: 0, stamp: clock.stamp() << TAG_BITS }
     }
 
-    /// Periods that ended since the score was last changed.
+    /// Returns the number of periods that ended since the score last changed.
     #[inline]
     pub fn periods_ago(self, clock: &SmoothClock) -> u32 {
         clock.stamp().wrapping_sub(self.stamp >> TAG_BITS) & (u32::MAX >> TAG_BITS)
     }
 
-    /// The tag that was kept when the score was last changed.
+    /// Returns the tag stored when the score last changed.
     #[inline]
     pub fn tag(self) -> u8 {
         (self.stamp & ((1 << TAG_BITS) - 1)) as u8
     }
 
-    /// Whether it was changed in this period.
+    /// Returns whether the score has counted accesses in this period.
     #[inline]
     pub fn is_current(self, clock: &SmoothClock) -> bool {
         self.periods_ago(clock) == 0 && self.accesses > 0
     }
 
-    /// The two numbers as of the period that `clock` is in.
+    /// Returns both numbers in the clock's current period.
     #[inline]
     fn parts(self, clock: &SmoothClock) -> (u32, u32) {
         match self.periods_ago(clock) {
@@ -100,14 +101,14 @@ impl SmoothScore {
         }
     }
 
-    /// The score now.
+    /// Returns the current score.
     #[inline]
     pub fn get(self, clock: &SmoothClock) -> u32 {
         let (at_cooling, accesses) = self.parts(clock);
         score(at_cooling, accesses, clock)
     }
 
-    /// Adds accesses. Returns the score; `tag` makes of it what is to be kept beside it (its lowest 6 bits).
+    /// Adds accesses and returns the score. The lowest 6 bits of `tag(score)` are stored as the tag.
     #[inline]
     pub fn add(&mut self, amount: u32, clock: &SmoothClock, tag: impl FnOnce(u32) -> u8) -> u32 {
         let (at_cooling, accesses) = self.parts(clock);
@@ -119,7 +120,7 @@ impl SmoothScore {
     }
 }
 
-/// `AS(t)` of the module's documentation.
+/// Returns `AS(t)` of the module's documentation.
 #[inline]
 fn score(at_cooling: u32, accesses: u32, clock: &SmoothClock) -> u32 {
     let (period, elapsed) = (clock.period, clock.elapsed);
@@ -188,9 +189,9 @@ mod tests {
     }
 
     proptest! {
-        /// The score is less than one below the exact one and never above, at every moment; at a period's end it is the
-        /// halved count of a tracker that halves at once; and it changes across a cooling by no more than one sample's
-        /// decay, whatever was counted.
+        /// At every moment the score is at most the exact one and less than one below it; at a period's end
+        /// it equals the count of a tracker that halves at once; and across a cooling it changes by at most
+        /// one sample's decay.
         #[test]
         fn scores_are_continuous_and_end_where_halving_ends(
             period in 1u64..50,
@@ -222,7 +223,7 @@ mod tests {
             }
         }
 
-        /// Scores that are brought up to date only when they are used read as if every cooling had changed all of them.
+        /// Scores updated only when used read as if every cooling had changed all of them.
         #[test]
         fn lazy_cooling_equals_eager_cooling(period in 1u64..20, gaps in prop::collection::vec(0u64..90, 1..60)) {
             let mut clock = SmoothClock::new(period);

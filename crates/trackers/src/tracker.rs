@@ -1,35 +1,36 @@
-//! Defines the interface of a tracker: a saturating count for each page.
+//! The tracker's interface: a saturating count per page.
 
-/// What an increase did to one key's count.
+/// One key's count around an increase.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Change {
-    /// The estimate before.
+    /// Estimate before the increase.
     pub before: u32,
-    /// The estimate after.
+    /// Estimate after the increase.
     pub after: u32,
 }
 
-/// A saturating count for each key, exact or estimated.
+/// A saturating count per key, exact or estimated.
 ///
-/// Keys are page numbers; a tracker hashes them where it needs to. Between two ageings an estimate is never below the
-/// true count, clipped to [`Tracker::maximum`]. Policies call the batch forms, whose cache misses overlap.
+/// Keys are page numbers; a tracker hashes them where it needs to. Between two ageings an estimate is never
+/// below the true count, clipped to [`Tracker::maximum`]. Policies call the batch forms, whose cache misses
+/// overlap.
 pub trait Tracker: std::fmt::Debug + Send {
     /// Adds `amount` to the key's count.
     fn increase(&mut self, key: u32, amount: u32) -> Change;
 
-    /// The key's count; 0 for a key never seen.
+    /// Returns the key's count, 0 for a key never seen.
     fn get(&self, key: u32) -> u32;
 
     /// Halves every count, rounding down.
     fn age(&mut self);
 
-    /// The count at which counters saturate.
+    /// Returns the count at which counters saturate.
     fn maximum(&self) -> u32;
 
-    /// The memory that the counters occupy, in bytes; ageing sweeps as much.
+    /// Returns the counters' size in bytes; ageing sweeps all of it.
     fn bytes(&self) -> usize;
 
-    /// The cache lines that one operation touches, at most: what a host charges for it.
+    /// Returns the largest number of cache lines that one operation touches; a host charges for them.
     fn lines(&self) -> u32;
 
     /// Adds one to the key's count.
@@ -38,13 +39,13 @@ pub trait Tracker: std::fmt::Debug + Send {
         self.increase(key, 1)
     }
 
-    /// Increases each `(key, amount)` in order. `changes` is emptied first; then it has one entry for each item.
+    /// Increases each `(key, amount)` in order. Sets `changes` to one entry per item.
     fn increase_batch(&mut self, items: &[(u32, u32)], changes: &mut Vec<Change>) {
         changes.clear();
         changes.extend(items.iter().map(|&(key, amount)| self.increase(key, amount)));
     }
 
-    /// Looks each key up. `counts` is emptied first; then it has one entry for each key.
+    /// Replaces the contents of `counts` with each key's count.
     fn get_batch(&self, keys: &[u32], counts: &mut Vec<u32>) {
         counts.clear();
         counts.extend(keys.iter().map(|&key| self.get(key)));

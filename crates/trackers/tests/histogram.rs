@@ -1,10 +1,8 @@
-//! The histogram beside a tracker: it counts what the tracker counts, and its threshold fits the capacity.
+//! The histogram counts what its tracker counts, and its threshold fits the capacity.
 
-mod support;
+use isotherm_trackers::{Change, CountHistogram, DenseTable, FilterShape, Layout, Tracker, testing};
 
-use isotherm_trackers::{Change, CountHistogram, DenseTable, FilterShape, Layout, Tracker};
-
-/// The bins that the pages' counts give.
+/// Returns the bins that the pages' counts give.
 fn counted(tracker: &dyn Tracker, pages: u32) -> Vec<u64> {
     let mut bins = vec![0; tracker.maximum() as usize + 1];
     (0..pages)
@@ -18,7 +16,7 @@ fn counted(tracker: &dyn Tracker, pages: u32) -> Vec<u64> {
 fn beside_an_exact_table_the_histogram_is_exact_through_ageings() {
     let (mut table, mut histogram, mut changes) =
         (DenseTable::<u8>::new(5000), CountHistogram::new(255), Vec::new());
-    for (index, batch) in support::zipf(5000, 0.9, 100_000, 3).chunks(10_000).enumerate() {
+    for (index, batch) in testing::zipf(5000, 0.9, 100_000, 3).chunks(10_000).enumerate() {
         let items: Vec<(u32, u32)> = batch.iter().map(|&key| (key, 1)).collect();
         table.increase_batch(&items, &mut changes);
         histogram.record_all(&changes);
@@ -35,7 +33,7 @@ fn beside_a_filter_at_its_design_point_the_histogram_is_off_by_the_filter_s_own_
     let shape = FilterShape::for_keys(50_000, 0.001, 4, 3).expect("a valid shape");
     let mut filter = shape.build(Layout::Blocked).expect("memory for a filter");
     let (mut histogram, mut changes) = (CountHistogram::new(filter.maximum()), Vec::new());
-    for (index, batch) in support::zipf(50_000, 0.9, 600_000, 4).chunks(50_000).enumerate() {
+    for (index, batch) in testing::zipf(50_000, 0.9, 600_000, 4).chunks(50_000).enumerate() {
         let items: Vec<(u32, u32)> = batch.iter().map(|&key| (key, 1)).collect();
         filter.increase_batch(&items, &mut changes);
         histogram.record_all(&changes);

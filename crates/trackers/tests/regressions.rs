@@ -1,16 +1,16 @@
-//! Named for faults of published trackers, so that they do not come back in ours.
+//! Faults of published trackers that must not occur here; each test is named for one.
 
-use isotherm_trackers::{Change, CountHistogram, DenseTable, FilterShape, HashTable, Layout, Tracker};
+use isotherm_trackers::{Change, CountHistogram, DenseTable, FilterShape, Layout, Tracker};
 
-/// HybridTier's published filter decrements without a check for zero: a page never seen then has 15, and the borrow
-/// takes one from the counter beside it. Ours only ever lowers counts by ageing.
+/// HybridTier's published filter decrements without a check for zero, so that a page never seen has 15 and
+/// the borrow takes one from the neighbouring counter. Here only ageing lowers counts.
 #[test]
 fn an_unseen_key_never_wraps_to_the_maximum_nor_borrows_from_its_neighbour() {
     for layout in [Layout::Standard, Layout::Blocked] {
         for bits in [2, 4, 8, 16] {
             let shape = FilterShape::with_bytes(4096, bits, 4).expect("a valid shape");
             let mut filter = shape.build(layout).expect("memory for a filter");
-            // Every second key is counted; some of the others keep counters at zero right beside.
+            // Every second key is counted, so others keep counters at zero beside them.
             (0..200).step_by(2).for_each(|key| {
                 filter.increase(key, 1 + key);
             });
@@ -28,19 +28,16 @@ fn an_unseen_key_never_wraps_to_the_maximum_nor_borrows_from_its_neighbour() {
 #[test]
 fn ageing_an_empty_tracker_leaves_it_empty() {
     let shape = FilterShape::with_bytes(4096, 4, 4).expect("a valid shape");
-    let trackers: [Box<dyn Tracker>; 3] = [
-        shape.build(Layout::Blocked).expect("memory for a filter"),
-        Box::new(DenseTable::<u8>::new(100)),
-        Box::new(HashTable::default()),
-    ];
+    let trackers: [Box<dyn Tracker>; 2] =
+        [shape.build(Layout::Blocked).expect("memory for a filter"), Box::new(DenseTable::<u8>::new(100))];
     for mut tracker in trackers {
         tracker.age();
         assert!((0..100).all(|key| tracker.get(key) == 0), "{tracker:?}");
     }
 }
 
-/// Memtis-like bookkeeping in the artifact ages in the middle of an increase: the page's old bin, read before, is
-/// empty by then and its index or its count underflows.
+/// Memtis-like bookkeeping in the artifact ages in the middle of an increase: the page's old bin, read
+/// earlier, is then empty, and its index or its count underflows.
 #[test]
 fn ageing_inside_an_increase_does_not_underflow_a_histogram_bin() {
     let mut histogram = CountHistogram::new(15);

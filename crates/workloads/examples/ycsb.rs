@@ -8,15 +8,7 @@ use std::io::{self, BufRead, BufReader, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::time::Duration;
 
-#[path = "../src/random.rs"]
-#[allow(dead_code)]
-mod random;
-#[path = "../src/zipf.rs"]
-#[allow(dead_code)]
-mod zipf;
-
-use random::{Random, mix};
-use zipf::Zipf;
+use isotherm_workloads::{Random, Zipf, mix};
 
 /// YCSB's ten fields of 100 bytes, as one value.
 const RECORD: usize = 1000;

@@ -1,4 +1,4 @@
-//! Defines a sampler of a discrete distribution in constant time: Walker's alias method.
+//! A sampler of a discrete distribution in constant time: Walker's alias method.
 
 use crate::random::Random;
 
@@ -10,7 +10,7 @@ pub(crate) struct AliasTable {
 }
 
 impl AliasTable {
-    /// The table of these weights: at least one, none negative, and their sum positive and finite.
+    /// Creates the table of these weights: at least one, none negative, and their sum positive and finite.
     pub(crate) fn new(weights: &[f64]) -> Self {
         let scale = weights.len() as f64 / weights.iter().sum::<f64>();
         let mut heights: Vec<f64> = weights.iter().map(|weight| weight * scale).collect();

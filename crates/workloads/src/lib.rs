@@ -1,51 +1,48 @@
 //! The papers' applications: the real algorithm over a [`Memory`], seeded and scalable.
 //!
-//! A [`Workload`] of the registry builds a [`Program`]; the program runs on any [`Memory`]. The [`MissRecorder`] is the
-//! memory that keeps what misses the last-level cache, in the trace's format. Same parameters and seed, same rows.
+//! A [`Workload`] of the registry builds a [`Program`], which runs on any [`Memory`]. The [`MissRecorder`] is the memory
+//! that keeps the accesses that miss the last-level cache, in the trace's format. The same parameters and seed give the
+//! same rows.
+//!
+//! ```
+//! use std::ops::ControlFlow;
+//!
+//! use isotherm_workloads::{Limits, MissRecorder, find};
+//!
+//! let workload = find("gups").unwrap();
+//! let mut parameters = workload.parameters();
+//! parameters.set("preset", "test").unwrap();
+//! let program = workload.build(&parameters, 42).unwrap();
+//! let cache = workload.cache(program.footprint());
+//! let mut stores = 0;
+//! let mut recorder = MissRecorder::new(cache, Limits { misses: 1000, ..Limits::NONE }, |rows| {
+//!     stores += rows.iter().filter(|row| row.store).count();
+//!     ControlFlow::Continue(())
+//! });
+//! program.run(&mut recorder);
+//! assert_eq!(recorder.misses(), 1000);
+//! assert_eq!(recorder.finish().allocations()[0].context, "gups table");
+//! assert_eq!(stores, 1000, "the table is filled first");
+//! ```
 
 #![forbid(unsafe_code)]
 
-mod address_space;
 mod alias;
-mod array;
-mod btree;
-mod bwaves;
-mod cachelib;
-mod counting;
-mod dataflow;
-mod deepsjeng;
-mod dict;
-mod flexkvs;
-mod gpt2;
-mod graph;
-mod gups;
-mod heap;
-mod last_line;
-mod layout;
-mod liblinear;
-mod masim;
+mod apps;
 mod memory;
-mod miss_recorder;
-mod native_memory;
 mod permutation;
+mod presets;
 mod profile;
 mod random;
-mod redis;
 mod registry;
-mod roms;
-mod silo;
-mod social_network;
-mod specs;
-mod xgboost;
-mod xsbench;
-mod xz;
 mod zipf;
 
-pub use address_space::{AddressSpace, Allocation};
-pub use counting::CountingMemory;
-pub use layout::Layout;
-pub use memory::{Memory, Token};
-pub use miss_recorder::{Limits, MissRecorder};
-pub use native_memory::NativeMemory;
+pub use apps::ALL;
+pub use memory::{
+    AddressSpace, Allocation, CountingMemory, Layout, Limits, Memory, MissRecorder, NativeMemory, Token,
+};
+pub use presets::{PAPER_PRESET, TEST_PRESET};
 pub use profile::PageProfile;
-pub use registry::{ALL, ObjectSize, PAPER_PRESET, Program, TEST_PRESET, Workload, WorkloadError, find};
+pub use random::{Probability, Random, mix};
+pub use registry::{ObjectSize, Program, Workload, WorkloadError, find};
+pub use zipf::Zipf;

@@ -1,4 +1,4 @@
-//! Defines a random-looking order of the numbers below a bound that needs no memory.
+//! A random-looking order of the numbers below a bound that needs no memory.
 //!
 //! Storing the order of a pointer chase over a terabyte would need the terabyte. Instead the order is computed: a few
 //! rounds of multiplication and folding are a bijection on the next power of two, and results beyond the bound are fed
@@ -16,14 +16,14 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// The order that `seed` stands for; `len` is at least 1 and at most 2^63.
+    /// Creates the order that `seed` stands for; `len` is at least 1 and at most 2^63.
     pub(crate) fn new(len: u64, seed: u64) -> Self {
         let bits = len.next_power_of_two().trailing_zeros().max(2);
         let keys = [1, 2, 3].map(|round| mix(seed ^ mix(round)));
         Self { len, mask: (1 << bits) - 1, shift: bits.div_ceil(2), keys }
     }
 
-    /// Where `index` goes.
+    /// Returns where `index` goes.
     #[inline]
     pub(crate) fn at(&self, index: u64) -> u64 {
         let mut value = self.scatter(index);

@@ -28,7 +28,7 @@ impl PageProfile {
         self.touched[index] = true;
     }
 
-    /// The number of pages known to exist.
+    /// Returns the number of pages known to exist.
     pub fn pages(&self) -> usize {
         self.touched.iter().filter(|&&touched| touched).count()
     }

@@ -1,50 +1,57 @@
-//! Defines the seeded randomness of workloads.
+//! The seeded randomness of workloads.
 
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
 /// A generator that repeats itself for a seed.
 #[derive(Debug, Clone)]
-pub(crate) struct Random(Xoshiro256PlusPlus);
+pub struct Random(Xoshiro256PlusPlus);
 
 impl Random {
-    pub(crate) fn new(seed: u64) -> Self {
+    /// Seeds a generator.
+    pub fn new(seed: u64) -> Self {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
     /// 64 random bits.
     #[inline]
-    pub(crate) fn bits(&mut self) -> u64 {
+    pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
     }
 
-    /// A whole number below `bound`, uniform but for a bias below `bound` / 2^64.
+    /// Returns a number of at least 0 and below 1, uniform in steps of 2^-53.
     #[inline]
-    pub(crate) fn below(&mut self, bound: u64) -> u64 {
+    pub fn unit(&mut self) -> f64 {
+        (self.bits() >> 11) as f64 / (1u64 << 53) as f64
+    }
+
+    /// Returns a whole number below `bound`, uniform but for a bias below `bound` / 2^64.
+    #[inline]
+    pub fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.bits()) * u128::from(bound)) >> 64) as u64
     }
 
-    /// Whether an event of this probability happens.
+    /// Returns whether an event of this probability happens.
     #[inline]
-    pub(crate) fn chance(&mut self, probability: Probability) -> bool {
+    pub fn chance(&mut self, probability: Probability) -> bool {
         (self.bits() >> 1) < probability.0
     }
 }
 
 /// A probability, ready to be compared with 63 random bits: 1 is reached exactly.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(crate) struct Probability(u64);
+pub struct Probability(u64);
 
 impl Probability {
     /// From a number of 0 to 1; others are clamped.
-    pub(crate) fn new(probability: f64) -> Self {
+    pub fn new(probability: f64) -> Self {
         Self((probability.clamp(0.0, 1.0) * (1u64 << 63) as f64) as u64)
     }
 }
 
 /// Scatters the bits of `value` (the finaliser of SplitMix64): a hash for keys and derived seeds.
 #[inline]
-pub(crate) fn mix(value: u64) -> u64 {
+pub fn mix(value: u64) -> u64 {
     let value = value.wrapping_add(0x9e37_79b9_7f4a_7c15);
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! Defines YCSB's Zipfian popularity.
+//! YCSB's Zipfian popularity.
 //!
 //! The generator of Gray et al. ("Quickly generating billion-record synthetic databases", 1994), which YCSB took over: one
 //! uniform number is turned into a rank by the inverse of an approximation of the distribution. YCSB's "scrambled" form draws
@@ -14,7 +14,7 @@ const SCRAMBLED_RANKS: u64 = 10_000_000_000;
 /// Terms of the zeta sum that are added one by one; the rest is integrated.
 const EXACT: u64 = 1000;
 
-/// The sum of `1 / rank^THETA` over `1..=ranks`.
+/// Returns the sum of `1 / rank^THETA` over `1..=ranks`.
 fn zeta(ranks: u64) -> f64 {
     let exact = ranks.min(EXACT);
     let head: f64 = (1..=exact).map(|rank| (rank as f64).powf(-THETA)).sum();
@@ -25,7 +25,7 @@ fn zeta(ranks: u64) -> f64 {
 
 /// Ranks from 0 on, the first the most popular.
 #[derive(Debug, Clone, Copy)]
-pub(crate) struct Zipf {
+pub struct Zipf {
     ranks: f64,
     zeta: f64,
     eta: f64,
@@ -33,21 +33,21 @@ pub(crate) struct Zipf {
 
 impl Zipf {
     /// Popularity over this many ranks.
-    pub(crate) fn new(ranks: u64) -> Self {
+    pub fn new(ranks: u64) -> Self {
         let total = zeta(ranks);
         let eta = (1.0 - (2.0 / ranks as f64).powf(1.0 - THETA)) / (1.0 - zeta(2) / total);
         Self { ranks: ranks as f64, zeta: total, eta }
     }
 
-    /// The ranks of YCSB's scrambled generator; see [`Self::key`].
-    pub(crate) fn scrambled() -> Self {
+    /// Creates the ranks of YCSB's scrambled generator; see [`Self::key`].
+    pub fn scrambled() -> Self {
         Self::new(SCRAMBLED_RANKS)
     }
 
     /// Draws a rank.
     #[inline]
-    pub(crate) fn rank(&self, random: &mut Random) -> u64 {
-        let uniform = (random.bits() >> 11) as f64 / (1u64 << 53) as f64;
+    pub fn rank(&self, random: &mut Random) -> u64 {
+        let uniform = random.unit();
         let scaled = uniform * self.zeta;
         if scaled < 1.0 {
             0
@@ -60,7 +60,7 @@ impl Zipf {
 
     /// Draws a rank and hashes it to a key below `keys`.
     #[inline]
-    pub(crate) fn key(&self, keys: u64, random: &mut Random) -> u64 {
+    pub fn key(&self, keys: u64, random: &mut Random) -> u64 {
         mix(self.rank(random)) % keys
     }
 }

@@ -1,4 +1,5 @@
-// Order and completeness between two clocks of every ratio; full after exactly as many entries as there are.
+// Checks order and completeness between two clocks of every ratio, and that the FIFO is full after exactly
+// its capacity.
 #include "Vdut.h"
 #include "bench.h"
 
@@ -25,7 +26,7 @@ int main() {
     Random random(1);
     Fifo fifo;
     fifo.reset();
-    // Eight entries fit, not one less, and come out in order.
+    // Exactly eight entries fit and come out in order.
     for (uint64_t i = 0; i < 8; i++) {
         CHECK_EQ(fifo.dut.full, 0, "full before the eighth entry");
         fifo.dut.push = 1;

@@ -1,4 +1,4 @@
-// What all benches share: a device under test, its clock, random numbers, and checks that name what failed.
+// Shared by all benches: a device under test, its clock, random numbers, and checks that name what failed.
 #pragma once
 #include <cstdint>
 #include <cstdio>
@@ -40,7 +40,7 @@ inline uint64_t hash_word(uint64_t seed, int lane, int bit, int index_bits) {
     z = (z ^ z >> 27) * 0x94d049bb133111ebull;
     z ^= z >> 31;
     if (bit < index_bits) {
-        // A triangle with ones on the diagonal: the bits below it in even lanes, above it in odd ones.
+        // A triangle with ones on the diagonal: lower in even lanes, upper in odd ones.
         for (int other = 0; other < 64; other++) {
             bool kept = lane % 2 ? other > bit : other < bit;
             if (!kept) z &= ~(1ull << other);
@@ -63,7 +63,7 @@ struct Unit {
         dut.eval();
         cycles++;
     }
-    // Inputs changed after the edge are seen by what is combinational.
+    // Combinational outputs see inputs that changed after the edge.
     void settle() { dut.eval(); }
 };
 

@@ -1,4 +1,5 @@
-// Each set's rows are written once each, in as many cycles as there are rows, and marks wait exactly as long.
+// Checks that each set's rows are written once each, in as many cycles as there are rows, and that marks wait
+// exactly that long.
 #include "Vdut.h"
 #include "bench.h"
 

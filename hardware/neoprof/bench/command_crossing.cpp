@@ -1,4 +1,5 @@
-// Every command arrives once, unchanged, and its end is told once, at every ratio of the clocks.
+// Checks that every command arrives once and unchanged, and that its end is reported once, at every ratio of
+// the clocks.
 #include "Vdut.h"
 #include "bench.h"
 

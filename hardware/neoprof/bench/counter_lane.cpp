@@ -1,5 +1,6 @@
-// Each access counts one up from what all before it left, however close: directed hazards at every distance, in counters
-// and in valid bits of one group, then random streams, with resets amid accesses.
+// Checks that each access counts up from the count that all earlier ones left, however close: directed
+// hazards at every distance, in counters and in valid bits of one group, then random streams, with resets
+// between accesses.
 #include "Vdut.h"
 #include "bench.h"
 
@@ -13,7 +14,7 @@ struct Lane : Unit<Vdut> {
     std::deque<Expected> expected;
     std::map<uint64_t, uint64_t> counts;
     bool epoch = false;
-    // Rows still to be cleared, after the cycles until all accesses of the old epoch are through.
+    // Rows still to be cleared, after the cycles in which the old epoch's accesses pass.
     int wait = -1, row = ROWS;
 
     Lane() {
@@ -72,7 +73,7 @@ struct Lane : Unit<Vdut> {
 int main() {
     Random random(8);
     Lane lane;
-    // The same entry again at each distance, filled with bubbles or with other entries, three times in a row.
+    // The same entry again at each distance, separated by bubbles or other entries, three times in a row.
     for (int distance = 1; distance <= 10; distance++) {
         for (int filled = 0; filled < 2; filled++) {
             for (int again = 0; again < 4; again++) {
@@ -97,7 +98,7 @@ int main() {
             lane.reset_and_clear();
         }
     }
-    // A reset between two accesses to one entry at each distance, and amid a run of them.
+    // A reset between two accesses to one entry at each distance, and within a run of them.
     for (int distance = 1; distance <= 10; distance++) {
         for (int i = 0; i < 5; i++) lane.access(9);
         lane.reset();

@@ -1,4 +1,4 @@
-// Every bit's word, and their sums, two cycles later, a page each cycle.
+// Checks every bit's word and their sums, two cycles later, one page per cycle.
 #include "Vdut.h"
 #include "bench.h"
 

@@ -1,4 +1,5 @@
-// Kept bin by bin, it is what a scan of all counters gives, at any time, after any reset, and with saturated counters.
+// Checks that the histogram, updated bin by bin, equals a scan of all counters at any time, after any reset,
+// and with saturated counters.
 #include "Vdut.h"
 #include "bench.h"
 

@@ -1,4 +1,4 @@
-// Order, length, full at exactly its size, refusals counted, everything forgotten at a restart.
+// Checks order, length, the exact capacity, counted refusals, and that a restart empties the buffer.
 #include "Vdut.h"
 #include "bench.h"
 

@@ -1,4 +1,5 @@
-// A page is reported once, whatever its distance from the report; a full buffer sets no hot bit; fresh entries are not hot.
+// Checks that a page is reported once at any distance from the report, that a full buffer sets no hot bit,
+// and that fresh entries are not hot.
 #include "Vdut.h"
 #include "bench.h"
 
@@ -35,7 +36,7 @@ struct Filter : Unit<Vdut> {
         dut.fresh = access.fresh[0] | access.fresh[1] << 1;
         dut.full = full;
         settle();
-        // What the access LATENCY + 1 cycles ago gives with the buffer as full as now.
+        // The result of the access LATENCY + 1 cycles ago with the buffer's current fullness.
         if ((int)ahead.size() == RESULT) {
             expect(ahead.front(), full);
             ahead.pop_front();
@@ -70,13 +71,13 @@ struct Filter : Unit<Vdut> {
     void idle(int cycles) {
         for (int i = 0; i < cycles; i++) cycle(Access(), false);
     }
-    // As a reset does: every entry is fresh again.
+    // As after a reset, every entry is fresh again.
     void forget() {
         epoch = !epoch;
         for (auto &lane : seen)
             for (bool &met : lane) met = false;
     }
-    // The same, and no hot bit left in the memories that could stand for a missed result.
+    // The same, with no hot bit left in the memories that could stand for a missed result.
     void clean() {
         forget();
         for (int index = 0; index < INDICES; index++) access(index, index, 1);
@@ -88,7 +89,7 @@ int main() {
     Random random(9);
     Filter filter;
     filter.clean();
-    // Reported once, not again at any distance, with bubbles or other pages between.
+    // Reported once and not again at any distance, with bubbles or other pages between.
     for (int distance = 1; distance <= 10; distance++) {
         for (int filled = 0; filled < 2; filled++) {
             uint64_t before = filter.reports;
@@ -101,7 +102,7 @@ int main() {
             filter.clean();
         }
     }
-    // One lane shared with a reported page, at each distance: still to be reported, each lane on its own.
+    // One lane shared with a reported page, at each distance: still to be reported, for each lane in turn.
     for (int distance = 1; distance <= 10; distance++) {
         for (int lane = 0; lane < 2; lane++) {
             uint64_t before = filter.reports;
@@ -125,7 +126,8 @@ int main() {
         CHECK_EQ(filter.reports - before, 2, "reports before and after a reset");
         filter.clean();
     }
-    // At the threshold is not above; a full buffer refuses and leaves the page to be reported later.
+    // A count at the threshold does not exceed it; a full buffer refuses and leaves the page to be reported
+    // later.
     uint64_t before = filter.reports;
     filter.access(1, 1, 10);
     for (int i = 0; i < RESULT; i++) filter.access(2, 2, 11, true);

@@ -1,4 +1,5 @@
-// Pages leave in order, one in each cycle and without a pause; a mark goes before its entry's pages and waits for clearing.
+// Checks that pages leave in order, one per cycle without a pause, and that a mark precedes its entry's pages
+// and waits for clearing.
 #include "Vdut.h"
 #include "bench.h"
 

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Breaks the hardware in one place at a time and expects a bench to notice; prints a table of which bench did."""
+"""Breaks the hardware in one place at a time, expects a bench to notice, and prints which bench did."""
 
 import argparse
 import shutil
@@ -8,7 +8,8 @@ from pathlib import Path
 
 import run
 
-# What is broken; file; text and its replacement (the text occurs exactly once); the benches that may notice, in turn.
+# Each mutation: its name; file; text that occurs exactly once, and its replacement; the benches that may
+# notice, in turn.
 CORE = "neoprof_core"
 MUTATIONS = [
     ("count: result one cycle ahead not forwarded", "counter_lane",
@@ -75,7 +76,7 @@ MUTATIONS = [
 
 
 def break_it(mutation, rtl):
-    """Copies the hardware to `rtl` and applies the mutation."""
+    """Copies the hardware to `rtl` and applies the mutation there."""
     _, file, old, new, *rest = mutation
     shutil.rmtree(rtl, ignore_errors=True)
     shutil.copytree(run.RTL, rtl)
@@ -90,7 +91,7 @@ def break_it(mutation, rtl):
 
 
 def try_it(mutation, out):
-    """Which bench noticed, and how; None if none did."""
+    """Returns the bench that noticed and its message; None if none did."""
     rtl = out / "rtl"
     break_it(mutation, rtl)
     for bench in [word for word in mutation[4:] if word in run.BENCHES]:
@@ -102,7 +103,7 @@ def try_it(mutation, out):
 
 
 def shortened(text):
-    """What failed, without where."""
+    """Returns a failure's message without its place."""
     text = text.split("Assertion failed in ")[-1]
     return ": ".join(text.split(": ")[1:])[:90]
 
@@ -110,7 +111,7 @@ def shortened(text):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=run.HERE.parents[2] / "build/neoprof/mutate")
-    parser.add_argument("--only", default="", help="mutations whose name contains this")
+    parser.add_argument("--only", default="", help="run only mutations whose name contains this text")
     arguments = parser.parse_args()
     missed = 0
     chosen = [mutation for mutation in MUTATIONS if arguments.only in mutation[0]]

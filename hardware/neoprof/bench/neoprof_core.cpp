@@ -1,4 +1,5 @@
-// The whole core against a model of its own: pages and resets' marks in one stream without a pause, then every register.
+// Checks the whole core against its own model: pages and resets' marks in one stream without a pause, then
+// every register.
 #include "Vdut.h"
 #include "bench.h"
 

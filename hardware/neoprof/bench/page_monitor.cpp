@@ -1,4 +1,4 @@
-// Both channels at once, modes, a full FIFO, and a reset's mark exactly where it takes effect.
+// Checks both channels at once, modes, a full FIFO, and that a reset's mark is exactly where it takes effect.
 #include "Vdut.h"
 #include "bench.h"
 
@@ -13,7 +13,7 @@ int main() {
     unsigned valid = 0, write = 0;
     uint64_t page = 0, both = 0, marks = 0, drops = 0;
     for (int cycle = 0; cycle < 300000; cycle++) {
-        // What the registers hold is what came in the cycle before.
+        // The registers hold the requests of the cycle before.
         dut.full = random.chance(cycle < 100000 ? 0 : 30);
         dut.reset_request = !pending && random.chance(2);
         dut.mode_valid = random.chance(1);

@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compiles the units of ../rtl with verilator, each with its bench, and runs them."""
+"""Compiles each unit of ../rtl with verilator, together with its bench, and runs it."""
 
 import argparse
 import subprocess
@@ -9,7 +9,7 @@ from pathlib import Path
 HERE = Path(__file__).resolve().parent
 RTL = HERE.parent / "rtl"
 
-# Bench: the units (top modules) that it runs against, each with the parameters that the bench assumes.
+# Benches and their units (top modules of the same name), each with the parameters that the bench assumes.
 LANE = {"INDEX_BITS": 7, "COUNTER_BITS": 4, "SEGMENT_BITS": 2, "CLEAR_ROW_BITS": 4, "LATENCY": 3}
 RAM = {"DEPTH_BITS": 8, "WIDTH": 8, "SEGMENT_BITS": 3, "LATENCY": 3}
 FILTER = {"LANES": 2, "INDEX_BITS": 5, "COUNTER_BITS": 8, "ADDRESS_BITS": 16, "SEGMENT_BITS": 2, "LATENCY": 3}
@@ -44,7 +44,7 @@ def must(command):
 
 
 def runtime(out):
-    """Compiles verilator's own sources once; returns their folder and objects."""
+    """Compiles verilator's own sources once. Returns their folder and objects."""
     include = Path(must(["verilator", "--getenv", "VERILATOR_ROOT"]).strip()) / "include"
     objects = []
     for name in ("verilated", "verilated_threads"):
@@ -57,7 +57,7 @@ def runtime(out):
 
 
 def run(name, parameters, out, rtl=RTL):
-    """Compiles and runs one bench; returns whether it passed and what it printed."""
+    """Compiles and runs one bench. Returns whether it passed, and its output."""
     out.mkdir(parents=True, exist_ok=True)
     include, objects = runtime(out)
     folder = out / name
@@ -79,7 +79,7 @@ def run(name, parameters, out, rtl=RTL):
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--out", type=Path, default=HERE.parents[2] / "build/neoprof/bench")
-    parser.add_argument("names", nargs="*", help="benches to run (all)")
+    parser.add_argument("names", nargs="*", help="benches to run (default: all)")
     arguments = parser.parse_args()
     runs = passes = 0
     for name in arguments.names or BENCHES:

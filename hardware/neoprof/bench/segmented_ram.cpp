@@ -1,5 +1,6 @@
-// Reads so many cycles later, of what was there before the write of the same cycle; rows cleared in all segments.
-// Compiled for both descriptions of the memory: that they answer alike is what lets the faster one be simulated.
+// Checks reads LATENCY cycles later, of the values before a write in the same cycle, and rows cleared in all
+// segments. It is compiled for both descriptions of the memory: because they answer alike, the faster one may
+// be simulated.
 #include "Vdut.h"
 #include "bench.h"
 

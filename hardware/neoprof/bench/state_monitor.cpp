@@ -1,4 +1,4 @@
-// Exact counts of cycles, reads, writes and losses, from the cycle of a restart on.
+// Checks exact counts of cycles, reads, writes and losses, from a restart's cycle on.
 #include "Vdut.h"
 #include "bench.h"
 

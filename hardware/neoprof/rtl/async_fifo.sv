@@ -1,5 +1,5 @@
-// A FIFO between two clocks, its head visible without a request (Cummings, "Simulation and Synthesis Techniques for
-// Asynchronous FIFO Design", 2002: pointers cross in Gray code through two flip-flops).
+// A FIFO between two clocks whose head is visible without a request. Pointers cross in Gray code through two
+// flip-flops (Cummings, "Simulation and Synthesis Techniques for Asynchronous FIFO Design", 2002).
 module async_fifo #(
     parameter int WIDTH = 8,
     parameter int DEPTH_BITS = 6
@@ -23,7 +23,8 @@ module async_fifo #(
 
   assign write_next = write_count + {{DEPTH_BITS{1'b0}}, push};
   assign read_next = read_count + {{DEPTH_BITS{1'b0}}, pop};
-  // Full: as many ahead as there are entries, which in Gray code inverts the two highest bits.
+  // Full: the write pointer is ahead by the number of entries, which inverts the two highest bits in Gray
+  // code.
   assign full = write_gray == {~read_gray_here[DEPTH_BITS:DEPTH_BITS-1], read_gray_here[DEPTH_BITS-2:0]};
   assign empty = read_gray == write_gray_here;
   assign head = mem[read_count[DEPTH_BITS-1:0]];

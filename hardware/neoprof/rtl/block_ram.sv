@@ -1,4 +1,4 @@
-// A memory with one read and one write port, as block RAMs of all vendors have it.
+// A memory with one read port and one write port, as in the block RAMs of all vendors.
 module block_ram #(
     parameter int DEPTH_BITS = 10,
     parameter int WIDTH = 16

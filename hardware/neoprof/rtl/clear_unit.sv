@@ -1,16 +1,16 @@
-// Clears the set of valid bits that a reset's mark left behind, one row in each cycle, while the other set is in use;
-// after power-on both.
+// Clears the set of valid bits that a reset's mark left behind, one row per cycle, while the other set is in
+// use; after power-on it clears both.
 module clear_unit #(
     parameter int ROW_BITS = 10
 ) (
     input  logic                clk,
     input  logic                rst_n,
-    input  logic                mark_accepted,  // a mark enters the pipeline: from here on another must wait
-    input  logic                mark_through,   // nothing ahead of the mark will touch the old set any more
+    input  logic                mark_accepted,  // a mark enters the pipeline; another must wait from here on
+    input  logic                mark_through,   // nothing ahead of the mark uses the old set any more
     input  logic                mark_epoch,     // the set in use after the mark
     output logic                usable,
     output logic                clearing,
-    output logic [         1:0] clear,          // which sets
+    output logic [         1:0] clear,          // the sets to clear
     output logic [ROW_BITS-1:0] row
 );
   always_ff @(posedge clk) begin

@@ -1,5 +1,5 @@
-// Carries one command at a time from the core's clock to the memory's, and the news that it is done back. The command
-// and whatever is answered stay unchanged meanwhile, so only the toggles need synchronising.
+// Carries one command at a time from the core's clock to the memory's, and its completion back. The command
+// and its answer stay unchanged meanwhile, so only the toggles need synchronising.
 module command_crossing (
     input  logic       core_clk,
     input  logic       core_rst_n,

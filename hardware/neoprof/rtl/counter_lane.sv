@@ -1,8 +1,9 @@
-// One lane of the sketch: a counter and a valid bit for each entry. An access each cycle counts one up and tells the
+// One lane of the sketch: a counter and a valid bit per entry. Each cycle's access counts up and gives the
 // new count, 1 if the entry was not valid ("fresh").
 //
-// Memories answer LATENCY cycles later and are written 2 cycles after that; what an access ahead has counted meanwhile
-// is taken from its result: one cycle ahead in the cycle of the addition, further ahead in the cycle before.
+// Memories answer LATENCY cycles later and are written 2 cycles after that. The counts of accesses ahead come
+// from their results meanwhile: one cycle ahead in the cycle of the addition, further ahead in the cycle
+// before.
 module counter_lane #(
     parameter int INDEX_BITS = 19,
     parameter int COUNTER_BITS = 16,
@@ -67,7 +68,7 @@ module counter_lane #(
       .clear_row('0)
   );
 
-  // Results from the newest on: at the merge, the access at distance d is the one at d - 2.
+  // Results, newest first: at the merge, the access at distance d is the one at d - 2.
   logic [(LATENCY+1)*COUNTER_BITS-1:0] results;
   logic [COUNTER_BITS-1:0] merged, value, base;
   logic valid_before;

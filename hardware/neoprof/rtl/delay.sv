@@ -1,4 +1,4 @@
-// The same value so many cycles later, at least one.
+// Delays a value by at least one cycle.
 module delay #(
     parameter int WIDTH = 1,
     parameter int CYCLES = 1
@@ -7,7 +7,7 @@ module delay #(
     input  logic [WIDTH-1:0] in,
     output logic [WIDTH-1:0] out
 );
-  // A register each rather than one wide one: that simulates faster.
+  // Separate registers simulate faster than one wide register.
   for (genvar cycle = 0; cycle < CYCLES; cycle++) begin : gen_cycle
     logic [WIDTH-1:0] value;
     if (cycle == 0) begin : gen_first

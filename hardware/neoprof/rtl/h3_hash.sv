@@ -1,5 +1,5 @@
-// The H3 hash of one lane in two stages: each set bit of the page selects a word, groups of six words are XORed, then
-// the groups.
+// The H3 hash of one lane in two stages: each set bit of the page selects a word; groups of six words are
+// XORed, then the groups.
 module h3_hash #(
     parameter int LANE = 0,
     parameter int ADDRESS_BITS = 32,
@@ -15,7 +15,8 @@ module h3_hash #(
 
   for (genvar group = 0; group < GROUPS; group++) begin : gen_group
     localparam int TERMS = ADDRESS_BITS - GROUP * group < GROUP ? ADDRESS_BITS - GROUP * group : GROUP;
-    // The XOR of the group's words up to this one; signals of their own simulate faster than slices of a wide one.
+    // The XOR of the group's words up to this one; separate signals simulate faster than slices of a wide
+    // one.
     for (genvar term = 0; term < TERMS; term++) begin : gen_term
       localparam int PLACE = GROUP * group + term;
       localparam logic [63:0] WORD = neoprof_pkg::hash_word(HASH_SEED, LANE, PLACE, INDEX_BITS);

@@ -1,4 +1,4 @@
-// Tells which of the accesses just ahead in a pipeline meet the same entry, so that their results can be used before
+// Finds the accesses just ahead in a pipeline that meet the same entry, so that their results are used before
 // they are in memory. Distance d: the access d cycles before.
 module hazards #(
     parameter int INDEX_BITS = 19,
@@ -11,7 +11,7 @@ module hazards #(
     input  logic [INDEX_BITS-1:0] index,
 
     output logic [           DISTANCES:1] same,        // of the access one cycle ago
-    output logic [DISTANCES*INDEX_BITS:1] index_past,  // of the one d cycles ago in [INDEX_BITS*d-:INDEX_BITS]
+    output logic [DISTANCES*INDEX_BITS:1] index_past,  // of the access d cycles ago in [INDEX_BITS*d-:INDEX_BITS]
     output logic [           DISTANCES:1] valid_past,
     output logic [           DISTANCES:1] epoch_past
 );

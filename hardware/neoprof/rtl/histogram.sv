@@ -1,8 +1,9 @@
-// The histogram of the first lane, kept up to date with each access rather than read out of the sketch: a count that
-// reaches the lowest value of a bin has come from the bin below, so one counter for each bin, of the entries at or
-// above its lowest value, goes up by one. A capture takes their differences, from the highest bin down, in BINS cycles.
+// The histogram of the first lane, updated with each access rather than read out of the sketch: a count that
+// reaches a bin's lowest value comes from the bin below, so each bin has one counter of the entries at or
+// above its lowest value. A capture takes the counters' differences, from the highest bin down, in BINS
+// cycles.
 //
-// Bins come in groups of 8, those of group g 2^g counts wide.
+// Bins come in groups of 8; those of group g are 2^g counts wide.
 module histogram #(
     parameter int INDEX_BITS = 19,
     parameter int COUNTER_BITS = 16,
@@ -21,10 +22,11 @@ module histogram #(
     output logic [$clog2(BINS):0] unread
 );
   localparam int BIN_BITS = $clog2(BINS);
-  // A counter that stays at its greatest value is never at a bin's lowest: 2^n + 7 with n >= 4 ends in ones.
+  // A saturated counter is never at a bin's lowest value: 2^n + 7 with n >= 4 ends in ones.
   localparam int SUM_BITS = COUNTER_BITS + 1;
 
-  // The bin of a count c: the highest bit of c + 8 gives the group, the three bits below it the place in the group.
+  // The bin of a count c: the highest bit of c + 8 gives the group, the three bits below it the place in the
+  // group.
   logic [SUM_BITS-1:0] sum, below;
   logic [2:0] place;
   logic [7:0] bin_full;
@@ -57,7 +59,7 @@ module histogram #(
     end
   end
 
-  // How many entries reached each bin; nothing until touched.
+  // Entries that reached each bin; 0 until touched.
   logic [INDEX_BITS:0] at_least[BINS];
   logic [BINS-1:0] touched;
   logic [INDEX_BITS:0] so_far;

@@ -1,4 +1,4 @@
-// The hot-page buffer: first in, first out. Its oldest page is visible three cycles after it was put in.
+// The hot-page buffer: first in, first out. Its oldest page is visible three cycles after it was added.
 module hot_fifo #(
     parameter int ADDRESS_BITS = 32,
     parameter int ENTRY_BITS = 14

@@ -1,5 +1,6 @@
-// Finds pages whose least count exceeds the threshold and that were not reported since the last reset: a hot bit for
-// each entry of each lane is set with the report. A report that finds the buffer full sets none: the page comes again.
+// Finds pages whose least count exceeds the threshold and that were not reported since the last reset. A
+// report sets a hot bit for each lane's entry; one that finds the buffer full sets none, so the page is
+// reported again.
 module hot_filter #(
     parameter int LANES = 2,
     parameter int INDEX_BITS = 19,
@@ -27,7 +28,7 @@ module hot_filter #(
 );
   localparam int WINDOW = LATENCY + 2;
 
-  // The estimate, then whether it is above the threshold, then as late as the hot bits are known.
+  // The estimate, then the comparison with the threshold, delayed until the hot bits are known.
   logic [COUNTER_BITS-1:0] least, estimate;
   logic hot_early, hot, valid_now;
   always_comb begin
@@ -47,10 +48,10 @@ module hot_filter #(
   for (genvar lane = 0; lane < LANES; lane++) begin : gen_lane
     logic [WINDOW:1] same_first, same_merge, valid_past, epoch_past;
     /* verilator lint_off UNUSEDSIGNAL */
-    logic [WINDOW*INDEX_BITS:1] index_past;  // of which the oldest is the one written
+    logic [WINDOW*INDEX_BITS:1] index_past;  // the oldest is the one written
     /* verilator lint_on UNUSEDSIGNAL */
     logic same_add, stored, merged, value, fresh_now, write;
-    logic [LATENCY:0] results;  // hot bits after the accesses ahead, from the newest on
+    logic [LATENCY:0] results;  // hot bits after the accesses ahead, newest first
 
     hazards #(.INDEX_BITS(INDEX_BITS), .DISTANCES(WINDOW)) hazard (
         .clk, .rst_n, .valid, .epoch, .index(index[INDEX_BITS*lane+:INDEX_BITS]),

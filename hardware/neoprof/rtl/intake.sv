@@ -1,5 +1,5 @@
-// Takes entries from the FIFO and sends their pages on, one in each cycle, channel 0 first. A reset's mark goes first;
-// it waits while the valid bits of the reset before are still being cleared, and so does all that follows it.
+// Takes entries from the FIFO and forwards their pages, one per cycle, channel 0 first. A reset's mark goes
+// first; it waits while the valid bits of the last reset are being cleared, and so does everything behind it.
 module intake #(
     parameter int CHANNELS = 2,
     parameter int ADDRESS_BITS = 32
@@ -10,13 +10,13 @@ module intake #(
     input  logic                                        empty,
     output logic                                        pop,
 
-    input  logic usable,          // the sketch was cleared after power-on
+    input  logic usable,          // the sketch is cleared after power-on
     input  logic clearing,        // a mark must wait
-    output logic mark_accepted,   // a mark goes on in this cycle
+    output logic mark_accepted,   // a mark is forwarded in this cycle
 
     output logic                    valid,
     output logic                    mark,
-    output logic                    epoch,  // which set of valid bits the page belongs to
+    output logic                    epoch,  // the page's set of valid bits
     output logic [ADDRESS_BITS-1:0] page
 );
   logic [CHANNELS-1:0] left, done, next;

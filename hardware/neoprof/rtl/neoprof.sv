@@ -1,8 +1,9 @@
-// NeoProf: watches the requests to a CXL memory, counts the accesses of each page in a Count-Min sketch, and tells the
-// host which pages are hot, how counts are distributed and how busy the memory is (NeoMem, sections III and IV).
+// NeoProf watches the requests to a CXL memory, counts the accesses of each page in a Count-Min sketch, and
+// gives the host the hot pages, the distribution of counts and the memory's load (NeoMem, sections III and
+// IV).
 //
-// Two clocks: the memory controller's, in which requests are seen, and the core's, in which they are counted and the
-// registers are read. The core must keep up with the requests on average; the FIFO between takes bursts.
+// It has two clocks: requests are seen in the memory controller's; accesses are counted and registers read in
+// the core's. The core must keep up with the requests on average; the FIFO between them absorbs bursts.
 module neoprof #(
     parameter int LANES = 2,
     parameter int INDEX_BITS = 19,     // log2 of the entries of a lane

@@ -32,7 +32,7 @@ module neoprof_core #(
     input  logic [4*neoprof_pkg::STATE_BITS-1:0] sampled,
     output logic                                   busy
 );
-  // A row of valid bits is cleared in a cycle, all in at most 1,024.
+  // One row of valid bits is cleared per cycle, all of them in at most 1,024.
   localparam int CLEAR_ROW_BITS = INDEX_BITS - 3 < 10 ? INDEX_BITS - 3 : 10;
   localparam int HASH_CYCLES = 2;
   localparam int COUNT_CYCLES = LATENCY + 2;
@@ -45,7 +45,7 @@ module neoprof_core #(
       .valid(in_valid), .mark(in_mark), .epoch(in_epoch), .page(in_page)
   );
 
-  // No delay is reset: nothing enters until the valid bits are cleared, long after a reset.
+  // Delays need no reset: nothing enters until the valid bits are cleared, long after a reset.
   logic hashed_valid, hashed_epoch, counted_epoch, counted_mark, filtered_mark;
   logic [ADDRESS_BITS-1:0] counted_page;
   delay #(.WIDTH(2), .CYCLES(HASH_CYCLES)) hash_delay (
@@ -133,7 +133,7 @@ module neoprof_core #(
       .hot_pop, .hot_head, .hot_length, .hot_refused, .capture, .capturing, .bin_pop, .bin_head, .bins_unread
   );
 
-  // Busy until nothing has entered for as long as the pipeline is.
+  // Busy until nothing has entered for the length of the pipeline.
   localparam logic [4:0] DEPTH = 5'(HASH_CYCLES + COUNT_CYCLES + FILTER_CYCLES + 4);
   logic [4:0] draining;
   assign busy = !fifo_empty || draining != '0;

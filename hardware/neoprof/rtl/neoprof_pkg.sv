@@ -1,4 +1,5 @@
-// Constants and functions that several units share. Offsets: Table I of the paper, and what it leaves free.
+// Constants and functions shared by several units. Offsets: Table I of the paper, and offsets that it leaves
+// free.
 package neoprof_pkg;
   localparam logic [63:0] IDENTITY_VALUE = 64'h4e45_4f50_524f_4601;
   localparam logic [63:0] EMPTY = '1;
@@ -24,12 +25,12 @@ package neoprof_pkg;
   // Bits of the counters of cycles, requests and losses.
   localparam int STATE_BITS = 48;
 
-  // What the core asks of the memory clock's domain.
+  // Commands of the core to the memory clock's domain.
   localparam logic [1:0] COMMAND_SAMPLE = 2'd0;
   localparam logic [1:0] COMMAND_RESET = 2'd1;
   localparam logic [1:0] COMMAND_MODE = 2'd2;
 
-  // The n-th output of SplitMix64 from `seed` on, n from 1: what the hash functions are drawn from.
+  // The n-th output (from 1) of SplitMix64 started at `seed`, the source of the hash functions.
   function automatic [63:0] split_mix(input [63:0] seed, input [31:0] n);
     reg [63:0] z;
     begin
@@ -40,9 +41,9 @@ package neoprof_pkg;
     end
   endfunction
 
-  // The word that a set bit of the page selects in a lane's hash. Those of the lowest bits form a triangle with ones on
-  // its diagonal, a lower one in even lanes and an upper one in odd lanes, so that as many pages in a row as a lane has
-  // entries, aligned, all meet different ones.
+  // The word that a set bit of the page selects in a lane's hash. The words of the lowest bits form a
+  // triangle with ones on its diagonal, a lower one in even lanes and an upper one in odd lanes, so that
+  // consecutive pages, aligned and as many as a lane has entries, all meet different ones.
   function automatic [63:0] hash_word(input [63:0] seed, input integer lane, input integer place,
                                       input integer index_bits);
     reg [63:0] drawn, one;

@@ -1,9 +1,9 @@
-// Watches the requests of all channels and forwards the pages of those that count to the core's FIFO, all that pass in
-// one cycle as one entry, so that their order is known and none is lost. What finds the FIFO full is dropped and
-// counted.
+// Watches the requests of all channels and forwards the pages of those that count to the core's FIFO. All
+// requests of one cycle form one entry, so their order is known and none is lost. Requests that find the FIFO
+// full are dropped and counted.
 //
-// A reset enters the same FIFO as a mark before the requests of its cycle: every counter of the device starts anew at
-// the same point of the stream.
+// A reset enters the same FIFO as a mark before the requests of its cycle, so every counter of the device
+// restarts at the same point of the stream.
 module page_monitor #(
     parameter int CHANNELS = 2,
     parameter int ADDRESS_BITS = 32
@@ -18,13 +18,13 @@ module page_monitor #(
     input  logic mode_valid,
     input  logic mode_writes,
 
-    // To the state monitor: what passes in this cycle, and whether counting starts anew with it.
+    // To the state monitor: the requests of this cycle, and whether counting restarts with it.
     output logic [CHANNELS-1:0] passing_reads,
     output logic [CHANNELS-1:0] passing_writes,
     output logic [CHANNELS-1:0] passing_dropped,
     output logic                restart,
 
-    // To the FIFO: the mark, which channels have a page, their pages.
+    // To the FIFO: the mark, the channels that have a page, their pages.
     output logic                                        push,
     output logic [CHANNELS*ADDRESS_BITS + CHANNELS : 0] push_data,
     input  logic                                        full

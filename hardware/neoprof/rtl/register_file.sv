@@ -1,6 +1,6 @@
-// The registers: Table I of the paper, and version, sizes, mode, status and losses at offsets that it leaves free.
-// A request stays until `bus_ready`, which takes 2 cycles, or as long as what it asks for: a command to the other clock
-// domain, a reset on its way through the pipeline, a capture.
+// The registers: Table I of the paper, and version, sizes, mode, status and losses at offsets that it leaves
+// free. A request stays until `bus_ready`, which takes 2 cycles or until its work is done: a command to the
+// other clock domain, a reset on its way through the pipeline, a capture.
 module register_file #(
     parameter int LANES = 2,
     parameter int INDEX_BITS = 19,

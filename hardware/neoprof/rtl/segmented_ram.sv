@@ -1,8 +1,8 @@
-// A memory of segments with one read and one write port: each segment answers into its own register, and the answers
-// meet in multiplexers of LATENCY - 1 stages. A read in the cycle of a write to the same word gives the old one.
-// `clear` writes 0 into one row of all segments at once.
+// A memory of segments with one read port and one write port: each segment answers into its own register, and
+// multiplexers of LATENCY - 1 stages select the answer. A read in the cycle of a write to the same word
+// returns the old value. `clear` writes 0 into one row of all segments at once.
 //
-// MONOLITHIC describes the same, cycle by cycle, as one array, which simulates many times faster.
+// MONOLITHIC describes the same behaviour, cycle by cycle, as one array, which simulates many times faster.
 module segmented_ram #(
     parameter int DEPTH_BITS = 19,
     parameter int WIDTH = 16,
@@ -25,7 +25,8 @@ module segmented_ram #(
   if (MONOLITHIC) begin : gen_monolithic
     logic [WIDTH-1:0] mem[1 << DEPTH_BITS];
     logic [LATENCY*WIDTH-1:0] stages;
-    // Written at once, after the read: nothing else looks at the array, and delayed writes of many rows simulate slowly.
+    // Written with a blocking assignment after the read: nothing else reads the array, and delayed writes of
+    // many rows simulate slowly.
     /* verilator lint_off BLKSEQ */
     always_ff @(posedge clk) begin
       stages <= {stages[(LATENCY-1)*WIDTH-1:0], mem[read_address]};
@@ -40,7 +41,7 @@ module segmented_ram #(
     /* verilator lint_on BLKSEQ */
     assign read_data = stages[(LATENCY-1)*WIDTH+:WIDTH];
   end else begin : gen_segments
-    // Level 0: the segments' answers; each further level a stage of multiplexers.
+    // Level 0: the segments' answers; each further level: a stage of multiplexers.
     localparam int STEP = (SEGMENT_BITS + LATENCY - 2) / (LATENCY - 1);
     logic [SEGMENTS*WIDTH-1:0] answers;
     for (genvar segment = 0; segment < SEGMENTS; segment++) begin : gen_segment
@@ -68,7 +69,7 @@ module segmented_ram #(
       end else begin : gen_select
         localparam int BEFORE = STEP * (level - 1) < SEGMENT_BITS ? STEP * (level - 1) : SEGMENT_BITS;
         localparam int WAYS = 1 << (DONE - BEFORE);
-        // Which segment, as many cycles after the address as the level before is.
+        // The segment's number, delayed by as many cycles as the previous level.
         logic [DEPTH_BITS-1:0] segment_now;
         delay #(.WIDTH(DEPTH_BITS), .CYCLES(level)) segment_delay (
             .clk, .in(read_address >> (ROW_BITS + BEFORE)), .out(segment_now)

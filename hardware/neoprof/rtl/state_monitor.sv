@@ -1,5 +1,5 @@
-// Counts the memory's cycles, reads, writes and the requests that the core missed, since the last restart. The cycle of
-// the restart is the first that counts. Counters stay at their greatest value.
+// Counts the memory's cycles, reads, writes and the requests that the core missed since the last restart,
+// whose own cycle counts as the first. Counters saturate.
 module state_monitor #(
     parameter int CHANNELS = 2
 ) (

@@ -1,8 +1,8 @@
-// The valid bits of one lane, twice: one set in use, the other cleared meanwhile, so that counting never pauses. They
-// lie in groups of 8, and these in banks of which a row is cleared in one cycle.
+// The valid bits of one lane, in two sets: one in use while the other is cleared, so counting never pauses.
+// They lie in groups of 8, and these in banks of which a row is cleared per cycle.
 //
-// A group is read LATENCY cycles before it is written. Bits are only ever added, so a write adds those of all accesses
-// ahead that its read missed, and needs none of their results.
+// A group is read LATENCY cycles before it is written. Bits are only added, so a write adds those of all
+// accesses ahead that its read missed and needs none of their results.
 module valid_bits #(
     parameter int INDEX_BITS = 19,
     parameter int CLEAR_ROW_BITS = 10,

@@ -1,10 +1,12 @@
-//! Turns the hardware description into C++ with verilator, once for each set of sizes, and compiles it with the shim.
+//! Translates the hardware description into C++ with verilator, once per set of sizes, and compiles it with
+//! the shim.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::{env, fs};
 
-/// A set of sizes: its name, the top module's parameters that differ from the paper's, its channels and address bits.
+/// A set of sizes: its name, the top module's parameters that differ from the paper's, channels and address
+/// bits.
 struct Variant {
     name: &'static str,
     parameters: &'static [&'static str],
@@ -86,7 +88,7 @@ fn main() {
     build.compile("neoprof_rtl");
 }
 
-/// Where verilator keeps what its output needs.
+/// Returns the folder of verilator's runtime sources.
 fn runtime() -> PathBuf {
     let output = Command::new("verilator").args(["--getenv", "VERILATOR_ROOT"]).output();
     let output = output.unwrap_or_else(|error| panic!("verilator: {error}; scripts/hw-setup.sh installs it"));

@@ -1,8 +1,8 @@
-//! Defines live blocks whose contents are known.
+//! Live blocks with known contents.
 
 use crate::calls::{self, SITES};
 
-/// SplitMix64, so that a run can be repeated.
+/// SplitMix64, which makes runs repeatable.
 pub(crate) struct Generator(u64);
 
 impl Generator {
@@ -22,7 +22,7 @@ impl Generator {
         self.next() % bound
     }
 
-    /// Sizes of which most are small, as programs have them.
+    /// Draws a size; most are small, as in programs.
     fn size(&mut self) -> usize {
         let most = match self.below(1000) {
             0 => 300_000,
@@ -40,12 +40,12 @@ struct Block {
     tag: u64,
 }
 
-/// Live blocks, up to some number.
+/// Live blocks, up to a fixed number.
 pub(crate) struct Blocks {
     live: Vec<Option<Block>>,
 }
 
-// SAFETY: blocks belong to who holds this.
+// SAFETY: this value is the only owner of its blocks, and any thread may use and release a block.
 unsafe impl Send for Blocks {}
 
 impl Blocks {
@@ -53,7 +53,8 @@ impl Blocks {
         Self { live: (0..count).map(|_| None).collect() }
     }
 
-    /// One call: allocates where there is no block, else gives back or resizes the one that is there.
+    /// Makes one call at a random place: allocates if it has no block, otherwise releases or resizes the
+    /// block.
     pub(crate) fn step(&mut self, random: &mut Generator) {
         let index = random.below(self.live.len() as u64) as usize;
         let (size, site) = (random.size(), random.below(SITES) as usize);
@@ -68,7 +69,7 @@ impl Blocks {
         self.live[index] = next;
     }
 
-    /// Gives all back.
+    /// Releases all blocks.
     pub(crate) fn clear(&mut self) {
         let mut random = Generator::new(7);
         self.live.iter_mut().filter_map(Option::take).for_each(|block| block.release(&mut random));
@@ -89,13 +90,13 @@ impl Block {
         block
     }
 
-    /// Byte `index` of the contents.
+    /// Returns byte `index` of the contents.
     fn byte(&self, index: usize) -> u8 {
         (self.tag >> (index % 8 * 8)) as u8 ^ index as u8
     }
 
     fn bytes(&self) -> &'static mut [u8] {
-        // SAFETY: the block has so many bytes, and this is the only way to them.
+        // SAFETY: the block has this many bytes, which belong to this value; callers use one slice at a time.
         unsafe { std::slice::from_raw_parts_mut(self.start, self.size) }
     }
 

@@ -1,4 +1,4 @@
-//! Defines the calls, each at a place of its own.
+//! The allocator's functions, each called from a place of its own.
 
 use std::ffi::{c_int, c_void};
 use std::mem::transmute;
@@ -20,7 +20,7 @@ type NewAligned = unsafe extern "C" fn(usize, usize) -> *mut c_void;
 type Delete = unsafe extern "C" fn(*mut c_void);
 type Region = unsafe extern "C" fn(*const c_void) -> c_int;
 
-/// C++'s operators and the library's own function, where there are such.
+/// C++'s operators and the library's own function, where they exist.
 struct Found {
     new: Option<New>,
     new_array: Option<New>,
@@ -33,10 +33,10 @@ fn found() -> &'static Found {
     static FOUND: OnceLock<Found> = OnceLock::new();
     FOUND.get_or_init(|| {
         let find = |name: &std::ffi::CStr| {
-            // SAFETY: a name that ends in 0.
+            // SAFETY: the name ends with 0.
             unsafe { libc::dlsym(libc::RTLD_DEFAULT, name.as_ptr()) }
         };
-        // SAFETY: functions of these names have these types.
+        // SAFETY: functions of these names have these types, and an optional function is `None` for null.
         unsafe {
             Found {
                 new: transmute::<*mut c_void, Option<New>>(find(c"_Znwm")),
@@ -49,16 +49,16 @@ fn found() -> &'static Found {
     })
 }
 
-/// How many places there are.
+/// Number of places.
 pub(crate) const SITES: u64 = 12;
 
-/// A block of at least `size` bytes from one of the places, and whether it holds zeros.
+/// Allocates at least `size` bytes at one of the places. Returns the block, and whether it holds zeros.
 #[inline(never)]
 pub(crate) fn allocate(site: usize, size: usize, random: &mut Generator) -> (*mut u8, bool) {
     let alignment = 8 << random.below(12);
-    // Others do not align blocks of no bytes.
+    // Other allocators do not align blocks of size 0.
     let size = if found().region.is_some() { size } else { size.max(1) };
-    // SAFETY: arguments as the manuals want them.
+    // SAFETY: the arguments are as the manuals demand: alignments are powers of two and at least a pointer's.
     let (block, alignment, zeroed) = unsafe {
         match site {
             0 => (libc::malloc(size), 1, false),
@@ -73,7 +73,7 @@ pub(crate) fn allocate(site: usize, size: usize, random: &mut Generator) -> (*mu
                 (block, alignment, false)
             }
             7 => (valloc(size), 4096, false),
-            // Debian's jemalloc lacks it, and the C library's makes a block that jemalloc does not know.
+            // Debian's jemalloc lacks it, and the C library's block would be unknown to jemalloc.
             8 if found().region.is_some() => (pvalloc(size), 4096, false),
             8 => (valloc(size), 4096, false),
             9 => (found().new.map_or_else(|| libc::malloc(size), |new| new(size)), 1, false),
@@ -92,11 +92,12 @@ pub(crate) fn allocate(site: usize, size: usize, random: &mut Generator) -> (*mu
     (block.cast(), zeroed)
 }
 
-/// A block lies in a region; if contexts are one return address, all blocks of a place lie in the region of the first.
+/// Asserts that a block lies in a region; with a context depth of 1, all blocks of a place lie in the first
+/// one's region.
 fn check_region(site: usize, block: *mut c_void) {
     static REGIONS: [AtomicI32; SITES as usize] = [const { AtomicI32::new(-1) }; SITES as usize];
     let Some(region) = found().region else { return };
-    // SAFETY: any address.
+    // SAFETY: the function takes any address.
     let here = unsafe { region(block) };
     assert!(here >= 0, "{block:?} by call {site} is in no region");
     static ONE_ADDRESS: OnceLock<bool> = OnceLock::new();
@@ -110,14 +111,14 @@ fn check_region(site: usize, block: *mut c_void) {
     }
 }
 
-/// A block made larger or smaller. It stays in its region.
+/// Resizes a block, which stays in its region.
 pub(crate) fn resize(block: *mut u8, size: usize, random: &mut Generator) -> *mut u8 {
     let region = |block: *mut u8| {
-        // SAFETY: any address.
+        // SAFETY: the function takes any address.
         found().region.map(|region| unsafe { region(block.cast()) })
     };
     let before = region(block);
-    // SAFETY: a live block.
+    // SAFETY: the block is live and not used afterwards.
     let new = unsafe {
         if random.below(2) == 0 {
             libc::realloc(block.cast(), size)
@@ -130,9 +131,9 @@ pub(crate) fn resize(block: *mut u8, size: usize, random: &mut Generator) -> *mu
     new.cast()
 }
 
-/// Gives a block back, by `free` or `delete`.
+/// Releases a block, by `free` or `delete`.
 pub(crate) fn release(block: *mut u8, size: usize, random: &mut Generator) {
-    // SAFETY: a live block that nothing uses any more.
+    // SAFETY: the block is live and not used afterwards.
     unsafe {
         assert!(malloc_usable_size(block.cast()) >= size, "{size} bytes at {block:?}");
         match found().delete.filter(|_| random.below(2) == 0) {

@@ -1,10 +1,12 @@
-//! Calls every function of the allocator at random from several threads, which come and go and fork, and verifies every block:
+//! Calls every function of the allocator at random from several threads, which begin, end and fork, and
+//! verifies every block:
 //!
-//! `alloc-stress [OPERATIONS] [THREADS] [BLOCKS]`: calls of each thread, threads at a time, live blocks of each.
+//! `alloc-stress [OPERATIONS] [THREADS] [BLOCKS]`: calls per thread, concurrent threads, live blocks per
+//! thread.
 //!
-//! Under `libisotherm_alloc.so` it also verifies that blocks lie in regions, and with `ISOTHERM_ALLOC_DEPTH=1` that each call
-//! site's blocks lie in one. It ends with a line
-//! `ok OPERATIONS calls, PEAK KiB`, or else says what was wrong and aborts.
+//! Under `libisotherm_alloc.so` it also verifies that blocks lie in regions and, with
+//! `ISOTHERM_ALLOC_DEPTH=1`, that each call site's blocks lie in one. It ends with a line `ok OPERATIONS
+//! calls, PEAK KiB`, or reports a fault and aborts.
 #![allow(unsafe_code)]
 
 mod blocks;
@@ -16,11 +18,12 @@ use blocks::{Blocks, Generator};
 
 /// Calls of a thread before another takes its place.
 const TURN: u64 = 100_000;
-/// One of so many turns forks.
+/// Turns per fork.
 const FORKS: u64 = 4;
 
 fn main() {
-    // A thread that fails ends all: the others could wait for it, as could a child for a lock that it holds.
+    // A failing thread ends the process: the others could wait for it, as could a child for a lock that it
+    // holds.
     std::panic::set_hook(Box::new(|failure| {
         eprintln!("{failure}");
         std::process::abort();
@@ -36,7 +39,7 @@ fn main() {
                 let mut blocks = Blocks::new(live as usize);
                 for turn in 0..operations.div_ceil(TURN) {
                     let calls = TURN.min(operations - turn * TURN);
-                    // Blocks go from thread to thread: what one allocated, another gives back.
+                    // Blocks move from thread to thread, so one thread releases what another allocated.
                     blocks = std::thread::spawn(move || work(blocks, (thread << 32) | turn, calls))
                         .join()
                         .expect("no panic");
@@ -60,9 +63,9 @@ fn work(mut blocks: Blocks, seed: u64, calls: u64) -> Blocks {
     blocks
 }
 
-/// Goes on in a child while the other threads of the parent allocate, and waits for it.
+/// Continues in a child while the parent's other threads allocate, and waits for the child.
 fn in_a_child(blocks: &mut Blocks, random: &mut Generator) {
-    // SAFETY: the child allocates, as it may with an allocator that is made for it, and leaves without anything else.
+    // SAFETY: the child only allocates, which an allocator made for forks permits, and leaves by `_exit`.
     unsafe {
         match libc::fork() {
             -1 => panic!("fork: {}", std::io::Error::last_os_error()),
@@ -82,7 +85,7 @@ fn in_a_child(blocks: &mut Blocks, random: &mut Generator) {
     }
 }
 
-/// The largest resident set so far, in KiB.
+/// Returns the largest resident set so far, in KiB.
 fn peak() -> u64 {
     let status = std::fs::read_to_string("/proc/self/status").expect("procfs");
     let line = status.lines().find(|line| line.starts_with("VmHWM:")).expect("VmHWM");

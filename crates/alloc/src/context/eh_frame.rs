@@ -1,4 +1,4 @@
-//! Defines rules from the call frame information that compilers leave in `.eh_frame` (Linux Standard Base, "Exception Frames").
+//! Rules from the call frame information in `.eh_frame` (Linux Standard Base, "Exception Frames").
 
 use gimli::{
     BaseAddresses, CfaRule, EhFrame, EhFrameHdr, NativeEndian, Pointer, RegisterRule, UnwindContext,
@@ -10,7 +10,7 @@ use super::rules::Rule;
 
 type Slice = gimli::EndianSlice<'static, NativeEndian>;
 
-/// Room on the stack: a function has few rules, and rarely saves them.
+/// Stack storage for the decoder: a function has few rules and rarely saves them.
 struct OnStack;
 
 impl UnwindContextStorage<usize> for OnStack {
@@ -18,7 +18,7 @@ impl UnwindContextStorage<usize> for OnStack {
     type Stack = [UnwindTableRow<usize, Self>; 3];
 }
 
-/// The rule of an address in a module; none if there is no description of it.
+/// Returns the rule of an address in a module, or `None` if the module does not describe it.
 pub(super) fn rule(module: &Module, address: usize) -> Option<Rule> {
     let header = module.bytes_from(module.frame_header?)?;
     let bases = BaseAddresses::default().set_eh_frame_hdr(header.as_ptr() as u64);
@@ -32,15 +32,10 @@ pub(super) fn rule(module: &Module, address: usize) -> Option<Rule> {
         table.fde_for_address(&frames, &bases, address as u64, UnwindSection::cie_from_offset).ok()?;
     let mut context = UnwindContext::<usize, OnStack>::new_in();
     let row = description.unwind_info_for_address(&frames, &bases, &mut context, address as u64);
-    Some(row.map_or(Rule::Stop, follow))
+    Some(row.ok().and_then(step).unwrap_or(Rule::Stop))
 }
 
-/// The rule of a row; [`Rule::Stop`] where it is none that the walk can follow.
-fn follow(row: &UnwindTableRow<usize, OnStack>) -> Rule {
-    let Some(rule) = step(row) else { return Rule::Stop };
-    rule
-}
-
+/// Returns the rule of a row, or `None` if the walk cannot follow it.
 fn step(row: &UnwindTableRow<usize, OnStack>) -> Option<Rule> {
     let CfaRule::RegisterAndOffset { register, offset } = row.cfa() else { return None };
     let from_frame_pointer = match *register {
@@ -48,7 +43,7 @@ fn step(row: &UnwindTableRow<usize, OnStack>) -> Option<Rule> {
         X86_64::RBP => true,
         _ => return None,
     };
-    // The outermost function's return address is declared undefined.
+    // The outermost function declares its return address undefined.
     let Some(RegisterRule::Offset(-8)) = row.register(X86_64::RA) else { return None };
     let saved = match row.register(X86_64::RBP) {
         None | Some(RegisterRule::Undefined | RegisterRule::SameValue) => 0,

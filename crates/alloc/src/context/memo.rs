@@ -1,54 +1,58 @@
-//! Defines the memory of contexts that a thread has seen, and how a context is recognised without unwinding.
+//! A thread's memory of contexts, which recognises a known context without unwinding.
 //!
-//! An entry holds where the return addresses of a context lay, from the stack pointer, and what they were. A function
-//! that is about to return to an address has a frame whose size that address determines, unless it allocates on its
-//! stack by a variable size. So if the first return address is the same, the second must lie where it lay, and so on: that all match
-//! means that unwinding would find this context again. Reading stops at the first that differs, so no word is read that
-//! is not part of a frame; a function that does allocate on its stack by a variable size (`alloca`) can have had a larger
-//! frame when it was remembered, so nothing above the stack's end is read either.
+//! An entry holds a context's return addresses and their offsets from the stack pointer. A function about to
+//! return to an address has a frame whose size that address determines, unless the frame has a variable size.
+//! So if the first return address is the same, the second must lie at the same offset, and so on: if all
+//! match, unwinding would find this context again.
+//!
+//! Reading stops at the first address that differs, so every word read is part of a frame. A function with a
+//! frame of variable size (`alloca`) may have had a larger frame when it was remembered; therefore nothing
+//! above the stack's end is read.
 
 use super::DEPTH;
 
-/// Sets of two entries. A context has an entry for each stack depth that it is met at.
+/// Sets of two entries. A context has an entry for each stack depth at which it occurs.
 const SETS: usize = 256;
 
-/// A context that was seen. The places that a shorter one leaves over repeat its first.
+/// A known context. A context shorter than [`DEPTH`] repeats its first address in the remaining places.
 #[derive(Clone, Copy)]
 #[repr(C, align(64))]
 pub(crate) struct Entry {
-    /// Words from the stack pointer to each return address, four to a number; the first lies at 0. So few loads find them.
+    /// Words from the stack pointer to each return address, from 0 on, packed by four for few loads.
     offsets: [u64; DEPTH.div_ceil(4)],
     addresses: [usize; DEPTH],
-    /// Bytes from the stack pointer to behind the last return address.
+    /// Bytes from the stack pointer to the end of the last return address.
     reach: usize,
-    /// The number of the first free list of its region.
+    /// Number of its region's first free list.
     lists: u32,
-    /// The context's number in the profile.
+    /// Number of the context in the profile.
     number: u32,
 }
 
-/// What is remembered of a context.
+/// Facts remembered about a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Known {
     pub(crate) lists: u32,
     pub(crate) number: u32,
 }
 
-/// The memory of one thread. All zeros, it knows nothing.
+/// Memory of one thread; all zeros is the valid empty memory.
 #[repr(C)]
 pub(crate) struct Memo {
     sets: [[Entry; 2]; SETS],
 }
 
-/// Which set a context is found in: by its first return address and where the stack is.
+/// Returns the set of a context, chosen by its first return address and the stack's depth.
 #[inline(always)]
 fn set(address: usize, stack: *const usize) -> usize {
     address.wrapping_add(stack as usize >> 4) % SETS
 }
 
 impl Entry {
+    /// Returns whether the return addresses above `stack` are the entry's.
+    ///
     /// # Safety
-    /// `stack` points to the return address of a call that has not returned, on a stack that ends at `top` or lies elsewhere.
+    /// As for [`Memo::find`].
     #[inline(always)]
     unsafe fn matches(&self, stack: *const usize, top: usize) -> bool {
         if top.wrapping_sub(stack as usize) < self.reach {
@@ -56,7 +60,8 @@ impl Entry {
         }
         for (index, &address) in self.addresses.iter().enumerate() {
             let words = self.offsets[index / 4] >> (index % 4 * 16) & 0xffff;
-            // SAFETY: see the module's text: the frames up to here are those of the entry.
+            // SAFETY: all earlier addresses matched, so the frames up to here have the entry's sizes (see the
+            // module's text) and the word lies on the stack, below `top` as checked.
             if unsafe { *stack.add(words as usize) } != address {
                 return false;
             }
@@ -66,16 +71,17 @@ impl Entry {
 }
 
 impl Memo {
-    /// The context of a call, if it was seen before.
+    /// Returns the context of a call if it is known.
     ///
     /// # Safety
-    /// `stack` points to the return address of a call that has not returned, on a stack that ends at `top` or lies elsewhere.
+    /// `stack` points to the return address of an unfinished call, on a stack that ends at `top` or lies
+    /// elsewhere.
     #[inline(always)]
     pub(crate) unsafe fn find(&self, stack: *const usize, top: usize) -> Option<Known> {
-        // SAFETY: the return address.
+        // SAFETY: `stack` points to the return address.
         let set = &self.sets[set(unsafe { *stack }, stack)];
         for entry in set {
-            // SAFETY: the caller's promise.
+            // SAFETY: the caller's promise is that of `matches`.
             if unsafe { entry.matches(stack, top) } {
                 return Some(Known { lists: entry.lists, number: entry.number });
             }
@@ -83,7 +89,7 @@ impl Memo {
         None
     }
 
-    /// Remembers a context in place of the older one of its set; not one whose addresses lie farther than 512 KiB from the stack pointer.
+    /// Remembers a context in place of its set's older one, unless it reaches more than 512 KiB up the stack.
     ///
     /// # Safety
     /// As for [`Memo::find`].
@@ -93,7 +99,7 @@ impl Memo {
         (offsets, addresses): (&[u32], &[usize]),
         known: Known,
     ) {
-        // SAFETY: the return address.
+        // SAFETY: `stack` points to the return address.
         let first = unsafe { *stack };
         let mut packed = [0; DEPTH.div_ceil(4)];
         for (index, &offset) in offsets.iter().enumerate() {
@@ -109,9 +115,9 @@ impl Memo {
         set[0] = entry;
     }
 
-    /// Forgets all: a library was unloaded, and another may lie where it lay.
+    /// Forgets all contexts: a library was unloaded, and another may lie at its addresses.
     pub(crate) fn clear(&mut self) {
-        // SAFETY: zeros are a valid memory.
+        // SAFETY: the reference is exclusive, and all zeros are a valid `Memo`.
         unsafe { std::ptr::write_bytes(self, 0, 1) };
     }
 }
@@ -121,11 +127,11 @@ mod tests {
     use super::*;
 
     fn memo() -> Box<Memo> {
-        // SAFETY: zeros are a valid memory.
+        // SAFETY: all zeros are a valid `Memo`.
         unsafe { Box::<Memo>::new_zeroed().assume_init() }
     }
 
-    /// A stack with return addresses 101, 102... at these words.
+    /// Returns a stack with return addresses 101, 102... at these words.
     fn stack(words: &[usize]) -> Vec<usize> {
         let mut stack = vec![0; 64];
         for (index, &word) in words.iter().enumerate() {
@@ -134,9 +140,9 @@ mod tests {
         stack
     }
 
-    /// What is known of the call whose stack is `frames`.
+    /// Looks up the call whose stack is `frames`.
     fn find(memo: &Memo, frames: &[usize]) -> Option<Known> {
-        // SAFETY: the words are there, up to the end that is given.
+        // SAFETY: the first word is in the slice, and `top` is the slice's end.
         unsafe { memo.find(frames.as_ptr(), frames.as_ptr_range().end as usize) }
     }
 
@@ -144,7 +150,7 @@ mod tests {
     fn a_context_is_known_by_all_its_addresses() {
         let (mut memo, mut frames) = (memo(), stack(&[0, 3, 9]));
         let known = Known { lists: 7, number: 2 };
-        // SAFETY: the words are there.
+        // SAFETY: the stack pointer is the start of a slice that holds every word read.
         unsafe {
             assert_eq!(find(&memo, &frames), None);
             memo.insert(frames.as_ptr(), (&[0, 24, 72], &[101, 102, 103]), known);
@@ -165,7 +171,7 @@ mod tests {
     fn two_contexts_of_one_place_are_both_known() {
         let (mut memo, mut frames) = (memo(), stack(&[0, 3]));
         let (first, second) = (Known { lists: 1, number: 1 }, Known { lists: 2, number: 2 });
-        // SAFETY: the words are there.
+        // SAFETY: the stack pointer is the start of a slice that holds every word read.
         unsafe {
             memo.insert(frames.as_ptr(), (&[0, 24], &[101, 102]), first);
             frames[3] = 200;
@@ -182,7 +188,7 @@ mod tests {
         let (mut memo, known) = (memo(), Known { lists: 7, number: 2 });
         let mut frames = vec![0_usize; MAX + 2];
         (frames[0], frames[MAX], frames[MAX + 1]) = (101, 102, 102);
-        // SAFETY: the words are there.
+        // SAFETY: the stack pointer is the start of a slice that holds every word read.
         unsafe {
             memo.insert(frames.as_ptr(), (&[0, 8 * (MAX as u32 + 1)], &[101, 102]), known);
             assert_eq!(find(&memo, &frames), None);

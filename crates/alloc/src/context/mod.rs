@@ -1,31 +1,31 @@
-//! Defines calling contexts: up to ten return addresses, found cheaply and hashed so that they are the same in every run.
+//! Calling contexts: up to ten return addresses, found cheaply and hashed to the same value in every run.
 //!
-//! The steady state is [`memo`]: a chain of return addresses that was seen before is recognised by looking where they
-//! lay then. Only a new chain is walked ([`walk`]), by unwinding rules of each return address ([`rules`]), which are read once
-//! from `.eh_frame` ([`eh_frame`]) or taken to be those of frame pointers ([`frame_pointer`]) where there are none.
+//! In the steady state [`memo`] recognises a chain of return addresses by the places where they lay before.
+//! Only a new chain is walked ([`walk`]), by unwinding rules of each return address ([`rules`]). Rules are
+//! read once from `.eh_frame` ([`eh_frame`]); code without it is assumed to have frame pointers.
 
 mod eh_frame;
-mod frame_pointer;
+
 pub(crate) mod memo;
 mod modules;
 pub(crate) mod rules;
 pub(crate) mod walk;
 
-/// The first address of the module that a return address lies in, and its path, which is empty for the program itself.
+/// Returns a return address's module: its first address and its path, which is empty for the program.
 pub(crate) fn module_of(address: usize) -> Option<(usize, &'static std::ffi::CStr)> {
     let module = modules::find(address.wrapping_sub(1))?;
     Some((module.base, module.path))
 }
 
-/// The most return addresses that make up a context (Jenga, section 4.3: "up to a depth of 10").
+/// Most return addresses of a context (Jenga, section 4.3: "up to a depth of 10").
 pub(crate) const DEPTH: usize = 10;
 
-/// The registers of a thread as it calls a function of the allocator.
+/// A thread's registers as it calls a function of the allocator.
 #[derive(Clone, Copy)]
 #[repr(C)]
 pub(crate) struct Registers {
-    /// The stack pointer, where the return address lies.
+    /// Stack pointer, where the return address lies.
     pub(crate) stack: *const usize,
-    /// The frame pointer, if the program uses it for that.
+    /// Frame pointer, if the program keeps one in this register.
     pub(crate) frame: usize,
 }

@@ -1,18 +1,18 @@
-//! Defines which loaded object an address lies in.
+//! Loaded objects and the addresses in them.
 
 use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 
-/// A loaded object: the program, a library.
+/// A loaded object: the program or a library.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Module {
-    /// Its first address: other addresses are told from here.
+    /// First address; offsets count from here.
     pub(super) base: usize,
     end: usize,
-    /// Its path; empty for the program itself.
+    /// Path; empty for the program itself.
     pub(super) path: &'static CStr,
-    /// Where its `.eh_frame_hdr` lies.
+    /// Address of its `.eh_frame_hdr`.
     pub(super) frame_header: Option<usize>,
 }
 
@@ -27,12 +27,12 @@ struct Found {
     reserved: [u64; 7],
 }
 
-/// The object that an address lies in.
+/// Returns the object that an address lies in.
 pub(super) fn find(address: usize) -> Option<Module> {
     match find_object() {
         Some(find) => {
             let mut found = MaybeUninit::<Found>::uninit();
-            // SAFETY: `_dl_find_object` fills the structure if it returns 0. It takes no lock and may be called anywhere.
+            // SAFETY: `_dl_find_object` fills the structure if it returns 0; it may be called anywhere.
             let found = unsafe {
                 if find(address as *mut c_void, found.as_mut_ptr()) != 0 {
                     return None;
@@ -40,7 +40,8 @@ pub(super) fn find(address: usize) -> Option<Module> {
                 found.assume_init()
             };
             let frame_header = (found.frame_header != 0).then_some(found.frame_header);
-            // SAFETY: glibc's list of loaded objects has the path second (`link.h`).
+            // SAFETY: glibc fills `link_map` with its own record, which lives as long as the object is loaded
+            // and has the path as its second word (`struct link_map` of `link.h`).
             let path = unsafe { text(*found.link_map.cast::<*const c_char>().add(1)) };
             Some(Module { base: found.start, end: found.end, path, frame_header })
         }
@@ -48,21 +49,22 @@ pub(super) fn find(address: usize) -> Option<Module> {
     }
 }
 
-/// A path of the loader, which stays while the object is loaded.
+/// Returns a path of the loader, which stays while the object is loaded.
 ///
 /// # Safety
-/// Null, or text that ends with 0.
+/// `path` is null, or text that ends with 0 and stays while the object is loaded.
 unsafe fn text(path: *const c_char) -> &'static CStr {
-    // SAFETY: the caller's promise.
+    // SAFETY: by the caller's promise a path that is not null ends with 0.
     if path.is_null() { c"" } else { unsafe { CStr::from_ptr(path) } }
 }
 
 type FindObject = unsafe extern "C" fn(*mut c_void, *mut Found) -> c_int;
 
-/// `_dl_find_object`, which glibc has since 2.35.
+/// Returns `_dl_find_object`, which glibc has since 2.35.
 fn find_object() -> Option<FindObject> {
     let address: usize;
-    // SAFETY: reads where the loader put the function's address, 0 if there is none.
+    // SAFETY: the instruction reads the slot into which the loader put the function's address, or 0 because
+    // the symbol is weak; an optional function pointer is `None` for 0.
     unsafe {
         asm!(
             ".weak _dl_find_object",
@@ -74,16 +76,16 @@ fn find_object() -> Option<FindObject> {
     }
 }
 
-/// The same on an older glibc, whose lock a fork in another thread can leave held.
+/// Finds the object on an older glibc, whose lock a fork in another thread can leave held.
 fn iterate(address: usize) -> Option<Module> {
     let mut search = (address, None::<Module>);
-    // SAFETY: the callback gets the pointer to `search` back.
+    // SAFETY: `visit` gets back the pointer to `search`, which outlives the call.
     unsafe { libc::dl_iterate_phdr(Some(visit), (&raw mut search).cast()) };
     search.1
 }
 
 unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: *mut c_void) -> c_int {
-    // SAFETY: `iterate` passes this, and the loader a description whose headers are there.
+    // SAFETY: `iterate` passes this pointer to its variable, and the loader a description with headers.
     let (info, (address, found), headers) = unsafe {
         let info = &*info;
         let headers = std::slice::from_raw_parts(info.dlpi_phdr, usize::from(info.dlpi_phnum));
@@ -97,22 +99,22 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: 
         return 0;
     }
     let frame_header = headers.iter().find(|header| header.p_type == libc::PT_GNU_EH_FRAME).map(start);
-    // SAFETY: the loader's path.
+    // SAFETY: the loader's path ends with 0.
     let path = unsafe { text(info.dlpi_name) };
     *found = Some(Module { base, end, path, frame_header });
     1
 }
 
 impl Module {
-    /// What is mapped of it from an address on.
+    /// Returns the object's bytes from an address on, or `None` outside the object.
     pub(super) fn bytes_from(&self, address: usize) -> Option<&'static [u8]> {
         let length = self.end.checked_sub(address).filter(|_| address >= self.base)?;
-        // SAFETY: read-only parts of a module that the caller returns into. Only a chain of tables that a linker
-        // wrote is followed in it, so the gaps that can be between its parts are not read.
+        // SAFETY: the caller returns into the object, so it stays loaded. Readers only follow tables that a
+        // linker wrote, which lie in mapped, read-only parts, and so avoid gaps in the range.
         Some(unsafe { std::slice::from_raw_parts(address as *const u8, length) })
     }
 
-    /// Whether an address of it is code, by the program headers at its start.
+    /// Returns whether an address of the object is code, by the program headers at its start.
     pub(super) fn executable(&self, address: usize) -> bool {
         let Some(headers) = self.headers() else { return false };
         let first = headers.iter().find(|header| header.p_type == libc::PT_LOAD).map_or(0, |h| h.p_vaddr);
@@ -129,11 +131,11 @@ impl Module {
             return None;
         }
         let size = size_of::<libc::Elf64_Ehdr>();
-        // SAFETY: the first page of a module is mapped, and the headers are in it (checked below for what the file says).
+        // SAFETY: an object's first page is mapped, holds the ELF header and is aligned for it.
         let header = unsafe { &*bytes.as_ptr().cast::<libc::Elf64_Ehdr>() };
         let (start, count) = (header.e_phoff as usize, usize::from(header.e_phnum));
         let fits = start >= size && start % 8 == 0 && start + count * size_of::<libc::Elf64_Phdr>() <= 4096;
-        // SAFETY: inside the first page.
+        // SAFETY: the headers lie in the first page and are aligned, as checked.
         fits.then(|| unsafe { std::slice::from_raw_parts(bytes.as_ptr().add(start).cast(), count) })
     }
 }

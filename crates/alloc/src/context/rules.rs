@@ -1,47 +1,56 @@
-//! Defines how the frame of a return address's function is left, and a thread's memory of such rules.
+//! Rules for leaving the frame of a return address's function, and a thread's memory of them.
 
-use super::{eh_frame, frame_pointer, modules};
+use super::{eh_frame, modules};
 
-/// How to get from a frame to its caller's.
+/// Rule of code that has frame pointers and no description.
+///
+/// `push rbp; mov rbp, rsp` at a function's start puts the caller's frame pointer and the return address
+/// there (System V ABI, x86-64, "The Stack Frame"). The walk checks that the register points up the stack and
+/// at code.
+const FRAME_POINTER: Rule = Rule::Step { from_frame_pointer: true, bytes: 16, saved: 16 };
+
+/// Step from a frame to its caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The chain ends here: the outermost frame, code without a description, or one that cannot be followed.
+    /// The chain ends here: the outermost frame, code without a description, or a frame that cannot be
+    /// followed.
     Stop,
     /// The caller's frame begins `bytes` above the stack pointer or the frame pointer.
     Step {
-        /// Whether from the frame pointer.
+        /// Whether the offset counts from the frame pointer.
         from_frame_pointer: bool,
-        /// Bytes from that register to where the caller's frame begins; below lies the return address.
+        /// Bytes from that register to the caller's frame; the return address lies just below.
         bytes: i32,
-        /// Where the caller's frame pointer is saved, in bytes below there; 0 if the register still holds it.
+        /// Bytes from the caller's frame down to its saved frame pointer; 0 if the register still holds it.
         saved: u16,
     },
 }
 
-/// What is known about a return address.
+/// Facts about a return address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) rule: Rule,
-    /// The address from where its module was loaded; 0 if it is in none.
+    /// Offset from its module's first address; 0 if it is in no module.
     pub(crate) offset: usize,
 }
 
 #[derive(Clone, Copy)]
 struct Entry {
-    /// 0 if there is none.
+    /// 0 in an unused entry.
     address: usize,
     known: Known,
 }
 
 const ENTRIES: usize = 1024;
 
-/// A thread's memory of rules. All zeros, it knows nothing.
+/// A thread's memory of rules; all zeros is the valid empty memory.
 pub(crate) struct Rules {
     entries: [Entry; ENTRIES],
 }
 
 impl Rules {
-    /// What is known about a return address. Takes no lock and allocates nothing where glibc can find objects so.
+    /// Returns the facts about a return address; lock-free and without allocating if glibc has
+    /// `_dl_find_object`.
     #[inline]
     pub(crate) fn find(&mut self, address: usize) -> Known {
         let index = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - ENTRIES.ilog2());
@@ -52,7 +61,7 @@ impl Rules {
         entry.known
     }
 
-    /// Forgets all.
+    /// Forgets all rules.
     pub(crate) fn clear(&mut self) {
         for entry in &mut self.entries {
             entry.address = 0;
@@ -62,14 +71,11 @@ impl Rules {
 
 #[cold]
 fn read(address: usize) -> Known {
-    // The call is the instruction before; its function may end with it.
+    // The call is the instruction before; it may be the last of its function.
     let call = address.wrapping_sub(1);
     let Some(module) = modules::find(call).filter(|module| module.executable(call)) else {
         return Known { rule: Rule::Stop, offset: 0 };
     };
-    let rule = match eh_frame::rule(&module, call) {
-        Some(rule) => rule,
-        None => frame_pointer::RULE,
-    };
+    let rule = eh_frame::rule(&module, call).unwrap_or(FRAME_POINTER);
     Known { rule, offset: address.wrapping_sub(module.base) }
 }

@@ -1,22 +1,22 @@
-//! Defines how the return addresses of a call are found.
+//! Walks up the stack to find a call's return addresses.
 
 use super::rules::{Rule, Rules};
 use super::{DEPTH, Registers};
 
-/// A frame larger than this is taken for a wrong turn.
+/// Largest plausible frame, in bytes; a larger one ends the walk.
 const LARGEST_FRAME: usize = 1 << 20;
 
-/// The return addresses of a call, innermost first.
+/// Return addresses of a call, innermost first.
 pub(crate) struct Chain {
     length: usize,
     addresses: [usize; DEPTH],
     offsets: [u32; DEPTH],
-    /// A hash of where they lie in their modules: the same in each run.
+    /// Hash of the addresses' offsets in their modules, the same in every run.
     pub(crate) hash: u64,
 }
 
 impl Chain {
-    /// The addresses, and how many bytes above the stack pointer they lie.
+    /// Returns how many bytes above the stack pointer the addresses lie, and the addresses.
     pub(crate) fn parts(&self) -> (&[u32], &[usize]) {
         (&self.offsets[..self.length], &self.addresses[..self.length])
     }
@@ -29,16 +29,17 @@ impl Chain {
     }
 }
 
-/// Finds up to `depth` (1 to [`DEPTH`]) return addresses, below `top` of the stack. The first counts even if it is in no module.
+/// Finds 1 to `depth` return addresses below `top` of the stack. The first may be in no module.
 ///
 /// # Safety
-/// `registers` are those of a call that has not returned, and the stack is mapped up to `top`.
+/// `registers` are those of a call that has not returned, and its stack is mapped up to `top`.
 pub(crate) unsafe fn walk(rules: &mut Rules, registers: Registers, depth: usize, top: usize) -> Chain {
     let mut chain = Chain { length: 0, addresses: [0; DEPTH], offsets: [0; DEPTH], hash: 0 };
     let (start, mut frame) = (registers.stack as usize, registers.frame);
     let mut place = start;
     loop {
-        // SAFETY: the first by the caller's promise, the others as `caller` has checked.
+        // SAFETY: the caller promises that the first place holds a return address; `leave` has checked that
+        // the others are aligned and between the stack pointer and `top`, where the stack is mapped.
         let address = unsafe { *(place as *const usize) };
         let known = rules.find(address);
         if known.offset == 0 && chain.length > 0 {
@@ -48,7 +49,7 @@ pub(crate) unsafe fn walk(rules: &mut Rules, registers: Registers, depth: usize,
         if chain.length == depth {
             break;
         }
-        // SAFETY: the caller's promise.
+        // SAFETY: the stack is mapped from the place's end to `top` by the caller's promise.
         let Some(caller) = (unsafe { leave(known.rule, place + 8, frame, top) }) else { break };
         (place, frame) = caller;
         if place - start > u32::MAX as usize {
@@ -58,7 +59,7 @@ pub(crate) unsafe fn walk(rules: &mut Rules, registers: Registers, depth: usize,
     chain
 }
 
-/// Leaves a frame: where its function's return address lies, and the caller's frame pointer. None at the end of the chain.
+/// Leaves a frame. Returns its return address's place and the caller's frame pointer, if the chain goes on.
 ///
 /// # Safety
 /// The stack is mapped from `stack` to `top`.
@@ -66,13 +67,13 @@ unsafe fn leave(rule: Rule, stack: usize, frame: usize, top: usize) -> Option<(u
     let Rule::Step { from_frame_pointer, bytes, saved } = rule else { return None };
     let from = if from_frame_pointer { frame } else { stack };
     let end = from.checked_add_signed(bytes as isize)?;
-    // Callers lie higher. A wrong frame pointer most often does not lead there, or is not aligned.
+    // Callers lie higher. A wrong frame pointer usually fails one of these checks.
     if end <= stack || end - stack > LARGEST_FRAME || end > top || end % 8 != 0 {
         return None;
     }
     let frame = match saved {
         0 => frame,
-        // SAFETY: aligned, and between the stack pointer and the top.
+        // SAFETY: the word is aligned and lies between `stack` and `end`, which is at most `top`.
         saved => unsafe {
             *(end.checked_sub(saved as usize).filter(|&at| at >= stack && at % 8 == 0)? as *const usize)
         },

@@ -3,7 +3,7 @@
 use std::ffi::OsString;
 use std::path::PathBuf;
 
-use clap::{Args, Parser, ValueEnum};
+use clap::{Args, ValueEnum};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_live::host::FastLimit;
 
@@ -68,18 +68,6 @@ pub(crate) struct LiveArgs {
     /// Print nothing
     #[arg(short, long)]
     pub(crate) quiet: bool,
-}
-
-impl Default for LiveArgs {
-    /// Those of a command line that names none of them.
-    fn default() -> Self {
-        #[derive(Parser)]
-        struct Bare {
-            #[command(flatten)]
-            live: LiveArgs,
-        }
-        Bare::parse_from(["isotherm"]).live
-    }
 }
 
 /// Reads a share of at most a half.

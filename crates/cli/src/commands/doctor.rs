@@ -1,6 +1,5 @@
-//! `isotherm doctor`: what this machine offers, what it lacks, and what mends that.
+//! `isotherm doctor`: what this machine offers for tiering, what it lacks, and how to get that.
 
-use std::cell::RefCell;
 use std::path::Path;
 use std::process::Command;
 
@@ -8,19 +7,20 @@ use isotherm_core::{Nanos, Signal, Signals};
 use isotherm_doctor::{Findings, Offered, SelfTest, State, known_loop, self_test};
 use isotherm_linux::LinuxError;
 use isotherm_linux::accessed_bits::Pace;
-use isotherm_linux::perf::data_source::TierMap;
 use isotherm_linux::source::AccessSource;
-use isotherm_live::engine::PolicyRun;
-use isotherm_live::host::{self, Candidate, CounterOrigin};
-use isotherm_policies::{ALL, Kind};
+use isotherm_live::host::{counter_origin, offers};
+use isotherm_live::policy_run::PolicyRun;
+use isotherm_live::session::{
+    Candidate, Environment, Reach, SourceRequest, TierPlan, TierRequest, candidates,
+};
+use isotherm_policies::ALL;
 
-use super::live::sources::{Environment, Way, candidates};
-use super::live::tiers::memory;
 use super::print;
-use crate::args::{DoctorArgs, LiveArgs};
+use crate::args::DoctorArgs;
 use crate::failure::Failure;
+use crate::libraries;
 
-/// Accessed bits are looked at several times within the second that a self-test takes.
+/// Scans accessed bits several times within the second that a self-test takes.
 const PACE: Pace = Pace { interval: Nanos(50 * Nanos::MILLISECOND.0), budget: 0.1, program_budget: 0.1 };
 
 /// Runs the verb.
@@ -39,24 +39,24 @@ pub(crate) fn run(args: &DoctorArgs) -> Result<(), Failure> {
     print(&text)
 }
 
-/// A source that works, with the name that `--source` has for it.
+/// A source that works, with its name for `--source`.
 type Working = (&'static str, Box<dyn AccessSource>);
 
-/// The sources that work, among those that `isotherm run` would choose from.
+/// Returns the sources that work, of those that `isotherm run` chooses from.
 fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
-    let (args, environment) = (LiveArgs::default(), RefCell::default());
-    // Latencies too, for the policies that need them.
+    let agent = libraries::find(libraries::AGENT);
+    // Includes latencies, for the policies that need them.
     let needs = Signals::NONE.with(Signal::SampleLatency);
+    let request =
+        SourceRequest { pace: PACE, ..SourceRequest::new(Reach::Launch { agent: agent.as_deref() }, needs) };
     let (mut working, mut tests) = (Vec::new(), Vec::new());
-    for candidate in
-        candidates(&args, needs, (Way::Started, TierMap::default(), Vec::new()), PACE, &environment)
-    {
+    for candidate in candidates(request) {
         let name = candidate.name;
         let finding = findings.find(&format!("source-{name}"));
         if finding.is_some_and(|finding| finding.state == State::Missing) {
             continue;
         }
-        let (source, test) = examine_source(candidate, &environment, with_tests);
+        let (source, test) = examine_source(candidate, with_tests);
         working.extend(source.map(|source| (name, source)));
         tests.extend(test);
     }
@@ -64,32 +64,32 @@ fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     working
 }
 
-/// Opens a source and tests it: the source if it works, and what the test showed or why it could not be opened.
+/// Opens a source and tests it. Returns the source if it works, and the test or the reason why it cannot be opened.
 fn examine_source(
     candidate: Candidate<'_>,
-    environment: &RefCell<Environment>,
     with_test: bool,
 ) -> (Option<Box<dyn AccessSource>>, Option<SelfTest>) {
     let name = candidate.name;
-    let mut opened = match (candidate.open)() {
-        Ok(source) => [source],
+    let opened = match (candidate.open)() {
+        Ok(opened) => opened,
         Err(error) => return (None, Some(refused(name, &error))),
     };
-    let test = with_test.then(|| test(name, &mut opened, &environment.take()));
+    let mut source = [opened.source];
+    let test = with_test.then(|| test(name, &mut source, &opened.environment));
     let works = test.as_ref().is_none_or(|test| test.problem.is_none() && test.samples > 0);
-    let [source] = opened;
+    let [source] = source;
     (works.then_some(source), test)
 }
 
 fn test(name: &str, source: &mut [Box<dyn AccessSource>; 1], environment: &Environment) -> SelfTest {
-    // Where /proc is hidden, the program is found as the shell found it.
+    // If /proc is hidden, finds the program as the shell did.
     let own =
         std::env::current_exe().unwrap_or_else(|_| std::env::args_os().next().unwrap_or_default().into());
     let mut command = Command::new(own);
     command.args(["doctor", "--known-loop"]);
     command.envs(environment.iter().map(|(name, value)| (name, value)));
     let tested = self_test(source, &mut command).into_iter().next().unwrap_or_default();
-    // What `--source` calls it: a PMU calls itself by its kind.
+    // Uses the name for `--source`: a PMU's own name is its kind.
     SelfTest { source: name.to_owned(), ..tested }
 }
 
@@ -97,24 +97,19 @@ fn refused(name: &str, error: &LinuxError) -> SelfTest {
     SelfTest { source: name.to_owned(), problem: Some(error.into()), ..SelfTest::default() }
 }
 
-/// What `isotherm run` would offer with these sources, on the tiers that it would find.
+/// Returns the signals that `isotherm run` offers with these sources on this machine's tiers.
 fn offered(working: Vec<Working>) -> Offered {
-    // Where the tiers cannot be read, which is a finding, there are no more than shadows.
-    let memory = memory(&LiveArgs::default(), Path::new("/"));
-    let (shadow, reclaims) =
-        memory.as_ref().map_or((true, true), |memory| (memory.shadow, memory.reclaims()));
+    // Tiers that cannot be read are a finding of their own: only shadow mode remains then.
+    let plan = TierPlan::read(Path::new("/"), &TierRequest::default());
+    let (shadow, reclaims) = plan.map_or((true, true), |plan| (plan.shadow, plan.reclaims(None)));
     let (names, sources): (Vec<_>, Vec<_>) = working.into_iter().unzip();
-    let origin = CounterOrigin::of(&sources, shadow, false);
-    let signals = host::offers(&sources, origin, shadow, reclaims);
-    let tells = sources.iter().map(|source| source.offers());
-    Offered { signals, sources: names.into_iter().zip(tells).collect() }
+    let origin = counter_origin(&sources, shadow, false);
+    let signals = offers(&sources, origin, shadow, reclaims);
+    let own = sources.iter().map(|source| source.offers());
+    Offered { signals, sources: names.into_iter().zip(own).collect() }
 }
 
-/// The policies, each with what it needs; bounds need no machine.
+/// Returns the policies with their needs; bounds need no machine.
 fn policies() -> impl Iterator<Item = (&'static str, Signals)> {
-    ALL.iter().filter(|entry| matches!(entry.kind, Kind::Policy(_))).filter_map(|entry| {
-        let tiering =
-            PolicyRun { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None };
-        Some((entry.name, tiering.needs().ok()?))
-    })
+    ALL.iter().filter_map(|entry| Some((entry.name, PolicyRun::new(entry).needs().ok()?)))
 }

@@ -19,7 +19,7 @@ fn json(entry: &Entry) -> serde_json::Value {
         "name": entry.name,
         "title": entry.title,
         "paper": entry.paper,
-        "maturity": entry.maturity,
+        "hosts": entry.hosts.names().collect::<Vec<_>>(),
         "help": entry.help,
         "parameters": entry.parameters(),
         "presets": entry.presets.iter().map(preset_json).collect::<Vec<_>>(),
@@ -30,9 +30,9 @@ fn list(as_json: bool) -> Result<(), Failure> {
     if as_json {
         return print(&format!("{:#}\n", serde_json::Value::from_iter(ALL.iter().map(json))));
     }
-    let mut table = listing(&["policy", "maturity", "what it does"]);
+    let mut table = listing(&["policy", "proved on", "what it does"]);
     for entry in ALL {
-        table.add_row([entry.name, entry.maturity, entry.help]);
+        table.add_row([entry.name, &entry.hosts.to_string(), entry.help]);
     }
     print(&format!("{table}\n"))
 }
@@ -48,7 +48,7 @@ fn explain(entry: &Entry, as_json: bool) -> Result<(), Failure> {
     };
     let presets = preset_lines(entry.name, &parameters);
     print(&format!(
-        "{} ({})\n{}\n{}\n\n{table}{presets}",
-        entry.title, entry.maturity, entry.paper, entry.help
+        "{} (proved on: {})\n{}\n{}\n\n{table}{presets}",
+        entry.title, entry.hosts, entry.paper, entry.help
     ))
 }

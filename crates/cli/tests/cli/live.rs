@@ -69,7 +69,7 @@ fn every_policy_runs_or_says_what_it_lacks() {
             Some(0) => assert_eq!((ran.out.as_str(), ran.err.as_str()), ("started\n", ""), "{}", entry.name),
             _ => {
                 let line = ran.refused(2);
-                assert!(line.contains("which is not to be had"), "{}: {line}", entry.name);
+                assert!(line.contains("which is unavailable here"), "{}: {line}", entry.name);
                 assert!(
                     line.contains("the nearest policy that can run here: --policy "),
                     "{}: {line}",

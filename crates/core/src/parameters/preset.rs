@@ -1,4 +1,4 @@
-//! Defines presets: named sets of values that stand in for defaults, such as those of a published artifact.
+//! Presets: named sets of values that replace defaults, such as those of a published artifact.
 
 use super::{ParameterError, Parameters, Spec, Value};
 
@@ -7,21 +7,22 @@ pub const PRESET_KEY: &str = "preset";
 /// The name of the table's own defaults, as a preset.
 pub const DEFAULT_PRESET: &str = "default";
 
-/// A named set of values that replace defaults. What the user sets stands above them, in whatever order it is set.
+/// A named set of values that replace defaults. The user's settings take precedence, in whatever order they
+/// are set.
 #[derive(Debug)]
 pub struct Preset {
     /// Its name, in kebab case.
     pub name: &'static str,
-    /// Where its values come from.
+    /// The source of its values.
     pub source: &'static str,
-    /// One sentence: what it is for.
+    /// Its purpose, in one sentence.
     pub help: &'static str,
-    /// Parameters and their values, as a user would write them.
+    /// Parameters and their values, as a user writes them.
     pub values: &'static [(&'static str, &'static str)],
 }
 
 impl Preset {
-    /// What a parameter has without the user's doing: this preset's value or its default.
+    /// Returns a parameter's value before the user sets it: this preset's or its default.
     ///
     /// # Panics
     /// If that is no valid value: a mistake in the table.
@@ -33,10 +34,11 @@ impl Preset {
 }
 
 impl Parameters {
-    /// Every parameter at its default, with presets to choose from.
+    /// Returns every parameter at its default, with presets to choose from.
     ///
     /// # Panics
-    /// If a default or a preset's value is not valid: a mistake in the table, found by the first test that builds it.
+    /// If a default or a preset's value is not valid: a mistake in the table, found by the first test that
+    /// builds it.
     pub fn with_presets(group: &str, specs: &'static [Spec], presets: &'static [Preset]) -> Self {
         for preset in presets {
             let known = |&(key, _): &(&str, &str)| specs.iter().any(|spec| spec.name == key);
@@ -57,7 +59,7 @@ impl Parameters {
         }
     }
 
-    /// Adds parameters that others have too; no preset sets them.
+    /// Adds shared parameters, which no preset sets.
     ///
     /// # Panics
     /// If a default is not valid: a mistake in the table.
@@ -69,18 +71,18 @@ impl Parameters {
         self
     }
 
-    /// The name of the preset in force; `None` where there are none to choose from.
+    /// Returns the name of the preset in force; `None` where there are none to choose from.
     pub fn preset(&self) -> Option<&'static str> {
         let chosen = self.preset.map_or(DEFAULT_PRESET, |preset| preset.name);
         (!self.presets.is_empty()).then_some(chosen)
     }
 
-    /// The presets that there are beside the defaults.
+    /// Returns the presets that there are beside the defaults.
     pub fn presets(&self) -> &'static [Preset] {
         self.presets
     }
 
-    /// Takes a preset's values for whatever the user has not set.
+    /// Takes a preset's values for the parameters that the user has not set.
     pub(super) fn choose_preset(&mut self, name: &str) -> Result<(), ParameterError> {
         let chosen = self.presets.iter().find(|preset| preset.name == name);
         if chosen.is_none() && name != DEFAULT_PRESET {

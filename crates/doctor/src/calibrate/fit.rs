@@ -1,8 +1,8 @@
-//! Defines the fit of `k` to measured runs.
+//! Fit of `k` to measured runs.
 
 use std::ops::Sub;
 
-/// What one run of a pattern counted, of loads.
+/// Counts of one run of a pattern, of loads only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Run {
     /// Loads that the tier served.
@@ -11,9 +11,9 @@ pub struct Run {
     pub occupancy: u64,
     /// Time with a request in flight, in nanoseconds (T2).
     pub busy: u64,
-    /// Time that the thread stood still, in nanoseconds.
+    /// Time that the thread was stalled, in nanoseconds.
     pub stall: u64,
-    /// Whether counters took turns, so that these are extrapolated.
+    /// Whether counters were multiplexed, so that their values are extrapolated.
     pub multiplexed: bool,
 }
 
@@ -32,7 +32,7 @@ impl Sub for Run {
 }
 
 impl Run {
-    /// Misses / MLP: Equation 1 of PACT without its `k`. `None` where a counter stood still or was extrapolated.
+    /// Returns misses / MLP: Equation 1 of PACT without its `k`. `None` where a counter is zero or extrapolated.
     fn serial_misses(&self) -> Option<f64> {
         let counted = self.misses > 0 && self.occupancy > 0 && self.busy > 0 && self.stall > 0;
         let parallelism = (self.occupancy as f64 / self.busy as f64).max(1.0);
@@ -40,25 +40,25 @@ impl Run {
     }
 }
 
-/// A calibrated coefficient.
+/// Calibrated coefficient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
-    /// What a miss costs that nothing overlaps, in nanoseconds.
+    /// Cost of a miss that nothing overlaps, in nanoseconds.
     pub k: f64,
-    /// The root mean square of what the stalls of runs are off by, as a share of them.
+    /// Root mean square of the runs' relative errors.
     pub error: f64,
-    /// Runs that counted.
+    /// Number of runs fitted.
     pub runs: usize,
 }
 
-/// Fits stalls = k x misses / MLP, so that the relative errors of all runs weigh alike. `None` where fewer than three runs counted.
+/// Fits stalls = k x misses / MLP, all runs' relative errors weighted alike. `None` with fewer than three usable runs.
 pub fn fit(runs: &[Run]) -> Option<Fit> {
     let cost = |run: &Run| Some(run.stall as f64 / run.serial_misses()?);
     let costs: Vec<f64> = runs.iter().filter_map(cost).collect();
     if costs.len() < 3 {
         return None;
     }
-    // Minimising sum of (k x / s - 1)^2 over k, with s / x the cost of a run.
+    // Minimises the sum of (k x / s - 1)^2 over k, with s / x the cost of a run.
     let (inverse, squares) = costs
         .iter()
         .fold((0.0, 0.0), |(inverse, squares), cost| (inverse + 1.0 / cost, squares + 1.0 / (cost * cost)));
@@ -71,7 +71,7 @@ pub fn fit(runs: &[Run]) -> Option<Fit> {
 mod tests {
     use super::*;
 
-    /// A run of so many misses, so many at a time, each of which costs `k` if it is alone.
+    /// Returns a run of misses, `parallelism` at a time, each of which costs `k` alone.
     fn run(misses: u64, parallelism: u64, k: u64) -> Run {
         let busy = misses * 200 / parallelism;
         Run { misses, occupancy: misses * 200, busy, stall: k * misses / parallelism, multiplexed: false }
@@ -90,7 +90,7 @@ mod tests {
         let runs = [run(80_000, 1, 180), run(80_000, 2, 180), run(80_000, 8, 120), run(80_000, 4, 120)];
         let found = fit(&runs).expect("four runs");
         assert!((130.0..160.0).contains(&found.k), "{found:?}");
-        // Off by 180 / 138 and 120 / 138, about a fifth.
+        // The costs are 180 / 138 and 120 / 138 of it, about a fifth off.
         assert!((0.15..0.25).contains(&found.error), "{found:?}");
     }
 

@@ -1,21 +1,20 @@
-//! Defines memory that lies on the nodes of one tier.
+//! Memory on the nodes of one tier.
 
 use std::path::Path;
 
 use isotherm_core::Bytes;
-
 use isotherm_linux::LinuxError;
-use isotherm_linux::sys::bound_memory::Mapping;
-use isotherm_linux::topology::files::{Tree, decimal};
+use isotherm_linux::files::{Tree, decimal};
+use isotherm_linux::sys::mmap::BoundMemory as Mapping;
 
 /// Words of a cache line.
 const LINE: usize = 8;
-/// As many times the last-level cache is what a chase must be larger than, so that three of four links miss it.
+/// Size of a chase as a multiple of the last-level cache, so that three of four links miss it.
 const CACHES: u64 = 4;
-/// Without a cache that sysfs tells of.
+/// Size where sysfs shows no cache.
 const MIN: Bytes = Bytes(256 << 20);
 
-/// Memory of this process, all of it present.
+/// Memory of this process, all of it populated.
 #[derive(Debug)]
 pub struct Arena {
     mapping: Mapping,
@@ -23,10 +22,10 @@ pub struct Arena {
 }
 
 impl Arena {
-    /// `size` bytes on `nodes`, or anywhere.
+    /// Maps `size` bytes on `nodes`, or anywhere.
     ///
     /// # Errors
-    /// If the kernel gives no such memory.
+    /// If the kernel cannot provide the memory there.
     pub fn new(size: Bytes, nodes: Option<&[u32]>) -> Result<Self, LinuxError> {
         let call = |call| move |error| LinuxError::Call { call, error };
         let mut mapping = Mapping::new(size.0 as usize).map_err(call("mmap"))?;
@@ -34,12 +33,12 @@ impl Arena {
             mapping.bind(nodes).map_err(call("mbind"))?;
         }
         mapping.words().iter_mut().step_by(LINE).for_each(|word| *word = 1);
-        // A mapping is of whole huge pages; of that, as much as was asked for.
+        // A mapping consists of whole huge pages; only the requested size is used.
         let lines = (size.0 as usize / LINE / size_of::<u64>()).max(1);
         Ok(Self { mapping, lines })
     }
 
-    /// Cache lines.
+    /// Returns the number of cache lines.
     pub fn lines(&self) -> usize {
         self.lines
     }
@@ -49,7 +48,7 @@ impl Arena {
     }
 }
 
-/// The last-level cache as sysfs below `root` says, and a size of memory that is large beside it, at most half of `free`.
+/// Returns the last-level cache's size from sysfs below `root`, and a size much larger than it, at most half of `free`.
 pub fn usual_size(root: &Path, free: Bytes) -> (Option<Bytes>, Bytes) {
     let tree = Tree::new(root);
     let kibibytes = |index: u32| {

@@ -1,35 +1,34 @@
-//! Defines calibration: the latency of each tier, and `k`, what a miss to it costs that nothing overlaps (PACT section 4.2.1).
+//! Calibration: measures each tier's latency, and `k`, the cost of a miss that nothing overlaps (PACT section 4.2.1).
 //!
-//! On memory bound to each tier's nodes run pointer chases of 1 to 8 chains, whose misses overlap so often, and a stream, whose
-//! misses overlap as far as the processor can. The time of a link of the single chain is the latency, for which a clock is
-//! enough. The counters of each run give misses, MLP = T1 / T2 and stalls; `k` is the slope of stalls over misses / MLP through
-//! the origin, and its error the root mean square of what that misses by.
+//! Pointer chases of 1 to 8 chains, with as many overlapping misses, and a stream, whose misses overlap as far as the
+//! processor allows, run on memory bound to each tier's nodes. The time per link of the single chain is the latency; a clock
+//! suffices for it. The counters of each run give misses, MLP = T1 / T2 and stalls. `k` is the slope of stalls over
+//! misses / MLP through the origin, and its error the root mean square of the residuals.
 
 mod fit;
 mod memory;
 mod pattern;
 
 use isotherm_core::{Counters, Nanos};
+use isotherm_linux::LinuxError;
+use isotherm_linux::clock;
+use isotherm_linux::perf::counters::PmuCounters;
 
 pub use fit::{Fit, Run, fit};
 pub use memory::{Arena, usual_size};
 pub use pattern::Pattern;
 
-use isotherm_linux::LinuxError;
-use isotherm_linux::clock;
-use isotherm_linux::perf::counters::PmuCounters;
-
-/// Every pattern is measured so often.
+/// Measurements of every pattern.
 const REPETITIONS: usize = 3;
 /// Links of a chain in one measurement.
 const LINKS: usize = 1 << 20;
 
-/// The latency of a tier.
+/// Latency of a tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latency {
-    /// Of a load whose address the one before it gave, in nanoseconds: the least of the repetitions.
+    /// Time of a load that depends on the load before it, in nanoseconds: the minimum of the repetitions.
     pub nanoseconds: f64,
-    /// By what share the largest of them is above the least.
+    /// Excess of the repetitions' maximum over their minimum, relative to the minimum.
     pub spread: f64,
 }
 
@@ -38,7 +37,7 @@ pub fn latency(arena: &mut Arena) -> Latency {
     let chase = Pattern::Chase(1);
     chase.prepare(arena);
     let mut times = [0.0; REPETITIONS];
-    // The first one warms up the TLB and the processor's clock.
+    // Warms up the TLB and the processor's clock.
     chase.run(arena, LINKS / 4);
     for time in &mut times {
         let start = clock::monotonic();
@@ -50,7 +49,7 @@ pub fn latency(arena: &mut Arena) -> Latency {
     Latency { nanoseconds: least, spread: largest / least - 1.0 }
 }
 
-/// Runs every pattern on the arena's memory, which is the tier `tier`, under counters that follow the calling thread.
+/// Runs every pattern on the arena's memory, which lies on `tier`, under counters that follow the calling thread.
 ///
 /// # Errors
 /// If the counters cannot be read.
@@ -68,7 +67,7 @@ pub fn runs(arena: &mut Arena, tier: usize, counters: &mut PmuCounters) -> Resul
     Ok(runs)
 }
 
-/// What the counters say of a tier since they were opened. Stalls are those of the thread: nothing else is in memory.
+/// Reads a tier's counts since the counters were opened. All stalls of the thread are the tier's: it uses no other memory.
 fn read(counters: &mut PmuCounters, tier: usize) -> Result<Run, LinuxError> {
     let mut counted = Counters::default();
     counters.count(&mut counted)?;

@@ -1,4 +1,4 @@
-//! Defines the access patterns of a calibration.
+//! Access patterns of a calibration.
 
 use std::hint::black_box;
 
@@ -7,20 +7,20 @@ use super::Arena;
 /// Words of a cache line.
 const LINE: usize = 8;
 
-/// An access pattern whose misses overlap in a known way.
+/// Access pattern whose misses overlap in a known way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pattern {
-    /// So many chains at once, each load's address in the one before it of its chain.
+    /// Chains followed at once; each load's address comes from the load before it in its chain.
     Chase(usize),
-    /// Lines in order, none depending on another.
+    /// Independent loads of lines in order.
     Stream,
 }
 
 impl Pattern {
-    /// Every pattern that is measured.
+    /// All patterns that are measured.
     pub const ALL: [Self; 5] = [Self::Chase(1), Self::Chase(2), Self::Chase(4), Self::Chase(8), Self::Stream];
 
-    /// Writes the links: one cycle through all lines, in random order so that no prefetcher can follow it (Sattolo's shuffle).
+    /// Writes the links: one cycle through all lines, in an order that no prefetcher can follow (Sattolo's shuffle).
     pub fn prepare(self, arena: &mut Arena) {
         let lines = arena.lines();
         let words = arena.words();
@@ -33,13 +33,13 @@ impl Pattern {
         }
     }
 
-    /// Loads about `links` lines; returns how many one after the other: those of one chain.
+    /// Loads about `links` lines and returns how many depend on each other: those of one chain.
     pub fn run(self, arena: &mut Arena, links: usize) -> usize {
         let lines = arena.lines();
         let words = arena.words();
         match self {
             Self::Chase(chains) => {
-                // Chains start evenly apart in address; all follow the one cycle.
+                // Chains start at evenly spaced addresses of the one cycle.
                 let mut at: Vec<usize> = (0..chains).map(|chain| chain * (lines / chains)).collect();
                 let steps = (links / chains).max(1);
                 for _ in 0..steps {
@@ -63,7 +63,6 @@ mod tests {
 
     use super::*;
 
-    /// Where a chain comes along: each line once before it is back.
     #[test]
     fn the_chain_is_one_cycle_through_all_lines() {
         let mut arena = Arena::new(Bytes(1 << 20), None).expect("memory");

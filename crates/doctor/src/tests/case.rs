@@ -1,12 +1,17 @@
-//! Defines one way in which a machine can lack something, and the check of what the doctor says of it.
+//! Cases of a machine that lacks something, and the check of the finding.
 
 use super::machine::findings;
 use crate::{Findings, Probes, Remedy, State};
 
+/// Error numbers of `asm-generic/errno.h`.
+pub(super) const EPERM: i32 = 1;
+pub(super) const EACCES: i32 = 13;
+pub(super) const ENOSYS: i32 = 38;
+
 pub(super) const UNPRIVILEGED: &str =
     "file proc/self/status CapEff: 0000000000000000\\nCapBnd: 000001ffffffffff\\nNoNewPrivs: 0\\nSeccomp: 0";
 
-/// The machine's changes, the finding, its state, part of its meaning or of what is lost, the remedy's text.
+/// Changes of the machine, title of the finding, its state, part of its meaning or loss, text of its remedy.
 pub(super) type Case = (&'static str, &'static str, State, &'static str, &'static str);
 
 fn text(remedy: Option<&Remedy>) -> &str {

@@ -1,4 +1,4 @@
-//! What the doctor says of conflicts, and of what policies can use.
+//! Findings about conflicts, and judgements of policies.
 
 use isotherm_core::{Signal, Signals};
 
@@ -13,7 +13,7 @@ fn conflicts() {
         let thread = "sys/kernel/mm/damon/admin/kdamonds/0";
         format!("file {thread}/state {state}\nfile {thread}/contexts/0/schemes/0/action stat\nfile {thread}/contexts/0/schemes/1/action {action}").leak()
     };
-    let owner = "ask its owner to stop it; Isotherm never touches a DAMON that runs";
+    let owner = "ask its owner to stop it; Isotherm never stops a running DAMON";
     check_all(
         &WORKING,
         &[
@@ -24,11 +24,11 @@ fn conflicts() {
                 "is 2",
                 "sysctl -w kernel.numa_balancing=0",
             ),
-            ("without proc/sys/kernel/numa_balancing", "numa-balancing", Ok, "none", ""),
+            ("without proc/sys/kernel/numa_balancing", "numa-balancing", Ok, "not in this kernel", ""),
             (damon("on", "migrate_hot"), "damon kdamond0", Warning, "the scheme migrate_hot", owner),
             (damon("on", "stat"), "damon kdamond0", Ok, "moves nothing", ""),
-            (damon("off", "migrate_hot"), "damon", Ok, "none runs", ""),
-            ("without sys/kernel/mm/damon", "damon", Ok, "the kernel has none", ""),
+            (damon("off", "migrate_hot"), "damon", Ok, "no kdamond runs", ""),
+            ("without sys/kernel/mm/damon", "damon", Ok, "not in this kernel", ""),
             (
                 "file sys/module/damon_reclaim/parameters/enabled Y",
                 "damon-module damon_reclaim",
@@ -68,13 +68,13 @@ fn policies_say_what_they_lack_and_which_finding_mends_it() {
     let needs = Signals::NONE.with(Signal::LoadSamples).with(Signal::TierStalls);
     let loads = Signals::NONE.with(Signal::LoadSamples);
     let faults = loads.with(Signal::HintFaults);
-    // Both tell loads, and the first that does is taken.
+    // Both offer loads; the first one is taken.
     let offered = Offered { signals: faults, sources: vec![("pmu", loads), ("hint-faults", faults)] };
-    let nomad = Signals::NONE.with(Signal::TransactionalMoves);
-    found.judge([("pact", needs), ("hybridtier", faults), ("nomad", nomad)], &offered);
+    let transactional = Signals::NONE.with(Signal::TransactionalMoves);
+    found.judge([("stalls", needs), ("faults", faults), ("transactional", transactional)], &offered);
     let usable: Vec<(&str, bool)> =
         found.policies.iter().map(|policy| (policy.policy.as_str(), policy.usable)).collect();
-    assert_eq!(usable, [("pact", false), ("hybridtier", true), ("nomad", false)]);
+    assert_eq!(usable, [("stalls", false), ("faults", true), ("transactional", false)]);
     let lack = &found.policies[0].lacks[0];
     assert_eq!(found.policies[0].lacks.len(), 1);
     assert_eq!(
@@ -90,12 +90,11 @@ fn policies_say_what_they_lack_and_which_finding_mends_it() {
     assert_eq!(found.policies[0].needs.len(), 2);
     let text = found.to_string();
     assert!(
-        text.contains("policies\n  missing  pact: lacks stall and occupancy counters of each tier (see\n"),
+        text.contains("policies\n  missing  stalls: lacks stall and occupancy counters of each tier (see\n"),
         "{text}"
     );
     assert!(
-        text.contains("  ok       hybridtier: usable, by pmu and hint-faults\n")
-            && text.contains("(nothing here\n"),
+        text.contains("  ok       faults: usable, by pmu and hint-faults\n") && text.contains("(unavailable"),
         "{text}"
     );
 }

@@ -1,11 +1,11 @@
-//! Defines a machine on which nothing is missing, from which each test takes something away.
+//! A machine that lacks nothing, from which each test takes something away.
 
 use tempfile::TempDir;
 
 use crate::{Findings, Probe, Probes, State, examine};
 use isotherm_linux::topology::fixtures::{CXL, extend, tree};
 
-/// DRAM and CXL memory in tiers of their own, a Sapphire Rapids with PEBS, root's rights, and no conflict.
+/// DRAM and CXL memory in separate tiers, a Sapphire Rapids with PEBS, root's rights, and no conflict.
 const SOUND: &str = "
 file proc/sys/kernel/osrelease 6.18.1-amd64
 file proc/cmdline root=/dev/sda1 quiet
@@ -39,7 +39,7 @@ file sys/kernel/mm/damon/admin/kdamonds/nr_kdamonds 0
 file sys/bus/event_source/devices/cpu/caps/max_precise 3
 ";
 
-/// What the kernel of that machine answers.
+/// Answers of that machine's kernel.
 pub(super) const WORKING: Probes = Probes {
     hardware_events: Probe::Works,
     software_events: Probe::Works,
@@ -49,14 +49,14 @@ pub(super) const WORKING: Probes = Probes {
     move_pages: Probe::Works,
 };
 
-/// The sound machine's files with these lines after them.
+/// Writes the sound machine's files, then these lines.
 pub(super) fn machine(changes: &str) -> TempDir {
     let root = tree(&format!("{CXL}{SOUND}"));
     extend(root.path(), changes);
     root
 }
 
-/// What the doctor finds there.
+/// Examines that machine.
 pub(super) fn findings(changes: &str, probes: &Probes) -> Findings {
     examine(machine(changes).path(), probes)
 }
@@ -73,7 +73,7 @@ fn nothing_is_wrong_with_a_sound_machine() {
         "2 tiers: tier 0 is node 0 (124.0 GiB, 38.1 GiB free); tier 1 is node 1 (248.0 GiB, 247.0 GiB free)"
     );
     assert_eq!(found.find("source-pmu").unwrap().meaning, "samples by PEBS on sapphire-rapids");
-    assert_eq!(found.find("dax-device dax0.0").unwrap().meaning, "256.0 GiB are memory of node 1");
+    assert_eq!(found.find("dax-device dax0.0").unwrap().meaning, "256.0 GiB online as memory of node 1");
 }
 
 #[test]

@@ -1,4 +1,4 @@
-//! What the doctor says of tiers, devices and reclaim.
+//! Findings about tiers, devices and reclaim.
 
 use super::case::{check, check_all};
 use super::machine::{WORKING, findings};
@@ -17,7 +17,7 @@ fn memory() {
                 "reclaim of one node, hint faults (UFFDIO_MOVE), scans",
                 "Linux 6.17 or later",
             ),
-            ("file proc/sys/kernel/osrelease x", "kernel", Unknown, "'x' is no version", ""),
+            ("file proc/sys/kernel/osrelease x", "kernel", Unknown, "'x' is not a version", ""),
             (
                 "file sys/devices/virtual/memory_tiering/memory_tier22/nodelist 7-",
                 "memory-tiers",
@@ -51,7 +51,7 @@ fn memory() {
                 "without sys/devices/system/node/node0/reclaim",
                 "node-reclaim",
                 Missing,
-                "cannot be asked",
+                "cannot reclaim from one node",
                 "Linux 6.17 or later",
             ),
             ("without sys/kernel/mm/lru_gen", "multi-gen-lru", Missing, "has no multi", "CONFIG_LRU_GEN=y"),
@@ -73,7 +73,7 @@ fn memory() {
                 "file sys/kernel/mm/transparent_hugepage/enabled",
                 "transparent-huge-pages",
                 Unknown,
-                "not known here",
+                "the unknown value",
                 "",
             ),
             (
@@ -106,10 +106,10 @@ fn devices_that_are_no_tier_yet() {
     use State::{Missing, Ok};
     let driver = |name: &str| format!("dax dax9.0 7 274877906944 {name}");
     let cases = [
-        ("device_dax", "no node's memory", "daxctl reconfigure-device --mode=system-ram dax9.0"),
-        ("-", "have no driver", "modprobe kmem && daxctl reconfigure-device --mode=system-ram dax9.0"),
-        ("kmem", "none of it is online", "daxctl online-memory dax9.0"),
-        ("fsdev", "have the driver fsdev", "daxctl reconfigure-device --mode=system-ram dax9.0"),
+        ("device_dax", "not any node's memory", "daxctl reconfigure-device --mode=system-ram dax9.0"),
+        ("-", "without a driver", "modprobe kmem && daxctl reconfigure-device --mode=system-ram dax9.0"),
+        ("kmem", "none of it online", "daxctl online-memory dax9.0"),
+        ("fsdev", "with the driver fsdev", "daxctl reconfigure-device --mode=system-ram dax9.0"),
     ];
     for (name, part, remedy) in cases {
         let found = findings(&driver(name), &WORKING);
@@ -126,7 +126,7 @@ fn devices_that_are_no_tier_yet() {
     let remedy = "cxl create-region -m -t ram -d decoder0.0 mem0";
     check(
         &findings(unused, &WORKING),
-        ("unused", "cxl-device mem0", Missing, "256.0 GiB of CXL memory belong to no", remedy),
+        ("unused", "cxl-device mem0", Missing, "256.0 GiB of CXL memory in no region", remedy),
     );
 }
 
@@ -143,7 +143,7 @@ fn one_tier_and_nodes_in_the_wrong_one() {
     check_all(
         &WORKING,
         &[
-            (same, "same-tier-node node1", Warning, "put it into tier 4 with DRAM", run),
+            (same, "same-tier-node node1", Warning, "so it is in tier 4 with DRAM", run),
             (same, "memory-tiers", Missing, "all memory is one tier: tier 0 is nodes 0+1", run),
             (
                 reserve,

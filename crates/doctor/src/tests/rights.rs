@@ -1,6 +1,6 @@
-//! What the doctor says of capabilities, containers and filters.
+//! Findings about capabilities, containers and filters.
 
-use super::case::{UNPRIVILEGED, check, check_all};
+use super::case::{EPERM, UNPRIVILEGED, check, check_all};
 use super::machine::{WORKING, findings};
 use crate::{Probe, Probes, State};
 
@@ -14,7 +14,7 @@ fn capabilities() {
     use State::{Missing, Ok};
     let bounded = "file proc/self/status CapEff: 0000000000000000\\nCapBnd: 00000000a80425fb";
     let namespace = "file proc/self/uid_map 0 1000 1";
-    let outside = "run Isotherm outside of this user namespace, or add the capability to the container";
+    let outside = "run Isotherm outside this user namespace, or add the capability to the container";
     let no_new = "file proc/self/status CapEff: 0\\nCapBnd: 000001ffffffffff\\nNoNewPrivs: 1";
     check_all(
         &WORKING,
@@ -22,7 +22,7 @@ fn capabilities() {
             (UNPRIVILEGED, "cap-perfmon", Missing, "not held", SETCAP),
             (UNPRIVILEGED, "cap-sys-nice", Missing, "pages that several processes share", SETCAP),
             (UNPRIVILEGED, "cap-sys-admin", Missing, "frame numbers", "sudo isotherm run -- PROGRAM"),
-            (UNPRIVILEGED, "cap-bpf", Ok, "not held, and nothing here needs it", ""),
+            (UNPRIVILEGED, "cap-bpf", Ok, "not held; Isotherm does not need it", ""),
             (
                 UNPRIVILEGED,
                 "source-idle-pages",
@@ -44,12 +44,12 @@ fn capabilities() {
                 "not held",
                 "setcap cap_perfmon,cap_sys_nice+ep $(command -v isotherm)",
             ),
-            (namespace, "cap-perfmon", Missing, "inside of this user namespace alone", outside),
+            (namespace, "cap-perfmon", Missing, "only inside this user namespace", outside),
             (
                 namespace,
                 "user-namespace",
                 State::Warning,
-                "of its own",
+                "its own user namespace",
                 "run Isotherm on the host, or in a container with the host's users",
             ),
             (
@@ -106,7 +106,7 @@ fn confinement() {
                 "without sys\nfile proc/meminfo MemTotal: 4194304 kB\\nMemFree: 1048576 kB",
                 "memory-tiers",
                 Unknown,
-                "/sys is hidden; memory is taken for one node: tier 0 is node 0 (4.0 GiB, 1.0 GiB free)",
+                "/sys is hidden; all memory is treated as one node: tier 0 is node 0 (4.0 GiB, 1.0 GiB free)",
                 "",
             ),
             ("without sys", "source-pmu", Unknown, "/sys is hidden", ""),
@@ -115,22 +115,22 @@ fn confinement() {
                 "link proc/self/ns/pid pid:[4026532179]",
                 "pid-namespace",
                 Warning,
-                "of its own",
+                "its own PID namespace",
                 "run Isotherm on the host, or in a container with --pid=host",
             ),
-            ("without proc/self/ns", "pid-namespace", Unknown, "cannot be read", ""),
+            ("without proc/self/ns", "pid-namespace", Unknown, "cannot read the PID namespace", ""),
             (
                 "file proc/self/cgroup 0::/kubepods.slice/pod1",
                 "container",
                 Warning,
-                "container of Kubernetes",
+                "in a Kubernetes container",
                 "run Isotherm on the host, where it can attach to programs in containers",
             ),
             (
                 "file .dockerenv\nlink proc/self/ns/pid pid:[4026532179]",
                 "container",
                 Warning,
-                "Docker, by '/.dockerenv'",
+                "Docker container ('/.dockerenv')",
                 "run Isotherm on the host, where it can attach to programs in containers",
             ),
             ("file .dockerenv", "container", State::Ok, "no sign", ""),
@@ -141,7 +141,7 @@ fn confinement() {
 #[test]
 fn a_seccomp_filter_is_blamed_for_what_it_refuses() {
     use State::{Missing, Ok, Warning};
-    let refused = Probe::Fails(libc::EPERM);
+    let refused = Probe::Fails(EPERM);
     let probes = Probes { software_events: refused, move_pages: refused, ..WORKING };
     let found = findings(FILTERED, &probes);
     check(
@@ -171,8 +171,8 @@ fn a_seccomp_filter_is_blamed_for_what_it_refuses() {
             "move-pages",
             Missing,
             "Operation not permitted",
-            "give the container --cap-add=SYS_NICE, which its seccomp profile asks for",
+            "give the container --cap-add=SYS_NICE, so that its seccomp profile permits move_pages",
         ),
     );
-    check(&findings(FILTERED, &WORKING), (FILTERED, "seccomp", Ok, "lets through what is used here", ""));
+    check(&findings(FILTERED, &WORKING), (FILTERED, "seccomp", Ok, "passes the system calls", ""));
 }

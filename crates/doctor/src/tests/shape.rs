@@ -1,4 +1,4 @@
-//! What holds of all findings, whatever the machine: they are complete, unique, readable, and never a panic.
+//! Findings of any machine are complete, unique and readable, and never a panic.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -6,6 +6,7 @@ use std::fs;
 use proptest::prelude::*;
 use proptest::test_runner::TestRunner;
 
+use super::case::EPERM;
 use super::machine::{WORKING, findings, machine};
 use crate::{Area, Findings, Probe, Probes, Remedy, State, examine};
 
@@ -27,7 +28,7 @@ fn assert_sound(found: &Findings) {
     let text = found.to_string();
     for line in text.lines() {
         let command = line.trim_start().starts_with("fix: ");
-        // A word that is longer than a line cannot be broken.
+        // A word longer than a line cannot be broken.
         let words = line.split_whitespace().map(|word| word.chars().count()).max().unwrap_or(0);
         assert!(line.chars().count() <= 80 || command || words > 50, "{line}");
         assert!(!line.chars().any(char::is_control), "{line:?}");
@@ -40,7 +41,7 @@ fn findings_of_good_and_bad_machines_are_complete_and_readable() {
     assert_sound(&findings("", &WORKING));
     assert_sound(&findings("", &Probes::default()));
     assert_sound(&findings("without sys\nwithout proc/self", &WORKING));
-    let denied = Probe::Fails(libc::EPERM);
+    let denied = Probe::Fails(EPERM);
     let all_denied = Probes {
         hardware_events: denied,
         software_events: denied,
@@ -93,7 +94,7 @@ fn json_names_area_state_and_the_kind_of_remedy() {
     assert_eq!(serde_json::to_value(Remedy::KernelOption("A=y".into())).unwrap()["kernel-option"], "A=y");
 }
 
-/// Every file of the sound machine, spoiled by nonsense, a few at a time.
+/// Replaces a few files of the sound machine by nonsense at a time.
 #[test]
 fn nonsense_in_any_file_is_no_panic() {
     let root = machine("file sys/kernel/mm/damon/admin/kdamonds/0/state on\nfile proc/42/cmdline damo");

@@ -1,6 +1,6 @@
-//! What the doctor says of sources and the settings that bound them.
+//! Findings about sources and the settings that limit them.
 
-use super::case::{UNPRIVILEGED, check, check_all};
+use super::case::{EACCES, ENOSYS, EPERM, UNPRIVILEGED, check, check_all};
 use super::machine::{WORKING, findings};
 use crate::{Probe, Probes, State};
 
@@ -46,7 +46,7 @@ fn settings() {
                 "is 1024",
                 "sysctl -w vm.max_map_count=65530",
             ),
-            ("without proc/sys/vm/max_map_count", "max-map-count", Unknown, "not known to this kernel", ""),
+            ("without proc/sys/vm/max_map_count", "max-map-count", Unknown, "unknown to this kernel", ""),
             (
                 "file proc/sys/vm/max_map_count lots",
                 "max-map-count",
@@ -54,7 +54,7 @@ fn settings() {
                 "expected a whole number, found 'lots'",
                 "",
             ),
-            ("without dev/userfaultfd", "dev-userfaultfd", Ok, "and need not", ""),
+            ("without dev/userfaultfd", "dev-userfaultfd", Ok, "and is not needed", ""),
             ("without proc/sys/kernel/yama", "yama-ptrace-scope", Ok, "no Yama", ""),
         ],
     );
@@ -83,7 +83,7 @@ fn paranoia_depends_on_rights() {
     }
     check_all(
         &WORKING,
-        &[("file proc/sys/kernel/perf_event_paranoid 4", name, Ok, "this process is above it", "")],
+        &[("file proc/sys/kernel/perf_event_paranoid 4", name, Ok, "does not restrict this process", "")],
     );
 }
 
@@ -128,7 +128,7 @@ fn sampling_depends_on_processor_and_kernel() {
                 "file proc/cpuinfo vendor_id : CentaurHauls\\ncpu family : 6\\nmodel : 15\\nstepping : 1",
                 name,
                 Missing,
-                "not known for this processor",
+                "not supported on this processor",
                 "a processor with Intel PEBS, AMD IBS or Arm SPE",
             ),
             (AMD, name, Ok, "samples by IBS on zen4", ""),
@@ -140,11 +140,11 @@ fn sampling_depends_on_processor_and_kernel() {
             ("without proc/cpuinfo", name, Unknown, "cpuinfo: No such file", ""),
         ],
     );
-    let denied = Probes { hardware_events: Probe::Fails(libc::EACCES), ..WORKING };
+    let denied = Probes { hardware_events: Probe::Fails(EACCES), ..WORKING };
     check(&findings("", &denied), ("EACCES", name, Missing, "may not be used", paranoid));
-    let closed = Probes { software_events: Probe::Fails(libc::EACCES), ..WORKING };
+    let closed = Probes { software_events: Probe::Fails(EACCES), ..WORKING };
     check(&findings("", &closed), ("EACCES", name, Missing, "perf_event_open is refused", paranoid));
-    let absent = Probes { software_events: Probe::Fails(libc::ENOSYS), ..WORKING };
+    let absent = Probes { software_events: Probe::Fails(ENOSYS), ..WORKING };
     let unbuilt = "without proc/sys/kernel/perf_event_paranoid";
     check(&findings(unbuilt, &absent), (unbuilt, name, Missing, "no perf events", "CONFIG_PERF_EVENTS=y"));
 }
@@ -152,7 +152,7 @@ fn sampling_depends_on_processor_and_kernel() {
 #[test]
 fn sources_in_software() {
     use State::{Missing, Warning};
-    let refused = Probe::Fails(libc::EPERM);
+    let refused = Probe::Fails(EPERM);
     let denied = Probes { userfaultfd: refused, ..WORKING };
     let name = "source-hint-faults";
     let permit = "sysctl -w vm.unprivileged_userfaultfd=1";
@@ -160,7 +160,7 @@ fn sources_in_software() {
     check(&findings("", &denied), ("EPERM", name, State::Ok, "with /dev/userfaultfd", ""));
     check(
         &findings(no_device, &denied),
-        (no_device, name, Missing, "may not handle faults inside of system calls", permit),
+        (no_device, name, Missing, "may not handle faults inside system calls", permit),
     );
     let kconfig = "CONFIG_USERFAULTFD=y (Linux 6.1 or later)";
     check(
@@ -176,7 +176,7 @@ fn sources_in_software() {
     );
     let ambient = by_setcap.replace("CapAmb: 0", "CapAmb: 0000000000080000").leak();
     check(&findings(ambient, &WORKING), (ambient, name, State::Ok, "with userfaultfd", ""));
-    let none = Probe::Fails(libc::ENOSYS);
+    let none = Probe::Fails(ENOSYS);
     let unbuilt =
         Probes { userfaultfd: none, userfaultfd_user_mode: none, userfaultfd_move: none, ..WORKING };
     check(&findings("", &unbuilt), ("ENOSYS", name, Missing, "no userfaultfd", "CONFIG_USERFAULTFD=y"));
@@ -201,7 +201,7 @@ fn sources_in_software() {
             ),
         ],
     );
-    let unmovable = Probes { move_pages: Probe::Fails(libc::ENOSYS), ..WORKING };
+    let unmovable = Probes { move_pages: Probe::Fails(ENOSYS), ..WORKING };
     check(
         &findings("", &unmovable),
         ("ENOSYS", "move-pages", Missing, "no move_pages", "CONFIG_NUMA=y CONFIG_MIGRATION=y"),

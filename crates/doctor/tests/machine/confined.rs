@@ -1,3 +1,5 @@
+//! Findings as another user, in namespaces and under other mounts.
+
 use std::collections::BTreeMap;
 use std::fs;
 use std::path::Path;
@@ -7,10 +9,10 @@ use isotherm_doctor::{Findings, State};
 
 use crate::doctor_program;
 
-/// What a finding is called, and its state as JSON has it.
+/// States in JSON by title of the finding.
 type States = BTreeMap<String, String>;
 
-/// Runs the doctor behind a prefix; `None`, with one line that says why, where the prefix is not permitted here.
+/// Runs the doctor behind a prefix; prints why and returns `None` where the prefix is not permitted.
 fn examined(prefix: &[&str]) -> Option<(States, String)> {
     let program = doctor_program();
     let permitted = Command::new(prefix[0]).args(&prefix[1..]).arg("true").output();
@@ -36,7 +38,7 @@ fn state<'a>(states: &'a States, title: &str) -> &'a str {
     states.get(title).map_or("not found", String::as_str)
 }
 
-/// The program run as a script with the doctor's path as its argument, in a mount namespace of its own.
+/// Runs a script and then the doctor in a new mount namespace.
 fn with_mounts(script: &str) -> Option<(States, String)> {
     let script = format!("{script} && exec \"$0\" \"$@\"");
     examined(&["unshare", "--mount", "sh", "-c", &script])
@@ -54,7 +56,7 @@ fn nobody_gets_answers_that_say_what_is_not_permitted() {
     }
     assert_ne!(state(&states, "perf-event-paranoid"), "unknown");
     assert_eq!(state(&states, "user-namespace"), "ok");
-    // What anybody may read is the same for nobody.
+    // World-readable facts are the same for nobody.
     let root = Findings::live();
     for title in ["kernel", "memory-tiers", "processor", "transparent-huge-pages", "numa-balancing"] {
         assert_eq!(state(&states, title), root.find(title).unwrap().state.name(), "{title}");
@@ -70,8 +72,8 @@ fn a_user_namespace_is_noticed_and_its_capabilities_count_for_nothing() {
     assert_eq!(state(&states, "user-namespace"), "warning", "{text}");
     assert_eq!(state(&states, "pid-namespace"), "warning");
     assert_eq!(state(&states, "cap-sys-admin"), "missing");
-    assert!(text.contains("held inside of this user namespace alone"));
-    assert!(!text.contains("setcap cap_"), "setcap in a user namespace gives nothing outside of it");
+    assert!(text.contains("held only inside this user namespace"));
+    assert!(!text.contains("setcap cap_"), "setcap in a user namespace gives nothing outside it");
     assert!(!text.contains("/proc/self"), "{text}");
 }
 
@@ -86,7 +88,7 @@ fn without_sys_what_it_shows_is_unknown() {
 }
 
 #[test]
-fn a_read_only_sys_is_said_and_forbids_reclaim() {
+fn a_read_only_sys_is_reported_and_forbids_reclaim() {
     let Some((states, text)) = with_mounts("mount -o remount,bind,ro /sys") else { return };
     assert_eq!(state(&states, "sys-mount"), "warning", "{text}");
     if Path::new("/sys/devices/system/node/node0/reclaim").exists() {
@@ -113,10 +115,10 @@ fn without_proc_there_are_still_findings() {
 }
 
 #[test]
-fn a_process_named_like_a_rival_is_seen() {
+fn a_process_named_like_a_conflict_is_seen() {
     let directory = tempfile::tempdir().unwrap();
     let conflict = directory.path().join("memtierd");
-    // A copy could not be run while another thread's child still has it open.
+    // Executing a copy would fail while another thread's child still has it open.
     std::os::unix::fs::symlink("/bin/sleep", &conflict).unwrap();
     let mut child = Command::new(&conflict).arg("60").spawn().unwrap();
     let title = format!("conflict-process {}", child.id());
@@ -129,7 +131,7 @@ fn a_process_named_like_a_rival_is_seen() {
     assert_eq!(Findings::live().find(&title), None);
 }
 
-/// Settings that a run could want changed, as they are now.
+/// Reads the settings that a run could want to change.
 fn settings() -> BTreeMap<String, String> {
     let mut files: Vec<String> = [
         "/proc/sys/kernel/perf_event_paranoid",
@@ -154,7 +156,7 @@ fn settings() -> BTreeMap<String, String> {
 #[test]
 fn nothing_on_the_host_is_changed() {
     assert!(settings().len() > 4);
-    // Others may change a setting meanwhile, though hardly three times.
+    // Other processes may change a setting meanwhile, but hardly three times.
     let unchanged = (0..3).any(|_| {
         let before = settings();
         let found = Findings::live();

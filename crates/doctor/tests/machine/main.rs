@@ -1,5 +1,5 @@
-//! The doctor on the running kernel: as root, as nobody and in namespaces, and its self-test with sources of several kinds.
-//! The programs are `examples/doctor`.
+//! The doctor on the running kernel: as root, as nobody and in namespaces, and self-tests of several kinds of sources.
+//! The program is `examples/doctor`.
 
 mod confined;
 mod self_test;
@@ -7,10 +7,14 @@ mod sources;
 
 use std::path::{Path, PathBuf};
 
-/// Cargo builds examples beside the tests' directory.
+/// Returns the example's path; Cargo builds examples beside the tests' directory.
 fn doctor_program() -> PathBuf {
     let test = std::env::current_exe().expect("this test's path");
     let path = test.parent().and_then(Path::parent).expect("a target directory").join("examples/doctor");
-    assert!(path.exists(), "{} is not built: run 'cargo build -p isotherm-linux --examples'", path.display());
+    assert!(
+        path.exists(),
+        "{} is not built: run 'cargo build -p isotherm-doctor --examples'",
+        path.display()
+    );
     path
 }

@@ -1,3 +1,5 @@
+//! Self-tests of sources that are right and of sources that are wrong.
+
 use std::process::Command;
 
 use isotherm_doctor::{Area, Findings, Remedy, SelfTest, State, self_test};
@@ -32,7 +34,7 @@ fn the_kernels_accessed_bits_show_the_used_buffer_and_not_the_unused_one() {
     assert_eq!(state(&findings), State::Ok, "{findings}");
 }
 
-/// Besides the buffer the loop uses its stack, its library and little else, each a mapping of many.
+/// Beside the buffer, the loop uses its stack and its library, which are separate mappings.
 #[test]
 fn samples_are_counted_by_the_buffer_that_they_fall_into() {
     let (test, _) = tested(Kind::Samples);
@@ -74,8 +76,8 @@ fn a_source_that_may_not_follow_says_what_permits_it() {
 fn a_loop_that_does_not_start_is_a_problem_and_no_hang() {
     for (program, arguments, expected) in [
         ("/nonexistent/isotherm", &[][..], "/nonexistent/isotherm: No such file"),
-        ("true", &[], "does not say where its buffers are"),
-        ("echo", &["1", "2"], "does not say where its buffers are"),
+        ("true", &[], "does not print the addresses of its buffers"),
+        ("echo", &["1", "2"], "does not print the addresses of its buffers"),
     ] {
         let tests = self_test(&mut [source(Kind::Bits)], Command::new(program).args(arguments));
         let problem = tests[0].problem.as_ref().expect(program);

@@ -1,4 +1,4 @@
-//! Defines sources for the self-test: a real one over `clear_refs` and `smaps`, and some that are wrong.
+//! Sources for self-tests: a real one over `clear_refs` and `smaps`, and wrong ones.
 
 use std::fs;
 use std::ops::Range;
@@ -8,26 +8,26 @@ use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource, Cause, SourceStatistics};
 
-/// How a source answers.
+/// Behaviour of a source.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Kind {
-    /// The kernel's accessed bits of the mappings that hold a range.
+    /// Reports the kernel's accessed bits of the mappings that hold a range.
     Bits,
-    /// Samples at the start of each mapping of which the kernel says that it was accessed.
+    /// Reports a sample at the start of each mapping that was accessed.
     Samples,
-    /// Never anything.
+    /// Reports nothing.
     Silent,
-    /// Every range was accessed.
+    /// Reports every range as accessed.
     Everything,
-    /// Samples where nothing is.
+    /// Reports samples at unused addresses.
     Elsewhere,
-    /// It may not follow.
+    /// Lacks the right to follow.
     Denied,
-    /// It loses more than it keeps.
+    /// Loses more samples than it keeps.
     Lossy,
 }
 
-/// A source of one kind.
+/// Source of one kind.
 #[derive(Debug)]
 pub(crate) struct TestSource {
     pub(crate) kind: Kind,
@@ -39,7 +39,7 @@ pub(crate) fn source(kind: Kind) -> Box<dyn AccessSource> {
     Box::new(TestSource { kind, followed: None, drained: 0 })
 }
 
-/// The mappings of a process whose pages were accessed since the bits were cleared, which they are now.
+/// Returns the mappings of a process that were accessed since the last call, and clears their bits.
 fn accessed_mappings(pid: Pid) -> Vec<Range<u64>> {
     let smaps = fs::read_to_string(format!("/proc/{}/smaps", pid.0)).unwrap_or_default();
     let (mut found, mut current) = (Vec::new(), 0..0);
@@ -52,7 +52,7 @@ fn accessed_mappings(pid: Pid) -> Vec<Range<u64>> {
             found.push(current.clone());
         }
     }
-    // The first clears the bits; the second makes the processor forget its copies of them.
+    // 1 clears the bits; 4 flushes the TLB, which holds copies of them.
     for value in ["1", "4"] {
         let _ = fs::write(format!("/proc/{}/clear_refs", pid.0), value);
     }
@@ -78,7 +78,7 @@ impl AccessSource for TestSource {
             return Err(LinuxError::Permission { what: "sampling", needs: "CAP_PERFMON", remedy });
         }
         self.followed = Some(process);
-        // What was accessed before is of no interest.
+        // Discards earlier accesses.
         accessed_mappings(process);
         Ok(())
     }

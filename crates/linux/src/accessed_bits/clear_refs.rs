@@ -1,74 +1,53 @@
-//! Defines the scanner that needs no privilege over one's own programs: `clear_refs` and `smaps`.
+//! Scanner that needs no privilege over one's own programs: `clear_refs` and `smaps`.
 //!
 //! # Problem
 //!
-//! `/proc/PID/smaps` tells `Referenced` of each mapping, the sum over its present pages whose accessed bit is set (or
-//! that were marked as referenced otherwise, by a read(2) of the file behind them, say); `1` written to
-//! `/proc/PID/clear_refs` clears them. Two things stand between that and an answer.
+//! `Referenced` in `/proc/PID/smaps` sums, for each mapping, its present pages whose accessed bit is set (or that were
+//! marked otherwise, such as by a read(2) of the file behind them); writing `1` to `/proc/PID/clear_refs` clears the bits.
+//! Two things stand between that and an answer.
 //!
 //! **The TLB.** `1` clears the bits and flushes nothing (`clear_refs_write` in fs/proc/task_mmu.c): pages whose
-//! translations stay in a TLB set no bit. These are the hottest of all, and they vanish. `4` (clear soft-dirty) ends
-//! with `flush_tlb_mm`, whatever the kernel was compiled with, and clears no accessed bits; so `1`, then `4`. Where
-//! soft-dirty is compiled in, `4` also write-protects the pages, and each page's next store faults, at
-//! [`FAULT`]; it also takes soft-dirty bits from others (CRIU) that may use them. Accesses between smaps' walk and
-//! the flush, which follow each other at once, are missed or seen twice.
+//! translations stay in a TLB set no bit, so the hottest pages would vanish. `4` (clear soft-dirty) ends with
+//! `flush_tlb_mm` in every configuration and clears no accessed bits; hence `1`, then `4`. Where soft-dirty is compiled in,
+//! `4` also write-protects the pages, so that the next store to each faults, at [`FAULT`], and it takes soft-dirty bits
+//! from others (CRIU) that may use them. Accesses between the walk of smaps and the flush are missed or seen twice.
 //!
-//! **The resolution is the mapping**, and its number of accessed pages, not which. A mapping that was accessed in full,
-//! or not at all, is exact. For one accessed in part the answer is a choice, [`Resolution`]:
-//! - As accesses: pages of a mapping are delivered only if at least [`Resolution::sampled`] of its present pages were
-//!   accessed, all of them then. So at most `1 - sampled` of what is delivered is wrong. Others deliver nothing, and
-//!   their accessed pages are counted as undecided (`SourceStatistics::foreign`): spreading them evenly over the
-//!   mapping would make up a uniform hotness that policies then act on.
+//! **The resolution is the mapping**: the number of its accessed pages, not which. A mapping accessed in full or not at
+//! all is exact. For others [`Resolution`] chooses:
+//! - As accesses: the pages of a mapping are delivered only if at least [`Resolution::sampled`] of its present pages were
+//!   accessed, and then all of them. At most `1 - sampled` of the delivered accesses are wrong. Other mappings deliver
+//!   nothing, and their accessed pages count as undecided (`SourceStatistics::foreign`): spreading them over the mapping
+//!   would make up a uniform hotness on which policies then act.
 //! - As accessed bits of ranges: a range is accessed if at least [`Resolution::accessed`] of its mapping's present pages
-//!   were. With one half, the share of pages that are answered wrongly is the smaller of what was accessed and what was
-//!   not.
-//! - A mapping within one page of the run's size (2 MiB with huge pages) is decided by any access: exact.
+//!   were. With one half, the share of pages answered wrongly is the smaller of the accessed and the unaccessed share.
+//! - A mapping within one page of the run's size (2 MiB with huge pages) is decided by any access, exactly.
 
 use std::fs::File;
 use std::io::Write;
 use std::ops::Range;
 use std::path::{Path, PathBuf};
 
-use isotherm_core::{Nanos, PageSize};
+use isotherm_core::Nanos;
 
 use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
 use super::smaps::{self, Mapping};
-use super::{Found, Scanner, WALK};
+use super::{Found, Resolution, Scanner, WALK};
 use crate::LinuxError;
 use crate::clock;
 use crate::process::Pid;
 
-/// What a store costs to a page that the flush has write-protected, where soft-dirty is compiled in.
+/// Cost of a store to a page that the flush has write-protected, where soft-dirty is compiled in.
 pub const FAULT: Nanos = Nanos(700);
 
-/// What is said of mappings that were accessed in part.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Resolution {
-    /// The share of a mapping's present pages from which on all of them are delivered as accesses.
-    pub sampled: f64,
-    /// The share from which on ranges of the mapping are called accessed.
-    pub accessed: f64,
-    /// The run's page size.
-    pub page_size: PageSize,
-}
-
-impl Default for Resolution {
-    /// At most 5 % of what is delivered is wrong; the majority decides about ranges; 4 KiB pages.
-    fn default() -> Self {
-        Self { sampled: 0.95, accessed: 0.5, page_size: PageSize::Base }
-    }
-}
-
-/// Scans by `clear_refs` and `smaps`.
+/// Scanner by `clear_refs` and `smaps`.
 #[derive(Debug)]
 pub struct ClearRefs {
     root: PathBuf,
     resolution: Resolution,
-    walk: Nanos,
 }
 
-/// A process's open files and buffers.
+/// Open files and buffers of a process.
 #[derive(Debug)]
 pub struct Target {
     files: ProcessFiles,
@@ -77,29 +56,25 @@ pub struct Target {
 }
 
 impl ClearRefs {
-    /// Fails if the kernel was compiled without it.
+    /// Opens the scanner.
+    ///
+    /// # Errors
+    /// If the kernel was compiled without `clear_refs`.
     pub fn new(resolution: Resolution) -> Result<Self, LinuxError> {
         Self::at(Path::new("/"), resolution)
     }
 
-    /// As [`Self::new`], with the `proc` directory in `root`.
+    /// As [`Self::new`], with the `proc` directory below `root`.
     pub fn at(root: &Path, resolution: Resolution) -> Result<Self, LinuxError> {
         if !root.join("proc/self/clear_refs").exists() {
             return Err(LinuxError::Unsupported {
                 what: "clear_refs",
-                remedy: "it needs /proc mounted and a kernel with CONFIG_PROC_PAGE_MONITOR=y".to_owned(),
+                remedy: "mount /proc, or use a kernel with CONFIG_PROC_PAGE_MONITOR=y".to_owned(),
             });
         }
-        Ok(Self { root: root.to_owned(), resolution, walk: WALK })
+        Ok(Self { root: root.to_owned(), resolution })
     }
-
-    /// Takes this as what it costs the program to have a bit set again, in place of [`WALK`].
-    #[must_use]
-    pub fn with_walk(self, walk: Nanos) -> Self {
-        Self { walk, ..self }
-    }
-
-    /// Whether mappings accessed in part are delivered, called accessed, or neither.
+    /// Decides how much of a mapping is delivered, and whether it counts as accessed.
     fn decide(&self, mapping: &Mapping) -> Verdict {
         let share = mapping.referenced as f64 / mapping.present.max(1) as f64;
         let shift = self.resolution.page_size.shift();
@@ -115,10 +90,10 @@ impl ClearRefs {
     }
 }
 
-/// What is made of a mapping.
+/// Decision about a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Verdict {
-    /// How many of its present pages, from the first on, are delivered.
+    /// Number of its present pages, from the first, that are delivered.
     pages: u64,
     accessed: bool,
 }
@@ -138,9 +113,9 @@ impl Scanner for ClearRefs {
     }
 
     fn scan(&self, target: &mut Target, found: &mut Found) -> Result<(), LinuxError> {
-        smaps::read(&target.files, u64::MAX, &mut target.mappings)?;
+        smaps::read(&target.files, &mut target.mappings)?;
         let began = clock::monotonic();
-        // One write each: the kernel takes one digit at a time.
+        // One write each: the kernel reads one digit per write.
         for digit in [b"1", b"4"] {
             target.clear.write_all(digit).map_err(|error| target.files.error("clear_refs", error))?;
         }
@@ -150,7 +125,7 @@ impl Scanner for ClearRefs {
         for mapping in &target.mappings {
             found.walked += mapping.present;
             found.referenced += mapping.referenced;
-            protected |= mapping.flags.soft_dirty;
+            protected |= mapping.soft_dirty;
             let verdict = self.decide(mapping);
             if verdict.accessed {
                 found.accessed.push(mapping.range.clone());
@@ -161,7 +136,7 @@ impl Scanner for ClearRefs {
                 deliver(mapping, verdict.pages, &target.files, &mut pagemap, &mut found.pages)?;
             }
         }
-        let each = self.walk + if protected { FAULT } else { Nanos(0) };
+        let each = WALK + if protected { FAULT } else { Nanos(0) };
         found.program_time = Nanos(found.referenced * each.0);
         Ok(())
     }

@@ -1,15 +1,15 @@
-//! Defines the arithmetic of the kernel's bitmaps by page frame.
+//! Bitmaps by page frame, as the kernel's idle page tracking has them.
 
 use std::fs::File;
 use std::io;
 use std::os::unix::fs::FileExt;
 
-/// Frames in a word: bit *f* mod 64 of word *f* / 64 is frame *f*'s.
+/// Frames per word: bit *f* mod 64 of word *f* / 64 belongs to frame *f*.
 const FRAMES: u64 = 64;
-/// Words in a read or write.
+/// Words per read or write.
 const BATCH: usize = 512;
 
-/// Frames of one word: its index and the bits that are meant.
+/// Some frames of one word: its index and their bits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Word {
     pub(super) index: u64,
@@ -31,19 +31,19 @@ pub(super) fn words(frames: &mut Vec<u64>) -> Vec<Word> {
     words
 }
 
-/// Whether the frame's bit is set in words as [`words`] orders them.
+/// Returns whether the frame's bit is set in words ordered as by [`words`].
 pub(super) fn has(words: &[Word], frame: u64) -> bool {
     words
         .binary_search_by_key(&(frame / FRAMES), |word| word.index)
         .is_ok_and(|at| words[at].bits >> (frame % FRAMES) & 1 == 1)
 }
 
-/// Runs of words that follow each other, of at most [`BATCH`].
+/// Splits words into runs of consecutive ones, of at most [`BATCH`].
 fn runs(words: &[Word]) -> impl Iterator<Item = &[Word]> {
     words.chunk_by(|one, next| one.index + 1 == next.index).flat_map(|run| run.chunks(BATCH))
 }
 
-/// Sets the bits; the file ignores zeros, so that other frames keep theirs.
+/// Sets the bits; the file ignores zeros, so other frames keep theirs.
 pub(super) fn set(file: &File, words: &[Word]) -> io::Result<()> {
     let mut bytes = Vec::with_capacity(BATCH * 8);
     for run in runs(words) {
@@ -54,7 +54,7 @@ pub(super) fn set(file: &File, words: &[Word]) -> io::Result<()> {
     Ok(())
 }
 
-/// Leaves those of the bits set that are set in the file; words past its end have none.
+/// Keeps those bits that are set in the file; words past its end have none.
 pub(super) fn read(file: &File, words: &mut [Word]) -> io::Result<()> {
     let mut bytes = [0; BATCH * 8];
     let mut at = 0;
@@ -87,7 +87,7 @@ mod tests {
     }
 
     proptest! {
-        /// Words hold exactly the frames asked for, and reading them back finds exactly those set in the file.
+        /// Words hold exactly the given frames, and reading them back finds exactly those set in the file.
         #[test]
         fn bits_are_frames(
             frames in proptest::collection::vec(0u64..200_000, 0..300),
@@ -110,7 +110,7 @@ mod tests {
             }
         }
 
-        /// What is written are whole words with the bits asked for and no others.
+        /// Written words have the given bits and no others.
         #[test]
         fn writes_set_frames(frames in proptest::collection::vec(0u64..100_000, 1..2_000)) {
             let file = file_of(&[]);

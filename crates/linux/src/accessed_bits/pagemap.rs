@@ -1,4 +1,4 @@
-//! Defines the entries of `/proc/PID/pagemap` (the kernel's Documentation/admin-guide/mm/pagemap.rst).
+//! Entries of `/proc/PID/pagemap` (the kernel's Documentation/admin-guide/mm/pagemap.rst).
 
 use std::fs::File;
 use std::ops::Range;
@@ -6,31 +6,32 @@ use std::os::unix::fs::FileExt;
 
 use super::process_files::ProcessFiles;
 use crate::LinuxError;
+use crate::sys::pagemap::entry;
 
-/// The size of the pages that pagemap counts.
+/// Bytes of a page, as pagemap counts them.
 pub(super) const PAGE: u64 = 4096;
 const NAME: &str = "pagemap";
-/// Entries in a read.
+/// Entries per read.
 const BATCH: usize = 8192;
 
-/// What pagemap says of a page.
+/// Entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(pub(super) u64);
 
 impl Entry {
-    /// Bit 63: it is in memory.
+    /// Returns bit 63: whether the page is in memory.
     pub(super) fn present(self) -> bool {
-        self.0 >> 63 == 1
+        self.0 & entry::PRESENT != 0
     }
 
-    /// Bits 0 to 54: the page frame; `None` if it is not in memory, or hidden from this user (0).
+    /// Returns bits 0 to 54, the page frame; `None` if the page is not in memory, or the frame is hidden from this user (0).
     pub(super) fn frame(self) -> Option<u64> {
-        let frame = self.0 & ((1 << 55) - 1);
+        let frame = self.0 & entry::FRAME;
         (self.present() && frame != 0).then_some(frame)
     }
 }
 
-/// A process's pagemap, with a buffer.
+/// Pagemap of a process, with a buffer.
 #[derive(Debug)]
 pub(super) struct Pagemap {
     file: File,
@@ -42,7 +43,7 @@ impl Pagemap {
         Ok(Self { file: files.read(NAME)?, buffer: vec![0; BATCH * 8] })
     }
 
-    /// Calls `each` with every page of `range`, its address and its entry, in order.
+    /// Calls `each` with the address and entry of every page of `range`, in order.
     pub(super) fn entries(
         &mut self,
         files: &ProcessFiles,
@@ -53,33 +54,28 @@ impl Pagemap {
         let end = range.end.div_ceil(PAGE);
         while page < end {
             let wanted = ((end - page) as usize).min(BATCH) * 8;
-            let read = self
-                .file
-                .read_at(&mut self.buffer[..wanted], page * 8)
-                .map_err(|error| files.error(NAME, error))?;
+            let read = self.file.read_at(&mut self.buffer[..wanted], page * 8);
+            let read = read.map_err(|error| files.error(NAME, error))?;
             if read < 8 {
-                break; // The address space ended, or the process did.
+                break; // The address space or the process has ended.
             }
-            for entry in self.buffer[..read].chunks_exact(8) {
-                let entry = u64::from_ne_bytes([
-                    entry[0], entry[1], entry[2], entry[3], entry[4], entry[5], entry[6], entry[7],
-                ]);
-                each(page * PAGE, Entry(entry));
+            for entry in self.buffer[..read].as_chunks().0 {
+                each(page * PAGE, Entry(u64::from_ne_bytes(*entry)));
                 page += 1;
             }
         }
         Ok(())
     }
 
-    /// Appends the runs of pages of `range` that are in memory, of `most` pages in all at most.
+    /// Appends the runs of pages of `range` that are in memory, of at most `max` pages in all.
     pub(super) fn present(
         &mut self,
         files: &ProcessFiles,
         range: &Range<u64>,
-        most: u64,
+        max: u64,
         runs: &mut Vec<Range<u64>>,
     ) -> Result<(), LinuxError> {
-        let (first, mut left) = (runs.len(), most);
+        let (first, mut left) = (runs.len(), max);
         self.entries(files, range, |address, entry| {
             if entry.present() && left > 0 {
                 left -= 1;
@@ -89,7 +85,7 @@ impl Pagemap {
     }
 }
 
-/// Appends `page`, as part of the last range if it follows that; ranges before `first` are left alone.
+/// Appends `page`, merged with the last range if that ends where it begins; ranges before `first` are left alone.
 pub(super) fn extend(runs: &mut Vec<Range<u64>>, first: usize, page: Range<u64>) {
     match runs[first..].last_mut() {
         Some(last) if last.end == page.start => last.end = page.end,

@@ -1,4 +1,4 @@
-//! Defines the files of one process in `/proc`, which cannot become those of another.
+//! Files of one process in `/proc`, which can never become those of another process.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, ErrorKind};
@@ -8,13 +8,12 @@ use std::path::{Path, PathBuf};
 use crate::LinuxError;
 use crate::process::{Pid, ProcessStat};
 
-/// A process's directory in `/proc`, held open: after the process ended, its files are gone even if its number is used
-/// again.
+/// Open directory of a process in `/proc`. After the process ends its files are gone, even if its number is reused.
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     process: Pid,
     directory: File,
-    /// As the user knows it, for messages.
+    /// Path for messages.
     path: PathBuf,
 }
 
@@ -30,7 +29,7 @@ impl ProcessFiles {
         self.process
     }
 
-    /// The file's path for messages.
+    /// Returns the file's path for messages.
     pub(super) fn path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
@@ -43,7 +42,7 @@ impl ProcessFiles {
         self.opened(name, OpenOptions::new().write(true))
     }
 
-    /// Opens through this process's own descriptor, as openat(2) would.
+    /// Opens relative to this process's own descriptor, as openat(2) does.
     fn opened(&self, name: &str, options: &OpenOptions) -> Result<File, LinuxError> {
         options.open(self.descriptor_path(name)).map_err(|error| self.error(name, error))
     }
@@ -52,7 +51,7 @@ impl ProcessFiles {
         format!("/proc/self/fd/{}/{name}", self.directory.as_raw_fd())
     }
 
-    /// What an error on one of the files means. Of a process that is about to end, the kernel gives the files to root.
+    /// Explains an error on one of the files. Once a process is ending, the kernel gives its files to root.
     pub(super) fn error(&self, name: &str, error: io::Error) -> LinuxError {
         if error.kind() == ErrorKind::PermissionDenied && self.is_ending() {
             return LinuxError::Ended(self.process.0);
@@ -65,7 +64,7 @@ impl ProcessFiles {
     }
 }
 
-/// Whether `/proc/PID/stat` has the state zombie or dead, or says that the process is exiting (proc_pid_stat(5)).
+/// Returns whether `/proc/PID/stat` has the state zombie or dead, or says that the process is exiting (proc_pid_stat(5)).
 fn says_ending(stat: &[u8]) -> bool {
     ProcessStat::parse(stat).is_some_and(|stat| matches!(stat.state, b'Z' | b'X') || stat.exiting)
 }

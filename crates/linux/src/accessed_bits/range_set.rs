@@ -1,17 +1,17 @@
-//! Defines a set of addresses as ranges.
+//! Set of addresses, kept as ranges.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
 
-/// Addresses, kept as ranges that neither overlap nor touch.
+/// Addresses as ranges that neither overlap nor touch.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct RangeSet {
-    /// From start to end.
+    /// End of each range by its start.
     ranges: BTreeMap<u64, u64>,
 }
 
 impl RangeSet {
-    /// The number of ranges.
+    /// Returns the number of ranges.
     pub(super) fn len(&self) -> usize {
         self.ranges.len()
     }
@@ -32,7 +32,7 @@ impl RangeSet {
         self.ranges.insert(start, end);
     }
 
-    /// Takes the addresses of `range` out; returns whether any was in.
+    /// Removes the addresses of `range`; returns whether it contained any.
     pub(super) fn remove(&mut self, range: &Range<u64>) -> bool {
         let mut any = false;
         if range.is_empty() {
@@ -60,7 +60,7 @@ mod tests {
 
     use super::*;
 
-    /// The set that a map of single addresses below 64 is.
+    /// Makes the set of a bitmap of single addresses below 64.
     fn from_bits(bits: u64) -> RangeSet {
         let mut set = RangeSet::default();
         for address in (0..64).filter(|address| bits >> address & 1 == 1) {

@@ -1,4 +1,4 @@
-//! Defines how pages found accessed become accesses, not more than may be.
+//! Turns accessed pages into samples, up to the allowed rate.
 
 use std::ops::Range;
 
@@ -8,23 +8,23 @@ use super::pagemap::PAGE;
 use crate::process::Pid;
 use crate::source::{Access, Cause};
 
-/// Delivers every n-th of the pages.
+/// Sampler that delivers every n-th page.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// What the policy asked for.
+    /// Rate that the policy requested.
     pub(super) rate: SamplingRate,
-    /// The most accesses of one scan.
-    most: u64,
-    /// Where the last scan stood in the sequence of starting points.
+    /// Maximum accesses of one scan.
+    max: u64,
+    /// State of the sequence of starting points.
     turn: u64,
 }
 
 impl Sampler {
-    pub(super) fn new(most: u64) -> Self {
-        Self { rate: SamplingRate::Period(1), most: most.max(1), turn: 0 }
+    pub(super) fn new(max: u64) -> Self {
+        Self { rate: SamplingRate::Period(1), max: max.max(1), turn: 0 }
     }
 
-    /// Appends accesses to the pages, whose weights sum up to about the number of pages: exactly, on average over scans.
+    /// Appends accesses whose weights sum to about the number of pages, and exactly on average over scans.
     pub(super) fn sample(
         &mut self,
         (process, time, elapsed): (Pid, Nanos, Nanos),
@@ -33,8 +33,8 @@ impl Sampler {
     ) {
         let total: u64 = pages.iter().map(|range| (range.end - range.start) / PAGE).sum();
         let Some(step) = self.step(total, elapsed) else { return };
-        // Multiples of the golden ratio's fraction spread starting points evenly over the step: no page is always passed
-        // over.
+        // Multiples of the golden ratio's fraction spread starting points evenly over the step, so that no page is always
+        // skipped.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut skip = ((u128::from(self.turn) * u128::from(step)) >> 64) as u64;
         for range in pages {
@@ -56,17 +56,17 @@ impl Sampler {
         }
     }
 
-    /// Every how many pages one is delivered.
+    /// Returns how many pages stand behind each delivered one.
     fn step(&self, total: u64, elapsed: Nanos) -> Option<u64> {
-        let most = match self.rate {
+        let max = match self.rate {
             SamplingRate::Off => return None,
-            SamplingRate::Period(_) => self.most,
+            SamplingRate::Period(_) => self.max,
             SamplingRate::Frequency(rate) => {
                 let wanted = u128::from(rate) * u128::from(elapsed.0) / u128::from(Nanos::SECOND.0);
-                self.most.min(u64::try_from(wanted).unwrap_or(u64::MAX)).max(1)
+                self.max.min(u64::try_from(wanted).unwrap_or(u64::MAX)).max(1)
             }
         };
-        Some(total.div_ceil(most).max(1))
+        Some(total.div_ceil(max).max(1))
     }
 }
 

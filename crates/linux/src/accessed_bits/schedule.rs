@@ -1,46 +1,29 @@
-//! Defines when processes are scanned: not more often than asked, and within a budget of processor time.
+//! Schedule of scans: not more often than requested, and within a budget of processor time.
 
 use std::collections::HashMap;
 
 use isotherm_core::Nanos;
 
+use super::Pace;
 use crate::process::Pid;
 
-/// How often scans may be.
-#[derive(Debug, Clone, Copy, PartialEq)]
-pub struct Pace {
-    /// The least time between two scans of a process, from start to start.
-    pub interval: Nanos,
-    /// The share of one processor that all scans together may take, above 0 and at most 1.
-    pub budget: f64,
-    /// The share of one processor that a process may lose by being scanned (`SourceStatistics::program_time`), above 0.
-    pub program_budget: f64,
-}
-
-impl Default for Pace {
-    /// Once a second, with at most 1 % of a processor for the scans and 1 % for their effect on each process.
-    fn default() -> Self {
-        Self { interval: Nanos::SECOND, budget: 0.01, program_budget: 0.01 }
-    }
-}
-
-/// When each process is due.
+/// Times at which processes are due.
 #[derive(Debug)]
 pub(super) struct Schedule {
     pace: Pace,
     due: HashMap<Pid, Nanos>,
-    /// Before this no scan begins.
+    /// Time before which no scan begins.
     rest: Nanos,
 }
 
 impl Schedule {
     pub(super) fn new(pace: Pace) -> Self {
-        let least = |share: f64| if share > 0.0 { share } else { 1e-6 };
-        let (budget, program_budget) = (least(pace.budget).min(1.0), least(pace.program_budget));
+        let positive = |share: f64| if share > 0.0 { share } else { 1e-6 };
+        let (budget, program_budget) = (positive(pace.budget).min(1.0), positive(pace.program_budget));
         Self { pace: Pace { budget, program_budget, ..pace }, due: HashMap::new(), rest: Nanos(0) }
     }
 
-    /// Follows a process, which is due at once.
+    /// Adds a process, which is due at once.
     pub(super) fn add(&mut self, process: Pid, now: Nanos) {
         self.due.entry(process).or_insert(now);
     }
@@ -49,13 +32,13 @@ impl Schedule {
         self.due.remove(&process);
     }
 
-    /// The process that is due next, and when; the one that waits the longest if several are.
+    /// Returns the next process and its time; the one that waits longest if several are due.
     pub(super) fn next(&self) -> Option<(Pid, Nanos)> {
         let (&process, &due) = self.due.iter().min_by_key(|&(&process, &due)| (due, process))?;
         Some((process, due.max(self.rest)))
     }
 
-    /// A scan that began at `began` took `cost` of processor time, and will take `program` of the process's.
+    /// Records a scan that began at `began`, took `cost` of processor time, and costs the process `program`.
     pub(super) fn scanned(&mut self, process: Pid, began: Nanos, cost: Nanos, program: Nanos) {
         let after =
             |time: Nanos, share: f64| Nanos(began.0.saturating_add((time.0 as f64 / share).ceil() as u64));
@@ -73,7 +56,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// Whatever scans cost and however many processes there are, no bound is broken and nobody starves.
+        /// No limit is exceeded and no process starves, whatever scans cost and however many processes there are.
         #[test]
         fn keeps_interval_and_budgets(
             costs in proptest::collection::vec((0u64..5_000_000, 0u64..5_000_000), 30..60),
@@ -105,7 +88,7 @@ mod tests {
                     prop_assert!(pair[0].1 as f64 <= program_budget * between as f64 + 1.0);
                 }
             }
-            // One that costs its program much comes rarely, but each has had its first turn.
+            // A process that scans cost much is scanned rarely, but each has had its first turn.
             prop_assert_eq!(scans.len(), processes as usize);
         }
     }

@@ -1,4 +1,4 @@
-//! Defines what `/proc/PID/smaps` and `maps` say of each mapping (the kernel's Documentation/filesystems/proc.rst).
+//! Mappings in `/proc/PID/smaps` and `maps` (the kernel's Documentation/filesystems/proc.rst).
 
 use std::io::{BufRead, BufReader};
 use std::ops::Range;
@@ -7,104 +7,72 @@ use super::process_files::ProcessFiles;
 use crate::LinuxError;
 use crate::memory::maps::{self, MappingKind};
 
-const NAME: &str = "smaps";
-const MAPS: &str = "maps";
 const HEADER: &str = "a mapping 'START-END rwxp OFFSET DEVICE INODE [NAME]'";
-/// The kernel hands out one mapping a read at most, about 1 KiB of text.
+/// Buffer size: the kernel returns at most one mapping per read, about 1 KiB of text.
 const BUFFER: usize = 16 << 10;
 
-/// A mapping and its pages, counted in 4 KiB.
-#[derive(Debug, Clone, PartialEq, Eq)]
+/// Mapping and its pages of 4 KiB.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mapping {
-    /// Its addresses.
+    /// Addresses.
     pub(super) range: Range<u64>,
-    /// How many pages are present: `Rss`.
+    /// Present pages: `Rss`.
     pub(super) present: u64,
-    /// How many of them were accessed since the bits were cleared: `Referenced`.
+    /// Present pages accessed since the bits were cleared: `Referenced`.
     pub(super) referenced: u64,
-    /// Private and of no file.
-    pub(super) anonymous: bool,
-    /// Whether the kernel would back it with huge pages: `THPeligible`.
-    pub(super) huge_eligible: bool,
-    /// `VmFlags`.
-    pub(super) flags: Flags,
-}
-
-/// Those of the kernel's two-letter flags of a mapping that matter here.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub(super) struct Flags {
-    /// `hg`: `MADV_HUGEPAGE` was given.
-    pub(super) huge: bool,
-    /// `nh`: `MADV_NOHUGEPAGE` was given.
-    pub(super) no_huge: bool,
-    /// `dd`: left out of core dumps.
-    pub(super) no_dump: bool,
-    /// `sd`: the kernel tracks soft-dirty pages.
+    /// Whether the kernel tracks soft-dirty pages: `sd` of `VmFlags`.
     pub(super) soft_dirty: bool,
-    /// `io`, `pf`, `ht` or `gd`: a device's, a hugetlb mapping or a stack that grows.
-    pub(super) special: bool,
 }
 
-/// Reads the mappings in the order of addresses, up to those that begin at `end` or later. Those of the kernel itself
-/// (`[vdso]` and its kind) are left out. A process that has no memory (any more) has [`LinuxError::Ended`].
-pub(super) fn read(files: &ProcessFiles, end: u64, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
+/// Reads the mappings in the order of addresses, without the kernel's own (`[vdso]` and its kind).
+///
+/// # Errors
+/// [`LinuxError::Ended`] if the process has no memory (any more).
+pub(super) fn read(files: &ProcessFiles, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
     mappings.clear();
-    let mut reader = BufReader::with_capacity(BUFFER, files.read(NAME)?);
     let mut parser = Parser::default();
-    let (mut line, mut lines) = (Vec::with_capacity(256), 0u64);
-    loop {
-        line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(|error| files.error(NAME, error))?;
-        if length == 0 || parser.past(end) {
-            break;
-        }
-        lines += 1;
-        parser
-            .line(line.trim_ascii_end(), mappings)
-            .map_err(|expected| malformed(files, NAME, expected, &line))?;
-    }
-    if lines == 0 { Err(LinuxError::Ended(files.process().0)) } else { Ok(()) }
+    each_line(files, "smaps", |line| parser.line(line, mappings))
 }
 
-/// Reads the addresses of the mappings alone, from `maps`; the same are left out, and the same error for no memory.
+/// Reads only the addresses of the mappings, from `maps`; otherwise as [`read`].
 pub(super) fn ranges(files: &ProcessFiles, ranges: &mut Vec<Range<u64>>) -> Result<(), LinuxError> {
     ranges.clear();
-    let mut reader = BufReader::with_capacity(BUFFER, files.read(MAPS)?);
-    let (mut line, mut lines) = (Vec::with_capacity(256), 0u64);
-    loop {
+    each_line(files, "maps", |line| {
+        ranges.extend(header(line)?);
+        Ok(())
+    })
+}
+
+/// Calls `visit` for each line; its error says what it expected.
+fn each_line(
+    files: &ProcessFiles,
+    name: &str,
+    mut visit: impl FnMut(&[u8]) -> Result<(), &'static str>,
+) -> Result<(), LinuxError> {
+    let mut reader = BufReader::with_capacity(BUFFER, files.read(name)?);
+    let (mut line, mut empty) = (Vec::with_capacity(256), true);
+    while reader.read_until(b'\n', &mut line).map_err(|error| files.error(name, error))? > 0 {
+        empty = false;
+        visit(line.trim_ascii_end()).map_err(|expected| {
+            let found = String::from_utf8_lossy(&line[..line.len().min(60)]).trim_end().to_owned();
+            LinuxError::Format { path: files.path(name), expected, found }
+        })?;
         line.clear();
-        let length = reader.read_until(b'\n', &mut line).map_err(|error| files.error(MAPS, error))?;
-        if length == 0 {
-            break;
-        }
-        lines += 1;
-        let mapping = header(line.trim_ascii_end()).ok_or_else(|| malformed(files, MAPS, HEADER, &line))?;
-        ranges.extend(mapping.map(|mapping| mapping.range));
     }
-    if lines == 0 { Err(LinuxError::Ended(files.process().0)) } else { Ok(()) }
+    if empty { Err(LinuxError::Ended(files.process().0)) } else { Ok(()) }
 }
 
-fn malformed(files: &ProcessFiles, name: &str, expected: &'static str, line: &[u8]) -> LinuxError {
-    let found = String::from_utf8_lossy(&line[..line.len().min(60)]).trim_end().to_owned();
-    LinuxError::Format { path: files.path(name), expected, found }
-}
-
-/// Puts lines together to mappings. One whose last line, `VmFlags`, is missing (its process ended meanwhile) is dropped.
+/// Parser of smaps. It drops a mapping without its last line, `VmFlags`, whose process has ended meanwhile.
 #[derive(Debug, Default)]
 struct Parser {
     current: Option<Mapping>,
 }
 
 impl Parser {
-    /// Whether the mapping at hand begins at `end` or later.
-    fn past(&self, end: u64) -> bool {
-        self.current.as_ref().is_some_and(|mapping| mapping.range.start >= end)
-    }
-
     fn line(&mut self, line: &[u8], mappings: &mut Vec<Mapping>) -> Result<(), &'static str> {
         // Header lines begin with an address in lower case, fields with a capital.
         if line.first().is_some_and(|first| first.is_ascii_digit() || first.is_ascii_lowercase()) {
-            self.current = header(line).ok_or(HEADER)?;
+            self.current = header(line)?.map(|range| Mapping { range, ..Mapping::default() });
             return Ok(());
         }
         let Some(mapping) = &mut self.current else { return Ok(()) };
@@ -112,45 +80,18 @@ impl Parser {
             mapping.present = kilobytes(value).ok_or("'Rss: N kB'")? / 4;
         } else if let Some(value) = line.strip_prefix(b"Referenced:") {
             mapping.referenced = kilobytes(value).ok_or("'Referenced: N kB'")? / 4;
-        } else if let Some(value) = line.strip_prefix(b"THPeligible:") {
-            mapping.huge_eligible = value.trim_ascii() == b"1";
-        } else if let Some(value) = line.strip_prefix(b"VmFlags:") {
-            mapping.flags = flags(value);
+        } else if let Some(flags) = line.strip_prefix(b"VmFlags:") {
+            mapping.soft_dirty = flags.split(|&byte| byte == b' ').any(|flag| flag == b"sd");
             mappings.extend(self.current.take());
         }
         Ok(())
     }
 }
 
-/// The mapping, with nothing counted yet; `Some(None)` for one of the kernel's.
-fn header(line: &[u8]) -> Option<Option<Mapping>> {
-    let mapping = maps::parse_line(line)?;
-    if mapping.kind == MappingKind::Vdso {
-        return Some(None);
-    }
-    Some(Some(Mapping {
-        range: mapping.start..mapping.end,
-        present: 0,
-        referenced: 0,
-        anonymous: !mapping.shared && mapping.inode == 0,
-        huge_eligible: false,
-        flags: Flags::default(),
-    }))
-}
-
-fn flags(text: &[u8]) -> Flags {
-    let mut flags = Flags::default();
-    for flag in text.split(|&byte| byte == b' ') {
-        match flag {
-            b"hg" => flags.huge = true,
-            b"nh" => flags.no_huge = true,
-            b"dd" => flags.no_dump = true,
-            b"sd" => flags.soft_dirty = true,
-            b"io" | b"pf" | b"ht" | b"gd" => flags.special = true,
-            _ => {}
-        }
-    }
-    flags
+/// Parses a mapping's first line; `None` for one of the kernel's own.
+fn header(line: &[u8]) -> Result<Option<Range<u64>>, &'static str> {
+    let mapping = maps::parse_line(line).ok_or(HEADER)?;
+    Ok((mapping.kind != MappingKind::Vdso).then_some(mapping.start..mapping.end))
 }
 
 fn kilobytes(text: &[u8]) -> Option<u64> {
@@ -193,11 +134,7 @@ VmFlags: rd ex mr nh gd
         assert_eq!(found.len(), 2, "the kernel's own mapping is left out");
         assert_eq!(found[0].range, 0x7f00_0000_0000..0x7f00_0020_0000);
         assert_eq!((found[0].present, found[0].referenced), (100, 25));
-        assert!(found[0].anonymous && found[0].huge_eligible);
-        let flags = Flags { huge: true, no_dump: true, soft_dirty: true, ..Flags::default() };
-        assert_eq!(found[0].flags, flags);
-        assert!(!found[1].anonymous && !found[1].huge_eligible);
-        assert_eq!(found[1].flags, Flags { no_huge: true, special: true, ..Flags::default() });
+        assert!(found[0].soft_dirty && !found[1].soft_dirty);
     }
 
     #[test]

@@ -2,6 +2,8 @@
 
 use isotherm_neoprof::ParameterError;
 
+use crate::LinuxError;
+
 /// A device that cannot be used, or not any more, in one line that names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
@@ -79,4 +81,10 @@ pub enum DeviceError {
         /// The kernel's answer.
         error: String,
     },
+}
+
+impl From<DeviceError> for LinuxError {
+    fn from(error: DeviceError) -> Self {
+        Self::Device(Box::new(error))
+    }
 }

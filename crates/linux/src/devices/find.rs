@@ -19,11 +19,11 @@ use super::owners::PageTables;
 use super::perf_chmu::{self, PerfChmu};
 use super::region::Region;
 use super::source::{Attached, DeviceSource};
-use super::sys::Bar;
 use super::{DeviceError, PAGE, Profiler};
 use crate::LinuxError;
+use crate::files::{Tree, decimal, hexadecimal};
 use crate::process::ProcRoot;
-use crate::topology::files::{Tree, decimal, hexadecimal};
+use crate::sys::registers::DeviceRegisters;
 
 const PCI: &str = "/sys/bus/pci/devices";
 const CXL: &str = "/sys/bus/cxl/devices";
@@ -120,7 +120,7 @@ fn neoprof(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Linu
 }
 
 /// Maps registers: `bytes` of them, or as many as a hotness monitoring unit has at most.
-fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<Bar, LinuxError> {
+fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<DeviceRegisters, LinuxError> {
     // Firmware enables devices that it knows; writing to this file enables the others.
     let enable = format!("{PCI}/{name}/enable");
     if tree.text(&enable).is_ok_and(|enabled| enabled == "0") {
@@ -130,7 +130,7 @@ fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<Ba
     let path = tree.path(&format!("{PCI}/{name}/resource{}", at.bar));
     let map = |file: File| {
         let rest = file.metadata()?.len().saturating_sub(at.offset);
-        Bar::new(&file, at.offset, bytes.unwrap_or(rest.min(CHMU_BYTES)))
+        DeviceRegisters::new(&file, at.offset, bytes.unwrap_or(rest.min(CHMU_BYTES)))
     };
     let opened = OpenOptions::new().read(true).write(true).open(&path);
     opened.and_then(map).map_err(|error| LinuxError::file(path, error))

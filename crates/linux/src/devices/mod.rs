@@ -5,6 +5,7 @@
 //! ([`owners`]). [`DeviceSource`] is all that for the live host: several devices, merged. A device that vanishes, stands still or
 //! tells what cannot be is given up with one line; the others go on.
 
+mod bar;
 pub mod chmu;
 mod error;
 pub mod find;
@@ -13,7 +14,6 @@ pub mod owners;
 pub mod perf_chmu;
 pub mod region;
 mod source;
-mod sys;
 #[cfg(test)]
 mod tests;
 

@@ -14,11 +14,14 @@ use super::pass::Pass;
 use super::protocol::{Counter, Shared, State};
 use super::random::Random;
 use super::store::SMALL;
-use super::sys::{self, Arena, PAGE, Zeroed};
 use super::tables::Tables;
-use super::userfault::{Denied, RawMessage, Userfault, decode};
 use super::window::Window;
 use crate::clock;
+use crate::sys::agent as sys;
+use crate::sys::mmap::Arena;
+use crate::sys::pages::PAGE;
+use crate::sys::plain::plain;
+use crate::sys::userfaultfd::{Denied, RawMessage, Userfault, decode};
 
 /// Messages read at once.
 const MESSAGES: usize = 32;
@@ -42,9 +45,7 @@ pub(super) struct Memory {
     messages: [RawMessage; MESSAGES],
 }
 
-#[allow(unsafe_code)]
-// SAFETY: numbers, flags and arrays of them; no references, no enumerations.
-unsafe impl Zeroed for Memory {}
+plain!(Zeroed for Memory { tables, pace, pass, messages });
 
 /// See the module.
 pub(super) struct Agent {
@@ -89,7 +90,6 @@ impl Agent {
             Denied::Unsupported => State::Unsupported,
         })?;
         let memory: Arena<Memory> = Arena::new().map_err(|_| State::NoMemory)?;
-        sys::small_pages_only(memory.range());
         let stack = sys::own_stack().ok_or(State::NoMemory)?;
         let own = [memory.range(), link.range(), stack, stack];
         let mechanism = Mechanism::new(userfault, own).map_err(|error| match error {

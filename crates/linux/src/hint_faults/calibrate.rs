@@ -7,9 +7,9 @@ use std::time::{Duration, Instant};
 use super::agent::Agent;
 use super::gate;
 use super::mechanism::Order;
-use super::sys::{self, BlockedSignals, PAGE};
-use super::userfault::Range64;
 use crate::clock;
+use crate::sys::agent::{self as sys, BlockedSignals};
+use crate::sys::pages::PAGE;
 
 /// Pages touched.
 const PAGES: u64 = 32;
@@ -22,11 +22,10 @@ const PATIENCE: Duration = Duration::from_millis(500);
 impl Agent {
     /// The time that a thread loses in a fault, and how much of it the agent takes, in nanoseconds.
     pub(super) fn calibrate(&mut self) -> (u64, u64) {
-        let Ok(start) = sys::map(PAGES * PAGE) else { return ASSUMED };
-        let range = Range64::new(start, PAGES * PAGE);
+        let Ok(range) = sys::map(PAGES * PAGE) else { return ASSUMED };
         sys::small_pages_only(range);
-        (0..PAGES).for_each(|page| sys::write_byte(start + page * PAGE, 1));
-        let measured = self.measure(start);
+        (0..PAGES).for_each(|page| sys::write_byte(range.start + page * PAGE, 1));
+        let measured = self.measure(range.start);
         let settled = self.mechanism.userfault.unregister(range).is_ok();
         if settled {
             sys::unmap(range);

@@ -6,10 +6,11 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::protocol::{Counter, RING, Record, Shared, State, VERSION};
-use super::shared::{SharedMapping, nudge, peer, receive_hello, still_there};
+use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION};
 use super::source::HintFaultOptions;
 use crate::process::Pid;
+use crate::sys::mmap::SharedValue;
+use crate::sys::sockets::{nudge, peer, receive_file, still_there};
 
 /// Requests to arm that wait for room in the agent's queue, at most.
 const WAITING: usize = 1 << 20;
@@ -23,7 +24,7 @@ pub(super) struct Pending {
 impl Pending {
     /// `None` if the process is gone already.
     pub(super) fn new(socket: UnixStream) -> Option<Self> {
-        let process = Pid(peer(socket.as_raw_fd())?);
+        let process = peer(socket.as_raw_fd()).ok().filter(|process| process.0 > 0)?;
         Some(Self { socket, process })
     }
 
@@ -32,18 +33,20 @@ impl Pending {
         self,
         options: &HintFaultOptions,
     ) -> Result<Result<Connection, Self>, Option<String>> {
-        let (hello, file) = match receive_hello(self.socket.as_raw_fd()) {
-            Ok(hello) => hello,
+        let mut bytes = [0; Hello::BYTES];
+        let (length, file) = match receive_file(self.socket.as_raw_fd(), &mut bytes) {
+            Ok(received) => received,
             Err(libc::EAGAIN) => return Ok(Err(self)),
             Err(_) => return Err(None),
         };
+        let hello = if length == bytes.len() { Hello::decode(bytes) } else { None }.ok_or(None)?;
         if hello.version != VERSION {
             let theirs = hello.version;
             return Err(Some(format!(
                 "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: use the library of the same build"
             )));
         }
-        let mapping = file.ok_or(libc::EINVAL).and_then(|file| SharedMapping::adopt(&file));
+        let mapping = file.ok_or(libc::EINVAL).and_then(|file| SharedValue::adopt(&file));
         let shared = mapping.map_err(|error| {
             let error = std::io::Error::from_raw_os_error(error);
             Some(format!("the agent's memory file cannot be used: {error}"))
@@ -80,7 +83,7 @@ impl Report {
 /// See the module.
 pub(super) struct Connection {
     socket: UnixStream,
-    shared: SharedMapping,
+    shared: SharedValue<Shared>,
     /// Requests to arm for which the queue has no room.
     waiting: VecDeque<u64>,
     refused: bool,

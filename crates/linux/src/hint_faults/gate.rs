@@ -9,10 +9,10 @@
 //! does not wait for a missing page there: whoever joins the thread would wait for ever. So no stack is ever armed. Threads
 //! say where they live before they run ([`note_thread`]), and wait until an arming that may not know of it is over.
 
+use crate::sys::agent as sys;
+use crate::sys::pages::PAGE;
+use crate::sys::range::Range64;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
-
-use super::sys;
-use super::userfault::Range64;
 
 /// Threads' stacks that can be known; with more, nothing is armed.
 const STACKS: usize = 1 << 12;
@@ -134,15 +134,21 @@ pub fn note_thread() {
         return;
     }
     if let Some(stack) = sys::own_stack() {
-        // The control block lies at the stack's upper end.
-        note(Range64 { start: stack.start, end: stack.end + sys::PAGE });
+        note(with_control_block(stack, sys::own_control_block()));
     }
+}
+
+/// Returns a thread's stack with its control block, which lies at the stack's upper end (glibc) or above it (musl). No page
+/// beyond: memory of the program may lie right there, and ranges that are noted are never armed again.
+fn with_control_block(stack: Range64, block: u64) -> Range64 {
+    let block_end = (block + sys::CONTROL_BLOCK).next_multiple_of(PAGE);
+    Range64 { start: stack.start, end: stack.end.max(block_end) }
 }
 
 /// Tells where the main thread's control block lies; its stack is known by name.
 pub(super) fn note_main() {
-    let block = sys::own_control_block() & !(sys::PAGE - 1);
-    note(Range64::new(block, 2 * sys::PAGE));
+    let block = sys::own_control_block() & !(PAGE - 1);
+    note(Range64::new(block, 2 * PAGE));
 }
 
 fn note(range: Range64) {
@@ -198,5 +204,28 @@ impl Arming {
 impl Drop for Arming {
     fn drop(&mut self) {
         ARMING.fetch_add(1, SeqCst);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The thread that measures the cost of a fault often gets the addresses right below the program's memory.
+    #[test]
+    fn memory_right_above_a_threads_stack_can_be_armed() {
+        let noted =
+            |stack: Range64, block| with_control_block(stack, block).overlaps(Range64::new(stack.end, PAGE));
+        std::thread::spawn(move || {
+            let (stack, block) = (sys::own_stack().expect("a stack"), sys::own_control_block());
+            let whole = with_control_block(stack, block);
+            assert!(whole.covers(Range64::new(block, sys::CONTROL_BLOCK)) && whole.covers(stack));
+            assert!(!stack.contains(block) || !noted(stack, block), "{stack:x?} {block:x}");
+        })
+        .join()
+        .expect("no panic");
+        let stack = Range64::new(0x10_0000, 16 * PAGE);
+        assert!(!noted(stack, stack.end - 2304), "glibc: within the stack's last page");
+        assert!(noted(stack, stack.end + 64), "musl: above the stack");
     }
 }

@@ -6,15 +6,16 @@ use std::time::Duration;
 
 use super::pace::Allowed;
 use super::protocol::{Hello, Shared, VERSION};
-use super::shared::{SharedMapping, connect, send_hello, still_there};
 use super::store::SMALL;
-use super::sys;
-use super::userfault::Range64;
+use crate::sys::agent as sys;
+use crate::sys::mmap::SharedValue;
+use crate::sys::range::Range64;
+use crate::sys::sockets::{connect, send_file, still_there};
 
 /// See the module.
 pub(super) struct Link {
     socket: OwnedFd,
-    shared: SharedMapping,
+    shared: SharedValue<Shared>,
     /// `/proc/self/stat`.
     status: OwnedFd,
 }
@@ -22,10 +23,10 @@ pub(super) struct Link {
 impl Link {
     /// Connects to the engine and says hello.
     pub(super) fn open(path: &[u8]) -> Result<Self, i32> {
-        let socket = connect(path)?;
-        let (shared, file) = SharedMapping::create()?;
+        let socket = connect(path, false)?;
+        let (shared, file) = SharedValue::create()?;
         let status = sys::open(c"/proc/self/stat")?;
-        send_hello(socket.as_raw_fd(), Hello { version: VERSION }, &file)?;
+        send_file(socket.as_raw_fd(), &Hello { version: VERSION }.encode(), &file)?;
         Ok(Self { socket, shared, status })
     }
 

@@ -1,9 +1,9 @@
 //! Defines which of the program's memory may be armed: `/proc/self/maps`, asked in whole or for one address.
 
-use std::os::fd::{AsRawFd, OwnedFd};
-
-use super::sys;
-use super::userfault::Range64;
+use crate::sys::agent as sys;
+use crate::sys::pagemap::mapping_at;
+use crate::sys::range::Range64;
+use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
 /// A mapping, as far as it matters here.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -86,13 +86,8 @@ impl Maps {
 
     /// The mapping that holds the address or is the next after it: `PROCMAP_QUERY` (Linux 6.11), or else a walk.
     pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Range64> {
-        const IOC_QUERY: u64 = 0xc068_6611;
-        const COVERING_OR_NEXT: u64 = 0x10;
-        // struct procmap_query: size, flags, address, start, end, ...
-        let mut words = [0u64; 13];
-        (words[0], words[1], words[2]) = (104, COVERING_OR_NEXT, address);
-        match sys::ioctl_words(self.file.as_raw_fd(), IOC_QUERY, &mut words) {
-            Ok(_) => return Some(Range64 { start: words[3], end: words[4] }),
+        match mapping_at(self.file.as_fd(), address) {
+            Ok(mapping) => return Some(mapping),
             Err(libc::ENOENT) => return None,
             Err(_) => {}
         }

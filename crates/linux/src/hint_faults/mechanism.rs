@@ -14,10 +14,12 @@ use super::mappings::Maps;
 use super::presence::{Presence, Present, RUNS};
 use super::protocol::{Counter, Record, Shared};
 use super::store::Store;
-use super::sys::{self, PAGE};
 use super::tables::{REGIONS, Region, Tables};
-use super::userfault::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Range64, Userfault};
 use super::window::{LARGEST, Window};
+use crate::sys::agent as sys;
+use crate::sys::pages::PAGE;
+use crate::sys::range::Range64;
+use crate::sys::userfaultfd::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Userfault};
 
 /// How long, in nanoseconds, nothing is armed where contents were removed.
 const QUARANTINE: u64 = 2_000_000_000;
@@ -68,8 +70,8 @@ impl Mechanism {
         let (maps, presence) = (Maps::open()?, Presence::open()?);
         let store = Store::new(&userfault)?;
         let doorbell = sys::map(PAGE)?;
-        userfault.register(Range64::new(doorbell, PAGE))?;
-        Ok(Self { userfault, maps, presence, store, doorbell, own })
+        userfault.register(doorbell)?;
+        Ok(Self { userfault, maps, presence, store, doorbell: doorbell.start, own })
     }
 
     pub(super) fn maps(&self) -> &Maps {
@@ -165,14 +167,13 @@ impl Mechanism {
 
     /// Registers the mapping that holds the range, if it is not.
     fn ensure_region(&self, tables: &mut Tables, wanted: Range64) -> Option<()> {
-        let covers = |range: Range64| range.start <= wanted.start && wanted.end <= range.end;
         if let Some(at) = tables.regions.iter().position(|region| region.range.overlaps(wanted)) {
             let region = tables.regions[at];
-            return (covers(region.range) && !region.closing).then_some(());
+            return (region.range.covers(wanted) && !region.closing).then_some(());
         }
         let free = tables.regions.iter().position(|region| region.is_free())?;
         let mapping = self.maps.at(&mut tables.maps_buffer, wanted.start)?;
-        if !covers(mapping) {
+        if !mapping.covers(wanted) {
             return None;
         }
         let range = if self.is_own(mapping) { wanted } else { mapping };

@@ -78,19 +78,16 @@ mod pass;
 mod presence;
 mod protocol;
 mod random;
-mod shared;
 mod source;
 mod start;
 mod store;
-mod sys;
 mod tables;
-mod userfault;
 mod window;
 
 pub use gate::{exclude, note_thread, undisturbed};
 pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 pub use source::{HintFaultOptions, HintFaultSource, HintFaultStatistics};
 pub use start::{end_agent, prepare_inside, start_agent, start_agent_inside, start_from_environment};
-pub use sys::BlockedSignals;
-pub use sys::{own_descriptors, own_stack};
-pub use userfault::Range64;
+
+pub use crate::sys::agent::{BlockedSignals, own_descriptors, own_stack};
+pub use crate::sys::range::Range64;

@@ -4,6 +4,8 @@
 //! time and, where the policy bounds it, the number of faults. Windows are armed while none is overdrawn. What is saved up
 //! is bounded, so that a pause is not followed by a storm.
 
+use crate::sys::plain::plain;
+
 /// The smallest and the largest window time, in nanoseconds.
 const WINDOW_TIMES: (u64, u64) = (30_000, 1_000_000_000);
 const FIRST_WINDOW_TIME: u64 = 100_000;
@@ -26,6 +28,8 @@ struct Account {
     balance: i64,
     most: i64,
 }
+
+plain!(Zeroed for Account { balance, most });
 
 impl Account {
     fn pay_in(&mut self, amount: u64) {
@@ -71,6 +75,24 @@ pub(super) struct Pace {
     /// All the time that the program lost, estimated.
     pub(super) program_time: u64,
 }
+
+plain!(Zeroed for Pace {
+    program,
+    agent,
+    faults,
+    last,
+    last_cpu,
+    open,
+    open_faults,
+    armed,
+    faulted,
+    window_time,
+    fault_cost,
+    calibrated_cost,
+    calibrated_handling,
+    handling,
+    program_time,
+});
 
 impl Pace {
     /// Starts with a measured cost of a fault and of its handling by the agent.

@@ -7,8 +7,9 @@
 use super::mappings::{BUFFER, Mapping, Maps};
 use super::presence::{Presence, Present, RUNS};
 use super::random::Random;
-use super::sys::PAGE;
-use super::userfault::Range64;
+use crate::sys::pages::PAGE;
+use crate::sys::plain::plain;
+use crate::sys::range::Range64;
 
 /// Windows that a pass holds.
 const WINDOWS: usize = 1 << 16;
@@ -36,6 +37,8 @@ pub(super) struct Pass {
     /// Huge pages among its windows are armed as such.
     pub(super) buffer: [u8; BUFFER],
 }
+
+plain!(Zeroed for Pass { windows, kept, next, seen, began, buffer });
 
 impl Pass {
     /// The next window, if any is left.

@@ -11,6 +11,8 @@ use std::sync::atomic::{
     Ordering::{Acquire, Relaxed, Release},
 };
 
+use crate::sys::plain::plain;
+
 /// The environment variable that names the engine's socket.
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// The environment variable that lets an agent say in one line what it does.
@@ -131,9 +133,33 @@ pub(super) struct Shared {
     ring: [[AtomicU64; 4]; RING],
 }
 
+plain!(Atomics for Shared {
+    wanted,
+    rate,
+    program_budget,
+    agent_budget,
+    window,
+    seed,
+    armed_bound,
+    state,
+    agent_cpu,
+    program_time,
+    lost,
+    counters,
+    hidden,
+    ring_head,
+    ring_tail,
+    queue_head,
+    queue_tail,
+    queue,
+    ring,
+});
+
 /// A number on a cache line of its own.
 #[repr(C, align(64))]
 pub(super) struct Line(pub(super) AtomicU64);
+
+plain!(Atomics for Line { 0 });
 
 /// What an agent counts beside its costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -13,7 +13,7 @@ use super::agent::Agent;
 use super::gate;
 use super::link::Link;
 use super::protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
-use super::sys::{self, BlockedSignals};
+use crate::sys::agent::{self as sys, BlockedSignals};
 
 /// A child that lives shorter than this gets no agent to speak of, so that storms of forks stay cheap.
 const CHILD_PAUSE: Duration = Duration::from_millis(50);

@@ -2,9 +2,11 @@
 
 use std::ops::Range;
 
-use super::sys::{self, PAGE};
-use super::userfault::{Range64, Userfault};
 use super::window::LARGEST;
+use crate::sys::agent as sys;
+use crate::sys::pages::PAGE;
+use crate::sys::range::Range64;
+use crate::sys::userfaultfd::Userfault;
 
 /// Pages of a small window at most.
 pub(super) const SMALL: u64 = 64;
@@ -37,7 +39,7 @@ pub(super) struct Store {
 impl Store {
     /// Maps it and registers it, so that pages can be moved there.
     pub(super) fn new(userfault: &Userfault) -> Result<Self, i32> {
-        let mapped = Range64::new(sys::map(BYTES + HUGE_BYTES)?, BYTES + HUGE_BYTES);
+        let mapped = sys::map(BYTES + HUGE_BYTES)?;
         let store = Self { mapped, start: mapped.start.next_multiple_of(HUGE_BYTES) };
         match userfault.register(mapped) {
             Ok(()) => Ok(store),

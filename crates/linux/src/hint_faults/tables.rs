@@ -3,8 +3,9 @@
 use super::mappings::BUFFER;
 use super::protocol::{Counter, Shared};
 use super::store::{TOTAL, places};
-use super::userfault::Range64;
 use super::window::Window;
+use crate::sys::plain::plain;
+use crate::sys::range::Range64;
 
 /// Regions at most.
 pub(super) const REGIONS: usize = 32;
@@ -19,6 +20,8 @@ pub(super) struct Region {
     pub(super) range: Range64,
     pub(super) closing: bool,
 }
+
+plain!(Zeroed for Region { range, closing });
 
 impl Region {
     pub(super) fn is_free(self) -> bool {
@@ -39,6 +42,17 @@ pub(super) struct Tables {
     pause: u64,
     pub(super) maps_buffer: [u8; BUFFER],
 }
+
+plain!(Zeroed for Tables {
+    windows,
+    open,
+    regions,
+    quarantine,
+    next_look,
+    last_used,
+    pause,
+    maps_buffer,
+});
 
 impl Tables {
     /// The numbers of open windows.

@@ -3,8 +3,9 @@
 //! Each page has a *home*, the address where the program looks for it. It changes when the program moves the mapping, and
 //! is gone when it unmaps it. Pages that are armed lie in the window's slot of the store.
 
-use super::sys::PAGE;
-use super::userfault::Range64;
+use crate::sys::pages::PAGE;
+use crate::sys::plain::plain;
+use crate::sys::range::Range64;
 
 /// Pages of the largest window: 2 MiB.
 pub(super) const LARGEST: usize = 512;
@@ -45,6 +46,26 @@ pub(super) struct Window {
     returned: [u64; LARGEST / 64],
     homes: [u64; LARGEST],
 }
+
+plain!(Zeroed for Window {
+    pages,
+    armed,
+    armed_at_first,
+    faults,
+    requested,
+    closing,
+    disturbed,
+    stale,
+    told,
+    since,
+    until,
+    used,
+    slot,
+    bounds,
+    bits,
+    returned,
+    homes,
+});
 
 /// Armed pages that lie side by side, in the store and at home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

@@ -8,8 +8,6 @@ pub mod nodes;
 pub mod pagemap;
 pub mod reclaim;
 pub mod restore;
-#[allow(unsafe_code)]
-mod sys;
 
 /// The size of a base page in bytes.
 pub const BASE: u64 = 4 << 10;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use isotherm_core::Nanos;
 
-use super::sys;
 use crate::LinuxError;
 use crate::process::Pid;
+use crate::sys::pages;
 
 /// Pages a query: the kernel copies addresses and answers by 16, so that more only spreads the call's own cost, and 4096
 /// addresses and answers stay in the first-level cache.
@@ -43,7 +43,7 @@ impl MovePages for Kernel {
         status: &mut [i32],
         all: bool,
     ) -> io::Result<u64> {
-        sys::move_pages(pid, addresses, nodes, status, all)
+        pages::move_pages(pid, addresses, nodes, status, all)
     }
 
     fn pause(&mut self, time: Nanos) {
@@ -134,8 +134,8 @@ pub(super) fn query_failed(pid: Pid, error: io::Error) -> LinuxError {
 mod tests {
     use std::process::Command;
 
-    use super::super::sys::testing::Memory;
     use super::*;
+    use crate::sys::testing::Memory;
 
     fn locate(pid: Pid, addresses: &[u64]) -> Result<Vec<Residence>, LinuxError> {
         let mut residences = Vec::new();

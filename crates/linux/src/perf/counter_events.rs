@@ -1,8 +1,8 @@
-//! Defines which events are counted on a machine: of threads by the core's PMU, of sockets by the caching and home agents'.
+//! Events that are counted on a machine: of threads by the core's PMU, of sockets by the caching and home agents.
 //!
-//! Occupancy can be counted by one counter of an agent only (counter 0), and Skylake's agents have one filter for all four. So an
-//! agent counts one tier at a time. Groups that took turns on it would be extrapolated, which PACT rejects; instead the agents are
-//! dealt out to the tiers, as addresses are hashed over all of them evenly, and what a share of them counts stands for all.
+//! Only counter 0 of an agent counts occupancy, and Skylake's agents have one filter for all four counters, so an agent
+//! counts one tier at a time. Groups that took turns on it would be extrapolated, which PACT rejects. Instead the agents are
+//! divided among the tiers: addresses are hashed evenly over all agents, so a share of them stands for all.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -13,63 +13,63 @@ use super::data_source::TierMap;
 use super::events::{Quantity, Row, find};
 use super::pmu::{Encoding, Pmu};
 use crate::LinuxError;
+use crate::files::Tree;
 use crate::topology::cpu::Model;
-use crate::topology::files::Tree;
 
-/// Counters that a core or an agent has at least: a larger group would never run.
+/// Counters that every core and agent has; a larger group would never run.
 const GROUP: usize = 4;
 
-/// What a counted event means.
+/// Meaning of a counted event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Loads that a tier served.
+    /// Loads served by a tier.
     Loads(TierId),
-    /// Cycles of stalls, of all tiers together.
+    /// Stall cycles, of all tiers together.
     Stalls,
     /// Requests to a tier in flight, summed over cycles.
     Occupancy(TierId),
     /// Cycles with a request to a tier in flight.
     Busy(TierId),
-    /// Requests to a tier, of the whole socket.
+    /// Requests to a tier by the whole socket.
     Inserts(TierId),
-    /// Cycles of the agent that counts the others of the group.
+    /// Cycles of the agent that counts the group's other events.
     Clock,
 }
 
-/// An event to count.
+/// Event to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountSpec {
-    /// Its name.
+    /// Name.
     pub name: String,
-    /// The event.
+    /// Event for the kernel.
     pub encoding: Encoding,
-    /// What it means.
+    /// Meaning.
     pub measure: Measure,
 }
 
-/// A group of events that count whole sockets, and the processor that it is opened on.
+/// Group of events that count a whole socket, and the processor that it is opened on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketGroup {
-    /// A processor of the socket.
+    /// Processor of the socket.
     pub cpu: u32,
-    /// The events, all of one PMU.
+    /// Events, all of one PMU.
     pub events: Vec<CountSpec>,
-    /// Of so many agents (the second) so many count the same (the first): what they count stands for all.
+    /// Number of agents that count the same, and of all agents, for which these stand.
     pub share: (u64, u64),
 }
 
-/// What is counted on a machine.
+/// Events that are counted on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CounterEvents {
     /// Groups for each thread.
     pub threads: Vec<Vec<CountSpec>>,
     /// Groups for each caching and home agent.
     pub sockets: Vec<SocketGroup>,
-    /// The tiers there are.
+    /// Tiers of the machine.
     pub tiers: Vec<TierId>,
 }
 
-/// The measure of a row, where its memory is a tier.
+/// Returns the meaning of a row's quantity, if its memory is a tier.
 fn measure(quantity: Quantity, tiers: TierMap) -> Option<Measure> {
     Some(match quantity {
         Quantity::Loads(memory) => Measure::Loads(tiers.tier(memory)?),
@@ -88,7 +88,10 @@ fn spec(row: &Row, pmu: &Pmu, tiers: TierMap) -> Option<CountSpec> {
 }
 
 impl CounterEvents {
-    /// The events of a model whose sysfs lies below `root`. Empty where it is not in the table.
+    /// Reads the events of a model from sysfs below `root`. They are empty if the table lacks the model.
+    ///
+    /// # Errors
+    /// If a PMU's description cannot be read.
     pub fn of(root: &Path, model: Model, tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Tree::new(root);
         let known: BTreeSet<_> = tiers.0.into_iter().flatten().collect();
@@ -101,7 +104,7 @@ impl CounterEvents {
         let agents = Pmu::all(root, "uncore_cha")?;
         let groups = |agent| agent_groups(agent, model, tiers);
         let kinds = agents.first().map_or(0, |first| groups(first).len());
-        // Each agent counts one tier if there are enough of them.
+        // Each agent counts one tier if there are enough agents.
         let turns = if agents.len() < kinds { 1 } else { kinds.max(1) };
         for (index, agent) in agents.iter().enumerate() {
             let own = groups(agent).into_iter().enumerate().filter(|(kind, _)| kind % turns == index % turns);
@@ -114,7 +117,7 @@ impl CounterEvents {
         Ok(events)
     }
 
-    /// Whether an event of `events` measures that.
+    /// Returns whether an event has this meaning.
     fn measures<'a>(mut events: impl Iterator<Item = &'a CountSpec>, wanted: Measure) -> bool {
         events.any(|event| event.measure == wanted)
     }
@@ -127,7 +130,7 @@ impl CounterEvents {
         self.sockets.iter().flat_map(|group| &group.events)
     }
 
-    /// Whether stalls are counted, and of every tier the requests and what of them is in flight.
+    /// Returns whether stalls are counted, and the requests and occupancy of every tier.
     pub(super) fn queues(&self) -> bool {
         let of_threads = |measure| Self::measures(self.of_threads(), measure);
         let of_sockets = |measure| Self::measures(self.of_sockets(), measure);
@@ -138,19 +141,19 @@ impl CounterEvents {
         of_threads(Measure::Stalls) && !self.tiers.is_empty() && self.tiers.iter().all(whole)
     }
 
-    /// Tiers whose loads no event of threads counts: the agents' requests stand for them.
+    /// Returns tiers whose loads no thread's event counts; the agents' requests replace them.
     pub(super) fn by_inserts(&self) -> Vec<TierId> {
         let counted = |tier: &&TierId| Self::measures(self.of_threads(), Measure::Loads(**tier));
         self.tiers.iter().filter(|tier| !counted(tier)).copied().collect()
     }
 }
 
-/// How many of `agents` that take `turns` count what the one at `index` counts.
+/// Returns how many of `agents` that take `turns` count the same as the one at `index`.
 fn alike(agents: usize, turns: usize, index: usize) -> usize {
     (agents - index % turns).div_ceil(turns)
 }
 
-/// One group a tier: occupancy can be counted by an agent's counter 0 only, and `COUNTER0_OCCUPANCY` reads that one.
+/// Returns one group per tier: only counter 0 of an agent counts occupancy, and `COUNTER0_OCCUPANCY` reads that counter.
 fn agent_groups(agent: &Pmu, model: Model, tiers: TierMap) -> Vec<Vec<CountSpec>> {
     let of = |wanted: Measure| {
         find(model, |quantity| measure(quantity, tiers) == Some(wanted))

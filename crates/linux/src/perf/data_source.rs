@@ -1,10 +1,10 @@
-//! Defines what served an access, and how the kernel says so: `union perf_mem_data_src`.
+//! Memory that served an access, as the kernel encodes it: `union perf_mem_data_src`.
 
 use isotherm_core::{Bytes, Operation, TierId};
 
 use crate::topology::{Node, Topology};
 
-/// A kind of memory, as seen from the processor that accesses it.
+/// Kind of memory, as seen from the accessing processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Memory {
     /// DRAM of the processor's own socket.
@@ -22,7 +22,7 @@ pub enum Memory {
 }
 
 impl Memory {
-    /// Every kind, in the order of [`TierMap`].
+    /// All kinds, in the order of [`TierMap`].
     pub const ALL: [Self; 6] = [
         Self::LocalDram,
         Self::RemoteDram,
@@ -32,29 +32,24 @@ impl Memory {
         Self::RemotePmem,
     ];
 
-    /// The kind of the same technology, here or at another socket.
+    /// Returns the same technology at this or at another socket.
     const fn at(self, remote: bool) -> Self {
-        match (self, remote) {
-            (Self::LocalDram | Self::RemoteDram, false) => Self::LocalDram,
-            (Self::LocalDram | Self::RemoteDram, true) => Self::RemoteDram,
-            (Self::LocalCxl | Self::RemoteCxl, false) => Self::LocalCxl,
-            (Self::LocalCxl | Self::RemoteCxl, true) => Self::RemoteCxl,
-            (Self::LocalPmem | Self::RemotePmem, false) => Self::LocalPmem,
-            (Self::LocalPmem | Self::RemotePmem, true) => Self::RemotePmem,
-        }
+        Self::ALL[self as usize & !1 | remote as usize]
     }
 }
 
-/// Which tier each kind of memory is on this machine, in the order of [`Memory::ALL`]; `None` where the kind is not there
-/// or does not determine the tier: the page then tells.
+/// Tier of each kind of memory on this machine, in the order of [`Memory::ALL`].
 ///
-/// A CPU-less node of CXL memory is `LocalCxl` to processors that tell it from DRAM, and otherwise whatever they report.
+/// `None` where the kind is absent or does not determine the tier, so that the page must. A CPU-less node of CXL memory is
+/// `LocalCxl` to processors that distinguish it from DRAM, and otherwise whatever they report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TierMap(pub [Option<TierId>; 6]);
 
 impl TierMap {
-    /// The map of a machine whose tiers have these nodes. A kind of memory determines a tier where all nodes that have it are
-    /// in that tier: nodes with processors have DRAM; nodes without have CXL or persistent memory.
+    /// Maps the memory of a machine whose tiers have these nodes.
+    ///
+    /// A kind of memory determines a tier if all nodes that have it are in that tier. Nodes with processors have DRAM; nodes
+    /// without have CXL or persistent memory.
     pub fn of(topology: &Topology, tiers: &[Vec<u32>]) -> Self {
         let tier_of = |node: &Node| {
             let tier = tiers.iter().position(|nodes| nodes.contains(&node.id))?;
@@ -70,13 +65,13 @@ impl TierMap {
         Self([dram, dram, other, other, other, other])
     }
 
-    /// The tier of `memory`.
+    /// Returns the tier of `memory`.
     #[inline]
     pub fn tier(&self, memory: Memory) -> Option<TierId> {
         self.0[memory as usize]
     }
 
-    /// With `memory` on `tier`.
+    /// Puts `memory` on `tier`.
     #[must_use]
     pub fn with(mut self, memory: Memory, tier: TierId) -> Self {
         self.0[memory as usize] = Some(tier);
@@ -84,16 +79,16 @@ impl TierMap {
     }
 }
 
-/// What served an access.
+/// Origin of an access's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
-    /// A cache, a fill buffer or another core.
+    /// Cache, fill buffer or another core.
     Cache,
     /// Memory.
     Memory(Memory),
-    /// A device, or memory that is not cached.
+    /// Device, or uncached memory.
     Device,
-    /// It is not said.
+    /// Not reported.
     Unknown,
 }
 
@@ -119,16 +114,16 @@ const NUMBER_FILL_BUFFER: u64 = 0xc;
 const NUMBER_RAM: u64 = 0xd;
 const NUMBER_PMEM: u64 = 0xe;
 
-/// Another core of the same node: not another node's memory.
+/// Another core of the same node, which is not another node's memory.
 const HOPS_SAME_NODE: u64 = 1;
 
 impl DataSource {
-    /// `bits` bits from `first`.
+    /// Returns `bits` bits from `first`.
     const fn field(self, first: u32, bits: u32) -> u64 {
         self.0 >> first & ((1 << bits) - 1)
     }
 
-    /// Load or store; `None` for prefetches, code, and where it is not said.
+    /// Returns load or store; `None` for prefetches, code, and where it is not reported.
     #[inline]
     pub fn operation(self) -> Option<Operation> {
         match self.field(0, 5) {
@@ -138,7 +133,7 @@ impl DataSource {
         }
     }
 
-    /// What served it: by the newer `mem_lvl_num` and `mem_remote` where they are filled in, by `mem_lvl` otherwise.
+    /// Returns what served the access: `mem_lvl_num` and `mem_remote` where they are filled in, else `mem_lvl`.
     #[inline]
     pub fn served(self) -> Served {
         let remote = self.field(37, 1) != 0 && self.field(43, 3) != HOPS_SAME_NODE;
@@ -153,17 +148,14 @@ impl DataSource {
         }
     }
 
-    /// Whether the level named is one that was missed, not what served the access.
+    /// Returns whether the named level was missed rather than the one that served the access.
     fn missed(self) -> bool {
         self.field(5, 14) & LEVEL_MISS != 0
     }
 
-    /// DRAM as `mem_lvl` names it: here it says more than `mem_remote`, which old kernels leave out.
+    /// Returns DRAM named by `mem_lvl`, which is more exact here than `mem_remote`: old kernels omit that.
     fn ram(self) -> Option<Memory> {
-        match self.field(5, 14) {
-            level if level & LEVEL_REMOTE_RAM != 0 => Some(Memory::RemoteDram),
-            _ => None,
-        }
+        (self.field(5, 14) & LEVEL_REMOTE_RAM != 0).then_some(Memory::RemoteDram)
     }
 
     fn by_level(self) -> Served {
@@ -181,7 +173,7 @@ impl DataSource {
 mod tests {
     use super::*;
 
-    /// Bits as `PERF_MEM_S` of the header shifts them: `mem_op`, `mem_lvl`, `mem_lvl_num`, `mem_remote`, `mem_hops`.
+    /// Shifts bits as `PERF_MEM_S` of the header does: `mem_op`, `mem_lvl`, `mem_lvl_num`, `mem_remote`, `mem_hops`.
     fn source(op: u64, level: u64, number: u64, remote: u64, hops: u64) -> DataSource {
         // mem_snoop, mem_lock, mem_dtlb, mem_snoopx and mem_blk are set to show that they do not matter.
         let noise = 0x1f << 19 | 3 << 24 | 0x7f << 26 | 3 << 38 | 7 << 40;

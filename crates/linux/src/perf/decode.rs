@@ -1,4 +1,4 @@
-//! Defines how a sample becomes an [`Access`]: by the event that took it.
+//! Turns samples into [`Access`]es, according to the event that took them.
 
 use isotherm_core::{Nanos, Operation, TierId};
 
@@ -9,20 +9,20 @@ use super::sample::{Fields, Layout};
 use crate::process::Pid;
 use crate::source::{Access, Cause};
 
-/// What a sample is.
+/// Result of decoding a sample.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Decoded {
-    /// An access that memory served, or may have served.
+    /// Access that memory served, or may have served.
     Access(Access),
-    /// An access that a cache served, which is of no use.
+    /// Access that a cache served.
     Hit,
-    /// One of the kernel's own memory, or without an address.
+    /// Access to the kernel's own memory, or without an address.
     Foreign,
-    /// Too short for its layout.
+    /// Sample too short for its layout.
     Malformed,
 }
 
-/// Decodes the samples of one event.
+/// Decoder of one event's samples.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     layout: Layout,
@@ -30,31 +30,32 @@ pub struct Decoder {
     operation: Operation,
     tier: Option<TierId>,
     tiers: TierMap,
-    /// The period in force; 0 where samples say it.
+    /// Period in force; 0 where samples carry it.
     period: u64,
-    /// Nanoseconds a cycle, in units of 2^-[`FRACTION`]; 0 where it is not known.
+    /// Nanoseconds per cycle in units of 2^-[`FRACTION`]; 0 where unknown.
     cycle: u64,
 }
 
-/// What a sample says of its access, whatever its format.
+/// Access of a sample in any format.
 struct Seen {
     address: u64,
     /// In cycles.
     latency: u32,
-    /// Where the sample says it; otherwise the event does.
+    /// Present where the sample tells it; otherwise the event does.
     operation: Option<Operation>,
     served: Served,
 }
 
-/// Bits behind the point of [`Decoder::cycle`]: a multiplication is several times as fast as a division.
+/// Fraction bits of [`Decoder::cycle`]: multiplication is several times as fast as division.
 const FRACTION: u32 = 20;
 
-/// The first address that belongs to the kernel, on every 64-bit architecture that has PMU sampling of addresses.
+/// First address of the kernel on every 64-bit architecture whose PMU samples addresses.
 const KERNEL: u64 = 1 << 63;
 
 impl Decoder {
-    /// For the samples of `spec` with a fixed `period`, or one that samples say themselves if that is `None`; latencies are
-    /// in cycles of `megahertz`, 0 if that is not known. `None` if the samples hold fields that are not understood.
+    /// Decodes samples of `spec` with a fixed `period`, or one that samples carry if it is `None`.
+    ///
+    /// Latencies are in cycles of `megahertz`, 0 if that is unknown. Returns `None` if samples hold unknown fields.
     pub fn new(spec: &EventSpec, period: Option<u64>, tiers: TierMap, megahertz: u32) -> Option<Self> {
         let layout = Layout::new(spec.sample_type(period.is_none()))?;
         let period = period.unwrap_or(0);
@@ -64,7 +65,7 @@ impl Decoder {
     }
 
     /// Decodes the body of a sample.
-    // All formats meet before the access is built: it is written once, straight to where it goes.
+    // All formats meet before the access is built, so that it is written once, straight to its place.
     #[inline]
     pub fn decode(&self, body: &[u8]) -> Decoded {
         let Some(fields) = self.layout.decode(body) else { return Decoded::Malformed };
@@ -90,7 +91,7 @@ impl Decoder {
                         let Op { latency, operation, served, .. } = op;
                         Ok(Seen { address, latency, operation, served })
                     }
-                    // A micro-op that accesses no memory.
+                    // Micro-op without memory access.
                     (None, _) => Err(Decoded::Hit),
                     (_, None) => Err(Decoded::Foreign),
                 }
@@ -107,7 +108,7 @@ impl Decoder {
             Served::Unknown => self.tier,
         };
         let address = seen.address;
-        // A task that is exiting has the number -1.
+        // An exiting task has the number -1.
         if address == 0 || address >= KERNEL || fields.pid == 0 || fields.pid == u32::MAX {
             return Decoded::Foreign;
         }
@@ -123,7 +124,7 @@ impl Decoder {
         })
     }
 
-    /// To the nearest nanosecond: the product has at most 62 bits.
+    /// Rounds to the nearest nanosecond. The product has at most 62 bits.
     #[inline]
     fn nanoseconds(&self, cycles: u32) -> u32 {
         let nanoseconds = (u64::from(cycles) * self.cycle + (1 << (FRACTION - 1))) >> FRACTION;
@@ -152,7 +153,7 @@ mod tests {
         EventSpec { format: Format::DataSource, tier: None, ..EventSpec::page_faults() }
     }
 
-    /// A PEBS load latency sample as Linux writes it: task, time, address, period, weight, data source.
+    /// Writes a PEBS load latency sample as Linux does: task, time, address, period, weight, data source.
     fn pebs(pid: u32, address: u64, source: u64) -> Vec<u8> {
         words(&[task(pid), 1_000, address, 199, 600, source])
     }

@@ -1,9 +1,11 @@
-//! Defines the events of each processor, each with its source.
+//! Events of each processor, each with its source.
 //!
 //! Intel's are those of the event lists at `github.com/intel/perfmon`, by file name: the same lists are in Linux below
 //! `tools/perf/pmu-events/arch/x86`. AMD's IBS and Arm's SPE are PMUs of their own and need no events.
 
+use Memory::{LocalCxl, LocalDram, LocalPmem, RemoteCxl, RemoteDram, RemotePmem};
 use Model::{CascadeLake, CooperLake, EmeraldRapids, GraniteRapids, IceLakeSp, SapphireRapids, SkylakeSp};
+use Quantity::{Busy, Clock, Inserts, Loads, Misses, Occupancy, SlowLoads, Stalls, Stores};
 
 use super::data_source::Memory;
 use super::events::{Quantity, Row};
@@ -12,7 +14,7 @@ use crate::topology::cpu::Model;
 
 const ALL: &[Model] =
     &[SkylakeSp, CascadeLake, CooperLake, IceLakeSp, SapphireRapids, EmeraldRapids, GraniteRapids];
-/// Those that took Optane memory.
+/// Processors that support Optane memory.
 const OPTANE: &[Model] = &[CascadeLake, CooperLake, IceLakeSp, SapphireRapids];
 const SKYLAKE: &[Model] = &[SkylakeSp, CascadeLake, CooperLake];
 const ICE_LAKE: &[Model] = &[IceLakeSp, SapphireRapids, EmeraldRapids, GraniteRapids];
@@ -30,63 +32,62 @@ const ICX_CHA: &str = "intel/perfmon icelakex_uncore.json, sapphirerapids_uncore
                        graniterapids_uncore.json; COUNTER0_OCCUPANCY as in PACT's artifact";
 const EMR_CXL: &str = "intel/perfmon emeraldrapids_uncore_experimental.json, as in Linux' \
                        tools/perf/pmu-events/arch/x86/emeraldrapids/uncore-cache.json; COUNTER0_OCCUPANCY as for DRAM";
+const OLD_CLOCK: &str = "intel/perfmon skylakex_uncore.json, cascadelakex_uncore.json, icelakex_uncore.json";
+const NEW_CLOCK: &str =
+    "intel/perfmon sapphirerapids_uncore.json, emeraldrapids_uncore.json, graniterapids_uncore.json";
 
-/// An event of the core PMU whose samples carry addresses.
+/// Returns an event of the core PMU whose samples carry addresses. `code` has the event in bits 0 to 7, the unit mask in
+/// bits 8 to 15 and the counter mask from bit 24, as in the processor's register.
 const fn core(
     models: &'static [Model],
     quantity: Quantity,
     name: &'static str,
-    terms: Terms<'static>,
+    code: u64,
     source: &'static str,
 ) -> Row {
+    let terms = [("event", code & 0xff), ("umask", code >> 8 & 0xff), ("cmask", code >> 24)];
     Row { models, quantity, name, pmu: "cpu", terms, filter: &[], addresses: true, source }
 }
 
-/// An event that is only counted.
+/// Returns an event that is only counted.
 const fn counted(row: Row) -> Row {
     Row { addresses: false, ..row }
 }
 
-const CLOCK: &str = "UNC_CHA_CLOCKTICKS";
-const UP_TO_ICE_LAKE_UNCORE: &str =
-    "intel/perfmon skylakex_uncore.json, cascadelakex_uncore.json, icelakex_uncore.json";
-const SINCE_SAPPHIRE_RAPIDS_UNCORE: &str =
-    "intel/perfmon sapphirerapids_uncore.json, emeraldrapids_uncore.json, graniterapids_uncore.json";
-
-/// An event of the caching and home agents: `filter` says of which requests.
+/// Returns an event of the caching and home agents; `filter` selects requests.
 const fn cha(
     models: &'static [Model],
     quantity: Quantity,
     name: &'static str,
-    terms: Terms<'static>,
+    (event, thresh): (u64, u64),
     filter: Terms<'static>,
     source: &'static str,
 ) -> Row {
+    let terms = [("event", event), ("thresh", thresh), ("", 0)];
     Row { models, quantity, name, pmu: "uncore_cha", terms, filter, addresses: false, source }
 }
 
-/// What the agents count of the loads that one kind of memory serves: names of occupancy, busy cycles and inserts.
+/// Returns the agents' events for loads served by one kind of memory, given names of occupancy, busy cycles and inserts.
 const fn loads(
     models: &'static [Model],
     memory: Memory,
-    names: [&'static str; 3],
+    [occupancy, busy, inserts]: [&'static str; 3],
     filter: Terms<'static>,
     source: &'static str,
 ) -> [Row; 3] {
-    let [occupancy, busy, inserts] = names;
     [
-        cha(models, Quantity::Occupancy(memory), occupancy, &[("event", 0x36)], filter, source),
-        cha(models, Quantity::Busy(memory), busy, &[("event", 0x1f), ("thresh", 1)], filter, source),
-        cha(models, Quantity::Inserts(memory), inserts, &[("event", 0x35)], filter, source),
+        cha(models, Occupancy(memory), occupancy, (0x36, 0), filter, source),
+        cha(models, Busy(memory), busy, (0x1f, 1), filter, source),
+        cha(models, Inserts(memory), inserts, (0x35, 0), filter, source),
     ]
 }
 
-/// Every event.
+/// All events.
 pub(crate) const ROWS: &[&[Row]] = &[
     CORE_ROWS,
     &loads(
         SKYLAKE,
-        Memory::LocalDram,
+        LocalDram,
         [
             "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, local",
             "UNC_CHA_COUNTER0_OCCUPANCY, local",
@@ -97,7 +98,7 @@ pub(crate) const ROWS: &[&[Row]] = &[
     ),
     &loads(
         SKYLAKE,
-        Memory::RemoteDram,
+        RemoteDram,
         [
             "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, remote",
             "UNC_CHA_COUNTER0_OCCUPANCY, remote",
@@ -108,7 +109,7 @@ pub(crate) const ROWS: &[&[Row]] = &[
     ),
     &loads(
         ICE_LAKE,
-        Memory::LocalDram,
+        LocalDram,
         [
             "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_LOCAL",
             "UNC_CHA_COUNTER0_OCCUPANCY, local",
@@ -119,7 +120,7 @@ pub(crate) const ROWS: &[&[Row]] = &[
     ),
     &loads(
         ICE_LAKE,
-        Memory::RemoteDram,
+        RemoteDram,
         [
             "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_REMOTE",
             "UNC_CHA_COUNTER0_OCCUPANCY, remote",
@@ -128,10 +129,10 @@ pub(crate) const ROWS: &[&[Row]] = &[
         &[("umask", 0xc817_7e01)],
         ICX_CHA,
     ),
-    // Memory expanders. Kernels whose agents take fewer bits of unit mask than this has cannot count them.
+    // Memory expanders. Kernels whose agents accept a shorter unit mask cannot count them.
     &loads(
         &[EmeraldRapids],
-        Memory::LocalCxl,
+        LocalCxl,
         [
             "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_CXL_EXP_LOCAL",
             "UNC_CHA_COUNTER0_OCCUPANCY, CXL",
@@ -141,84 +142,29 @@ pub(crate) const ROWS: &[&[Row]] = &[
         EMR_CXL,
     ),
     &[
-        cha(UP_TO_ICE_LAKE, Quantity::Clock, CLOCK, &[("event", 0x00)], &[], UP_TO_ICE_LAKE_UNCORE),
-        cha(
-            SINCE_SAPPHIRE_RAPIDS,
-            Quantity::Clock,
-            CLOCK,
-            &[("event", 0x01)],
-            &[],
-            SINCE_SAPPHIRE_RAPIDS_UNCORE,
-        ),
+        cha(UP_TO_ICE_LAKE, Clock, "UNC_CHA_CLOCKTICKS", (0x00, 0), &[], OLD_CLOCK),
+        cha(SINCE_SAPPHIRE_RAPIDS, Clock, "UNC_CHA_CLOCKTICKS", (0x01, 0), &[], NEW_CLOCK),
     ],
 ];
 
-/// The core's.
+/// Events of the core.
 const CORE_ROWS: &[Row] = &[
-    core(ALL, Quantity::Misses, "MEM_LOAD_RETIRED.L3_MISS", &[("event", 0xd1), ("umask", 0x20)], CORE),
-    core(
-        ALL,
-        Quantity::Loads(Memory::LocalDram),
-        "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM",
-        &[("event", 0xd3), ("umask", 0x01)],
-        CORE,
-    ),
-    core(
-        ALL,
-        Quantity::Loads(Memory::RemoteDram),
-        "MEM_LOAD_L3_MISS_RETIRED.REMOTE_DRAM",
-        &[("event", 0xd3), ("umask", 0x02)],
-        CORE,
-    ),
-    core(
-        OPTANE,
-        Quantity::Loads(Memory::LocalPmem),
-        "MEM_LOAD_RETIRED.LOCAL_PMM",
-        &[("event", 0xd1), ("umask", 0x80)],
-        OPTANE_CORE,
-    ),
-    core(
-        OPTANE,
-        Quantity::Loads(Memory::RemotePmem),
-        "MEM_LOAD_L3_MISS_RETIRED.REMOTE_PMM",
-        &[("event", 0xd3), ("umask", 0x10)],
-        OPTANE_CORE,
-    ),
-    core(
-        &[GraniteRapids],
-        Quantity::Loads(Memory::LocalCxl),
-        "MEM_LOAD_RETIRED.LOCAL_CXL_MEM",
-        &[("event", 0xd1), ("umask", 0x80)],
-        GNR_CORE,
-    ),
+    core(ALL, Misses, "MEM_LOAD_RETIRED.L3_MISS", 0x20d1, CORE),
+    core(ALL, Loads(LocalDram), "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM", 0x01d3, CORE),
+    core(ALL, Loads(RemoteDram), "MEM_LOAD_L3_MISS_RETIRED.REMOTE_DRAM", 0x02d3, CORE),
+    core(OPTANE, Loads(LocalPmem), "MEM_LOAD_RETIRED.LOCAL_PMM", 0x80d1, OPTANE_CORE),
+    core(OPTANE, Loads(RemotePmem), "MEM_LOAD_L3_MISS_RETIRED.REMOTE_PMM", 0x10d3, OPTANE_CORE),
+    core(&[GraniteRapids], Loads(LocalCxl), "MEM_LOAD_RETIRED.LOCAL_CXL_MEM", 0x80d1, GNR_CORE),
     // The list gives this one no `Data_LA`: its samples have no address.
     counted(core(
         &[GraniteRapids],
-        Quantity::Loads(Memory::RemoteCxl),
+        Loads(RemoteCxl),
         "MEM_LOAD_L3_MISS_RETIRED.REMOTE_CXL_MEM",
-        &[("event", 0xd3), ("umask", 0x10)],
+        0x10d3,
         GNR_CORE,
     )),
-    core(
-        ALL,
-        Quantity::SlowLoads,
-        "MEM_TRANS_RETIRED.LOAD_LATENCY",
-        &[("event", 0xcd), ("umask", 0x01)],
-        CORE,
-    ),
-    core(ALL, Quantity::Stores, "MEM_INST_RETIRED.ALL_STORES", &[("event", 0xd0), ("umask", 0x82)], CORE),
-    counted(core(
-        UP_TO_ICE_LAKE,
-        Quantity::Stalls,
-        "CYCLE_ACTIVITY.STALLS_L3_MISS",
-        &[("event", 0xa3), ("umask", 0x06), ("cmask", 6)],
-        CORE,
-    )),
-    counted(core(
-        SINCE_SAPPHIRE_RAPIDS,
-        Quantity::Stalls,
-        "MEMORY_ACTIVITY.STALLS_L3_MISS",
-        &[("event", 0x47), ("umask", 0x09), ("cmask", 9)],
-        CORE,
-    )),
+    core(ALL, SlowLoads, "MEM_TRANS_RETIRED.LOAD_LATENCY", 0x01cd, CORE),
+    core(ALL, Stores, "MEM_INST_RETIRED.ALL_STORES", 0x82d0, CORE),
+    counted(core(UP_TO_ICE_LAKE, Stalls, "CYCLE_ACTIVITY.STALLS_L3_MISS", 0x0600_06a3, CORE)),
+    counted(core(SINCE_SAPPHIRE_RAPIDS, Stalls, "MEMORY_ACTIVITY.STALLS_L3_MISS", 0x0900_0947, CORE)),
 ];

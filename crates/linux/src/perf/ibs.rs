@@ -1,30 +1,28 @@
-//! Defines AMD's IBS op record, as the kernel passes it in `PERF_SAMPLE_RAW`.
+//! AMD's IBS op record, as the kernel passes it in `PERF_SAMPLE_RAW`.
 //!
 //! The record is `caps` (32 bits) and the registers from `IBS_OP_CTL`, 64 bits each: control, RIP, op data 1, 2 and 3, linear
 //! and physical data address (`perf_ibs_handle_irq` in `arch/x86/events/amd/ibs.c`). The registers' fields are those of the
 //! "Processor Programming Reference for AMD Family 19h Model 01h", MSRC001_1036 and MSRC001_1037, and of
-//! `arch/x86/include/asm/amd/ibs.h`. Kernels before 6.1 decode none of it, later ones say the same in `PERF_SAMPLE_DATA_SRC`.
+//! `arch/x86/include/asm/amd/ibs.h`. Kernels before 6.1 do not decode it; later ones repeat it in `PERF_SAMPLE_DATA_SRC`.
 
 use isotherm_core::Operation;
 
 use super::data_source::{Memory, Served};
 use super::record::{half, word};
 
-/// The capability bit of the extended data sources: `IBS_CAPS_ZEN4`.
+/// Capability bit of the extended data sources: `IBS_CAPS_ZEN4`.
 const CAPS_ZEN4: u32 = 1 << 11;
 
-/// What an IBS op record says of an access.
+/// Access in an IBS op record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
     /// Load or store; a read-modify-write is a load. `None` for an op without memory access, or a software prefetch.
     pub operation: Option<Operation>,
-    /// The linear address, where it is valid.
+    /// Linear address, where valid.
     pub address: Option<u64>,
-    /// The physical address, where it is valid.
-    pub physical: Option<u64>,
     /// Latency of the L1 miss in cycles; 0 for hits and stores.
     pub latency: u32,
-    /// What served it. Only loads say.
+    /// What served it, of loads only.
     pub served: Served,
 }
 
@@ -33,19 +31,19 @@ const fn bit(value: u64, position: u32) -> bool {
 }
 
 impl Op {
-    /// Reads the content of a raw record; `None` if it is too short.
+    /// Decodes the content of a raw record; `None` if it is too short.
     pub fn decode(raw: &[u8]) -> Option<Self> {
         let caps = half(raw, 0)?;
         let register = |number: usize| word(raw, 4 + 8 * number);
         let (data2, data3) = (register(3)?, register(4)?);
-        let (linear, physical) = (register(5)?, register(6)?);
+        // The record ends with the physical address.
+        let (linear, _) = (register(5)?, register(6)?);
         let operation = operation(data3);
         let load = operation == Some(Operation::Load);
         let missed = bit(data3, 7);
         Some(Self {
             operation,
             address: bit(data3, 17).then_some(linear),
-            physical: bit(data3, 18).then_some(physical),
             latency: if load && missed { (data3 >> 32 & 0xffff) as u32 } else { 0 },
             served: if load { served(caps, data2, data3) } else { Served::Unknown },
         })
@@ -89,7 +87,7 @@ mod tests {
 
     use super::*;
 
-    /// A record built bit by bit from the register descriptions.
+    /// Builds a record bit by bit from the register descriptions.
     fn encode(caps: u32, data2: u64, data3: u64, linear: u64, physical: u64) -> Vec<u8> {
         let mut raw = caps.to_ne_bytes().to_vec();
         for register in [0x1111, 0x40_1000, 0x2222, data2, data3, linear, physical] {
@@ -98,7 +96,7 @@ mod tests {
         raw
     }
 
-    /// A load that missed L1 and L2 with a valid address and a latency of 300 cycles.
+    /// Load that missed L1 and L2 with a valid address and a latency of 300 cycles.
     const MISS: u64 = 1 | 1 << 7 | 1 << 17 | 1 << 20 | 300 << 32;
 
     fn served_by(caps: u32, data2: u64, data3: u64) -> Served {
@@ -161,7 +159,6 @@ mod tests {
             };
             prop_assert_eq!(op.operation, operation);
             prop_assert_eq!(op.address, valid.then_some(linear));
-            prop_assert_eq!(op.physical, physical_valid.then_some(physical));
             let counted = missed && operation == Some(Operation::Load);
             prop_assert_eq!(op.latency, if counted { u32::from(latency) } else { 0 });
             for cut in 0..raw.len() {

@@ -1,10 +1,10 @@
-//! Defines how forks, exits and execs of observed tasks are learned: by events that count nothing and report these.
+//! Learns of forks, exits and execs of observed tasks, by events that count nothing and report these.
 
 use std::collections::HashSet;
 use std::io;
 
 use super::open::explain_ring;
-use super::record::{Content, Record, Task, word};
+use super::record::{Change, Content, Record, word};
 use super::ring::Ring;
 use super::sys::{Attr, Event, flag, kind, sample, software};
 use super::tasks::Tasks;
@@ -13,15 +13,7 @@ use crate::LinuxError;
 /// Pages of a ring: room for 4,000 forks on one processor between two drains.
 const PAGES: usize = 64;
 
-/// What happened to a task.
-#[derive(Debug, Clone, Copy)]
-enum Change {
-    Fork(Task),
-    Exit(Task),
-    Exec { pid: u32, tid: u32 },
-}
-
-/// The rings of the reports, one for each processor.
+/// Rings of the reports, one per processor.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     rings: Vec<Ring>,
@@ -29,7 +21,7 @@ pub(crate) struct Lifecycle {
     changes: Vec<(u64, u64, Change)>,
 }
 
-/// Every record ends in time and event number: `struct sample_id` of these two.
+/// Returns the attribute of the reports; every record ends in time and event number, the `struct sample_id` of these two.
 fn attr() -> Attr {
     Attr {
         kind: kind::SOFTWARE,
@@ -46,7 +38,7 @@ fn attr() -> Attr {
     }
 }
 
-/// Time and event number of a record.
+/// Returns time and event number of a record.
 fn origin(record: &Record<'_>) -> Option<(u64, u64)> {
     let time = word(record.body, record.body.len().checked_sub(16)?)?;
     Some((time, record.identifier()?))
@@ -58,14 +50,14 @@ impl Lifecycle {
         Ok(Self { rings: cpus.iter().map(ring).collect::<Result<_, _>>()?, changes: Vec::new() })
     }
 
-    /// Opens the events of a task, and says their numbers.
+    /// Opens the events of a task; returns them and their numbers.
     pub(crate) fn open(&self, tid: u32) -> io::Result<(Vec<Event>, Vec<u64>)> {
         let events = self.rings.iter().map(|ring| ring.open(&attr(), tid)).collect::<io::Result<Vec<_>>>()?;
         let ids = events.iter().map(Event::id).collect::<io::Result<_>>()?;
         Ok((events, ids))
     }
 
-    /// Takes in what happened since the last call. Processes that are new are no longer muted.
+    /// Applies the changes since the last call. New processes are no longer muted.
     pub(crate) fn apply<R>(&mut self, tasks: &mut Tasks<R>, muted: &mut HashSet<u32>) {
         self.read(tasks);
         for (_, id, change) in self.changes.drain(..) {
@@ -77,7 +69,7 @@ impl Lifecycle {
                     tasks.forked(id, task);
                 }
                 Change::Exit(task) => tasks.exited(task.tid),
-                Change::Exec { pid, tid } => tasks.executed(id, pid, tid),
+                Change::Exec(pid, tid) => tasks.executed(id, pid, tid),
             }
         }
     }
@@ -86,24 +78,18 @@ impl Lifecycle {
     fn read<R>(&mut self, tasks: &mut Tasks<R>) {
         for ring in &mut self.rings {
             let changes = &mut self.changes;
-            ring.drain(|record| {
-                let change = match record.content() {
-                    Content::Fork(task) => Change::Fork(task),
-                    Content::Exit(task) => Change::Exit(task),
-                    Content::Exec { pid, tid } => Change::Exec { pid, tid },
-                    Content::Lost(_) => {
-                        tasks.distrust();
-                        return;
-                    }
-                    _ => return,
-                };
-                changes.extend(origin(&record).map(|(time, id)| (time, id, change)));
+            ring.drain(|record| match record.content() {
+                Content::Change(change) => {
+                    changes.extend(origin(&record).map(|(time, id)| (time, id, change)));
+                }
+                Content::Lost(_) => tasks.distrust(),
+                _ => {}
             });
         }
         self.changes.sort_by_key(|&(time, ..)| time);
     }
 
-    /// The bytes of memory that it occupies.
+    /// Returns the memory it occupies, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.rings.iter().map(Ring::memory).sum()
     }

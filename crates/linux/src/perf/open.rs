@@ -1,4 +1,4 @@
-//! Defines how an event is opened as well as this machine and user allow, and what is said when they do not.
+//! Opens events as far as this machine and user permit, and explains refusals.
 
 use std::io;
 use std::path::Path;
@@ -9,33 +9,33 @@ use super::events::{EventSpec, Format, unsupported};
 use super::pmu::Encoding;
 use super::sys::{self, Attr, Event, Join, flag};
 use crate::LinuxError;
+use crate::files::{Tree, decimal};
 use crate::process::Pid;
-use crate::topology::files::{Tree, decimal};
 
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-/// What the kernel grants of an event.
+/// Permitted settings of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     /// `precise_ip`: 3 is exact, 0 may be off by many instructions.
     pub precise: u8,
-    /// Whether accesses that the kernel makes for the program, as in `read(2)`, are left out.
+    /// Whether accesses that the kernel makes for the program, as in `read(2)`, are excluded.
     pub exclude_kernel: bool,
 }
 
-/// The most samples a second that the kernel takes of an event in frequency mode; its default where it does not say.
+/// Returns the kernel's maximum samples per second of an event in frequency mode, or its default.
 pub(crate) fn max_rate(root: Tree<'_>) -> u64 {
     root.parsed(MAX_RATE, "a rate", decimal).unwrap_or(100_000)
 }
 
-/// The attribute of an encoded event.
+/// Returns the attribute of an encoded event.
 pub(crate) fn encoded(encoding: Encoding) -> Attr {
     let [config, config1, config2, config3] = encoding.config;
     Attr { kind: encoding.kind, config, config1, config2, config3, ..Attr::default() }
 }
 
-/// The period, or the frequency and [`flag::FREQ`], that a rate means for `spec`.
+/// Returns the period, or the frequency and [`flag::FREQ`], of `spec` at a rate.
 pub fn period(spec: &EventSpec, rate: SamplingRate, max_rate: u64) -> (u64, u64) {
     match rate {
         SamplingRate::Frequency(frequency) => (frequency.clamp(1, max_rate.max(1)), flag::FREQ),
@@ -48,7 +48,7 @@ pub fn period(spec: &EventSpec, rate: SamplingRate, max_rate: u64) -> (u64, u64)
     }
 }
 
-/// The attribute of `spec` as granted, at `rate`.
+/// Returns the attribute of `spec` as granted, at `rate`.
 pub(crate) fn sampling(spec: &EventSpec, grant: Grant, rate: SamplingRate, max_rate: u64) -> Attr {
     let (period, frequency) = period(spec, rate, max_rate);
     Attr {
@@ -59,7 +59,7 @@ pub(crate) fn sampling(spec: &EventSpec, grant: Grant, rate: SamplingRate, max_r
     }
 }
 
-/// The attribute of the event that leads the group of `spec`.
+/// Returns the attribute of the event that leads the group of `spec`.
 pub(crate) fn leading(spec: &EventSpec, grant: Grant) -> Option<Attr> {
     spec.leader.map(|leader| Attr { flags: modes(grant), ..encoded(leader) })
 }
@@ -68,12 +68,15 @@ fn modes(grant: Grant) -> u64 {
     flag::EXCLUDE_HYPERVISOR | if grant.exclude_kernel { flag::EXCLUDE_KERNEL } else { 0 }
 }
 
-/// Finds out what is granted, by opening the event on this thread: the highest precision down to the least, with the
-/// kernel's accesses first and without where the user may not see them.
+/// Opens the event on this thread to find what is permitted: the highest precision first, and the kernel's accesses
+/// unless the user may not see them.
+///
+/// # Errors
+/// If no setting is permitted, with the reason.
 pub fn probe(spec: &EventSpec, root: &Path) -> Result<Grant, LinuxError> {
     let mut last = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
     for exclude_kernel in [false, true] {
-        for precise in (spec.least_precise..=spec.precise).rev() {
+        for precise in (spec.min_precise..=spec.precise).rev() {
             let grant = Grant { precise, exclude_kernel };
             match attempt(spec, grant) {
                 Ok(_) => return Ok(grant),
@@ -106,7 +109,7 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// What a failed `perf_event_open(2)` or `mmap(2)` of its ring means to the user.
+/// Explains a failed `perf_event_open(2)`, or `mmap(2)` of its ring.
 pub(crate) fn explain(error: io::Error, event: &str, root: Tree<'_>, process: Option<Pid>) -> LinuxError {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => denied(root),
@@ -118,18 +121,18 @@ pub(crate) fn explain(error: io::Error, event: &str, root: Tree<'_>, process: Op
         Some(libc::ESRCH) if process.is_some() => LinuxError::Ended(process.map_or(0, |pid| pid.0)),
         Some(libc::ENOENT | libc::ENODEV | libc::EOPNOTSUPP | libc::ENODATA | libc::EINVAL) => {
             let remedy = format!(
-                "the kernel refuses the event {event} ({error}); it needs a processor, or a virtual one, with this PMU event \
-                 and addresses in its samples"
+                "the kernel refuses the event {event} ({error}); it needs a real or virtual processor with this PMU event and \
+                addresses in its samples"
             );
             unsupported(remedy)
         }
-        Some(libc::EBUSY) => unsupported(format!("the event {event} is in exclusive use by another program")),
+        Some(libc::EBUSY) => unsupported(format!("another program has exclusive use of the event {event}")),
         _ => LinuxError::Call { call: "perf_event_open", error },
     }
 }
 
 fn denied(root: Tree<'_>) -> LinuxError {
-    let paranoid = root.text(PARANOID).unwrap_or_else(|_| "not readable".into());
+    let paranoid = root.text(PARANOID).unwrap_or_else(|_| "unreadable".into());
     LinuxError::Permission {
         what: "sampling memory accesses with the PMU",
         needs: "CAP_PERFMON, and CAP_SYS_PTRACE for programs of other users",
@@ -140,22 +143,19 @@ fn denied(root: Tree<'_>) -> LinuxError {
     }
 }
 
-/// What a ring that could not be made means to the user.
+/// Explains why a ring could not be made.
 pub(crate) fn explain_ring(error: io::Error, pages: usize) -> LinuxError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOMEM) => LinuxError::Permission {
             what: "the memory of perf rings",
             needs: "CAP_IPC_LOCK, or room in kernel.perf_event_mlock_kb",
-            remedy: format!(
-                "sudo sysctl kernel.perf_event_mlock_kb={} (or smaller rings)",
-                (pages * 4 + 4) * RINGS
-            ),
+            remedy: format!("sudo sysctl kernel.perf_event_mlock_kb={}", (pages * 4 + 4) * RINGS),
         },
         _ => LinuxError::Call { call: "mmap of a perf ring", error },
     }
 }
 
-/// Rings on one processor at most: life cycle, four kinds of loads, stores.
+/// Maximum rings per processor: life cycle, four kinds of loads, stores.
 const RINGS: usize = 6;
 
 #[cfg(test)]
@@ -175,7 +175,7 @@ mod tests {
     }
 
     #[test]
-    fn errors_say_what_mends_them() {
+    fn errors_say_what_fixes_them() {
         let root = tempfile::tempdir().expect("a directory");
         std::fs::create_dir_all(root.path().join("proc/sys/kernel")).expect("created");
         std::fs::write(root.path().join(&PARANOID[1..]), "4\n").expect("written");
@@ -196,7 +196,8 @@ mod tests {
         }
         assert!(said(libc::EMFILE).contains("ulimit -n"));
         assert_eq!(said(libc::ESRCH), "process 7 has ended");
-        assert!(explain_ring(io::Error::from_raw_os_error(libc::EPERM), 64).to_string().contains("=1560 "));
+        let error = explain_ring(io::Error::from_raw_os_error(libc::EPERM), 64).to_string();
+        assert!(error.contains("perf_event_mlock_kb=1560"), "{error}");
     }
 
     #[test]
@@ -204,7 +205,7 @@ mod tests {
         let grant = probe(&EventSpec::page_faults(), Path::new("/")).expect("page faults need no PMU");
         assert_eq!(grant.precise, 0);
         let nonsense = Encoding { kind: 0xffff_fff0, config: [0; 4] };
-        let spec = EventSpec { encoding: nonsense, precise: 3, least_precise: 1, ..EventSpec::page_faults() };
+        let spec = EventSpec { encoding: nonsense, precise: 3, min_precise: 1, ..EventSpec::page_faults() };
         let error = probe(&spec, Path::new("/")).expect_err("no such PMU");
         assert!(matches!(error, LinuxError::Unsupported { .. }), "{error}");
     }

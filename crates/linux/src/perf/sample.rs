@@ -1,41 +1,31 @@
-//! Defines the decoding of a sample: where its fields stand follows from `sample_type`, and is worked out once.
+//! Decodes samples: `sample_type` determines where fields stand, which is computed once.
 //!
-//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All of them have a fixed size
-//! but `PERF_SAMPLE_RAW`, behind which fields move; a layout without it is read at constant offsets.
+//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All fields have a fixed size
+//! except `PERF_SAMPLE_RAW`, which moves the fields behind it; a layout without it is read at constant offsets.
 
 use super::record::{half, word};
 use super::sys::sample;
 
-/// The fields of a sample that are of use here; those that it lacks are 0.
+/// Fields of a sample; absent ones are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
-    /// Instruction pointer.
-    pub ip: u64,
     /// Process.
     pub pid: u32,
-    /// Thread.
-    pub tid: u32,
     /// Time on the clock of the event.
     pub time: u64,
     /// Data address.
     pub address: u64,
-    /// Number of the event.
-    pub id: u64,
-    /// Processor.
-    pub cpu: u32,
-    /// The period in force.
+    /// Period in force.
     pub period: u64,
     /// Latency in cycles.
     pub latency: u32,
     /// What served the access: `union perf_mem_data_src`.
     pub data_source: u64,
-    /// Physical address.
-    pub physical: u64,
-    /// The PMU's own record, padding included.
+    /// The PMU's own record, including padding.
     pub raw: &'a [u8],
 }
 
-/// Fields before the raw record, in their order; all of 8 bytes.
+/// Fields before the raw record, in order; each of 8 bytes.
 const BEFORE: [u64; 9] = [
     sample::IDENTIFIER,
     sample::IP,
@@ -48,7 +38,7 @@ const BEFORE: [u64; 9] = [
     sample::PERIOD,
 ];
 
-/// Fields behind it.
+/// Fields behind the raw record.
 const BEHIND: [u64; 7] = [
     sample::WEIGHT | sample::WEIGHT_STRUCT,
     sample::DATA_SRC,
@@ -59,17 +49,17 @@ const BEHIND: [u64; 7] = [
     sample::CODE_PAGE_SIZE,
 ];
 
-/// Where a field is that a layout lacks: behind the end of any record.
+/// Offset of a field that a layout lacks: beyond the end of any record.
 const ABSENT: u16 = u16::MAX;
 
-/// Where the fields of a sample stand.
+/// Offsets of a sample's fields.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Layout {
     before: [u16; BEFORE.len()],
-    /// Relative to the end of the raw record.
+    /// Offsets from the end of the raw record.
     behind: [u16; BEHIND.len()],
     raw: bool,
-    /// Bytes up to the raw record.
+    /// Bytes before the raw record.
     fixed: usize,
     /// Bytes behind it.
     rest: usize,
@@ -77,8 +67,8 @@ pub struct Layout {
     shape: Option<Shape>,
 }
 
-/// The samples that are taken most: task, time and address, then the period or not, then latency and data source or
-/// neither. They are read without looking up where anything stands.
+/// Most frequent samples: task, time and address, then perhaps the period, then perhaps latency and data source. They are
+/// read without looking up offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     period: bool,
@@ -106,10 +96,8 @@ impl Shape {
         } else {
             (&[0; 8], &[0; 8])
         };
-        let (pid, tid) = halves(u64::from_ne_bytes(*task));
         Some(Fields {
-            pid,
-            tid,
+            pid: first_half(u64::from_ne_bytes(*task)),
             time: u64::from_ne_bytes(*time),
             address: u64::from_ne_bytes(*address),
             period: u64::from_ne_bytes(*period),
@@ -120,7 +108,7 @@ impl Shape {
     }
 }
 
-/// A latency that does not fit 32 bits is as long as can be.
+/// Limits a latency to 32 bits.
 fn clamped(weight: u64) -> u32 {
     u32::try_from(weight).unwrap_or(u32::MAX)
 }
@@ -138,7 +126,7 @@ fn offsets<const N: usize>(fields: &[u64; N], sample_type: u64) -> ([u16; N], us
 }
 
 impl Layout {
-    /// The layout for `sample_type`; `None` if a field of it is not understood.
+    /// Returns the layout for `sample_type`; `None` if it has an unknown field.
     pub fn new(sample_type: u64) -> Option<Self> {
         let known = BEFORE.iter().chain(&BEHIND).fold(sample::RAW, |bits, field| bits | field);
         if sample_type & !known != 0 {
@@ -158,7 +146,7 @@ impl Layout {
         })
     }
 
-    /// Reads the body of a sample; `None` if it is too short.
+    /// Decodes the body of a sample; `None` if it is too short.
     #[inline]
     pub fn decode<'a>(&self, body: &'a [u8]) -> Option<Fields<'a>> {
         match self.shape {
@@ -178,39 +166,32 @@ impl Layout {
         }
         let before = |field: usize| word(body, usize::from(self.before[field])).unwrap_or(0);
         let behind = |field: usize| word(tail, usize::from(self.behind[field])).unwrap_or(0);
-        let ((pid, tid), (cpu, _)) = (halves(before(2)), halves(before(7)));
         let weight = behind(0);
         Some(Fields {
-            ip: before(1),
-            pid,
-            tid,
+            pid: first_half(before(2)),
             time: before(3),
             address: before(4),
-            id: before(0).max(before(5)),
-            cpu,
             period: before(8),
             latency: if self.weight_struct { first_weight(weight) } else { clamped(weight) },
             data_source: behind(1),
-            physical: behind(3),
             raw,
         })
     }
 }
 
-/// Two 32-bit numbers that stand in a row in memory.
+/// Returns the first 32-bit number of a word in the order of memory.
 #[inline]
-fn halves(value: u64) -> (u32, u32) {
-    let bytes = value.to_ne_bytes();
-    let [a, b, c, d, e, f, g, h] = bytes;
-    (u32::from_ne_bytes([a, b, c, d]), u32::from_ne_bytes([e, f, g, h]))
+fn first_half(value: u64) -> u32 {
+    let [a, b, c, d, ..] = value.to_ne_bytes();
+    u32::from_ne_bytes([a, b, c, d])
 }
 
-/// `var1_dw` of `union perf_sample_weight`: the low half of the number, on either byte order.
+/// Returns `var1_dw` of `union perf_sample_weight`: the low half of the number, in either byte order.
 fn first_weight(weight: u64) -> u32 {
     weight as u32
 }
 
-/// Parts the raw record, a 32-bit size and as many bytes, from what follows.
+/// Splits the raw record, a 32-bit size and as many bytes, from what follows.
 fn split_raw(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let size = half(bytes, 0)? as usize;
     let content = bytes.get(4..)?;
@@ -223,7 +204,7 @@ mod tests {
 
     use super::*;
 
-    /// A sample as the kernel's `perf_output_sample` writes it: an independent statement of the order.
+    /// Encodes a sample as the kernel's `perf_output_sample` does: an independent statement of the order.
     fn encode(sample_type: u64, values: &Fields<'_>) -> Vec<u8> {
         let mut out = Vec::new();
         let mut put = |bit: u64, bytes: &[u8]| {
@@ -232,14 +213,14 @@ mod tests {
             }
         };
         let pair = |a: u32, b: u32| [a.to_ne_bytes(), b.to_ne_bytes()].concat();
-        put(16, &values.id.to_ne_bytes());
-        put(0, &values.ip.to_ne_bytes());
-        put(1, &pair(values.pid, values.tid));
+        put(16, &[0x88; 8]);
+        put(0, &[0xaa; 8]);
+        put(1, &pair(values.pid, 0xbb));
         put(2, &values.time.to_ne_bytes());
         put(3, &values.address.to_ne_bytes());
-        put(6, &values.id.to_ne_bytes());
+        put(6, &[0x88; 8]);
         put(9, &[0x99; 8]);
-        put(7, &pair(values.cpu, 0x77));
+        put(7, &pair(0xcc, 0x77));
         put(8, &values.period.to_ne_bytes());
         put(10, &(values.raw.len() as u32).to_ne_bytes());
         put(10, values.raw);
@@ -247,7 +228,7 @@ mod tests {
         put(24, &(u64::from(values.latency) | 0xabcd << 32 | 0xef01 << 48).to_ne_bytes());
         put(15, &values.data_source.to_ne_bytes());
         put(17, &[0x55; 8]);
-        put(19, &values.physical.to_ne_bytes());
+        put(19, &[0xdd; 8]);
         put(21, &[0x66; 8]);
         put(22, &[0x44; 8]);
         put(23, &[0x33; 8]);
@@ -256,22 +237,17 @@ mod tests {
 
     const BITS: [u64; 19] = [0, 1, 2, 3, 6, 7, 8, 9, 10, 14, 15, 16, 17, 19, 21, 22, 23, 24, 16];
 
-    /// What of `values` a sample of this type can tell.
+    /// Returns what a sample of this type tells of `values`.
     fn visible<'a>(sample_type: u64, values: &Fields<'a>) -> Fields<'a> {
         let has = |bits: u64| sample_type & bits != 0;
         let keep = |bits: u64, value: u64| if has(bits) { value } else { 0 };
         Fields {
-            ip: keep(1, values.ip),
             pid: keep(2, u64::from(values.pid)) as u32,
-            tid: keep(2, u64::from(values.tid)) as u32,
             time: keep(4, values.time),
             address: keep(8, values.address),
-            id: keep(1 << 6 | 1 << 16, values.id),
-            cpu: keep(1 << 7, u64::from(values.cpu)) as u32,
             period: keep(1 << 8, values.period),
             latency: keep(1 << 14 | 1 << 24, u64::from(values.latency)) as u32,
             data_source: keep(1 << 15, values.data_source),
-            physical: keep(1 << 19, values.physical),
             raw: if has(1 << 10) { values.raw } else { &[] },
         }
     }
@@ -285,7 +261,7 @@ mod tests {
         {
             let layout = Layout::new(sample_type).expect("all bits are known");
             assert!(layout.shape.is_some());
-            let numbers = Fields { pid: 1, tid: 2, time: 3, address: 4, period: 5, ..Fields::default() };
+            let numbers = Fields { pid: 1, time: 3, address: 4, period: 5, ..Fields::default() };
             let values = Fields { latency: 6, data_source: 7, ..numbers };
             let body = encode(sample_type, &values);
             assert_eq!(layout.decode(&body), Some(visible(sample_type, &values)));
@@ -300,8 +276,8 @@ mod tests {
         #[test]
         fn what_is_encoded_is_decoded(
             chosen in prop::collection::vec(prop::sample::select(&BITS[..]), 0..19),
-            numbers in prop::collection::vec(any::<u64>(), 8),
-            small in prop::collection::vec(any::<u32>(), 4),
+            numbers in prop::collection::vec(any::<u64>(), 4),
+            small in prop::collection::vec(any::<u32>(), 2),
             raw_words in 0usize..12,
         ) {
             let mut sample_type = chosen.iter().fold(0, |bits, bit| bits | 1 << bit);
@@ -310,9 +286,8 @@ mod tests {
             // Padded so that size and content together fill whole words.
             let raw: Vec<u8> = (0..raw_words * 8 + 4).map(|byte| byte as u8).collect();
             let values = Fields {
-                ip: numbers[0], pid: small[0], tid: small[1], time: numbers[1], address: numbers[2], id: numbers[3],
-                cpu: small[2], period: numbers[4], latency: small[3], data_source: numbers[5], physical: numbers[6],
-                raw: &raw,
+                pid: small[0], time: numbers[0], address: numbers[1], period: numbers[2], latency: small[1],
+                data_source: numbers[3], raw: &raw,
             };
             let layout = Layout::new(sample_type).expect("all bits are known");
             let body = encode(sample_type, &values);

@@ -1,23 +1,22 @@
-//! Defines the access source that samples with the PMU.
+//! Access source that samples with the PMU.
 //!
-//! **What is opened.** For each thread of a followed process, and each processor, one event of every kind that is sampled,
-//! inherited by whatever the thread makes later; never an event of all tasks. The events of one kind on one processor
-//! write to one ring ([`Ring`]), so the ring tells the kind, and no sample needs to say which event took it. A further
-//! event for each thread and processor counts nothing and reports forks, exits and execs, from which `tasks.rs` knows who
-//! inherits from whom.
+//! **Events.** Each thread of a followed process gets one event of every sampled kind per processor, inherited by whatever
+//! the thread creates later; no event covers all tasks. Events of one kind on one processor write to one ring ([`Ring`]),
+//! so the ring identifies the kind. A further event per thread and processor counts nothing and reports forks, exits and
+//! execs, from which `tasks.rs` learns who inherits from whom.
 //!
-//! **Changing the rate.** `PERF_EVENT_IOC_PERIOD` does not reach events that were inherited already, so a new rate or
-//! scope opens new events for all tasks, in place of the old ones. Off and on again only disables and enables.
+//! **Rate.** `PERF_EVENT_IOC_PERIOD` does not reach inherited events, so a new rate or scope replaces the events of all
+//! tasks. Off and on again only disables and enables them.
 //!
-//! **Order.** A drain sorts what all rings hold by time and delivers what happened before it began; the rest waits for
-//! the next one. Times are `CLOCK_MONOTONIC`, which the kernel stamps itself: PEBS records are thus taken one by one.
+//! **Order.** A drain sorts the content of all rings by time and delivers what happened before it began; the rest waits for
+//! the next one. Times are `CLOCK_MONOTONIC`, stamped by the kernel: PEBS records are thus taken one by one.
 //!
-//! **What may be missed.** A thread that is being made in the very microseconds in which its maker gets its events. A
-//! program that is followed before it executes, as `isotherm run` does, has no such moment.
+//! **Gap.** A thread created within the microseconds in which its creator gets its events may be missed. A program that is
+//! followed before it executes, as `isotherm run` does, has no such moment.
 
 use std::collections::HashSet;
 use std::io;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, SamplingScope, Signal, Signals};
 
@@ -29,49 +28,20 @@ use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};
 use super::record::Content;
 use super::ring::Ring;
+pub use super::settings::PmuOptions;
 use super::sys::{Attr, Event, flag};
 use super::tasks::Tasks;
 use crate::LinuxError;
 use crate::clock;
+use crate::files::{Tree, list};
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 use crate::topology::cpu::Cpu;
-use crate::topology::files::{Tree, decimal, list};
 
-/// How often the threads of a process are listed until no new ones are found.
+/// Maximum passes over a process's threads until no new ones are found.
 const SCANS: usize = 64;
 
-/// How a source is set up.
-#[derive(Debug, Clone)]
-pub struct PmuOptions {
-    /// Where `/proc` and `/sys` lie.
-    pub root: PathBuf,
-    /// Pages of each ring, a power of two; one for each processor and kind of event.
-    pub ring_pages: usize,
-    /// Cycles a microsecond, which latencies are counted in; 0 where it is not known.
-    pub megahertz: u32,
-}
-
-impl Default for PmuOptions {
-    /// 512 KiB a ring: 80 ms of 100,000 samples a second with all fields.
-    fn default() -> Self {
-        Self { root: "/".into(), ring_pages: 128, megahertz: megahertz(Tree::new("/".as_ref())) }
-    }
-}
-
-/// The processors' base frequency, in which PEBS and IBS count latencies to a good approximation.
-pub(super) fn megahertz(root: Tree<'_>) -> u32 {
-    let kilohertz: Option<u32> =
-        root.parsed("/sys/devices/system/cpu/cpu0/cpufreq/base_frequency", "kHz", decimal).ok();
-    let cpuinfo = || {
-        let text = root.text("/proc/cpuinfo").ok()?;
-        let line = text.lines().find(|line| line.starts_with("cpu MHz"))?;
-        line.split_once(':')?.1.trim().parse::<f64>().ok().map(|megahertz| megahertz as u32)
-    };
-    kilohertz.map(|kilohertz| kilohertz / 1000).or_else(cpuinfo).unwrap_or(0)
-}
-
-/// A kind of event that is sampled now.
+/// Kind of event that is sampled now.
 #[derive(Debug)]
 struct Slot {
     spec: EventSpec,
@@ -79,14 +49,14 @@ struct Slot {
     decoder: Decoder,
 }
 
-/// The events of a root: those that sample, and those that report the life of tasks.
+/// Events of a root: those that sample, and those that report the life of tasks.
 #[derive(Debug)]
 struct Opened {
     sampling: Vec<Event>,
     reports: Vec<Event>,
 }
 
-/// Samples accesses with the PMU, or with any events that carry addresses.
+/// Source that samples accesses with the PMU, or with any events that carry addresses.
 #[derive(Debug)]
 pub struct PmuSource {
     events: SourceEvents,
@@ -97,7 +67,7 @@ pub struct PmuSource {
     request: Option<Sampling>,
     enabled: bool,
     lifecycle: Lifecycle,
-    /// For each slot, one for each processor.
+    /// Rings of each slot, one per processor.
     rings: Vec<Vec<Ring>>,
     tasks: Tasks<Opened>,
     muted: HashSet<u32>,
@@ -106,15 +76,16 @@ pub struct PmuSource {
     counters: Option<PmuCounters>,
 }
 
-/// Loads that take longer than this many cycles are sampled where latencies are asked for.
+/// Cycles above which loads are sampled when latencies are requested.
 const LATENCY_CYCLES: u16 = 30;
 
 impl PmuSource {
-    /// A source of the accesses that this machine's PMU samples, with their latency if that is asked for. Where `tiers` says what
-    /// memory is which tier, and the processor counts it, hits and stalls are counted beside.
+    /// Makes a source with this machine's PMU, whose samples carry latencies if `latency` is set.
+    ///
+    /// It counts hits and stalls too where the processor can and `tiers` tells which memory is which tier.
     ///
     /// # Errors
-    /// If the processor has no such events, or the kernel does not grant them.
+    /// If the processor has no such events, or the kernel does not permit them.
     pub fn detect(latency: bool, tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let cpu = Cpu::read(root)?;
@@ -125,7 +96,7 @@ impl PmuSource {
         }
         let options = PmuOptions::default();
         let counted = CounterEvents::of(root, cpu.microarchitecture, tiers);
-        // Who may sample may count; what the table lacks for this processor is summed over samples instead.
+        // Who may sample may count. What the table lacks for this processor is summed over samples instead.
         let counters = counted.and_then(|events| PmuCounters::new(events, options.megahertz)).ok();
         let source = Self::new(events, options)?;
         Ok(match counters {
@@ -134,7 +105,10 @@ impl PmuSource {
         })
     }
 
-    /// A source of `events`. Opens nothing but its own rings; whether the events are granted, [`open::probe`] says.
+    /// Makes a source of `events`. It opens only its own rings; [`open::probe`] tells whether the events are permitted.
+    ///
+    /// # Errors
+    /// If the rings cannot be made.
     pub fn new(events: SourceEvents, options: PmuOptions) -> Result<Self, LinuxError> {
         let root = Tree::new(&options.root);
         let cpus = root.parsed("/sys/devices/system/cpu/online", "a list of processors", list)?;
@@ -160,19 +134,19 @@ impl PmuSource {
         Ok(source)
     }
 
-    /// With counters beside the samples.
+    /// Adds counters beside the samples.
     #[must_use]
     pub fn with_counters(mut self, counters: PmuCounters) -> Self {
         self.counters = Some(counters);
         self
     }
 
-    /// What is sampled now, and with what precision: for the user to see.
+    /// Returns the names of sampled events and their permitted settings.
     pub fn sampled(&self) -> impl Iterator<Item = (&str, Grant)> {
         self.slots.iter().map(|slot| (slot.spec.name.as_str(), slot.grant))
     }
 
-    /// How many events are open for other tasks: file descriptors, of which a process may have a limited number.
+    /// Returns the number of events open for other tasks: file descriptors, which are limited per process.
     pub fn open_events(&self) -> usize {
         self.tasks.roots().map(|root| root.sampling.len() + root.reports.len()).sum()
     }
@@ -235,7 +209,7 @@ impl PmuSource {
         Ok(opened)
     }
 
-    /// Gives a task events of its own. False if it has ended meanwhile.
+    /// Gives a task its own events. Returns false if it has ended meanwhile.
     fn attach(&mut self, pid: u32, tid: u32) -> Result<bool, LinuxError> {
         let opened = self.lifecycle.open(tid).and_then(|(reports, ids)| {
             let sampling = self.open_sampling(tid)?;
@@ -255,12 +229,12 @@ impl PmuSource {
         Ok(true)
     }
 
-    /// Takes in what became of tasks.
+    /// Applies changes of tasks.
     fn sync(&mut self) {
         self.lifecycle.apply(&mut self.tasks, &mut self.muted);
     }
 
-    /// Replaces all events by those of the request in force.
+    /// Replaces all events by those of the current request.
     fn renew(&mut self) -> Result<(), LinuxError> {
         self.tasks.renew();
         for _ in 0..SCANS {
@@ -276,7 +250,7 @@ impl PmuSource {
         Ok(())
     }
 
-    /// Starts or stops all events that sample.
+    /// Starts or stops all sampling events.
     fn enable(&mut self, on: bool) -> Result<(), LinuxError> {
         self.enabled = on;
         for event in self.tasks.roots().flat_map(|root| &root.sampling) {
@@ -286,7 +260,7 @@ impl PmuSource {
         Ok(())
     }
 
-    /// Decodes what the rings hold.
+    /// Decodes the content of the rings.
     fn read_rings(&mut self) {
         let keep_stores = self.request.is_some_and(|request| request.stores);
         let Self { slots, rings, pending, statistics, muted, .. } = self;
@@ -310,7 +284,7 @@ impl PmuSource {
     }
 }
 
-/// The threads of a process; `None` once it has ended.
+/// Returns the threads of a process; `None` once it has ended.
 fn threads(root: Tree<'_>, pid: u32) -> Option<Vec<u32>> {
     let threads = root.numbered(&format!("/proc/{pid}/task"), "").ok()?;
     (!threads.is_empty()).then_some(threads)
@@ -334,7 +308,7 @@ impl AccessSource for PmuSource {
     }
 
     fn samples_all_latencies(&self) -> bool {
-        // Load latency of PEBS samples loads above a threshold only; IBS tags any op.
+        // Load latency of PEBS samples only loads above a threshold; IBS tags any op.
         self.options.megahertz > 0 && self.events.all_tiers.iter().all(|spec| spec.format == Format::Ibs)
     }
 
@@ -367,7 +341,7 @@ impl AccessSource for PmuSource {
     fn forget(&mut self, process: Pid) {
         self.sync();
         self.tasks.forget(process.0);
-        // It may inherit from a process that is followed still.
+        // It may inherit from a process that is still followed.
         if threads(Tree::new(&self.options.root), process.0).is_some() {
             self.muted.insert(process.0);
         }
@@ -397,7 +371,7 @@ impl AccessSource for PmuSource {
         let begun = clock::monotonic();
         self.sync();
         self.read_rings();
-        // Each ring is in order, or nearly: sorting finds these runs and merges them.
+        // Each ring is nearly in order: sorting finds these runs and merges them.
         self.pending.sort_by_key(|access| access.time);
         let ready = self.pending.partition_point(|access| access.time <= begun);
         self.statistics.delivered += ready as u64;

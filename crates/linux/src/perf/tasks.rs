@@ -1,26 +1,26 @@
-//! Defines which tasks are observed by which events: the bookkeeping behind inheritance.
+//! Bookkeeping of inherited events: which tasks are observed by which events.
 //!
-//! Events are opened for a task, its *root*; threads and processes that it makes later inherit them, and theirs too. A
-//! root's events end, in all tasks, when they are closed. So a root must be kept as long as one task of its tree lives,
-//! and a task must not get events of its own if it inherits some, or its accesses would be seen twice.
+//! Events are opened for a task, its *root*; threads and processes that it creates later inherit them, and so do theirs.
+//! Closing a root's events ends them in all tasks. So a root must be kept while a task of its tree lives, and a task must
+//! not get its own events if it inherits some, or its accesses would be seen twice.
 //!
-//! The kernel tells of both: FORK and EXIT records carry the number of the event that wrote them, hence the root. A
-//! task that was found in `/proc` and turns out to inherit loses its own events again.
+//! The kernel reports both: FORK and EXIT records carry the number of the event that wrote them, hence the root. A task
+//! that was found in `/proc` and turns out to inherit loses its own events again.
 
 use std::collections::HashMap;
 
 use super::record::Task;
 
-/// The tasks, and a root's events `R` for each tree of them.
+/// Observed tasks, and the events `R` of each tree's root.
 #[derive(Debug)]
 pub(crate) struct Tasks<R> {
     tasks: HashMap<u32, Entry>,
     roots: HashMap<u64, Root<R>>,
-    /// The root of each event.
+    /// Root of each event.
     events: HashMap<u64, u64>,
     next: u64,
     generation: u32,
-    /// Roots are kept whatever is counted: heirs may be unknown.
+    /// Whether roots are kept even if no task is counted, as heirs may be unknown.
     kept: bool,
 }
 
@@ -52,27 +52,27 @@ impl<R> Default for Tasks<R> {
 }
 
 impl<R> Tasks<R> {
-    /// Whether the task is observed.
+    /// Returns whether the task is observed.
     pub(crate) fn has(&self, tid: u32) -> bool {
         self.tasks.contains_key(&tid)
     }
 
-    /// Whether a task of the process is observed.
+    /// Returns whether a task of the process is observed.
     pub(crate) fn has_process(&self, pid: u32) -> bool {
         self.tasks.values().any(|task| task.pid == pid)
     }
 
-    /// Reports were lost: heirs may live that nobody knows of, so events are closed no more, except by renewing.
+    /// Records that reports were lost: unknown heirs may live, so events stay open until they are renewed.
     pub(crate) fn distrust(&mut self) {
         self.kept = true;
     }
 
-    /// Every root's events.
+    /// Returns every root's events.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &R> {
         self.roots.values().map(|root| &root.events)
     }
 
-    /// Makes the task a root with `events`, of which `ids` write records. Whatever observed it before does so no more.
+    /// Makes the task a root with `events`, of which `ids` write records. Its earlier events observe it no more.
     pub(crate) fn attach(&mut self, pid: u32, tid: u32, events: R, ids: Vec<u64>) {
         let root = self.next;
         self.next += 1;
@@ -83,7 +83,7 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// From now on new roots replace those of before; [`Self::outdated`] says which tasks still need one.
+    /// Starts a generation of roots that replace the earlier ones; [`Self::outdated`] tells which tasks still need one.
     pub(crate) fn renew(&mut self) {
         self.generation += 1;
         self.kept = false;
@@ -96,14 +96,14 @@ impl<R> Tasks<R> {
         });
     }
 
-    /// Tasks (process, thread) whose root is of an older generation.
+    /// Returns the tasks (process, thread) whose root is of an older generation.
     pub(crate) fn outdated(&self) -> Vec<(u32, u32)> {
         let old =
             |entry: &Entry| self.roots.get(&entry.root).is_none_or(|root| root.generation < self.generation);
         self.tasks.iter().filter(|(_, entry)| old(entry)).map(|(&tid, entry)| (entry.pid, tid)).collect()
     }
 
-    /// The event `id` tells of a new task.
+    /// Applies a report by the event `id` of a new task.
     pub(crate) fn forked(&mut self, id: u64, task: Task) {
         let Some(&root) = self.events.get(&id) else { return };
         let Some(before) = self.tasks.get(&task.tid).copied() else {
@@ -113,7 +113,7 @@ impl<R> Tasks<R> {
         if before.root == root || self.generation_of(before.root) > self.generation_of(root) {
             return;
         }
-        // It inherits and has events of its own: those are too many, and so are those that others inherited from it.
+        // It inherits and has its own events: close these, and what others inherited from them.
         let doubled: Vec<u32> =
             self.tasks.iter().filter(|(_, entry)| entry.root == before.root).map(|(&tid, _)| tid).collect();
         let same_age = self.generation_of(before.root) == self.generation_of(root);
@@ -124,14 +124,14 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// A task ended.
+    /// Applies the end of a task.
     pub(crate) fn exited(&mut self, tid: u32) {
         if let Some(entry) = self.tasks.remove(&tid) {
             self.release(entry.root);
         }
     }
 
-    /// The event `id` tells that a process runs another program: only one thread is left, under the process's number.
+    /// Applies a report by the event `id` that a process executed: one thread is left, with the process's number.
     pub(crate) fn executed(&mut self, id: u64, pid: u32, tid: u32) {
         let root = self.events.get(&id).copied().or_else(|| Some(self.tasks.get(&tid)?.root));
         if let Some(root) = root {
@@ -144,7 +144,7 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// The process is observed no more, unless it inherits.
+    /// Stops observing the process, unless it inherits.
     pub(crate) fn forget(&mut self, pid: u32) {
         for tid in self.threads(pid) {
             self.exited(tid);
@@ -168,7 +168,7 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// One task less; the last one closes the events.
+    /// Removes a task from a root; the last one closes the events.
     fn release(&mut self, root: u64) {
         let Some(state) = self.roots.get_mut(&root) else { return };
         state.live -= 1;
@@ -224,7 +224,7 @@ mod tests {
         tasks.forked(10, child(1, 2));
         assert_eq!(open(&tasks), ["parent"]);
         assert!(tasks.has(2) && tasks.has(3));
-        // The record of an event that is closed by now says nothing new.
+        // The record of an event that is closed by now has no effect.
         tasks.forked(20, child(1, 4));
         assert!(!tasks.has(4));
     }
@@ -237,11 +237,11 @@ mod tests {
         tasks.renew();
         assert_eq!(tasks.outdated().len(), 2);
         tasks.attach(1, 1, "new", vec![20]);
-        // Made by task 1 just now: both roots' events tell.
+        // Created by task 1 just now: both roots' events report it.
         tasks.forked(10, child(1, 3));
         tasks.forked(20, child(1, 3));
         tasks.forked(10, child(1, 3));
-        // Made by task 2, which has the old events only.
+        // Created by task 2, which has only the old events.
         tasks.forked(10, child(1, 4));
         let mut outdated = tasks.outdated();
         outdated.sort_unstable();
@@ -276,7 +276,7 @@ mod tests {
     }
 
     proptest! {
-        /// Whatever is reported in whatever order, a root is open exactly as long as tasks are counted on it.
+        /// In any order of reports, a root is open exactly as long as tasks are counted on it.
         #[test]
         fn counts_match_the_tasks(steps in prop::collection::vec((0u8..6, 1u32..9, 1u32..4, 0u64..20), 0..200)) {
             let mut tasks = Tasks::default();

@@ -13,9 +13,9 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use super::signals::Signals;
-use super::sys::{self, Who};
 use super::{Exit, Pid};
 use crate::LinuxError;
+use crate::sys::process::{self as sys, Who};
 
 /// Where the kernel has no pidfd, how often the program's end is looked for.
 const LOOK: Duration = Duration::from_millis(20);

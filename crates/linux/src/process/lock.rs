@@ -5,11 +5,13 @@
 //! however that happens.
 
 use std::io;
+use std::os::fd::AsRawFd;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixListener};
 
-use super::{Pid, ProcRoot, ProcessStat, sys};
+use super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
+use crate::sys::sockets;
 
 /// The right to tier one process; given up on drop.
 #[derive(Debug)]
@@ -39,7 +41,9 @@ impl EngineLock {
 }
 
 fn refused(pid: Pid, name: &str) -> LinuxError {
-    let holder = match sys::listener(name) {
+    let abstract_name = format!("\0{name}");
+    let socket = sockets::connect(abstract_name.as_bytes(), true).map_err(io::Error::from_raw_os_error);
+    let holder = match socket.and_then(|socket| sockets::peer(socket.as_raw_fd())) {
         Ok(holder) if holder == pid => "the program itself, through libisotherm.so".into(),
         Ok(holder) => format!("process {}", holder.0),
         Err(_) => "another process".into(),

@@ -7,8 +7,6 @@ mod proc;
 mod run_directory;
 pub mod signals;
 mod stat;
-#[allow(unsafe_code)]
-mod sys;
 pub mod tree;
 
 pub use exit::Exit;
@@ -18,7 +16,4 @@ pub(crate) use run_directory::make_private;
 pub use run_directory::run_directory;
 pub use stat::ProcessStat;
 
-/// A process, by its number in Isotherm's own PID namespace.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
-#[serde(transparent)]
-pub struct Pid(pub u32);
+pub use crate::sys::process::Pid;

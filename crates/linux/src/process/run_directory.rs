@@ -4,8 +4,8 @@ use std::fs::{self, DirBuilder, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
 use std::path::{Path, PathBuf};
 
-use super::sys;
 use crate::LinuxError;
+use crate::sys::process as sys;
 
 /// Makes and returns the user's run directory: `/run/isotherm` for root, else `$XDG_RUNTIME_DIR/isotherm`, else
 /// `/tmp/isotherm-UID`. One that others can write to is refused, since what lies in it is trusted.

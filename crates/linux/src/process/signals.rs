@@ -8,11 +8,9 @@ use std::io::{self, Read};
 use std::os::fd::{AsRawFd, RawFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use super::sys::{self, Disposition};
 use crate::LinuxError;
-
-/// The signals that ask a program to end.
-pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+pub use crate::sys::process::ENDING;
+use crate::sys::process::{self as sys, Disposition};
 
 /// A signal that came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]

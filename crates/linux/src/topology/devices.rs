@@ -1,69 +1,69 @@
-//! Defines the devices that memory sits on: CXL (`Documentation/ABI/testing/sysfs-bus-cxl`) and DAX
+//! Devices that provide memory: CXL (`Documentation/ABI/testing/sysfs-bus-cxl`) and DAX
 //! (`Documentation/ABI/testing/sysfs-bus-dax`).
 
 use isotherm_core::Bytes;
 use serde::Serialize;
 
-use super::files::{Tree, decimal, hexadecimal};
 use super::note;
 use crate::LinuxError;
+use crate::files::{Tree, decimal, hexadecimal};
 
 const CXL: &str = "/sys/bus/cxl/devices";
 const DAX: &str = "/sys/bus/dax/devices";
 
-/// What a CXL device is.
+/// Kind of a CXL device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CxlKind {
-    /// `memN`: a memory expander.
+    /// `memN`: memory expander.
     Memory,
-    /// `regionN`: a range of physical addresses that expanders serve.
+    /// `regionN`: range of physical addresses that expanders serve.
     Region,
-    /// `decoderN.M`: a range of addresses that a port routes.
+    /// `decoderN.M`: range of addresses that a port routes.
     Decoder,
 }
 
-/// A device of the CXL bus.
+/// Device of the CXL bus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CxlDevice {
-    /// Such as `mem0`, `region0`, `decoder0.0`.
+    /// Name, such as `mem0`, `region0`, `decoder0.0`.
     pub name: String,
-    /// What it is.
+    /// Kind.
     pub kind: CxlKind,
-    /// The node of *processors* it is attached to; which node its memory becomes, DAX says.
+    /// Node of *processors* that it is attached to; DAX tells which node its memory becomes.
     pub node: Option<u32>,
     /// Its memory, volatile and persistent, or the length of its range.
     pub size: Option<Bytes>,
 }
 
-/// Who has a DAX device.
+/// Use of a DAX device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DaxState {
-    /// `kmem`: it is ordinary memory of its target node.
+    /// `kmem`: ordinary memory of its target node.
     SystemRam,
-    /// `device_dax`: a character device for programs that map it; no node has the memory.
+    /// `device_dax`: character device for programs that map it; no node has the memory.
     DevDax,
-    /// No driver is bound.
+    /// No driver.
     Unbound,
-    /// A driver that is not known here.
+    /// Any other driver.
     Other(String),
 }
 
-/// A device of the DAX bus: memory that can become a node's.
+/// Device of the DAX bus: memory that can become a node's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DaxDevice {
-    /// Such as `dax0.0`.
+    /// Name, such as `dax0.0`.
     pub name: String,
-    /// The node that its memory belongs to when it is system RAM.
+    /// Node that its memory belongs to when it is system RAM.
     pub target_node: Option<u32>,
-    /// Its size; 0 for a seed device, which is a place to create others.
+    /// Size; 0 for a seed device, from which others are made.
     pub size: Bytes,
-    /// Who has it.
+    /// Use.
     pub state: DaxState,
 }
 
-/// The devices of the CXL bus; one that cannot be read becomes a problem.
+/// Reads the devices of the CXL bus; one that cannot be read becomes a problem.
 pub(super) fn cxl(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<CxlDevice> {
     let names = note(tree.names(CXL), problems).unwrap_or_default();
     let known = names.into_iter().filter_map(|name| Some((cxl_kind(&name)?, name)));
@@ -94,7 +94,7 @@ fn cxl_device(tree: Tree<'_>, kind: CxlKind, name: String) -> Result<CxlDevice, 
     Ok(CxlDevice { name, kind, node, size: size.map(Bytes) })
 }
 
-/// The devices of the DAX bus; one that cannot be read becomes a problem.
+/// Reads the devices of the DAX bus; one that cannot be read becomes a problem.
 pub(super) fn dax(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<DaxDevice> {
     let names = note(tree.names(DAX), problems).unwrap_or_default();
     names.into_iter().filter_map(|name| note(dax_device(tree, name), problems)).collect()
@@ -111,7 +111,7 @@ fn dax_state(tree: Tree<'_>, driver: &str) -> Result<DaxState, LinuxError> {
     let path = tree.path(driver);
     let target = match std::fs::read_link(&path) {
         Ok(target) => target,
-        Err(error) if super::files::is_absent(&error) => return Ok(DaxState::Unbound),
+        Err(error) if crate::files::is_absent(&error) => return Ok(DaxState::Unbound),
         Err(error) => return Err(LinuxError::file(path, error)),
     };
     let name = target.file_name().map(|name| name.to_string_lossy().into_owned()).unwrap_or_default();
@@ -122,7 +122,7 @@ fn dax_state(tree: Tree<'_>, driver: &str) -> Result<DaxState, LinuxError> {
     })
 }
 
-/// A node's number; -1 is none.
+/// Reads a node's number; -1 means none.
 fn target(tree: Tree<'_>, name: &str) -> Result<Option<u32>, LinuxError> {
     let node = tree.parsed_if_there(name, "a node's number or -1", |text| match text {
         "-1" => Some(None),
@@ -131,7 +131,7 @@ fn target(tree: Tree<'_>, name: &str) -> Result<Option<u32>, LinuxError> {
     Ok(node.flatten())
 }
 
-/// CXL prints sizes in hexadecimal with `0x`, DAX in decimal.
+/// Parses a size, which CXL prints in hexadecimal with `0x` and DAX in decimal.
 fn size_in_bytes(text: &str) -> Option<u64> {
     if text.starts_with("0x") { hexadecimal(text) } else { decimal(text) }
 }

@@ -1,6 +1,6 @@
-//! Defines small trees of `/sys` and `/proc` for tests, written from tables.
+//! Small trees of `/sys` and `/proc` for tests, written from tables.
 //!
-//! A table has one line for each thing, columns separated by blanks, `-` standing for nothing:
+//! A table has one line per item, with columns separated by blanks and `-` for an empty column:
 //!
 //! ```text
 //! node  ID CPULIST TOTAL_KB FREE_KB DISTANCE,DISTANCE
@@ -10,7 +10,7 @@
 //! dax   NAME TARGET_NODE SIZE DRIVER
 //! file  PATH TEXT (to the end of the line, `\n` for a new line)
 //! link  PATH TARGET
-//! without PATH (what an earlier line made)
+//! without PATH (removes what an earlier line made)
 //! ```
 
 use std::fmt::Write as _;
@@ -20,12 +20,14 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
+/// One node.
 pub const LAPTOP: &str = "
 node 0 0-7 16000000 9000000 10
 tier 4 0
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
+/// Two equal nodes.
 pub const TWO_SOCKETS: &str = "
 node 0 0-15,32-47 65000000 20000000 10,21
 node 1 16-31,48-63 66000000 30000000 21,10
@@ -35,6 +37,7 @@ speed 0 1 90 90 200000 200000
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
+/// DRAM, and CXL memory in a slower tier.
 pub const CXL: &str = "
 node 0 0-31 130000000 40000000 10,14
 node 1 - 260000000 259000000 14,10
@@ -51,6 +54,7 @@ dax dax0.0 1 274877906944 kmem
 file sys/kernel/mm/numa/demotion_enabled true
 ";
 
+/// CXL memory that firmware declared ordinary memory.
 pub const CXL_IN_THE_SAME_TIER: &str = "
 node 0 0-31 130000000 40000000 10,14
 node 1 - 260000000 259000000 14,10
@@ -59,6 +63,7 @@ cxl mem0 0 0x4000000000
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
+/// Two sockets, each with DRAM and Optane memory.
 pub const OPTANE: &str = "
 node 0 0-23 96000000 1000000 10,21,17,28
 node 1 24-47 98000000 2000000 21,10,28,17
@@ -71,6 +76,7 @@ dax dax1.0 3 541165879296 kmem
 file sys/kernel/mm/numa/demotion_enabled 1
 ";
 
+/// DAX devices in every state but use as memory.
 pub const DAX_NOT_ONLINE: &str = "
 node 0 0-31 130000000 40000000 10
 tier 4 0
@@ -81,6 +87,7 @@ dax dax3.0 -1 0 -
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
+/// Three tiers.
 pub const THREE_TIERS: &str = "
 node 0 0-15 64000000 10000000 10,14,20
 node 1 - 128000000 20000000 14,10,24
@@ -90,7 +97,7 @@ tier 15 1
 tier 22 2
 ";
 
-/// As before Linux 6.1: no memory_tiering.
+/// Kernel before Linux 6.1, without memory_tiering.
 pub const OLD_KERNEL: &str = "
 node 0 0-15 64000000 10000000 10,20,17,28,14
 node 1 16-31 64000000 20000000 20,10,28,17,24
@@ -99,14 +106,14 @@ node 3 - 256000000 40000000 28,17,28,10,30
 node 4 - 128000000 50000000 14,24,30,30,10
 ";
 
-/// A node of processors alone.
+/// Machine with a node of processors only.
 pub const MEMORYLESS: &str = "
 node 0 0-15 64000000 10000000 10,20,14
 node 1 16-31 0 0 20,10,24
 node 2 - 256000000 30000000 14,24,10
 ";
 
-/// Memory of high bandwidth beside ordinary one: CPU-less, yet not slow.
+/// High-bandwidth memory beside ordinary memory: CPU-less, but not slow.
 pub const HIGH_BANDWIDTH: &str = "
 node 0 0-15 64000000 10000000 10,13
 node 1 - 16000000 15000000 13,10
@@ -114,7 +121,7 @@ speed 0 1 110 110 200000 200000
 speed 1 1 120 120 700000 700000
 ";
 
-/// A container without `/sys`.
+/// Container without `/sys`.
 pub const NO_SYS: &str = "
 file proc/meminfo MemTotal:       1000 kB\\nMemFree:         400 kB\\nMemAvailable:    700 kB
 ";
@@ -126,7 +133,7 @@ pub fn tree(table: &str) -> TempDir {
     root
 }
 
-/// Writes a table's files below a directory that there is.
+/// Writes a table's files below an existing directory.
 pub fn extend(root: &Path, table: &str) {
     let mut online = Vec::new();
     for line in table.lines().map(str::trim).filter(|line| !line.is_empty()) {
@@ -138,11 +145,8 @@ pub fn extend(root: &Path, table: &str) {
                 node(root, id, cpus, (total, free), distances);
             }
             ["tier", number, nodes] => {
-                write(
-                    root,
-                    &format!("sys/devices/virtual/memory_tiering/memory_tier{number}/nodelist"),
-                    nodes,
-                );
+                let path = format!("sys/devices/virtual/memory_tiering/memory_tier{number}/nodelist");
+                write(root, &path, nodes);
             }
             ["speed", node, class, ..] => speed(root, node, class, &columns[3..]),
             ["cxl", name, node, size] => cxl(root, name, node, size),
@@ -153,7 +157,7 @@ pub fn extend(root: &Path, table: &str) {
             }
             ["link", path, target] => make_link(&root.join(path), target),
             ["without", path] => remove(&root.join(path)),
-            _ => panic!("no line of a fixture: {line}"),
+            _ => panic!("not a line of a fixture: {line}"),
         }
     }
     if !online.is_empty() {
@@ -161,6 +165,7 @@ pub fn extend(root: &Path, table: &str) {
     }
 }
 
+/// Writes a line of text into a file below `root`.
 pub fn write(root: &Path, path: &str, text: &str) {
     let path = root.join(path);
     fs::create_dir_all(path.parent().expect("a file in a directory")).expect("a directory");

@@ -1,15 +1,14 @@
-//! Defines what memory the machine has: nodes, tiers, devices and the processor, read from `/sys` and `/proc`.
+//! Memory of the machine: nodes, tiers, devices and the processor, read from `/sys` and `/proc`.
 
 use std::path::Path;
 
 use serde::Serialize;
 
 use crate::LinuxError;
-use files::Tree;
+use crate::files::Tree;
 
 pub mod cpu;
 mod devices;
-pub mod files;
 #[cfg(any(test, feature = "fixtures"))]
 pub mod fixtures;
 mod kernel_tiers;
@@ -23,13 +22,13 @@ pub use kernel_tiers::KernelTier;
 pub use node::{AccessAttributes, Node};
 pub use tiers::{Origin, Tier, Tiers, TiersError};
 
-/// Whether the kernel's reclaim demotes pages to a slower tier (`Documentation/ABI/testing/sysfs-kernel-mm-numa`).
+/// Switch of demotion by the kernel's reclaim (`Documentation/ABI/testing/sysfs-kernel-mm-numa`).
 const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
 
-/// The memory of a machine at one moment.
+/// Memory of a machine at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Topology {
-    /// The nodes that are online, by number; at least one.
+    /// Online nodes by number; at least one.
     pub nodes: Vec<Node>,
     /// The kernel's memory tiers, fastest first; `None` on kernels without them (before 6.1).
     pub kernel_tiers: Option<Vec<KernelTier>>,
@@ -37,29 +36,29 @@ pub struct Topology {
     pub demotion: Option<bool>,
     /// CXL memory devices, regions and decoders.
     pub cxl: Vec<CxlDevice>,
-    /// DAX devices: memory that is no node's yet, or became one.
+    /// DAX devices: memory that can become a node's, or has become one's.
     pub dax: Vec<DaxDevice>,
-    /// What beside nodes and tiers could not be read, one line each: a run goes on without.
+    /// Errors of reading devices and attributes, one line each; runs can do without these.
     pub problems: Vec<String>,
 }
 
-/// A node without processors that the kernel holds to be as fast as one with: nothing is demoted to it.
+/// CPU-less node that the kernel rates as fast as a node with processors, so that it never demotes to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SameTier {
-    /// The node.
+    /// Node.
     pub node: u32,
     /// The kernel's number of the tier, as in `memory_tier4`.
     pub tier: u32,
 }
 
 impl Topology {
-    /// Reads what `/sys` and `/proc` below `root` say; `root` is `/` on a live machine.
+    /// Reads `/sys` and `/proc` below `root`, which is `/` on a live machine.
     ///
     /// A kernel without NUMA, or a container without `/sys`, shows one node with all memory of `/proc/meminfo`.
     ///
     /// # Errors
-    /// Nodes or tiers cannot be read or are nonsense. What is wrong with devices and attributes that a run can do without
-    /// stands in [`Self::problems`].
+    /// If nodes or tiers cannot be read or are malformed. Errors of devices and attributes that a run can do without go to
+    /// [`Self::problems`].
     pub fn read(root: &Path) -> Result<Self, LinuxError> {
         let tree = Tree::new(root);
         let mut topology =
@@ -74,13 +73,13 @@ impl Topology {
         Ok(topology)
     }
 
-    /// The node of that number.
+    /// Returns the node of that number.
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// Whether a node is slower than memory beside processors, by all that is known: it has no processor, and firmware
-    /// does not rate it as fast (high-bandwidth memory).
+    /// Returns whether a node is slower than memory beside processors: it has no processor, and firmware does not rate it as
+    /// fast, as it does high-bandwidth memory.
     pub fn is_slow(&self, node: &Node) -> bool {
         let beside_processors = self.nodes.iter().filter(|node| !node.cpus.is_empty());
         let ratings: Vec<AccessAttributes> = beside_processors.filter_map(Node::rating).collect();
@@ -88,8 +87,8 @@ impl Topology {
         node.is_cpuless() && !as_fast
     }
 
-    /// Slow nodes that share a kernel tier with a node that has processors: most often CXL memory that firmware handed over
-    /// as ordinary memory.
+    /// Returns slow nodes that share a kernel tier with a node that has processors: usually CXL memory that firmware declared
+    /// ordinary memory.
     pub fn same_tier_nodes(&self) -> Vec<SameTier> {
         let has_cpus = |id: u32| self.node(id).is_some_and(|node| !node.cpus.is_empty());
         let is_slow = |id: u32| self.node(id).is_some_and(|node| self.is_slow(node));
@@ -112,7 +111,7 @@ fn demotion(tree: Tree<'_>) -> Result<Option<bool>, LinuxError> {
     })
 }
 
-/// The value, or `None` and a line among the problems.
+/// Returns the value, or `None` after adding a line to the problems.
 fn note<T>(result: Result<T, LinuxError>, problems: &mut Vec<String>) -> Option<T> {
     result.map_err(|error| problems.push(error.to_string())).ok()
 }

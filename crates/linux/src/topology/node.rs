@@ -1,60 +1,60 @@
-//! Defines a NUMA node: its processors, size, distances and rated speed.
+//! NUMA nodes: their processors, size, distances and rated speed.
 //!
 //! Files as in `Documentation/ABI/stable/sysfs-devices-node` and `Documentation/admin-guide/mm/numaperf.rst`.
 
 use isotherm_core::Bytes;
 use serde::Serialize;
 
-use super::files::{Tree, decimal, format_error, list};
 use crate::LinuxError;
+use crate::files::{Tree, decimal, format_error, list};
 
 const NODES: &str = "/sys/devices/system/node";
 const ONLINE: &str = "/sys/devices/system/node/online";
 const MEMINFO: &str = "/proc/meminfo";
 const PROCESSORS: &str = "/sys/devices/system/cpu/online";
 
-/// A NUMA node that is online.
+/// Online NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Node {
     /// The kernel's number.
     pub id: u32,
-    /// Its processors, ascending; empty for memory on CXL, Optane or high-bandwidth memory.
+    /// Processors, ascending; empty for memory on CXL, Optane or high-bandwidth memory.
     pub cpus: Vec<u32>,
-    /// Its memory; 0 for a node of processors alone.
+    /// Memory; 0 for a node of processors only.
     pub total: Bytes,
-    /// Its memory that is free.
+    /// Free memory.
     pub free: Bytes,
-    /// Node and distance to it, 10 being local (ACPI SLIT), in order of nodes.
+    /// Nodes and distances to them, 10 being local (ACPI SLIT), in the order of nodes.
     pub distances: Vec<(u32, u32)>,
-    /// Rated speed from the nearest initiator, and from the nearest processor (HMAT); `None` where firmware says nothing.
+    /// Rated speed from the nearest initiator and from the nearest processor (HMAT); `None` where firmware has none.
     pub access: [Option<AccessAttributes>; 2],
 }
 
-/// How fast a node's memory is rated from its nearest initiators; `None` for what firmware leaves out.
+/// Rated speed of a node's memory from its nearest initiators; `None` for what firmware omits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct AccessAttributes {
-    /// In nanoseconds.
+    /// Read latency in nanoseconds.
     pub read_latency: Option<u32>,
-    /// In nanoseconds.
+    /// Write latency in nanoseconds.
     pub write_latency: Option<u32>,
-    /// In MB/s.
+    /// Read bandwidth in MB/s.
     pub read_bandwidth: Option<u32>,
-    /// In MB/s.
+    /// Write bandwidth in MB/s.
     pub write_bandwidth: Option<u32>,
 }
 
 impl Node {
-    /// Whether it has memory and no processor.
+    /// Returns whether it has memory and no processor.
     pub fn is_cpuless(&self) -> bool {
         self.cpus.is_empty() && self.total > Bytes(0)
     }
 
-    /// The distance to another node; `None` where the kernel names none.
+    /// Returns the distance to another node, if the kernel has one.
     pub fn distance(&self, to: u32) -> Option<u32> {
         self.distances.iter().find(|&&(node, _)| node == to).map(|&(_, distance)| distance)
     }
 
-    /// How fast processors see its memory, as rated; `None` where firmware says nothing.
+    /// Returns the rated speed of its memory for processors; `None` where firmware has none.
     pub fn rating(&self) -> Option<AccessAttributes> {
         let [initiator, processor] = self.access;
         processor.or(initiator)
@@ -62,7 +62,7 @@ impl Node {
 }
 
 impl AccessAttributes {
-    /// Whether it reads as quickly, or as much a second, as one of the others.
+    /// Returns whether its read latency or bandwidth is as good as that of one of the others.
     pub(super) fn is_as_fast_as_any(self, others: &[Self]) -> bool {
         let quick =
             |other: &Self| matches!((self.read_latency, other.read_latency), (Some(a), Some(b)) if a <= b);
@@ -87,7 +87,7 @@ impl AccessAttributes {
     }
 }
 
-/// The nodes online; one with all memory where the kernel shows none.
+/// Reads the online nodes; one node with all memory where the kernel shows none.
 pub(super) fn read(tree: Tree<'_>) -> Result<Vec<Node>, LinuxError> {
     let online = tree.parsed_if_there(ONLINE, "a list of nodes such as 0-1", |text| {
         list(text).filter(|nodes| !nodes.is_empty())
@@ -114,7 +114,7 @@ fn read_node(tree: Tree<'_>, id: u32, online: &[u32]) -> Result<Node, LinuxError
     Ok(Node { id, cpus, total, free, distances, access: [None, None] })
 }
 
-/// A node's memory and what of it is free, as it is now.
+/// Reads a node's total and free memory.
 pub(super) fn memory(tree: Tree<'_>, id: u32) -> Result<(Bytes, Bytes), LinuxError> {
     let name = format!("{NODES}/node{id}/meminfo");
     let without_numa = id == 0 && !tree.path(ONLINE).exists();
@@ -126,12 +126,12 @@ pub(super) fn memory(tree: Tree<'_>, id: u32) -> Result<(Bytes, Bytes), LinuxErr
 fn whole_machine(tree: Tree<'_>) -> Result<Node, LinuxError> {
     let (total, free) = memory(tree, 0)?;
     let cpus = tree.parsed_if_there(PROCESSORS, "a list of processors such as 0-15", list)?;
-    // Memory without a processor would be taken for a slow tier.
+    // Memory without a processor would be treated as a slow tier.
     let cpus = cpus.unwrap_or_else(|| vec![0]);
     Ok(Node { id: 0, cpus, total, free, distances: vec![(0, 10)], access: [None, None] })
 }
 
-/// `MemTotal` and `MemFree` of lines such as `Node 0 MemTotal:  1024 kB`.
+/// Parses `MemTotal` and `MemFree` of lines such as `Node 0 MemTotal:  1024 kB`.
 fn meminfo(text: &str, prefix: &str) -> Option<(Bytes, Bytes)> {
     let field = |name: &str| {
         let rest = text.lines().find_map(|line| line.strip_prefix(prefix)?.strip_prefix(name))?;

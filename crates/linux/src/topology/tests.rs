@@ -12,7 +12,7 @@ fn read(table: &str) -> Topology {
     Topology::read(tree(table).path()).expect("a topology")
 }
 
-/// The derived tiers as `--tiers` takes them.
+/// Returns the derived tiers in the form of `--tiers`.
 fn derived(table: &str) -> String {
     Tiers::derive(&read(table)).to_string()
 }
@@ -165,8 +165,8 @@ fn wrong_tiers_of_the_user_are_refused_in_one_clear_line() {
         ("0,", "--tiers: '' is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2"),
         ("0,7", "--tiers: there is no node 7; nodes with memory are 0, 2"),
         ("0,1", "--tiers: node 1 has no memory; nodes with memory are 0, 2"),
-        ("0,2,0", "--tiers: node 0 stands there twice"),
-        ("2+2,0", "--tiers: node 2 stands there twice"),
+        ("0,2,0", "--tiers: node 0 is named twice"),
+        ("2+2,0", "--tiers: node 2 is named twice"),
         ("0+2", "--tiers: '0+2' is one tier; give at least two, fastest first, such as 0,1"),
     ];
     for (text, expected) in cases {
@@ -246,7 +246,7 @@ fn this_machine_has_a_topology_and_its_tiers_hold_its_memory() {
     assert!(tiers.all()[0].free <= tiers.all()[0].capacity);
 }
 
-/// A file of the CXL fixture and what may stand in it instead.
+/// Files of the CXL fixture, and text to put into them.
 fn spoiled() -> impl Strategy<Value = (&'static str, Vec<u8>)> {
     let files = prop::sample::select(vec![
         "sys/devices/system/node/online",

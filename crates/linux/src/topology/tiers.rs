@@ -1,21 +1,18 @@
-//! Defines which nodes are which tier: as the kernel or the distances say, or as the user wants it.
+//! Assignment of nodes to tiers: by the kernel, by distances, or by the user.
 
 use std::collections::BTreeMap;
 use std::fmt;
 use std::path::Path;
 
-use isotherm_core::{Bytes, TierId};
+use isotherm_core::{Bytes, MAX_TIERS, TierId};
 use serde::Serialize;
 
-use super::files::{Tree, decimal};
 use super::node::memory;
 use super::{Node, Topology};
 use crate::LinuxError;
+use crate::files::{Tree, decimal};
 
-/// Tiers at most: as many as machine profiles have.
-const MAX_TIERS: usize = 16;
-
-/// Who says which nodes are which tier.
+/// Source of the assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
@@ -30,74 +27,49 @@ pub enum Origin {
 /// Nodes that are equally fast.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tier {
-    /// Their numbers, ascending; at least one.
+    /// Numbers of the nodes, ascending; at least one.
     pub nodes: Vec<u32>,
-    /// Their memory together.
+    /// Their total memory.
     pub capacity: Bytes,
-    /// What of it is free.
+    /// Their free memory.
     pub free: Bytes,
 }
 
-/// The tiers, fastest first; at least one. Every node with memory is in at most one.
+/// Tiers, fastest first; at least one. Every node with memory is in at most one.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tiers {
     tiers: Vec<Tier>,
     origin: Origin,
 }
 
-/// A `--tiers` that does not fit the machine.
+/// Value of `--tiers` that does not fit the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum TiersError {
-    /// Not a number where one was expected.
-    #[error(
-        "--tiers: '{part}' is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2"
-    )]
-    Syntax {
-        /// What stood there.
-        part: String,
-    },
-    /// No such node.
-    #[error("--tiers: there is no node {node}; nodes with memory are {known}")]
-    Unknown {
-        /// The node.
-        node: u32,
-        /// Those that there are.
-        known: String,
-    },
-    /// The node has processors only.
-    #[error("--tiers: node {node} has no memory; nodes with memory are {known}")]
-    NoMemory {
-        /// The node.
-        node: u32,
-        /// Those that have memory.
-        known: String,
-    },
-    /// A node in two places.
-    #[error("--tiers: node {node} stands there twice")]
-    Twice {
-        /// The node.
-        node: u32,
-    },
-    /// Nothing to tier.
-    #[error("--tiers: '{text}' is one tier; give at least two, fastest first, such as 0,1")]
-    OneTier {
-        /// What was given.
-        text: String,
-    },
-    /// More than can be handled.
-    #[error("--tiers: {given} tiers are more than {MAX_TIERS}")]
-    TooMany {
-        /// How many were given.
-        given: usize,
-    },
+    /// Text that is not a node's number.
+    #[error("--tiers: '{0}' is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2")]
+    Syntax(String),
+    /// Unknown node, and the nodes with memory.
+    #[error("--tiers: there is no node {0}; nodes with memory are {1}")]
+    Unknown(u32, String),
+    /// Node of processors only, and the nodes with memory.
+    #[error("--tiers: node {0} has no memory; nodes with memory are {1}")]
+    NoMemory(u32, String),
+    /// Node named twice.
+    #[error("--tiers: node {0} is named twice")]
+    Twice(u32),
+    /// Single tier.
+    #[error("--tiers: '{0}' is one tier; give at least two, fastest first, such as 0,1")]
+    OneTier(String),
+    /// More tiers than supported.
+    #[error("--tiers: {0} tiers exceed the maximum of {MAX_TIERS}")]
+    TooMany(usize),
 }
 
 impl Tiers {
-    /// The tiers as the kernel has them; where it has none, nodes with processors are the fast tier, and those without
-    /// follow by their distance from the nearest processor.
+    /// Derives the kernel's tiers. Without these, nodes with processors are the fast tier, and the others follow by their
+    /// distance from the nearest processor.
     ///
-    /// A node that is not in the kernel's tiers (it came online meanwhile) joins the fastest if it has processors, else the
-    /// slowest.
+    /// A node outside the kernel's tiers (it came online meanwhile) joins the fastest if it has processors, else the slowest.
     pub fn derive(topology: &Topology) -> Self {
         let (groups, origin) = match &topology.kernel_tiers {
             Some(kernel) => {
@@ -108,11 +80,10 @@ impl Tiers {
         Self::build(topology, groups, origin)
     }
 
-    /// The tiers that the user wrote, fastest first: `0,1`, or `0+2,1+3` with two nodes in each. Nodes that are left out
-    /// are not used.
+    /// Parses the tiers given by the user, fastest first: `0,1`, or `0+2,1+3` with two nodes each. Other nodes are not used.
     ///
     /// # Errors
-    /// A text that is no such list, a node that is unknown, without memory or named twice, fewer than two tiers.
+    /// If the text is malformed, a node is unknown, without memory or named twice, or there are fewer than two tiers.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, TiersError> {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         for group in text.split(',') {
@@ -120,16 +91,16 @@ impl Tiers {
             for part in group.split('+') {
                 let node = user_node(part.trim(), topology)?;
                 if nodes.contains(&node) || groups.iter().flatten().any(|&other| other == node) {
-                    return Err(TiersError::Twice { node });
+                    return Err(TiersError::Twice(node));
                 }
                 nodes.push(node);
             }
             groups.push(nodes);
         }
         match groups.len() {
-            1 => Err(TiersError::OneTier { text: text.trim().to_owned() }),
+            1 => Err(TiersError::OneTier(text.trim().to_owned())),
             2..=MAX_TIERS => Ok(Self::build(topology, groups, Origin::User)),
-            given => Err(TiersError::TooMany { given }),
+            given => Err(TiersError::TooMany(given)),
         }
     }
 
@@ -145,36 +116,36 @@ impl Tiers {
         Self { tiers: groups.into_iter().map(tier).collect(), origin }
     }
 
-    /// The tiers, fastest first.
+    /// Returns the tiers, fastest first.
     pub fn all(&self) -> &[Tier] {
         &self.tiers
     }
 
-    /// Who says so.
+    /// Returns the source of the assignment.
     pub fn origin(&self) -> Origin {
         self.origin
     }
 
-    /// How many there are; with one, nothing can move and a run is in shadow mode.
+    /// Returns the number of tiers. With one, nothing can move and a run is in shadow mode.
     pub fn count(&self) -> usize {
         self.tiers.len()
     }
 
-    /// The tier of that number.
+    /// Returns the tier of that number.
     pub fn get(&self, tier: TierId) -> Option<&Tier> {
         self.tiers.get(tier.index())
     }
 
-    /// The tier that a node belongs to; `None` for one that is not used.
+    /// Returns the tier of a node; `None` for a node that is not used.
     pub fn tier_of(&self, node: u32) -> Option<TierId> {
         let index = self.tiers.iter().position(|tier| tier.nodes.contains(&node))?;
         u8::try_from(index).ok().map(TierId)
     }
 
-    /// Reads anew what is free, and how large the nodes are (memory may be plugged).
+    /// Updates the nodes' free memory and size, which changes when memory is plugged in.
     ///
     /// # Errors
-    /// A node's `meminfo` cannot be read, as when it went offline; the tiers are then as they were.
+    /// If a node's `meminfo` cannot be read, as when it went offline; the tiers then stay as they were.
     pub fn refresh(&mut self, root: &Path) -> Result<(), LinuxError> {
         let tree = Tree::new(root);
         let mut sizes = Vec::with_capacity(self.tiers.len());
@@ -191,7 +162,7 @@ impl Tiers {
     }
 }
 
-/// Writes them as `--tiers` takes them: `0+1,2`.
+/// Writes the tiers in the form of `--tiers`: `0+1,2`.
 impl fmt::Display for Tiers {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let nodes = |tier: &Tier| tier.nodes.iter().map(u32::to_string).collect::<Vec<_>>().join("+");
@@ -208,11 +179,11 @@ fn with_memory(topology: &Topology) -> impl Iterator<Item = &Node> {
 }
 
 fn user_node(part: &str, topology: &Topology) -> Result<u32, TiersError> {
-    let id: u32 = decimal(part).ok_or_else(|| TiersError::Syntax { part: part.to_owned() })?;
+    let id: u32 = decimal(part).ok_or_else(|| TiersError::Syntax(part.to_owned()))?;
     let known = || with_memory(topology).map(|node| node.id.to_string()).collect::<Vec<_>>().join(", ");
     match topology.node(id) {
-        None => Err(TiersError::Unknown { node: id, known: known() }),
-        Some(node) if node.total == Bytes(0) => Err(TiersError::NoMemory { node: id, known: known() }),
+        None => Err(TiersError::Unknown(id, known())),
+        Some(node) if node.total == Bytes(0) => Err(TiersError::NoMemory(id, known())),
         Some(_) => Ok(id),
     }
 }
@@ -221,7 +192,7 @@ fn kernel_groups<'a>(topology: &Topology, kernel: impl Iterator<Item = &'a [u32]
     let mut left: Vec<&Node> = with_memory(topology).collect();
     let mut groups = Vec::new();
     for tier in kernel {
-        // Taken out of what is left, so that a node which two tiers name while it moves counts once.
+        // A node that moves between tiers may be in both lists, and counts once.
         let (members, others) = left.into_iter().partition(|node| tier.contains(&node.id));
         left = others;
         groups.push(ids(members));
@@ -233,7 +204,7 @@ fn kernel_groups<'a>(topology: &Topology, kernel: impl Iterator<Item = &'a [u32]
     limited(groups)
 }
 
-/// Puts nodes into the first or the last group, which is made where there is none.
+/// Adds nodes to the first or the last group, or as a new group if there is none.
 fn add(groups: &mut Vec<Vec<u32>>, first: bool, nodes: Vec<u32>) {
     if nodes.is_empty() {
         return;
@@ -261,7 +232,7 @@ fn nearest_processor(topology: &Topology, node: &Node) -> u32 {
     processors.filter_map(|other| other.distance(node.id)).min().unwrap_or(u32::MAX)
 }
 
-/// Slower groups than can be told apart become one.
+/// Merges the slowest groups so that at most [`MAX_TIERS`] remain.
 fn limited(mut groups: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     if groups.len() > MAX_TIERS {
         let slowest = groups.split_off(MAX_TIERS).concat();

@@ -1,29 +1,30 @@
-//! Defines how the device is found: by its PCI id, and by what stands at the beginning of its memory.
+//! Finds the device by its PCI id, and by the beginning of its memory.
 
 use std::fs::OpenOptions;
 use std::io;
 use std::path::Path;
+use std::sync::atomic::AtomicU64;
 
 use isotherm_virtual_pmu::{Driver, LayoutError, PCI_DEVICE, PCI_VENDOR, Words};
 
-use super::sys::Mapping;
 use crate::LinuxError;
-use crate::topology::files::Tree;
+use crate::files::Tree;
+use crate::sys::mmap::SharedWords;
 
 const DEVICES: &str = "/sys/bus/pci/devices";
 const WHAT: &str = "the virtual PMU";
 
-/// Whether this machine has a device that may be the virtual PMU.
+/// Returns whether this machine has a device that may be the virtual PMU.
 pub fn is_present(root: &Path) -> bool {
     candidates(Tree::new(root)).next().is_some()
 }
 
-/// The file of its memory, as it is named on a live machine.
+/// Returns the file of its memory, as it is named on a live machine.
 pub fn memory_file(tree: Tree<'_>) -> Option<String> {
     candidates(tree).next().map(|name| format!("{DEVICES}/{name}/resource2"))
 }
 
-/// Names of devices with the PCI id.
+/// Returns the names of devices with the PCI id.
 fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
     let names = tree.names(DEVICES).unwrap_or_default();
     names.into_iter().filter(move |name| {
@@ -36,8 +37,14 @@ fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
     })
 }
 
+impl Words for SharedWords {
+    fn words(&self) -> &[AtomicU64] {
+        Self::words(self)
+    }
+}
+
 /// Opens the first device whose memory a plugin has laid out.
-pub(super) fn open(root: &Path) -> Result<Driver<Mapping>, LinuxError> {
+pub(super) fn open(root: &Path) -> Result<Driver<SharedWords>, LinuxError> {
     let tree = Tree::new(root);
     let mut refused = None;
     for name in candidates(tree) {
@@ -54,8 +61,8 @@ pub(super) fn open(root: &Path) -> Result<Driver<Mapping>, LinuxError> {
     Err(LinuxError::Unsupported { what: WHAT, remedy })
 }
 
-fn map(tree: Tree<'_>, name: &str) -> Result<Mapping, LinuxError> {
-    // Firmware enables devices that it knows; writing to this file enables the others.
+fn map(tree: Tree<'_>, name: &str) -> Result<SharedWords, LinuxError> {
+    // Firmware enables only devices that it knows; writing to this file enables others.
     if tree.text(&format!("{DEVICES}/{name}/enable")).is_ok_and(|enabled| enabled == "0") {
         let path = tree.path(&format!("{DEVICES}/{name}/enable"));
         std::fs::write(&path, "1").map_err(|error| refused(&path, error))?;
@@ -63,7 +70,7 @@ fn map(tree: Tree<'_>, name: &str) -> Result<Mapping, LinuxError> {
     let path = tree.path(&format!("{DEVICES}/{name}/resource2"));
     let opened = OpenOptions::new().read(true).write(true).open(&path).and_then(|file| {
         let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
-        Mapping::new(&file, bytes)
+        SharedWords::new(&file, bytes)
     });
     let mapping = opened.map_err(|error| refused(&path, error))?;
     debug_assert!(!mapping.words().is_empty());

@@ -1,38 +1,38 @@
-//! Defines how a rate of samples becomes a period: by how often misses come.
+//! Turns a rate of samples into periods, by the rate of misses.
 
 use isotherm_core::Nanos;
 use isotherm_virtual_pmu::Record;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 
-/// Where a period starts before anything is known.
+/// Period before any rate is known.
 const FIRST: u64 = 256;
-/// How much of the old estimate of a rate stays.
+/// Weight of the old estimate of a rate.
 const MEMORY: f64 = 0.75;
 
-/// Periods that follow the rate of misses, one for each event.
+/// Periods that follow the rates of misses, one per event.
 #[derive(Debug, Clone)]
 pub(super) struct Frequency {
     hertz: f64,
-    /// Misses a nanosecond; `None` before the first.
+    /// Misses per nanosecond; `None` before the first.
     rates: [Option<f64>; MAX_TIERS],
     before: [u64; MAX_TIERS],
     time: Nanos,
 }
 
 impl Frequency {
-    /// So many samples a second of each event, from `time` on, when so many misses had been.
+    /// Starts at `time`, when `misses` had been counted, with `hertz` samples per second of each event.
     pub(super) fn new(hertz: u64, misses: [u64; MAX_TIERS], time: Nanos) -> Self {
         Self { hertz: hertz.max(1) as f64, rates: [None; MAX_TIERS], before: misses, time }
     }
 
-    /// Learns how many misses each event has counted by now.
+    /// Updates the rates by the misses counted so far.
     pub(super) fn learn(&mut self, misses: [u64; MAX_TIERS], now: Nanos) {
         let elapsed = (now - self.time).0;
         if elapsed == 0 {
             return;
         }
         for ((rate, before), misses) in self.rates.iter_mut().zip(self.before).zip(misses) {
-            // Counters start anew with an epoch.
+            // Counters restart with an epoch.
             let count = if misses < before { misses } else { misses - before };
             let new = count as f64 / elapsed as f64;
             *rate = Some(rate.map_or(new, |rate| rate * MEMORY + new * (1.0 - MEMORY)));
@@ -40,7 +40,7 @@ impl Frequency {
         (self.before, self.time) = (misses, now);
     }
 
-    /// The periods to use.
+    /// Returns the periods to use.
     pub(super) fn periods(&self) -> [u64; MAX_TIERS] {
         self.rates.map(|rate| {
             rate.map_or(FIRST, |rate| {
@@ -50,7 +50,7 @@ impl Frequency {
     }
 }
 
-/// Whether periods differ by enough to say so: an eighth, the dither of each.
+/// Returns whether periods differ by more than an eighth, the dither of each.
 pub(super) fn differ(old: &[u64; MAX_TIERS], new: &[u64; MAX_TIERS]) -> bool {
     old.iter().zip(new).any(|(&old, &new)| old.abs_diff(new) > old / 8)
 }
@@ -63,13 +63,13 @@ mod tests {
     fn periods_follow_the_rate_of_misses() {
         let mut frequency = Frequency::new(1000, [0; MAX_TIERS], Nanos(0));
         assert_eq!(frequency.periods(), [FIRST; MAX_TIERS]);
-        // A million misses a second of one event, a thousand of another, in steps of 10 ms.
+        // A million misses per second of one event, a thousand of another, in steps of 10 ms.
         let misses = |step: u64| std::array::from_fn(|event| [10_000, 10, 0, 0, 0, 0, 0, 0][event] * step);
         (1..20).for_each(|step| frequency.learn(misses(step), Nanos(step * 10_000_000)));
         let periods = frequency.periods();
         assert!((999..=1000).contains(&periods[0]), "{periods:?}");
         assert_eq!(periods[1..3], [1, 1]);
-        // The rate falls tenfold: so does the period, in some steps.
+        // The rate falls tenfold, and so does the period, in some steps.
         let before = misses(19)[0];
         for step in 1..40 {
             frequency.learn([before + 1000 * step; MAX_TIERS], Nanos((19 + step) * 10_000_000));

@@ -1,4 +1,4 @@
-//! Defines how the plugin is asked: what is written, the doorbell, and waiting for its answer.
+//! Requests to the plugin: writes them, rings the doorbell and waits for the answer.
 
 use std::path::Path;
 
@@ -6,76 +6,64 @@ use isotherm_core::Nanos;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Control, Driver, Record, Snapshot};
 
-use super::sys::Mapping;
 use super::{device, mailbox};
 use crate::LinuxError;
 use crate::clock;
-use crate::topology::files::Tree;
+use crate::files::Tree;
+use crate::sys::mmap::SharedWords;
 
-/// How long the plugin may take. It answers with the next access of user-mode code, so with waiting itself.
+/// Time for the plugin to answer, which it does at the next access of user-mode code, such as the waiting itself.
 const PATIENCE: Nanos = Nanos::SECOND;
-/// Looks at the answer between two looks at the clock.
+/// Checks of the answer between two reads of the clock.
 const LOOKS: usize = 64;
 
-/// Which processes are counted and sampled.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum Scope<'a> {
-    /// Every user process.
-    All,
-    /// These thread groups, and with `children` their descendants from now on. None counts nobody.
-    Processes {
-        /// Thread group ids.
-        tgids: &'a [u32],
-        /// Whether descendants count too.
-        children: bool,
-    },
-}
-
-/// The virtual PMU of this virtual machine. One at a time may take its samples.
+/// Virtual PMU of this virtual machine. Only one user at a time may take its samples.
 #[derive(Debug)]
 pub struct VirtualPmu {
-    driver: Driver<Mapping>,
+    driver: Driver<SharedWords>,
     periods: [u64; MAX_TIERS],
 }
 
 impl VirtualPmu {
     /// Opens the device below `root` (`/` on a live machine), and tells the plugin where the kernel keeps processes.
-    /// Samples that an earlier user left in the ring are dropped, its other requests stay in force.
+    ///
+    /// Samples that an earlier user left in the ring are dropped; its other requests stay in force.
     ///
     /// # Errors
-    /// If there is none, it may not be used, the kernel tells too little, or the plugin does not answer.
+    /// If there is no device, it may not be used, the kernel reveals too little, or the plugin does not answer.
     pub fn open(root: &Path) -> Result<Self, LinuxError> {
         let mut driver = device::open(root)?;
         driver.clear();
         Self::with(driver, root)
     }
 
-    fn with(driver: Driver<Mapping>, root: &Path) -> Result<Self, LinuxError> {
+    fn with(driver: Driver<SharedWords>, root: &Path) -> Result<Self, LinuxError> {
         driver.set_mailbox(mailbox::find(Tree::new(root))?);
         let mut pmu = Self { periods: driver.control().periods, driver };
         pmu.sync()?;
         Ok(pmu)
     }
 
-    /// Begins an epoch for a process and its descendants, whether or not another user of the device samples them: samples,
-    /// periods and whatever else that one counts stay as they are. Returns the epoch's number.
+    /// Begins an epoch for a process and its descendants and returns its number.
+    ///
+    /// Samples, periods and counts of another user of the device stay as they are.
     ///
     /// # Errors
     /// As [`Self::open`].
     pub fn measure(root: &Path, tgid: u32) -> Result<u64, LinuxError> {
         let mut pmu = Self::with(device::open(root)?, root)?;
         if !pmu.counts(tgid) {
-            pmu.set_scope(Scope::Processes { tgids: &[tgid], children: true })?;
+            pmu.set_scope(&[tgid])?;
         }
         pmu.begin_epoch()
     }
 
-    /// Whether the process was chosen by name, by this user of the device or another, and is counted.
+    /// Returns whether a user of the device chose the process by name, and it is counted.
     pub(super) fn counts(&self, tgid: u32) -> bool {
         self.driver.control().counting && self.driver.filter().any(|chosen| chosen == tgid)
     }
 
-    /// Rings, and waits for the answer: requests are in force, counters are of now.
+    /// Rings and waits for the answer; requests are then in force and counters current.
     fn sync(&mut self) -> Result<(), LinuxError> {
         let doorbell = self.driver.ring();
         let started = clock::monotonic();
@@ -90,7 +78,7 @@ impl VirtualPmu {
         Ok(())
     }
 
-    /// Begins an epoch: every counter starts from 0, and counting is on. Returns its number.
+    /// Begins an epoch: resets every counter and starts counting. Returns its number.
     ///
     /// # Errors
     /// If the plugin does not answer.
@@ -101,24 +89,20 @@ impl VirtualPmu {
         Ok(epoch)
     }
 
-    /// Chooses processes. Returns how many had no room in the filter.
+    /// Counts and samples these thread groups and their later descendants; returns how many did not fit into the filter.
     ///
     /// # Errors
     /// If the plugin does not answer.
-    pub fn set_scope(&mut self, scope: Scope<'_>) -> Result<usize, LinuxError> {
-        let (tgids, children) = match scope {
-            Scope::All => (&[][..], false),
-            Scope::Processes { tgids, children } => (tgids, children),
-        };
-        // An empty filter means everybody.
-        let counting = scope == Scope::All || !tgids.is_empty();
-        self.driver.set_counting(Control { counting, children, ..Control::default() });
+    pub fn set_scope(&mut self, tgids: &[u32]) -> Result<usize, LinuxError> {
+        // An empty filter means all processes.
+        let counting = !tgids.is_empty();
+        self.driver.set_counting(Control { counting, children: true, ..Control::default() });
         let left_out = self.driver.set_filter(tgids);
         self.sync()?;
         Ok(left_out)
     }
 
-    /// Neither counts nor samples this thread, whatever its process; none for 0.
+    /// Excludes a thread from counting and sampling, whatever its process; 0 excludes none.
     ///
     /// # Errors
     /// If the plugin does not answer.
@@ -128,7 +112,7 @@ impl VirtualPmu {
     }
 
     /// Samples every n-th miss among `events` ([`Control::event`]): by one event with the first period, or with `each_tier`
-    /// by one for each tier. 0 samples none. `exact` periods are not dithered.
+    /// by one event per tier. A period of 0 samples nothing. `exact` periods are not dithered.
     ///
     /// # Errors
     /// If the plugin does not answer.
@@ -144,12 +128,12 @@ impl VirtualPmu {
         self.sync()
     }
 
-    /// The periods in force.
+    /// Returns the periods in force.
     pub(super) fn periods(&self) -> &[u64; MAX_TIERS] {
         &self.periods
     }
 
-    /// The counters of now.
+    /// Returns the current counters.
     ///
     /// # Errors
     /// If the plugin does not answer.
@@ -158,32 +142,32 @@ impl VirtualPmu {
         Ok(self.driver.snapshot().unwrap_or_default())
     }
 
-    /// The counters as they were handed over last: at most a block of misses ago.
+    /// Returns the counters handed over last, at most a block of misses ago.
     pub fn recent_counters(&self) -> Option<Snapshot> {
         self.driver.snapshot()
     }
 
-    /// The oldest sample that was not taken yet.
+    /// Takes the oldest sample.
     pub fn pop(&mut self) -> Option<Record> {
         self.driver.pop()
     }
 
-    /// Samples that found the ring full, since the machine's start.
+    /// Returns the samples that found the ring full since the machine's start.
     pub fn lost(&self) -> u64 {
         self.driver.lost()
     }
 
-    /// Tiers that are counted.
+    /// Returns the number of counted tiers.
     pub fn tiers(&self) -> usize {
         self.driver.tiers()
     }
 
-    /// Processors of the machine.
+    /// Returns the number of processors of the machine.
     pub fn vcpus(&self) -> u64 {
         self.driver.vcpus()
     }
 
-    /// Samples that the ring holds.
+    /// Returns the number of samples that the ring holds.
     pub fn capacity(&self) -> u64 {
         self.driver.capacity()
     }

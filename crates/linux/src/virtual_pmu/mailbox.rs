@@ -1,4 +1,4 @@
-//! Defines what the plugin is told of this kernel: where it keeps the current task.
+//! Tells the plugin where this kernel keeps the current task.
 
 use std::fs::File;
 use std::io::{self, BufReader};
@@ -8,7 +8,7 @@ use isotherm_virtual_pmu::Mailbox;
 use super::btf::Btf;
 use super::symbols;
 use crate::LinuxError;
-use crate::topology::files::Tree;
+use crate::files::Tree;
 
 const BTF: &str = "/sys/kernel/btf/vmlinux";
 const SYMBOLS: &str = "/proc/kallsyms";
@@ -18,7 +18,7 @@ fn unsupported(remedy: String) -> LinuxError {
     LinuxError::Unsupported { what: WHAT, remedy }
 }
 
-/// Finds out where this kernel keeps the current task of a processor, and in it the ids of its process.
+/// Finds where this kernel keeps a processor's current task, and the ids of its process in it.
 pub(super) fn find(tree: Tree<'_>) -> Result<Mailbox, LinuxError> {
     let path = tree.path(BTF);
     let bytes = std::fs::read(&path).map_err(|error| match error.kind() {
@@ -38,8 +38,8 @@ pub(super) fn find(tree: Tree<'_>) -> Result<Mailbox, LinuxError> {
     })
 }
 
-/// Where the current task's address lies in a processor's data: in `pcpu_hot` since Linux 6.2, in a variable of its own
-/// before and since 6.15. Addresses of per-CPU data are counted from `__per_cpu_start`.
+/// Returns the offset of the current task's address in a processor's data: in `pcpu_hot` from Linux 6.2 to 6.14, in its own
+/// variable otherwise. Addresses of per-CPU data are relative to `__per_cpu_start`.
 fn current_task(tree: Tree<'_>, btf: &Btf<'_>) -> Result<u64, LinuxError> {
     let path = tree.path(SYMBOLS);
     let found = File::open(&path).and_then(|file| {

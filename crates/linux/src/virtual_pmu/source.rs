@@ -1,4 +1,4 @@
-//! Defines the access source over the virtual PMU.
+//! Access source over the virtual PMU.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -11,20 +11,20 @@ use isotherm_virtual_pmu::layout::{MAX_TIERS, USUAL_BYTES};
 use isotherm_virtual_pmu::{Control, Process, Record, Snapshot};
 
 use super::frequency::{Frequency, differ};
-use super::handle::{Scope, VirtualPmu};
+use super::handle::VirtualPmu;
 use super::timeline::Timeline;
 use super::totals::Totals;
 use crate::LinuxError;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
-/// Samples misses of followed processes, and counts those of each tier.
+/// Source that samples misses of followed processes and counts those of each tier.
 ///
-/// The plugin counts descendants of followed processes from their first instruction on, so that none is missed before it
-/// is followed itself. The first process that is followed begins an epoch, unless it is counted already: then it has begun
-/// one itself ([`VirtualPmu::measure`]).
+/// The plugin counts descendants of followed processes from their first instruction, before they are followed themselves.
+/// The first followed process begins an epoch, unless it is counted already because it began one itself
+/// ([`VirtualPmu::measure`]).
 ///
-/// Its clock is the modelled machine's: a rate of samples means as many for each miss as there, however slow the emulation is.
+/// The clock is the modelled machine's: a rate of samples means as many per miss as there, however slow the emulation is.
 #[derive(Debug)]
 pub struct VirtualPmuSource {
     pmu: VirtualPmu,
@@ -34,13 +34,13 @@ pub struct VirtualPmuSource {
     frequency: Option<Frequency>,
     timeline: Timeline,
     totals: Totals,
-    /// Lost when the source was made.
+    /// Samples lost before the source was made.
     lost_before: u64,
     statistics: SourceStatistics,
 }
 
 impl VirtualPmuSource {
-    /// The source of the device below `root` (`/` on a live machine), following nothing yet.
+    /// Opens the device below `root` (`/` on a live machine) and follows nothing yet.
     ///
     /// # Errors
     /// As [`VirtualPmu::open`].
@@ -60,7 +60,7 @@ impl VirtualPmuSource {
         })
     }
 
-    /// The same for an engine that is a thread of the program, and calls this: what it does is not the program's.
+    /// Opens it for an engine that is the calling thread of the program, whose accesses are excluded.
     ///
     /// # Errors
     /// As [`Self::open`].
@@ -72,11 +72,11 @@ impl VirtualPmuSource {
 
     fn set_scope(&mut self) -> Result<(), LinuxError> {
         let tgids: Vec<u32> = self.followed.iter().copied().collect();
-        // Those without room are descendants of others, which the plugin follows by itself.
-        self.pmu.set_scope(Scope::Processes { tgids: &tgids, children: true }).map(|_| ())
+        // Those that do not fit are descendants of others, which the plugin follows by itself.
+        self.pmu.set_scope(&tgids).map(|_| ())
     }
 
-    /// Lets the periods follow the rate of misses.
+    /// Adapts the periods to the rate of misses.
     fn adapt(&mut self, snapshot: &Snapshot, now: Nanos) -> Result<(), LinuxError> {
         let Some((request, frequency)) = self.request.zip(self.frequency.as_mut()) else { return Ok(()) };
         frequency.learn(events(snapshot, &request), now);
@@ -103,14 +103,14 @@ impl VirtualPmuSource {
     }
 }
 
-/// The calling thread's id.
+/// Returns the calling thread's id.
 fn own_thread() -> u32 {
     // `/proc/thread-self` is `PID/task/TID`.
     let link = std::fs::read_link("/proc/thread-self");
     link.ok().and_then(|path| path.file_name()?.to_str()?.parse().ok()).unwrap_or(0)
 }
 
-/// How many misses each event has counted.
+/// Returns the misses that each event has counted.
 fn events(snapshot: &Snapshot, request: &Sampling) -> [u64; MAX_TIERS] {
     let of_tier =
         snapshot.tiers.map(|tier| tier.load_misses + if request.stores { tier.store_misses } else { 0 });
@@ -187,7 +187,7 @@ impl AccessSource for VirtualPmuSource {
             SamplingRate::Frequency(hertz) => {
                 let snapshot = self.pmu.counters()?;
                 let (misses, now) = (events(&snapshot, sampling), self.timeline.advance(&snapshot));
-                // So many of each running thread: as many run as there are processors.
+                // The rate is per running thread, and as many run as there are processors.
                 let hertz = hertz.saturating_mul(self.pmu.vcpus().max(1));
                 self.frequency.insert(Frequency::new(hertz, misses, now)).periods()
             }
@@ -198,7 +198,7 @@ impl AccessSource for VirtualPmuSource {
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
         let snapshot = self.pmu.recent_counters();
         let now = snapshot.as_ref().map_or(self.timeline.now(), |snapshot| self.timeline.advance(snapshot));
-        // A ring's worth: what comes meanwhile waits, so that this ends.
+        // At most a ring's worth, so that this ends; later samples wait.
         for _ in 0..self.pmu.capacity() {
             let Some(record) = self.pmu.pop() else { break };
             self.deliver(record, accesses);
@@ -219,7 +219,7 @@ impl AccessSource for VirtualPmuSource {
                 stall: Nanos(count.stall),
                 occupancy: count.occupancy,
                 busy: count.busy,
-                // Its counters tell no loads from stores.
+                // The device does not count loads and stores apart.
                 load_occupancy: count.occupancy,
                 load_busy: count.busy,
                 bytes_read: Bytes(count.bytes_read),
@@ -241,7 +241,7 @@ impl AccessSource for VirtualPmuSource {
 
 impl Drop for VirtualPmuSource {
     fn drop(&mut self) {
-        // Counting goes on; a plugin that does not answer needs no telling.
+        // Counting continues. A plugin that does not answer needs no request.
         let _ = self.pmu.sample([0; MAX_TIERS], 0, false, false);
         let _ = self.pmu.leave_out(0);
     }

@@ -1,8 +1,8 @@
-//! Defines where the kernel's symbols lie, read from `/proc/kallsyms`.
+//! Addresses of the kernel's symbols, from `/proc/kallsyms`.
 
 use std::io::{self, BufRead};
 
-/// The addresses of `names`, in their order; `None` for one that there is not. Reads no further than needed.
+/// Returns the addresses of `names`, in their order; `None` for missing ones. Reads no further than needed.
 pub(super) fn find<const N: usize>(
     mut symbols: impl BufRead,
     names: [&str; N],
@@ -22,7 +22,7 @@ pub(super) fn find<const N: usize>(
     Ok(found)
 }
 
-/// `ADDRESS TYPE NAME`, where a module's name may follow.
+/// Parses `ADDRESS TYPE NAME`, which a module's name may follow.
 fn parse(line: &[u8]) -> Option<(u64, &[u8])> {
     let mut words = line.split(u8::is_ascii_whitespace).filter(|word| !word.is_empty());
     let address = str::from_utf8(words.next()?).ok()?;

@@ -9,16 +9,16 @@ use isotherm_core::{Counters, Nanos, Operation, Sampling, SamplingRate, Sampling
 use isotherm_virtual_pmu::layout::MIN_BYTES;
 use isotherm_virtual_pmu::{Control, Device, Identity, Process, Record, Snapshot};
 
-use super::sys::Mapping;
 use super::{VirtualPmu, VirtualPmuSource, is_present};
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause};
+use crate::sys::mmap::SharedWords as Mapping;
 
-/// A machine with the device, in files: the PCI device, the kernel's types and symbols, and a plugin that answers.
+/// Machine with the device, in files: the PCI device, the kernel's types and symbols, and a plugin that answers.
 struct Machine {
     root: tempfile::TempDir,
     plugin: Arc<Mutex<Device<Mapping>>>,
-    /// What the plugin counts, at its next answer.
+    /// Counts that the plugin hands over at its next answer.
     counters: Arc<Mutex<Snapshot>>,
     ended: Arc<AtomicBool>,
     thread: Option<JoinHandle<()>>,
@@ -112,7 +112,7 @@ fn record(tgid: u32, address: u64) -> Record {
     Record { address, process, time: 0, tier: 1, store: true, vcpu: 0, latency: 190, weight: 7 }
 }
 
-/// What a plugin tells at that time of the model.
+/// Returns the plugin's snapshot at that time of the model.
 fn modelled(time: u64, load_misses: u64) -> Snapshot {
     let mut snapshot = Snapshot { time, ..Snapshot::default() };
     snapshot.tiers[0].load_misses = load_misses;
@@ -160,7 +160,7 @@ fn samples_of_followed_processes_become_accesses() {
 #[test]
 fn samples_that_found_no_room_are_counted_as_lost() {
     let machine = Machine::new();
-    // Samples and losses of an earlier user are not this one's.
+    // Samples and losses of an earlier user do not count.
     let capacity = (0..).take_while(|&n| machine.push(record(7, n))).count() as u64;
     let mut source = machine.source();
     source.follow(Pid(7)).expect("followed");
@@ -193,7 +193,7 @@ fn the_filter_is_what_is_followed_and_nobody_is_not_everybody() {
 #[test]
 fn who_measures_itself_and_who_samples_it_do_not_undo_each_others_requests() {
     let machine = Machine::new();
-    // The engine first: sampling and filter stay, counters begin anew.
+    // The engine first: sampling and filter stay, counters restart.
     let mut source = machine.source();
     source.follow(Pid(7)).expect("followed");
     source.follow(Pid(9)).expect("followed");
@@ -259,7 +259,7 @@ fn a_frequency_follows_the_rate_of_misses() {
         .request(&sampling(SamplingRate::Frequency(1000), SamplingScope::AllTiers, false))
         .expect("answered");
     let first = machine.control().periods[0];
-    // A hundred million misses in a modelled second, however long that takes here: each hundred-thousandth is sampled.
+    // A hundred million misses per modelled second, however long that takes here: every hundred-thousandth is sampled.
     *machine.counters.lock().expect("no panic") = modelled(Nanos::SECOND.0, 100_000_000);
     let mut counters = Counters::default();
     source.count(&mut counters).expect("answered");
@@ -303,7 +303,7 @@ fn each_machine_without_a_virtual_pmu_says_why() {
     assert!(!is_present(root.path()));
     assert!(error(root.path()).contains("isotherm lab run"));
     let machine = Machine::new();
-    // Not shortened: it is mapped.
+    // It is mapped, and must not be shortened.
     let resource = OpenOptions::new().write(true).open(machine.root.path().join(PCI).join("resource2"));
     resource.expect("there").write_all_at(&[0; 8], 0).expect("writable");
     assert!(error(machine.root.path()).contains("the plugin did not load"));

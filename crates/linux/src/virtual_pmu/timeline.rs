@@ -1,20 +1,20 @@
-//! Defines modelled time that goes on where an epoch has begun anew.
+//! Modelled time that continues over epochs.
 
 use isotherm_core::Nanos;
 use isotherm_virtual_pmu::Snapshot;
 
-/// Modelled time over all epochs, as far as they were seen.
+/// Modelled time over all epochs, as far as seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Timeline {
     epoch: u64,
-    /// When the epoch began.
+    /// Time when the epoch began.
     began: u64,
-    /// The epoch's own time, as it was seen last.
+    /// Time within the epoch, as last seen.
     time: u64,
 }
 
 impl Timeline {
-    /// Takes over what the device tells; returns the time now.
+    /// Applies a snapshot; returns the time now.
     pub(super) fn advance(&mut self, snapshot: &Snapshot) -> Nanos {
         if snapshot.epoch != self.epoch {
             *self = Self { epoch: snapshot.epoch, began: self.now().0, time: 0 };
@@ -23,12 +23,12 @@ impl Timeline {
         self.now()
     }
 
-    /// The time as it was seen last.
+    /// Returns the time last seen.
     pub(super) fn now(&self) -> Nanos {
         Nanos(self.began + self.time)
     }
 
-    /// The time of a moment of the epoch. One that is later than what was seen belongs to an epoch before.
+    /// Returns the time of a moment of the epoch. One later than what was seen belongs to an earlier epoch.
     pub(super) fn time_of(&self, time: u64) -> Nanos {
         Nanos(self.began + time.min(self.time))
     }

@@ -1,18 +1,18 @@
-//! Defines counters that go on where an epoch has begun anew: whoever measures the program may begin one at any time.
+//! Counters that continue over epochs, which whoever measures the program may begin at any time.
 
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Snapshot, TierCount};
 
-/// What was counted in all epochs.
+/// Counts over all epochs.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
-    /// In those that are over, as far as it was seen.
+    /// Counts of past epochs, as far as seen.
     over: [TierCount; MAX_TIERS],
     last: Snapshot,
 }
 
 impl Totals {
-    /// Takes over what the device counts, and returns the sum of all epochs.
+    /// Applies a snapshot; returns the sums over all epochs.
     pub(super) fn update(&mut self, snapshot: &Snapshot) -> [TierCount; MAX_TIERS] {
         if snapshot.epoch != self.last.epoch {
             self.over = sum(&self.over, &self.last.tiers);

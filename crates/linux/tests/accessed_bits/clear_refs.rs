@@ -1,4 +1,4 @@
-//! What `clear_refs` and `smaps` see of a program with planted hot pages.
+//! `clear_refs` and `smaps` on a program with planted hot pages.
 
 use std::time::Duration;
 
@@ -8,12 +8,12 @@ use isotherm_linux::source::AccessSource;
 
 use crate::program::{Program, bytes_within, until};
 
-/// As fast as it can.
+/// Scans as fast as possible.
 const EAGER: Pace = Pace { interval: Nanos(0), budget: 1.0, program_budget: 1e9 };
-/// Touches its hot pages, and no others, for longer than any test.
+/// Program that touches only its hot pages, for longer than any test.
 const HOT_ONLY: &str = "planted --share 100% --layout contiguous --seconds 300";
 
-/// Clearing alone flushes no TLB: these ten pages stay in it, and most intervals would miss some of them.
+/// Without a TLB flush these ten pages would stay in it, and most intervals would miss some of them.
 #[test]
 fn pages_touched_all_the_time_are_seen_in_every_interval() {
     let program = Program::start(&format!("{HOT_ONLY} --size 4M --hot 1% --own-mapping"));
@@ -50,7 +50,7 @@ fn a_mapping_accessed_in_part_is_undecided() {
     assert!(found.undecided >= 256, "{found:?}");
 
     let found = scan(Resolution { accessed: 0.2, sampled: 0.2, ..Resolution::default() });
-    assert_eq!(bytes_within(&found.pages, &planted.range), 4 << 20, "as asked, all of it");
+    assert_eq!(bytes_within(&found.pages, &planted.range), 4 << 20, "all of it, as requested");
     assert_eq!(bytes_within(&found.accessed, &planted.range), 4 << 20);
 }
 
@@ -96,7 +96,7 @@ fn the_source_delivers_hot_pages_and_answers_for_ranges() {
         source.accessed(program.pid(), &[page.clone(), page.clone(), cold.clone()], &mut answers).unwrap();
         answers[0]
     });
-    assert_eq!(answers, [true, false, false], "asking clears the mark; cold pages have none");
+    assert_eq!(answers, [true, false, false], "queries clear the mark; cold pages have none");
 
     let (sums, statistics) = (source.scans(), source.statistics());
     assert!(sums.scans >= 2 && sums.walked >= 4096 && sums.referenced >= hot_pages, "{sums:?}");
@@ -112,7 +112,7 @@ fn the_source_delivers_hot_pages_and_answers_for_ranges() {
 }
 
 #[test]
-fn the_first_scan_is_no_news() {
+fn the_first_scan_delivers_nothing() {
     let program = Program::start(&format!("{HOT_ONLY} --size 4M --own-mapping"));
     program.planted();
     let hour = Pace { interval: Nanos(3_600 * Nanos::SECOND.0), ..EAGER };
@@ -123,12 +123,4 @@ fn the_first_scan_is_no_news() {
     source.drain(&mut accesses).unwrap();
     assert!(accesses.is_empty());
     assert_eq!(source.scans().scans, 1, "the next one is not due");
-}
-
-/// A bit that the processor sets costs something, and less than a page fault would take.
-#[test]
-fn setting_a_bit_again_has_a_price() {
-    let _turn = crate::grains::TURN.lock();
-    let walk = isotherm_linux::accessed_bits::measure_walk().unwrap();
-    assert!((1..100_000).contains(&walk.0), "{walk:?}");
 }

@@ -1,4 +1,4 @@
-//! Programs that end, fork, execute and have many threads while they are scanned.
+//! Programs that end, fork, execute and run many threads while they are scanned.
 
 use std::fs;
 use std::time::Duration;
@@ -27,7 +27,7 @@ fn processes_end_at_any_moment() {
         std::thread::sleep(Duration::from_micros(700 * round));
         program.kill();
         if round % 2 == 0 {
-            // Otherwise it stays a zombie, whose files are there and empty.
+            // Otherwise it stays a zombie, whose files exist and are empty.
             until("the end", || program.ended().is_some());
         }
         until("the end to be noticed", || !source.follows(program.pid()));
@@ -36,7 +36,7 @@ fn processes_end_at_any_moment() {
 }
 
 #[test]
-fn a_process_that_is_not_there_has_ended() {
+fn a_missing_process_has_ended() {
     let mut program = Program::start("idle --seconds 0");
     until("the end", || program.ended().is_some());
     assert!(matches!(source().follow(program.pid()), Err(LinuxError::Ended(_))));
@@ -97,7 +97,7 @@ fn mappings_that_change_all_the_time() {
     source.drain(&mut Vec::new()).unwrap();
 }
 
-/// Those that the kernel lists now, and only if it was compiled to.
+/// Returns the children that the kernel lists, if it was compiled to.
 fn children(process: Pid) -> Vec<Pid> {
     let text = fs::read_to_string(format!("/proc/{0}/task/{0}/children", process.0)).unwrap_or_default();
     text.split_whitespace().map(|word| Pid(word.parse().unwrap())).collect()

@@ -1,5 +1,4 @@
-//! Idle page tracking with the real kernel's pagemap and kpageflags; only the bitmap, which this kernel may not have, is
-//! a file.
+//! Idle page tracking with the real kernel's pagemap and kpageflags; only the bitmap, which the kernel may lack, is a file.
 
 use std::fs;
 use std::ops::Range;
@@ -15,14 +14,14 @@ const BITMAP: &str = "sys/kernel/mm/page_idle/bitmap";
 const SIZE: u64 = 32 << 20;
 
 #[test]
-fn the_real_kernel_is_asked_whether_it_can() {
+fn the_real_kernel_tracks_idle_pages_or_says_what_it_needs() {
     match IdlePages::new() {
         Ok(_) => assert!(fs::exists(format!("/{BITMAP}")).unwrap()),
         Err(error) => println!("skipped: {error}"),
     }
 }
 
-/// A directory with the process's real files, but for `maps`, which has the one range, and an empty bitmap.
+/// Makes a directory with the process's real files, but with one range in `maps`, and an empty bitmap.
 fn machine(process: Pid, range: &Range<u64>) -> tempfile::TempDir {
     let root = tempfile::tempdir().unwrap();
     let own = root.path().join(format!("proc/{}", process.0));
@@ -39,7 +38,7 @@ fn machine(process: Pid, range: &Range<u64>) -> tempfile::TempDir {
     root
 }
 
-/// A program whose range is looked at in one piece: a file does not keep the marks of a word that is written twice.
+/// Starts a program whose range is scanned in one piece, as a plain file loses the marks of a word written twice.
 fn program(pages: &str) -> (Program, Range<u64>) {
     loop {
         let arguments =
@@ -52,7 +51,7 @@ fn program(pages: &str) -> (Program, Range<u64>) {
     }
 }
 
-/// How many marks the range's pages have; `None` where the user may not ask.
+/// Counts the marks of the range's pages; `None` where the user may not.
 fn marks(pages: &str) -> Option<u64> {
     let (program, range) = program(pages);
     let root = machine(program.pid(), &range);
@@ -61,13 +60,13 @@ fn marks(pages: &str) -> Option<u64> {
     let mut target = scanner.open(program.pid()).unwrap();
     let mut found = Found::default();
     scanner.scan(&mut target, &mut found).unwrap();
-    // New pages wait in their processor's batch for a moment before they are on a list.
+    // New pages wait in their processor's batch for a moment before they join a list.
     assert!(bytes_within(&found.pages, &range) >= SIZE * 9 / 10, "never marked: accessed");
     assert_eq!(found.referenced + found.undecided, SIZE / 4096);
     let mut marks = fs::read(&bitmap).unwrap();
     let set = marks.iter().map(|byte| u64::from(byte.count_ones())).sum();
 
-    // As the kernel's bitmap is if nothing was accessed, for pages too that could not be marked before.
+    // Makes the bitmap of a kernel that saw no access, also to pages that could not be marked before.
     marks.fill(0xff);
     marks.resize(marks.len() + (1 << 20), 0xff);
     fs::write(&bitmap, marks).unwrap();
@@ -77,7 +76,7 @@ fn marks(pages: &str) -> Option<u64> {
     Some(set)
 }
 
-/// Each base page has a mark, each huge page one for all of it.
+/// Each base page has a mark, and each huge page one mark for all of it.
 #[test]
 fn a_mark_for_each_page_and_one_for_each_huge_page() {
     let (Some(base), Some(huge)) = (marks("base"), marks("huge")) else { return };

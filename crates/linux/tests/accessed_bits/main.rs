@@ -2,6 +2,5 @@
 
 mod clear_refs;
 mod faults;
-mod grains;
 mod idle_pages;
 mod program;

@@ -1,4 +1,4 @@
-//! Defines how tests run `target`.
+//! Runs `target` for tests.
 
 use std::fs;
 use std::ops::Range;
@@ -8,16 +8,16 @@ use std::time::{Duration, Instant};
 
 use isotherm_linux::process::Pid;
 
-/// A running `target`; killed when dropped.
+/// Running `target`, killed when dropped.
 pub(crate) struct Program {
     child: Child,
     report: tempfile::TempDir,
 }
 
-/// What `target planted --report` tells.
+/// Contents of a report of `target planted`.
 pub(crate) struct Planted {
     pub(crate) range: Range<u64>,
-    /// The hot pages, as ranges of addresses.
+    /// Addresses of the hot pages.
     pub(crate) hot: Range<u64>,
 }
 
@@ -36,7 +36,7 @@ impl Program {
         Pid(self.child.id())
     }
 
-    /// The planted pages (contiguous), once the program has filled its memory.
+    /// Returns the planted pages (contiguous) once the program has filled its memory.
     pub(crate) fn planted(&self) -> Planted {
         let report = self.report.path().join("report");
         until("the report", || report.exists());
@@ -52,13 +52,13 @@ impl Program {
         Planted { range: start..end, hot }
     }
 
-    /// Waits until the program has run for so long: it is then sure to have touched its hot pages.
+    /// Waits until the program has run for `time`, in which it certainly touches its hot pages.
     pub(crate) fn run_for(&self, time: Duration) {
         let start = self.cpu();
         until("the program to run", || self.cpu() >= start + time);
     }
 
-    /// Processor time of all threads that run.
+    /// Returns the processor time of all running threads.
     fn cpu(&self) -> Duration {
         let threads = fs::read_dir(format!("/proc/{}/task", self.child.id())).unwrap();
         let times = threads.map(|thread| {
@@ -72,12 +72,12 @@ impl Program {
         self.child.kill().unwrap();
     }
 
-    /// Its exit code, once it has ended.
+    /// Returns its exit code once it has ended.
     pub(crate) fn ended(&mut self) -> Option<Option<i32>> {
         self.child.try_wait().unwrap().map(|status| status.code())
     }
 
-    /// Standard output of a program that must succeed.
+    /// Returns the standard output of a program that must succeed.
     pub(crate) fn output(mut self) -> String {
         until("the program to end", || self.ended().is_some());
         let mut text = [String::new(), String::new()];
@@ -95,7 +95,7 @@ impl Drop for Program {
     }
 }
 
-/// Waits for something that is sure to come; gives up after two minutes.
+/// Waits for something certain; panics after two minutes.
 pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     let start = Instant::now();
     while !holds() {
@@ -104,7 +104,7 @@ pub(crate) fn until(what: &str, mut holds: impl FnMut() -> bool) {
     }
 }
 
-/// Cargo builds examples beside the tests' directory.
+/// Returns the program's path; Cargo builds examples beside the tests' directory.
 fn target() -> PathBuf {
     let test = std::env::current_exe().unwrap();
     let path = test.parent().and_then(Path::parent).unwrap().join("examples/target");
@@ -112,7 +112,7 @@ fn target() -> PathBuf {
     path
 }
 
-/// The bytes of `ranges` within `range`.
+/// Returns the bytes of `ranges` within `range`.
 pub(crate) fn bytes_within(ranges: &[Range<u64>], range: &Range<u64>) -> u64 {
     ranges.iter().map(|one| one.end.min(range.end).saturating_sub(one.start.max(range.start))).sum()
 }

@@ -1,4 +1,4 @@
-//! Defines the observed program: it touches pages of a region when it is told to.
+//! Observed program, which touches pages of a region on orders.
 #![allow(unsafe_code)]
 
 use std::io::{BufRead, Write};
@@ -6,11 +6,11 @@ use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::sync::{Arc, Barrier};
 
-/// The variable that says the role.
+/// Environment variable with the role.
 pub(crate) const ROLE: &str = "ISOTHERM_TEST_ROLE";
 const PAGE: usize = 4096;
 
-/// Memory that nobody has touched, in base pages.
+/// Untouched memory in base pages.
 #[derive(Clone, Copy)]
 struct Region {
     base: usize,
@@ -21,10 +21,10 @@ impl Region {
     fn new(pages: usize) -> Self {
         let (protection, flags) =
             (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_PRIVATE | libc::MAP_ANONYMOUS);
-        // SAFETY: a new anonymous mapping at a place of the kernel's choice harms no memory in use.
+        // SAFETY: a new anonymous mapping at an address of the kernel's choice affects no memory in use.
         let base = unsafe { libc::mmap(std::ptr::null_mut(), pages * PAGE, protection, flags, -1, 0) };
         assert_ne!(base, libc::MAP_FAILED);
-        // SAFETY: the range is the mapping that was just made; this is a hint without effect on its content.
+        // SAFETY: the range is the mapping just made; the hint does not change its contents.
         unsafe { libc::madvise(base, pages * PAGE, libc::MADV_NOHUGEPAGE) };
         Self { base: base as usize, pages }
     }
@@ -38,7 +38,7 @@ impl Region {
     }
 }
 
-/// Says that orders are awaited.
+/// Announces that the program awaits orders.
 fn ready(region: Region) {
     say(&format!("READY {} {} {}", std::process::id(), region.base, region.pages));
 }
@@ -48,7 +48,7 @@ fn say(text: &str) {
     writeln!(out, "{text}").and_then(|()| out.flush()).expect("the parent listens");
 }
 
-/// The next order; an empty one at the end.
+/// Reads the next order; empty at the end.
 fn order() -> String {
     let mut line = String::new();
     std::io::stdin().lock().read_line(&mut line).expect("readable");
@@ -64,7 +64,7 @@ fn pin() {
     }
 }
 
-/// Touches as many pages as each order says, on one processor.
+/// Touches the ordered number of pages, on one processor.
 fn touch(pages: usize) {
     pin();
     let region = Region::new(pages);
@@ -77,7 +77,7 @@ fn touch(pages: usize) {
     }
 }
 
-/// `count` threads before the first order and `count` after it; at each order every thread touches a page.
+/// Starts `count` threads before the first order and `count` after it; at each order every thread touches a page.
 fn threads(count: usize) {
     const ROUNDS: usize = 64;
     let region = Region::new(2 * count * ROUNDS);
@@ -112,7 +112,7 @@ fn threads(count: usize) {
     }
 }
 
-/// At each order forks a child, which forks another; each of the three touches 10 pages of its own.
+/// Forks a child at each order, which forks another; each of the three touches 10 pages of its own.
 fn fork() {
     const ROUNDS: usize = 2000;
     let region = Region::new(30 * ROUNDS);
@@ -142,7 +142,7 @@ fn fork() {
     }
 }
 
-/// Forks a child that stays, and says its number; then parent and child touch a page at each order.
+/// Forks a child that stays, and prints its number; then parent and child touch a page at each order.
 fn pair() {
     const PAGES: usize = 100;
     let region = Region::new(2 * PAGES);
@@ -177,7 +177,7 @@ fn pair() {
     }
 }
 
-/// Executes this binary again, in the role of touching pages, from a thread that is not the first.
+/// Executes this binary again, in the role of touching pages, from a thread other than the first.
 fn exec() {
     ready(Region { base: 0, pages: 0 });
     order();
@@ -185,7 +185,7 @@ fn exec() {
     panic!("{error}");
 }
 
-/// Burns processor time until the end of its input.
+/// Uses processor time until its input ends.
 fn spin() {
     ready(Region { base: 0, pages: 0 });
     std::thread::spawn(|| {
@@ -197,7 +197,7 @@ fn spin() {
     order();
 }
 
-/// Gives root's rights away and says what following the given process and itself answers.
+/// Gives up root's rights and prints the results of following the given process and itself.
 fn unprivileged(process: u32) {
     // SAFETY: has no preconditions; concerns all threads of this process.
     let done = unsafe { (libc::setgid(65_534), libc::setuid(65_534)) };
@@ -221,7 +221,7 @@ fn role() {
         "unprivileged" => unprivileged(number as u32),
         _ => panic!("no role {name}"),
     }
-    // The harness' own end is of no interest, nor are threads that wait still.
+    // Skips the harness's own end, and threads that still wait.
     std::process::exit(0);
 }
 

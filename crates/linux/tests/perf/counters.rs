@@ -8,7 +8,7 @@ use isotherm_linux::source::AccessSource;
 
 use super::support::{Program, drained, every, page_faults};
 
-/// Page faults stand in for the misses of a tier: every one of them is both sampled and counted.
+/// Page faults replace the misses of a tier: each is both sampled and counted.
 #[test]
 fn counts_agree_with_samples_over_threads_that_come_and_go() {
     let faults = CountSpec {

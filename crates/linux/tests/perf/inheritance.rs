@@ -1,4 +1,4 @@
-//! Threads and processes made before and after a program is followed.
+//! Threads and processes created before and after a program is followed.
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
@@ -36,7 +36,7 @@ fn a_program_followed_while_threads_live_is_seen_whole_after_a_new_request() {
     let mut source = page_faults(16);
     source.follow(program.pid).expect("it runs");
     program.order("go");
-    // 20 of the threads inherit the events that report forks, and get sampling events only now.
+    // 20 of the threads inherit the events that report forks, but get sampling events only now.
     source.request(&every(1)).expect("granted");
     let mut accesses = drained(&mut source);
     for _ in 0..5 {

@@ -1,6 +1,6 @@
-//! The whole sampling path on the real kernel, by page faults with addresses: no PMU is needed for these.
+//! The whole sampling path on the real kernel, by page faults with addresses, which need no PMU.
 //!
-//! The programs that are observed are this test binary again, in a role ([`child`]).
+//! The observed programs are this test binary in another role ([`child`]).
 
 mod child;
 mod counters;

@@ -11,7 +11,7 @@ use super::support::{Program, at, drained, every, page_faults};
 /// `PERF_TYPE_TRACEPOINT`.
 const TRACEPOINT: u32 = 2;
 
-/// Threads that inherited their events are told too, which `PERF_EVENT_IOC_PERIOD` would not do.
+/// New rates reach threads that inherited their events, which `PERF_EVENT_IOC_PERIOD` would not do.
 #[test]
 fn a_new_period_reaches_every_running_thread() {
     let mut program = Program::start("threads 10");
@@ -24,7 +24,7 @@ fn a_new_period_reaches_every_running_thread() {
     (0..40).for_each(|_| program.order("go"));
     let accesses = drained(&mut source);
     assert!(program.inside(&accesses).all(|access| access.weight == 4));
-    // Each of 20 threads touches 40 pages. A period is counted on each processor: at most 3 of its last are missing.
+    // Each of 20 threads touches 40 pages. Each processor counts its own period, so that at most its last 3 are missing.
     let (sampled, processors) = (program.inside(&accesses).count(), std::thread::available_parallelism());
     let processors = processors.map_or(1, usize::from);
     assert!((200usize.saturating_sub(20 * processors)..=205).contains(&sampled), "{sampled}");
@@ -38,7 +38,7 @@ fn off_is_off_also_for_new_threads_and_on_goes_on() {
     source.follow(program.pid).expect("it runs");
     source.request(&at(SamplingRate::Off)).expect("granted");
     let open = source.open_events();
-    // What the threads touched on their way here, before sampling was off.
+    // Discards what the threads touched before sampling was off.
     drained(&mut source);
     program.order("go");
     assert!(drained(&mut source).is_empty());
@@ -61,7 +61,7 @@ fn a_frequency_above_the_kernels_limit_is_clamped_and_samples_weigh_what_they_st
     source.request(&at(SamplingRate::Frequency(1_000))).expect("granted");
 }
 
-/// Minor faults stand in for one tier, all faults for another, and minor faults again for stores: each in its own ring.
+/// Minor faults replace one tier, all faults another, and minor faults again stores: each has its own ring.
 #[test]
 fn each_tier_and_stores_have_events_of_their_own() {
     let faults = |name: &str, config, operation, tier| EventSpec {
@@ -97,8 +97,8 @@ fn each_tier_and_stores_have_events_of_their_own() {
     assert_eq!(kinds(SamplingScope::EachTier, false), ([0, 10, 10], 0));
 }
 
-/// The kernel throttles what overflows often within one tick of its clock. Page faults are not checked, a timer's samples
-/// stay below the limit; the tracepoint of a task's run time counts its nanoseconds, a million at once.
+/// The kernel throttles events that overflow often within one tick of its clock. It does not check page faults, and a timer's
+/// samples stay below the limit; the tracepoint of a task's run time counts nanoseconds, a million at once.
 #[test]
 fn throttling_is_counted() {
     let Ok(id) = std::fs::read_to_string("/sys/kernel/tracing/events/sched/sched_stat_runtime/id") else {

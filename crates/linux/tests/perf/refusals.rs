@@ -1,4 +1,4 @@
-//! What a user without rights hears.
+//! Errors for a user without rights.
 
 use isotherm_linux::LinuxError;
 use isotherm_linux::process::Pid;
@@ -6,7 +6,7 @@ use isotherm_linux::source::AccessSource;
 
 use super::support::{Program, every, page_faults};
 
-/// Runs as a user without rights: follows a process of root, then itself.
+/// Follows a process of root, then itself, as a user without rights.
 pub(crate) fn unprivileged(process: u32, say: impl Fn(&str)) {
     let mut source = page_faults(8);
     say(&format!("READY {} 0 0", std::process::id()));

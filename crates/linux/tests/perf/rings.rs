@@ -36,7 +36,7 @@ fn what_a_full_ring_loses_is_counted_exactly() {
     let mut source = page_faults(1);
     source.request(&every(1)).expect("granted");
     source.follow(program.pid).expect("it runs");
-    // The kernel's own count of the same event, of every thread.
+    // The kernel's own count of the same event, for every thread.
     let attr = Attr { kind: kind::SOFTWARE, config: software::PAGE_FAULTS, ..Attr::default() };
     let tasks = std::fs::read_dir(format!("/proc/{}/task", program.pid.0)).expect("it runs");
     let counts: Vec<_> = tasks
@@ -50,7 +50,7 @@ fn what_a_full_ring_loses_is_counted_exactly() {
         program.order(burst);
         delivered += drained(&mut source).len() as u64;
     }
-    // The kernel reports a loss with the next record that finds room in the same ring: that of the same processor.
+    // The kernel reports a loss with the next record that fits into the same processor's ring.
     program.order("1");
     delivered += drained(&mut source).len() as u64;
     let caused: u64 = counts

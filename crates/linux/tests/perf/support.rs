@@ -1,4 +1,4 @@
-//! Defines how tests start an observed program and read a source.
+//! Starts observed programs and reads sources for tests.
 
 use std::io::{BufRead, BufReader, Write};
 use std::ops::Range;
@@ -12,14 +12,14 @@ use isotherm_linux::source::{Access, AccessSource};
 
 use super::child::{ROLE, binary};
 
-/// This binary in a role.
+/// Returns the command of this binary in a role.
 pub(crate) fn command(role: &str) -> Command {
     let mut command = binary();
     command.args(["--exact", "child::role", "--nocapture", "--test-threads=1"]).env(ROLE, role);
     command
 }
 
-/// An observed program; it is killed when dropped.
+/// Observed program, killed when dropped.
 pub(crate) struct Program {
     pub(crate) child: Child,
     input: Option<ChildStdin>,
@@ -39,21 +39,21 @@ impl Program {
         program
     }
 
-    /// Waits for a line that begins with `word`, and gives the rest of it.
+    /// Waits for a line that begins with `word` and returns the rest of it.
     pub(crate) fn expect(&mut self, word: &str) -> String {
         let mut line = String::new();
         loop {
             line.clear();
             let length = self.output.read_line(&mut line).expect("readable");
             assert_ne!(length, 0, "the program ended before it said {word}");
-            // The harness ends its own last line late.
+            // The harness ends its own last line only here.
             if let Some(at) = line.find(word) {
                 return line[at + word.len()..].trim().to_owned();
             }
         }
     }
 
-    /// Learns the process and its region.
+    /// Reads the process and its region.
     pub(crate) fn ready(&mut self) {
         let numbers = self.expect("READY");
         let numbers: Vec<u64> = numbers.split(' ').map(|number| number.parse().expect("a number")).collect();
@@ -73,19 +73,19 @@ impl Program {
         self.expect("DONE");
     }
 
-    /// Lets it end, and waits for that.
+    /// Lets the program end, and waits for it.
     pub(crate) fn finish(&mut self) {
         self.input = None;
         self.child.wait().expect("it ends");
     }
 
-    /// The accesses to its region.
+    /// Returns the accesses to its region.
     pub(crate) fn inside<'a>(&self, accesses: &'a [Access]) -> impl Iterator<Item = &'a Access> {
         let region = self.region.clone();
         accesses.iter().filter(move |access| region.contains(&access.address))
     }
 
-    /// Asserts that the accesses to its region are one to each of these pages, and says the first that differs.
+    /// Asserts that each of these pages of its region has exactly one access.
     #[track_caller]
     pub(crate) fn assert_pages(&self, accesses: &[Access], expected: impl IntoIterator<Item = u64>) {
         let mut pages: Vec<u64> =
@@ -99,29 +99,29 @@ impl Program {
 
 impl Drop for Program {
     fn drop(&mut self) {
-        // It may have ended: then there is nothing to kill.
+        // It may have ended.
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 }
 
-/// A request of every `period`-th event.
+/// Returns a request for every `period`-th event.
 pub(crate) fn every(period: u64) -> Sampling {
     at(SamplingRate::Period(period))
 }
 
-/// A request at a rate.
+/// Returns a request at a rate.
 pub(crate) fn at(rate: SamplingRate) -> Sampling {
     Sampling { rate, scope: SamplingScope::AllTiers, stores: false, batch: 1000, tick: Nanos::MILLISECOND }
 }
 
-/// A source of page faults with rings of `ring_pages` pages.
+/// Makes a source of page faults with rings of `ring_pages` pages.
 pub(crate) fn page_faults(ring_pages: usize) -> PmuSource {
     let options = PmuOptions { ring_pages, ..PmuOptions::default() };
     PmuSource::new(SourceEvents::page_faults(), options).expect("page faults need no PMU")
 }
 
-/// What a source has seen by now.
+/// Drains a source.
 pub(crate) fn drained(source: &mut PmuSource) -> Vec<Access> {
     let mut accesses = Vec::new();
     source.drain(&mut accesses).expect("rings are readable");

@@ -1,103 +1,82 @@
-//! Defines the live host: running programs as the engine sees them.
+//! The live host: running programs as the engine sees them.
 //!
-//! The host follows processes, numbers the memory that they map (`numbers`), keeps where each page is (`residency`, `memory`)
-//! and turns what the access sources saw into the engine's batches (`feed`). With *shadow* tiers samples are real and
-//! residency is virtual: nothing moves. Otherwise the kernel carries plans out. The programs run on while the engine works:
-//! nothing here stops them.
+//! [`LiveHost`] implements the engine's loop over three interfaces, so that tests can replace this machine:
+//! [`AccessSource`], [`AddressSpaces`] and [`Processes`].
 //!
-//! - A policy's time is `CLOCK_MONOTONIC` since the host was made, or the time of the source that has its own; sources and processes
-//!   are looked at by `CLOCK_MONOTONIC` alone.
-//! - The policy's own work takes the time that it takes; [`Plan::sleep`] delays the next delivery.
-//! - Where the hardware does not count hits of tiers, they are summed over samples; while a policy has switched sampling off,
-//!   it goes on at a sixteenth of the rate for that alone, and those samples are not delivered.
-//! - Where nothing counts the tiers' queues, their occupancy may follow from samples by Little's law ([`CounterOrigin`]).
-//! - Copies are the kernel's: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only, where nothing is copied.
+//! | step | module |
+//! |---|---|
+//! | samples arrive, get page numbers and form a batch | `feed`, with the queues' model in `feed::queues` |
+//! | mapped pages are numbered, located and moved | `tiered_memory` (`page_numbering`, `residency`) |
+//! | the policy reads tiers and pages | `view` |
+//! | the next scan and the policy's size are decided | `scan_schedule`, `growth` |
+//! | accesses and moves are counted | `tally` |
+//! | counts become timeline, hot set and summary | `record` |
+//! | offered signals, and remedies for missing ones | `signals` |
+//!
+//! In *shadow* mode samples are real and residency is virtual: nothing moves. Otherwise the kernel carries plans out. The
+//! programs run on while the engine works: nothing here stops them.
+//!
+//! - A policy's time is `CLOCK_MONOTONIC` since the host was made, or the time of a source with its own clock; sources and
+//!   processes are polled by `CLOCK_MONOTONIC` alone.
+//! - The policy's own work takes real time; [`Plan::sleep`] delays the next delivery.
+//! - Hits of tiers that the hardware does not count are summed over samples. While a policy has switched sampling off,
+//!   sampling goes on at a sixteenth of the rate for that purpose, and those samples are not delivered.
+//! - Occupancy of the tiers' queues that nothing counts may follow from samples by Little's law
+//!   ([`isotherm_core::live_result::CounterOrigin`]).
+//! - The kernel copies pages: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only, where nothing is
+//!   copied.
 
-mod choice;
 mod feed;
 mod growth;
-mod heat;
-pub mod kernel;
-mod memory;
 mod options;
-mod page_numbering;
-mod poisson_mixture;
-pub mod program;
-mod queues;
-mod residency;
-mod scan;
-mod summary;
-pub mod tiers;
+mod processes;
+mod record;
+mod scan_schedule;
+mod signals;
+mod tally;
+mod tiered_memory;
 mod view;
 
 use std::ops::Range;
 use std::time::Duration;
 
+use isotherm_core::live_result::Summary;
 use isotherm_core::{
     Allocation, Bytes, Gauge, Host, Nanos, Outcome, PageId, Pages, Plan, SampleBatch, Sampling, Signal,
     Signals, TierId, View, Work,
 };
-
-pub use choice::{Candidate, ChoiceError, choose, offers, remedy};
-use feed::Feed;
-use growth::Growth;
-pub use heat::{HotPages, HotSet, HotShare, MemoryRange};
 use isotherm_linux::LinuxError;
 use isotherm_linux::clock;
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::AccessSource;
-use memory::Memory;
-pub use memory::{AddressSpaces, PresentRun};
+
+use feed::Feed;
+use growth::Growth;
 pub use options::{FastLimit, FastLimitError, Options, Tier};
-pub use queues::CounterOrigin;
-use scan::Scanner;
-use summary::Recorder;
-pub use summary::{EngineUse, Moment, Refused, SourceUse, Summary, TierUse, Traffic};
+pub use processes::{ProcessEvent, Processes};
+use record::Recorder;
+use scan_schedule::ScanSchedule;
+pub use signals::{counter_origin, offers, remedy};
+use tiered_memory::TieredMemory;
+pub use tiered_memory::{AddressSpaces, PresentRun};
 
-/// How often sources and processes are looked at: the buffers must hold what comes meanwhile.
+/// Time between two polls of sources and processes: the sources' buffers must last that long.
 const POLL: Nanos = Nanos(10 * Nanos::MILLISECOND.0);
-/// The same while sources deliver less than [`BUSY`] accesses in that time, and the policy steps less often too.
+/// The same while sources deliver less than [`BUSY`] accesses per poll and the policy steps less often too.
 const QUIET_POLL: Nanos = Nanos(40 * Nanos::MILLISECOND.0);
-/// Accesses of one look from which on the next one comes soon.
+/// Accesses of one poll that make the next one come soon.
 const BUSY: usize = 512;
-/// What has changed by less than this part has not changed.
+/// Mapped memory counts as unchanged if it changed by less than one part in this many.
 const STEADY: u64 = 100;
-/// The share of a processor for looking at what is mapped, where that costs the programs no time on the source's clock.
+/// Share of one processor for scans that cost the programs no time on the source's own clock.
 const BESIDE_TIME_BUDGET: f64 = 0.1;
-
-/// What happened to the processes that are followed.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub enum ProcessEvent {
-    /// A process appeared.
-    Started(Pid),
-    /// It executed another program: its old memory is gone.
-    Executed(Pid),
-    /// It ended.
-    Ended(Pid),
-}
-
-/// The processes of a run.
-pub trait Processes: Send {
-    /// Appends what happened since the last call. Returns false when no process is left, or the run was asked to end.
-    fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
-
-    /// Lets time pass, less if the run ends meanwhile.
-    fn wait(&mut self, time: Duration) {
-        std::thread::sleep(time);
-    }
-
-    /// What went wrong in the last update.
-    fn warning(&mut self) -> Option<LinuxError> {
-        None
-    }
-}
 
 /// Why the engine stopped.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Pause {
     /// The programs have ended, or the run was asked to end.
     Ended,
-    /// The memory in use has outgrown what the policy was sized for: it should be built anew.
+    /// The memory in use has outgrown the policy, which should be rebuilt.
     Outgrown,
     /// Another policy takes over ([`LiveHost::replace_policy`]).
     Replaced,
@@ -106,22 +85,23 @@ pub enum Pause {
 /// Running programs under the engine.
 pub struct LiveHost {
     options: Options,
-    memory: Memory,
+    memory: TieredMemory,
     feed: Feed,
     processes: Box<dyn Processes>,
     followed: Vec<Pid>,
-    /// Those whose name was not asked for yet.
+    /// Followed processes whose name was not read yet.
     unnamed: Vec<Pid>,
-    /// Those that have ended, and whose memory is known until the next scan: if all end together, the summary has it.
+    /// Processes that have ended. Their memory stays known until the next scan, so that the summary includes it if all
+    /// end together.
     ended: Vec<Pid>,
-    scanner: Scanner,
+    schedule: ScanSchedule,
     recorder: Recorder,
     growth: Growth,
-    /// When sources and processes are looked at again.
-    next_look: Nanos,
-    /// The time between the last look and the next.
+    /// Time of the next poll.
+    next_poll: Nanos,
+    /// Time between the last poll and the next.
     between: Nanos,
-    /// The policy's thread rests until then.
+    /// Time until which the policy's thread rests.
     resume: Nanos,
     pause: Option<Pause>,
     events: Vec<ProcessEvent>,
@@ -130,7 +110,7 @@ pub struct LiveHost {
 }
 
 impl LiveHost {
-    /// A host over the sources, whose processes are those that `processes` tells of.
+    /// Returns a host of the processes over the sources.
     pub fn new(
         options: Options,
         sources: Vec<Box<dyn AccessSource>>,
@@ -138,16 +118,16 @@ impl LiveHost {
         processes: Box<dyn Processes>,
     ) -> Self {
         Self {
-            memory: Memory::new(&options, spaces),
+            memory: TieredMemory::new(&options, spaces),
             feed: Feed::new(sources, &options),
             processes,
             followed: Vec::new(),
             unnamed: Vec::new(),
             ended: Vec::new(),
-            scanner: Scanner::default(),
+            schedule: ScanSchedule::default(),
             recorder: Recorder::new(options.inside.is_some()),
             growth: Growth::default(),
-            next_look: Nanos(0),
+            next_poll: Nanos(0),
             between: POLL,
             resume: Nanos(0),
             pause: None,
@@ -158,8 +138,8 @@ impl LiveHost {
         }
     }
 
-    /// Lets the programs run without a policy until their memory has stopped growing, at most `patience`: what the policy is
-    /// then sized by. Returns false if they ended meanwhile.
+    /// Lets the programs run without a policy until their memory has stopped growing, at most for `patience`, so that the
+    /// policy can be sized by it. Returns false if the programs ended.
     pub fn settle(&mut self, patience: Duration) -> bool {
         let deadline = self.recorder.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
@@ -180,33 +160,33 @@ impl LiveHost {
         true
     }
 
-    /// Whether memory that has outgrown the policy ends a run of the engine ([`Pause::Outgrown`]); it does in any case where the
-    /// fast tier's limit is a share of it.
+    /// Sets whether memory that outgrows the policy stops the engine ([`Pause::Outgrown`]). It always does if the fast
+    /// tier's limit is a share of that memory.
     pub fn resize_policy(&mut self, resizes: bool) {
         self.growth.resizes = resizes;
     }
 
-    /// The fast tier's size now.
+    /// Returns the fast tier's current size.
     pub fn fast(&self) -> Pages {
         self.memory.residency.capacity(TierId::FAST)
     }
 
-    /// What is mapped now.
+    /// Returns the mapped pages.
     pub fn footprint(&self) -> Pages {
         self.memory.residency.mapped()
     }
 
-    /// Why the engine stopped. The host goes on when the engine is started again.
+    /// Returns why the engine stopped. The host goes on when the engine starts again.
     pub fn pause(&mut self) -> Pause {
         self.pause.take().unwrap_or(Pause::Ended)
     }
 
-    /// Stops the engine at its next step, unless the run has ended by then, for another policy to take over.
+    /// Stops the engine at its next step for another policy to take over, unless the run has ended by then.
     pub fn replace_policy(&mut self) {
         self.pause.get_or_insert(Pause::Replaced);
     }
 
-    /// Has the sources watch nothing, or again what the policy asked for. Until then the engine is to [`Self::idle`].
+    /// Makes the sources watch nothing, or resumes the policy's request. A suspended engine calls [`Self::idle`].
     pub fn suspend(&mut self, suspended: bool) {
         self.feed.suspend(suspended);
     }
@@ -216,31 +196,32 @@ impl LiveHost {
         self.feed.suspended()
     }
 
-    /// Follows the programs for a while: memory is not looked at, and nothing moves. Returns false when the run is over.
+    /// Follows the programs for `time` without scanning or moving memory. Returns false when the run is over.
     pub fn idle(&mut self, time: Duration) -> bool {
         self.processes.wait(time);
-        // What was under way when the sources were told.
+        // Drops accesses that were under way when the sources were suspended.
         self.feed.drain();
         self.follow_processes()
     }
 
-    /// A policy starts that is sized for the memory as it is now.
+    /// Begins a policy that is sized for the current memory.
     pub fn begin_policy(&mut self, allocation: Allocation) {
         self.memory.begin_policy(allocation);
     }
 
-    /// Takes what the engine's last step left: the policy's memory and gauges.
+    /// Records the policy's memory and gauges after a step of the engine.
     pub fn note(&mut self, metadata: Bytes, fill: impl FnOnce(&mut Vec<Gauge>)) {
         self.recorder.note(metadata, &self.memory, &self.feed.counters, fill);
     }
 
-    /// What came of the run so far.
+    /// Summarises the run so far.
     pub fn summary(&mut self) -> Summary {
         let Self { recorder, memory, feed, options, .. } = self;
         recorder.summary(memory, options, feed)
     }
 
-    /// Returns false when the run is over. What the last processes held stays known, for the summary.
+    /// Takes the processes' events. Returns false when the run is over; the last processes' memory stays known for the
+    /// summary.
     fn follow_processes(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -260,7 +241,7 @@ impl LiveHost {
                     self.start(process);
                 }
                 ProcessEvent::Ended(process) if running => self.end(process),
-                // Its source may still hold what it saw last.
+                // The source may still hold the last accesses.
                 ProcessEvent::Ended(_) => {}
             }
         }
@@ -272,7 +253,7 @@ impl LiveHost {
         self.between = POLL;
         self.followed.push(process);
         self.unnamed.push(process);
-        self.scanner.soon();
+        self.schedule.soon();
         self.feed.each(|source| source.follow(process));
     }
 
@@ -283,39 +264,39 @@ impl LiveHost {
         self.ended.push(process);
     }
 
-    /// Looks at which pages are mapped, and keeps the fast tier within its limit.
+    /// Scans the mapped memory and keeps the fast tier within its limit.
     fn scan(&mut self) {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
-        // Before anything is numbered: a process that starts is scanned at once, and may have the number of one that ended.
-        self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder));
+        // This precedes all numbering: a new process is scanned at once and may have the number of one that ended.
+        self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder.tally));
         for process in self.unnamed.drain(..) {
             self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
         }
         for &process in &self.followed {
             let mut hidden = self.feed.hidden(process);
             hidden.extend(self.options.inside.iter().flatten().cloned());
-            match self.memory.scan(process, &hidden, &mut self.recorder) {
+            match self.memory.scan(process, &hidden, &mut self.recorder.tally) {
                 Ok(()) | Err(LinuxError::Ended(_)) => {}
                 Err(error) => self.feed.warning(error.to_string()),
             }
         }
-        self.memory.enforce(&mut self.recorder);
-        self.recorder.age(self.memory.residency.mapped());
+        self.memory.enforce(&mut self.recorder.tally);
+        self.recorder.tally.heat.age(self.memory.residency.mapped().0);
         self.memory.warnings().iter().for_each(|warning| self.feed.warning(warning.to_string()));
         let cost = clock::thread_cpu() - start;
         let beside = self.feed.clock().map(|_| BESIDE_TIME_BUDGET);
         let (budget, shortest) = (beside.unwrap_or(self.options.scan_budget), self.options.scan_interval);
         let mapped = self.memory.residency.mapped().0;
         let changed = mapped.abs_diff(before) > mapped / STEADY;
-        self.scanner.done(self.recorder.now(), cost, budget, shortest, changed);
+        self.schedule.done(self.recorder.now(), cost, budget, shortest, changed);
     }
 
-    /// One look at processes, memory and sources. Returns false when the run is over.
+    /// Polls processes, memory and sources. Returns false when the run is over.
     fn poll(&mut self) -> bool {
         let running = self.follow_processes();
-        if running && self.scanner.due(self.recorder.now()) {
+        if running && self.schedule.due(self.recorder.now()) {
             let before = self.footprint().0;
             self.scan();
             let times = self.growth.bound(before, self.footprint().0);
@@ -323,12 +304,12 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        // What waits is taken first: a policy that cannot follow sees recent accesses, and the source counts what it loses.
+        // Waiting accesses come first: a policy that falls behind sees recent accesses, and the source counts losses.
         let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
-        // A policy that steps often sees each time what is new.
+        // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));
         self.between = if delivered < BUSY { quiet.min(self.between + self.between) } else { POLL };
-        self.next_look = self.recorder.now() + self.between;
+        self.next_poll = self.recorder.now() + self.between;
         if !running {
             self.pause = Some(Pause::Ended);
         }
@@ -359,7 +340,7 @@ impl LiveHost {
         addresses.clear();
     }
 
-    /// Asks for the accessed bits of pages of one process.
+    /// Reads and clears the accessed bits of pages of one process.
     fn accessed_bits(&mut self, process: Pid, ranges: &[Range<u64>], answers: &mut Vec<bool>) {
         let asked = answers.len() + ranges.len();
         let mut done = false;
@@ -380,7 +361,7 @@ impl Host for LiveHost {
     }
 
     fn remedy(&self, missing: Signal) -> String {
-        choice::remedy(missing).into()
+        remedy(missing).into()
     }
 
     fn view(&mut self) -> &mut dyn View {
@@ -399,19 +380,19 @@ impl Host for LiveHost {
         batch.samples.clear();
         batch.faults.clear();
         let (full, tick) = self.feed.batch();
-        // The tick of a policy that is scaled to a small program may be shorter than anything here can change.
+        // The tick of a policy scaled to a small program may be shorter than a poll.
         let deadline = (self.now() + tick.max(POLL)).max(self.resume);
         loop {
-            let looked = self.pause.is_none() && self.recorder.now() < self.next_look;
-            let running = looked || self.poll();
-            self.feed.fill(batch, full, &mut self.memory, &mut self.recorder);
+            let polled = self.pause.is_none() && self.recorder.now() < self.next_poll;
+            let running = polled || self.poll();
+            self.feed.fill(batch, full, &mut self.memory, &mut self.recorder.tally);
             let now = self.now();
             let filled = batch.samples.len() + batch.faults.len() >= full && now >= self.resume;
             if !running || self.pause.is_some() || filled || now >= deadline {
                 self.feed.finish(batch, &self.memory, now);
                 return self.pause.is_none();
             }
-            let mut wait = self.next_look - self.recorder.now();
+            let mut wait = self.next_poll - self.recorder.now();
             if self.feed.clock().is_none() {
                 wait = wait.min(deadline - now);
             }
@@ -425,10 +406,10 @@ impl Host for LiveHost {
 
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome) {
         for reclaim in &plan.reclaim {
-            let freed = self.memory.reclaim(reclaim.from, reclaim.pages, &mut self.recorder);
+            let freed = self.memory.reclaim(reclaim.from, reclaim.pages, &mut self.recorder.tally);
             outcome.reclaimed.push(freed);
         }
-        self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder);
+        self.memory.migrate(&plan.moves, &mut outcome.moves, &mut self.recorder.tally);
         self.arm(&plan.arm);
         if let Some(request) = plan.device {
             self.feed.each(|source| source.command(request));

@@ -1,17 +1,17 @@
-//! Defines what a live run is asked to do.
+//! Options of the live host.
 
 use isotherm_core::{Bytes, Nanos, PageSize, Pages, parse_share};
 
-/// How much fast memory the programs may use.
+/// Limit of the fast memory that the programs may use.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub enum FastLimit {
-    /// So much.
+    /// A size.
     Bytes(Bytes),
-    /// This share of what they have mapped, as it grows.
+    /// A share of the mapped memory, which follows its growth.
     Share(f64),
 }
 
-/// A text that is no limit.
+/// A text that is not a [`FastLimit`].
 #[derive(Debug, thiserror::Error)]
 #[error("'{0}' is not a size (4G), a fast:slow ratio (1:8) or a percentage of the memory in use (25%)")]
 pub struct FastLimitError(String);
@@ -28,7 +28,7 @@ impl std::str::FromStr for FastLimit {
 }
 
 impl FastLimit {
-    /// The limit in pages while `mapped` pages are mapped.
+    /// Returns the limit in pages while `mapped` pages are mapped.
     pub fn pages(self, mapped: Pages, page_size: PageSize) -> Pages {
         match self {
             Self::Bytes(bytes) => Pages(bytes.0 >> page_size.shift()),
@@ -40,34 +40,34 @@ impl FastLimit {
 /// A tier of memory as the programs may use it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Tier {
-    /// Its size. The fast limit applies beside that of the first.
+    /// Size; the fast limit also applies to the first tier.
     pub size: Bytes,
-    /// Its idle latency, as the firmware or a machine profile says.
+    /// Idle latency from the firmware or a machine profile.
     pub latency: Nanos,
 }
 
-/// What a live run is asked to do.
+/// Options of the live host.
 #[derive(Debug, Clone)]
 pub struct Options {
-    /// The granularity at which memory is tracked and moved.
+    /// Granularity of tracking and migration.
     pub page_size: PageSize,
     /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
-    /// The NUMA nodes of each tier; nothing where they are shadows.
+    /// NUMA nodes of each tier; empty in shadow mode.
     pub nodes: Vec<Vec<u32>>,
-    /// How much fast memory the programs may use.
+    /// Limit of the fast tier.
     pub fast: FastLimit,
     /// Whether nothing moves.
     pub shadow: bool,
-    /// Whether occupancy of the tiers' queues is modelled where nothing counts it ([`super::CounterOrigin::Modelled`]); with
-    /// shadow tiers only.
+    /// Whether the occupancy of the tiers' queues is modelled if nothing counts it
+    /// ([`isotherm_core::live_result::CounterOrigin::Modelled`]); in shadow mode only.
     pub model_counters: bool,
-    /// The shortest time between two looks at what is mapped; it is longer where [`Options::scan_budget`] says so.
+    /// Shortest time between two scans of mapped memory; [`Options::scan_budget`] may lengthen it.
     pub scan_interval: Nanos,
-    /// Memory of the engine's own, where it is a thread of the program that it tiers: it is neither counted nor moved. Then the
-    /// engine's processor time is its thread's, otherwise its process's.
+    /// Memory of an engine that is a thread of the program that it tiers; it is neither counted nor moved. The engine's
+    /// processor time is then its thread's, otherwise its process's.
     pub inside: Option<Vec<std::ops::Range<u64>>>,
-    /// The share of one processor that looking at what is mapped may take.
+    /// Share of one processor for scans of mapped memory.
     pub scan_budget: f64,
 }
 
@@ -76,7 +76,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn limits_are_sizes_or_shares_of_what_is_mapped() {
+    fn limits_are_sizes_or_shares_of_the_mapped_memory() {
         let pages =
             |text: &str| text.parse::<FastLimit>().expect("a limit").pages(Pages(1000), PageSize::Base);
         assert_eq!(pages("4M"), Pages(1024));

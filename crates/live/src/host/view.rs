@@ -1,4 +1,4 @@
-//! Defines what a policy sees of the live host.
+//! The policy's view of the live host.
 
 use std::ops::Range;
 

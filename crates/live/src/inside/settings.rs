@@ -1,16 +1,18 @@
-//! Defines what an engine inside of a program is asked to do, by environment variables.
+//! The settings of an engine inside a program, read from environment variables.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;
 
-use isotherm_core::{Bytes, Nanos, PageSize, parse_number};
+use isotherm_core::{Nanos, PageSize, parse_number};
 use isotherm_policies::Entry;
 
-use crate::engine::PolicyRun;
-use crate::host::FastLimit;
-use crate::host::tiers::TierRequest;
+use crate::policy_run::PolicyRun;
+use crate::session::SessionConfig;
 
-/// Every variable that is read, and what it means.
+/// Latencies of the tiers unless `ISOTHERM_LATENCIES` or the firmware says otherwise.
+const DEFAULT_LATENCIES: [Nanos; 2] = [Nanos(74), Nanos(124)];
+
+/// Every variable with its meaning.
 pub const VARIABLES: [(&str, &str); 13] = [
     ("ISOTHERM_POLICY", "the policy's name; without it nothing is done"),
     ("ISOTHERM_FAST", "how much fast memory may be used: bytes (4G), fast:slow (1:8) or a percentage (25%)"),
@@ -33,49 +35,33 @@ pub const VARIABLES: [(&str, &str); 13] = [
     ("ISOTHERM_REPORT", "the same as text"),
 ];
 
-/// Where something is written.
+/// Destination of a summary.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Output {
-    /// `-`.
+    /// Standard error (`-`).
     Errors,
     /// A file.
     File(PathBuf),
 }
 
-/// A variable that cannot be understood: what, and what was expected.
+/// A variable with an invalid value.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{variable}: {problem}; the program runs without an engine")]
 pub struct SettingError {
     /// The variable.
     pub variable: &'static str,
-    /// What is wrong with its value.
+    /// What is wrong with its value, and what was expected.
     pub problem: String,
 }
 
-/// See the module.
+/// A session as environment variables describe it.
 #[derive(Debug, Clone)]
 pub struct Settings {
-    /// The policy.
-    pub tiering: PolicyRun,
-    /// How much fast memory may be used.
-    pub fast: Option<FastLimit>,
-    /// Which nodes are which tier.
-    pub nodes: Option<String>,
-    /// Whether nothing moves.
-    pub shadow: bool,
-    /// The source's name.
-    pub source: Option<String>,
-    /// What the program may lose, a part of its time.
-    pub overhead: f64,
-    /// Bytes that may move in a second.
-    pub rate: Option<Bytes>,
-    /// The granularity.
-    pub page_size: PageSize,
-    /// Latencies of the tiers.
-    pub latencies: Vec<Nanos>,
-    /// Where the summary goes as JSON.
+    /// How memory is tiered.
+    pub session: SessionConfig,
+    /// Destination of the summary as JSON.
     pub json: Option<Output>,
-    /// Where it goes as text.
+    /// Destination of the summary as text.
     pub report: Option<Output>,
 }
 
@@ -83,14 +69,14 @@ pub struct Settings {
 struct Variables<G>(G);
 
 impl<G: Fn(&str) -> Option<OsString>> Variables<G> {
-    /// A variable's text; none where it is unset or empty.
+    /// Returns a variable's text, or `None` if it is unset or empty.
     fn text(&self, variable: &'static str) -> Result<Option<String>, SettingError> {
         let Some(value) = (self.0)(variable).filter(|value| !value.is_empty()) else { return Ok(None) };
         let text = value.into_string();
-        text.map(Some).map_err(|value| problem(variable, format!("{} is no text", value.display())))
+        text.map(Some).map_err(|value| problem(variable, format!("{} is not UTF-8 text", value.display())))
     }
 
-    /// A variable's value, `expected` being what it should be.
+    /// Parses a variable's value; `expected` describes valid values in the error.
     fn value<T>(
         &self,
         variable: &'static str,
@@ -112,7 +98,7 @@ fn problem(variable: &'static str, problem: String) -> SettingError {
     SettingError { variable, problem }
 }
 
-/// The path with `%p` replaced by the process's number.
+/// Replaces `%p` in a path by the process's number.
 fn with_number(path: OsString) -> PathBuf {
     match path.to_str() {
         Some(text) => text.replace("%p", &std::process::id().to_string()).into(),
@@ -121,10 +107,10 @@ fn with_number(path: OsString) -> PathBuf {
 }
 
 impl Settings {
-    /// Reads the [`VARIABLES`]; `None` where no policy is named.
+    /// Reads the [`VARIABLES`]; returns `None` if they name no policy.
     ///
     /// # Errors
-    /// If a value is not what was expected.
+    /// If a value is invalid.
     pub fn read(get: impl Fn(&str) -> Option<OsString>) -> Result<Option<Self>, SettingError> {
         let variables = Variables(get);
         let Some(name) = variables.text("ISOTHERM_POLICY")? else { return Ok(None) };
@@ -143,58 +129,60 @@ impl Settings {
             _ => None,
         };
         let latencies = |text: &str| text.split(',').map(|part| part.trim().parse().ok()).collect();
-        Ok(Some(Self {
-            tiering: tiering(entry, seed.unwrap_or(1), variables.text("ISOTHERM_SET")?)?,
+        let defaults = SessionConfig::new(policy_run(entry, seed, variables.text("ISOTHERM_SET")?)?);
+        let session = SessionConfig {
             fast: variables.value(
                 "ISOTHERM_FAST",
                 "a size (4G), a fast:slow ratio (1:8) or a percentage (25%)",
                 |text| text.parse().ok(),
             )?,
-            nodes: variables.text("ISOTHERM_TIERS")?,
+            tiers: variables.text("ISOTHERM_TIERS")?,
             shadow: variables.value("ISOTHERM_SHADOW", "0 or 1", switch)?.unwrap_or(false),
             source: variables.text("ISOTHERM_SOURCE")?,
             overhead: variables
                 .value("ISOTHERM_OVERHEAD", "a share such as 2%, at most 50%", share)?
-                .unwrap_or(0.02),
+                .unwrap_or(defaults.overhead),
             rate: variables.value("ISOTHERM_RATE", "bytes a second such as 1G", |text| text.parse().ok())?,
             page_size: variables.value("ISOTHERM_PAGE_SIZE", "base or huge", page_size)?.unwrap_or_default(),
             latencies: variables
                 .value("ISOTHERM_LATENCIES", "latencies such as 74ns,124ns", latencies)?
-                .unwrap_or_else(|| vec![Nanos(74), Nanos(124)]),
+                .unwrap_or_else(|| DEFAULT_LATENCIES.to_vec()),
+            ..defaults
+        };
+        Ok(Some(Self {
+            session,
             json: variables.output("ISOTHERM_JSON"),
             report: variables.output("ISOTHERM_REPORT"),
         }))
     }
-
-    /// What is asked of the tiers.
-    pub(super) fn tiers(&self) -> TierRequest<'_> {
-        TierRequest {
-            tiers: self.nodes.as_deref(),
-            fast: self.fast,
-            shadow: self.shadow,
-            latencies: &self.latencies,
-        }
-    }
 }
 
-fn tiering(entry: &'static Entry, seed: u64, set: Option<String>) -> Result<PolicyRun, SettingError> {
-    let mut parameters = entry.parameters();
+/// Reads a policy's parameters (`ISOTHERM_SET`) and checks that it runs live.
+fn policy_run(
+    entry: &'static Entry,
+    seed: Option<u64>,
+    set: Option<String>,
+) -> Result<PolicyRun, SettingError> {
+    let mut run = PolicyRun::new(entry);
+    run.seed = seed.unwrap_or(run.seed);
     for setting in set.iter().flat_map(|text| text.split_whitespace()) {
         let wrong = |text: String| problem("ISOTHERM_SET", text);
         let own = setting.strip_prefix(entry.name).and_then(|rest| rest.strip_prefix('.'));
         let (key, value) = own.and_then(|rest| rest.split_once('=')).ok_or_else(|| {
             wrong(format!("expected {}.KEY=VALUE, with blanks between, found '{setting}'", entry.name))
         })?;
-        parameters.set(key, value).map_err(|error| wrong(error.to_string()))?;
+        run.parameters.set(key, value).map_err(|error| wrong(error.to_string()))?;
     }
-    let tiering = PolicyRun { entry, parameters, seed, scale: None, fastest: None };
-    tiering.needs().map_err(|error| problem("ISOTHERM_POLICY", error.to_string()))?;
-    Ok(tiering)
+    run.needs().map_err(|error| problem("ISOTHERM_POLICY", error.to_string()))?;
+    Ok(run)
 }
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::Bytes;
+
     use super::*;
+    use crate::host::FastLimit;
 
     fn read(variables: &[(&str, &str)]) -> Result<Option<Settings>, SettingError> {
         Settings::read(|name| {
@@ -222,11 +210,12 @@ mod tests {
             ("ISOTHERM_JSON", "/tmp/%p.json"),
             ("ISOTHERM_REPORT", "-"),
         ]);
-        let settings = settings.expect("all is well").expect("a policy");
-        assert_eq!((settings.fast, settings.overhead), (Some(FastLimit::Share(0.25)), 0.05));
-        assert_eq!((settings.rate, settings.page_size), (Some(Bytes(1 << 30)), PageSize::Huge));
-        assert_eq!(settings.latencies, [Nanos(100), Nanos(1000)]);
-        assert_eq!(settings.tiering.parameters.count("batch"), 5000);
+        let settings = settings.expect("valid values").expect("a policy");
+        let session = &settings.session;
+        assert_eq!((session.fast, session.overhead), (Some(FastLimit::Share(0.25)), 0.05));
+        assert_eq!((session.rate, session.page_size), (Some(Bytes(1 << 30)), PageSize::Huge));
+        assert_eq!(session.latencies, [Nanos(100), Nanos(1000)]);
+        assert_eq!(session.policy.parameters.count("batch"), 5000);
         let path = format!("/tmp/{}.json", std::process::id());
         assert_eq!(settings.json, Some(Output::File(path.into())));
         assert_eq!(settings.report, Some(Output::Errors));

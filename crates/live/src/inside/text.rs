@@ -1,6 +1,6 @@
 //! Defines the short summary that an engine inside of a program writes at its end; the JSON holds all of it.
 
-use crate::engine::LiveResult;
+use isotherm_core::live_result::LiveResult;
 
 /// Some lines for people, each beginning with `isotherm: `.
 pub fn text(result: &LiveResult) -> String {

@@ -1,11 +1,12 @@
 //! Reads and writes profiles as TOML, walking the table of fields so that every error names its path.
 
+use isotherm_core::MAX_TIERS;
 use isotherm_core::names::advice;
 use toml::{Table, Value};
 
 use super::error::one_line;
 use super::fields::Field;
-use super::{MAX_PROFILE_TIERS, Profile, ProfileError, TierProfile};
+use super::{Profile, ProfileError, TierProfile};
 
 const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
 
@@ -131,14 +132,14 @@ impl Reader<'_> {
         let expected = "at least one [[tier]]";
         let value = table.get("tier").ok_or_else(|| self.missing("tier", expected))?;
         let tiers = value.as_array().ok_or_else(|| self.unexpected("tier", value, expected))?;
-        if (1..=MAX_PROFILE_TIERS).contains(&tiers.len()) {
+        if (1..=MAX_TIERS).contains(&tiers.len()) {
             return Ok(tiers);
         }
         Err(ProfileError::unexpected(
             self.file,
             "tier",
             &tiers.len().to_string(),
-            format!("a number of tiers from 1 to {MAX_PROFILE_TIERS}"),
+            format!("a number of tiers from 1 to {MAX_TIERS}"),
         ))
     }
 

@@ -20,8 +20,6 @@ pub use summary::{MachineNumber, MachineSummary};
 
 /// Source of a number that [`Profile::set`] changed.
 const SET_BY_USER: &str = "set by the user";
-/// Maximum number of tiers of a profile; the model takes fewer ([`crate::MAX_TIERS`]).
-const MAX_PROFILE_TIERS: usize = 16;
 
 /// A machine, as read from `machines/NAME.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]

@@ -1,10 +1,10 @@
-//! Defines skewed streams, and devices that have seen them.
+//! Skewed streams, and the error of devices that have seen them.
 
 use isotherm_neoprof::{Accuracy, Device, Model, Parameters, Request, accuracy};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// How often each page is accessed, and the accesses in random order.
+/// Accesses in random order, and their number for each page.
 pub(crate) struct Stream {
     requests: Vec<Request>,
     pub(crate) counts: Vec<u32>,
@@ -17,7 +17,7 @@ impl Stream {
         Self { requests: pages.into_iter().map(|page| Request { page, write: false }).collect(), counts }
     }
 
-    /// 90 % of the accesses to an eighth of the pages, the paper's GUPS (section VI-D).
+    /// Draws 90 % of the accesses from an eighth of the pages, as the paper's GUPS does (section VI-D).
     pub(crate) fn gups(accesses: usize, footprint: usize) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(1);
         let mut page = || {
@@ -27,7 +27,7 @@ impl Stream {
         Self::new((0..accesses).map(|_| page()).collect(), footprint)
     }
 
-    /// Page `r` with a share that falls as 1 / r: inverse transform of a log-uniform rank.
+    /// Draws page `r` with a share proportional to 1 / r: inverse transform of a log-uniform rank.
     pub(crate) fn zipf(accesses: usize, footprint: usize) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
         let mut page = || ((footprint as f64).powf(random.random::<f64>()) as u64).min(footprint as u64) - 1;
@@ -35,7 +35,7 @@ impl Stream {
     }
 }
 
-/// How far a device of these sizes is off on the stream.
+/// Returns the error of a device of these sizes on the stream.
 pub(crate) fn measure(stream: &Stream, parameters: Parameters, delta: f64) -> Accuracy {
     let mut device = Model::new(parameters).expect("sizes that can be built");
     device.accesses(&stream.requests);

@@ -1,8 +1,8 @@
-//! Defines Colloid's controller: which way and how far the share of requests to the fast tier should shift.
+//! Colloid's controller: the direction and the size of the shift of requests to the fast tier.
 //!
-//! Section 3.2 of the paper. `p` is the share of requests that the fast (default) tier serves, `L_D` and `L_A` are the
-//! loaded latencies of the default and the alternate tier. The share at which they are equal lies between two marks that
-//! close in on it:
+//! Section 3.2 of the paper. `p` is the share of requests that the fast (default) tier serves, `L_D` and
+//! `L_A` are the loaded latencies of the default and the alternate tier. The share at which they are equal
+//! lies between two marks that close in on it:
 //!
 //! ```text
 //! each quantum:
@@ -15,7 +15,7 @@
 
 use isotherm_core::{Counters, TierCounters};
 
-/// What to do in a quantum. Shares are of all requests.
+/// The action in a quantum. Shares are of all requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shift {
     /// The latencies are equal within delta, or nothing ran.
@@ -39,7 +39,7 @@ impl Load {
         self.requests += weight * (requests as f64 - self.requests);
     }
 
-    /// Little's law; `None` without requests.
+    /// Returns the latency by Little's law; `None` without requests.
     fn latency(self) -> Option<f64> {
         (self.requests >= 0.5).then(|| self.occupancy / self.requests)
     }
@@ -76,7 +76,8 @@ impl Balance {
         self.loads[0].requests + self.loads[1].requests
     }
 
-    /// Loaded latencies of the fast tier and of the others, where they are known, in nanoseconds.
+    /// Returns the loaded latencies of the fast tier and of the others in nanoseconds, as far as they are
+    /// known.
     pub(super) fn latencies(&self) -> [Option<f64>; 2] {
         self.loads.map(Load::latency)
     }
@@ -99,7 +100,7 @@ impl Balance {
         }
     }
 
-    /// Algorithm of the module, for loaded latencies `fast` and `slow` at the share `p`.
+    /// Runs the module's algorithm for the loaded latencies `fast` and `slow` at the share `p`.
     fn shift(&mut self, fast: f64, slow: f64, p: f64) -> Shift {
         if (fast - slow).abs() < self.delta * fast {
             return Shift::Rest;
@@ -114,7 +115,7 @@ impl Balance {
     }
 }
 
-/// The sum of some tiers' counters.
+/// Returns the sum of some tiers' counters.
 fn side(
     counters: &Counters,
     tiers: impl std::slice::SliceIndex<[TierCounters], Output = [TierCounters]>,
@@ -177,8 +178,8 @@ mod tests {
     }
 
     proptest! {
-        /// On tiers whose latency grows with their share, the share converges to equal latencies, or to an end if even there
-        /// one tier is slower, from anywhere and after the balance has moved.
+        /// On tiers whose latency grows with their share, the share converges to equal latencies, or to an
+        /// end if even there one tier is slower, from anywhere and after the balance has moved.
         #[test]
         fn it_converges(start in 0.0..1.0f64, first in 0.1..3.0f64, second in 0.1..3.0f64) {
             let (mut balance, mut p) = (balance(), start);

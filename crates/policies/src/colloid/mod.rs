@@ -1,85 +1,58 @@
 //! Colloid: placement that balances the loaded latencies of the tiers.
 //!
 //! # Paper
-//! Vuppalapati and Agarwal, "Tiered Memory Management: Access Latency is the Key!", SOSP 2024: section 3 and its integration
-//! with Linux' hint faults (there called TPP, which Linux has merged into NUMA balancing).
+//! Vuppalapati and Agarwal, "Tiered Memory Management: Access Latency is the Key!", SOSP 2024: section 3 and
+//! its integration with Linux' hint faults (there called TPP, which Linux has merged into NUMA balancing).
 //!
-//! - Per-tier loaded latency from occupancy and arrival counters by Little's law, smoothed; the controller that finds the
-//!   shift of the request share, with delta = 0.05 and epsilon = 0.01: `balance`.
-//! - Which pages: those that fault within NUMA balancing's hot threshold, on either tier. A page armed for t before its fault
-//!   is taken to have 1 / (t x requests per time) of all requests. In each quantum pages move until their shares sum up to the
-//!   shift, and no more bytes than the shift's share of the traffic (the dynamic migration limit).
-//! - While the fast tier is the slower one, its hot pages are demoted; kswapd's demotion of cold pages goes on.
+//! - Per-tier loaded latency from occupancy and arrival counters by Little's law, smoothed; the controller
+//!   that finds the shift of the request share, with delta = 0.05 and epsilon = 0.01: `balance`.
+//! - Which pages: those that fault within NUMA balancing's hot threshold, on either tier. A page armed for t
+//!   before its fault is taken to have 1 / (t x requests per time) of all requests. In each quantum pages
+//!   move until their shares sum up to the shift, and no more bytes than the shift's share of the traffic
+//!   (the dynamic migration limit).
+//! - While the fast tier is the slower one, its hot pages are demoted; kswapd's demotion of cold pages goes
+//!   on.
 //!
 //! # Deviations
-//! - More than two tiers: all but the fast one count as the alternate tier, and pages are demoted to the next one.
+//! - More than two tiers: all but the fast one count as the alternate tier, and pages are demoted to the next
+//!   one.
 //! - A tier without requests counts as unloaded; the paper's counters always see some.
 
 mod balance;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Counters, Gauge, HintFault, MigrationContext, Move, Nanos, Plan, Policy, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work,
+    Signal, Signals, TierId, View, Work, parameters,
 };
 
-use crate::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only, specs};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::numa_balancing;
+use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 use balance::{Balance, Shift};
 
 /// Bytes of a request.
 const LINE: f64 = 64.0;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "delta",
-        kind: Kind::Number(0.0, 1.0),
-        default: "0.05",
-        unit: "of the fast tier's latency",
-        source: "Colloid, section 3.2",
-        help: "Latencies that differ by less are equal.",
-        scaled: false,
-    },
-    Spec {
-        name: "epsilon",
-        kind: Kind::Number(0.0, 1.0),
-        default: "0.01",
-        unit: "of all requests",
-        source: "Colloid, section 3.2",
-        help: "Marks that are closer than this have met: the balance has moved.",
-        scaled: false,
-    },
-    Spec {
-        name: "quantum",
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default: "100ms",
-        unit: "",
-        source: "Colloid's artifact, its kernel with hint faults: latency is sampled each 100 ms",
-        help: "Time between two looks at the latencies.",
-        scaled: true,
-    },
-    Spec {
-        name: "smoothing",
-        kind: Kind::Number(0.001, 1.0),
-        default: "0.5",
-        unit: "",
-        source: "Colloid's artifact: 2^-1 with that period",
-        help: "Weight of a quantum in the moving averages of occupancy and requests.",
-        scaled: false,
-    },
-    specs::SCAN_SIZE,
-    specs::SCAN_PERIOD,
-    specs::HOT_THRESHOLD,
-    specs::ADJUST_PERIOD,
-    specs::RATE_LIMIT,
-    specs::RATE_PERIOD,
-    specs::ENOUGH_FREE,
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];
+parameters! {
+    /// Colloid's parameters, before those of the kernel under it.
+    pub(crate) struct Settings {
+        /// Latencies that differ by less are equal.
+        delta: f64 = number(0.0, 1.0, "0.05").unit("of the fast tier's latency")
+            .source("Colloid, section 3.2"),
+        /// Marks that are closer than this have met: the balance has moved.
+        epsilon: f64 = number(0.0, 1.0, "0.01").unit("of all requests").source("Colloid, section 3.2"),
+        /// Time between two looks at the latencies.
+        quantum: Nanos = interval("100ms")
+            .source("Colloid's artifact, its kernel with hint faults: latency is sampled each 100 ms")
+            .scaled(),
+        /// Weight of a quantum in the moving averages of occupancy and requests.
+        smoothing: f64 = number(0.001, 1.0, "0.5").source("Colloid's artifact: 2^-1 with that period"),
+        kernel: numa_balancing::Settings,
+    }
+}
 
-/// What is left of a quantum's shift.
+/// The rest of a quantum's shift.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     /// Share of all requests.
@@ -89,7 +62,7 @@ struct Budget {
 
 /// Colloid. See the module.
 #[derive(Debug)]
-pub struct Colloid {
+pub(crate) struct Colloid {
     scanner: Scanner,
     promotion: Promotion,
     marks: Watermarks,
@@ -110,25 +83,21 @@ pub struct Colloid {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Colloid::new(parameters, setup)))
-}
-
 impl Colloid {
-    /// Colloid before its first quantum.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let marks = Watermarks::new(parameters, setup);
-        let number = |name| parameters.number(name);
+    /// Creates Colloid before its first quantum.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        Self::with(&Settings::read(parameters), setup)
+    }
+
+    /// Returns Colloid with these settings.
+    pub(crate) fn with(settings: &Settings, setup: &Setup) -> Self {
+        let marks = Watermarks::new(&settings.kernel.marks, setup);
         Self {
-            scanner: Scanner::new(parameters, setup).of_every_tier(),
-            promotion: Promotion::new(parameters, marks, setup),
+            scanner: Scanner::new(&settings.kernel.scan, setup).of_every_tier(),
+            promotion: Promotion::new(&settings.kernel.promotion, marks, setup),
             marks,
-            balance: Balance::new(number("delta"), number("epsilon"), number("smoothing")),
-            quantum: parameters.duration("quantum"),
+            balance: Balance::new(settings.delta, settings.epsilon, settings.smoothing),
+            quantum: settings.quantum,
             last_quantum: Nanos(0),
             shift: Shift::Rest,
             budget: Budget { share: 0.0, pages: 0.0 },
@@ -142,12 +111,12 @@ impl Colloid {
         }
     }
 
-    /// From now on makes this share of its promotions.
+    /// Sets the share of its promotions that are made from now on.
     pub(crate) fn promote_share(&mut self, share: f64) {
         self.share = share;
     }
 
-    /// Whether the next promotion is one of the share.
+    /// Returns whether the next promotion is one of the share.
     fn lets_through(&mut self) -> bool {
         self.credit += self.share;
         let whole = self.credit >= 1.0;
@@ -171,7 +140,7 @@ impl Colloid {
         self.budget = Budget { share, pages: share * self.balance.requests() * LINE / self.page_bytes };
     }
 
-    /// Where the page of a fault goes, if it is hot and its tier is the slower one.
+    /// Returns the move of a faulting page if it is hot and its tier is the slower one.
     fn decide(&mut self, fault: &HintFault, free: u64) -> Option<Move> {
         let to = match (self.shift, fault.tier) {
             (Shift::Promote(_), tier) if tier != TierId::FAST => TierId::FAST,
@@ -259,15 +228,15 @@ mod tests {
     use isotherm_core::{PageId, PageSize, Pages, TierCounters};
 
     use super::*;
-    use crate::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, turn};
 
     fn policy() -> Colloid {
         let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Colloid::new(&Parameters::new("colloid", SPECS), &setup)
+        Colloid::new(&Parameters::new("colloid", Settings::SPECS), &setup)
     }
 
-    /// The moves of a turn with a fault on `page`, `latency` after arming, a second after the start with tiers at such
-    /// latencies and a million requests each.
+    /// Returns the moves of a turn with a fault on `page`, `latency` after arming, a second after the start
+    /// with tiers at such latencies and a million requests each.
     fn moves(page: u32, latency: Nanos, latencies: [u64; 2]) -> Vec<Move> {
         let (mut colloid, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let mut batch = fault_of(&view, page, latency, Nanos(0));

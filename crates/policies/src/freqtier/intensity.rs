@@ -12,13 +12,13 @@
 //!      └─────────────────── monitoring                        hit ratio changed: back to the highest level
 //! ```
 //!
-//! Hit ratios come from counters, not from samples, so they cost nothing. Two of them are compared as the paper does,
-//! within a fixed tolerance; but where so few loads were counted that chance alone exceeds the tolerance (three
-//! standard deviations; only in runs far smaller than the paper's), the wider margin holds.
+//! Hit ratios come from counters, not from samples, so they cost nothing. Two of them are compared as the
+//! paper does, within a fixed tolerance; but where so few loads were counted that chance alone exceeds the
+//! tolerance (three standard deviations; only in runs far smaller than the paper's), the wider margin holds.
 
 use isotherm_core::Nanos;
 
-/// How densely is sampled.
+/// A sampling level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     High,
@@ -34,7 +34,7 @@ impl Level {
         }
     }
 
-    /// `None` below the lowest.
+    /// Returns the level below; `None` below the lowest.
     fn down(self) -> Option<Self> {
         match self {
             Self::High => Some(Self::Middle),
@@ -44,7 +44,7 @@ impl Level {
     }
 }
 
-/// What FreqTier is doing.
+/// FreqTier's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
     /// Sampling and moving pages.
@@ -122,8 +122,8 @@ impl Intensity {
         self.state
     }
 
-    /// Closes the current window or interval if it has passed. Returns whether it did, hence whether the state may
-    /// have changed.
+    /// Closes the current window or interval if it has passed. Returns whether it did, hence whether the
+    /// state may have changed.
     pub(super) fn advance(&mut self, now: Nanos) -> bool {
         let Some((began, _)) = self.began else {
             self.begin(now, self.state);
@@ -147,7 +147,7 @@ impl Intensity {
         self.promoted = 0;
     }
 
-    /// The hit ratio since the window began; `None` without loads.
+    /// Returns the hit ratio since the window began; `None` without loads.
     fn measure(&self) -> Option<HitRatio> {
         let (fast, all) = self.began.map_or((0, 0), |(_, then)| then);
         let loads = self.now.1.saturating_sub(all);
@@ -168,7 +168,8 @@ impl Intensity {
         }
     }
 
-    /// The reference stays the one that monitoring began with, so that a slow slide is noticed as well.
+    /// Returns the reference stays the one that monitoring began with, so that a slow slide is noticed as
+    /// well.
     fn judge_interval(&mut self, measured: Option<HitRatio>) -> State {
         match (self.reference, measured) {
             (Some(before), Some(now)) if now.differs(before, self.tolerance) => {

@@ -1,25 +1,27 @@
 //! FreqTier: frequency-based tiering with a counting Bloom filter and an intensity that adapts.
 //!
 //! # Paper
-//! "FreqTier", sections IV and V. Recommended there: batches of 100,000 samples, 4-bit counters, a false-positive rate
-//! of 0.001 with all fast pages in the filter, an initial hot threshold of 5, sampling at 100, 10 and 1 kHz, hit ratios
-//! that are stable within 0.5 % from minute to minute. Every parameter with its source stands in `settings`.
+//! "FreqTier", sections IV and V. Recommended there: batches of 100,000 samples, 4-bit counters, a
+//! false-positive rate of 0.001 with all fast pages in the filter, an initial hot threshold of 5, sampling at
+//! 100, 10 and 1 kHz, hit ratios that are stable within 0.5 % from minute to minute. Every parameter with its
+//! source stands in `settings`.
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
 //! - Algorithm 2, demotion: `demotion_scan`, beside this folder as HybridTier shares it.
-//! - Dynamic hot threshold (section V-C a): `hot_threshold`, likewise.
+//! - Dynamic hot threshold (section V-C a): `hot_threshold`, too.
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
-//! - Where the paper gives no number or is ambiguous, the parameter's source says what was chosen and why: ageing
-//!   period, watermarks, the interval of monitoring.
+//! - Where the paper gives no number or is ambiguous, the parameter's source says what was chosen and why:
+//!   ageing period, watermarks, the interval of monitoring.
 //! - Ties at the hot threshold are split by a hash (`hot_threshold`); `ties=exclude` is the plain reading.
-//! - The hot set is fitted to the fast tier less the promotion watermark: a tier filled further is never at rest.
+//! - The hot set is fitted to the fast tier less the promotion watermark: a tier filled further is never at
+//!   rest.
 //! - A batch that the tick cuts short is acted upon as it is.
-//! - A demotion scan that went round and found too little is repeated only when counts, threshold or the window have
-//!   changed: between two ageings a count only rises, so it would find the same pages.
-//! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it is sampled
-//!   again.
+//! - A demotion scan that went round and found too little is repeated only when counts, threshold or the
+//!   window have changed: between two ageings a count only rises, so it would find the same pages.
+//! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it
+//!   is sampled again.
 //! - Monitoring moves nothing: with sampling off, counts say nothing new.
 
 mod intensity;
@@ -32,28 +34,31 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
-use crate::demotion_scan::{DemotionScan, Scan};
-use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
-use crate::hot_threshold::HotThreshold;
-use crate::prefetch::{CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::demotion_scan::{DemotionScan, Scan, Watermarks};
+use crate::support::filter::COALESCE_OPERATIONS;
+use crate::support::hot_threshold::HotThreshold;
+use crate::support::prefetch::{CHUNK, Chunk};
 use intensity::{Intensity, Level, State};
-pub(crate) use settings::SPECS;
-use settings::Settings;
+pub(crate) use settings::Settings;
 
 /// Operations of Algorithm 1 on one page, its filter accesses apart.
 const PROMOTE_OPERATIONS: u64 = 4;
 
 /// FreqTier. See the module.
 #[derive(Debug)]
-pub struct FreqTier {
+pub(crate) struct FreqTier {
     settings: Settings,
+    watermarks: Watermarks,
+    /// Samples between two ageings.
+    ageing: u64,
     coalescer: Coalescer,
     filter: Box<dyn Tracker>,
     threshold: HotThreshold,
     intensity: Intensity,
     scan: DemotionScan,
-    /// What the last batch did to each page's count.
+    /// Changes of each page's count by the last batch.
     changes: Vec<Change>,
     /// Hot pages of the last batch that are not in the fast tier.
     hot: Vec<PageId>,
@@ -68,33 +73,31 @@ pub struct FreqTier {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    let policy = FreqTier::new(parameters, setup)
-        .map_err(|source| BuildError::Filter { policy: "freqtier", source })?;
-    Ok(Box::new(policy))
-}
-
 impl FreqTier {
-    /// FreqTier with an empty filter, promoting at the highest sampling level.
+    /// Creates FreqTier with an empty filter, promoting at the highest sampling level.
     ///
     /// # Errors
-    /// If the filter would be empty, too large or not to be had.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
-        let settings = Settings::new(parameters, setup)?;
-        let filter = settings.shape.build(settings.layout)?;
+    /// If the filter would be empty or too large, or there is no memory for it.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
+        let settings = Settings::read(parameters);
+        let filter = settings.shape(setup)?.build(settings.layout())?;
+        let watermarks = Watermarks::new(settings.promote_watermark, settings.demote_watermark, setup);
+        let ageing = settings.ageing(setup);
         Ok(Self {
             coalescer: Coalescer::default(),
-            threshold: HotThreshold::new(settings.threshold, filter.maximum()),
-            intensity: Intensity::new(settings.window, settings.monitor_interval, settings.tolerance),
+            threshold: HotThreshold::new(settings.threshold(watermarks.promote, setup), filter.maximum()),
+            intensity: Intensity::new(
+                settings.stable_window,
+                settings.monitor_interval,
+                settings.stable_within,
+            ),
             scan: DemotionScan::new(settings.scan_batch),
             changes: Vec::new(),
             hot: Vec::new(),
             counts: Vec::new(),
-            until_ageing: settings.ageing,
+            until_ageing: ageing,
+            ageing,
+            watermarks,
             refused: 0,
             resting: false,
             work: Work::default(),
@@ -103,7 +106,7 @@ impl FreqTier {
         })
     }
 
-    /// Algorithm 1: counts a batch's pages and notes those that are hot and not in the fast tier.
+    /// Counts a batch's pages and notes those that are hot and not in the fast tier (Algorithm 1).
     fn promote_hot(&mut self, batch: &SampleBatch, view: &dyn View) {
         let pages = self.coalescer.coalesce(batch.samples.iter().map(|sample| sample.page.0));
         self.filter.increase_batch(pages, &mut self.changes);
@@ -136,14 +139,15 @@ impl FreqTier {
     fn age(&mut self) {
         self.filter.age();
         self.threshold.age();
-        self.until_ageing = self.settings.ageing;
+        self.until_ageing = self.ageing;
         self.resting = false;
         self.work.swept += self.filter.bytes() as u64;
     }
 
-    /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there was one.
+    /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there
+    /// was one.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
-        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
+        let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
             return None;
         }
@@ -175,20 +179,20 @@ impl FreqTier {
         }
     }
 
-    /// The request for samples that a state makes.
+    /// Returns the request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
-        let [high, middle, low] = self.settings.frequencies;
+        let settings = &self.settings;
         Sampling {
             rate: match state {
-                State::Promoting(Level::High) => SamplingRate::Frequency(high),
-                State::Promoting(Level::Middle) => SamplingRate::Frequency(middle),
-                State::Promoting(Level::Low) => SamplingRate::Frequency(low),
+                State::Promoting(Level::High) => SamplingRate::Frequency(settings.sampling_high),
+                State::Promoting(Level::Middle) => SamplingRate::Frequency(settings.sampling_middle),
+                State::Promoting(Level::Low) => SamplingRate::Frequency(settings.sampling_low),
                 State::Monitoring => SamplingRate::Off,
             },
-            scope: self.settings.scope,
+            scope: settings.sampling_scope,
             stores: false,
-            batch: self.settings.batch,
-            tick: self.settings.monitor_interval,
+            batch: settings.batch,
+            tick: settings.monitor_interval,
         }
     }
 }

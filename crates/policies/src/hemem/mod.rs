@@ -1,40 +1,42 @@
-//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold pages.
+//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold
+//! pages.
 //!
 //! # Paper
-//! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP 2021, and the
-//! library published with it; a baseline of FreqTier (section VII) and described in HybridTier (section 3.3). Numbers are
-//! the library's.
+//! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP
+//! 2021, and the library published with it; a baseline of FreqTier (section VII) and described in HybridTier
+//! (section 3.3). Numbers are the library's.
 //!
-//! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages; pages hot by
-//!   their writes go to the front of theirs, to be promoted first.
-//! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for each tick that
-//!   it has missed, when it is sampled next or when the walk over the hot lists comes by, which moves it to the cold list
-//!   if it is hot no more.
-//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up to 10 GB/s,
-//!   until there is no cold page left.
+//! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages;
+//!   pages hot by their writes go to the front of theirs, to be promoted first.
+//! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for
+//!   each tick that it has missed, when it is sampled next or when the walk over the hot lists comes by,
+//!   which moves it to the cold list if it is hot no more.
+//! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up
+//!   to 10 GB/s, until there is no cold page left.
 //!
 //! # Deviations
-//! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times fewer samples.
-//! - The library sees every allocation; here cold fast pages are found by reading the page table when they are needed.
+//! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times
+//!   fewer samples.
+//! - The library sees every allocation; here cold fast pages are found by reading the page table when they
+//!   are needed.
 //! - The library samples all retired stores, a host here those that missed.
 //! - New pages are not kept room for (the paper keeps 1 GB of DRAM free): allocation is the host's.
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, MigrationContext, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work, parameters,
 };
 
-use crate::lists::PageLists;
-use crate::prefetch::{self, CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::lists::PageLists;
+use crate::support::prefetch::{self, CHUNK, Chunk};
 
 /// Pages read from the page table at once.
 const SCAN: usize = 1024;
 /// Samples that its thread takes in at once, unless the loop comes round before.
 const BATCH: usize = 512;
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
 /// Operations of counting one sample, table accesses apart.
 const COUNT_OPERATIONS: u64 = 8;
 
@@ -44,74 +46,28 @@ const FAST_COLD: usize = 1;
 const SLOW_HOT: usize = 2;
 const SLOW_COLD: usize = 3;
 
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "hot_reads",
-        kind: Kind::Count(1, 65_535),
-        default: "4",
-        unit: "samples",
-        source: "HeMem's library",
-        help: "Sampled reads that make a page hot.",
-        scaled: false,
-    },
-    Spec {
-        name: "hot_writes",
-        kind: Kind::Count(1, 65_535),
-        default: "4",
-        unit: "samples",
-        source: "HeMem's library",
-        help: "Sampled writes that make a page hot.",
-        scaled: false,
-    },
-    Spec {
-        name: "cooling_threshold",
-        kind: Kind::Count(1, 65_535),
-        default: "10",
-        unit: "samples",
-        source: "HeMem's library, the version that is hot at 4; others have 18 with 8, and Jenga names 1024 (section 2.2.2)",
-        help: "Reads or writes of one page at which all pages cool.",
-        scaled: false,
-    },
-    Spec {
-        name: "sampling_period",
-        kind: Kind::Count(1, 1_000_000_000),
-        default: "19997",
-        unit: "accesses",
-        source: "HeMem's library",
-        help: "Samples every n-th access of each thread.",
-        scaled: false,
-    },
-    Spec {
-        name: "interval",
-        kind: Kind::Duration(Nanos(1_000), Nanos(u64::MAX / 4)),
-        default: "10ms",
-        unit: "",
-        source: "HeMem's library",
-        help: "Time between two rounds of moves.",
-        scaled: true,
-    },
-    Spec {
-        name: "migration_rate",
-        kind: Kind::Size(Bytes(4096), Bytes(1 << 44)),
-        default: "10G",
-        unit: "bytes per second",
-        source: "HeMem's library",
-        help: "The most that may be promoted.",
-        scaled: false,
-    },
-    Spec {
-        name: "cooling_pages",
-        kind: Kind::Count(1, 1 << 30),
-        default: "8192",
-        unit: "pages",
-        source: "HeMem's library",
-        help: "Pages of each hot list that one round looks at after the clock has advanced.",
-        scaled: true,
-    },
-];
+parameters! {
+    /// HeMem's parameters.
+    pub(crate) struct Settings {
+        /// Sampled reads that make a page hot.
+        hot_reads: u16 = count(1, 65_535, "4").unit("samples").source("HeMem's library"),
+        /// Sampled writes that make a page hot.
+        hot_writes: u16 = count(1, 65_535, "4").unit("samples").source("HeMem's library"),
+        /// Reads or writes of one page at which all pages cool.
+        cooling_threshold: u16 = count(1, 65_535, "10").unit("samples")
+            .source("HeMem's library, the version that is hot at 4; others have 18 with 8, and Jenga names 1024 (section 2.2.2)"),
+        /// Samples every n-th access of each thread.
+        sampling_period: u64 = count(1, 1_000_000_000, "19997").unit("accesses").source("HeMem's library"),
+        /// Time between two rounds of moves.
+        interval: Nanos = interval("10ms").source("HeMem's library").scaled(),
+        /// The most that may be promoted.
+        migration_rate: Bytes = size(4096, 1 << 44, "10G").unit("bytes per second").source("HeMem's library"),
+        /// Pages of each hot list that one round looks at after the clock has advanced.
+        cooling_pages: usize = count(1, 1 << 30, "8192").unit("pages").source("HeMem's library").scaled(),
+    }
+}
 
-/// What is known of a page.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     reads: u16,
@@ -122,7 +78,7 @@ struct Count {
 
 /// HeMem. See the module.
 #[derive(Debug)]
-pub struct Hemem {
+pub(crate) struct Hemem {
     hot_reads: u16,
     hot_writes: u16,
     cooling_threshold: u16,
@@ -142,32 +98,25 @@ pub struct Hemem {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Hemem::new(parameters, setup)))
-}
-
 impl Hemem {
-    /// HeMem that knows no page yet.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let interval = parameters.duration("interval");
-        let moved = parameters.size("migration_rate").0 as f64 * interval.as_seconds();
+    /// Creates HeMem without known pages.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let interval = settings.interval;
+        let moved = settings.migration_rate.0 as f64 * interval.as_seconds();
         Self {
-            hot_reads: parameters.count("hot_reads") as u16,
-            hot_writes: parameters.count("hot_writes") as u16,
-            cooling_threshold: parameters.count("cooling_threshold") as u16,
+            hot_reads: settings.hot_reads,
+            hot_writes: settings.hot_writes,
+            cooling_threshold: settings.cooling_threshold,
             sampling: Sampling {
-                rate: SamplingRate::Period(parameters.count("sampling_period")),
+                rate: SamplingRate::Period(settings.sampling_period),
                 scope: SamplingScope::AllTiers,
                 stores: true,
                 batch: BATCH,
                 tick: interval,
             },
-            budget: (moved as u64 >> setup.page_size.shift()).max(1),
-            cooling_pages: parameters.count("cooling_pages") as usize,
+            budget: setup.pages_in(Bytes(moved as u64)).max(1),
+            cooling_pages: settings.cooling_pages,
             counts: vec![Count::default(); setup.pages],
             lists: PageLists::new(setup.pages),
             clock: 0,
@@ -230,7 +179,8 @@ impl Hemem {
         self.work.touches += 4;
     }
 
-    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold list.
+    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold
+    /// list.
     fn cool_lists(&mut self) {
         for (turn, hot, cold) in [(0, FAST_HOT, FAST_COLD), (1, SLOW_HOT, SLOW_COLD)] {
             let looked = self.uncooled[turn].min(self.cooling_pages);
@@ -245,7 +195,8 @@ impl Hemem {
         }
     }
 
-    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than `needed`.
+    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than
+    /// `needed`.
     fn adopt(&mut self, needed: u64, view: &mut dyn View) {
         let used = (view.capacity(TierId::FAST) - view.free(TierId::FAST)).0;
         let listed = (self.lists.len(FAST_HOT) + self.lists.len(FAST_COLD)) as u64;
@@ -297,7 +248,7 @@ impl Policy for Hemem {
         self.sampling
     }
 
-    /// The library has `pebs_scan_thread` beside `pebs_policy_thread`.
+    /// Returns the library has `pebs_scan_thread` beside `pebs_policy_thread`.
     fn migration_context(&self) -> MigrationContext {
         MigrationContext::Dedicated
     }

@@ -4,13 +4,13 @@ use isotherm_core::{PageSize, Pages};
 use proptest::prelude::*;
 
 use super::*;
-use crate::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, turn};
 
 const FAST: u64 = 10;
 
 fn policy(settings: &[(&str, &str)]) -> Hemem {
     let setup = Setup { pages: 40, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("hemem", SPECS);
+    let mut parameters = Parameters::new("hemem", Settings::SPECS);
     for (key, value) in settings {
         parameters.set(key, value).expect("in range");
     }

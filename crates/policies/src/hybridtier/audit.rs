@@ -1,6 +1,7 @@
-//! Checks decisions against exact counts (HybridTier, section 6.4.2): beside the filters, exact tables count the same
-//! samples and are cooled with them. Each decision that the filters make is made again from the tables, with the same
-//! thresholds, and the two are compared. A measuring aid: off by default, and no part of the policy's metadata.
+//! Checks decisions against exact counts (HybridTier, section 6.4.2): beside the filters, exact tables count
+//! the same samples and are cooled with them. Each decision that the filters make is made again from the
+//! tables, with the same thresholds, and the two are compared. A measuring aid: off by default, and no part
+//! of the policy's metadata.
 
 use isotherm_core::PageId;
 use isotherm_trackers::{DenseTable, Tracker};
@@ -21,7 +22,7 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    /// Empty tables for the pages below `pages`.
+    /// Creates empty tables for the pages below `pages`.
     pub(super) fn new(pages: usize) -> Self {
         let (frequency, momentum) = (DenseTable::new(pages), DenseTable::new(pages));
         Self { frequency, momentum, decisions: 0, disagreements: 0, moves: 0 }
@@ -45,7 +46,7 @@ impl Audit {
         self.momentum.age();
     }
 
-    /// The exact counts of a page.
+    /// Returns the exact counts of a page.
     pub(super) fn counts(&self, page: PageId) -> Counts {
         Counts { frequency: self.frequency.get(page.0), momentum: self.momentum.get(page.0) }
     }

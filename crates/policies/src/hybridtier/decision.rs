@@ -5,12 +5,13 @@
 //! | **momentum high** | promote / no action | promote / no action |
 //! | **momentum low** | promote / second chance | no action / demote |
 //!
-//! The first word is for a page of the slow tier that was sampled, the second for one of the fast tier that the demotion
-//! scan meets. (The printed table has its axes in one corner; the text says which cell is which.)
+//! The first word is for a page of the slow tier that was sampled, the second for one of the fast tier that
+//! the demotion scan meets. (The printed table has its axes in one corner; the text says which cell is
+//! which.)
 
 use isotherm_core::PageId;
 
-use crate::hot_threshold::HotThreshold;
+use crate::support::hot_threshold::HotThreshold;
 
 /// A page's two metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,7 +22,7 @@ pub(super) struct Counts {
     pub(super) momentum: u32,
 }
 
-/// What becomes of a page of the fast tier when room is wanted.
+/// The fate of a page of the fast tier when room is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demotion {
     /// It stays.
@@ -44,13 +45,13 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// Whether a sampled page of a slower tier is promoted.
+    /// Returns whether a sampled page of a slower tier is promoted.
     #[inline]
     pub(super) fn promotes(&self, page: PageId, counts: Counts) -> bool {
         counts.momentum >= self.promote_momentum || self.frequency.is_hot(page, counts.frequency)
     }
 
-    /// What becomes of a page of the fast tier.
+    /// Returns the fate of a page of the fast tier.
     #[inline]
     pub(super) fn demotion(&self, page: PageId, counts: Counts) -> Demotion {
         if counts.momentum >= self.demote_momentum {

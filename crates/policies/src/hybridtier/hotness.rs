@@ -1,12 +1,14 @@
-//! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds over them.
+//! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds
+//! over them.
 
 use isotherm_core::{PageId, Work};
-use isotherm_trackers::{Change, DenseTable, ShapeError, Tracker};
+use isotherm_trackers::{Change, DenseTable, FilterShape, Layout, ShapeError, Tracker};
 
 use super::audit::Audit;
 use super::decision::{Counts, Demotion, Thresholds};
 use super::settings::{Settings, TrackerKind};
-use crate::hot_threshold::HotThreshold;
+use crate::Setup;
+use crate::support::hot_threshold::HotThreshold;
 
 /// Samples between two coolings, and how many of them are left.
 #[derive(Debug, Clone, Copy)]
@@ -23,7 +25,7 @@ impl Cooling {
     /// Lets `samples` pass; returns whether it is time to cool.
     fn passes(&mut self, samples: u64) -> bool {
         let due = samples >= self.left;
-        // What a batch overshoots counts for the next period; a batch longer than a period cools once.
+        // A batch's overshoot counts for the next period; a batch longer than a period cools once.
         self.left = if due { self.period - (samples - self.left) % self.period } else { self.left - samples };
         due
     }
@@ -44,7 +46,7 @@ pub(super) struct Hotness {
     pub(super) thresholds: Thresholds,
     frequency_cooling: Cooling,
     momentum_cooling: Cooling,
-    /// What the last batch did to each page.
+    /// Changes of each page's counts by the last batch.
     frequency_changes: Vec<Change>,
     momentum_changes: Vec<Change>,
     /// Counts of the pages looked up last.
@@ -54,29 +56,31 @@ pub(super) struct Hotness {
 }
 
 impl Hotness {
-    /// Empty trackers.
-    pub(super) fn new(settings: &Settings) -> Result<Self, ShapeError> {
-        let build = |shape: isotherm_trackers::FilterShape| match settings.tracker {
-            TrackerKind::Filter(layout) => shape.build(layout),
-            TrackerKind::Exact => Ok(Box::new(DenseTable::<u16>::new(settings.pages)) as Box<dyn Tracker>),
+    /// Returns empty trackers. The hot set leaves `reserve` pages of the fast tier free.
+    pub(super) fn new(settings: &Settings, reserve: u64, setup: &Setup) -> Result<Self, ShapeError> {
+        let build = |shape: FilterShape| match settings.tracker {
+            TrackerKind::Blocked => shape.build(Layout::Blocked),
+            TrackerKind::Standard => shape.build(Layout::Standard),
+            TrackerKind::Exact => Ok(Box::new(DenseTable::<u16>::new(setup.pages)) as Box<dyn Tracker>),
         };
-        let (frequency, momentum) = (build(settings.frequency_shape)?, build(settings.momentum_shape)?);
+        let shape = settings.frequency_shape(setup)?;
+        let (frequency, momentum) = (build(shape)?, build(settings.momentum_shape(shape, setup)?)?);
         let thresholds = Thresholds {
-            frequency: HotThreshold::new(settings.threshold, frequency.maximum()),
-            promote_momentum: settings.promote_momentum.min(momentum.maximum()),
-            demote_momentum: settings.demote_momentum.min(momentum.maximum()),
+            frequency: HotThreshold::new(settings.threshold(reserve, setup), frequency.maximum()),
+            promote_momentum: settings.promote_momentum(setup).min(momentum.maximum()),
+            demote_momentum: settings.demote_momentum(setup).min(momentum.maximum()),
         };
         Ok(Self {
             frequency,
             momentum,
             thresholds,
-            frequency_cooling: Cooling::new(settings.frequency_cooling),
+            frequency_cooling: Cooling::new(settings.frequency_period(setup)),
             momentum_cooling: Cooling::new(settings.momentum_cooling),
             frequency_changes: Vec::new(),
             momentum_changes: Vec::new(),
             frequency_counts: Vec::new(),
             momentum_counts: Vec::new(),
-            audit: settings.audit.then(|| Audit::new(settings.pages)),
+            audit: settings.audit.then(|| Audit::new(setup.pages)),
         })
     }
 
@@ -90,8 +94,8 @@ impl Hotness {
         }
     }
 
-    /// Whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and whether it is for its
-    /// momentum alone.
+    /// Returns whether the `index`-th page of the batch counted last, not in the fast tier, is promoted; and
+    /// whether it is for its momentum alone.
     pub(super) fn promotes(&mut self, index: usize, page: PageId) -> (bool, bool) {
         let counts = Counts {
             frequency: self.frequency_changes[index].after,
@@ -111,12 +115,12 @@ impl Hotness {
         work.touches += pages.len() as u64 * self.lines();
     }
 
-    /// The counts of the `index`-th page looked up last.
+    /// Returns the counts of the `index`-th page looked up last.
     pub(super) fn looked_up(&self, index: usize) -> Counts {
         Counts { frequency: self.frequency_counts[index], momentum: self.momentum_counts[index] }
     }
 
-    /// What becomes of a page of the fast tier with these counts.
+    /// Returns the fate of a page of the fast tier with these counts.
     pub(super) fn demotion(&mut self, page: PageId, counts: Counts) -> Demotion {
         let ours = self.thresholds.demotion(page, counts);
         if let Some(audit) = &mut self.audit {
@@ -125,7 +129,7 @@ impl Hotness {
         ours
     }
 
-    /// Whether a page was accessed since it had a frequency of `saved` (halved as the counters were).
+    /// Returns whether a page was accessed since it had a frequency of `saved` (halved as the counters were).
     ///
     /// At its largest value a counter cannot rise: there, any momentum is the access.
     pub(super) fn was_accessed(&self, counts: Counts, saved: u32) -> bool {
@@ -165,17 +169,17 @@ impl Hotness {
         }
     }
 
-    /// Cache lines that one page costs in both trackers.
+    /// Returns the cache lines that one page costs in both trackers.
     fn lines(&self) -> u64 {
         u64::from(self.frequency.lines() + self.momentum.lines())
     }
 
-    /// The memory of the trackers themselves.
+    /// Returns the memory of the trackers themselves.
     pub(super) fn tracker_bytes(&self) -> usize {
         self.frequency.bytes() + self.momentum.bytes()
     }
 
-    /// The memory of trackers, histogram and buffers.
+    /// Returns the memory of trackers, histogram and buffers.
     pub(super) fn bytes(&self) -> usize {
         let changes = self.frequency_changes.capacity() + self.momentum_changes.capacity();
         let counts = self.frequency_counts.capacity() + self.momentum_counts.capacity();
@@ -194,12 +198,12 @@ impl Hotness {
         self.momentum.increase(page, counts.momentum);
     }
 
-    /// A page's counts.
+    /// Returns a page's counts.
     pub(super) fn counts(&self, page: u32) -> Counts {
         Counts { frequency: self.frequency.get(page), momentum: self.momentum.get(page) }
     }
 
-    /// The largest counts, bytes of each tracker.
+    /// Returns the largest counts, bytes of each tracker.
     pub(super) fn shapes(&self) -> [(u32, usize); 2] {
         [&self.frequency, &self.momentum].map(|tracker| (tracker.maximum(), tracker.bytes()))
     }

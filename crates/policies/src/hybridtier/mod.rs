@@ -1,34 +1,36 @@
 //! HybridTier: two counting Bloom filters, one for the long term and one for the last seconds.
 //!
 //! # Paper
-//! "HybridTier: an Adaptive and Lightweight CXL-Memory PolicyRun System", ASPLOS 2025, sections 3 and 4. Recommended there:
-//! batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages, a momentum filter 128 times
-//! smaller, a momentum threshold of 3, a second look after a minute. Every parameter with its source stands in
-//! `specs`; `preset=artifact` has the values of the published artifact.
+//! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4.
+//! Recommended there: batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages,
+//! a momentum filter 128 times smaller, a momentum threshold of 3, a second look after a minute. Every
+//! parameter with its source stands in `specs`; `preset=artifact` has the values of the published artifact.
 //!
 //! - Table 1, what is promoted and demoted: `decision`.
 //! - Both trackers and their cooling (sections 3.1, 4.2): `hotness`.
 //! - Second chance (sections 3.1, 4.3): `second_chance`.
-//! - Frequency threshold fitted to the fast tier (section 3.1): `hot_threshold`, shared with FreqTier; so is the scan
-//!   between the watermarks (section 4.3), `demotion_scan`.
+//! - Frequency threshold fitted to the fast tier (section 3.1): `hot_threshold`, shared with FreqTier; so is
+//!   the scan between the watermarks (section 4.3), `demotion_scan`.
 //! - The comparison with an exact table (section 6.4.2): `audit`.
 //!
 //! # Deviations
-//! - Where the paper gives no number, the parameter's source says what was chosen and why: watermarks, cooling periods,
-//!   everything of huge pages but the counters' width.
-//! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the artifact.
-//! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the promotion
-//!   watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier (`docs/policies.md`).
-//! - A saved count is halved when the counters are. A saturated one cannot show an access: there, momentum does.
-//! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the threshold has changed
-//!   or marked pages were revisited: until then it would find the same pages.
+//! - Where the paper gives no number, the parameter's source says what was chosen and why: watermarks,
+//!   cooling periods, everything of huge pages but the counters' width.
+//! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the
+//!   artifact.
+//! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the
+//!   promotion watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier
+//!   (`docs/policies.md`).
+//! - A saved count is halved when the counters are. A saturated one cannot show an access: there, momentum
+//!   does.
+//! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the
+//!   threshold has changed or marked pages were revisited: until then it would find the same pages.
 
 mod audit;
 mod decision;
 mod hotness;
 mod second_chance;
 mod settings;
-mod specs;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -37,23 +39,24 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Coalescer, ShapeError};
 
-use crate::demotion_scan::{DemotionScan, Scan};
-use crate::filter_shape::{COALESCE_OPERATIONS, SAMPLE_BYTES};
-use crate::prefetch::{CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::demotion_scan::{DemotionScan, Scan, Watermarks};
+use crate::support::filter::COALESCE_OPERATIONS;
+use crate::support::prefetch::{CHUNK, Chunk};
 use decision::Demotion;
 use hotness::Hotness;
 use second_chance::{Mark, SecondChances};
-use settings::Settings;
-pub(crate) use specs::{PRESETS, SPECS};
+pub(crate) use settings::{PRESETS, Settings};
 
 /// Operations of deciding on one sampled page, its tracker accesses apart.
 const DECIDE_OPERATIONS: u64 = 5;
 
 /// HybridTier. See the module.
 #[derive(Debug)]
-pub struct HybridTier {
+pub(crate) struct HybridTier {
     settings: Settings,
+    watermarks: Watermarks,
     coalescer: Coalescer,
     hotness: Hotness,
     chances: SecondChances,
@@ -72,26 +75,17 @@ pub struct HybridTier {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    let policy = HybridTier::new(parameters, setup)
-        .map_err(|source| BuildError::Filter { policy: "hybridtier", source })?;
-    Ok(Box::new(policy))
-}
-
 impl HybridTier {
-    /// HybridTier with empty trackers.
+    /// Creates HybridTier with empty trackers.
     ///
     /// # Errors
-    /// If a filter would be empty, too large or not to be had.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
-        let settings = Settings::new(parameters, setup)?;
+    /// If a filter would be empty or too large, or there is no memory for it.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
+        let settings = Settings::read(parameters);
+        let watermarks = Watermarks::new(settings.promote_watermark, settings.demote_watermark, setup);
         Ok(Self {
             coalescer: Coalescer::default(),
-            hotness: Hotness::new(&settings)?,
+            hotness: Hotness::new(&settings, watermarks.promote, setup)?,
             chances: SecondChances::new(settings.second_chances, settings.revisit, setup.pages),
             scan: DemotionScan::new(settings.scan_batch),
             hot: Vec::new(),
@@ -101,6 +95,7 @@ impl HybridTier {
             refused: 0,
             resting: false,
             work: Work::default(),
+            watermarks,
             settings,
         })
     }
@@ -139,10 +134,10 @@ impl HybridTier {
         self.resting &= !(changed || cooled.frequency || cooled.momentum);
     }
 
-    /// Demotes between the watermarks where room is needed: marked pages whose time has come first, then what a scan
-    /// finds (section 4.3). Not both in one step: the scan would meet the same pages.
+    /// Demotes between the watermarks where room is needed: marked pages whose time has come first, then what
+    /// a scan finds (section 4.3). Not both in one step: the scan would meet the same pages.
     fn demote(&mut self, now: Nanos, view: &mut dyn View, moves: &mut Vec<Move>) {
-        let wanted = self.settings.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
+        let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         while (moves.len() as u64) < wanted {
             self.chances.take_due(now, wanted as usize - moves.len(), &mut self.due);
             if self.due.is_empty() {
@@ -189,7 +184,7 @@ impl HybridTier {
     }
 }
 
-/// Table 1 for pages of the fast tier: demotes or marks them, until `limit` are demoted.
+/// Demotes or marks pages of the fast tier by Table 1, until `limit` are demoted.
 fn choose_cold(
     hotness: &mut Hotness,
     chances: &mut SecondChances,
@@ -220,7 +215,7 @@ impl Policy for HybridTier {
     }
 
     fn sampling(&self) -> Sampling {
-        self.settings.sampling
+        self.settings.request()
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -250,7 +245,7 @@ impl Policy for HybridTier {
             + self.due_pages.capacity() * size_of::<u32>();
         let structures =
             self.hotness.bytes() + self.coalescer.bytes() + self.chances.bytes() + self.scan.bytes();
-        Bytes((structures + buffers) as u64 + self.settings.sampling.batch as u64 * SAMPLE_BYTES)
+        Bytes((structures + buffers) as u64 + self.settings.batch as u64 * SAMPLE_BYTES)
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {

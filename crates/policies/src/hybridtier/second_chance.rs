@@ -1,7 +1,8 @@
-//! The second chance (HybridTier, sections 3.1 and 4.3): pages of high frequency but low momentum are marked with their
-//! count, revisited after a minute, and demoted if the count says that nobody accessed them.
+//! The second chance (HybridTier, sections 3.1 and 4.3): pages of high frequency but low momentum are marked
+//! with their count, revisited after a minute, and demoted if the count says that nobody accessed them.
 //!
-//! Counters are halved now and then, and the saved counts with them: a count that cooling alone has changed is unchanged.
+//! Counters are halved now and then, and the saved counts with them: a count that cooling alone has changed
+//! is unchanged.
 
 use std::collections::VecDeque;
 
@@ -33,7 +34,7 @@ pub(super) struct SecondChances {
 }
 
 impl SecondChances {
-    /// Room for `capacity` marks of pages below `pages`, each revisited after a time of `revisit`.
+    /// Creates room for `capacity` marks of pages below `pages`, each revisited after `revisit`.
     pub(super) fn new(capacity: usize, revisit: Nanos, pages: usize) -> Self {
         let (marks, cohorts) = (VecDeque::new(), VecDeque::new());
         Self { marks, cohorts, marked: vec![0; pages.div_ceil(64)], revisit, capacity }
@@ -78,12 +79,12 @@ impl SecondChances {
         self.marks.iter_mut().for_each(|mark| mark.count /= 2);
     }
 
-    /// The number of marked pages.
+    /// Returns the number of marked pages.
     pub(super) fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// The memory of marks and bits.
+    /// Returns the memory of marks and bits.
     pub(super) fn bytes(&self) -> usize {
         self.marks.capacity() * size_of::<Mark>()
             + self.cohorts.capacity() * size_of::<Cohort>()

@@ -1,127 +1,193 @@
-//! Defines the validated values that HybridTier runs with.
+//! HybridTier's settings, and the published artifact's values as a preset.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Nanos, PageSize, Sampling, SamplingRate, SamplingScope};
-use isotherm_trackers::{FilterShape, Layout, ShapeError};
+use isotherm_core::parameters::Preset;
+use isotherm_core::{Bytes, Nanos, PageSize, Sampling, SamplingRate, SamplingScope, choices, parameters};
+use isotherm_trackers::{FilterShape, ShapeError};
 
 use crate::Setup;
-use crate::demotion_scan::Watermarks;
-use crate::filter_shape::filter_shape;
-use crate::hot_threshold::ThresholdSettings;
+use crate::support::filter::{CounterBits, FilterSize};
+use crate::support::hot_threshold::{ThresholdSettings, Ties};
 
-/// What counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum TrackerKind {
-    /// Counting Bloom filters.
-    Filter(Layout),
-    /// Exact 16-bit counts.
-    Exact,
+choices! {
+    /// The structure that counts.
+    pub(crate) enum TrackerKind {
+        Blocked = "blocked",
+        Standard = "standard",
+        /// Exact 16-bit counts.
+        Exact = "exact",
+    }
 }
 
-/// The values in force.
-#[derive(Debug, Clone)]
-pub(super) struct Settings {
-    pub(super) tracker: TrackerKind,
-    pub(super) frequency_shape: FilterShape,
-    pub(super) momentum_shape: FilterShape,
-    /// One more than the largest page.
-    pub(super) pages: usize,
-    /// The frequency threshold's: its hot set is the fast tier up to the promotion mark.
-    pub(super) threshold: ThresholdSettings,
-    pub(super) promote_momentum: u32,
-    pub(super) demote_momentum: u32,
-    /// Samples between two coolings.
-    pub(super) frequency_cooling: u64,
-    pub(super) momentum_cooling: u64,
-    pub(super) watermarks: Watermarks,
-    pub(super) scan_batch: usize,
-    pub(super) revisit: Nanos,
-    pub(super) second_chances: usize,
-    pub(super) sampling: Sampling,
-    pub(super) audit: bool,
+choices! {
+    /// Rounding of the frequency filter's size.
+    pub(crate) enum Rounding {
+        None = "none",
+        PowerOfTwo = "power-of-two",
+    }
 }
+
+parameters! {
+    /// HybridTier's parameters. Sections are the paper's.
+    pub(crate) struct Settings {
+        /// Samples that are coalesced and acted upon at once.
+        batch: usize = count(64, 10_000_000, "100k").unit("samples").source("section 4.3").scaled(),
+        /// Blocked or standard counting Bloom filters, or exact counts of every page.
+        tracker: TrackerKind = choice("blocked")
+            .source("section 4.2; exact: section 6.4.2's ground truth, as 16-bit counts"),
+        /// Hash functions of the filters, k.
+        hashes: u32 = count(1, 8, "4").unit("counters per page").source("section 4.2"),
+        /// Width of a counter in both filters.
+        counter_bits: CounterBits = choice("auto").unit("bits")
+            .source("sections 3.2 and 4.4: 4 for base pages, 16 for huge ones"),
+        /// The frequency filter is sized for this rate with every page of the fast tier in it.
+        false_positive_rate: f64 = number(1e-9, 0.5, "0.001").source("section 4.2"),
+        /// Size of the frequency filter instead of the false-positive rate; 0 is off.
+        filter_bytes: Bytes = size(0, 1 << 38, "0").source("Table 5 varies it"),
+        /// Whether the frequency filter's size is rounded up to a power of two.
+        filter_rounding: Rounding = choice("none")
+            .source("section 4.2's formula; 6.4.2 names 128 MB at 1:16, its next power of two"),
+        /// By how much the momentum filter is smaller than the frequency filter.
+        momentum_divisor: u64 = count(1, 65_536, "128").source("section 4.2"),
+        /// The same for huge pages.
+        momentum_divisor_huge: u64 = count(1, 65_536, "128")
+            .source("section 4.2, which does not tell page sizes apart"),
+        /// The frequency threshold until the distribution is known.
+        initial_threshold: u32 = count(1, 65_535, "5").unit("samples")
+            .source("HybridTier's artifact and FreqTier, section V-C a; the paper is silent"),
+        /// The same for huge pages.
+        initial_threshold_huge: u32 = count(1, 65_535, "1000").unit("samples")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// Samples counted before the frequency threshold follows the distribution.
+        threshold_warmup: f64 = number(0.0, 1e6, "1").unit("samples per fast page")
+            .source("ours: before, an empty histogram would pull the threshold to 1"),
+        /// Pages just below the frequency threshold: as many as fit are high, chosen by a hash (split), or
+        /// none (exclude).
+        ties: Ties = choice("split")
+            .source("ours, as in FreqTier: the hot set then fills the fast tier where counts tie at its border"),
+        /// Momentum from here on is high.
+        momentum_threshold: u32 = count(1, 65_535, "3").unit("samples").source("sections 6.4.3 and 7"),
+        /// The same for huge pages.
+        momentum_threshold_huge: u32 = count(1, 65_535, "200").unit("samples")
+            .source("HybridTier's artifact; the paper is silent"),
+        /// Momentum from here on keeps a page from being demoted; 0 stands for the momentum threshold.
+        demotion_momentum: u32 = count(0, 65_535, "0").unit("samples")
+            .source("section 3.1: one momentum threshold for promotion and demotion"),
+        /// Samples after which frequency counters are halved.
+        frequency_cooling: u64 = count(64, 1 << 40, "80M").unit("samples")
+            .source("Jenga's paper, section 2.2, of HybridTier; its own says minutes to hours (3.1)")
+            .scaled(),
+        /// The same in proportion to the fast tier, if not 0.
+        frequency_cooling_per_page: f64 = number(0.0, 1e6, "0").unit("samples per 4 KiB of the fast tier")
+            .source("off; HybridTier's artifact has 160"),
+        /// Samples after which momentum counters are halved.
+        momentum_cooling: u64 = count(64, 1 << 40, "500k").unit("samples")
+            .source("Jenga's paper, section 2.2, of HybridTier; its own says seconds (3.1)").scaled(),
+        /// PROMO_WMARK: with less than this free, pages are demoted.
+        promote_watermark: f64 = number(0.0, 0.5, "1.25%").unit("of the fast tier")
+            .source("HybridTier's artifact (1/80); section 4.3 names none"),
+        /// DEMOTE_WMARK: pages are demoted until more than this is free.
+        demote_watermark: f64 = number(0.0, 0.9, "5%").unit("of the fast tier")
+            .source("HybridTier's artifact (1/20); section 4.3 names none"),
+        /// Pages read from the page table at once by the demotion scan.
+        scan_batch: usize = count(1, 1 << 20, "1024").unit("pages")
+            .source("HybridTier's artifact; section 4.3 only says linearly"),
+        /// Time from a page's mark to its second look.
+        revisit: Nanos = interval("60s").source("section 4.3").scaled(),
+        /// Pages that may be marked at once; further ones stay unmarked.
+        second_chances: usize = count(1, 4_000_000_000, "4G").unit("pages")
+            .source("section 4.3 sets no bound; HybridTier's artifact has 10,000").scaled(),
+        /// Sampling frequency.
+        sampling: u64 = count(1, 100_000_000, "100k").unit("Hz per thread and event")
+            .source("HybridTier's artifact, clamped to the kernel's limit; the paper names none"),
+        /// One event for each tier, which samples a rarely used tier more densely, or one for all.
+        sampling_scope: SamplingScope = choice("each-tier")
+            .source("HybridTier's artifact: one event for local and one for remote memory"),
+        /// A batch is acted upon after this time even if it is not full.
+        tick: Nanos = interval("1s").source("ours: marked pages are revisited in time where samples are rare")
+            .scaled(),
+        /// Whether every decision is compared with one from exact counts of the same samples.
+        audit: bool = flag("false").source("ours: measures Table 5"),
+    }
+}
+
+/// Other sets of defaults.
+pub(crate) const PRESETS: &[Preset] = &[Preset {
+    name: "artifact",
+    source: "github.com/kevins981/hybridtier-asplos25-artifact, version of June 2025",
+    help: "The values of the published artifact, where they differ from the paper's.",
+    values: &[
+        ("filter_rounding", "power-of-two"),
+        ("momentum_divisor", "100"),
+        ("momentum_divisor_huge", "8"),
+        ("demotion_momentum", "1"),
+        ("frequency_cooling_per_page", "160"),
+        ("momentum_cooling", "1.1M"),
+        ("second_chances", "10k"),
+    ],
+}];
 
 impl Settings {
-    pub(super) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
-        let fast = setup.fast.0;
-        let share = |name| (fast as f64 * parameters.number(name)).ceil() as u64;
-        let promote_mark = share("promote_watermark").max(1);
-        let by_size =
-            |base, huge| parameters.count(if setup.page_size == PageSize::Huge { huge } else { base });
-        let momentum = by_size("momentum_threshold", "momentum_threshold_huge") as u32;
-        let frequency_shape = frequency_shape(parameters, setup)?;
-        let divisor = by_size("momentum_divisor", "momentum_divisor_huge");
-        Ok(Self {
-            tracker: match parameters.choice("tracker") {
-                "exact" => TrackerKind::Exact,
-                "standard" => TrackerKind::Filter(Layout::Standard),
-                _ => TrackerKind::Filter(Layout::Blocked),
-            },
-            frequency_shape,
-            momentum_shape: smaller(frequency_shape, divisor)?,
-            pages: setup.pages,
-            threshold: ThresholdSettings {
-                room: fast.saturating_sub(promote_mark),
-                split_ties: parameters.choice("ties") == "split",
-                initial: by_size("initial_threshold", "initial_threshold_huge") as u32,
-                warmup: (parameters.number("threshold_warmup") * fast.max(1) as f64).ceil() as u64,
-                seed: setup.seed,
-            },
-            promote_momentum: momentum,
-            demote_momentum: match parameters.count("demotion_momentum") as u32 {
-                0 => momentum,
-                other => other,
-            },
-            frequency_cooling: frequency_cooling(parameters, setup),
-            momentum_cooling: parameters.count("momentum_cooling"),
-            watermarks: Watermarks {
-                promote: promote_mark,
-                demote: share("demote_watermark").max(promote_mark),
-            },
-            scan_batch: parameters.count("scan_batch") as usize,
-            revisit: parameters.duration("revisit"),
-            second_chances: parameters.count("second_chances") as usize,
-            sampling: sampling(parameters),
-            audit: parameters.flag("audit"),
-        })
+    /// Returns the frequency filter's shape.
+    pub(super) fn frequency_shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
+        let Self { hashes, counter_bits, false_positive_rate, filter_bytes: bytes, .. } = *self;
+        let shape = FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)?;
+        if self.filter_rounding == Rounding::None {
+            return Ok(shape);
+        }
+        let bytes = (shape.bytes() as u64).next_power_of_two();
+        FilterShape::with_bytes(bytes, shape.width().bits(), shape.hashes())
+    }
+
+    /// Returns the momentum filter's shape: smaller than `frequency` by the divisor, but at least one block.
+    pub(super) fn momentum_shape(
+        &self,
+        frequency: FilterShape,
+        setup: &Setup,
+    ) -> Result<FilterShape, ShapeError> {
+        let divisor = by_size(setup, self.momentum_divisor, self.momentum_divisor_huge);
+        let bytes = (frequency.bytes() as u64).div_ceil(divisor);
+        FilterShape::with_bytes(bytes, frequency.width().bits(), frequency.hashes())
+    }
+
+    /// Returns the settings of the frequency threshold, whose hot set leaves `reserve` pages of the fast tier
+    /// free.
+    pub(super) fn threshold(&self, reserve: u64, setup: &Setup) -> ThresholdSettings {
+        let initial = by_size(setup, self.initial_threshold, self.initial_threshold_huge);
+        ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup)
+    }
+
+    /// Returns the momentum from which a page is promoted.
+    pub(super) fn promote_momentum(&self, setup: &Setup) -> u32 {
+        by_size(setup, self.momentum_threshold, self.momentum_threshold_huge)
+    }
+
+    /// Returns the momentum that keeps a page from being demoted.
+    pub(super) fn demote_momentum(&self, setup: &Setup) -> u32 {
+        if self.demotion_momentum == 0 { self.promote_momentum(setup) } else { self.demotion_momentum }
+    }
+
+    /// Returns the samples between two coolings of the frequency filter.
+    pub(super) fn frequency_period(&self, setup: &Setup) -> u64 {
+        if self.frequency_cooling_per_page == 0.0 {
+            return self.frequency_cooling;
+        }
+        let base_pages = setup.page_size.bytes().0 / PageSize::Base.bytes().0 * setup.fast.0;
+        (self.frequency_cooling_per_page * base_pages.max(1) as f64).ceil() as u64
+    }
+
+    /// Returns the request for samples.
+    pub(super) fn request(&self) -> Sampling {
+        Sampling {
+            rate: SamplingRate::Frequency(self.sampling),
+            scope: self.sampling_scope,
+            stores: false,
+            batch: self.batch,
+            tick: self.tick,
+        }
     }
 }
 
-/// The frequency filter's shape.
-fn frequency_shape(parameters: &Parameters, setup: &Setup) -> Result<FilterShape, ShapeError> {
-    let shape = filter_shape(parameters, setup)?;
-    if parameters.choice("filter_rounding") == "none" {
-        return Ok(shape);
-    }
-    FilterShape::with_bytes((shape.bytes() as u64).next_power_of_two(), shape.width().bits(), shape.hashes())
-}
-
-/// The same with `divisor` times fewer bytes; at least one block.
-fn smaller(shape: FilterShape, divisor: u64) -> Result<FilterShape, ShapeError> {
-    let bytes = (shape.bytes() as u64).div_ceil(divisor);
-    FilterShape::with_bytes(bytes, shape.width().bits(), shape.hashes())
-}
-
-/// Samples between two coolings of the frequency filter.
-fn frequency_cooling(parameters: &Parameters, setup: &Setup) -> u64 {
-    let per_page = parameters.number("frequency_cooling_per_page");
-    if per_page == 0.0 {
-        return parameters.count("frequency_cooling");
-    }
-    let base_pages = setup.page_size.bytes().0 / PageSize::Base.bytes().0 * setup.fast.0;
-    (per_page * base_pages.max(1) as f64).ceil() as u64
-}
-
-/// What the policy asks of the host.
-fn sampling(parameters: &Parameters) -> Sampling {
-    Sampling {
-        rate: SamplingRate::Frequency(parameters.count("sampling")),
-        scope: match parameters.choice("sampling_scope") {
-            "all-tiers" => SamplingScope::AllTiers,
-            _ => SamplingScope::EachTier,
-        },
-        stores: false,
-        batch: parameters.count("batch") as usize,
-        tick: parameters.duration("tick"),
-    }
+/// Returns the value for the run's page size.
+fn by_size<T>(setup: &Setup, base: T, huge: T) -> T {
+    if setup.page_size == PageSize::Huge { huge } else { base }
 }

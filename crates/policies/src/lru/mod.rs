@@ -1,37 +1,35 @@
 //! Exact LRU over sampled accesses: the textbook baseline of recency.
 //!
-//! The list holds the most recently sampled pages, at most as many as the fast tier should hold. A sampled slow page is
-//! promoted; what thereby falls off the list's end is demoted. Fast pages that were never sampled are older than every
-//! sampled one: they are looked for in the page table when room is needed, and only while there are some.
+//! The list holds the most recently sampled pages, at most as many as the fast tier should hold. A sampled
+//! slow page is promoted; what thereby falls off the list's end is demoted. Fast pages that were never
+//! sampled are older than every sampled one: they are looked for in the page table when room is needed, and
+//! only while there are some.
 //!
-//! **Deviations from the textbook**: an operating system sees no single access, so samples stand for them; pages move
-//! once a batch; a share of the tier stays free, as no host gives its last page away.
+//! **Deviations from the textbook**: an operating system sees no single access, so samples stand for them;
+//! pages move once a batch; a share of the tier stays free, as no host gives its last page away.
 
-use isotherm_core::parameters::{Parameters, Spec};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
     SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::prefetch::{CHUNK, Chunk};
+use crate::Setup;
 use crate::replacement::list::Lists;
-use crate::replacement::settings::{BATCH, FREE_RESERVE, SAMPLING_FREQUENCY, SAMPLING_PERIOD, rate};
-use crate::round::Round;
-use crate::{BuildError, Setup};
+pub(crate) use crate::replacement::settings::LruSettings as Settings;
+use crate::replacement::settings::rate;
+use crate::support::SAMPLE_BYTES;
+use crate::support::prefetch::{CHUNK, Chunk};
+use crate::support::round::Round;
 
 /// The only list of `order`.
 const LIST: usize = 0;
 /// Pages read from the page table at once.
 const SCAN: usize = 1024;
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
-
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[SAMPLING_FREQUENCY, SAMPLING_PERIOD, BATCH, FREE_RESERVE];
 
 /// Exact LRU over sampled accesses. See the module.
 #[derive(Debug)]
-pub struct Lru {
+pub(crate) struct Lru {
     rate: SamplingRate,
     batch: usize,
     reserve: f64,
@@ -46,21 +44,14 @@ pub struct Lru {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Lru::new(parameters, setup)))
-}
-
 impl Lru {
-    /// An LRU with an empty list.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
+    /// Returns an LRU with an empty list.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
         Self {
-            rate: rate(parameters),
-            batch: parameters.count("batch") as usize,
-            reserve: parameters.number("free_reserve"),
+            rate: rate(settings.sampling_frequency, settings.sampling_period),
+            batch: settings.batch,
+            reserve: settings.free_reserve,
             order: Lists::new(setup.pages),
             wanted: Vec::new(),
             cursor: PageId(0),
@@ -86,7 +77,7 @@ impl Lru {
         }
     }
 
-    /// The pages that must leave the fast tier for the wanted ones to fit.
+    /// Returns the pages that must leave the fast tier for the wanted ones to fit.
     fn overflow(&self, view: &dyn View) -> u64 {
         let capacity = view.capacity(TierId::FAST);
         let kept = (capacity.0 as f64 * self.reserve).ceil() as u64;

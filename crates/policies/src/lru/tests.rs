@@ -4,13 +4,13 @@ use isotherm_core::{PageSize, Pages};
 use proptest::prelude::*;
 
 use super::*;
-use crate::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, turn};
 
 const FAST: u64 = 4;
 
 fn policy(pages: usize) -> Lru {
     let setup = Setup { pages, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("lru", SPECS);
+    let mut parameters = Parameters::new("lru", Settings::SPECS);
     parameters.set("free_reserve", "0").expect("in range");
     Lru::new(&parameters, &setup)
 }
@@ -90,7 +90,7 @@ fn the_reserve_stays_free() {
 #[test]
 fn a_period_replaces_the_frequency() {
     let setup = Setup { pages: 1, fast: Pages(1), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("lru", SPECS);
+    let mut parameters = Parameters::new("lru", Settings::SPECS);
     assert_eq!(Lru::new(&parameters, &setup).sampling().rate, SamplingRate::Frequency(100_000));
     parameters.set("sampling_period", "7").expect("in range");
     assert_eq!(Lru::new(&parameters, &setup).sampling().rate, SamplingRate::Period(7));

@@ -1,38 +1,36 @@
-//! Defines the access counts of pages that Memtis and its kin class pages by, and Memtis' own: exact, one a page, halved by
+//! The access counts by which Memtis and its kin class pages, and Memtis' own: exact, one a page, halved by
 //! cooling only when the page is counted next.
 
 use isotherm_core::PageId;
 
 use super::histogram::{Histogram, bin_of};
-use crate::prefetch;
+use crate::support::prefetch;
 
 /// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
-    /// Whether 2 MiB ranges of base pages may begin as one unit and be split.
-    const SPLITS: bool;
-
     /// Zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
 
     /// Makes room for the pages below `pages`.
     fn reserve(&mut self, pages: usize);
 
-    /// The memory that the counts occupy, in bytes.
+    /// Returns the memory that the counts occupy, in bytes.
     fn bytes(&self) -> usize;
 
     /// Reads the counts of the pages ahead of their use.
     fn approach(&self, pages: &[PageId]);
 
-    /// The page's count now.
+    /// Returns the page's count now.
     fn get(&self, page: PageId) -> u32;
 
-    /// The bin in which the histogram has the page.
+    /// Returns the bin in which the histogram has the page.
     fn counted_bin(&self, page: PageId) -> u8;
 
     /// Adds `weight` accesses.
     fn add(&mut self, page: PageId, weight: u32) -> Rebin;
 
-    /// Lets one sample pass. Where a cooling falls on it, the histogram follows; returns how many pages it touched then.
+    /// Lets one sample pass. Where a cooling falls on it, the histogram follows; returns how many pages it
+    /// touched then.
     fn pass(&mut self, histogram: &mut Histogram) -> Option<u64>;
 }
 
@@ -43,7 +41,7 @@ struct Count {
     clock: u32,
 }
 
-/// What one access did to the bin that a page is counted in.
+/// The change of a page's bin by one access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rebin {
     /// Where the histogram has the page: its bin when last counted, one lower for each cooling since.
@@ -69,8 +67,6 @@ impl Counts {
 }
 
 impl PageCounts for Counts {
-    const SPLITS: bool = true;
-
     fn new(pages: usize, cooling: u64) -> Self {
         Self { counts: vec![Count::default(); pages], clock: 0, cooling, until_cooling: cooling }
     }
@@ -131,8 +127,9 @@ mod tests {
     use crate::memtis::histogram::BINS;
 
     proptest! {
-        /// Counts that cool when they are next touched read as if every cooling had halved all of them at once, and the
-        /// histogram has each page where it belongs, or one bin lower until it is counted again.
+        /// Counts that cool when they are next touched read as if every cooling had halved all of them at
+        /// once, and the histogram has each page where it belongs, or one bin lower until it is counted
+        /// again.
         #[test]
         fn lazy_cooling_equals_eager_cooling(
             steps in prop::collection::vec((0..10u32, 0..8u32), 1..300),

@@ -1,17 +1,18 @@
-//! Defines Memtis' access histogram: how many pages there are of each order of magnitude of accesses.
+//! Memtis' access histogram: the pages of each order of magnitude of accesses.
 
 /// Bins that thresholds distinguish.
 pub(crate) const BINS: u8 = 16;
-/// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by one.
+/// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by
+/// one.
 const KEPT: usize = 33;
 
-/// The bin of a count: floor(log2(count + 1)).
+/// Returns the bin of a count: floor(log2(count + 1)).
 #[inline]
 pub(crate) fn bin_of(count: u32) -> u8 {
     (u64::from(count) + 1).ilog2() as u8
 }
 
-/// The bin as thresholds see it: counts of the last bin and above share it.
+/// Returns the bin as thresholds see it: counts of the last bin and above share it.
 #[inline]
 pub(super) fn clamp(bin: u8) -> u8 {
     bin.min(BINS - 1)
@@ -44,19 +45,21 @@ impl Histogram {
 
     /// Follows a cooling: halving a count takes it one bin down.
     ///
-    /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is next counted.
+    /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is
+    /// next counted.
     pub(crate) fn cool(&mut self) {
         self.bins.copy_within(2.., 1);
         self.bins[KEPT - 1] = 0;
     }
 
-    /// Pages of a bin, the last one with all above it.
+    /// Returns the pages of a bin, the last one with all above it.
     pub(crate) fn pages(&self, bin: u8) -> u64 {
         let bins = &self.bins[usize::from(bin)..];
         if bin + 1 == BINS { bins.iter().sum() } else { bins[0] }
     }
 
-    /// The lowest bin from which on all pages fit into `capacity` pages, and how many they are; at least 1.
+    /// Returns the lowest bin from which on all pages fit into `capacity` pages, and how many they are; at
+    /// least 1.
     ///
     /// Where not even the last bin fits, that is the threshold all the same, and no pages are said to fit.
     pub(super) fn threshold_for(&self, capacity: u64) -> (u8, u64) {

@@ -1,4 +1,4 @@
-//! Defines a round of Memtis' migration: hot units up, cold ones down, warm ones only where hot ones need their room.
+//! A round of Memtis' migration: hot units up, cold ones down, warm ones only if hot ones need their room.
 
 use isotherm_core::{Move, PageId, Plan, TierId, View};
 
@@ -6,15 +6,16 @@ use super::counts::PageCounts;
 use super::{COLD, HOT, Memtis, PROMOTED, WARM};
 
 impl<C: PageCounts> Memtis<C> {
-    /// Plans one round: at most `budget` pages in either direction, though a unit that is begun is moved as a whole.
+    /// Plans one round: at most `budget` pages in either direction, though a unit that is begun is moved as a
+    /// whole.
     pub(super) fn migrate(&mut self, view: &dyn View, plan: &mut Plan) {
         if std::mem::take(&mut self.stale) {
             self.classify(view);
         }
-        let budget = self.settings.budget;
+        let budget = self.derived.budget;
         let wanted = self.choose_hot(budget, view);
         let free = view.free(TierId::FAST).0;
-        let missing = (wanted + self.settings.demotion_mark).saturating_sub(free).min(budget);
+        let missing = (wanted + self.derived.demotion_mark).saturating_sub(free).min(budget);
         let mut room = free + self.demote(COLD, missing, view, plan);
         self.short = room - free < missing && self.has_unlisted(view);
         let missing = wanted.saturating_sub(room).min(budget.saturating_sub(room - free));
@@ -22,7 +23,8 @@ impl<C: PageCounts> Memtis<C> {
         self.promote(room, view, plan);
     }
 
-    /// Whether there may be fast pages in no list: of ranges, a list does not tell how many of their pages are fast.
+    /// Returns whether there may be fast pages in no list: of ranges, a list does not tell how many of their
+    /// pages are fast.
     fn has_unlisted(&self, view: &dyn View) -> bool {
         let used = view.capacity(TierId::FAST) - view.free(TierId::FAST);
         let listed = [COLD, WARM, HOT].map(|list| self.lists.len(list) as u64).iter().sum::<u64>();
@@ -43,7 +45,8 @@ impl<C: PageCounts> Memtis<C> {
         self.work.operations += u64::from(page);
     }
 
-    /// Takes hot units off their list until they have `limit` pages outside the fast tier. Returns how many they have.
+    /// Takes hot units off their list until they have `limit` pages outside the fast tier. Returns how many
+    /// they have.
     fn choose_hot(&mut self, limit: u64, view: &dyn View) -> u64 {
         self.chosen.clear();
         let mut pages = 0;
@@ -56,7 +59,7 @@ impl<C: PageCounts> Memtis<C> {
         pages
     }
 
-    /// A unit's pages in the tiers that `wanted` names.
+    /// Returns a unit's pages in the tiers that `wanted` names.
     fn pages_where<'a>(
         &self,
         unit: PageId,
@@ -67,7 +70,8 @@ impl<C: PageCounts> Memtis<C> {
         pages.filter(move |&page| view.tier_of(page).is_some_and(&wanted))
     }
 
-    /// Plans the demotion of units from the front of a list, `missing` pages or a little more. Returns how many pages.
+    /// Plans the demotion of units from the front of a list, `missing` pages or a little more. Returns how
+    /// many pages.
     fn demote(&mut self, list: usize, missing: u64, view: &dyn View, plan: &mut Plan) -> u64 {
         let before = plan.moves.len();
         while ((plan.moves.len() - before) as u64) < missing

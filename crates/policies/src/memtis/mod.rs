@@ -1,24 +1,26 @@
 //! Memtis: a histogram of access counts, and a hot threshold that fits the fast tier.
 //!
 //! # Paper
-//! Lee et al., "Memtis: Efficient Memory PolicyRun with Dynamic Page Classification and Page Size Determination", SOSP 2023,
-//! and the kernel published with it; described in HybridTier (sections 2 and 3) and Jenga (section 2.2.2). Every parameter
-//! with its source stands in `settings`.
+//! Lee et al., "Memtis: Efficient Memory Tiering with Dynamic Page Classification and Page Size
+//! Determination", SOSP 2023, and the kernel published with it; described in HybridTier (sections 2 and 3)
+//! and Jenga (section 2.2.2). Every parameter with its source stands in `settings`.
 //!
-//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when it is next
-//!   touched.
-//! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins that fits the
-//!   fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor demoted unless hot pages need
-//!   its room ([`Thresholds`]).
+//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when
+//!   it is next touched.
+//! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins
+//!   that fits the fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor
+//!   demoted unless hot pages need its room ([`Thresholds`]).
 //! - The sampling period follows the time that sampling takes (`period`).
-//! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate ([`Memtis::migrate`]).
+//! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate
+//!   ([`Memtis::migrate`]).
 //! - Huge pages: `units`, `split`.
 //!
 //! `memtis-qc` is the same with quick cooling, as Jenga compares it.
 //!
 //! # Deviations
-//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its histogram after a
-//!   cooling and therefore lets the threshold fall by one then only; here the histogram shifts with the cooling.
+//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its
+//!   histogram after a cooling and therefore lets the threshold fall by one then only; here the histogram
+//!   shifts with the cooling.
 //! - Pages are classed anew in one sweep after a change, where the kernel walks its LRU lists.
 //! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
 
@@ -36,22 +38,22 @@ use isotherm_core::{
     Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
-use crate::lists::PageLists;
-use crate::prefetch::{CHUNK, Chunk};
-use crate::{BuildError, Setup};
+use crate::Setup;
+use crate::support::SAMPLE_BYTES;
+use crate::support::lists::PageLists;
+use crate::support::prefetch::{CHUNK, Chunk};
 use counts::{Counts, PageCounts};
 use histogram::{Histogram, bin_of, clamp};
 use period::PeriodControl;
-use settings::Settings;
-pub(crate) use settings::{QC_SPECS, SPECS, unsplit};
+use settings::Derived;
+pub(crate) use settings::{Common, QUICK_COOLING, QuickSettings, Settings, Splits};
 use split::Splitter;
 use units::Units;
 
-/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round: nothing waits for a
-/// full batch, since coolings and fittings fall on their sample wherever it is in the batch.
+/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round:
+/// nothing waits for a full batch, since coolings and fittings fall on their sample wherever it is in the
+/// batch.
 const BATCH: usize = 4096;
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
 /// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
 const COUNT_OPERATIONS: u64 = 10;
 
@@ -70,7 +72,7 @@ struct Thresholds {
     warm: u8,
 }
 
-/// How hot a unit is.
+/// The class of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Cold,
@@ -79,10 +81,10 @@ enum Class {
 }
 
 impl Thresholds {
-    /// The lowest thresholds that fit.
-    fn fit(histogram: &Histogram, settings: &Settings) -> Self {
-        let (hot, pages) = histogram.threshold_for(settings.room);
-        Self { hot, warm: if pages < settings.warm_below { hot - 1 } else { hot } }
+    /// Returns the lowest thresholds that fit.
+    fn fit(histogram: &Histogram, derived: &Derived) -> Self {
+        let (hot, pages) = histogram.threshold_for(derived.room);
+        Self { hot, warm: if pages < derived.warm_below { hot - 1 } else { hot } }
     }
 
     fn class(self, bin: u8) -> Class {
@@ -97,7 +99,8 @@ impl Thresholds {
 /// Memtis. See the module. With other counts, what is built on it.
 #[derive(Debug)]
 pub(crate) struct Memtis<C = Counts> {
-    settings: Settings,
+    settings: Common,
+    derived: Derived,
     units: Units,
     /// Counts of pages.
     counts: C,
@@ -125,27 +128,27 @@ pub(crate) struct Memtis<C = Counts> {
     work: Work,
 }
 
-/// The registry's constructor, of `memtis-qc` too.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Memtis::<Counts>::new(parameters, setup)))
+impl Memtis {
+    /// Returns Memtis, or Memtis-QC, before its first sample.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let Settings { cooling_samples, common, splits } = Settings::read(parameters);
+        Self::with(cooling_samples, common, &splits, setup)
+    }
 }
 
 impl<C: PageCounts> Memtis<C> {
-    /// Memtis that knows no page yet.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let settings = Settings::new(parameters, setup, C::SPLITS);
+    /// Returns the policy before its first sample.
+    pub(crate) fn with(cooling: u64, settings: Common, splits: &Splits, setup: &Setup) -> Self {
+        let derived = Derived::new(&settings, splits, setup);
         Self {
-            units: Units::new(settings.huge_ranges),
-            counts: C::new(setup.pages, settings.cooling),
+            units: Units::new(derived.huge_ranges),
+            counts: C::new(setup.pages, cooling),
             histogram: Histogram::new(),
-            splitter: settings.huge_ranges.then(|| Splitter::new(setup.pages)),
+            splitter: derived.huge_ranges.then(|| Splitter::new(setup.pages)),
             thresholds: Thresholds { hot: 1, warm: 1 },
             lists: PageLists::new(setup.pages),
-            period: PeriodControl::new(settings.period.clone()),
-            until_adaptation: settings.adaptation,
+            period: PeriodControl::new(settings.clone()),
+            until_adaptation: settings.adaptation_samples,
             cooled: false,
             stores: 0,
             next_migration: settings.migration_interval,
@@ -155,10 +158,11 @@ impl<C: PageCounts> Memtis<C> {
             splits: 0,
             work: Work::default(),
             settings,
+            derived,
         }
     }
 
-    /// Whether a sample counts: of stores, perhaps only some.
+    /// Returns whether a sample counts: of stores, perhaps only some.
     fn takes(&mut self, sample: &Sample) -> bool {
         if sample.operation == Operation::Load || self.settings.store_period == 0 {
             return true;
@@ -176,7 +180,7 @@ impl<C: PageCounts> Memtis<C> {
         let Some(tier) = tier else { return };
         let unit = self.units.unit(page);
         let size = self.units.pages(unit).len() as u64;
-        let mut rebin = self.counts.add(page, self.settings.weight);
+        let mut rebin = self.counts.add(page, self.derived.weight);
         self.work.touches += 1;
         if let Some(splitter) = &mut self.splitter {
             splitter.count(rebin, tier == TierId::FAST);
@@ -199,7 +203,7 @@ impl<C: PageCounts> Memtis<C> {
         self.enlist(unit, list);
     }
 
-    /// The bin of a unit's count.
+    /// Returns the bin of a unit's count.
     fn bin(&self, unit: PageId) -> u8 {
         match &self.splitter {
             Some(splitter) if self.units.pages(unit).len() > 1 => bin_of(splitter.ranges.get(unit)),
@@ -207,8 +211,8 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    /// The list that a unit of this class belongs to. Of a range whose pages lie in several tiers, those decide that
-    /// should move.
+    /// Returns the list that a unit of this class belongs to. Of a range whose pages lie in several tiers,
+    /// those decide that should move.
     fn list_for(&self, unit: PageId, class: Class, view: &dyn View) -> Option<usize> {
         let is_fast = |tier: TierId| tier == TierId::FAST;
         let mut tiers = self.units.pages(unit).filter_map(|page| view.tier_of(PageId(page)));
@@ -240,7 +244,7 @@ impl<C: PageCounts> Memtis<C> {
             self.cool(touched);
         }
         if self.until_adaptation == 0 {
-            self.until_adaptation = self.settings.adaptation;
+            self.until_adaptation = self.settings.adaptation_samples;
             self.adapt();
         }
     }
@@ -256,14 +260,14 @@ impl<C: PageCounts> Memtis<C> {
     /// Fits the thresholds and, after a cooling, splits ranges.
     fn adapt(&mut self) {
         let before = self.thresholds;
-        self.thresholds = Thresholds::fit(&self.histogram, &self.settings);
+        self.thresholds = Thresholds::fit(&self.histogram, &self.derived);
         self.stale |= self.short || self.thresholds != before;
         self.short = false;
         self.work.operations += u64::from(histogram::BINS);
         if let Some(splitter) = &mut self.splitter {
-            splitter.fit(self.settings.room);
+            splitter.fit(self.derived.room);
             if std::mem::take(&mut self.cooled) {
-                let ranges = splitter.choose(&self.counts, &self.units, &self.settings, &mut self.work);
+                let ranges = splitter.choose(&self.counts, &self.units, &self.derived, &mut self.work);
                 ranges.into_iter().for_each(|range| self.split(range));
             }
         }
@@ -327,8 +331,8 @@ impl<C: PageCounts> Policy for Memtis<C> {
                 }
             }
         }
-        // What the ring lost was taken too: the program was interrupted for it, and a thread that only reads samples, as
-        // Memtis' own, would have had to read it.
+        // Lost samples were taken too: the program was interrupted for them, and a thread that only reads
+        // samples, as Memtis' own, would have had to read it.
         self.period.count(batch.samples.len() as u64 + batch.lost);
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
     }

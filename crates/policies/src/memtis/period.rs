@@ -1,33 +1,16 @@
-//! Defines the control of the sampling period: as dense as a share of one core's time allows.
+//! Control of the sampling period: as dense as a share of one core's time allows.
 
 use isotherm_core::Nanos;
 
-/// How much of the usage is that of the last interval; the rest is what was known before.
-const NEWEST: f64 = 0.8;
+use super::settings::Common;
 
-/// What the control is set to.
-#[derive(Debug, Clone)]
-pub(super) struct PeriodSettings {
-    /// The shortest period, in accesses.
-    pub(super) shortest: u64,
-    /// The longest.
-    pub(super) longest: u64,
-    /// Periods from the shortest to the longest, both included; each longer by the same factor.
-    pub(super) steps: u32,
-    /// Share of one core that sampling may take.
-    pub(super) target: f64,
-    /// By how much it may miss the target.
-    pub(super) tolerance: f64,
-    /// Time between two adjustments.
-    pub(super) interval: Nanos,
-    /// What the sampling thread spends on one sample.
-    pub(super) sample_cost: Nanos,
-}
+/// Weight of the last interval in the usage.
+const NEWEST: f64 = 0.8;
 
 /// The period in force and the usage that led to it.
 #[derive(Debug, Clone)]
 pub(super) struct PeriodControl {
-    settings: PeriodSettings,
+    settings: Common,
     step: u32,
     /// Samples since the last adjustment, which was at `since`.
     samples: u64,
@@ -37,13 +20,15 @@ pub(super) struct PeriodControl {
 
 impl PeriodControl {
     /// Begins with the shortest period.
-    pub(super) fn new(settings: PeriodSettings) -> Self {
+    pub(super) fn new(settings: Common) -> Self {
         Self { settings, step: 0, samples: 0, since: Nanos(0), usage: None }
     }
 
-    /// The period in force.
+    /// Returns the period in force.
     pub(super) fn period(&self) -> u64 {
-        let PeriodSettings { shortest, longest, steps, .. } = self.settings;
+        let Common { shortest_period: shortest, longest_period: longest, period_steps: steps, .. } =
+            self.settings;
+        let longest = longest.max(shortest);
         let share = f64::from(self.step) / f64::from(steps.saturating_sub(1).max(1));
         (shortest as f64 * (longest as f64 / shortest as f64).powf(share)).round() as u64
     }
@@ -56,14 +41,14 @@ impl PeriodControl {
     /// Adjusts the period by one step where an interval has passed. Returns whether it changed.
     pub(super) fn adapt(&mut self, now: Nanos) -> bool {
         let elapsed = now - self.since;
-        if elapsed < self.settings.interval {
+        if elapsed < self.settings.period_interval {
             return false;
         }
         let spent = self.samples as f64 * self.settings.sample_cost.0 as f64;
         let newest = spent / elapsed.0.max(1) as f64;
         let usage = self.usage.map_or(newest, |before| NEWEST * newest + (1.0 - NEWEST) * before);
         (self.usage, self.samples, self.since) = (Some(usage), 0, now);
-        let PeriodSettings { target, tolerance, steps, .. } = self.settings;
+        let Common { cpu_target: target, cpu_tolerance: tolerance, period_steps: steps, .. } = self.settings;
         let before = self.step;
         if usage > target + tolerance {
             self.step = (self.step + 1).min(steps.saturating_sub(1));
@@ -76,18 +61,13 @@ impl PeriodControl {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::parameters::Parameters;
+
     use super::*;
 
     fn control() -> PeriodControl {
-        PeriodControl::new(PeriodSettings {
-            shortest: 199,
-            longest: 19_997,
-            steps: 30,
-            target: 0.03,
-            tolerance: 0.005,
-            interval: Nanos(15 * Nanos::SECOND.0),
-            sample_cost: Nanos(200),
-        })
+        let common = Common::read(&Parameters::new("memtis", Common::SPECS));
+        PeriodControl::new(Common { sample_cost: Nanos(200), ..common })
     }
 
     /// Lets `intervals` intervals pass in which the program does `rate` accesses a second.

@@ -1,23 +1,23 @@
-//! Defines which huge ranges Memtis splits: those whose accesses fall on few of their pages, while base pages would hit
-//! more often.
+//! The choice of huge ranges to split: those whose accesses fall on few of their pages, while base pages
+//! would hit more often.
 //!
-//! Beside the real histogram, in which a range counts as a whole, stands an estimated one of its base pages with a hot
-//! threshold of its own. A sample of a page that is hot there would have hit, had the fast tier held the hottest base
-//! pages. While 95 % of that estimated hit ratio exceed the real one, ranges are split,
+//! Beside the real histogram, in which a range counts as a whole, stands an estimated one of its base pages
+//! with a hot threshold of its own. A sample of a page that is hot there would have hit, had the fast tier
+//! held the hottest base pages. While 95 % of that estimated hit ratio exceed the real one, ranges are split,
 //!
 //! ```text
 //! count = (95 % x estimated - real) x accessed ranges x latency gap x strength
 //! ```
 //!
-//! of them, the most skewed first: the sum of the squared counts of a range's pages over 11 times the square of the
-//! number of its hot pages. A range with a skewness below 1 stays whole, and so does one whose pages are all hot: its pages
-//! would be placed as the range is.
+//! of them, the most skewed first: the sum of the squared counts of a range's pages over 11 times the square
+//! of the number of its hot pages. A range with a skewness below 1 stays whole, and so does one whose pages
+//! are all hot: its pages would be placed as the range is.
 
 use isotherm_core::{PageId, Work};
 
 use super::counts::{Counts, PageCounts, Rebin};
 use super::histogram::{Histogram, bin_of, clamp};
-use super::settings::{BASE_PAGES, Settings};
+use super::settings::{BASE_PAGES, Derived};
 use super::units::Units;
 
 /// Memtis' scale of skewness.
@@ -72,16 +72,16 @@ impl Splitter {
         self.ranges.bytes()
     }
 
-    /// The ranges to split now, the most skewed first; begins a new interval of hit ratios.
+    /// Returns the ranges to split now, the most skewed first; begins a new interval of hit ratios.
     pub(super) fn choose(
         &mut self,
         counts: &impl PageCounts,
         units: &Units,
-        settings: &Settings,
+        derived: &Derived,
         work: &mut Work,
     ) -> Vec<PageId> {
         let samples = self.samples.max(1) as f64;
-        let missing = (settings.split_margin * self.estimated_hits as f64 - self.hits as f64) / samples;
+        let missing = (derived.split_margin * self.estimated_hits as f64 - self.hits as f64) / samples;
         (self.samples, self.hits, self.estimated_hits) = (0, 0, 0);
         if missing <= 0.0 {
             return Vec::new();
@@ -103,11 +103,11 @@ impl Splitter {
         work.swept += counts.bytes() as u64;
         work.operations += u64::from(units.len());
         skewed.sort_by(|a, b| b.0.total_cmp(&a.0).then(a.1.cmp(&b.1)));
-        let count = (missing * accessed as f64 * settings.split_gain).ceil() as usize;
+        let count = (missing * accessed as f64 * derived.split_gain).ceil() as usize;
         skewed.into_iter().take(count).map(|(_, unit)| unit).collect()
     }
 
-    /// How unevenly a range's accesses spread over its pages; 0 where none or all of them are hot.
+    /// Returns how unevenly a range's accesses spread over its pages; 0 if none or all of them are hot.
     fn skewness(&self, range: std::ops::Range<u32>, counts: &impl PageCounts) -> f64 {
         let (mut squares, mut hot, size) = (0.0, 0u64, range.len() as u64);
         for page in range {
@@ -127,16 +127,17 @@ mod tests {
 
     use super::*;
     use crate::Setup;
-    use crate::memtis::settings::SPECS;
-    use crate::test_view::TestView;
+    use crate::memtis::settings::Settings;
+    use crate::support::test_view::TestView;
 
     /// Ranges whose accesses fall on `hot` pages each, 100 samples a page, while no sample hits.
     fn chosen(hot: &[u32]) -> Vec<u32> {
         let pages = hot.len() * BASE_PAGES as usize;
         let setup = Setup { pages, fast: Pages(2000), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("memtis", SPECS);
+        let mut parameters = Parameters::new("memtis", Settings::SPECS);
         parameters.set("huge_pages", "true").expect("a flag");
-        let settings = Settings::new(&parameters, &setup, true);
+        let Settings { common, splits, .. } = Settings::read(&parameters);
+        let derived = Derived::new(&common, &splits, &setup);
         let (mut counts, mut splitter) = (Counts::new(pages, 1), Splitter::new(pages));
         let mut units = Units::new(true);
         units.reserve(&TestView::new(&[Pages(pages as u64)], pages));
@@ -148,16 +149,16 @@ mod tests {
                 splitter.ranges.add(PageId(head), 1);
             }
         }
-        splitter.fit(settings.room);
+        splitter.fit(derived.room);
         let mut work = Work::default();
-        let chosen = splitter.choose(&counts, &units, &settings, &mut work);
+        let chosen = splitter.choose(&counts, &units, &derived, &mut work);
         chosen.iter().map(|unit| unit.0 / BASE_PAGES).collect()
     }
 
     #[test]
     fn the_most_skewed_ranges_are_split_first() {
-        // 100^2 x hot / 11 / hot^2: the fewer hot pages, the more skewed. Most samples would have hit: 95 % x 3 ranges x
-        // 1.125 x 0.4, rounded up, are two.
+        // 100^2 x hot / 11 / hot^2: the fewer hot pages, the more skewed. Most samples would have hit: 95 % x
+        // 3 ranges x 1.125 x 0.4, rounded up, are two.
         assert_eq!(chosen(&[40, 2, 10]), [1, 2]);
     }
 

@@ -3,19 +3,19 @@
 use isotherm_core::{PageSize, Pages};
 
 use super::*;
-use crate::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, turn};
 
 const FAST: u64 = 100;
 
 /// Memtis on a fast tier of `fast` pages; thresholds are fitted every 64 samples.
 fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Memtis {
     let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("memtis", SPECS);
+    let mut parameters = Parameters::new("memtis", Settings::SPECS);
     let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
     for (key, value) in fixed.iter().chain(settings) {
         parameters.set(key, value).expect("in range");
     }
-    Memtis::new(&parameters, &setup)
+    <Memtis>::new(&parameters, &setup)
 }
 
 fn machine(fast: u64, mapped: usize) -> TestView {
@@ -46,7 +46,8 @@ fn hot_slow_pages_take_the_place_of_cold_fast_ones() {
 #[test]
 fn the_threshold_fits_the_fast_tier() {
     let (mut memtis, mut view) = (policy(400, FAST, &[]), machine(FAST, 400));
-    // 50 pages with 16 samples, 100 more with 4, 200 more with 1: only the first bin of 50 and not the 150 fit.
+    // 50 pages with 16 samples, 100 more with 4, 200 more with 1: only the first bin of 50 and not the 150
+    // fit.
     let mut samples = rounds(0..50, 12);
     samples.extend(rounds(0..150, 3));
     samples.extend(rounds(0..350, 1));
@@ -58,12 +59,12 @@ fn the_threshold_fits_the_fast_tier() {
 
 #[test]
 fn the_warm_class_exists_only_while_the_hot_set_is_small() {
-    let settings = policy(400, FAST, &[]).settings;
+    let derived = policy(400, FAST, &[]).derived;
     let fit = |hot: u64| {
         let mut histogram = Histogram::new();
         histogram.shift(0, 12, hot);
         histogram.shift(0, 10, 200);
-        Thresholds::fit(&histogram, &settings)
+        Thresholds::fit(&histogram, &derived)
     };
     assert_eq!(fit(74), Thresholds { hot: 11, warm: 10 });
     assert_eq!(fit(75), Thresholds { hot: 11, warm: 11 });
@@ -235,17 +236,19 @@ fn the_pages_of_a_range_move_together() {
 #[test]
 fn in_a_run_of_huge_pages_nothing_is_split() {
     let setup = Setup { pages: 8, fast: Pages(2), page_size: PageSize::Huge, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("memtis", SPECS);
+    let mut parameters = Parameters::new("memtis", Settings::SPECS);
     parameters.set("huge_pages", "true").expect("a flag");
-    let memtis = Memtis::<Counts>::new(&parameters, &setup);
+    let memtis = <Memtis>::new(&parameters, &setup);
     assert!(memtis.splitter.is_none());
-    assert_eq!(memtis.settings.weight, 1, "a huge page counts 1 where a base page counts 512");
+    assert_eq!(memtis.derived.weight, 1, "a huge page counts 1 where a base page counts 512");
 }
 
 #[test]
 fn quick_cooling_differs_in_its_cooling_only() {
-    let (plain, quick) = (Parameters::new("memtis", SPECS), Parameters::new("memtis-qc", QC_SPECS));
-    assert_eq!((plain.count("cooling_samples"), quick.count("cooling_samples")), (2_000_000, 120_000));
+    let (plain, quick) =
+        (Parameters::new("memtis", Settings::SPECS), Parameters::new("memtis-qc", QuickSettings::SPECS));
+    assert_eq!(Settings::read(&plain).cooling_samples, 2_000_000);
+    assert_eq!(QuickSettings::read(&quick).cooling_samples, 120_000);
     assert_eq!(plain.iter().zip(quick.iter()).filter(|(a, b)| a.1 != b.1).count(), 1);
 }
 

@@ -1,4 +1,4 @@
-//! Defines the units that Memtis counts and moves: single pages or, where huge pages are asked for, ranges of 2 MiB.
+//! The units that Memtis counts and moves: single pages or, if huge pages are asked for, ranges of 2 MiB.
 
 use std::ops::Range;
 
@@ -20,7 +20,8 @@ impl Units {
         Self { huge, heads: Vec::new(), sizes: Vec::new() }
     }
 
-    /// Enters the pages that `view` has and this has not: whole ranges as one unit, late comers to a range singly.
+    /// Enters the pages that `view` has and this has not: whole ranges as one unit, late comers to a range
+    /// singly.
     pub(super) fn reserve(&mut self, view: &dyn View) {
         if !self.huge {
             return;
@@ -40,18 +41,18 @@ impl Units {
         }
     }
 
-    /// The pages that were entered.
+    /// Returns the pages that were entered.
     pub(super) fn len(&self) -> u32 {
         self.heads.len() as u32
     }
 
-    /// The unit of a page.
+    /// Returns the unit of a page.
     #[inline]
     pub(super) fn unit(&self, page: PageId) -> PageId {
         self.heads.get(page.index()).map_or(page, |&head| PageId(head))
     }
 
-    /// The pages of a unit.
+    /// Returns the pages of a unit.
     #[inline]
     pub(super) fn pages(&self, unit: PageId) -> Range<u32> {
         let size = self.sizes.get(unit.index()).map_or(1, |&size| u32::from(size));
@@ -76,7 +77,7 @@ mod tests {
     use isotherm_core::Pages;
 
     use super::*;
-    use crate::test_view::TestView;
+    use crate::support::test_view::TestView;
 
     #[test]
     fn ranges_are_units_until_they_are_split() {

@@ -1,29 +1,32 @@
 //! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
 //!
 //! # Paper
-//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory PolicyRun" (MICRO 2024), section V. Every
-//! `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them; every
-//! `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1 ([`threshold`]): a quantile of
-//! the device's histogram, adjusted by bandwidth, ping-pong, error bound and quota. Defaults are those of Table IV. Cold
-//! pages are the kernel's LRU's business. A fixed `threshold` is the naive policy of Fig. 14.
+//! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V.
+//! Every `migration_interval` (10 ms) the daemon reads the pages that the device found hot and promotes them;
+//! every `clear_interval` (5 s) it clears the device. The hotness threshold follows Algorithm 1
+//! ([`threshold`]): a quantile of the device's histogram, adjusted by bandwidth, ping-pong, error bound and
+//! quota. Defaults are those of Table IV. Cold pages are the kernel's LRU's business. A fixed `threshold` is
+//! the naive policy of Fig. 14.
 //!
 //! # What the paper leaves open
 //! - How often the threshold is updated: every second, as the published daemon does.
-//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the maximum page
-//!   migration rate". Pages beyond it wait, and are forgotten with the next clear, after which the device finds them again.
+//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the
+//!   maximum page migration rate". Pages beyond it wait, and are forgotten with the next clear, after which
+//!   the device finds them again.
 //! - delta of the error bound: 25 %, the paper's example for two lanes (the median).
 //! - The threshold before the first histogram: nothing is hot.
 //!
 //! # Deviations
-//! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it was promoted
-//!   before (it must have been demoted since). A host that cannot tell what reclaim took misses the first return of a page
-//!   that was fast from its allocation on.
-//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks for no more than
-//!   `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would not read the device for as long as the
-//!   kernel looks for cold pages.
+//! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it
+//!   was promoted before (it must have been demoted since). A host that cannot tell what reclaim took misses
+//!   the first return of a page that was fast from its allocation on.
+//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks
+//!   for no more than `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would
+//!   not read the device for as long as the kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
-//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can be had.
+//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can
+//!   be had.
 
 mod settings;
 mod threshold;
@@ -36,10 +39,10 @@ use isotherm_core::{
     Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
 
-use crate::numa_balancing::{Watermarks, faults_only};
-use crate::page_bits::PageBits;
-use crate::{BuildError, Setup};
-pub(crate) use settings::SPECS;
+use crate::Setup;
+use crate::support::numa_balancing::{Watermarks, faults_only};
+use crate::support::page_bits::PageBits;
+pub(crate) use settings::Settings;
 use threshold::{Observed, Rules, Threshold};
 
 /// Operations of taking one hot page in, and of planning its promotion.
@@ -49,7 +52,7 @@ const UPDATE_OPERATIONS: u64 = 400;
 
 /// NeoMem. See the module.
 #[derive(Debug)]
-pub struct NeoMem {
+pub(crate) struct NeoMem {
     migration_interval: Nanos,
     update_interval: Nanos,
     clear_interval: Nanos,
@@ -68,9 +71,9 @@ pub struct NeoMem {
     last_step: Nanos,
     next_update: Nanos,
     next_clear: Nanos,
-    /// What the devices told and Algorithm 1 has not seen yet.
+    /// The devices' reports that Algorithm 1 has not seen yet.
     report: Option<DeviceReport>,
-    /// What had passed all devices at the last report.
+    /// The traffic through all devices at the last report.
     traffic: DeviceTraffic,
     /// Hot pages to be promoted, in the order in which they were found.
     hot: VecDeque<PageId>,
@@ -88,34 +91,26 @@ pub struct NeoMem {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(NeoMem::new(parameters, setup)))
-}
-
 impl NeoMem {
-    /// NeoMem before its first reading.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
-    pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let period = parameters.duration("quota_period").0.max(1) as f64;
-        let pages = parameters.size("quota").0 as f64 / setup.page_size.bytes().0 as f64;
-        let update_interval = parameters.duration("update_interval");
-        let fixed = parameters.count("threshold") as u32;
-        let rules = Rules::new(parameters, pages / period * update_interval.0 as f64);
+    /// Creates NeoMem before its first reading.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let settings = Settings::read(parameters);
+        let period = settings.quota_period.0.max(1) as f64;
+        let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
+        let (update_interval, fixed) = (settings.update_interval, settings.threshold);
+        let rules = Rules::new(&settings, pages / period * update_interval.0 as f64);
         Self {
-            migration_interval: parameters.duration("migration_interval"),
+            migration_interval: settings.migration_interval,
             update_interval,
-            clear_interval: parameters.duration("clear_interval"),
+            clear_interval: settings.clear_interval,
             fixed: (fixed > 0).then_some(fixed),
             threshold: Threshold::new(rules),
             quota: pages / period,
             most_saved: pages.max(1.0),
             saved: 0.0,
-            migrate: parameters.flag("migrate"),
-            reclaim: Pages(parameters.count("reclaim")),
-            marks: Watermarks::new(parameters, setup),
+            migrate: settings.migrate,
+            reclaim: Pages(settings.reclaim),
+            marks: Watermarks::new(&settings.marks, setup),
             started: false,
             last_step: Nanos(0),
             next_update: Nanos(0),
@@ -153,7 +148,7 @@ impl NeoMem {
         }
     }
 
-    /// Algorithm 1, if there is a new report. Returns the new threshold.
+    /// Runs Algorithm 1 if there is a new report. Returns the new threshold.
     fn update(&mut self) -> Option<u32> {
         let report = self.report.take()?;
         let bandwidth = report.traffic.since(self.traffic).utilisation();
@@ -166,7 +161,7 @@ impl NeoMem {
         Some(self.threshold.theta)
     }
 
-    /// What the devices shall do.
+    /// Returns the request to the devices.
     fn request(&mut self, now: Nanos) -> Option<DeviceRequest> {
         if !self.started {
             self.started = true;
@@ -185,7 +180,7 @@ impl NeoMem {
         (request != DeviceRequest::default()).then_some(request)
     }
 
-    /// A clear: pages that wait are found again if they are still hot.
+    /// Clears: waiting pages are found again if they are still hot.
     fn forget(&mut self) {
         self.traffic = DeviceTraffic::default();
         self.promoted_now = PageBits::default();
@@ -217,7 +212,7 @@ impl NeoMem {
     }
 }
 
-/// What two devices counted.
+/// Returns the sum of two devices' counts.
 fn merged(one: DeviceReport, other: &DeviceReport) -> DeviceReport {
     let (a, b) = (one.traffic, other.traffic);
     DeviceReport {

@@ -1,119 +1,48 @@
-//! What can be set: Table IV of the paper.
+//! NeoMem's settings: Table IV of the paper.
 
-use isotherm_core::parameters::{Kind, Spec};
-use isotherm_core::{Bytes, Nanos};
+use isotherm_core::{Bytes, Nanos, parameters};
 
-use crate::numa_balancing::specs;
+use crate::support::numa_balancing::WatermarkSettings;
 
 const TABLE: &str = "NeoMem, Table IV";
 
-/// A time that stands for the paper's footprint.
-const fn interval(
-    name: &'static str,
-    default: &'static str,
-    source: &'static str,
-    help: &'static str,
-) -> Spec {
-    Spec {
-        name,
-        kind: Kind::Duration(Nanos(1_000), specs::LONGEST),
-        default,
-        unit: "",
-        source,
-        help,
-        scaled: true,
+parameters! {
+    /// NeoMem's parameters.
+    pub(crate) struct Settings {
+        /// Time between two readings of hot pages and their promotion.
+        migration_interval: Nanos = interval("10ms").source(TABLE).scaled(),
+        /// Time after which the device forgets its counts.
+        clear_interval: Nanos = interval("5s").source(TABLE).scaled(),
+        /// Time between two updates of the hotness threshold.
+        update_interval: Nanos = interval("1s")
+            .source("ours: the published daemon's policy loop; the paper names no time").scaled(),
+        /// Accesses since the last clear above which a page is hot; 0 adjusts it by Algorithm 1.
+        threshold: u32 = count(0, 65_535, "0").unit("accesses")
+            .source("NeoMem, section VI-D: 100 to 400 are the fixed thresholds of Fig. 14"),
+        /// The least share of entries above the threshold.
+        p_min: f64 = number(0.0, 1.0, "0.01%").unit("of the entries").source(TABLE),
+        /// The greatest share of entries above the threshold.
+        p_max: f64 = number(0.0, 1.0, "1.56%").unit("of the entries").source(TABLE),
+        /// The share of entries above the threshold at first.
+        p_init: f64 = number(0.0, 1.0, "0.1%").unit("of the entries").source(TABLE),
+        /// How strongly the slow tier's bandwidth lowers the threshold.
+        alpha: f64 = number(0.0, 16.0, "1").source(TABLE),
+        /// How strongly ping-pong raises the threshold.
+        beta: f64 = number(0.0, 16.0, "2").source(TABLE),
+        /// The error bound holds with a probability of 1 less this.
+        delta: f64 = number(0.0001, 1.0, "25%").source("NeoMem, section IV-B: the example for two lanes"),
+        /// Hot pages that are promoted in a quota_period.
+        quota: Bytes = size(4096, 1 << 50, "256M").unit("bytes in quota_period")
+            .source("NeoMem, Table IV: m_quota 256 MB/s").scaled(),
+        /// The period of the quota.
+        quota_period: Nanos = interval("1s").source("NeoMem, Table IV: the quota is by the second").scaled(),
+        /// Pages that the kernel's LRU takes off the fast tier between two readings, at most; promotions wait
+        /// for that room.
+        reclaim: u64 = count(1, 1 << 20, "32").unit("pages")
+            .source("Linux: SWAP_CLUSTER_MAX, what the kernel reclaims in one go; the paper leaves cold pages to kswapd, beside the daemon"),
+        /// Whether hot pages are promoted.
+        migrate: bool = flag("true")
+            .source("NeoMem, section VI-D: what profiling alone costs is measured without migration"),
+        marks: WatermarkSettings,
     }
 }
-
-/// A share of the sketch's entries.
-const fn share(name: &'static str, default: &'static str, help: &'static str) -> Spec {
-    Spec {
-        name,
-        kind: Kind::Number(0.0, 1.0),
-        default,
-        unit: "of the entries",
-        source: TABLE,
-        help,
-        scaled: false,
-    }
-}
-
-/// An exponent of Algorithm 1.
-const fn exponent(name: &'static str, default: &'static str, help: &'static str) -> Spec {
-    Spec { name, kind: Kind::Number(0.0, 16.0), default, unit: "", source: TABLE, help, scaled: false }
-}
-
-/// What can be set.
-pub(crate) const SPECS: &[Spec] = &[
-    interval(
-        "migration_interval",
-        "10ms",
-        TABLE,
-        "Time between two readings of hot pages and their promotion.",
-    ),
-    interval("clear_interval", "5s", TABLE, "Time after which the device forgets its counts."),
-    interval(
-        "update_interval",
-        "1s",
-        "ours: the published daemon's policy loop; the paper names no time",
-        "Time between two updates of the hotness threshold.",
-    ),
-    Spec {
-        name: "threshold",
-        kind: Kind::Count(0, 65_535),
-        default: "0",
-        unit: "accesses",
-        source: "NeoMem, section VI-D: 100 to 400 are the fixed thresholds of Fig. 14",
-        help: "Accesses since the last clear above which a page is hot; 0 adjusts it by Algorithm 1.",
-        scaled: false,
-    },
-    share("p_min", "0.01%", "The least share of entries above the threshold."),
-    share("p_max", "1.56%", "The greatest share of entries above the threshold."),
-    share("p_init", "0.1%", "The share of entries above the threshold at first."),
-    exponent("alpha", "1", "How strongly the slow tier's bandwidth lowers the threshold."),
-    exponent("beta", "2", "How strongly ping-pong raises the threshold."),
-    Spec {
-        name: "delta",
-        kind: Kind::Number(0.0001, 1.0),
-        default: "25%",
-        unit: "",
-        source: "NeoMem, section IV-B: the example for two lanes",
-        help: "The error bound holds with a probability of 1 less this.",
-        scaled: false,
-    },
-    Spec {
-        name: "quota",
-        kind: Kind::Size(Bytes(4096), Bytes(1 << 50)),
-        default: "256M",
-        unit: "bytes in quota_period",
-        source: "NeoMem, Table IV: m_quota 256 MB/s",
-        help: "Hot pages that are promoted in a quota_period.",
-        scaled: true,
-    },
-    interval(
-        "quota_period",
-        "1s",
-        "NeoMem, Table IV: the quota is by the second",
-        "The period of the quota.",
-    ),
-    Spec {
-        name: "reclaim",
-        kind: Kind::Count(1, 1 << 20),
-        default: "32",
-        unit: "pages",
-        source: "Linux: SWAP_CLUSTER_MAX, what the kernel reclaims in one go; the paper leaves cold pages to kswapd, beside the daemon",
-        help: "Pages that the kernel's LRU takes off the fast tier between two readings, at most; promotions wait for that room.",
-        scaled: false,
-    },
-    Spec {
-        name: "migrate",
-        kind: Kind::Flag,
-        default: "true",
-        unit: "",
-        source: "NeoMem, section VI-D: what profiling alone costs is measured without migration",
-        help: "Whether hot pages are promoted.",
-        scaled: false,
-    },
-    specs::MIN_WATERMARK,
-    specs::WATERMARK_STEP,
-];

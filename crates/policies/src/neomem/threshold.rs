@@ -1,7 +1,8 @@
 //! Algorithm 1: the dynamic hotness threshold.
 
 use isotherm_core::DeviceReport;
-use isotherm_core::parameters::Parameters;
+
+use super::settings::Settings;
 
 /// The threshold above which nothing is hot: what a device has before it is told one.
 const NOTHING: u32 = u32::MAX;
@@ -22,7 +23,7 @@ pub(super) struct Rules {
     quota: f64,
 }
 
-/// What was observed since the last update.
+/// The observations since the last update.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observed<'a> {
     /// Share of the device's cycles in which a request passed.
@@ -31,7 +32,7 @@ pub(super) struct Observed<'a> {
     pub(super) ping_pongs: u64,
     /// Promotions.
     pub(super) promoted: u64,
-    /// What the device counted.
+    /// The device's counts.
     pub(super) report: &'a DeviceReport,
 }
 
@@ -49,19 +50,10 @@ pub(super) struct Threshold {
 }
 
 impl Rules {
-    /// The rules of these parameters, with a quota in pages an update.
-    pub(super) fn new(parameters: &Parameters, quota: f64) -> Self {
-        let number = |name| parameters.number(name);
-        let p_min = number("p_min");
-        Self {
-            p_min,
-            p_max: number("p_max").max(p_min),
-            p_init: number("p_init"),
-            alpha: number("alpha"),
-            beta: number("beta"),
-            delta: number("delta"),
-            quota,
-        }
+    /// Returns the rules of these parameters, with a quota in pages an update.
+    pub(super) fn new(settings: &Settings, quota: f64) -> Self {
+        let Settings { p_min, p_max, p_init, alpha, beta, delta, .. } = *settings;
+        Self { p_min, p_max: p_max.max(p_min), p_init, alpha, beta, delta, quota }
     }
 }
 
@@ -80,7 +72,8 @@ impl Threshold {
         self.ping_pong = observed.ping_pongs as f64 / observed.promoted.max(1) as f64;
         self.error = histogram.error_bound(observed.report.lanes, rules.delta);
         let halved = |p: f64| (p / 2.0).max(rules.p_min);
-        // Lines 9 to 13: more where the slow tier is busy, less where pages come back, half where the quota is used up.
+        // Lines 9 to 13: more where the slow tier is busy, less where pages come back, half where the quota
+        // is used up.
         self.p = if (observed.promoted as f64) < rules.quota {
             let grown = (1.0 + self.bandwidth).powf(rules.alpha);
             let shrunk = (1.0 + self.ping_pong).powf(rules.beta);
@@ -99,15 +92,15 @@ impl Threshold {
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::parameters::Parameters;
     use isotherm_core::{Bin, Histogram};
 
     use super::*;
-    use crate::neomem::SPECS;
 
     const QUOTA: f64 = 100.0;
 
     fn threshold() -> Threshold {
-        Threshold::new(Rules::new(&Parameters::new("neomem", SPECS), QUOTA))
+        Threshold::new(Rules::new(&Settings::read(&Parameters::new("neomem", Settings::SPECS)), QUOTA))
     }
 
     /// 10,000 entries: one counts 900, ten 500, a hundred 100 and the others `noise`.

@@ -1,30 +1,22 @@
-//! Defines a window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part of the
-//! stalls.
+//! A window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part
+//! of the stalls.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId};
+use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId, choices};
 use isotherm_trackers::Window;
 
-/// By what a sample counts.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Weight {
-    /// The accesses that it stands for.
-    Accesses,
-    /// Those times its latency.
-    Latency,
-    /// Those times the part of it that nothing hid.
-    Exposed,
+choices! {
+    /// The weight of a sample.
+    pub(crate) enum Weight {
+        /// The accesses that it stands for.
+        Accesses = "proportional",
+        /// Those times its latency.
+        Latency = "latency",
+        /// Those times the part of its latency that nothing hid.
+        Exposed = "exposed",
+    }
 }
 
 impl Weight {
-    pub(super) fn new(parameters: &Parameters) -> Self {
-        match parameters.choice("attribution") {
-            "latency" => Self::Latency,
-            "exposed" => Self::Exposed,
-            _ => Self::Accesses,
-        }
-    }
-
     fn of(self, sample: &Sample) -> f32 {
         let each = match self {
             Self::Accesses => 1,
@@ -44,7 +36,7 @@ struct Seen {
     samples: f32,
 }
 
-/// What one miss costs, and how much overlap is believed.
+/// The cost of one miss, and the largest overlap that is believed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Model {
     /// Of the second tier, in nanoseconds.
@@ -97,7 +89,7 @@ impl Attribution {
         self.now.clone_from(&batch.counters);
     }
 
-    /// Samples of the window so far.
+    /// Returns the number of samples in the window.
     pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
@@ -128,7 +120,8 @@ impl Attribution {
         });
     }
 
-    /// Each tier's stalls; `None` if the counters are incomplete, went backwards or had to be extrapolated.
+    /// Returns each tier's stalls; `None` if the counters are incomplete, went backwards or were
+    /// extrapolated.
     fn stalls(&mut self) -> Option<Vec<f64>> {
         if self.now.multiplexed {
             return None;
@@ -171,7 +164,7 @@ impl Attribution {
         }
     }
 
-    /// The second tier's memory-level parallelism in the last window that had any.
+    /// Returns the second tier's memory-level parallelism in the last window that had any.
     pub(super) fn parallelism(&self) -> f64 {
         self.parallelism
     }
@@ -194,7 +187,7 @@ fn difference(before: &TierCounters, now: &TierCounters) -> Option<Window> {
     })
 }
 
-/// The mean latency of the window's requests, by Little's law.
+/// Returns the mean latency of the window's requests, by Little's law.
 fn latency(window: &Window) -> Option<f64> {
     let known = window.misses > 0 && window.occupancy > 0;
     known.then(|| window.occupancy as f64 / window.misses as f64)

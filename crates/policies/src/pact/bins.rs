@@ -1,9 +1,11 @@
-//! Defines adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of bins that
-//! follows.
+//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of
+//! bins that follows.
 
-use isotherm_core::parameters::Parameters;
+use isotherm_core::choices;
 
-/// What the parameter `whole` is before it is scaled.
+use super::settings::Settings;
+
+/// The parameter `whole` before it is scaled.
 pub(super) const WHOLE: u64 = 1_000_000_000;
 
 /// Values of an even sample of all updates.
@@ -28,7 +30,7 @@ impl Reservoir {
         }
     }
 
-    /// SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
+    /// Draws the next number by SplitMix64 (Steele, Lea and Flood, OOPSLA 2014).
     fn draw(&mut self) -> u64 {
         self.random = self.random.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let bits = (self.random ^ (self.random >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
@@ -36,7 +38,7 @@ impl Reservoir {
         bits ^ (bits >> 31)
     }
 
-    /// What lies between the first and the third quartile; `None` of fewer than four values.
+    /// Returns the distance of the first and the third quartile; `None` of fewer than four values.
     fn interquartile_range(&self) -> Option<f64> {
         let count = self.values.len();
         if count < 4 {
@@ -48,12 +50,16 @@ impl Reservoir {
     }
 }
 
-/// How the width follows the values.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-enum Binning {
-    Static,
-    Adaptive,
-    Scaled,
+choices! {
+    /// The rule for the width of a bin.
+    pub(crate) enum Binning {
+        /// The Freedman-Diaconis width, scaled by the candidates' share.
+        Scaled = "scaled",
+        /// The Freedman-Diaconis width.
+        Adaptive = "adaptive",
+        /// The initial width.
+        Static = "static",
+    }
 }
 
 /// The histogram: bins of equal width from 0, the last one open.
@@ -69,24 +75,19 @@ pub(super) struct Bins {
 }
 
 impl Bins {
-    pub(super) fn new(parameters: &Parameters, seed: u64) -> Self {
-        let binning = match parameters.choice("binning") {
-            "static" => Binning::Static,
-            "adaptive" => Binning::Adaptive,
-            _ => Binning::Scaled,
-        };
-        let size = parameters.count("reservoir") as usize;
+    pub(super) fn new(settings: &Settings, seed: u64) -> Self {
+        let size = settings.reservoir;
         Self {
-            binning,
-            last: (parameters.count("bins") - 1) as f64,
-            width: parameters.number("initial_width"),
-            t_scale: parameters.number("t_scale"),
-            represented: WHOLE as f64 / parameters.count("whole") as f64,
+            binning: settings.binning,
+            last: (settings.bins - 1) as f64,
+            width: settings.initial_width,
+            t_scale: settings.t_scale,
+            represented: WHOLE as f64 / settings.whole as f64,
             reservoir: Reservoir { values: Vec::with_capacity(size), size, seen: 0, random: seed },
         }
     }
 
-    /// The width of a bin, in the unit of the values.
+    /// Returns the width of a bin, in the unit of the values.
     pub(super) fn width(&self) -> f64 {
         self.width
     }
@@ -97,7 +98,7 @@ impl Bins {
         f64::from(value) / self.width >= self.last
     }
 
-    /// Adapts the width to what was added, with so many pages tracked and so many of them waiting for promotion.
+    /// Adapts the width to the added values, with `tracked` pages and `candidates` waiting for promotion.
     ///
     /// Where half of the values are equal, the rule gives no width, and the old one stays.
     pub(super) fn adapt(&mut self, tracked: usize, candidates: usize) {
@@ -117,11 +118,12 @@ impl Bins {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use isotherm_core::parameters::Parameters;
 
     fn bins(settings: &[(&str, &str)]) -> Bins {
-        let mut parameters = Parameters::new("pact", super::super::settings::SPECS);
+        let mut parameters = Parameters::new("pact", Settings::SPECS);
         settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        Bins::new(&parameters, 1)
+        Bins::new(&Settings::read(&parameters), 1)
     }
 
     fn added(settings: &[(&str, &str)], values: impl IntoIterator<Item = f32>) -> Bins {

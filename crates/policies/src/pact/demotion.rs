@@ -1,14 +1,13 @@
-//! Defines demotion: by the host's LRU, as the paper has it, or where there is none by the values that are tracked.
+//! Demotion: by the host's LRU, as in the paper, or on hosts without one by the tracked values.
 
-use isotherm_core::parameters::Parameters;
 use isotherm_core::{Move, PageId, Pages, Plan, TierId, View, Work};
 use isotherm_trackers::PacTable;
 
-use crate::round::Round;
+use crate::support::round::Round;
 
 /// Page-table entries read at once.
 const SCAN: usize = 1024;
-/// Fast pages that are looked at for each one that is demoted: the least of so many.
+/// Fast pages among which the one of least value is demoted.
 const CHOICE: u64 = 4;
 
 /// Who picks the pages, and how far it has come around the address space.
@@ -21,8 +20,7 @@ pub(super) struct Demotion {
 }
 
 impl Demotion {
-    pub(super) fn new(parameters: &Parameters) -> Self {
-        let by_kernel = parameters.choice("demotion") == "kernel";
+    pub(super) fn new(by_kernel: bool) -> Self {
         Self { by_kernel, cursor: PageId(0), found: Vec::new(), fast: Vec::new() }
     }
 
@@ -30,8 +28,8 @@ impl Demotion {
         self.by_kernel
     }
 
-    /// Plans to demote `wanted` fast pages: of the next few in the address space those of least value. They go first, so that
-    /// promotions find their room.
+    /// Plans to demote `wanted` fast pages: of the next few in the address space those of least value. They
+    /// go first, so that promotions find their room.
     pub(super) fn pick(
         &mut self,
         wanted: Pages,
@@ -55,7 +53,7 @@ impl Demotion {
         plan.moves.extend(promotions);
     }
 
-    /// The next `count` fast pages in the address space, with their values.
+    /// Collects the next `count` fast pages in the address space, with their values.
     fn collect(&mut self, count: usize, table: &PacTable, view: &mut dyn View) {
         self.fast.clear();
         let mut round = Round::from(self.cursor);

@@ -1,31 +1,36 @@
 //! PACT: pages are placed by the stall that they cause (PAC), not by how often they are accessed.
 //!
 //! # Paper
-//! "PACT: A Criticality-First Design for Tiered Memory", ASPLOS 2026, sections 3 to 5; numbers that it leaves open are those of
-//! the daemon published with it. `settings` names the source of each.
+//! "PACT: A Criticality-First Design for Tiered Memory", ASPLOS 2026, sections 3 to 5; numbers that it leaves
+//! open are those of the daemon published with it. `settings` names the source of each.
 //!
-//! - Algorithm 1: loads of the slow tier are sampled; every 20 ms its stalls are estimated from misses, T1 and T2 and shared out
-//!   among the pages sampled: `attribution`. Values are summed up in [`PacTable`], cooled by distance in samples if asked for.
-//! - Algorithm 3: bins of the Freedman-Diaconis width of a reservoir's quartiles; what a sample lifts into the last bin is
-//!   a candidate: `bins`.
-//! - Algorithm 2: each window promotes its candidates, those of highest value first, and has the kernel's LRU demote until as
-//!   many pages (and `margin`) were demoted as were promoted, whether there is room or not: eager demotion.
-//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7, for which `exposed` takes what the newest
-//!   processors tell: the part of a load's latency that nothing hid.
+//! - Algorithm 1: loads of the slow tier are sampled; every 20 ms its stalls are estimated from misses, T1
+//!   and T2 and shared out among the pages sampled: `attribution`. Values are summed up in [`PacTable`],
+//!   cooled by distance in samples if asked for.
+//! - Algorithm 3: bins of the Freedman-Diaconis width of a reservoir's quartiles; what a sample lifts into
+//!   the last bin is a candidate: `bins`.
+//! - Algorithm 2: each window promotes its candidates, those of highest value first, and has the kernel's LRU
+//!   demote until as many pages (and `margin`) were demoted as were promoted, whether there is room or not:
+//!   eager demotion.
+//! - `score=frequency` is the variant of section 5.6, `attribution=latency` that of 4.3.7, for which
+//!   `exposed` takes what the newest processors tell: the part of a load's latency that nothing hid.
 //!
 //! # Deviations
-//! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the unit cost of
-//!   the window before.
+//! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the
+//!   unit cost of the window before.
 //! - Windows that are too short go on instead of being rejected.
-//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack: promotions would fail for ever,
-//!   and the balance of the two counts with them. The paper's kernel (with TPP's patches) keeps a watermark.
+//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack:
+//!   promotions would fail for ever, and the balance of the two counts with them. The paper's kernel (with
+//!   TPP's patches) keeps a watermark.
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
-//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the scaling as printed
-//!   doubles the width in every window that promotes. That is kept: it is what paper and daemon do.
-//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the pages of the paper's footprint
-//!   that it stands for (`whole`); otherwise the last bin would begin several times higher than on the paper's machine.
-//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base pages does
-//!   what the paper does.
+//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the
+//!   scaling as printed doubles the width in every window that promotes. That is kept: it is what paper and
+//!   daemon do.
+//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the
+//!   pages of the paper's footprint that it stands for (`whole`); otherwise the last bin would begin several
+//!   times higher than on the paper's machine.
+//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base
+//!   pages does what the paper does.
 
 mod attribution;
 mod bins;
@@ -39,11 +44,12 @@ use isotherm_core::{
 };
 use isotherm_trackers::{Cooling, PacTable};
 
-use crate::{BuildError, Setup};
+use crate::Setup;
 use attribution::{Attribution, Model, Weight};
 use bins::Bins;
 use demotion::Demotion;
-pub(crate) use settings::SPECS;
+pub(crate) use settings::Settings;
+use settings::{DemotionBy, Score, Track};
 
 /// Samples that its thread takes in at once, unless the window ends before.
 const BATCH: usize = 4096;
@@ -82,45 +88,34 @@ pub struct Pact {
     work: Work,
 }
 
-/// The registry's constructor.
-pub(crate) fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, BuildError> {
-    Ok(Box::new(Pact::new(parameters, setup)))
-}
-
-fn signals(parameters: &Parameters) -> Signals {
+fn signals(settings: &Settings) -> Signals {
     let mut signals = Signals::NONE.with(Signal::LoadSamples).with(Signal::TierHits).with(Signal::TierStalls);
-    if parameters.choice("demotion") == "kernel" && parameters.count("batch") > 0 {
+    if settings.demotion == DemotionBy::Kernel && settings.batch > 0 {
         signals = signals.with(Signal::KernelReclaim);
     }
-    match parameters.choice("attribution") {
-        "latency" => signals.with(Signal::SampleLatency),
-        "exposed" => signals.with(Signal::ExposedLatency),
-        _ => signals,
+    match settings.attribution {
+        Weight::Accesses => signals,
+        Weight::Latency => signals.with(Signal::SampleLatency),
+        Weight::Exposed => signals.with(Signal::ExposedLatency),
     }
 }
 
 impl Pact {
-    /// PACT that knows no page yet.
-    ///
-    /// # Panics
-    /// If `parameters` are another policy's.
+    /// Creates PACT without tracked pages.
     pub fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let slow = parameters.choice("track") == "slow";
-        let window = parameters.duration("window").max(parameters.duration("shortest_window"));
+        let settings = Settings::read(parameters);
+        let slow = settings.track == Track::Slow;
+        let window = settings.window.max(settings.shortest_window);
         let model = Model {
-            k: parameters.duration("k").0 as f64,
-            most_parallelism: parameters.number("most_parallelism"),
-            frequency: parameters.choice("score") == "frequency",
+            k: settings.k.0 as f64,
+            most_parallelism: settings.most_parallelism,
+            frequency: settings.score == Score::Frequency,
         };
-        let cooling = Cooling {
-            keep: parameters.number("cooling") as f32,
-            distance: parameters.count("cooling_distance") as u32,
-        };
-        let most = usize::try_from(parameters.count("tracked_pages")).unwrap_or(usize::MAX);
+        let cooling = Cooling { keep: settings.cooling as f32, distance: settings.cooling_distance };
         Self {
-            signals: signals(parameters),
+            signals: signals(&settings),
             sampling: Sampling {
-                rate: SamplingRate::Period(parameters.count("sampling_period")),
+                rate: SamplingRate::Period(settings.sampling_period),
                 scope: if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
                 stores: false,
                 batch: BATCH,
@@ -128,27 +123,27 @@ impl Pact {
             },
             window,
             window_start: Nanos(0),
-            attribution: Attribution::new(Weight::new(parameters), TierId(slow.into()), model),
-            table: PacTable::new(setup.pages, most, cooling),
-            bins: Bins::new(parameters, setup.seed),
+            attribution: Attribution::new(settings.attribution, TierId(slow.into()), model),
+            table: PacTable::new(setup.pages, settings.tracked_pages, cooling),
+            bins: Bins::new(&settings, setup.seed),
             values: Vec::new(),
             candidates: Vec::new(),
             found: 0,
-            batch: parameters.count("batch") as usize,
-            limit: match parameters.count("promotions") {
+            batch: settings.batch,
+            limit: match settings.promotions {
                 0 => u64::MAX,
                 limit => limit,
             },
-            margin: parameters.size("margin").0 >> setup.page_size.shift(),
-            move_huge: parameters.flag("move_huge"),
-            demotion: Demotion::new(parameters),
+            margin: setup.pages_in(settings.margin),
+            move_huge: settings.move_huge,
+            demotion: Demotion::new(settings.demotion == DemotionBy::Kernel),
             promoted: 0,
             demoted: 0,
             work: Work::default(),
         }
     }
 
-    /// The stall attributed to a page so far, in nanoseconds; 0 if it is not tracked.
+    /// Returns the stall attributed to a page so far, in nanoseconds; 0 if it is not tracked.
     pub fn pac(&self, page: PageId) -> f32 {
         self.table.get(page.0)
     }
@@ -196,7 +191,8 @@ impl Pact {
         }
     }
 
-    /// Algorithm 2, lines 5 and 6: as many are demoted as promoted, and the margin; more where new pages took the room.
+    /// Demotes as many pages as are promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages
+    /// took the room.
     fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
         let moves = Pages(plan.moves.len() as u64);
         let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);

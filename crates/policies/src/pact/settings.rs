@@ -1,211 +1,103 @@
-//! Defines PACT's parameters.
+//! PACT's settings.
 
-use isotherm_core::parameters::{Kind, Spec};
-use isotherm_core::{Bytes, Nanos};
+use isotherm_core::{Bytes, Nanos, choices, parameters};
 
-use super::bins;
+use super::attribution::Weight;
+use super::bins::{self, Binning};
 
 const LONGEST: Nanos = Nanos(u64::MAX / 4);
 
-/// What can be set. Sections are PACT's; "its artifact" is the daemon published with it.
-pub(crate) const SPECS: &[Spec] = &[
-    Spec {
-        name: "sampling_period",
-        kind: Kind::Count(1, 1_000_000_000),
-        default: "400",
-        unit: "loads",
-        source: "section 4.3.5",
-        help: "Samples every n-th load of each thread that misses to a tracked tier.",
-        scaled: false,
-    },
-    Spec {
-        name: "window",
-        kind: Kind::Duration(Nanos(1_000), LONGEST),
-        default: "20ms",
-        unit: "",
-        source: "section 4.3.3",
-        help: "Time over which stalls are estimated and attributed to pages.",
-        scaled: true,
-    },
-    Spec {
-        name: "shortest_window",
-        kind: Kind::Duration(Nanos(0), LONGEST),
-        default: "1ms",
-        unit: "",
-        source: "its artifact, which rejects shorter ones; here they go on until they are long enough",
-        help: "The shortest window whose counters mean something.",
-        scaled: true,
-    },
-    Spec {
-        name: "k",
-        kind: Kind::Duration(Nanos(1), Nanos::SECOND),
-        default: "350ns",
-        unit: "",
-        source: "its artifact: 771 cycles of the CXL tier at 2.2 GHz; with one slow tier it is the unit of PAC and changes no \
-                 decision but the first",
-        help: "What a miss to the second tier costs that nothing overlaps; that of others is in proportion to their latency.",
-        scaled: false,
-    },
-    Spec {
-        name: "most_parallelism",
-        kind: Kind::Number(1.0, 1024.0),
-        default: "16",
-        unit: "requests",
-        source: "its artifact: 16 for Skylake, 20 for Emerald Rapids",
-        help: "The most memory-level parallelism that is believed.",
-        scaled: false,
-    },
-    Spec {
-        name: "attribution",
-        kind: Kind::Choice(&["proportional", "latency", "exposed"]),
-        default: "proportional",
-        unit: "",
-        source: "sections 4.3.1 and 4.3.7",
-        help: "How a window's stalls are divided among its samples: evenly, or by the latency, whole or exposed, that each carries.",
-        scaled: false,
-    },
-    Spec {
-        name: "score",
-        kind: Kind::Choice(&["pac", "frequency"]),
-        default: "pac",
-        unit: "",
-        source: "section 5.6: the frequency-only variant counts samples in place of stalls",
-        help: "What is summed up for each page.",
-        scaled: false,
-    },
-    Spec {
-        name: "track",
-        kind: Kind::Choice(&["slow", "all"]),
-        default: "slow",
-        unit: "",
-        source: "section 4.3.5",
-        help: "Which tiers are sampled.",
-        scaled: false,
-    },
-    Spec {
-        name: "cooling",
-        kind: Kind::Number(0.0, 1.0),
-        default: "1",
-        unit: "",
-        source: "section 4.3.4: alpha = 1, no cooling; 0.5 halves, 0 resets",
-        help: "What is left of a page's value when it was not sampled for the cooling distance.",
-        scaled: false,
-    },
-    Spec {
-        name: "cooling_distance",
-        kind: Kind::Count(1, 4_000_000_000),
-        default: "200k",
-        unit: "samples",
-        source: "section 5.7",
-        help: "Samples of all pages since a page's own, beyond which it is cooled.",
-        scaled: true,
-    },
-    Spec {
-        name: "tracked_pages",
-        kind: Kind::Count(1, 1 << 32),
-        default: "4294967296",
-        unit: "pages",
-        source: "ours: as many as there are; its artifact ignores pages beyond 2 M",
-        help: "Pages tracked at most; beyond, new ones displace those of least value, which a gauge counts.",
-        scaled: false,
-    },
-    Spec {
-        name: "bins",
-        kind: Kind::Count(2, 65_536),
-        default: "20",
-        unit: "",
-        source: "section 4.5",
-        help: "Bins of the histogram; pages of the last one are promoted.",
-        scaled: false,
-    },
-    Spec {
-        name: "initial_width",
-        kind: Kind::Number(1e-9, 1e18),
-        default: "455",
-        unit: "ns of stall",
-        source: "its artifact: 1000 cycles, at 2.2 GHz",
-        help: "Width of a bin until it is adapted, or always where binning is static.",
-        scaled: false,
-    },
-    Spec {
-        name: "binning",
-        kind: Kind::Choice(&["scaled", "adaptive", "static"]),
-        default: "scaled",
-        unit: "",
-        source: "sections 4.5 and 5.10",
-        help: "Whether bins have the Freedman-Diaconis width, scaled by the candidates' share or not, or the initial one.",
-        scaled: false,
-    },
-    Spec {
-        name: "reservoir",
-        kind: Kind::Count(4, 1_000_000),
-        default: "100",
-        unit: "values",
-        source: "section 4.5, algorithm 3",
-        help: "Values from which the quartiles are taken.",
-        scaled: false,
-    },
-    Spec {
-        name: "t_scale",
-        kind: Kind::Number(0.0, 1e12),
-        default: "0.7",
-        unit: "tracked pages per candidate",
-        source: "its artifact",
-        help: "Above this, bins are made twice as wide, else half as wide.",
-        scaled: false,
-    },
-    Spec {
-        name: "whole",
-        kind: Kind::Count(1, bins::WHOLE),
-        default: "1000000000",
-        unit: "pages of 10^9",
-        source: "ours: the width falls with the cube root of the pages tracked, which a scaled run has fewer of",
-        help: "Pages of the run that a thousand million pages of the paper's footprint are; the bins' rule counts the latter.",
-        scaled: true,
-    },
-    Spec {
-        name: "batch",
-        kind: Kind::Count(0, 1 << 32),
-        default: "4096",
-        unit: "pages",
-        source: "its artifact",
-        help: "The most that one window promotes; with 0, nothing moves and PAC is measured only.",
-        scaled: false,
-    },
-    Spec {
-        name: "promotions",
-        kind: Kind::Count(0, 1 << 40),
-        default: "0",
-        unit: "pages",
-        source: "ours: section 5.6 compares at an equal number",
-        help: "The most that the whole run promotes; 0 for no limit.",
-        scaled: false,
-    },
-    Spec {
-        name: "demotion",
-        kind: Kind::Choice(&["kernel", "tracker"]),
-        default: "kernel",
-        unit: "",
-        source: "section 4.4.1; by the tracker where a host has no LRU: ours",
-        help: "Who picks the pages to demote.",
-        scaled: false,
-    },
-    Spec {
-        name: "margin",
-        kind: Kind::Size(Bytes(0), Bytes(1 << 50)),
-        default: "0",
-        unit: "bytes",
-        source: "section 4.4.2: m = 0",
-        help: "How much more than was promoted is demoted ahead (m).",
-        scaled: true,
-    },
-    Spec {
-        name: "move_huge",
-        kind: Kind::Flag,
-        default: "false",
-        unit: "",
-        source: "section 5.2: a page of a huge page takes the whole along",
-        help: "Whether base pages are tracked and the 2 MiB around them moved.",
-        scaled: false,
-    },
-];
+choices! {
+    /// The value that is summed up for each page.
+    pub(crate) enum Score {
+        /// Attributed stalls.
+        Pac = "pac",
+        /// Samples.
+        Frequency = "frequency",
+    }
+}
+
+choices! {
+    /// The tiers that are sampled.
+    pub(crate) enum Track {
+        Slow = "slow",
+        All = "all",
+    }
+}
+
+choices! {
+    /// The mechanism that picks the pages to demote.
+    pub(crate) enum DemotionBy {
+        /// The kernel's LRU.
+        Kernel = "kernel",
+        /// The tracked values.
+        Tracker = "tracker",
+    }
+}
+
+parameters! {
+    /// PACT's parameters. Sections are PACT's; "its artifact" is the daemon published with it.
+    pub(crate) struct Settings {
+        /// Samples every n-th load of each thread that misses to a tracked tier.
+        sampling_period: u64 = count(1, 1_000_000_000, "400").unit("loads").source("section 4.3.5"),
+        /// Time over which stalls are estimated and attributed to pages.
+        window: Nanos = interval("20ms").source("section 4.3.3").scaled(),
+        /// The shortest window whose counters mean something.
+        shortest_window: Nanos = duration(Nanos(0), LONGEST, "1ms")
+            .source("its artifact, which rejects shorter ones; here they go on until they are long enough")
+            .scaled(),
+        /// What a miss to the second tier costs that nothing overlaps; that of others is in proportion to
+        /// their latency.
+        k: Nanos = duration(Nanos(1), Nanos::SECOND, "350ns")
+            .source("its artifact: 771 cycles of the CXL tier at 2.2 GHz; with one slow tier it is the unit of PAC and changes no decision but the first"),
+        /// The most memory-level parallelism that is believed.
+        most_parallelism: f64 = number(1.0, 1024.0, "16").unit("requests")
+            .source("its artifact: 16 for Skylake, 20 for Emerald Rapids"),
+        /// How a window's stalls are divided among its samples: evenly, or by the latency, whole or exposed,
+        /// that each carries.
+        attribution: Weight = choice("proportional").source("sections 4.3.1 and 4.3.7"),
+        /// What is summed up for each page.
+        score: Score = choice("pac")
+            .source("section 5.6: the frequency-only variant counts samples in place of stalls"),
+        /// Which tiers are sampled.
+        track: Track = choice("slow").source("section 4.3.5"),
+        /// What is left of a page's value when it was not sampled for the cooling distance.
+        cooling: f64 = number(0.0, 1.0, "1")
+            .source("section 4.3.4: alpha = 1, no cooling; 0.5 halves, 0 resets"),
+        /// Samples of all pages since a page's own, beyond which it is cooled.
+        cooling_distance: u32 = count(1, 4_000_000_000, "200k").unit("samples").source("section 5.7")
+            .scaled(),
+        /// Pages tracked at most; beyond, new ones displace those of least value, which a gauge counts.
+        tracked_pages: usize = count(1, 1 << 32, "4294967296").unit("pages")
+            .source("ours: as many as there are; its artifact ignores pages beyond 2 M"),
+        /// Bins of the histogram; pages of the last one are promoted.
+        bins: u64 = count(2, 65_536, "20").source("section 4.5"),
+        /// Width of a bin until it is adapted, or always where binning is static.
+        initial_width: f64 = number(1e-9, 1e18, "455").unit("ns of stall")
+            .source("its artifact: 1000 cycles, at 2.2 GHz"),
+        /// Whether bins have the Freedman-Diaconis width, scaled by the candidates' share or not, or the
+        /// initial one.
+        binning: Binning = choice("scaled").source("sections 4.5 and 5.10"),
+        /// Values from which the quartiles are taken.
+        reservoir: usize = count(4, 1_000_000, "100").unit("values").source("section 4.5, algorithm 3"),
+        /// Above this, bins are made twice as wide, else half as wide.
+        t_scale: f64 = number(0.0, 1e12, "0.7").unit("tracked pages per candidate").source("its artifact"),
+        /// Pages of the run that a thousand million pages of the paper's footprint are; the bins' rule counts
+        /// the latter.
+        whole: u64 = count(1, bins::WHOLE, "1000000000").unit("pages of 10^9")
+            .source("ours: the width falls with the cube root of the pages tracked, which a scaled run has fewer of")
+            .scaled(),
+        /// The most that one window promotes; with 0, nothing moves and PAC is measured only.
+        batch: usize = count(0, 1 << 32, "4096").unit("pages").source("its artifact"),
+        /// The most that the whole run promotes; 0 for no limit.
+        promotions: u64 = count(0, 1 << 40, "0").unit("pages")
+            .source("ours: section 5.6 compares at an equal number"),
+        /// Who picks the pages to demote.
+        demotion: DemotionBy = choice("kernel")
+            .source("section 4.4.1; by the tracker where a host has no LRU: ours"),
+        /// How much more than was promoted is demoted ahead (m).
+        margin: Bytes = size(0, 1 << 50, "0").source("section 4.4.2: m = 0").scaled(),
+        /// Whether base pages are tracked and the 2 MiB around them moved.
+        move_huge: bool = flag("false").source("section 5.2: a page of a huge page takes the whole along"),
+    }
+}

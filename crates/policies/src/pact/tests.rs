@@ -1,13 +1,13 @@
 use isotherm_core::{Counters, PageSize, TierCounters};
 
 use super::*;
-use crate::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, turn};
 
 const WINDOW: u64 = 20_000_000;
 
 fn policy(settings: &[(&str, &str)]) -> Pact {
     let setup = Setup { pages: 2000, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("pact", SPECS);
+    let mut parameters = Parameters::new("pact", Settings::SPECS);
     settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
     Pact::new(&parameters, &setup)
 }

@@ -1,44 +1,46 @@
 //! A replacement algorithm as a tiering policy: from "insert on a miss" to "promote within a budget".
 //!
 //! # Problem
-//! A cache must fetch what it misses and has a place for it the moment another page leaves. In tiering a missed page can be used
-//! where it is, moving costs time, moves can fail, and a policy sees samples in batches instead of every access.
+//! A cache must fetch what it misses and has a place for it the moment another page leaves. In tiering a
+//! missed page can be used where it is, moving costs time, moves can fail, and a policy sees samples in
+//! batches instead of every access.
 //!
 //! # Approach
-//! HybridTier (sections 5.2 and 6.1) compares with ARC and 2Q: samples are the accesses, the fast tier is the cache, a page is
-//! promoted on its first sample and starts in the slow tier, as both algorithms assume an empty cache. So here:
-//! - The algorithm runs over the samples, each by itself, and its residents are what the fast tier should hold.
-//! - Once a batch the difference between that and the page table becomes moves. A page that came and left within a batch moves
-//!   nowhere.
-//! - At most `promotion_budget` pages are promoted a batch; the others wait, in the order in which they were sampled.
-//! - What the algorithm evicted is demoted when its room is needed, the page that left first before the others. Until then it
-//!   serves hits where it is, and if it comes back it has not moved.
+//! HybridTier (sections 5.2 and 6.1) compares with ARC and 2Q: samples are the accesses, the fast tier is the
+//! cache, a page is promoted on its first sample and starts in the slow tier, as both algorithms assume an
+//! empty cache. So here:
+//! - The algorithm runs over the samples, each by itself, and its residents are what the fast tier should
+//!   hold.
+//! - Once a batch the difference between that and the page table becomes moves. A page that came and left
+//!   within a batch moves nowhere.
+//! - At most `promotion_budget` pages are promoted a batch; the others wait, in the order in which they were
+//!   sampled.
+//! - What the algorithm evicted is demoted when its room is needed, the page that left first before the
+//!   others. Until then it serves hits where it is, and if it comes back it has not moved.
 //!
 //! # When moves fail
-//! The algorithm's lists are of what was sampled, the page table tells where pages are; no list is corrected, so none can go
-//! astray. A page that could not be promoted (no room, busy) stays a resident and is tried again when it is sampled again. A
-//! page that could not be demoted goes to the end of those that should leave. A page that is gone is no longer sampled, and
-//! so leaves the lists by itself.
+//! The algorithm's lists are of what was sampled, the page table tells where pages are; no list is corrected,
+//! so none can go astray. A page that could not be promoted (no room, busy) stays a resident and is tried
+//! again when it is sampled again. A page that could not be demoted goes to the end of those that should
+//! leave. A page that is gone is no longer sampled, and so leaves the lists by itself.
 //!
 //! # Deviation
-//! In the authors' artifact each sample moves its pages at once, by a call of `move_pages` a page. It also demotes the page
-//! that came instead of the one that left, which is not followed.
+//! In the authors' artifact each sample moves its pages at once, by a call of `move_pages` a page. It also
+//! demotes the page that came instead of the one that left, which is not followed.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::{Kind, Parameters, Spec};
 use isotherm_core::{
     Allocation, Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
-    Sampling, SamplingScope, Signal, Signals, TierId, View, Work,
+    Sampling, Signal, Signals, TierId, View, Work,
 };
 
-use super::settings::{BATCH, FREE_RESERVE, SAMPLING_PERIOD, rate};
+use super::settings::{Settings, rate};
 use super::{Access, Replacement};
 use crate::Setup;
-use crate::prefetch::{self, CHUNK, Chunk};
+use crate::support::SAMPLE_BYTES;
+use crate::support::prefetch::{self, CHUNK, Chunk};
 
-/// Bytes of a buffered sample (FreqTier, section VII-E 2).
-const SAMPLE_BYTES: u64 = 16;
 /// Cache lines of looking at a queued page: its place in the lists and its flags.
 const QUEUED_LINES: u64 = 2;
 /// Waits to be promoted.
@@ -46,68 +48,15 @@ const ENTERING: u8 = 1;
 /// Waits to be demoted.
 const LEAVING: u8 = 2;
 
-/// What can be set for every adapted algorithm.
-pub(crate) const SPECS: [Spec; 6] = [
-    Spec {
-        name: "sampling_frequency",
-        kind: Kind::Count(1, 100_000_000),
-        default: "100k",
-        unit: "Hz per thread",
-        source: "HybridTier's artifact: 100,001 Hz",
-        help: "Samples a second of each thread, if no period is set.",
-        scaled: false,
-    },
-    Spec { help: "Samples every n-th access of each thread instead; 0 is off.", ..SAMPLING_PERIOD },
-    Spec {
-        name: "sampling_scope",
-        kind: Kind::Choice(&["each-tier", "all-tiers"]),
-        default: "each-tier",
-        unit: "",
-        source: "HybridTier's artifact: an event for local and one for remote loads",
-        help: "One event for each tier, which samples a rarely used tier more densely, or one for all.",
-        scaled: false,
-    },
-    BATCH,
-    FREE_RESERVE,
-    Spec {
-        name: "promotion_budget",
-        kind: Kind::Count(1, 1_000_000_000),
-        default: "100k",
-        unit: "pages a batch",
-        source: "HybridTier 6.1: every missed page is promoted at once; a batch holds no more",
-        help: "Pages promoted a batch at most; those beyond it wait for the next one.",
-        scaled: true,
-    },
-];
-
-/// The `N` parameters of an algorithm that has some of its `own`.
-pub(crate) const fn specs_with<const N: usize>(own: &[Spec]) -> [Spec; N] {
-    let mut all = [SPECS[0]; N];
-    let mut at = 1;
-    while at < N {
-        all[at] = if at < SPECS.len() { SPECS[at] } else { own[at - SPECS.len()] };
-        at += 1;
-    }
-    all
-}
-
-/// The pages that the algorithm may hold: the fast tier less its reserve.
-pub(crate) fn capacity(parameters: &Parameters, setup: &Setup) -> usize {
-    (setup.fast - reserve(parameters, setup)).0.min(setup.pages.max(1) as u64) as usize
-}
-
-fn reserve(parameters: &Parameters, setup: &Setup) -> Pages {
-    Pages((setup.fast.0 as f64 * parameters.number(FREE_RESERVE.name)).ceil() as u64)
-}
-
 /// A tiering policy whose fast tier follows a replacement algorithm. See the module.
 #[derive(Debug)]
-pub(crate) struct PolicyRun<R> {
+pub(crate) struct Tiered<R> {
     cache: R,
     sampling: Sampling,
     budget: usize,
     reserve: Pages,
-    /// Sampled in a slow tier, in that order; those that are residents by the end of the batch are to be promoted.
+    /// Sampled in a slow tier, in that order; those that are residents by the end of the batch are to be
+    /// promoted.
     entering: VecDeque<PageId>,
     /// Evicted while in the fast tier, in that order; those that have not come back are to be demoted.
     leaving: VecDeque<PageId>,
@@ -116,19 +65,22 @@ pub(crate) struct PolicyRun<R> {
     work: Work,
 }
 
-impl<R: Replacement> PolicyRun<R> {
-    /// The policy of `cache`, which must be empty and of [`capacity`].
-    pub(crate) fn new(cache: R, parameters: &Parameters, setup: &Setup) -> Self {
-        let scope = match parameters.choice("sampling_scope") {
-            "all-tiers" => SamplingScope::AllTiers,
-            _ => SamplingScope::EachTier,
-        };
-        let batch = parameters.count(BATCH.name) as usize;
+impl<R: Replacement> Tiered<R> {
+    /// Returns the policy of the cache that `cache` makes for the pages and the capacity that it is given.
+    pub(super) fn with(cache: impl FnOnce(usize, usize) -> R, settings: &Settings, setup: &Setup) -> Self {
+        let reserve = Pages(setup.share(settings.free_reserve));
+        let capacity = (setup.fast - reserve).0.min(setup.pages.max(1) as u64) as usize;
         Self {
-            cache,
-            sampling: Sampling { rate: rate(parameters), scope, stores: false, batch, tick: Nanos::SECOND },
-            budget: parameters.count("promotion_budget") as usize,
-            reserve: reserve(parameters, setup),
+            cache: cache(setup.pages, capacity),
+            sampling: Sampling {
+                rate: rate(settings.sampling_frequency, settings.sampling_period),
+                scope: settings.sampling_scope,
+                stores: false,
+                batch: settings.batch,
+                tick: Nanos::SECOND,
+            },
+            budget: settings.promotion_budget,
+            reserve,
             entering: VecDeque::new(),
             leaving: VecDeque::new(),
             queued: vec![0; setup.pages],
@@ -167,7 +119,8 @@ impl<R: Replacement> PolicyRun<R> {
         self.queued[page.index()] &= !flag;
     }
 
-    /// Takes the slow residents out of their queue, up to the budget. In chunks, so that cache misses overlap.
+    /// Takes the slow residents out of their queue, up to the budget. In chunks, so that cache misses
+    /// overlap.
     fn promotions(&mut self, view: &dyn View) -> Vec<PageId> {
         let mut promotions = Vec::new();
         while promotions.len() < self.budget && !self.entering.is_empty() {
@@ -199,7 +152,7 @@ impl<R: Replacement> PolicyRun<R> {
     }
 }
 
-impl<R: Replacement + Send> Policy for PolicyRun<R> {
+impl<R: Replacement + Send> Policy for Tiered<R> {
     fn signals(&self) -> Signals {
         Signals::NONE.with(Signal::LoadSamples)
     }

@@ -1,21 +1,22 @@
 //! The adapter on a small machine, under ARC, 2Q and LRU.
 
 use isotherm_core::PageSize;
+use isotherm_core::parameters::Parameters;
 use proptest::prelude::*;
 
 use super::*;
 use crate::replacement::{Arc, Lru, TwoQ};
-use crate::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, turn};
 
 const FAST: u64 = 4;
 const PAGES: usize = 16;
 
-fn tiering<R: Replacement>(cache: R, settings: &[(&str, &str)]) -> PolicyRun<R> {
+fn tiering<R: Replacement>(cache: R, settings: &[(&str, &str)]) -> Tiered<R> {
     let setup = Setup { pages: PAGES, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("test", &SPECS);
+    let mut parameters = Parameters::new("test", Settings::SPECS);
     parameters.set("free_reserve", "0").expect("in range");
     settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
-    PolicyRun::new(cache, &parameters, &setup)
+    Tiered::with(|_, _| cache, &Settings::read(&parameters), &setup)
 }
 
 fn lru() -> Lru {
@@ -30,7 +31,7 @@ fn twoq() -> TwoQ {
     TwoQ::new(PAGES, FAST as usize, TwoQ::KIN, TwoQ::KOUT)
 }
 
-/// A machine whose pages are all in the slow tier, as the policies ask for.
+/// Returns a machine whose pages are all in the slow tier, as the policies ask for.
 fn machine() -> TestView {
     let mut view = TestView::new(&[Pages(FAST), Pages(64)], 0);
     (0..PAGES).for_each(|_| view.allocate());
@@ -39,7 +40,7 @@ fn machine() -> TestView {
 }
 
 /// One batch of these pages; returns the moves.
-fn sample<R: Replacement + Send>(policy: &mut PolicyRun<R>, view: &mut TestView, pages: &[u32]) -> Vec<Move> {
+fn sample<R: Replacement + Send>(policy: &mut Tiered<R>, view: &mut TestView, pages: &[u32]) -> Vec<Move> {
     let batch = batch_of(view, pages, (0, 0));
     turn(policy, view, &batch, Nanos(0)).0.moves
 }
@@ -183,8 +184,9 @@ fn every_sample_is_charged_and_the_structures_are_counted_whole() {
 }
 
 proptest! {
-    /// Whatever is pinned and whatever the budget, page table and lists do not drift apart: a fast page that is no
-    /// resident waits to leave, and once moves succeed again every resident that is sampled becomes fast.
+    /// Whatever is pinned and whatever the budget, page table and lists do not drift apart: a fast page that
+    /// is no resident waits to leave, and once moves succeed again every resident that is sampled becomes
+    /// fast.
     #[test]
     fn failed_moves_do_not_let_lists_and_tiers_drift_apart(
         steps in prop::collection::vec((prop::collection::vec(0..PAGES as u32, 0..6), 0..3 * PAGES as u32), 1..60),

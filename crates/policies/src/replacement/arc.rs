@@ -1,15 +1,20 @@
 //! ARC: recency and frequency share the cache, and the ghosts of each say which of them should have had more.
 //!
-//! Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003: Fig. 4, its cases by their numbers. L1 =
-//! T1 + B1 holds pages seen once lately, L2 = T2 + B2 those seen at least twice; T1 and T2 are in the cache, B1 and B2 are
-//! ghosts. `p`, the target for T1, grows with hits in B1 and shrinks with hits in B2. There is no parameter to tune.
+//! Megiddo and Modha, "ARC: a self-tuning, low overhead replacement cache", FAST 2003: Fig. 4, its cases by
+//! their numbers. L1 = T1 + B1 holds pages seen once lately, L2 = T2 + B2 those seen at least twice; T1 and
+//! T2 are in the cache, B1 and B2 are ghosts. `p`, the target for T1, grows with hits in B1 and shrinks with
+//! hits in B2. There is no parameter to tune.
 //!
 //! `p` is a real number, as the increments `|B2| / |B1|` and `|B1| / |B2|` are.
 
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, PageId};
 
+use super::adapter::Tiered;
 use super::list::TaggedLists;
+use super::settings::Settings;
 use super::{Access, Replacement};
+use crate::Setup;
 
 /// In the cache, seen once lately.
 const T1: usize = 0;
@@ -31,22 +36,22 @@ pub struct Arc {
 }
 
 impl Arc {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         Self { lists: TaggedLists::new(pages), capacity: capacity.max(1), target: 0.0 }
     }
 
-    /// The target size of T1, from 0 to the capacity.
+    /// Returns the target size of T1, from 0 to the capacity.
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// The lengths of T1, T2, B1 and B2.
+    /// Returns the lengths of T1, T2, B1 and B2.
     pub fn lengths(&self) -> [usize; 4] {
         [T1, T2, B1, B2].map(|list| self.lists.len(list))
     }
 
-    /// `REPLACE(x, p)`: lets a page leave the cache and remembers it.
+    /// Lets a page leave the cache and remembers it (`REPLACE(x, p)`).
     #[inline]
     fn replace(&mut self, hit_in_b2: bool) -> Option<PageId> {
         let t1 = self.lists.len(T1) as f64;
@@ -68,7 +73,7 @@ impl Arc {
         Access::Miss { evicted }
     }
 
-    /// Case IV: nothing is known of the page.
+    /// Enters an unknown page (case IV).
     fn enter(&mut self, page: PageId) -> Access {
         let (t1, l1) = (self.lists.len(T1), self.lists.len(T1) + self.lists.len(B1));
         let all = l1 + self.lists.len(T2) + self.lists.len(B2);
@@ -95,8 +100,8 @@ impl Arc {
 impl Replacement for Arc {
     /// The page's place and node, its neighbours and the former head of T2.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the ghosts' head;
-    /// place, node and neighbour of the ghost that is dropped.
+    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
+    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {
@@ -137,5 +142,13 @@ impl Replacement for Arc {
 
     fn gauge(&self) -> Option<Gauge> {
         Some(Gauge { name: "recency-target", value: self.target })
+    }
+}
+
+impl Tiered<Arc> {
+    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares
+    /// with it.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        Self::with(Arc::new, &Settings::read(parameters), setup)
     }
 }

@@ -1,13 +1,13 @@
 //! CLOCK: FIFO in which a page that was used since the hand last passed gets a second chance.
 //!
-//! Corbató, "A paging experiment with the Multics system", MIT Project MAC report M-384, 1968. Its parameter is the number
-//! of reference bits: one here, clear when a page enters.
+//! Corbató, "A paging experiment with the Multics system", MIT Project MAC report M-384, 1968. Its parameter
+//! is the number of reference bits: one here, clear when a page enters.
 
 use isotherm_core::PageId;
 
 use super::{Access, Replacement};
 
-/// What is known of a page.
+/// The state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -31,7 +31,7 @@ pub struct Clock {
 }
 
 impl Clock {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         let capacity = capacity.max(1);
         Self { frames: Vec::with_capacity(capacity), hand: 0, capacity, state: vec![State::Out; pages] }

@@ -1,7 +1,7 @@
 //! FIFO: the page that entered first leaves, used or not.
 //!
-//! Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2), 1966. It has no
-//! parameter.
+//! Belady, "A study of replacement algorithms for a virtual-storage computer", IBM Systems Journal 5(2),
+//! 1966. It has no parameter.
 
 use isotherm_core::PageId;
 
@@ -20,7 +20,7 @@ pub struct Fifo {
 }
 
 impl Fifo {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         let capacity = capacity.max(1);
         Self { frames: Vec::with_capacity(capacity), hand: 0, capacity, held: vec![false; pages] }

@@ -1,8 +1,8 @@
-//! Defines doubly linked lists of pages in one flat array: every operation in constant time, no allocation.
+//! Doubly linked lists of pages in one flat array: every operation in constant time, no allocation.
 
 use isotherm_core::PageId;
 
-use crate::prefetch;
+use crate::support::prefetch;
 
 /// In no list.
 const OUT: u32 = u32::MAX;
@@ -19,14 +19,14 @@ struct Node {
 /// Each list is a ring through a node of its own, so that no operation asks whether it is at an end.
 #[derive(Debug, Clone)]
 pub(crate) struct Lists<const N: usize> {
-    /// First the lists' own nodes (older: the newest page; newer: the oldest), then one a page; [`OUT`] in `newer` marks
-    /// a page in no list.
+    /// First the lists' own nodes (older: the newest page; newer: the oldest), then one a page; [`OUT`] in
+    /// `newer` marks a page in no list.
     nodes: Vec<Node>,
     lengths: [usize; N],
 }
 
 impl<const N: usize> Lists<N> {
-    /// Empty lists that take the pages below `pages`.
+    /// Creates empty lists for the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         let mut lists = Self { nodes: Vec::new(), lengths: [0; N] };
         lists.nodes.extend((0..N as u32).map(|list| Node { newer: list, older: list }));
@@ -41,12 +41,12 @@ impl<const N: usize> Lists<N> {
         }
     }
 
-    /// The number of pages in a list.
+    /// Returns the number of pages in a list.
     pub(crate) fn len(&self, list: usize) -> usize {
         self.lengths[list]
     }
 
-    /// The memory that the pages' nodes occupy.
+    /// Returns the memory that the pages' nodes occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.nodes[N..])
     }
@@ -60,7 +60,7 @@ impl<const N: usize> Lists<N> {
         prefetch::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
     }
 
-    /// Whether the page is in a list.
+    /// Returns whether the page is in a list.
     #[inline]
     pub(crate) fn contains(&self, page: PageId) -> bool {
         self.nodes[N + page.index()].newer != OUT
@@ -106,7 +106,7 @@ impl<const N: usize> Lists<N> {
         self.join(node, newest);
     }
 
-    /// The list's least recent page.
+    /// Returns the list's least recent page.
     #[inline]
     pub(crate) fn oldest(&self, list: usize) -> Option<PageId> {
         self.nodes[list].newer.checked_sub(N as u32).map(PageId)
@@ -140,7 +140,7 @@ impl<const N: usize> TaggedLists<N> {
     /// The place of a page that is in no list.
     pub const NOWHERE: usize = N;
 
-    /// Empty lists that take the pages below `pages`.
+    /// Creates empty lists for the pages below `pages`.
     pub fn new(pages: usize) -> Self {
         Self { lists: Lists::new(pages), place: vec![N as u8; pages] }
     }
@@ -160,24 +160,24 @@ impl<const N: usize> TaggedLists<N> {
         self.lists.approach(pages);
     }
 
-    /// The number of pages in a list.
+    /// Returns the number of pages in a list.
     #[inline]
     pub fn len(&self, list: usize) -> usize {
         self.lists.len(list)
     }
 
-    /// The memory that nodes and places occupy.
+    /// Returns the memory that nodes and places occupy.
     pub fn bytes(&self) -> usize {
         self.lists.bytes() + size_of_val(&self.place[..])
     }
 
-    /// The list that the page is in, or [`Self::NOWHERE`].
+    /// Returns the list that the page is in, or [`Self::NOWHERE`].
     #[inline]
     pub fn place(&self, page: PageId) -> usize {
         usize::from(self.place[page.index()])
     }
 
-    /// The least recent page of a list.
+    /// Returns the least recent page of a list.
     #[inline]
     pub fn oldest(&self, list: usize) -> Option<PageId> {
         self.lists.oldest(list)
@@ -232,7 +232,7 @@ mod tests {
 
     const PAGES: u32 = 12;
 
-    /// A list from its newest page, after a check of the links backwards.
+    /// Returns a list from its newest page, after a check of the links backwards.
     fn pages(lists: &Lists<2>, list: usize) -> Vec<u32> {
         let listed = |node: u32| (node >= 2).then_some(node);
         let forward = std::iter::successors(listed(lists.nodes[list].older), |&node| {

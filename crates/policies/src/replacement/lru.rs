@@ -1,7 +1,7 @@
 //! LRU: the page that has not been used for longest leaves.
 //!
-//! Mattson, Gecsei, Slutz and Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal 9(2), 1970.
-//! It has no parameter.
+//! Mattson, Gecsei, Slutz and Traiger, "Evaluation techniques for storage hierarchies", IBM Systems Journal
+//! 9(2), 1970. It has no parameter.
 
 use isotherm_core::PageId;
 
@@ -19,7 +19,7 @@ pub struct Lru {
 }
 
 impl Lru {
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`.
     pub fn new(pages: usize, capacity: usize) -> Self {
         Self { recency: Lists::new(pages), capacity: capacity.max(1) }
     }

@@ -1,8 +1,8 @@
 //! Replacement algorithms of caches, over dense page numbers: no hashing, and no allocation per access.
 //!
-//! Each answers one question: which pages would a cache of this capacity hold, had it seen these accesses? A miss always
-//! enters the page and, once the cache is full, lets another one leave. PolicyRun need not obey that (a slow page can be
-//! used where it is); the module `adapter` turns one into the other.
+//! Each answers one question: which pages would a cache of this capacity hold, had it seen these accesses? A
+//! miss always enters the page and, once the cache is full, lets another one leave. Tiering need not obey
+//! that (a slow page can be used where it is); the module `adapter` turns one into the other.
 //!
 //! | algorithm | paper | lists |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | [`Arc`] | Megiddo and Modha, FAST 2003 | two and two of ghosts |
 //!
 //! # What bounds the speed
-//! A page's state is a byte or a node of 8 bytes in an array that is indexed by the page, so an access costs a few loads
-//! at random places, and the loads are all there is: see the profile in `docs/policies.md`.
+//! A page's state is a byte or a node of 8 bytes in an array that is indexed by the page, so an access costs
+//! a few loads at random places, and the loads are all there is: see the profile in `docs/policies.md`.
 
 pub(crate) mod adapter;
 mod arc;
@@ -34,7 +34,7 @@ pub use list::TaggedLists;
 pub use lru::Lru;
 pub use twoq::TwoQ;
 
-/// What an access found and changed.
+/// The result of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Access {
     /// The cache held the page.
@@ -47,7 +47,7 @@ pub enum Access {
 }
 
 impl Access {
-    /// Whether the cache held the page.
+    /// Returns whether the cache held the page.
     #[inline]
     pub fn is_hit(self) -> bool {
         self == Self::Hit
@@ -69,27 +69,27 @@ pub trait Replacement {
     /// Accesses a page below the number of pages made room for.
     fn access(&mut self, page: PageId) -> Access;
 
-    /// Whether the cache holds the page.
+    /// Returns whether the cache holds the page.
     fn contains(&self, page: PageId) -> bool;
 
-    /// How many pages it holds.
+    /// Returns the number of pages that it holds.
     fn len(&self) -> usize;
 
-    /// Whether it holds none.
+    /// Returns whether it holds none.
     fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// How many pages it may hold.
+    /// Returns the number of pages that it may hold.
     fn capacity(&self) -> usize;
 
     /// Makes room for the pages below `pages`.
     fn grow(&mut self, pages: usize);
 
-    /// The memory that its structures occupy, ghosts included.
+    /// Returns the memory that its structures occupy, ghosts included.
     fn bytes(&self) -> usize;
 
-    /// A number of the algorithm's own that is worth showing over time.
+    /// Returns a number of the algorithm's own that is worth showing over time.
     fn gauge(&self) -> Option<Gauge> {
         None
     }

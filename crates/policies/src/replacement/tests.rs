@@ -8,7 +8,8 @@ use super::*;
 
 const PAGES: u32 = 24;
 
-/// The victims of `algorithm` over `stream` (`None` for a hit), after a check of what holds for every cache.
+/// Returns the victims of `algorithm` over `stream` (`None` for a hit), after a check of what holds for every
+/// cache.
 fn victims(algorithm: &mut impl Replacement, stream: &[u32]) -> Vec<Option<Option<u32>>> {
     let mut held: Vec<u32> = Vec::new();
     let mut record = |&page: &u32| {
@@ -29,7 +30,7 @@ fn victims(algorithm: &mut impl Replacement, stream: &[u32]) -> Vec<Option<Optio
     stream.iter().map(&mut record).collect()
 }
 
-/// The victims of a queue whose head is replaced, with `hit` done to it at the position of each hit.
+/// Returns the victims of a queue whose head is replaced, with `hit` done to it at the position of each hit.
 fn queue(capacity: usize, stream: &[u32], hit: fn(&mut VecDeque<u32>, usize)) -> Vec<Option<Option<u32>>> {
     let mut queue = VecDeque::new();
     let mut serve = |&page: &u32| {
@@ -44,7 +45,7 @@ fn queue(capacity: usize, stream: &[u32], hit: fn(&mut VecDeque<u32>, usize)) ->
     stream.iter().map(&mut serve).collect()
 }
 
-/// The victims of CLOCK as a queue: a used page at the head goes to its end, unused.
+/// Returns the victims of CLOCK as a queue: a used page at the head goes to its end, unused.
 fn second_chance(capacity: usize, stream: &[u32]) -> Vec<Option<Option<u32>>> {
     let mut queue: VecDeque<(u32, bool)> = VecDeque::new();
     let mut serve = |&page: &u32| {

@@ -1,19 +1,24 @@
 //! 2Q: a page earns its place among the hot ones by a second use after it has left a queue of newcomers.
 //!
-//! Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB 1994: the full
-//! version (Fig. 2). Newcomers enter A1in, a FIFO in which further uses count for nothing (they are correlated); on leaving it
-//! a page is remembered in A1out, a FIFO of ghosts; used while there, it enters Am, an LRU list.
+//! Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB
+//! 1994: the full version (Fig. 2). Newcomers enter A1in, a FIFO in which further uses count for nothing
+//! (they are correlated); on leaving it a page is remembered in A1out, a FIFO of ghosts; used while there, it
+//! enters Am, an LRU list.
 //!
-//! Parameters: `Kin`, the pages that A1in keeps when room is needed, and `Kout`, the ghosts. The paper recommends 25 % and
-//! 50 % of the capacity (section 3.2).
+//! Parameters: `Kin`, the pages that A1in keeps when room is needed, and `Kout`, the ghosts. The paper
+//! recommends 25 % and 50 % of the capacity (section 3.2).
 //!
-//! One step is explicit here that the figure leaves open: a page found in A1out leaves it before room is made, so it
-//! cannot be the ghost that is dropped for another.
+//! One step is explicit here that the figure leaves open: a page found in A1out leaves it before room is
+//! made, so it cannot be the ghost that is dropped for another.
 
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, PageId};
 
+use super::adapter::Tiered;
 use super::list::TaggedLists;
+use super::settings::TwoQSettings;
 use super::{Access, Replacement};
+use crate::Setup;
 
 /// Newcomers.
 const A1IN: usize = 0;
@@ -37,7 +42,8 @@ impl TwoQ {
     /// Kout that the paper recommends, as a share of the capacity.
     pub const KOUT: f64 = 0.5;
 
-    /// An empty cache of `capacity` (at least 1) of the pages below `pages`; `kin` and `kout` are shares of the capacity.
+    /// Returns an empty cache of `capacity` (at least 1) of the pages below `pages`; `kin` and `kout` are
+    /// shares of the capacity.
     pub fn new(pages: usize, capacity: usize, kin: f64, kout: f64) -> Self {
         let capacity = capacity.max(1);
         let share = |share: f64| (capacity as f64 * share) as usize;
@@ -46,12 +52,12 @@ impl TwoQ {
         Self { lists: TaggedLists::new(pages), capacity, kin, kout: share(kout) }
     }
 
-    /// The number of newcomers, of ghosts and of hot pages.
+    /// Returns the number of newcomers, of ghosts and of hot pages.
     pub fn lengths(&self) -> [usize; 3] {
         [A1IN, A1OUT, AM].map(|list| self.lists.len(list))
     }
 
-    /// `reclaimfor`: lets a page leave where there is no free slot.
+    /// Lets a page leave if there is no free slot (`reclaimfor`).
     #[inline]
     fn reclaim(&mut self) -> Option<PageId> {
         if self.len() < self.capacity {
@@ -71,8 +77,8 @@ impl TwoQ {
 impl Replacement for TwoQ {
     /// The page's place; in Am its node, its neighbours and the former head too.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the ghosts' head;
-    /// place, node and neighbour of the ghost that is dropped.
+    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
+    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {
@@ -119,5 +125,14 @@ impl Replacement for TwoQ {
 
     fn gauge(&self) -> Option<Gauge> {
         Some(Gauge { name: "hot-pages", value: self.lists.len(AM) as f64 })
+    }
+}
+
+impl Tiered<TwoQ> {
+    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares
+    /// with it.
+    pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
+        let TwoQSettings { common, kin, kout } = TwoQSettings::read(parameters);
+        Self::with(|pages, capacity| TwoQ::new(pages, capacity, kin, kout), &common, setup)
     }
 }

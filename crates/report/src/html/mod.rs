@@ -21,7 +21,7 @@ pub(crate) const MAX_TEXT: usize = 200;
 
 const PAGE: &str = include_str!("../../assets/page.html");
 pub(crate) const STYLE: &str = include_str!("../../assets/page.css");
-pub(crate) const CHARTING_LIBRARY: &str = include_str!(concat!(env!("OUT_DIR"), "/chart.js"));
+pub(crate) const CHARTING_LIBRARY: &str = include_str!("../../assets/vendor/chart-4.6.1.min.js");
 const SCRIPTS: [&str; 7] = [
     include_str!("../../assets/theme.js"),
     include_str!("../../assets/charts.js"),

@@ -1,8 +1,7 @@
 //! Defines the lines of the summary on a terminal.
 
 use isotherm_core::Nanos;
-use isotherm_live::engine::LiveResult;
-use isotherm_live::host::{Refused, SourceUse, TierUse, Traffic};
+use isotherm_core::live_result::{LiveResult, Refused, SourceUse, TierUse, Traffic};
 
 use super::words::{
     FITS, counters, engine_cpu, engine_memory, fits, known, nodes, of_footprint, program_time, refusals, run,

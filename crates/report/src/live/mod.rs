@@ -5,7 +5,7 @@ mod page;
 mod timeline;
 mod words;
 
-use isotherm_live::engine::LiveResult;
+use isotherm_core::live_result::LiveResult;
 
 use crate::format::wrapped;
 

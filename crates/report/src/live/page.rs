@@ -1,6 +1,6 @@
 //! Defines the HTML page of a live run: pictures over time, drawn by a script, and tables written here.
 
-use isotherm_live::engine::LiveResult;
+use isotherm_core::live_result::LiveResult;
 
 use super::timeline::timeline;
 use super::words;
@@ -217,7 +217,7 @@ fn ranges(result: &LiveResult) -> String {
     let rows = ranges.iter().take(MAX_ROWS).map(|range| {
         let pages = range.bytes.0 as f64 / page as f64;
         [
-            range.process.0.to_string(),
+            range.process.to_string(),
             format!("{:#x}", range.start),
             range.bytes.to_string(),
             count(range.accesses),

@@ -3,8 +3,7 @@
 use std::collections::BTreeMap;
 
 use isotherm_core::Nanos;
-use isotherm_live::engine::LiveResult;
-use isotherm_live::host::{HotShare, Moment, Traffic};
+use isotherm_core::live_result::{HotShare, LiveResult, Moment, Traffic};
 use serde::Serialize;
 
 use crate::html::{gauges, merge_factor, rounded};

@@ -1,8 +1,7 @@
 //! Defines what a live run says in words and figures, the same on the terminal and in the page.
 
+use isotherm_core::live_result::{CounterOrigin, LiveResult, Refused, SourceUse, TierUse};
 use isotherm_core::{Bytes, Nanos, PageSize};
-use isotherm_live::engine::LiveResult;
-use isotherm_live::host::{CounterOrigin, Refused, SourceUse, TierUse};
 
 use crate::facts::scaled_by;
 use crate::format::{count, counted, file_name, list, percent, printable, share, shortened};

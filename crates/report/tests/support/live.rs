@@ -1,13 +1,11 @@
 //! Defines a made-up live run of realistic shape: a shadow run of HybridTier that finds its hot set within seconds.
 //! Deterministic. Its numbers are no result of anything.
 
-use isotherm_core::{Bytes, Nanos, PageSize};
-use isotherm_linux::process::Pid;
-use isotherm_live::engine::LiveResult;
-use isotherm_live::host::{
-    CounterOrigin, EngineUse, HotPages, HotSet, HotShare, MemoryRange, Moment, Refused, SourceUse, Summary,
-    TierUse, Traffic,
+use isotherm_core::live_result::{
+    CounterOrigin, EngineUse, HotPages, HotSet, HotShare, LiveResult, MemoryRange, Moment, Refused,
+    SourceUse, Summary, TierUse, Traffic,
 };
+use isotherm_core::{Bytes, Nanos, PageSize};
 
 use super::Noise;
 
@@ -126,7 +124,7 @@ fn sources(samples: u64) -> Vec<SourceUse> {
 fn hot_set() -> HotSet {
     let share = |accesses, mib: u64| HotShare { accesses, bytes: Bytes(mib * MIB) };
     let range = |index: u64| MemoryRange {
-        process: Pid(4711),
+        process: 4711,
         start: 0x7f3a_0000_0000 + index * 0x40_0000,
         bytes: Bytes(4096 * (1 + index % 9)),
         accesses: 90_000 / (index + 1) * (1 + index % 9),

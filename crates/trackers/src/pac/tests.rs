@@ -81,7 +81,7 @@ fn memory_stays_below_25_bytes_a_page_at_any_size() {
 }
 
 proptest! {
-    /// Whatever is added and removed, the table holds what a map would.
+    /// After any sequence of additions and removals the table equals a map.
     #[test]
     fn it_is_a_map(steps in prop::collection::vec((0..300_u32, 0..8_u8), 0..2000)) {
         let (mut table, mut map) = (table(), HashMap::new());

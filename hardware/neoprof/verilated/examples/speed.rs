@@ -1,12 +1,12 @@
-//! Prints how many accesses a second the simulated hardware takes, of this thread's CPU time: `cargo run --release
-//! --example speed`.
+//! Prints how many accesses per second of this thread's CPU time the simulated hardware handles: `cargo run
+//! --release --example speed`.
 
 use isotherm_neoprof::{Device, Registers, Request, registers};
 use isotherm_neoprof_rtl::{Rtl, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// This thread's CPU time in nanoseconds; the first field of schedstat.
+/// Returns this thread's CPU time in nanoseconds: the first field of its schedstat.
 fn cpu_nanos() -> u64 {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("a kernel with schedstat");
     text.split(' ').next().and_then(|field| field.parse().ok()).expect("a number")

@@ -1,4 +1,4 @@
-//! Defines the functions of the shared object: what the lab's plugin finds by their names (`lab/plugin/src/neoprof/rtl.rs`).
+//! Functions of the shared object, which the lab's plugin finds by name.
 
 use std::slice;
 
@@ -6,16 +6,16 @@ use isotherm_neoprof::{Device, Parameters, Registers, Request};
 
 use crate::{Rtl, Variant};
 
-/// Grows with every change of these functions.
+/// Version of these functions; grows with every change.
 pub const VERSION: u32 = 1;
 
-/// The version of these functions.
+/// Returns [`VERSION`].
 #[unsafe(no_mangle)]
 pub extern "C" fn isotherm_neoprof_version() -> u32 {
     VERSION
 }
 
-/// A device after power-on, of the sizes that the parameters' register states; null where the hardware was not built in these.
+/// Creates a device of the sizes in the parameters' register; null if the hardware was not built in them.
 #[unsafe(no_mangle)]
 pub extern "C" fn isotherm_neoprof_new(parameters: u64, seed: u64) -> *mut Rtl {
     let sizes = Parameters::from_word(parameters, seed);
@@ -23,43 +23,43 @@ pub extern "C" fn isotherm_neoprof_new(parameters: u64, seed: u64) -> *mut Rtl {
     variant.map_or(std::ptr::null_mut(), |variant| Box::into_raw(Box::new(Rtl::new(variant))))
 }
 
-/// Ends a device.
+/// Frees a device.
 ///
 /// # Safety
-/// It came from [`isotherm_neoprof_new`] and is not used again.
+/// `device` came from [`isotherm_neoprof_new`], is not null, and is not used afterwards.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn isotherm_neoprof_free(device: *mut Rtl) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller's promise.
     drop(unsafe { Box::from_raw(device) });
 }
 
 /// Reads a register.
 ///
 /// # Safety
-/// The device came from [`isotherm_neoprof_new`], and no other call has it.
+/// `device` came from [`isotherm_neoprof_new`], is neither null nor freed, and no other call uses it.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn isotherm_neoprof_read(device: *mut Rtl, offset: u64) -> u64 {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller's promise.
     unsafe { &mut *device }.read(offset)
 }
 
 /// Writes a register.
 ///
 /// # Safety
-/// As [`isotherm_neoprof_read`].
+/// As for [`isotherm_neoprof_read`].
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn isotherm_neoprof_write(device: *mut Rtl, offset: u64, value: u64) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller's promise.
     unsafe { &mut *device }.write(offset, value);
 }
 
-/// Lets requests pass, one a cycle: each a page, shifted up by one, and bit 0 for a write.
+/// Runs a cycle for each request: a word of the page, shifted up by one, and bit 0 for a write.
 ///
 /// # Safety
-/// As [`isotherm_neoprof_read`]; `requests` are `count` words.
+/// As for [`isotherm_neoprof_read`]; `requests` points to `count` words.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn isotherm_neoprof_pass(device: *mut Rtl, requests: *const u64, count: usize) {
-    // SAFETY: the caller's contract.
+    // SAFETY: the caller's promise.
     let (device, requests) = unsafe { (&mut *device, slice::from_raw_parts(requests, count)) };
     for &word in requests {
         device.cycle(&[Request { page: word >> 1, write: word & 1 == 1 }]);
@@ -78,7 +78,8 @@ mod tests {
         assert!(isotherm_neoprof_new(sizes.to_word(), sizes.seed + 1).is_null(), "not built so");
         let device = isotherm_neoprof_new(sizes.to_word(), sizes.seed);
         assert!(!device.is_null() && isotherm_neoprof_version() == VERSION);
-        // SAFETY: the device is there until the last line, which frees it; the words are a slice's.
+        // SAFETY: the device is live and used by this thread alone until the last line frees it; the words
+        // are a slice's.
         unsafe {
             isotherm_neoprof_write(device, at::SET_THRESHOLD, 2);
             let requests = [7 << 1, 9 << 1 | 1, 7 << 1, 7 << 1];

@@ -1,4 +1,4 @@
-//! The NeoProf hardware of `../rtl`, simulated cycle by cycle, behind the trait that its model implements too.
+//! The NeoProf hardware of `../rtl`, simulated cycle by cycle behind the trait of its model.
 //!
 //! As a shared object it is the device of the lab's virtual machine ([`exports`]).
 

@@ -1,42 +1,42 @@
-//! Defines the simulated hardware: its two clocks, its register bus, and the trait of devices on top of them.
+//! The simulated hardware: its two clocks, its register bus, and the trait of devices on top of them.
 
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Parameters, Registers, Request};
 
 use crate::variant::{Functions, Handle, Variant};
 
-/// Core cycles after which an entry of the FIFO is visible to the core.
+/// Core cycles until the core sees an entry of the FIFO.
 const CROSSING: u32 = 6;
-/// Entries that may wait in the FIFO of 64, with room for what is on its way.
+/// Entries allowed to wait in the FIFO of 64, which leaves room for those on their way.
 const BACKLOG: u32 = 48;
-/// Cycles in which the longest register request ends, clearing and a full FIFO included, with much room.
+/// Generous bound on the core cycles of a register request, clearing and a full FIFO included.
 const PATIENCE: u32 = 100_000;
 
-/// A simulated device. Requests go on while registers are used: only [`Registers`] waits until all before are counted.
+/// A simulated device. Only [`Registers`] waits until all earlier requests are counted.
 #[derive(Debug)]
 pub struct Rtl {
     handle: Handle,
     functions: Functions,
     parameters: Parameters,
-    /// Core cycles for every 256 cycles of the memory, on average; None: as many as requests, so that the FIFO stays empty.
+    /// Core cycles per 256 memory cycles on average; `None` for one per request: the FIFO stays empty.
     core_rate: Option<u32>,
     /// 256ths of a core cycle that are due.
     due: u32,
-    /// At most so many requests wait in the FIFO.
+    /// Upper bound on the requests that wait in the FIFO.
     backlog: u32,
     mem_cycles: u64,
     core_cycles: u64,
 }
 
-// SAFETY: the simulated device owns all that it uses and is not tied to a thread; `Rtl` is its only handle.
+// SAFETY: the simulated device owns all its memory and is not tied to a thread; `Rtl` is its only handle.
 unsafe impl Send for Rtl {}
 
 impl Rtl {
-    /// A device after power-on, its valid bits cleared.
+    /// Creates a device after power-on, its valid bits cleared.
     #[must_use]
     pub fn new(variant: Variant) -> Self {
         let functions = variant.functions();
-        // SAFETY: no precondition; the handle is freed when this value is dropped.
+        // SAFETY: the call has no preconditions; `drop` frees the handle.
         let handle = unsafe { (functions.new)() };
         let mut rtl = Self {
             handle,
@@ -57,64 +57,64 @@ impl Rtl {
         rtl
     }
 
-    /// The device's sizes.
+    /// Returns the device's sizes.
     #[must_use]
     pub fn parameters(&self) -> &Parameters {
         &self.parameters
     }
 
-    /// From now on so many core cycles for every 256 of the memory, whatever arrives. None: as many as requests, and
-    /// at least one.
+    /// Sets the core cycles per 256 memory cycles; `None`: as many as requests arrive, and at least one per
+    /// cycle.
     pub fn set_core_rate(&mut self, rate: Option<u32>) {
         self.core_rate = rate;
     }
 
-    /// Memory cycles since power-on: those asked for, and those that register requests took.
+    /// Returns the memory cycles since power-on, including those of register requests.
     #[must_use]
     pub fn mem_cycles(&self) -> u64 {
         self.mem_cycles
     }
 
-    /// Core cycles since power-on.
+    /// Returns the core cycles since power-on.
     #[must_use]
     pub fn core_cycles(&self) -> u64 {
         self.core_cycles
     }
 
-    /// Begins a register request, which [`Rtl::finished`] and [`Rtl::finish`] follow up.
+    /// Begins a register request, which [`Rtl::finished`] or [`Rtl::finish`] completes.
     pub fn begin(&mut self, write: bool, offset: u64, value: u64) {
         let offset = if offset < at::BYTES { offset as u32 } else { at::BYTES as u32 - 1 };
         // SAFETY: the handle is valid until this value is dropped.
         unsafe { (self.functions.bus)(self.handle, true, write, offset, value) };
     }
 
-    /// Whether the register request begun last has ended with the core's last cycle; it is taken back then.
+    /// Returns whether the last register request has ended, and if so withdraws it from the bus.
     pub fn finished(&mut self) -> bool {
         let finished = self.flags() & 1 != 0;
         if finished {
-            // SAFETY: as above.
+            // SAFETY: the handle is valid until this value is dropped.
             unsafe { (self.functions.bus)(self.handle, false, false, 0, 0) };
         }
         finished
     }
 
-    /// Waits for the register request's end, both clocks running if `mem` says so, and returns what was read.
+    /// Waits for the register request's end, the memory's clock running too if `mem`. Returns the value read.
     ///
     /// # Panics
-    /// If it takes unreasonably long: the hardware hangs.
+    /// If the request does not end within a generous bound.
     pub fn finish(&mut self, mem: bool) -> u64 {
         for _ in 0..PATIENCE {
             self.tick(mem, true, &[]);
             if self.finished() {
-                // SAFETY: as above.
+                // SAFETY: the handle is valid until this value is dropped.
                 return unsafe { (self.functions.data)(self.handle) };
             }
         }
         panic!("the register bus hangs");
     }
 
-    /// Lets the core run until all requests are counted, the memory's clock standing still after one more cycle, in
-    /// which the last requests go from the page monitor into the FIFO; returns the core's cycles.
+    /// Runs the core until all requests are counted. The memory's clock runs for one more cycle, in which the
+    /// page monitor forwards the last requests to the FIFO, and then stands still. Returns the core's cycles.
     pub fn drain(&mut self) -> u64 {
         let start = self.core_cycles;
         self.tick(true, true, &[]);
@@ -127,7 +127,7 @@ impl Rtl {
         self.core_cycles - start
     }
 
-    /// One cycle of the memory with these requests, and the core's that are due.
+    /// Runs one cycle of the memory with these requests, and the core cycles that are due.
     fn mem_cycle(&mut self, requests: &[Request]) {
         let due = match self.core_rate {
             Some(rate) => {
@@ -151,7 +151,7 @@ impl Rtl {
         }
     }
 
-    /// One cycle with these requests even if the core is behind: what finds the FIFO full is dropped by the hardware.
+    /// Runs one cycle even if the core is behind: the hardware drops requests that find the FIFO full.
     pub fn cycle_regardless(&mut self, requests: &[Request]) {
         self.mem_cycle(requests);
         self.backlog = self.backlog.min(BACKLOG);
@@ -167,7 +167,7 @@ impl Rtl {
         }
         self.mem_cycles += u64::from(mem);
         self.core_cycles += u64::from(core);
-        // SAFETY: the handle is valid; `pages` has an entry for each of the at most 4 channels.
+        // SAFETY: the handle is valid until `drop`; `pages` has an entry for each of the at most 4 channels.
         unsafe { (self.functions.tick)(self.handle, mem, core, valid, write, pages.as_ptr()) };
     }
 
@@ -176,7 +176,7 @@ impl Rtl {
         unsafe { (self.functions.flags)(self.handle) }
     }
 
-    /// Whether a register lives in the memory's clock domain.
+    /// Returns whether a register lies in the memory's clock domain.
     fn crosses(write: bool, offset: u64) -> bool {
         match offset {
             at::GET_NR_SAMPLE | at::GET_RD_CNT | at::GET_WR_CNT | at::ACCESSES_DROPPED => !write,
@@ -194,7 +194,7 @@ impl Rtl {
 
 impl Drop for Rtl {
     fn drop(&mut self) {
-        // SAFETY: the handle came from `new` and is not used again.
+        // SAFETY: the handle came from `new` and is not used afterwards.
         unsafe { (self.functions.free)(self.handle) };
     }
 }

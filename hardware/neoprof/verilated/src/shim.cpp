@@ -1,4 +1,5 @@
-// What Rust calls, for one set of sizes: NAME, DUT, CHANNELS and ADDRESS_BITS come from the build script.
+// The functions that Rust calls, for one set of sizes: the build script defines NAME, DUT, CHANNELS and
+// ADDRESS_BITS.
 #include <cstdint>
 #include <memory>
 
@@ -22,13 +23,13 @@ void *NAME(new)() {
 
 void NAME(free)(void *device) { delete static_cast<Device *>(device); }
 
-// Ends or begins the hardware reset.
+// Begins or ends the hardware reset.
 void NAME(reset)(void *device, bool active) {
     auto &dut = static_cast<Device *>(device)->dut;
     dut.mem_rst_n = dut.core_rst_n = !active;
 }
 
-// One cycle of the clocks named. The pages and flags are those of channel 0 and up.
+// Runs one cycle of the named clocks. Pages and flags are those of channel 0 and up.
 void NAME(tick)(void *device, bool mem, bool core, uint32_t valid, uint32_t write, const uint64_t *pages) {
     auto &dut = static_cast<Device *>(device)->dut;
     if (mem) {

@@ -1,13 +1,13 @@
-//! Defines the sets of sizes that the hardware is simulated in, and the functions of each.
+//! The sets of sizes that the hardware is simulated in, and the functions of each.
 
 use std::ffi::c_void;
 
 use isotherm_neoprof::Parameters;
 
-/// A simulated device, as the shim knows it.
+/// A simulated device of the shim.
 pub(crate) type Handle = *mut c_void;
 
-/// The functions of `shim.cpp` for one set of sizes.
+/// Functions of `shim.cpp` for one set of sizes.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Functions {
     pub(crate) new: unsafe extern "C" fn() -> Handle,
@@ -62,19 +62,19 @@ functions!(single: neoprof_single_new neoprof_single_free neoprof_single_reset n
 /// A set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Variant {
-    /// The paper's, its memories described as one array each.
+    /// The paper's sizes; its memories are described as one array each.
     Paper,
-    /// 3 lanes of 256 entries, 5-bit counters, 16 hot pages, 16 bins, 3 channels; segmented memories of latency 4.
+    /// 3 lanes of 256 entries, 5-bit counters, 16 hot pages, 16 bins, 3 channels; segmented, latency 4.
     Small,
-    /// 1 lane of 16K entries, 8-bit counters, 64 hot pages, 52-bit pages, 1 channel; segmented memories of latency 2.
+    /// 1 lane of 16K entries, 8-bit counters, 64 hot pages, 52-bit pages, 1 channel; segmented, latency 2.
     Single,
 }
 
 impl Variant {
-    /// All of them.
+    /// All sets.
     pub const ALL: [Self; 3] = [Self::Paper, Self::Small, Self::Single];
 
-    /// Its sizes.
+    /// Returns its sizes.
     #[must_use]
     pub fn parameters(self) -> Parameters {
         match self {

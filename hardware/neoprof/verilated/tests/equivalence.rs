@@ -1,4 +1,4 @@
-//! The hardware and its model answer alike, whatever is asked: a random sequence of requests and register uses.
+//! The hardware and its model answer alike to random sequences of requests and register uses.
 
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Model, Registers, Request};
@@ -6,13 +6,13 @@ use isotherm_neoprof_rtl::{Rtl, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Accesses to compare, spread over the variants; `make hw-test` asks for 50 million.
+/// Returns the number of accesses to compare, spread over the variants; `make hw-test` asks for 50 million.
 fn accesses() -> u64 {
     std::env::var("HW_ACCESSES")
         .map_or(2_000_000, |text| text.parse().expect("HW_ACCESSES: a number of accesses"))
 }
 
-/// Both devices, and what was compared.
+/// Both devices, and the number of values compared.
 struct Pair {
     rtl: Rtl,
     model: Model,
@@ -37,7 +37,7 @@ impl Pair {
         self.model.write(offset, value);
     }
 
-    /// Reads both and compares.
+    /// Reads a register of both and compares.
     fn read(&mut self, offset: u64) -> u64 {
         let (rtl, model) = (self.rtl.read(offset), self.model.read(offset));
         assert_eq!(rtl, model, "register {offset:#x} after {} accesses", self.accesses);
@@ -45,7 +45,7 @@ impl Pair {
         rtl
     }
 
-    /// A burst of requests of one kind of stream: few pages, one page, uniform, skewed, in order, or alternating.
+    /// Sends a burst of requests of one kind: few pages, one page, uniform, skewed, in order, or alternating.
     fn burst(&mut self, length: u64) {
         let channels = self.model.parameters().channels as usize;
         let kind = self.random.random_range(0..6);
@@ -80,7 +80,7 @@ impl Pair {
         self.accesses += sent;
     }
 
-    /// Uses registers: mostly reads what there is, sometimes all of it, sometimes changes something.
+    /// Uses registers: mostly reads some of the results, sometimes all of them, sometimes changes a setting.
     fn registers(&mut self) {
         for offset in [at::GET_NR_HOT_PAGE, at::HOT_REFUSED, at::GET_RD_CNT, at::GET_WR_CNT] {
             self.read(offset);

@@ -1,4 +1,4 @@
-//! One access in every cycle, losses that are counted, and resets that cut the stream of accesses at one point.
+//! One access per cycle, counted losses, and resets that cut the stream of accesses at one point.
 
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Model, Registers, Request, read_hot_pages};
@@ -6,10 +6,10 @@ use isotherm_neoprof_rtl::{Rtl, Variant};
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-/// Core cycles from a request to its page in the hot-page buffer, crossing between the clocks included, and those
-/// after which the device says that it is idle.
+/// Core cycles from a request to its page in the hot-page buffer, including the crossing between the clocks
+/// and the delay until the device reports idle.
 const DEPTH: u64 = 32;
-/// Cycles in which all valid bits are cleared.
+/// Core cycles in which all valid bits are cleared.
 const CLEAR: u64 = 1024;
 
 fn read(page: u64) -> Request {
@@ -22,19 +22,19 @@ fn devices() -> (Rtl, Model) {
     (rtl, Model::new(Variant::Paper.parameters()).expect("the paper's sizes"))
 }
 
-/// All that the registers tell, but cycles.
+/// Returns the contents of all registers except cycles.
 fn state(device: &mut impl Registers) -> (Vec<u64>, Vec<u64>) {
     let registers = [at::HOT_REFUSED, at::GET_RD_CNT, at::GET_WR_CNT].map(|register| device.read(register));
     device.write(at::SET_HIST_EN, 1);
     let bins = device.read(at::GET_NR_HIST_BIN);
     let histogram = (0..bins).map(|_| device.read(at::GET_HIST));
-    let told = registers.into_iter().chain(histogram).collect();
+    let values = registers.into_iter().chain(histogram).collect();
     let mut pages = Vec::new();
     read_hot_pages(device, &mut pages);
-    (told, pages)
+    (values, pages)
 }
 
-/// Sends the requests, one in each cycle of both clocks.
+/// Sends the requests, one per cycle of both clocks, and compares the hardware with the model.
 fn back_to_back(requests: &[Request]) {
     let (mut rtl, mut model) = devices();
     for device in [&mut rtl as &mut dyn Device, &mut model] {
@@ -69,7 +69,7 @@ fn requests_on_both_channels_at_once_are_all_counted() {
     let (mut rtl, mut model) = devices();
     let mut random = Xoshiro256PlusPlus::seed_from_u64(2);
     for round in 0..1_000u64 {
-        // A burst that the FIFO takes though the core has half the rate, then a rest.
+        // The FIFO absorbs the burst although the core has half the rate; then it rests.
         for _ in 0..40 {
             let pair = [read(round), read(random.random_range(0..4))];
             rtl.cycle_regardless(&pair);
@@ -92,7 +92,7 @@ fn what_the_core_cannot_take_is_dropped_and_counted() {
     assert_exactly(&mut rtl, 7, 10_000 - dropped);
 }
 
-/// Asserts that the page, the only one since the last reset, was counted so often.
+/// Asserts that the page, the only one since the last reset, was counted `count` times.
 fn assert_exactly(rtl: &mut Rtl, page: u64, count: u64) {
     rtl.write(at::SET_THRESHOLD, count + 1);
     rtl.access(page, false);
@@ -101,7 +101,7 @@ fn assert_exactly(rtl: &mut Rtl, page: u64, count: u64) {
     assert_eq!(rtl.read(at::GET_NR_HOT_PAGE), 1, "fewer than {count} were counted");
 }
 
-/// Writes the register while the requests go on; returns how many passed until the write was done.
+/// Writes the register while requests continue. Returns how many passed until the write was done.
 fn write_meanwhile(rtl: &mut Rtl, offset: u64, requests: &mut impl Iterator<Item = Request>) -> u64 {
     rtl.begin(true, offset, 1);
     for passed in 1.. {
@@ -129,7 +129,7 @@ fn a_reset_amid_accesses_loses_none_and_cuts_at_one_point() {
         assert!(cycles < 60, "a reset took {cycles} cycles");
         (0..5_000).for_each(|_| rtl.cycle_regardless(&[rest.next().expect("enough requests")]));
         assert_eq!(rtl.read(at::ACCESSES_DROPPED), 0);
-        // The reads counted since the reset tell where it cut.
+        // The reads counted since the reset show where it cut.
         let (end, since) = (pages.len() - rest.len(), rtl.read(at::GET_RD_CNT) as usize);
         let cut = end - since;
         model.accesses(&pages[pages.len() - start..cut]);
@@ -181,8 +181,8 @@ fn cycles_are_those_of_the_memorys_clock() {
     let start = rtl.mem_cycles();
     rtl.idle(5_000);
     let before = rtl.mem_cycles();
-    let told = rtl.read(at::GET_NR_SAMPLE);
-    // The count crosses between the clocks before the read has ended; the reset took effect up to a crossing before its write
-    // had ended.
-    assert!((before - start..rtl.mem_cycles() - start + 24).contains(&told), "{told}");
+    let cycles = rtl.read(at::GET_NR_SAMPLE);
+    // The count crosses between the clocks before the read ends; the reset took effect up to a crossing
+    // before its write ended.
+    assert!((before - start..rtl.mem_cycles() - start + 24).contains(&cycles), "{cycles}");
 }

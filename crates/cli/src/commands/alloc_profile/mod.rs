@@ -10,10 +10,11 @@ use std::process::{Command, ExitStatus};
 use isotherm_alloc_profile::{Context, Profile};
 use isotherm_core::Bytes;
 
-use super::live::allocator;
-use super::live::sources::Environment;
-use crate::args::{AllocProfileArgs, AllocatorArg};
+use isotherm_live::session::{Environment, preload};
+
+use crate::args::AllocProfileArgs;
 use crate::failure::Failure;
+use crate::libraries;
 use symbols::Symbols;
 
 /// Runs the program and prints what each of its processes allocated. The exit status is the program's.
@@ -23,7 +24,7 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
         ("ISOTHERM_ALLOC_PROFILE".into(), folder.0.clone().into()),
         ("ISOTHERM_ALLOC_SAMPLE".into(), args.sample.0.to_string().into()),
     ];
-    allocator::preload(AllocatorArg::Context, &mut environment)?;
+    preload(&libraries::require(libraries::ALLOCATOR, "--alloc context")?, &mut environment);
     let (name, rest) = args.command.split_first().ok_or_else(|| Failure::usage("expected a command"))?;
     let status = Command::new(name).args(rest).envs(environment).status();
     let status =

@@ -1,4 +1,4 @@
-//! Defines how a command line becomes a guest's job, checked before anything boots.
+//! Turns a command line into a guest's job, checked before anything boots.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::fs::PermissionsExt;
@@ -10,11 +10,11 @@ use isotherm_lab::machine::Machine;
 
 use super::failure;
 use crate::args::lab::GuestArgs;
-use crate::commands::live::sources::library;
 use crate::failure::Failure;
+use crate::libraries;
 use crate::settings::{self, Setting};
 
-/// A machine by its name, or from a TOML file where the name ends so or has a folder in it.
+/// Loads a machine by its name, or from a file if the name ends in `.toml` or contains a `/`.
 pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
     let path = Path::new(name);
     if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
@@ -24,7 +24,7 @@ pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
     Machine::parse(&text, name).map_err(Failure::usage)
 }
 
-/// The job that runs `command`.
+/// Returns the job that runs `command`.
 pub(super) fn job(
     args: &GuestArgs,
     machine: &Machine,
@@ -48,14 +48,14 @@ pub(super) fn job(
     })
 }
 
-/// What counts accesses: our own binary in the guest, and the plugin that lies beside it.
+/// Returns the counters of accesses: this binary in the guest, and the plugin beside it.
 pub(super) fn counting() -> Result<Counting, Failure> {
     let isotherm = std::env::current_exe().map_err(Failure::failed)?;
     let plugin = isotherm_lab::plugin::find(&isotherm).map_err(|error| failure(&error))?;
     Ok(Counting { plugin, isotherm })
 }
 
-/// The variables of the library that a run's options are, by their names on the command line.
+/// Options of `isotherm run` and the library's variables for them.
 const INSIDE: [(&str, &str); 8] = [
     ("--policy", "ISOTHERM_POLICY"),
     ("--set", "ISOTHERM_SET"),
@@ -66,19 +66,16 @@ const INSIDE: [(&str, &str); 8] = [
     ("--source", "ISOTHERM_SOURCE"),
     ("--overhead", "ISOTHERM_OVERHEAD"),
 ];
-/// The library with the engine, beside the program or in `../lib`.
-const LIBRARY: &str = "libisotherm.so";
 
-/// A policy in the guest: `isotherm run`, or the library in the program. `settings` that are other policies' are left to them.
+/// Returns a policy's run in the guest, by `isotherm run` or by the library in the program. Ignores the settings of
+/// other policies.
 pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failure> {
     let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
-    let mut parameters = entry.parameters();
     let all = settings::parse(&args.set)?;
     let mut left = all.clone();
-    settings::apply(&mut left, &mut parameters)?;
-    let built =
-        isotherm_live::engine::PolicyRun { entry, parameters, seed: args.seed, scale: None, fastest: None };
-    let needs = built.needs().map_err(Failure::usage)?;
+    let mut run = isotherm_live::policy_run::PolicyRun::new(entry);
+    settings::apply(&mut left, &mut run.parameters)?;
+    let needs = run.needs().map_err(Failure::usage)?;
     let demotion = needs.has(Signal::KernelReclaim);
     let options = options(args, policy, all.iter().filter(|setting| !left.contains(setting)));
     if args.inside {
@@ -89,7 +86,7 @@ pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failur
     Ok(PolicyRun::Engine { isotherm, options, demotion })
 }
 
-/// The options of `isotherm run` and their values.
+/// Returns the options of `isotherm run` and their values.
 fn options<'a>(
     args: &GuestArgs,
     policy: &str,
@@ -119,25 +116,19 @@ fn options<'a>(
     options
 }
 
-/// The same options for an engine in the program.
+/// Returns a run inside the program with the same options.
 fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failure> {
-    let library = library(LIBRARY).ok_or_else(|| {
-        Failure::failed(format!(
-            "--inside: {LIBRARY} must lie beside isotherm or in ../lib; `make build` puts it there"
-        ))
-    })?;
+    let library = libraries::require(libraries::AGENT, "--inside")?;
     let mut settings: Vec<(OsString, OsString)> = Vec::new();
     for (option, value) in options {
         let Some(&(_, variable)) = INSIDE.iter().find(|(name, _)| name == option) else {
             if *option == "--scale" && value == "auto" {
                 continue;
             }
-            return Err(Failure::usage(format!(
-                "{option} {value}: an engine in the program has no such setting"
-            )));
+            return Err(Failure::usage(format!("{option} {value}: not supported with --inside")));
         };
         match settings.iter_mut().find(|(name, _)| name == variable) {
-            // Parameters are the one option that may be repeated.
+            // Only parameters may be repeated.
             Some((_, before)) => before.push(format!(" {value}")),
             None => settings.push((variable.into(), value.into())),
         }
@@ -145,14 +136,14 @@ fn inside(options: &[(&str, String)], demotion: bool) -> Result<PolicyRun, Failu
     Ok(PolicyRun::Inside { library, settings, demotion })
 }
 
-/// Fails where no policy of a run takes a setting.
+/// Checks that every setting belongs to a policy of the run.
 pub(super) fn check_settings(args: &GuestArgs, policies: &[String]) -> Result<(), Failure> {
     let mut settings = settings::parse(&args.set)?;
     settings.retain(|setting| !policies.iter().any(|policy| policy == setting.group));
     settings::finish(&settings)
 }
 
-/// As a shell would: 127 where there is no such command, 126 where it cannot be executed.
+/// Checks that a command exists and can be executed; fails with a shell's codes, 127 and 126.
 fn check_command(name: &OsStr) -> Result<(), Failure> {
     let shown = name.to_string_lossy();
     let executable = |path: &Path| {

@@ -1,6 +1,5 @@
-//! The kernel of the development machine has no idle page tracking: a directory stands for `proc` and `sys`, made by
-//! the kernel's documents (admin-guide/mm/pagemap.rst and idle_page_tracking.rst). The bitmap is a plain file, in which
-//! what is written can be read; the kernel's clears bits of frames that were accessed, and so do these tests.
+//! Tests on a directory that stands for `proc` and `sys`, made by the kernel's documents (admin-guide/mm/pagemap.rst and
+//! idle_page_tracking.rst). Its bitmap is a plain file; these tests clear the bits of accessed frames as the kernel does.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -18,7 +17,7 @@ struct Machine {
 }
 
 impl Machine {
-    /// A process 1 with one mapping whose n-th page is in `frames[n]`.
+    /// Makes a process 1 with one mapping whose n-th page is in `frames[n]`.
     fn new(frames: &[Option<u64>], flags: &[u64]) -> Self {
         let root = tempfile::tempdir().unwrap();
         let path = |name: &str| root.path().join(name);
@@ -41,7 +40,7 @@ impl Machine {
         Self { root, scanner }
     }
 
-    /// The indices of the pages found accessed.
+    /// Returns the indices of the pages found accessed.
     fn scan(&self) -> (BTreeSet<u64>, Found) {
         let mut target = self.scanner.open(Pid(1)).unwrap();
         let mut found = Found::default();
@@ -51,7 +50,7 @@ impl Machine {
         (pages.collect(), found.clone())
     }
 
-    /// As the kernel does when it finds an accessed bit.
+    /// Clears the frame's mark, as the kernel does when it finds an accessed bit.
     fn access(&self, frame: u64) {
         let path = self.root.path().join(BITMAP);
         let mut bytes = fs::read(&path).unwrap();
@@ -67,12 +66,12 @@ proptest! {
         frames in proptest::collection::vec(proptest::option::of(64..FRAMES), 1..300),
         accessed in proptest::collection::btree_set(0usize..300, 0..100),
     ) {
-        // Frames are distinct, as those of a private mapping.
+        // Frames are distinct, as in a private mapping.
         let mut taken = BTreeSet::new();
         let frames: Vec<_> = frames.into_iter().map(|frame| frame.filter(|&frame| taken.insert(frame))).collect();
         let machine = Machine::new(&frames, &[LRU; FRAMES as usize]);
         let present: BTreeSet<u64> = (0..frames.len() as u64).filter(|&at| frames[at as usize].is_some()).collect();
-        prop_assert_eq!(machine.scan().0, present.clone(), "never marked: accessed since it was mapped");
+        prop_assert_eq!(machine.scan().0, present.clone(), "never marked: accessed since they were mapped");
         prop_assert_eq!(machine.scan().0, BTreeSet::new(), "all marked");
         let accessed: BTreeSet<u64> = accessed.into_iter().map(|at| at as u64).filter(|at| present.contains(at)).collect();
         for &at in &accessed {

@@ -1,17 +1,17 @@
-//! What the real kernel does not do on demand: fail in the middle, and find more than is kept.
+//! Behaviour that a real kernel does not show on demand: failures in the middle, and more accesses than are kept.
 
 use std::time::Instant;
 
 use super::*;
 
-/// Finds a lot, or fails, from the second scan on.
+/// Scanner that finds many pages, or fails, from the second scan on.
 struct Scripted {
     pages: u64,
     fails: bool,
 }
 
 impl Scanner for Scripted {
-    /// The number of scans.
+    /// Number of scans.
     type Target = u64;
 
     fn name(&self) -> &'static str {

@@ -7,7 +7,7 @@ use super::hot_list::{Tally, decode};
 use crate::perf::open::encoded;
 use crate::perf::pmu::Encoding;
 use crate::perf::record::{Content, for_each};
-use crate::perf::sys::{self, Attr, AuxArea, Event, Join, Mapping, flag};
+use crate::sys::perf::{self, Attr, AuxArea, Event, Join, Mapping, flag};
 
 /// Pages of records: one a hot list.
 const RING_PAGES: usize = 8;
@@ -57,7 +57,7 @@ impl PerfStream {
     /// # Errors
     /// The kernel's, such as EOPNOTSUPP where the unit cannot do what the event asks.
     pub fn open(encoding: Encoding, cpu: u32) -> io::Result<Self> {
-        let event = sys::open(&attribute(encoding), -1, cpu as i32, Join::Alone)?;
+        let event = perf::open(&attribute(encoding), -1, cpu as i32, Join::Alone)?;
         let ring = Mapping::new(&event, RING_PAGES)?;
         let aux = AuxArea::new(&event, &ring, AUX_PAGES)?;
         Ok(Self { event, ring, aux, tail: 0, aux_tail: 0, scratch: Vec::new(), lists: Vec::new() })

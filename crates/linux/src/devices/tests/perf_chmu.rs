@@ -4,9 +4,9 @@ use std::io;
 use super::*;
 use crate::devices::perf_chmu::hot_list::{Tally, decode};
 use crate::devices::perf_chmu::{HotLists, PerfChmu, Refusal, find, lacks};
+use crate::files::Tree;
 use crate::perf::pmu::tests::tree;
 use crate::perf::pmu::{Encoding, Pmu};
-use crate::topology::files::Tree;
 
 /// What sysfs shows of a unit: the driver's `PMU_FORMAT_ATTR`s (RFC of 2024-11-21), type and processor.
 const UNIT: &[(&str, &str)] = &[

@@ -23,7 +23,7 @@ const SKYLAKE_AGENT: &[(&str, &str)] = &[
     ("uncore_cha_0/format/filter_opc0", "config1:41-50"),
 ];
 
-/// Agents of later models, whose unit mask goes on above bit 31: so many, and so far.
+/// Returns agents of later models, whose unit mask continues above bit 31.
 fn later_agents(count: u32, umask: &str) -> Vec<(String, String)> {
     let agent = |index: u32| {
         let file = move |name: &str, text: &str| (format!("uncore_cha_{index}/{name}"), text.to_owned());
@@ -59,7 +59,7 @@ fn configs(events: &[CountSpec]) -> Vec<(u64, u64)> {
     events.iter().map(|event| (event.encoding.config[0], event.encoding.config[1])).collect()
 }
 
-/// The raw numbers are those that PACT's artifact passes to the kernel; requests are event 0x35 with the same filters
+/// The raw numbers are those that PACT's artifact passes to the kernel. Requests are event 0x35 with the same filters
 /// (skylakex_uncore.json and cascadelakex_uncore.json of intel/perfmon).
 #[test]
 fn skylake_and_cascade_lake_count_what_pact_counts_there() {
@@ -75,8 +75,8 @@ fn skylake_and_cascade_lake_count_what_pact_counts_there() {
 }
 
 /// Stalls: CYCLE_ACTIVITY.STALLS_L3_MISS up to Ice Lake, MEMORY_ACTIVITY.STALLS_L3_MISS since Sapphire Rapids. Unit masks of
-/// IA_MISS_DRD_LOCAL and _REMOTE, as in intel/perfmon and, for Sapphire and Emerald Rapids, PACT's artifact; clocks are
-/// event 0 there up to Ice Lake and 1 since.
+/// IA_MISS_DRD_LOCAL and _REMOTE, as in intel/perfmon and, for Sapphire and Emerald Rapids, PACT's artifact. The clock is
+/// event 0 up to Ice Lake and 1 since.
 #[test]
 fn later_models_count_what_their_event_lists_say() {
     for (model, umask, stalls, clock) in [
@@ -167,7 +167,7 @@ fn counts_of_groups_that_took_turns_are_extrapolated() {
     assert_eq!((sums.tiers[0].stall, sums.tiers[1].stall), (Nanos(0), Nanos(9)));
 }
 
-/// Software events stand in for a PMU's: the reading path is the same.
+/// Software events replace a PMU's: the reading path is the same.
 #[test]
 fn groups_are_read_at_once_on_this_kernel() {
     let event = |name: &str, config, measure| {
@@ -180,11 +180,11 @@ fn groups_are_read_at_once_on_this_kernel() {
     ]];
     let mut own =
         PmuCounters::new(CounterEvents { threads, ..CounterEvents::default() }, 1_000).expect("two events");
-    // Of the calling thread, and of one that it makes.
+    // Counts the calling thread, and one that it makes.
     own.attach(0).expect("granted");
     let mut before = Counters::default();
     own.count(&mut before).expect("readable");
-    // Larger than what malloc keeps: every page is new.
+    // Larger than the memory that malloc keeps: every page is new.
     let touched =
         std::thread::spawn(|| std::hint::black_box(vec![1u8; 64 << 20]).len()).join().expect("it ends");
     let mut after = Counters::default();
@@ -192,7 +192,7 @@ fn groups_are_read_at_once_on_this_kernel() {
     assert_eq!(touched, 64 << 20);
     assert!(after.tiers[1].load_misses > before.tiers[1].load_misses, "{before:?} {after:?}");
     assert!(after.tiers[1].stall > before.tiers[1].stall, "task-clock is in nanoseconds, 1,000 MHz");
-    assert!((own.least_share() - 1.0).abs() < 1e-9, "software events never take turns");
+    assert!((own.min_share() - 1.0).abs() < 1e-9, "software events are never multiplexed");
     assert!(own.offers(Signals::NONE).has(Signal::TierHits));
     assert!(!own.offers(Signals::NONE).has(Signal::TierStalls), "no occupancy is counted");
 }

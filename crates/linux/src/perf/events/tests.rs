@@ -3,7 +3,7 @@ use tempfile::TempDir;
 use super::super::pmu::tests::{CORE, tree, write};
 use super::*;
 
-/// Tier 0 is local DRAM, tier 1 what the machine has beside it.
+/// Maps local DRAM to tier 0 and `slow` to tier 1.
 fn choice(slow: Memory) -> Choice {
     let tiers = TierMap::default().with(Memory::LocalDram, TierId(0)).with(slow, TierId(1));
     Choice { tiers, latency: None }
@@ -17,7 +17,7 @@ fn configs(specs: &[EventSpec]) -> Vec<(u64, Option<TierId>)> {
     specs.iter().map(|spec| (spec.encoding.config[0], spec.tier)).collect()
 }
 
-/// The raw numbers that published tiering systems pass to the kernel: HeMem, Memtis, HybridTier, PACT.
+/// The raw numbers are those that published tiering systems pass to the kernel: HeMem, Memtis, HybridTier, PACT.
 #[test]
 fn each_model_samples_the_events_that_published_systems_use() {
     let root = tree(CORE);
@@ -37,7 +37,7 @@ fn each_model_samples_the_events_that_published_systems_use() {
         assert_eq!(configs(&events.all_tiers), [(0x20d1, None)], "{}", model.name());
         let stores = events.stores.expect("in the table");
         assert_eq!((stores.encoding.config[0], stores.operation), (0x82d0, Operation::Store));
-        assert_eq!((stores.precise, stores.least_precise), (3, 1));
+        assert_eq!((stores.precise, stores.min_precise), (3, 1));
     }
 }
 
@@ -88,7 +88,7 @@ fn ibs_counts_ops_and_filters_where_it_can() {
         let events = SourceEvents::pmu(root.path(), Vendor::Amd, Model::Zen4, choice(Memory::LocalCxl));
         let op = events.expect("there").all_tiers.remove(0);
         assert_eq!(op.encoding, Encoding { kind: 11, config: [config, 0, 0, 0] });
-        assert_eq!((op.period_step, op.format, op.hits_too), (16, Format::Ibs, true));
+        assert_eq!((op.period_step, op.format), (16, Format::Ibs));
         assert!(op.sample_type(true) & sample::RAW != 0);
     }
 }

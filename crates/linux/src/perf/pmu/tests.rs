@@ -21,10 +21,9 @@ pub(crate) fn write(root: &Path, name: &str, text: &str) {
     std::fs::write(path, format!("{text}\n")).expect("written");
 }
 
-/// The formats of an Intel core PMU: `arch/x86/events/intel/core.c`, `hsw_format_attr` and `skl_format_attr`.
+/// Formats of an Intel core PMU: `hsw_format_attr` and `skl_format_attr` in `arch/x86/events/intel/core.c`.
 pub(crate) const CORE: &[(&str, &str)] = &[
     ("cpu/type", "4"),
-    ("cpu/caps/max_precise", "3"),
     ("cpu/format/event", "config:0-7"),
     ("cpu/format/umask", "config:8-15"),
     ("cpu/format/edge", "config:18"),
@@ -43,7 +42,7 @@ pub(crate) fn core(root: &TempDir) -> Pmu {
 fn events_are_encoded_by_the_formats() {
     let root = tree(CORE);
     let cpu = core(&root);
-    assert_eq!((cpu.kind, cpu.precise, cpu.cpus.len()), (4, Some(3), 0));
+    assert_eq!((cpu.kind, cpu.cpus.len()), (4, 0));
     let local = cpu.encode(&[("event", 0xd3), ("umask", 1)]).expect("fits");
     assert_eq!(local, Encoding { kind: 4, config: [0x1d3, 0, 0, 0] });
     let stalls = cpu.encode(&[("event", 0xa3), ("umask", 6), ("cmask", 6)]).expect("fits");
@@ -84,7 +83,6 @@ fn nonsense_names_the_file_and_what_was_expected() {
         ("cpu/format/event", "config9:0-7", "bits of a configuration word"),
         ("cpu/format/event", "config:7-0", "bits of a configuration word"),
         ("cpu/format/event", "config:0-64", "bits of a configuration word"),
-        ("cpu/caps/max_precise", "many", "a precision"),
     ] {
         let root = tree(CORE);
         write(root.path(), file, text);
@@ -103,7 +101,7 @@ static CHA: LazyLock<Pmu> = LazyLock::new(|| {
 });
 
 proptest! {
-    /// What a term's value fills is exactly its bits, in order.
+    /// A term's value fills exactly its bits, in order.
     #[test]
     fn values_are_spread_over_their_bits(value in 0u64..1 << 32) {
         let cha = &*CHA;

@@ -2,7 +2,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A record as the kernel writes it, its body filled up to a multiple of 8.
+/// Encodes a record as the kernel does, its body padded to a multiple of 8.
 fn encode(kind: u32, misc: u16, body: &[u8]) -> Vec<u8> {
     let mut bytes = Vec::new();
     bytes.extend(kind.to_ne_bytes());
@@ -28,13 +28,13 @@ fn content_of(kind: u32, misc: u16, body: &[u8]) -> String {
 fn every_kind_is_understood() {
     let task = words(&[7, 5, 8, 6]);
     let expected = Task { pid: 7, parent_pid: 5, tid: 8, parent_tid: 6 };
-    assert_eq!(content_of(7, 0, &task), format!("{:?}", Content::Fork(expected)));
-    assert_eq!(content_of(4, 0, &task), format!("{:?}", Content::Exit(expected)));
+    assert_eq!(content_of(7, 0, &task), format!("{:?}", Content::Change(Change::Fork(expected))));
+    assert_eq!(content_of(4, 0, &task), format!("{:?}", Content::Change(Change::Exit(expected))));
     assert_eq!(content_of(2, 0, &words(&[9, 0, 41, 0])), "Lost(41)");
     assert_eq!(content_of(13, 0, &words(&[42, 0])), "Lost(42)");
     assert_eq!(content_of(5, 0, &words(&[0; 6])), "Throttled");
-    assert_eq!(content_of(6, 0, &words(&[0; 6])), "Unthrottled");
-    assert_eq!(content_of(3, 1 << 13, &words(&[3, 4, 0, 0])), "Exec { pid: 3, tid: 4 }");
+    assert_eq!(content_of(6, 0, &words(&[0; 6])), "Other");
+    assert_eq!(content_of(3, 1 << 13, &words(&[3, 4, 0, 0])), "Change(Exec(3, 4))");
     assert_eq!(content_of(3, 0, &words(&[3, 4, 0, 0])), "Other");
     assert_eq!(content_of(1, 0, &words(&[3, 4])), "Other");
     assert_eq!(
@@ -45,7 +45,7 @@ fn every_kind_is_understood() {
     assert_eq!(content_of(11, 0, &words(&[64, 0, 32, 0])), "Malformed");
 }
 
-/// Reads all of a simulated ring from `tail` to `head`, in the way of [`super::super::sys::Mapping::records`].
+/// Reads a simulated ring from `tail` to `head`, as [`super::super::sys::Mapping::records`] does.
 fn read(memory: &[u8], tail: usize, head: usize) -> (Vec<(u32, Vec<u8>)>, usize) {
     let (start, length) = (tail % memory.len(), head - tail);
     let first = length.min(memory.len() - start);
@@ -58,7 +58,7 @@ fn read(memory: &[u8], tail: usize, head: usize) -> (Vec<(u32, Vec<u8>)>, usize)
 }
 
 proptest! {
-    /// A writer that never overtakes the reader loses nothing, wherever records wrap.
+    /// A reader loses nothing to a writer that never overtakes it, wherever records wrap.
     #[test]
     fn nothing_is_lost_at_any_wrap_position(
         bodies in prop::collection::vec(prop::collection::vec(any::<u8>(), 0..600), 1..200),
@@ -88,7 +88,7 @@ proptest! {
         prop_assert_eq!(seen, expected);
     }
 
-    /// Damaged memory neither panics nor loops; what cannot be read is counted.
+    /// Damaged memory causes neither a panic nor an endless loop; unreadable bytes are counted.
     #[test]
     fn damaged_memory_is_survived(
         first in prop::collection::vec(any::<u8>(), 0..300),

@@ -2,14 +2,14 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A record, packet by packet as the manual's figures have them.
+/// Builds a record packet by packet, as in the manual's figures.
 fn encode(op: &Op, tag: u8, padding: usize) -> Vec<u8> {
     let mut out = vec![0u8; padding];
     let mut put = |header: &[u8], payload: &[u8]| {
         out.extend_from_slice(header);
         out.extend_from_slice(payload);
     };
-    // Address packet, index 0: the program counter, which is passed over.
+    // Address packet, index 0: the program counter, which is ignored.
     put(&[0xb0], &0x40_0000u64.to_le_bytes());
     if let Some(context) = op.context {
         put(&[0x64], &context.to_le_bytes());
@@ -20,7 +20,7 @@ fn encode(op: &Op, tag: u8, padding: usize) -> Vec<u8> {
         None => put(&[0x4a], &[1]),
     }
     put(&[0x98], &(op.latency as u16).to_le_bytes());
-    // Counter packet, index 1: issue latency, which is passed over.
+    // Counter packet, index 1: issue latency, which is ignored.
     put(&[0x99], &7u16.to_le_bytes());
     if let Some(address) = op.address {
         put(&[0xb2], &(address | u64::from(tag) << 56).to_le_bytes());
@@ -88,7 +88,7 @@ fn an_extended_header_holds_a_larger_index() {
 
 #[test]
 fn an_alignment_command_skips() {
-    // To the next multiple of 16: exponent 3, plus 1.
+    // Aligns to the next multiple of 16: exponent 3, plus 1.
     let mut buffer = vec![0x23, 0x00];
     buffer.resize(16, 0xff);
     buffer.extend(encode(&Op { timestamp: 5, ..Op::default() }, 0, 0));

@@ -4,8 +4,9 @@ use std::fs::File;
 use std::os::fd::OwnedFd;
 use std::os::unix::fs::FileExt;
 
-use super::super::{Pid, ProcRoot, ProcessStat, sys};
+use super::super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
+use crate::sys::process as sys;
 
 /// For so many polls a new process is read thoroughly: one made by vfork shares its parent's memory until exec, which
 /// comes soon and leaves the parent's page table readable.

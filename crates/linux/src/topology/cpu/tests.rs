@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// vendor_id, family, model, stepping -> name.
+/// Cases: vendor_id, family, model, stepping and expected name.
 const X86: &str = "
 GenuineIntel   6  63  2 haswell
 GenuineIntel   6  79  1 broadwell
@@ -37,7 +37,7 @@ AuthenticAMD  16  10  0 unknown
 CentaurHauls   6  15  3 unknown
 ";
 
-/// implementer, part -> name.
+/// Cases: implementer, part and expected name.
 const ARM: &str = "
 0x41 0xd0c neoverse-n1
 0x41 0xd40 neoverse-v1

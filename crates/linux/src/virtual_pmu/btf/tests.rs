@@ -32,7 +32,7 @@ impl Builder {
         self.words(rest);
     }
 
-    /// A structure or union of members: name, type, offset in bits.
+    /// Adds a structure or union of members: name, type, offset in bits.
     fn structure(&mut self, kind: u32, flag: bool, name: &str, members: &[(&str, u32, u32)]) {
         let name = self.name(name);
         self.words(&[name, u32::from(flag) << 31 | kind << 24 | members.len() as u32, 64]);
@@ -52,7 +52,7 @@ impl Builder {
     }
 }
 
-/// A small kernel: every kind of type once, and two structures of interest.
+/// Builds a small kernel: every kind of type once, and two structures of interest.
 pub(in crate::virtual_pmu) fn kernel() -> Vec<u8> {
     let mut builder = Builder::default();
     builder.plain(1, "int", 4, &[32]);
@@ -80,7 +80,7 @@ pub(in crate::virtual_pmu) fn kernel() -> Vec<u8> {
             ("real_parent", 2, 192),
         ],
     );
-    // A structure that holds itself.
+    // A structure that contains itself.
     builder.structure(kind::STRUCT, false, "endless", &[("", 14, 0)]);
     builder.finish()
 }

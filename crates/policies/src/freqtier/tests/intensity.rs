@@ -33,7 +33,7 @@ impl Script {
         self.machine.state()
     }
 
-    /// A window in which pages were promoted.
+    /// Returns a window in which pages were promoted.
     fn window(&mut self, ratio: f64) -> State {
         self.machine.promoted(1);
         self.pass(WINDOW, ratio, LOADS)
@@ -43,7 +43,7 @@ impl Script {
         self.pass(INTERVAL, ratio, LOADS)
     }
 
-    /// In monitoring mode by the plateau, at this hit ratio.
+    /// Creates a run in monitoring mode by the plateau, at this hit ratio.
     fn monitoring(ratio: f64) -> Self {
         let mut script = Self::new();
         assert_eq!(script.pass(WINDOW, ratio, LOADS), State::Monitoring);
@@ -270,14 +270,15 @@ fn a_fast_tier_full_of_hot_pages_leads_into_monitoring() {
     let mut run = Run::new();
     // The first turn freed nine pages; hot ones take their place, and all others become hot too.
     run.pass(1, 0.7, &samples(500..508, 9));
-    run.policy.threshold = HotThreshold::new(run.policy.settings.threshold, 15);
+    let mut threshold = threshold_settings(&run.policy);
+    run.policy.threshold = HotThreshold::new(threshold, 15);
     (9..FAST as u32).for_each(|page| _ = run.policy.filter.increase(page, 9));
     assert_eq!(run.view.free(TierId::FAST), Pages(1));
     run.pass(1, 0.7, &[]);
     assert_eq!(run.level(), 0.0, "the distribution is not known yet");
     run.policy.resting = false;
-    run.policy.settings.threshold.warmup = 0;
-    run.policy.threshold = HotThreshold::new(run.policy.settings.threshold, 15);
+    threshold.warmup = 0;
+    run.policy.threshold = HotThreshold::new(threshold, 15);
     let plan = run.pass(1, 0.7, &[]);
     assert_eq!(plan.sampling.map(|request| request.rate), Some(SamplingRate::Off));
     assert_eq!(run.level(), 3.0);

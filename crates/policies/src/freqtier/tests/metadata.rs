@@ -12,7 +12,7 @@ const FOOTPRINT: u64 = 267_000_000_000;
 fn metadata(fast_bytes: u64, changes: &[(&str, &str)]) -> u64 {
     let pages = |bytes: u64| bytes / PageSize::Base.bytes().0;
     let setup = Setup { pages: pages(FOOTPRINT) as usize, fast: Pages(pages(fast_bytes)), ..setup() };
-    let mut parameters = Parameters::new("freqtier", SPECS);
+    let mut parameters = Parameters::new("freqtier", Settings::SPECS);
     changes.iter().for_each(|(key, text)| parameters.set(key, text).expect("valid"));
     let mut policy = FreqTier::new(&parameters, &setup).expect("it fits");
     // A full batch of distinct pages and a scan make every buffer as large as it gets.

@@ -4,9 +4,9 @@ use proptest::prelude::*;
 
 use super::*;
 
-/// A threshold for `room` hot pages and counts up to 15, over pages with these `(count, pages)`.
+/// Returns a threshold for `room` hot pages and counts up to 15, over pages with these `(count, pages)`.
 fn over(room: u64, ties: &str, counts: &[(u32, u64)]) -> HotThreshold {
-    let mut settings = policy(&[("ties", ties), ("threshold_warmup", "0")]).settings.threshold;
+    let mut settings = threshold_settings(&policy(&[("ties", ties), ("threshold_warmup", "0")]));
     settings.room = room;
     settings.warmup = 0;
     let mut threshold = HotThreshold::new(settings, 15);
@@ -31,7 +31,8 @@ fn more_hot_pages_than_fit_raise_it_and_fewer_lower_it() {
     assert_eq!(over(100, "exclude", &[(15, 500)]).value(), 15.0, "never above the largest count");
 }
 
-/// The rule is written down but never called in HybridTier's published artifact: there the threshold only ever falls.
+/// The rule is written down but never called in HybridTier's published artifact: there the threshold only
+/// ever falls.
 #[test]
 fn regression_the_threshold_rule_is_called_while_the_policy_runs() {
     let (mut policy, mut view) = (policy(&[("ageing_samples_per_page", "1000")]), machine());
@@ -90,7 +91,7 @@ fn a_tier_without_room_has_no_hot_pages() {
 
 #[test]
 fn adjusting_wide_counters_costs_a_bounded_number_of_operations_per_sample() {
-    let mut settings = policy(&[]).settings.threshold;
+    let mut settings = threshold_settings(&policy(&[]));
     settings.warmup = 0;
     let mut threshold = HotThreshold::new(settings, 65_535);
     let changes = vec![Change { before: 0, after: 3 }; 64];

@@ -2,7 +2,7 @@
 
 use super::*;
 
-/// The decisions compared, disagreements and moves after samples of all pages, unevenly.
+/// Returns the decisions compared, disagreements and moves after samples of all pages, unevenly.
 fn audited(changes: &[(&str, &str)]) -> (u64, u64, u64) {
     let changes =
         [&[("audit", "true"), ("threshold_warmup", "0"), ("momentum_cooling", "700")], changes].concat();

@@ -35,7 +35,7 @@ fn what_a_batch_overshoots_counts_for_the_next_period() {
 #[test]
 fn the_frequency_period_can_follow_the_fast_tier() {
     let settings = |changes: &[(&str, &str)], setup: &Setup| {
-        Settings::new(&parameters(changes), setup).expect("valid").frequency_cooling
+        Settings::read(&parameters(changes)).frequency_period(setup)
     };
     let per_page = [("frequency_cooling_per_page", "160")];
     assert_eq!(settings(&per_page, &setup()), 160 * FAST);

@@ -31,7 +31,8 @@ fn table_4_in_closed_form() {
     }
 }
 
-/// The paper's machine: 512 GB slow, and a filter rounded up to the 128 MB that section 6.4.2 states for 1:16.
+/// The paper's machine: 512 GB slow, and a filter rounded up to the 128 MB that section 6.4.2 states for
+/// 1:16.
 #[test]
 fn twice_the_stated_filter_is_what_table_4_prints() {
     let slow = 512u64 << 30;
@@ -44,8 +45,8 @@ fn twice_the_stated_filter_is_what_table_4_prints() {
     }
 }
 
-/// All that is allocated, at its largest: a full batch of distinct pages, and as many marks as there may be; by default and
-/// with every fast page marked.
+/// All that is allocated, at its largest: a full batch of distinct pages, and as many marks as there may be;
+/// by default and with every fast page marked.
 #[test]
 fn all_structures_at_their_largest_stay_below_table_4() {
     let mut seen = Vec::new();

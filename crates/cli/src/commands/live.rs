@@ -1,0 +1,115 @@
+//! `isotherm run` and `isotherm attach`: tier the memory of real programs.
+
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use isotherm_core::live_result::LiveResult;
+use isotherm_core::parameters::Scale;
+use isotherm_linux::process::Pid;
+use isotherm_live::policy_run::PolicyRun;
+use isotherm_live::session::{Session, SessionConfig, SessionError, Target};
+
+use crate::args::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
+use crate::failure::Failure;
+use crate::{libraries, settings};
+
+use super::machines::load_profile;
+use super::simulate::parse_scale;
+
+/// Runs a program with its memory tiered. The exit status is the program's.
+pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
+    let mut command = args.command.into_iter();
+    let target = Target::Launch {
+        program: command.next().ok_or_else(|| Failure::usage("expected a command"))?,
+        arguments: command.collect(),
+        agent: libraries::find(libraries::AGENT),
+        library: allocator(args.alloc)?,
+        cgroup: args.cgroup,
+        descendants: args.descendants,
+    };
+    tier(&args.live, target)
+}
+
+/// Tiers the memory of a running process.
+pub(crate) fn attach(args: &AttachArgs) -> Result<(), Failure> {
+    let time = args.time.map(|time| Duration::from_nanos(time.0));
+    tier(&args.live, Target::Attach { pid: Pid(args.pid), time })
+}
+
+fn allocator(allocator: AllocatorArg) -> Result<Option<PathBuf>, Failure> {
+    match allocator {
+        AllocatorArg::Own => Ok(None),
+        AllocatorArg::Context => libraries::require(libraries::ALLOCATOR, "--alloc context").map(Some),
+    }
+}
+
+/// Runs the session and reports its result.
+fn tier(args: &LiveArgs, target: Target) -> Result<(), Failure> {
+    let session = Session::open(config(args)?, target).map_err(failure)?;
+    if !args.quiet {
+        session.notes().for_each(|note| eprintln!("isotherm: {note}"));
+    }
+    let result = session.start().map_err(failure)?.run().map_err(Failure::failed)?;
+    report(args, &result)?;
+    match result.exit_status {
+        None | Some(0) => Ok(()),
+        Some(status) => Err(Failure::Exit(u8::try_from(status).unwrap_or(u8::MAX))),
+    }
+}
+
+fn failure(error: SessionError) -> Failure {
+    match &error {
+        SessionError::Launch(launch) => Failure::Command(launch.exit_status(), error.to_string()),
+        _ if error.is_request() => Failure::usage(error),
+        _ => Failure::failed(error),
+    }
+}
+
+fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
+    let profile = load_profile(&args.machine)?;
+    let mut policy = PolicyRun::new(isotherm_policies::find(&args.policy).map_err(Failure::usage)?);
+    let mut settings = settings::parse(&args.set)?;
+    // `isotherm calibrate` has measured this cost of the second tier.
+    let k = profile.tiers.get(1).and_then(|tier| tier.k);
+    if let (Some(parameter), Some(k)) = (policy.entry.calibrated, k) {
+        policy.parameters.set(parameter, &format!("{}ns", k.0)).map_err(Failure::usage)?;
+    }
+    settings::apply(&mut settings, &mut policy.parameters)?;
+    settings::finish(&settings)?;
+    policy.seed = args.seed;
+    policy.scale = match args.scale.as_str() {
+        "auto" => None,
+        text => Some(parse_scale(text, Scale::NONE)?),
+    };
+    Ok(SessionConfig {
+        policy,
+        tiers: args.tiers.clone(),
+        fast: args.fast,
+        shadow: args.shadow,
+        latencies: profile.tiers.iter().map(|tier| tier.latency).collect(),
+        source: args.source.clone(),
+        overhead: args.overhead,
+        model_counters: args.model_counters,
+        rate: args.rate,
+        page_size: args.page_size.into(),
+        control: args.control.clone(),
+    })
+}
+
+fn report(args: &LiveArgs, result: &LiveResult) -> Result<(), Failure> {
+    let write = |path: &Path, text: String| {
+        std::fs::write(path, text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
+    };
+    if let Some(path) = &args.summary {
+        write(path, isotherm_report::live_json(result))?;
+    }
+    if let Some(path) = &args.report {
+        write(path, isotherm_report::live_html(result))?;
+    }
+    if !args.quiet {
+        let text =
+            if args.json { isotherm_report::live_json(result) } else { isotherm_report::live_text(result) };
+        eprint!("{text}");
+    }
+    Ok(())
+}

@@ -1,0 +1,247 @@
+//! The result of a live run: plain data that the live host fills in and reports print.
+//!
+//! The JSON form is documented in `docs/live-schema.md`.
+
+use serde::Serialize;
+
+use crate::parameters::Parameters;
+use crate::{Bytes, Nanos, PageSize};
+
+/// Result of a live run, as `--json` prints it.
+#[derive(Debug, Clone, Serialize)]
+pub struct LiveResult {
+    /// Isotherm's version.
+    pub version: String,
+    /// The program and its arguments, or the number of the process that was attached to.
+    pub program: Vec<String>,
+    /// The policy's name.
+    pub policy: String,
+    /// The policy's parameters in force, scaled.
+    pub parameters: Parameters,
+    /// Seed of every random choice.
+    pub seed: u64,
+    /// Divisor of sample counts and sizes.
+    pub scale: f64,
+    /// Divisor of durations.
+    pub time_scale: f64,
+    /// How often the policy was rebuilt because the memory in use had outgrown it.
+    pub resized: u32,
+    /// Steps of the engine.
+    pub steps: u64,
+    /// Samples that reached the policy.
+    pub samples: u64,
+    /// Hint faults that reached the policy.
+    pub hint_faults: u64,
+    /// Samples lost on the way to the policy.
+    pub samples_lost: u64,
+    /// The program's exit status, 128 + signal if a signal ended it; `None` if it was attached to.
+    pub exit_status: Option<i32>,
+    /// Everything that the host observed.
+    #[serde(flatten)]
+    pub summary: Summary,
+}
+
+/// What the host observed in a live run.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Summary {
+    /// Start of the run in seconds since 1970.
+    pub started_unix_s: u64,
+    /// Duration of the run.
+    pub duration_ns: Nanos,
+    /// Distinct names of the followed processes in order of appearance, at most a hundred.
+    pub process_names: Vec<String>,
+    /// Number of followed processes.
+    pub processes: u64,
+    /// Whether tiers are virtual and nothing moved.
+    pub shadow: bool,
+    /// Granularity of tracking.
+    pub page_size: PageSize,
+    /// The most memory that was mapped at once.
+    pub footprint_bytes: Bytes,
+    /// The tiers, fastest first.
+    pub tiers: Vec<TierUse>,
+    /// Whether the hardware counted the tiers' hits; otherwise they are summed over samples.
+    pub hits_measured: bool,
+    /// Origin of the stall and occupancy counters that some policies decide by.
+    pub counters: CounterOrigin,
+    /// The fast tier's share of all counted accesses; `None` without any.
+    pub hit_ratio: Option<f64>,
+    /// The same over the second half of the run.
+    pub final_hit_ratio: Option<f64>,
+    /// Upper bound on the slowdown against all memory fast: as if the programs did nothing but wait for the accesses
+    /// of the run's second half, one after the other, at idle latencies. `None` if no access was counted.
+    pub slowdown_at_most: Option<f64>,
+    /// Pages moved.
+    pub traffic: Traffic,
+    /// The access sources.
+    pub sources: Vec<SourceUse>,
+    /// Accesses outside of tiered memory.
+    pub samples_foreign: u64,
+    /// The engine's own cost.
+    pub engine: EngineUse,
+    /// Where the accesses went.
+    pub hot_set: HotSet,
+    /// Moments of the run, in order.
+    pub timeline: Vec<Moment>,
+    /// Figures that too few samples support.
+    pub cautions: Vec<String>,
+    /// Problems of the run, each once.
+    pub warnings: Vec<String>,
+}
+
+/// Origin of the tiers' stall and occupancy counters.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum CounterOrigin {
+    /// No counters.
+    #[default]
+    None,
+    /// Counted by the hardware.
+    Counted,
+    /// Occupancy by Little's law from the latency that each sample carries.
+    LittlesLaw,
+    /// Occupancy by Little's law from a machine profile's latencies: not measured.
+    Modelled,
+}
+
+/// Moves that the kernel or a full tier refused.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Refused {
+    /// The target tier was full or at its limit (ENOMEM).
+    pub no_room: u64,
+    /// The page was pinned or under I/O even after retries (EBUSY).
+    pub busy: u64,
+    /// The page was no longer mapped (ENOENT, EFAULT).
+    pub gone: u64,
+    /// The move was not allowed (EPERM, EACCES).
+    pub denied: u64,
+}
+
+/// Pages moved, or, in shadow mode, pages that would have been moved.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
+pub struct Traffic {
+    /// Pages moved to a faster tier.
+    pub promotions: u64,
+    /// Pages moved to a slower tier by name.
+    pub demotions: u64,
+    /// Pages that the kernel's LRU took off a tier.
+    pub reclaimed: u64,
+    /// Bytes of promotions and demotions.
+    pub bytes_moved: Bytes,
+    /// Refused moves.
+    pub refused: Refused,
+}
+
+/// One tier at the end of the run.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct TierUse {
+    /// NUMA nodes of the tier; empty in shadow mode.
+    pub nodes: Vec<u32>,
+    /// Idle latency.
+    pub latency_ns: Nanos,
+    /// Capacity available to the programs.
+    pub capacity_bytes: Bytes,
+    /// Memory of the programs on the tier.
+    pub resident_bytes: Bytes,
+    /// Accesses served, counted by the hardware or summed over samples ([`Summary::hits_measured`]).
+    pub hits: u64,
+    /// Stall time for this tier, counted by the hardware and summed over threads; 0 if it is not counted.
+    pub stall_ns: Nanos,
+}
+
+/// One access source.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct SourceUse {
+    /// Name as in `--source`.
+    pub name: &'static str,
+    /// Accesses delivered.
+    pub delivered: u64,
+    /// Accesses lost to full buffers.
+    pub lost: u64,
+    /// How often the kernel throttled the source.
+    pub throttled: u64,
+    /// Accesses outside of followed memory or not decodable.
+    pub foreign: u64,
+    /// Processor time of the source's agents inside the programs.
+    pub agent_cpu_ns: Nanos,
+    /// Time that the programs' threads lost to the source, as far as it knows.
+    pub program_ns: Nanos,
+    /// Memory of the source.
+    pub memory_bytes: Bytes,
+}
+
+/// The engine's own cost.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Serialize)]
+pub struct EngineUse {
+    /// Processor time of the engine without agents.
+    pub cpu_ns: Nanos,
+    /// Share of one processor, agents included.
+    pub cpu_share: f64,
+    /// Peak memory of the policy and its trackers.
+    pub metadata_bytes: Bytes,
+    /// Memory for page numbers, residency and heat.
+    pub host_bytes: Bytes,
+}
+
+/// State of the run at one moment; counts are since the start.
+#[derive(Debug, Clone, PartialEq, Serialize)]
+pub struct Moment {
+    /// Time since the start.
+    pub time_ns: Nanos,
+    /// Bytes on each tier, fastest first.
+    pub resident_bytes: Vec<Bytes>,
+    /// Accesses sampled or counted on each tier.
+    pub hits: Vec<u64>,
+    /// Pages moved.
+    pub traffic: Traffic,
+    /// Samples delivered.
+    pub samples: u64,
+    /// The policy's gauges by name.
+    pub gauges: Vec<(&'static str, f64)>,
+}
+
+/// The memory that takes a share of the accesses.
+#[derive(Debug, Clone, Copy, PartialEq, Serialize)]
+pub struct HotShare {
+    /// Share of the sampled accesses.
+    pub accesses: f64,
+    /// Size of the hottest memory that took them.
+    pub bytes: Bytes,
+}
+
+/// Adjacent pages of one process.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+pub struct MemoryRange {
+    /// Number of the process.
+    pub process: u32,
+    /// First address.
+    pub start: u64,
+    /// Length.
+    pub bytes: Bytes,
+    /// Sampled accesses to the range.
+    pub accesses: u64,
+}
+
+/// Hot pages: those accessed at the higher of two rates that explain the samples of all pages.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct HotPages {
+    /// Least number of samples of a hot page; 0 if pages do not fall into two groups.
+    pub at_least: u32,
+    /// Memory of the hot pages.
+    pub bytes: Bytes,
+    /// Their share of the sampled accesses.
+    pub accesses: f64,
+    /// Their ranges in address order, at most ten thousand.
+    pub ranges: Vec<MemoryRange>,
+}
+
+/// Where the accesses went; old accesses count for less.
+#[derive(Debug, Clone, Default, PartialEq, Serialize)]
+pub struct HotSet {
+    /// Memory for several shares of the accesses.
+    pub shares: Vec<HotShare>,
+    /// The hot pages.
+    pub hot: HotPages,
+    /// Contents of the fast tier at the end, the most accessed ranges first, at most a thousand.
+    pub fast_ranges: Vec<MemoryRange>,
+}

@@ -1,0 +1,115 @@
+//! Sources that learn accesses from outside a program, from the accessed bits of its page table.
+//!
+//! # What the bits tell
+//!
+//! The processor sets a page-table entry's accessed bit when it walks the page table for a load or a store. Once the bit
+//! is cleared *and* the translation has left the TLB, the next access sets it again. A scan that reads and clears the bits
+//! thus learns whether each page was accessed since the last scan: not how often, when, or by which instruction. User
+//! space has two mechanisms:
+//!
+//! | source | resolution | needs |
+//! |---|---|---|
+//! | [`ClearRefs`]: `/proc/PID/clear_refs` and `smaps` | a mapping (a line of `/proc/PID/maps`) | nothing, for one's own programs |
+//! | [`IdlePages`]: `/sys/kernel/mm/page_idle/bitmap` | a page | root, `CONFIG_IDLE_PAGE_TRACKING` |
+//!
+//! # Signals
+//!
+//! - `Signal::AccessedBits` ([`AccessSource::accessed`](crate::source::AccessSource::accessed)): the marks of all scans
+//!   since the range was last queried.
+//! - `Signal::LoadSamples`: each scan delivers one access per page found accessed. Its weight is a lower bound, as one
+//!   access and a million look the same; stores count as loads. The time is that of the scan. A `Period` of a
+//!   [`Sampling`](isotherm_core::Sampling) request is ignored, since accesses are not counted; `Off` and `Frequency`
+//!   (samples per second and process, not per thread) are honoured. If more pages were accessed than may be delivered,
+//!   every n-th is, with weight n.
+//!
+//! The first scan of a process only clears the bits.
+//!
+//! # Cost
+//!
+//! A separate thread scans. It takes at most [`Pace::budget`] of one processor: after a scan that took *c*, none begins
+//! before *c* / budget has passed. The program pays too: the page walker sets each cleared bit again, and the flush empties
+//! the TLB. `SourceStatistics::program_time` estimates that as [`WALK`] per page found accessed, and
+//! [`Pace::program_budget`] limits it; with many pages in use it is the stricter of the two limits. Neither covers the time
+//! for which `clear_refs` blocks page faults and changes of mappings (it locks the address space for writing);
+//! [`ScanStatistics::locked`] sums that.
+//!
+//! # Interference
+//!
+//! There is one bit per page, not one per reader. Clearing it makes the page look colder to the kernel's own LRU, which may
+//! reclaim or demote it earlier, to idle page tracking, to DAMON and to other readers of `Referenced`; when these clear
+//! bits, the sources here miss accesses. Only accounting is affected, never contents. Two of these sources on one process
+//! disturb each other.
+
+mod clear_refs;
+mod idle_bitmap;
+mod idle_pages;
+mod pagemap;
+mod process_files;
+mod range_set;
+mod sampler;
+mod schedule;
+mod settings;
+mod smaps;
+mod source;
+
+use std::ops::Range;
+
+use isotherm_core::Nanos;
+
+use crate::LinuxError;
+use crate::process::Pid;
+
+pub use clear_refs::{ClearRefs, FAULT};
+pub use idle_pages::IdlePages;
+pub use settings::{Pace, Resolution};
+pub use source::{BitSource, ScanStatistics};
+
+/// Time for the page walker to set a cleared accessed bit again: its locked write to the entry.
+///
+/// Measured in a virtual machine with nested paging on a busy AMD EPYC (`benches/accessed.rs`, `program/`): 265 ns per
+/// page in sequence, up to 1,100 ns at random, without page faults. It should be less without a hypervisor.
+pub const WALK: Nanos = Nanos(300);
+
+/// Way to read and clear accessed bits.
+pub trait Scanner: Send + Sync + 'static {
+    /// State that it keeps per process.
+    type Target: Send;
+
+    /// Returns the name in kebab-case, as in `--source`.
+    fn name(&self) -> &'static str;
+
+    /// Opens the process's files.
+    fn open(&self, process: Pid) -> Result<Self::Target, LinuxError>;
+
+    /// Reads what was accessed since the last scan and clears the bits.
+    fn scan(&self, target: &mut Self::Target, found: &mut Found) -> Result<(), LinuxError>;
+}
+
+/// Results of a scan.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Found {
+    /// Present accessed pages, to be delivered as accesses, in the order of addresses.
+    pub pages: Vec<Range<u64>>,
+    /// Ranges to report as accessed when queried; they may contain addresses without a page.
+    pub accessed: Vec<Range<u64>>,
+    /// Present pages whose bits were read.
+    pub walked: u64,
+    /// Walked pages that were accessed.
+    pub referenced: u64,
+    /// Accessed pages that cannot be told apart from others, and hence are not delivered.
+    pub undecided: u64,
+    /// Time for which faults and changes of mappings were blocked.
+    pub locked: Nanos,
+    /// Estimated time that the program's threads lose to the bits being set again.
+    pub program_time: Nanos,
+}
+
+impl Found {
+    /// Empties it and keeps its memory.
+    pub fn clear(&mut self) {
+        let (mut pages, mut accessed) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.accessed));
+        pages.clear();
+        accessed.clear();
+        *self = Self { pages, accessed, ..Self::default() };
+    }
+}

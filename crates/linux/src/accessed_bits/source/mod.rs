@@ -1,0 +1,299 @@
+//! Access source over a [`Scanner`]: a thread that scans, and the results since the last query.
+
+use std::collections::{HashMap, HashSet};
+use std::ops::Range;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use isotherm_core::{Bytes, Nanos, Sampling, Signal, Signals};
+
+use super::range_set::RangeSet;
+use super::sampler::Sampler;
+use super::schedule::Schedule;
+use super::{Found, Pace, Scanner};
+use crate::LinuxError;
+use crate::clock;
+use crate::process::Pid;
+use crate::source::{Access, AccessSource, SourceStatistics};
+
+/// Maximum accesses that one scan delivers.
+const MAX_PER_SCAN: u64 = 1 << 16;
+/// Maximum accesses kept until the next drain; the rest is lost and counted.
+const MAX_KEPT: usize = 1 << 20;
+
+/// Sums over all scans of a source.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct ScanStatistics {
+    /// Scans, including the first of each process.
+    pub scans: u64,
+    /// Present pages read.
+    pub walked: u64,
+    /// Pages found accessed.
+    pub referenced: u64,
+    /// Accessed pages that could not be told apart from others.
+    pub undecided: u64,
+    /// Processor time of the scanning thread.
+    pub cpu: Nanos,
+    /// Time for which page faults and changes of mappings were blocked.
+    pub locked: Nanos,
+}
+
+/// Access source that scans accessed bits at a [`Pace`].
+///
+/// The scanning thread starts with the first process and ends with the source.
+pub struct BitSource<S: Scanner> {
+    scanner: Arc<S>,
+    shared: Arc<Shared<S::Target>>,
+    thread: Option<JoinHandle<()>>,
+}
+
+struct Shared<T> {
+    state: Mutex<State<T>>,
+    changed: Condvar,
+}
+
+/// State shared by the scanning thread and the engine's thread. The lock is never held during a scan.
+struct State<T> {
+    schedule: Schedule,
+    /// Opened processes, except the one being scanned.
+    targets: HashMap<Pid, Target<T>>,
+    followed: HashSet<Pid>,
+    marks: HashMap<Pid, RangeSet>,
+    sampler: Sampler,
+    accesses: Vec<Access>,
+    failure: Option<LinuxError>,
+    sums: ScanStatistics,
+    statistics: SourceStatistics,
+    stop: bool,
+}
+
+struct Target<T> {
+    inner: T,
+    /// Start of the last scan; `None` before the first.
+    scanned: Option<Nanos>,
+}
+
+impl<S: Scanner> BitSource<S> {
+    /// Makes a source that follows no process yet.
+    pub fn new(scanner: S, pace: Pace) -> Self {
+        let state = State {
+            schedule: Schedule::new(pace),
+            targets: HashMap::new(),
+            followed: HashSet::new(),
+            marks: HashMap::new(),
+            sampler: Sampler::new(MAX_PER_SCAN),
+            accesses: Vec::new(),
+            failure: None,
+            sums: ScanStatistics::default(),
+            statistics: SourceStatistics::default(),
+            stop: false,
+        };
+        let shared = Arc::new(Shared { state: Mutex::new(state), changed: Condvar::new() });
+        Self { scanner: Arc::new(scanner), shared, thread: None }
+    }
+
+    /// Returns the sums over all scans.
+    pub fn scans(&self) -> ScanStatistics {
+        self.shared.lock().sums
+    }
+
+    /// Returns whether the process is followed and has not ended, as far as scans have seen.
+    pub fn follows(&self, process: Pid) -> bool {
+        self.shared.lock().followed.contains(&process)
+    }
+
+    fn start(&mut self) -> Result<(), LinuxError> {
+        if self.thread.is_none() {
+            let (scanner, shared) = (Arc::clone(&self.scanner), Arc::clone(&self.shared));
+            let thread = std::thread::Builder::new()
+                .name("isotherm-bits".to_owned())
+                .spawn(move || shared.run(&*scanner))
+                .map_err(|error| LinuxError::Call { call: "clone", error })?;
+            self.thread = Some(thread);
+        }
+        Ok(())
+    }
+}
+
+impl<S: Scanner> AccessSource for BitSource<S> {
+    fn name(&self) -> &'static str {
+        self.scanner.name()
+    }
+
+    fn offers(&self) -> Signals {
+        Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits)
+    }
+
+    fn follow(&mut self, process: Pid) -> Result<(), LinuxError> {
+        if self.follows(process) {
+            return Ok(());
+        }
+        let inner = self.scanner.open(process)?;
+        self.start()?;
+        let mut state = self.shared.lock();
+        state.targets.insert(process, Target { inner, scanned: None });
+        state.followed.insert(process);
+        state.schedule.add(process, clock::monotonic());
+        self.shared.changed.notify_one();
+        Ok(())
+    }
+
+    fn forget(&mut self, process: Pid) {
+        self.shared.lock().forget(process);
+    }
+
+    fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
+        self.shared.lock().sampler.rate = sampling.rate;
+        Ok(())
+    }
+
+    fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
+        let mut state = self.shared.lock();
+        accesses.append(&mut state.accesses);
+        state.failure.take().map_or(Ok(()), Err)
+    }
+
+    fn accessed(
+        &mut self,
+        process: Pid,
+        ranges: &[Range<u64>],
+        answers: &mut Vec<bool>,
+    ) -> Result<(), LinuxError> {
+        let mut state = self.shared.lock();
+        match state.marks.get_mut(&process) {
+            Some(marks) => answers.extend(ranges.iter().map(|range| marks.remove(range))),
+            None => answers.extend(ranges.iter().map(|_| false)),
+        }
+        Ok(())
+    }
+
+    fn statistics(&self) -> SourceStatistics {
+        let state = self.shared.lock();
+        let marks: usize = state.marks.values().map(RangeSet::len).sum();
+        let memory = marks * 2 * size_of::<u64>() + state.accesses.capacity() * size_of::<Access>();
+        SourceStatistics {
+            foreign: state.sums.undecided,
+            agent_cpu: state.sums.cpu,
+            memory: Bytes(memory as u64),
+            ..state.statistics
+        }
+    }
+}
+
+impl<S: Scanner> Drop for BitSource<S> {
+    fn drop(&mut self) {
+        self.shared.lock().stop = true;
+        self.shared.changed.notify_one();
+        if let Some(thread) = self.thread.take() {
+            // A panic there was printed when it happened.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl<T> Shared<T> {
+    fn lock(&self) -> MutexGuard<'_, State<T>> {
+        // The state is consistent between statements; a thread that panicked leaves it usable.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs the scanning thread.
+    fn run<S: Scanner<Target = T>>(&self, scanner: &S) {
+        let mut found = Found::default();
+        while let Some((process, mut target)) = self.wait() {
+            found.clear();
+            let (began, cpu) = (clock::monotonic(), clock::thread_cpu());
+            let outcome = scanner.scan(&mut target.inner, &mut found);
+            let cost = clock::thread_cpu() - cpu;
+            self.lock().publish(process, target, (began, cost), outcome.map(|()| &found));
+        }
+    }
+
+    /// Waits until a process is due and takes it out; `None` if the source is gone.
+    fn wait(&self) -> Option<(Pid, Target<T>)> {
+        let mut state = self.lock();
+        while !state.stop {
+            let Some((process, due)) = state.schedule.next() else {
+                state = self.changed.wait(state).unwrap_or_else(PoisonError::into_inner);
+                continue;
+            };
+            let left = due - clock::monotonic();
+            if left.0 == 0 {
+                if let Some(target) = state.targets.remove(&process) {
+                    return Some((process, target));
+                }
+                state.schedule.remove(process);
+            } else {
+                let time = Duration::from_nanos(left.0);
+                state = self.changed.wait_timeout(state, time).unwrap_or_else(PoisonError::into_inner).0;
+            }
+        }
+        None
+    }
+}
+
+impl<T> State<T> {
+    fn forget(&mut self, process: Pid) {
+        self.schedule.remove(process);
+        self.targets.remove(&process);
+        self.followed.remove(&process);
+        self.marks.remove(&process);
+    }
+
+    /// Records a scan's results and puts its process back.
+    fn publish(
+        &mut self,
+        process: Pid,
+        mut target: Target<T>,
+        (began, cost): (Nanos, Nanos),
+        outcome: Result<&Found, LinuxError>,
+    ) {
+        self.sums.scans += 1;
+        self.sums.cpu += cost;
+        let program = outcome.as_ref().map_or(Nanos(0), |found| found.program_time);
+        self.schedule.scanned(process, began, cost, program);
+        match outcome {
+            Ok(found) => {
+                self.sum(found);
+                if let Some(before) = target.scanned
+                    && self.followed.contains(&process)
+                {
+                    self.deliver(process, before, began, found);
+                }
+            }
+            Err(LinuxError::Ended(_)) => self.forget(process),
+            Err(error) => {
+                self.forget(process);
+                self.failure = Some(error);
+            }
+        }
+        target.scanned = Some(began);
+        // If forgotten during the scan, the target is dropped; if followed again since, the newer one stays.
+        if self.followed.contains(&process) {
+            self.targets.entry(process).or_insert(target);
+        }
+    }
+
+    fn sum(&mut self, found: &Found) {
+        self.sums.walked += found.walked;
+        self.sums.referenced += found.referenced;
+        self.sums.undecided += found.undecided;
+        self.sums.locked += found.locked;
+        self.statistics.program_time += found.program_time;
+    }
+
+    fn deliver(&mut self, process: Pid, before: Nanos, began: Nanos, found: &Found) {
+        let marks = self.marks.entry(process).or_default();
+        found.accessed.iter().for_each(|range| marks.insert(range));
+        let kept = self.accesses.len();
+        self.sampler.sample((process, began, began - before), &found.pages, &mut self.accesses);
+        let fits = self.accesses.len().min(MAX_KEPT.max(kept));
+        self.statistics.lost += (self.accesses.len() - fits) as u64;
+        self.statistics.delivered += (fits - kept) as u64;
+        self.accesses.truncate(fits);
+    }
+}
+
+#[cfg(test)]
+mod tests;

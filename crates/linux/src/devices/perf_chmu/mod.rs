@@ -1,0 +1,215 @@
+//! Defines the driver of a hotness monitoring unit that the kernel's own perf driver has taken: a PMU `cxl_hmu_memX.Y.Z`.
+//!
+//! The driver is a proposal ("CXL Hotness Monitoring Unit perf driver", J. Cameron, linux-cxl, 2024-11-21; no released kernel has
+//! it). What is known of it is known from its source and documentation:
+//! - X is the memory device, Y the block of units, Z the unit in it; sysfs has `type`, `cpumask` and `format` as of every PMU.
+//! - Its fields: `epoch_type` (0: at the end of each epoch, 1: always on), `access_type`, `epoch_scale` and
+//!   `epoch_multiplier`, `hotness_threshold`, `hotness_granual` (a power of two), `range_base` and `range_size` (0: everything),
+//!   `downsampling_factor` and `randomized_downsampling`.
+//! - The event is a processor's, not a task's. What the unit can do is told nowhere: an event that asks too much is refused.
+//! - The hot list is written to the AUX area ([`hot_list`]) when it is half full, when it overflows and when the event is stopped.
+//!   Starting it again resets all counts.
+//!
+//! So a unit is stopped and started where the policy has it cleared, and what it found since the last half list comes then.
+
+pub mod hot_list;
+mod stream;
+
+use std::io;
+use std::path::Path;
+
+use isotherm_core::{DeviceReport, DeviceRequest};
+
+use super::{DeviceError, PAGE, Profiler};
+use crate::LinuxError;
+use crate::files::Tree;
+use crate::perf::open::explain;
+use crate::perf::pmu::{DEVICES, Encoding, Pmu};
+pub use stream::{HotLists, PerfStream};
+
+const PREFIX: &str = "cxl_hmu_";
+/// Reads and writes of memory that is not confidential.
+const READS_AND_WRITES: u64 = 3;
+/// Sizes of units, as powers of two: 4 KiB to 2 MiB.
+const UNITS: std::ops::RangeInclusive<u64> = 12..=21;
+/// Modes as the fields have them: `epoch_type`, `epoch_scale`, `epoch_multiplier`. Always on, then epochs of 1 s, 100 ms, 10 ms and
+/// 1 ms, then the unit's shortest.
+const MODES: [(u64, u64, u64); 6] = [(1, 0, 0), (0, 5, 1), (0, 4, 1), (0, 3, 1), (0, 2, 1), (0, 0, 0)];
+
+/// How a unit is asked to count.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Mode {
+    epochs: (u64, u64, u64),
+    unit_shift: u64,
+}
+
+/// The first unit of these memory devices (`memX`) that the kernel's driver has taken.
+pub(super) fn find(tree: Tree<'_>, memories: &[String]) -> Result<Option<Pmu>, LinuxError> {
+    let ours = |pmu: &Pmu| {
+        let memory = pmu.name.strip_prefix(PREFIX).and_then(|unit| unit.split('.').next());
+        memory.is_some_and(|memory| memories.iter().any(|name| name == memory))
+    };
+    Ok(all(tree)?.into_iter().find(ours))
+}
+
+/// All units that the kernel's driver has taken.
+pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
+    let mut pmus = Vec::new();
+    for name in tree.names(DEVICES)?.into_iter().filter(|name| name.starts_with(PREFIX)) {
+        pmus.extend(Pmu::read(tree, &name)?);
+    }
+    Ok(pmus)
+}
+
+/// The field that events of the PMU lack and that cannot be done without.
+pub fn lacks(pmu: &Pmu) -> Option<&'static str> {
+    let needed = [
+        "epoch_type",
+        "access_type",
+        "epoch_scale",
+        "epoch_multiplier",
+        "hotness_threshold",
+        "hotness_granual",
+    ];
+    needed.into_iter().find(|field| !pmu.has(field))
+}
+
+/// The event; `None` if a field is missing or too narrow. The threshold is capped at what its field holds.
+fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
+    let (kind, scale, multiplier) = mode.epochs;
+    let event = |threshold: u64| {
+        pmu.encode(&[
+            ("epoch_type", kind),
+            ("access_type", READS_AND_WRITES),
+            ("epoch_scale", scale),
+            ("epoch_multiplier", multiplier),
+            ("hotness_granual", mode.unit_shift),
+            ("hotness_threshold", threshold),
+        ])
+    };
+    (0..32).find_map(|narrower| event(u64::from(threshold.min(u32::MAX >> narrower))))
+}
+
+/// Opens the event of a unit.
+type Open<S> = Box<dyn FnMut(Encoding) -> io::Result<S> + Send>;
+
+/// A hotness monitoring unit behind the kernel's driver.
+pub struct PerfChmu<S> {
+    pmu: Pmu,
+    mode: Mode,
+    open: Open<S>,
+    stream: Option<S>,
+    /// Pages found before the unit was stopped.
+    pages: Vec<u64>,
+    lost: u64,
+}
+
+impl PerfChmu<PerfStream> {
+    /// Finds out what the unit can do and may be used for, below `root`.
+    ///
+    /// # Errors
+    /// If this user may not, or the driver takes no event that a policy could use.
+    pub(super) fn attach(pmu: Pmu, root: &Path) -> Result<Self, LinuxError> {
+        let cpu = pmu.cpus.first().copied().unwrap_or(0);
+        let name = pmu.name.clone();
+        let opened = Self::new(pmu, Box::new(move |encoding| PerfStream::open(encoding, cpu)));
+        opened.map_err(|error| match error {
+            Refusal::Device(error) => error.into(),
+            Refusal::Call(error) => explain(error, &name, Tree::new(root), None),
+        })
+    }
+}
+
+/// Why a unit cannot be used.
+#[derive(Debug)]
+pub(super) enum Refusal {
+    Device(DeviceError),
+    Call(io::Error),
+}
+
+impl<S: HotLists> PerfChmu<S> {
+    /// Tries modes and sizes of units, the best first, until the driver takes one; nothing is counted yet.
+    pub(super) fn new(pmu: Pmu, mut open: Open<S>) -> Result<Self, Refusal> {
+        let device = pmu.name.clone();
+        if let Some(what) = lacks(&pmu) {
+            return Err(Refusal::Device(DeviceError::Lacks { device, what }));
+        }
+        let modes =
+            MODES.into_iter().flat_map(|epochs| UNITS.map(move |unit_shift| Mode { epochs, unit_shift }));
+        for mode in modes {
+            let Some(encoding) = encode(&pmu, mode, 1) else { continue };
+            match open(encoding) {
+                Ok(_) => return Ok(Self { pmu, mode, open, stream: None, pages: Vec::new(), lost: 0 }),
+                // It cannot do that: something else, then.
+                Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) => {}
+                Err(error) => return Err(Refusal::Call(error)),
+            }
+        }
+        Err(Refusal::Device(DeviceError::Lacks { device, what: "a mode that its driver takes" }))
+    }
+
+    fn failed(&self, call: &'static str) -> impl FnOnce(io::Error) -> DeviceError {
+        let device = self.pmu.name.clone();
+        move |error| DeviceError::Refused { device, call, error: error.to_string() }
+    }
+
+    /// Stops the unit and takes in what it found.
+    fn stop(&mut self) -> Result<(), DeviceError> {
+        let stopped = self.stream.as_mut().map_or(Ok(()), HotLists::stop).map_err(self.failed("stopping it"));
+        self.take();
+        stopped
+    }
+
+    fn start(&mut self) -> Result<(), DeviceError> {
+        self.stream.as_mut().map_or(Ok(()), HotLists::start).map_err(self.failed("starting it"))
+    }
+
+    /// Takes in what was written.
+    fn take(&mut self) {
+        let Some(stream) = &mut self.stream else { return };
+        let (unit_pages, pages) = ((1 << self.mode.unit_shift) / PAGE, &mut self.pages);
+        let tally = stream.drain(&mut |unit, _count| {
+            let first = unit.saturating_mul(unit_pages);
+            pages.extend(first..first.saturating_add(unit_pages));
+        });
+        self.lost += tally.missing + u64::from(tally.damaged > 0);
+    }
+}
+
+impl<S: HotLists> Profiler for PerfChmu<S> {
+    fn name(&self) -> &str {
+        &self.pmu.name
+    }
+
+    fn reports(&self) -> bool {
+        false
+    }
+
+    fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError> {
+        if let Some(threshold) = request.threshold {
+            self.stop()?;
+            // The threshold is part of the event, and an event of this PMU excludes others.
+            self.stream = None;
+            let encoding = encode(&self.pmu, self.mode, threshold).ok_or_else(|| DeviceError::Lacks {
+                device: self.pmu.name.clone(),
+                what: "bits for a threshold",
+            })?;
+            self.stream = Some((self.open)(encoding).map_err(self.failed("opening it"))?);
+            self.start()?;
+        } else if request.clear {
+            self.stop()?;
+            self.start()?;
+        }
+        Ok(())
+    }
+
+    fn read(&mut self, _report: bool, pages: &mut Vec<u64>) -> Result<Option<DeviceReport>, DeviceError> {
+        self.take();
+        pages.append(&mut self.pages);
+        Ok(None)
+    }
+
+    fn lost(&self) -> u64 {
+        self.lost
+    }
+}

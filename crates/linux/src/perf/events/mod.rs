@@ -1,0 +1,284 @@
+//! Events that sample accesses: the choice among those of the table, for a processor.
+//!
+//! `event_table.rs` has the rows, each with its source; an [`EventSpec`] is a row in the terms of the machine's own sysfs.
+
+use isotherm_core::{Operation, TierId};
+
+use super::data_source::{Memory, TierMap};
+use super::event_table::ROWS;
+use super::pmu::{Encoding, Pmu, Terms};
+use super::sys::{kind, sample, software};
+use crate::LinuxError;
+use crate::files::Tree;
+use crate::topology::cpu::{Model, Vendor};
+
+/// Quantity that an event counts.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Quantity {
+    /// Loads served by one kind of memory.
+    Loads(Memory),
+    /// Loads that missed the last-level cache, whatever served them.
+    Misses,
+    /// Loads slower than a threshold, sampled with latency and data source.
+    SlowLoads,
+    /// Stores.
+    Stores,
+    /// Cycles in which nothing was executed while a load missed the last-level cache.
+    Stalls,
+    /// Reads of one kind of memory in flight, summed over cycles.
+    Occupancy(Memory),
+    /// Cycles with at least one such read in flight.
+    Busy(Memory),
+    /// Reads of one kind of memory, as seen by the agents.
+    Inserts(Memory),
+    /// Cycles of the agent that counts occupancy.
+    Clock,
+}
+
+/// Event of some processors.
+#[derive(Debug, Clone, Copy)]
+pub struct Row {
+    /// Processors.
+    pub models: &'static [Model],
+    /// Quantity that it counts.
+    pub quantity: Quantity,
+    /// Name in the source.
+    pub name: &'static str,
+    /// PMU, or prefix of its instances' names.
+    pub pmu: &'static str,
+    /// Event, as terms of the PMU; terms of value 0 are left out.
+    pub terms: [(&'static str, u64); 3],
+    /// Further terms that select what is counted.
+    pub filter: Terms<'static>,
+    /// Whether its samples carry a data address.
+    pub addresses: bool,
+    /// Reference to its documentation.
+    pub source: &'static str,
+}
+
+impl Row {
+    /// Returns the terms that are set.
+    pub fn all_terms(&self) -> Vec<(&'static str, u64)> {
+        self.terms.iter().chain(self.filter).copied().filter(|&(_, value)| value > 0).collect()
+    }
+}
+
+/// Way in which samples tell what served the access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Format {
+    /// Not at all, or by the event itself.
+    Plain,
+    /// In `PERF_SAMPLE_DATA_SRC`, with the latency as weight.
+    DataSource,
+    /// In an IBS op record ([`super::ibs`]).
+    Ibs,
+}
+
+/// Event to sample, in the terms of this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventSpec {
+    /// Name.
+    pub name: String,
+    /// Event for the kernel.
+    pub encoding: Encoding,
+    /// Event that must lead the group (Sapphire Rapids: load latency without `mem-loads-aux` fails with ENODATA).
+    pub leader: Option<Encoding>,
+    /// Way in which samples tell what served the access.
+    pub format: Format,
+    /// Operation, where samples do not tell it.
+    pub operation: Operation,
+    /// Tier, where the event determines it.
+    pub tier: Option<TierId>,
+    /// Maximum `precise_ip` to request.
+    pub precise: u8,
+    /// Minimum `precise_ip` at which samples carry addresses.
+    pub min_precise: u8,
+    /// Divisor of permitted periods.
+    pub period_step: u64,
+}
+
+impl EventSpec {
+    /// Returns the fields of its samples: bits of [`sample`].
+    ///
+    /// The period is included only if the kernel adjusts it. A fixed one is known, and the kernel would take the field as a
+    /// request for single events (`perf_swevent_event` in `kernel/events/core.c`).
+    pub fn sample_type(&self, frequency: bool) -> u64 {
+        let always = sample::TID | sample::TIME | sample::ADDR;
+        always
+            | if frequency { sample::PERIOD } else { 0 }
+            | match self.format {
+                Format::Plain => 0,
+                Format::DataSource => sample::WEIGHT | sample::DATA_SRC,
+                Format::Ibs => sample::RAW,
+            }
+    }
+
+    /// Samples first touches of pages by the kernel's page faults. It needs no PMU and does not sample all accesses.
+    pub fn page_faults() -> Self {
+        Self {
+            name: "page-faults".into(),
+            encoding: Encoding { kind: kind::SOFTWARE, config: [software::PAGE_FAULTS, 0, 0, 0] },
+            leader: None,
+            format: Format::Plain,
+            operation: Operation::Load,
+            tier: None,
+            precise: 0,
+            min_precise: 0,
+            period_step: 1,
+        }
+    }
+
+    fn intel(row: &Row, cpu: &Pmu, terms: Terms<'_>, tier: Option<TierId>) -> Option<Self> {
+        Some(Self {
+            name: row.name.into(),
+            encoding: cpu.encode(terms)?,
+            // Addresses need PEBS: 3 is PEBS with the exact instruction, 1 suffices.
+            precise: 3,
+            min_precise: 1,
+            tier,
+            operation: if row.quantity == Quantity::Stores { Operation::Store } else { Operation::Load },
+            ..Self::page_faults()
+        })
+    }
+
+    /// Samples micro-ops with IBS, and only misses where the processor can (Zen 4 and later).
+    fn ibs(op: &Pmu) -> Option<Self> {
+        let misses_only = op.has("l3missonly");
+        let terms: Terms<'_> =
+            if misses_only { &[("cnt_ctl", 1), ("l3missonly", 1)] } else { &[("cnt_ctl", 1)] };
+        Some(Self {
+            name: "ibs_op".into(),
+            // A kernel without the `cnt_ctl` format counts cycles.
+            encoding: op.encode(terms).or_else(|| op.encode(&[]))?,
+            format: Format::Ibs,
+            // The counter's lowest four bits are fixed.
+            period_step: 16,
+            ..Self::page_faults()
+        })
+    }
+}
+
+/// Events of one way to sample this machine.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct SourceEvents {
+    /// Name of the way, as in `--source`.
+    pub name: &'static str,
+    /// Loads of every tier, by as few events as possible.
+    pub all_tiers: Vec<EventSpec>,
+    /// Loads by one event per tier; as [`Self::all_tiers`] where there are none.
+    pub each_tier: Vec<EventSpec>,
+    /// Stores, where the events of loads do not include them.
+    pub stores: Option<EventSpec>,
+    /// Whether samples of [`Self::all_tiers`] include stores.
+    pub stores_too: bool,
+    /// Tier of each kind of memory.
+    pub tiers: TierMap,
+}
+
+/// Inputs of the choice of events.
+#[derive(Debug, Clone, Copy)]
+pub struct Choice {
+    /// Tier of each kind of memory.
+    pub tiers: TierMap,
+    /// Samples only loads above this many cycles, with latency, which costs more.
+    pub latency: Option<u16>,
+}
+
+impl SourceEvents {
+    /// Samples first touches by page faults.
+    pub fn page_faults() -> Self {
+        Self::of("page-faults", vec![EventSpec::page_faults()], TierMap::default())
+    }
+
+    fn of(name: &'static str, all_tiers: Vec<EventSpec>, tiers: TierMap) -> Self {
+        Self { name, each_tier: all_tiers.clone(), all_tiers, stores: None, stores_too: false, tiers }
+    }
+
+    /// Chooses the PMU's events on this machine, whose sysfs lies below `root`.
+    ///
+    /// # Errors
+    /// If the processor or the table has none, or sysfs cannot be read.
+    pub fn pmu(
+        root: &std::path::Path,
+        vendor: Vendor,
+        model: Model,
+        choice: Choice,
+    ) -> Result<Self, LinuxError> {
+        let root = Tree::new(root);
+        match vendor {
+            Vendor::Intel => Self::intel(root, model, choice),
+            Vendor::Amd => Self::ibs(root, choice),
+            Vendor::Arm | Vendor::Ampere => Err(unsupported(
+                "Arm SPE is not supported as a live source: use --source hint-faults or --source accessed-bits".into(),
+            )),
+            Vendor::Other => Err(unsupported("this processor's PMU is not in the event table".into())),
+        }
+    }
+
+    fn intel(root: Tree<'_>, model: Model, choice: Choice) -> Result<Self, LinuxError> {
+        let Some(cpu) = Pmu::read(root, "cpu")? else {
+            return Err(unsupported(
+                "no PMU in /sys/bus/event_source/devices/cpu: a virtual machine needs a virtual PMU with PEBS".into(),
+            ));
+        };
+        let spec = |row: &Row, tier| EventSpec::intel(row, &cpu, &row.all_terms(), tier);
+        let all_tiers = match choice.latency {
+            Some(cycles) => vec![slow_loads(root, &cpu, model, cycles)?],
+            None => find(model, |quantity| quantity == Quantity::Misses)
+                .filter_map(|row| spec(row, None))
+                .collect(),
+        };
+        let each_tier = Memory::ALL.into_iter().filter_map(|memory| {
+            let tier = choice.tiers.tier(memory)?;
+            let row =
+                find(model, |quantity| quantity == Quantity::Loads(memory)).find(|row| row.addresses)?;
+            spec(row, Some(tier))
+        });
+        let each_tier: Vec<_> = each_tier.collect();
+        let stores = find(model, |quantity| quantity == Quantity::Stores).find_map(|row| spec(row, None));
+        if all_tiers.is_empty() {
+            return Err(unsupported(format!(
+                "the event table has no loads for the processor model {}",
+                model.name()
+            )));
+        }
+        let each_tier = if each_tier.is_empty() { all_tiers.clone() } else { each_tier };
+        Ok(Self { name: "pebs", all_tiers, each_tier, stores, stores_too: false, tiers: choice.tiers })
+    }
+
+    fn ibs(root: Tree<'_>, choice: Choice) -> Result<Self, LinuxError> {
+        let Some(op) = Pmu::read(root, "ibs_op")?.as_ref().and_then(EventSpec::ibs) else {
+            return Err(unsupported(
+                "no IBS in /sys/bus/event_source/devices/ibs_op: enable IBS in the firmware".into(),
+            ));
+        };
+        Ok(Self { stores_too: true, ..Self::of("ibs", vec![op], choice.tiers) })
+    }
+}
+
+/// Returns the load latency event, with the leader that sysfs names `mem-loads-aux` on processors that need one.
+fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<EventSpec, LinuxError> {
+    let row = find(model, |quantity| quantity == Quantity::SlowLoads).next();
+    let spec = row.and_then(|row| {
+        let mut terms = row.all_terms();
+        terms.push(("ldlat", u64::from(cycles.max(3))));
+        EventSpec::intel(row, cpu, &terms, None)
+    });
+    let Some(spec) = spec else {
+        return Err(unsupported(format!("the processor model {} samples no load latencies", model.name())));
+    };
+    let leader = cpu.event(root, "mem-loads-aux")?;
+    Ok(EventSpec { leader, format: Format::DataSource, ..spec })
+}
+
+/// Returns the rows of a model.
+pub fn find(model: Model, wanted: impl Fn(Quantity) -> bool) -> impl Iterator<Item = &'static Row> {
+    ROWS.iter().copied().flatten().filter(move |row| row.models.contains(&model) && wanted(row.quantity))
+}
+
+pub(crate) fn unsupported(remedy: String) -> LinuxError {
+    LinuxError::Unsupported { what: "sampling memory accesses with the PMU", remedy }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,192 @@
+//! Defines the tree of a program: its first process and all descendants, with what happens to them.
+//!
+//! The tree is polled. A poll costs one `poll(2)` over all processes, eight bytes of each one's page table, and one short
+//! read that tells whether anything on the machine was forked at all; only then are children looked for. Processes that
+//! start and end between two polls are never seen, and have no memory that could be tiered.
+//!
+//! Orphans of double forks are found where Isotherm started the program, since it adopts them. Of a program that it was
+//! attached to, an orphan is lost if its parent started and ended between two polls.
+
+mod children;
+mod watched;
+
+use std::collections::BTreeMap;
+use std::os::fd::AsRawFd;
+use std::time::Duration;
+
+use self::children::Children;
+use self::watched::{Change, Watched};
+use super::{Pid, ProcRoot, ProcessStat};
+use crate::LinuxError;
+use crate::sys::process as sys;
+
+/// How many processes are watched by descriptors, two each: less than the 1024 that a process usually may have.
+const DESCRIPTORS_FOR: usize = 256;
+/// Every so many polls everything is read anew, whatever the hints say.
+const THOROUGH: u32 = 64;
+
+/// What happened to a process of the tree.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Event {
+    /// It was found: forked, or adopted after its parent ended.
+    Started {
+        /// The process.
+        pid: Pid,
+        /// Its parent when it was found.
+        parent: Pid,
+    },
+    /// It executed another program: its memory is new.
+    Executed(Pid),
+    /// It ended. Its number may be another's soon.
+    Ended(Pid),
+}
+
+/// A program's processes.
+#[derive(Debug)]
+pub struct Tree {
+    root: ProcRoot,
+    /// This process, if it adopts orphans.
+    adopter: Option<Pid>,
+    known: BTreeMap<Pid, Watched>,
+    children: Children,
+    /// What to say at the next poll.
+    early: Vec<Event>,
+    polls: u32,
+    buffer: Vec<u8>,
+}
+
+impl Tree {
+    /// Follows a process and all that it will fork. `adopter` is this process where it adopts orphans
+    /// ([`super::launch::Launch::start`]) and has no other children. The first poll reports the process as started.
+    pub fn follow(root: ProcRoot, first: Pid, adopter: Option<Pid>) -> Result<Self, LinuxError> {
+        let mut buffer = Vec::new();
+        let stat = ProcessStat::read(&root, first, &mut buffer)?;
+        if stat.kernel {
+            return Err(LinuxError::Unsupported {
+                what: "tiering a thread of the kernel",
+                remedy: format!("process {} has no memory of its own; name a program's process", first.0),
+            });
+        }
+        if stat.has_ended() {
+            return Err(LinuxError::Ended(first.0));
+        }
+        let children = Children::new(&root, first);
+        let mut tree =
+            Self { root, adopter, known: BTreeMap::new(), children, early: Vec::new(), polls: 0, buffer };
+        tree.add(first, stat);
+        Ok(tree)
+    }
+
+    /// The processes, by number.
+    pub fn processes(&self) -> impl Iterator<Item = Pid> {
+        self.known.keys().copied()
+    }
+
+    /// Whether all have ended.
+    pub fn is_empty(&self) -> bool {
+        self.known.is_empty()
+    }
+
+    /// Appends what has happened since the last poll. A process that ends meanwhile is no error.
+    pub fn poll(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
+        self.find_ended(events)?;
+        self.find_changed(events)?;
+        if self.children.may_have_changed(&self.root, self.polls.is_multiple_of(THOROUGH)) {
+            self.find_started()?;
+        }
+        events.append(&mut self.early);
+        self.polls = self.polls.wrapping_add(1);
+        Ok(())
+    }
+
+    /// Asks all descriptors at once which process ended.
+    fn find_ended(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
+        let held = |watched: &Watched| watched.pidfd.as_ref().map(AsRawFd::as_raw_fd);
+        let files = self.known.values().filter_map(held);
+        let mut ready = Vec::new();
+        sys::poll(&mut Vec::new(), files, Duration::ZERO, &mut ready)
+            .map_err(|error| LinuxError::Call { call: "poll", error })?;
+        let mut ready = ready.into_iter();
+        let early = &mut self.early;
+        self.known.retain(|&pid, watched| {
+            let ended = watched.pidfd.is_some() && ready.next() == Some(true);
+            if ended {
+                report_end(pid, early, events);
+            }
+            !ended
+        });
+        Ok(())
+    }
+
+    /// Looks for exec, and for the end of processes without a descriptor.
+    fn find_changed(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
+        let thorough = self.polls.is_multiple_of(THOROUGH);
+        let mut ended = Vec::new();
+        for (&pid, watched) in &mut self.known {
+            match watched.look(&self.root, pid, thorough, &mut self.buffer)? {
+                Change::None => {}
+                // What it runs when its start is told, it runs from its start.
+                Change::Executed if awaits_start(&self.early, pid) => {}
+                Change::Executed => events.push(Event::Executed(pid)),
+                Change::Ended => ended.push(pid),
+            }
+        }
+        for pid in ended {
+            self.known.remove(&pid);
+            report_end(pid, &mut self.early, events);
+        }
+        Ok(())
+    }
+
+    /// Looks for children that are not known, and for theirs.
+    fn find_started(&mut self) -> Result<(), LinuxError> {
+        let mut parents: Vec<Pid> = self.known.keys().copied().chain(self.adopter).collect();
+        self.children.prepare(&self.root)?;
+        let mut found = Vec::new();
+        while let Some(parent) = parents.pop() {
+            found.clear();
+            self.children.of(&self.root, parent, &mut found);
+            for &pid in &found {
+                if self.known.contains_key(&pid) || Some(pid) == self.adopter {
+                    continue;
+                }
+                match ProcessStat::read(&self.root, pid, &mut self.buffer) {
+                    Ok(stat) if !stat.has_ended() && !stat.kernel => {
+                        self.add(pid, stat);
+                        parents.push(pid);
+                    }
+                    Ok(_) | Err(LinuxError::Ended(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn add(&mut self, pid: Pid, stat: ProcessStat) {
+        let descriptors = self.root.is_real() && self.known.len() < DESCRIPTORS_FOR;
+        self.known.insert(pid, Watched::new(&self.root, pid, &stat, descriptors));
+        self.early.push(Event::Started { pid, parent: stat.parent });
+    }
+}
+
+/// An end, or nothing if nobody has heard of the start.
+fn report_end(pid: Pid, early: &mut Vec<Event>, events: &mut Vec<Event>) {
+    let before = early.len();
+    early.retain(|event| !is_start(event, pid));
+    if early.len() == before {
+        events.push(Event::Ended(pid));
+    }
+}
+
+/// Whether the process's start is still to be told.
+fn awaits_start(early: &[Event], pid: Pid) -> bool {
+    early.iter().any(|event| is_start(event, pid))
+}
+
+fn is_start(event: &Event, pid: Pid) -> bool {
+    matches!(event, Event::Started { pid: started, .. } if *started == pid)
+}
+
+#[cfg(test)]
+mod tests;

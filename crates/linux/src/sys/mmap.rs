@@ -1,0 +1,294 @@
+//! `mmap(2)` and `munmap(2)`: every mapping of the crate, each with an owner that unmaps it on drop.
+//!
+//! The kernel chooses every address, so that no memory in use is touched. Failures are the kernel's `errno`: `ENOMEM`
+//! without address space or memory, `EAGAIN` for locked memory beyond its limit, `EACCES` for a file that is not open for
+//! reading and writing, `ENODEV` for one that cannot be mapped. Lengths that fit no mapping are `EINVAL`.
+
+use std::fs::File;
+use std::io;
+use std::marker::PhantomData;
+use std::ops::{Deref, DerefMut};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::ptr::{NonNull, null_mut};
+use std::slice;
+use std::sync::atomic::AtomicU64;
+
+use super::memory_file;
+use super::pages::{HUGE, PAGE, madvise};
+use super::plain::{Atomics, Zeroed};
+use super::range::Range64;
+
+/// Memory that can be read and written, owned by this value and unmapped on drop.
+///
+/// It is only a place: whoever turns its address into a reference guarantees that the reference does not outlive it.
+#[derive(Debug)]
+pub(super) struct Mapping {
+    start: NonNull<u8>,
+    bytes: usize,
+}
+
+// SAFETY: the mapping is valid in every thread; the value itself gives no access to its memory.
+unsafe impl Send for Mapping {}
+// SAFETY: as above.
+unsafe impl Sync for Mapping {}
+
+impl Mapping {
+    /// Maps private zeros; `flags` are further `MAP_` flags. Does not allocate.
+    pub(super) fn anonymous(bytes: usize, flags: libc::c_int) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | flags;
+        Self::new(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
+    }
+
+    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, shared with everybody who maps it. Does not
+    /// allocate.
+    pub(super) fn shared(file: BorrowedFd<'_>, offset: usize, bytes: usize) -> io::Result<Self> {
+        let access = libc::PROT_READ | libc::PROT_WRITE;
+        Self::new(bytes, access, libc::MAP_SHARED, file.as_raw_fd(), offset)
+    }
+
+    fn new(
+        bytes: usize,
+        access: libc::c_int,
+        flags: libc::c_int,
+        file: RawFd,
+        offset: usize,
+    ) -> io::Result<Self> {
+        let offset = libc::off_t::try_from(offset).map_err(|_| invalid())?;
+        // SAFETY: the kernel chooses the address of the new mapping, so that it touches no memory in use.
+        let start = unsafe { libc::mmap(null_mut(), bytes, access, flags, file, offset) };
+        if start == libc::MAP_FAILED {
+            return Err(io::Error::last_os_error());
+        }
+        let start = NonNull::new(start.cast()).ok_or_else(|| io::Error::from_raw_os_error(libc::ENOMEM))?;
+        Ok(Self { start, bytes })
+    }
+
+    /// Returns the address of the first byte, aligned to a page.
+    pub(super) fn start(&self) -> *mut u8 {
+        self.start.as_ptr()
+    }
+
+    /// Returns where it lies.
+    pub(super) fn range(&self) -> Range64 {
+        Range64::new(self.start.addr().get() as u64, self.bytes as u64)
+    }
+
+    /// Gives advice that concerns this memory's speed or its children; what is refused changes nothing.
+    pub(super) fn advise(&self, advice: libc::c_int) {
+        // SAFETY: callers pass advice that leaves the contents as they are, for memory that nobody else owns.
+        let _ = unsafe { madvise(self.start.as_ptr(), self.bytes, advice) };
+    }
+
+    /// Gives the memory up without unmapping it.
+    pub(super) fn leak(self) -> Range64 {
+        let range = self.range();
+        std::mem::forget(self);
+        range
+    }
+
+    /// Takes back memory that [`Self::leak`] gave up.
+    ///
+    /// # Safety
+    /// `range` is all of such memory, and no reference into it is left.
+    pub(super) unsafe fn reclaim(range: Range64) -> Option<Self> {
+        let start = NonNull::new(range.start as usize as *mut u8)?;
+        Some(Self { start, bytes: range.length() as usize })
+    }
+}
+
+impl Drop for Mapping {
+    fn drop(&mut self) {
+        // SAFETY: the mapping that `new` made; references into it do not outlive its owner.
+        unsafe { libc::munmap(self.start.as_ptr().cast(), self.bytes) };
+    }
+}
+
+fn invalid() -> io::Error {
+    io::Error::from_raw_os_error(libc::EINVAL)
+}
+
+/// Shared memory of a file as atomic words.
+#[derive(Debug)]
+pub(crate) struct SharedWords {
+    mapping: Mapping,
+    words: usize,
+}
+
+impl SharedWords {
+    /// Maps the first `bytes` of a file, at least one word (`EINVAL`), which nobody may truncate meanwhile.
+    pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Self> {
+        use std::os::fd::AsFd;
+        let words = bytes / size_of::<AtomicU64>();
+        if words == 0 {
+            return Err(invalid());
+        }
+        Ok(Self { mapping: Mapping::shared(file.as_fd(), 0, bytes)?, words })
+    }
+
+    /// Returns all words; the same at each call.
+    pub(crate) fn words(&self) -> &[AtomicU64] {
+        // SAFETY: mapped with this many words until it is dropped, page-aligned, and any bits are a word. A device's
+        // memory cannot shrink; a file in a test is not truncated.
+        unsafe { slice::from_raw_parts(self.mapping.start().cast(), self.words) }
+    }
+}
+
+/// One value shared through a sealed memory file.
+pub(crate) struct SharedValue<T: Atomics> {
+    mapping: Mapping,
+    value: PhantomData<T>,
+}
+
+impl<T: Atomics> SharedValue<T> {
+    /// Makes a memory file of the value's size and maps it, all zero.
+    ///
+    /// # Errors
+    /// The `errno` of `memfd_create(2)`, `ftruncate(2)`, `fcntl(2)` or `mmap(2)`.
+    pub(crate) fn create() -> Result<(Self, OwnedFd), i32> {
+        let file = memory_file::create(c"isotherm", size_of::<T>())?;
+        Ok((Self::map(&file)?, file))
+    }
+
+    /// Maps a memory file that another process made.
+    ///
+    /// # Errors
+    /// `EINVAL` if it could shrink or has another size.
+    pub(crate) fn adopt(file: &OwnedFd) -> Result<Self, i32> {
+        memory_file::check(file, size_of::<T>())?;
+        Self::map(file)
+    }
+
+    /// The file's size is sealed, so that the mapping stays backed.
+    fn map(file: &OwnedFd) -> Result<Self, i32> {
+        use std::os::fd::AsFd;
+        let mapping =
+            Mapping::shared(file.as_fd(), 0, size_of::<T>()).map_err(|error| super::code(&error))?;
+        Ok(Self { mapping, value: PhantomData })
+    }
+
+    /// Returns where it lies.
+    pub(crate) fn range(&self) -> Range64 {
+        self.mapping.range()
+    }
+}
+
+impl<T: Atomics> Deref for SharedValue<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: mapped for as long as `self` lives, page-aligned, as long as `T`, and any bits are valid atomics.
+        unsafe { &*self.mapping.start().cast() }
+    }
+}
+
+/// One value in a mapping of its own, outside of any heap, which children do not inherit.
+pub(crate) struct Arena<T: Zeroed> {
+    mapping: Mapping,
+    value: PhantomData<T>,
+}
+
+impl<T: Zeroed> Arena<T> {
+    /// Maps it, all zero.
+    ///
+    /// # Errors
+    /// The `errno` of `mmap(2)`.
+    pub(crate) fn new() -> Result<Self, i32> {
+        let bytes = size_of::<T>().next_multiple_of(PAGE as usize);
+        let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| super::code(&error))?;
+        mapping.advise(libc::MADV_DONTFORK);
+        mapping.advise(libc::MADV_NOHUGEPAGE);
+        Ok(Self { mapping, value: PhantomData })
+    }
+
+    /// Returns where it lies.
+    pub(crate) fn range(&self) -> Range64 {
+        self.mapping.range()
+    }
+}
+
+impl<T: Zeroed> Deref for Arena<T> {
+    type Target = T;
+    fn deref(&self) -> &T {
+        // SAFETY: mapped, page-aligned, zero is valid for `T`, and owned by `self`.
+        unsafe { &*self.mapping.start().cast() }
+    }
+}
+
+impl<T: Zeroed> DerefMut for Arena<T> {
+    fn deref_mut(&mut self) -> &mut T {
+        // SAFETY: as above, and `self` is borrowed mutably.
+        unsafe { &mut *self.mapping.start().cast() }
+    }
+}
+
+/// Private memory that can be bound to nodes, in huge pages where the kernel has them.
+#[derive(Debug)]
+pub struct BoundMemory {
+    mapping: Mapping,
+}
+
+impl BoundMemory {
+    /// Maps `bytes`, rounded up to a huge page; none of it is present yet.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let mapping = Mapping::anonymous(bytes.max(1).next_multiple_of(HUGE), 0)?;
+        mapping.advise(libc::MADV_HUGEPAGE);
+        Ok(Self { mapping })
+    }
+
+    /// Binds pages that are not present yet to `nodes` (`mbind(2)`, `MPOL_BIND`).
+    ///
+    /// # Errors
+    /// `EINVAL` for a node that does not exist or has no memory, `EPERM` outside of the cpuset, `ENOSYS` without NUMA.
+    pub fn bind(&mut self, nodes: &[u32]) -> io::Result<()> {
+        super::pages::bind(self.mapping.range(), nodes)
+    }
+
+    /// Returns the number of 64-bit words.
+    pub fn len(&self) -> usize {
+        self.mapping.bytes / size_of::<u64>()
+    }
+
+    /// Returns all of it.
+    pub fn words(&mut self) -> &mut [u64] {
+        // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits are a word.
+        unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.len()) }
+    }
+}
+
+/// Private memory between two guard pages, hence a mapping of its own that merges with no other.
+#[derive(Debug)]
+pub struct GuardedPages {
+    whole: Mapping,
+    bytes: usize,
+}
+
+/// Bytes of each guard: no smaller than any page size of Linux.
+const GUARD_BYTES: usize = 1 << 16;
+
+impl GuardedPages {
+    /// Maps `bytes` of zeros, a multiple of the page size.
+    pub fn new(bytes: usize) -> io::Result<Self> {
+        let flags = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
+        let whole = Mapping::new(bytes + 2 * GUARD_BYTES, libc::PROT_NONE, flags, -1, 0)?;
+        let pages = Self { whole, bytes };
+        // SAFETY: the range lies inside of the mapping just made.
+        let answer =
+            unsafe { libc::mprotect(pages.start().cast(), bytes, libc::PROT_READ | libc::PROT_WRITE) };
+        if answer < 0 { Err(io::Error::last_os_error()) } else { Ok(pages) }
+    }
+
+    fn start(&self) -> *mut u8 {
+        self.whole.start().wrapping_add(GUARD_BYTES)
+    }
+
+    /// Returns the first byte's address.
+    pub fn address(&self) -> usize {
+        self.start().addr()
+    }
+
+    /// Returns the memory as words, which any thread may read and write.
+    pub fn words(&self) -> &[AtomicU64] {
+        // SAFETY: the pages are readable and writable for as long as `self` lives, page-aligned, and any bits are a word;
+        // writes go through the atomics alone.
+        unsafe { slice::from_raw_parts(self.start().cast(), self.bytes / size_of::<AtomicU64>()) }
+    }
+}

@@ -1,0 +1,90 @@
+//! Calls on pages: where they are (`move_pages(2)`), where they may be (`mbind(2)`), and how they are kept (`madvise(2)`).
+
+use std::io;
+
+use super::process::Pid;
+use super::range::Range64;
+
+/// The addresses that `move_pages(2)` takes are pointers.
+const _: () = assert!(usize::BITS == 64, "64-bit Linux only");
+
+/// Bytes of a page in pagemap and to userfaultfd.
+pub(crate) const PAGE: u64 = 4096;
+/// Bytes of a huge page.
+pub(super) const HUGE: usize = 2 << 20;
+/// `MPOL_MF_MOVE` and `MPOL_MF_MOVE_ALL` of include/uapi/linux/mempolicy.h.
+const MOVE: libc::c_int = 1 << 1;
+const MOVE_ALL: libc::c_int = 1 << 2;
+/// `MPOL_BIND` of include/uapi/linux/mempolicy.h.
+const BIND: libc::c_int = 2;
+/// Bits of one word of a node mask.
+const BITS: usize = 64;
+
+/// Returns the size of the kernel's pages in bytes.
+pub fn page_size() -> usize {
+    // SAFETY: takes an integer.
+    let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    usize::try_from(size).unwrap_or(4096)
+}
+
+/// Moves pages of a process (0: this one) to `nodes`, or writes to `status` on which node each is. With `all`, moves
+/// pages that other processes map too. Returns how many pages did not move; `status` has a node or a negated `errno` for
+/// each page.
+///
+/// # Errors
+/// `EINVAL` for slices of different lengths; `ESRCH` without such a process; `EPERM` for a process of another user, or
+/// with `all` without `CAP_SYS_NICE`; `EACCES` for a node outside of the cpuset; `ENODEV` for a node that does not exist;
+/// `ENOMEM` without room; `ENOSYS` without NUMA.
+pub(crate) fn move_pages(
+    pid: Pid,
+    addresses: &[u64],
+    nodes: Option<&[i32]>,
+    status: &mut [i32],
+    all: bool,
+) -> io::Result<u64> {
+    if status.len() != addresses.len() || nodes.is_some_and(|nodes| nodes.len() != addresses.len()) {
+        return Err(io::Error::from_raw_os_error(libc::EINVAL));
+    }
+    let flags = if all { MOVE_ALL } else { MOVE };
+    // SAFETY: the three arrays have `addresses.len()` elements, as checked; the kernel reads the first two and writes
+    // integers to the third. The addresses are the other process's and are not dereferenced here.
+    let failed = unsafe {
+        libc::syscall(
+            libc::SYS_move_pages,
+            pid.0 as libc::pid_t,
+            addresses.len(),
+            addresses.as_ptr(),
+            nodes.map_or(std::ptr::null(), <[i32]>::as_ptr),
+            status.as_mut_ptr(),
+            flags,
+        )
+    };
+    u64::try_from(failed).map_err(|_| io::Error::last_os_error())
+}
+
+/// Binds pages of the range that are not present yet to `nodes`.
+///
+/// # Errors
+/// `EINVAL` for a node that does not exist or has no memory, `EFAULT` where nothing is mapped, `ENOSYS` without NUMA.
+pub(super) fn bind(range: Range64, nodes: &[u32]) -> io::Result<()> {
+    let largest = nodes.iter().copied().max().unwrap_or(0) as usize;
+    let mut mask = vec![0_u64; largest / BITS + 1];
+    nodes.iter().for_each(|&node| mask[node as usize / BITS] |= 1 << (node as usize % BITS));
+    // SAFETY: changes where pages come from, never their contents. The kernel reads as many bits of the mask as it has,
+    // the last one excluded (`get_nodes` in mm/mempolicy.c takes one less than it is told).
+    let failed = unsafe {
+        let bits = mask.len() * BITS + 1;
+        libc::syscall(libc::SYS_mbind, range.start, range.length(), BIND, mask.as_ptr(), bits, 0)
+    };
+    if failed == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}
+
+/// Calls `madvise(2)`. Does not allocate.
+///
+/// # Safety
+/// Advice that drops contents concerns memory of the caller into which no reference exists.
+pub(super) unsafe fn madvise(start: *mut u8, length: usize, advice: libc::c_int) -> io::Result<()> {
+    // SAFETY: as the caller guarantees; the kernel checks the range.
+    let result = unsafe { libc::madvise(start.cast(), length, advice) };
+    if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
+}

@@ -1,0 +1,234 @@
+//! Calls on processes and signals.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, OwnedFd, RawFd};
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use super::{checked, errno, owned};
+
+/// A process, by its number in Isotherm's own PID namespace.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, serde::Serialize)]
+#[serde(transparent)]
+pub struct Pid(pub u32);
+
+/// The signals that ask a program to end.
+pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
+
+/// Returns the effective user.
+pub(crate) fn effective_user() -> u32 {
+    // SAFETY: the call takes nothing and cannot fail.
+    unsafe { libc::geteuid() }
+}
+
+/// Opens a descriptor of a process that can be read when it ends.
+///
+/// # Errors
+/// `ESRCH` without such a process, `ENOSYS` before Linux 5.3.
+pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
+    // SAFETY: the call takes two integers.
+    owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0 as libc::pid_t, 0) })
+}
+
+/// Sends a signal to a process that this one started and has not reaped.
+///
+/// # Errors
+/// `ESRCH` if it has ended.
+pub(crate) fn send(pid: Pid, signal: i32) -> io::Result<()> {
+    // SAFETY: the call takes two integers.
+    checked(unsafe { libc::kill(pid.0 as libc::pid_t, signal) }).map(drop)
+}
+
+/// Makes orphaned descendants children of this process instead of init's (`PR_SET_CHILD_SUBREAPER`).
+pub(crate) fn become_subreaper() -> io::Result<()> {
+    // SAFETY: the call takes integers.
+    checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
+}
+
+/// Whom to wait for.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Who {
+    /// One child.
+    One(Pid),
+    /// Any child.
+    Any,
+}
+
+/// Returns a child that has ended, with its status, without waiting for one; `None` if none has.
+///
+/// # Errors
+/// `ECHILD` without such a child, `EINTR` if a signal came.
+pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
+    let pid = match who {
+        Who::One(pid) => pid.0 as libc::pid_t,
+        Who::Any => -1,
+    };
+    let mut status = 0;
+    // SAFETY: `status` outlives the call, which writes one integer to it.
+    match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
+        0 => Ok(None),
+        child => {
+            let child = checked(child)?;
+            Ok(Some((Pid(child as u32), status)))
+        }
+    }
+}
+
+/// Waits until one of these can be read, a signal came or the time is over. Writes to `ready` which can be read.
+///
+/// # Errors
+/// `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
+pub(crate) fn poll(
+    descriptors: &mut Vec<libc::pollfd>,
+    files: impl Iterator<Item = RawFd>,
+    timeout: Duration,
+    ready: &mut Vec<bool>,
+) -> io::Result<()> {
+    descriptors.clear();
+    descriptors.extend(files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
+    let milliseconds = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
+    // SAFETY: the pointer and the length are those of one vector, borrowed mutably.
+    let result =
+        unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, milliseconds) };
+    ready.clear();
+    match checked(result) {
+        // The signal's handler has written to its pipe.
+        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+        Err(error) => return Err(error),
+        Ok(_) => ready.extend(descriptors.iter().map(|descriptor| descriptor.revents != 0)),
+    }
+    ready.resize(descriptors.len(), false);
+    Ok(())
+}
+
+/// Makes a pipe that exec closes: the reading and the writing end.
+pub(crate) fn pipe() -> io::Result<(File, File)> {
+    let (reader, writer) = io::pipe()?;
+    Ok((File::from(OwnedFd::from(reader)), File::from(OwnedFd::from(writer))))
+}
+
+/// Makes reads and writes of this file return at once.
+pub(crate) fn set_nonblocking(file: &File) -> io::Result<()> {
+    // SAFETY: the call takes integers; the descriptor is open as long as `file`.
+    let flags = checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_GETFL) })?;
+    // SAFETY: as above.
+    checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
+}
+
+/// The writing end of the pipe that the handler writes to; -1 while there is none.
+static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
+
+/// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.
+pub(crate) const FROM_KERNEL: u8 = 0x80;
+
+/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe (`signal-safety(7)`).
+extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
+    // SAFETY: with SA_SIGINFO the kernel passes a valid record.
+    let code = unsafe { (*info).si_code };
+    let byte = number as u8 | if code == SI_KERNEL { FROM_KERNEL } else { 0 };
+    // SAFETY: errno's location is always valid in the thread that asks for it.
+    let saved = unsafe { *libc::__errno_location() };
+    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing else.
+    unsafe { libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
+    // SAFETY: as above.
+    unsafe { *libc::__errno_location() = saved };
+}
+
+/// `SI_KERNEL` of include/uapi/asm-generic/siginfo.h.
+const SI_KERNEL: libc::c_int = 0x80;
+
+/// A signal's disposition before it was changed.
+#[derive(Clone, Copy)]
+pub(crate) struct Disposition(libc::sigaction);
+
+impl std::fmt::Debug for Disposition {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Disposition({:#x})", self.0.sa_sigaction)
+    }
+}
+
+impl Disposition {
+    /// Returns whether the signal was ignored, as under `nohup`.
+    pub(crate) fn is_ignored(&self) -> bool {
+        self.0.sa_sigaction == libc::SIG_IGN
+    }
+}
+
+/// Makes the handler write to this descriptor, -1 for none, and returns the former one.
+pub(crate) fn set_signal_pipe(descriptor: RawFd) -> RawFd {
+    SIGNAL_PIPE.swap(descriptor, Ordering::SeqCst)
+}
+
+/// Returns the signal's present disposition.
+///
+/// # Errors
+/// `EINVAL` without such a signal; so for the next two functions.
+pub(crate) fn disposition(signal: i32) -> io::Result<Disposition> {
+    // SAFETY: all bytes zero are a valid value of this plain structure.
+    let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
+    // SAFETY: a null pointer for the new action only asks; `old` outlives the call.
+    checked(unsafe { libc::sigaction(signal, std::ptr::null(), &raw mut old) })?;
+    Ok(Disposition(old))
+}
+
+/// Handles the signal by [`on_signal`].
+pub(crate) fn handle(signal: i32) -> io::Result<()> {
+    // SAFETY: as in `disposition`; the mask stays empty.
+    let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
+    action.sa_sigaction = on_signal as extern "C" fn(_, _, _) as usize;
+    action.sa_flags = libc::SA_SIGINFO | libc::SA_RESTART;
+    // SAFETY: the handler has the signature that SA_SIGINFO asks for and is async-signal-safe.
+    checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }).map(drop)
+}
+
+/// Restores a disposition.
+pub(crate) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> {
+    // SAFETY: the action is one that was in force before, so its handler, if any, is still there.
+    checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)
+}
+
+/// Gives signals that are handled here the disposition that exec would give them. Only calls async-signal-safe functions.
+fn reset_own_handlers() {
+    let own = on_signal as extern "C" fn(_, _, _) as usize;
+    for signal in ENDING {
+        if disposition(signal).is_ok_and(|former| former.0.sa_sigaction == own) {
+            // SAFETY: the default disposition is valid for each of these signals.
+            unsafe { libc::signal(signal, libc::SIG_DFL) };
+        }
+    }
+}
+
+/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the child before exec.
+///
+/// Only calls async-signal-safe functions, and touches no descriptor but these three.
+fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
+    reset_own_handlers();
+    // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this process's copy,
+    // lets the read end when the parent dies.
+    unsafe {
+        libc::close(release_writer);
+        let id = libc::getpid().to_ne_bytes();
+        libc::write(ready, id.as_ptr().cast(), id.len());
+        let mut byte = 0u8;
+        while libc::read(release, (&raw mut byte).cast(), 1) < 0 {
+            // A signal that the program does not handle either may interrupt it.
+            if errno() != libc::EINTR {
+                break;
+            }
+        }
+    }
+    Ok(())
+}
+
+/// Makes the command's child write its number to `ready` and wait before exec until `release` closes.
+pub(crate) fn hold_before_exec(
+    command: &mut std::process::Command,
+    ready: RawFd,
+    release: RawFd,
+    release_writer: RawFd,
+) {
+    use std::os::unix::process::CommandExt;
+    // SAFETY: the closure is async-signal-safe: it holds three integers and makes system calls only.
+    unsafe { command.pre_exec(move || await_release(ready, release, release_writer)) };
+}

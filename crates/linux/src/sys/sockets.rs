@@ -1,0 +1,129 @@
+//! Unix stream sockets: who is at the other end, descriptors beside messages, and single bytes that mean "look".
+//!
+//! Descriptors are passed by number, for the agent's lie in a table of its own. Does not allocate.
+
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::process::Pid;
+use super::{checked, code, errno, owned};
+
+/// Connects to the socket at `path`; one that begins with a zero byte is abstract. With `nonblocking` the call fails
+/// instead of waiting for a full queue.
+///
+/// # Errors
+/// `ENAMETOOLONG` for more than 107 bytes; `ECONNREFUSED` or `ENOENT` if nobody listens there; `EAGAIN` for a full queue.
+pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
+    let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
+    // SAFETY: integers only.
+    let socket =
+        owned(unsafe { libc::socket(libc::AF_UNIX, kind, 0) }.into()).map_err(|error| code(&error))?;
+    // SAFETY: all bytes zero are a valid value of this plain structure.
+    let mut address: libc::sockaddr_un = unsafe { std::mem::zeroed() };
+    address.sun_family = libc::AF_UNIX as libc::sa_family_t;
+    if path.len() >= address.sun_path.len() {
+        return Err(libc::ENAMETOOLONG);
+    }
+    for (to, from) in address.sun_path.iter_mut().zip(path) {
+        *to = *from as libc::c_char;
+    }
+    // Every byte of an abstract name counts; a path ends at its zero byte.
+    let used = path.len() + usize::from(path.first() != Some(&0));
+    let length = (size_of::<libc::sa_family_t>() + used) as libc::socklen_t;
+    // SAFETY: the address outlives the call, and `length` is within it.
+    let connected = unsafe { libc::connect(socket.as_raw_fd(), (&raw const address).cast(), length) };
+    if connected == 0 { Ok(socket) } else { Err(errno()) }
+}
+
+/// Returns who is at the other end, as the kernel knows it (`SO_PEERCRED`); 0 for a process outside of this namespace.
+///
+/// # Errors
+/// `ENOTSOCK` or `EBADF` for another descriptor.
+pub(crate) fn peer(socket: RawFd) -> std::io::Result<Pid> {
+    let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
+    let mut length = size_of::<libc::ucred>() as libc::socklen_t;
+    // SAFETY: the structure and its length are writable and match.
+    let result = unsafe {
+        let option = (&raw mut who).cast();
+        libc::getsockopt(socket, libc::SOL_SOCKET, libc::SO_PEERCRED, option, &raw mut length)
+    };
+    checked(result).map(|_| Pid(who.pid as u32))
+}
+
+/// Room for one descriptor beside a message, aligned as `cmsghdr` is.
+#[repr(C, align(8))]
+struct Ancillary([u8; 64]);
+
+/// Calls `with` with a message header for `bytes` and one descriptor beside them.
+fn with_header<R>(bytes: *mut u8, length: usize, with: impl FnOnce(&mut libc::msghdr) -> R) -> R {
+    let mut part = libc::iovec { iov_base: bytes.cast(), iov_len: length };
+    let mut room = Ancillary([0; 64]);
+    // SAFETY: all bytes zero are a valid value of this plain structure.
+    let mut header: libc::msghdr = unsafe { std::mem::zeroed() };
+    header.msg_iov = &raw mut part;
+    header.msg_iovlen = 1;
+    header.msg_control = room.0.as_mut_ptr().cast();
+    // SAFETY: computes a length: 24 bytes, which `room` holds.
+    header.msg_controllen = unsafe { libc::CMSG_SPACE(4) } as _;
+    with(&mut header)
+}
+
+/// Sends a message with a descriptor.
+///
+/// # Errors
+/// The `errno` of `sendmsg(2)`: `EPIPE` if the other end is gone.
+pub(crate) fn send_file(socket: RawFd, bytes: &[u8], file: &OwnedFd) -> Result<(), i32> {
+    let sent = with_header(bytes.as_ptr().cast_mut(), bytes.len(), |header| {
+        // SAFETY: the header's room holds one descriptor; the kernel only reads the bytes.
+        unsafe {
+            let control = libc::CMSG_FIRSTHDR(header);
+            (*control).cmsg_level = libc::SOL_SOCKET;
+            (*control).cmsg_type = libc::SCM_RIGHTS;
+            (*control).cmsg_len = libc::CMSG_LEN(4) as _;
+            libc::CMSG_DATA(control).cast::<i32>().write_unaligned(file.as_raw_fd());
+            libc::sendmsg(socket, header, libc::MSG_NOSIGNAL)
+        }
+    });
+    if sent == bytes.len() as isize { Ok(()) } else { Err(errno()) }
+}
+
+/// Receives a message into `bytes`, without waiting: how long it is, and the descriptor that came with it.
+///
+/// # Errors
+/// `EAGAIN` if there is none yet.
+pub(crate) fn receive_file(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), i32> {
+    with_header(bytes.as_mut_ptr(), bytes.len(), |header| {
+        // SAFETY: the header points to live, writable buffers of the lengths given; a descriptor that came along belongs
+        // to whoever received it.
+        unsafe {
+            let got = libc::recvmsg(socket, header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
+            let got = usize::try_from(got).map_err(|_| errno())?;
+            let control = libc::CMSG_FIRSTHDR(header);
+            let is_file = !control.is_null()
+                && (*control).cmsg_type == libc::SCM_RIGHTS
+                && (*control).cmsg_len as usize == libc::CMSG_LEN(4) as usize;
+            let file = is_file
+                .then(|| OwnedFd::from_raw_fd(libc::CMSG_DATA(control).cast::<i32>().read_unaligned()));
+            Ok((got, file))
+        }
+    })
+}
+
+/// Sends a byte that means "look". A full buffer holds one already.
+pub(crate) fn nudge(socket: RawFd) {
+    // SAFETY: one readable byte.
+    unsafe { libc::send(socket, [0u8].as_ptr().cast(), 1, libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL) };
+}
+
+/// Takes such bytes; false if the other end is gone.
+pub(crate) fn still_there(socket: RawFd) -> bool {
+    let mut bytes = [0u8; 64];
+    loop {
+        // SAFETY: the buffer is writable for its length.
+        let got = unsafe { libc::recv(socket, bytes.as_mut_ptr().cast(), bytes.len(), libc::MSG_DONTWAIT) };
+        match got {
+            0 => return false,
+            n if n > 0 => {}
+            _ => return errno() == libc::EAGAIN || errno() == libc::EINTR,
+        }
+    }
+}

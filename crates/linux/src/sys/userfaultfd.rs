@@ -1,0 +1,229 @@
+//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst). Does not allocate, but
+//! for opening.
+//!
+//! Moving pages of the program is safe in Rust's sense under one rule, which the callers keep: they are moved back
+//! before anybody is let in.
+
+use std::fs::File;
+use std::io;
+use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+use super::range::Range64;
+use super::{checked, code, errno, owned};
+
+const UFFD_API: u64 = 0xaa;
+const FEATURE_EVENT_FORK: u64 = 1 << 1;
+const FEATURE_EVENT_REMAP: u64 = 1 << 2;
+const FEATURE_EVENT_REMOVE: u64 = 1 << 3;
+const FEATURE_EVENT_UNMAP: u64 = 1 << 6;
+const FEATURE_THREAD_ID: u64 = 1 << 8;
+/// `UFFDIO_MOVE` is there.
+pub(super) const FEATURE_MOVE: u64 = 1 << 16;
+const NEEDED: u64 =
+    FEATURE_EVENT_REMAP | FEATURE_EVENT_REMOVE | FEATURE_EVENT_UNMAP | FEATURE_THREAD_ID | FEATURE_MOVE;
+
+const IOC_NEW: u64 = 0xaa00;
+const IOC_API: u64 = 0xc018_aa3f;
+const IOC_REGISTER: u64 = 0xc020_aa00;
+const IOC_UNREGISTER: u64 = 0x8010_aa01;
+const IOC_WAKE: u64 = 0x8010_aa02;
+const IOC_COPY: u64 = 0xc028_aa03;
+const IOC_ZEROPAGE: u64 = 0xc020_aa04;
+const IOC_MOVE: u64 = 0xc028_aa05;
+
+const REGISTER_MODE_MISSING: u64 = 1;
+/// Do not wake who waits for the destination.
+pub(crate) const MOVE_QUIETLY: u64 = 1;
+/// Skip pages that are not there.
+pub(crate) const MOVE_ALLOW_HOLES: u64 = 2;
+const USER_MODE_ONLY: libc::c_int = 1;
+
+/// A message of the kernel.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Message {
+    /// A thread waits for the page at `address`.
+    Fault { address: u64, write: bool, thread: u32 },
+    /// The process was copied; the descriptor serves the child.
+    Fork { descriptor: u32 },
+    /// `length` bytes went from one place to another.
+    Remap { from: u64, to: u64, length: u64 },
+    /// The contents of the range go after the message has been read; the range stays.
+    Remove { range: Range64 },
+    /// The range is unmapped.
+    Unmap { range: Range64 },
+    /// Something else, which no feature asked for here raises.
+    Other,
+}
+
+/// `struct uffd_msg`: 32 bytes, the event in the first and its values from the eighth on.
+pub(crate) type RawMessage = [u64; 4];
+
+/// Decodes a message.
+pub(crate) fn decode(raw: RawMessage) -> Message {
+    let [head, a, b, c] = raw;
+    match head.to_ne_bytes()[0] {
+        0x12 => Message::Fault { address: b, write: a & 1 != 0, thread: c as u32 },
+        0x13 => Message::Fork { descriptor: a as u32 },
+        0x14 => Message::Remap { from: a, to: b, length: c },
+        0x15 => Message::Remove { range: Range64 { start: a, end: b } },
+        0x16 => Message::Unmap { range: Range64 { start: a, end: b } },
+        _ => Message::Other,
+    }
+}
+
+/// Why there is no userfaultfd for kernel-mode faults.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Denied {
+    /// Not permitted, or for user-mode faults alone.
+    Permission,
+    /// The kernel has no userfaultfd, or one without moving (before Linux 6.8).
+    Unsupported,
+}
+
+/// An open userfaultfd.
+pub(crate) struct Userfault {
+    descriptor: OwnedFd,
+}
+
+impl Userfault {
+    /// Opens one that serves kernel-mode faults too, with fork events where permitted.
+    pub(crate) fn open() -> Result<Self, Denied> {
+        match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
+            Ok(descriptor) => Ok(Self { descriptor }),
+            Err(Denied::Unsupported) => Err(Denied::Unsupported),
+            Err(Denied::Permission) => Self::open_with(NEEDED).map(|descriptor| Self { descriptor }),
+        }
+    }
+
+    fn open_with(features: u64) -> Result<OwnedFd, Denied> {
+        let descriptor = create_permitted()?;
+        match call(descriptor.as_raw_fd(), IOC_API, &mut [UFFD_API, features, 0]) {
+            Ok(()) => Ok(descriptor),
+            Err(libc::EPERM) => Err(Denied::Permission),
+            Err(_) => Err(Denied::Unsupported),
+        }
+    }
+
+    /// Takes over the descriptor of a [`Message::Fork`].
+    pub(crate) fn of_child(descriptor: u32) -> Self {
+        // SAFETY: the kernel opened the descriptor for whoever read the message, and nobody else knows of it.
+        Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
+    }
+
+    /// For `poll`.
+    pub(crate) fn raw(&self) -> RawFd {
+        self.descriptor.as_raw_fd()
+    }
+
+    /// Asks for faults at missing pages of the range.
+    pub(crate) fn register(&self, range: Range64) -> Result<(), i32> {
+        let mut words = [range.start, range.length(), REGISTER_MODE_MISSING, 0];
+        call(self.raw(), IOC_REGISTER, &mut words)
+    }
+
+    /// Asks no longer, and wakes who waits there.
+    pub(crate) fn unregister(&self, range: Range64) -> Result<(), i32> {
+        call(self.raw(), IOC_UNREGISTER, &mut [range.start, range.length()])
+    }
+
+    /// Lets waiting threads try again.
+    pub(crate) fn wake(&self, range: Range64) {
+        let _ = call(self.raw(), IOC_WAKE, &mut [range.start, range.length()]);
+    }
+
+    /// Moves pages; returns how many bytes were moved and, if not all, why.
+    pub(crate) fn move_pages(&self, to: u64, from: u64, bytes: u64, mode: u64) -> (u64, Result<(), i32>) {
+        let mut words = [to, from, bytes, mode, 0];
+        let result = call(self.raw(), IOC_MOVE, &mut words);
+        let moved =
+            if result.is_ok() { bytes } else { u64::try_from(words[4] as i64).unwrap_or(0).min(bytes) };
+        (moved, result)
+    }
+
+    /// Copies pages into missing ones.
+    pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), i32> {
+        call(self.raw(), IOC_COPY, &mut [to, from, bytes, 0, 0])
+    }
+
+    /// Fills a missing page with zeros.
+    pub(crate) fn zero(&self, range: Range64) -> Result<(), i32> {
+        call(self.raw(), IOC_ZEROPAGE, &mut [range.start, range.length(), 0, 0])
+    }
+
+    /// Reads what has come; never waits.
+    pub(crate) fn read(&self, messages: &mut [RawMessage]) -> usize {
+        let bytes = size_of_val(messages);
+        // SAFETY: the buffer is writable, `bytes` long, and any bytes are valid words.
+        let got = unsafe { libc::read(self.raw(), messages.as_mut_ptr().cast(), bytes) };
+        usize::try_from(got).unwrap_or(0) / size_of::<RawMessage>()
+    }
+}
+
+/// Makes a userfaultfd; with `user_mode` one that does not handle faults inside of system calls.
+///
+/// # Errors
+/// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
+pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd> {
+    let flags = flags | if user_mode { USER_MODE_ONLY } else { 0 };
+    // SAFETY: the call takes flags by value and returns a new descriptor.
+    owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
+}
+
+/// Returns all features that the kernel has, of a userfaultfd that asked for none yet.
+///
+/// # Errors
+/// `EINVAL` for another version of the interface.
+pub(super) fn features(descriptor: &OwnedFd) -> io::Result<u64> {
+    let mut api = [UFFD_API, 0, 0];
+    call(descriptor.as_raw_fd(), IOC_API, &mut api).map_err(io::Error::from_raw_os_error)?;
+    Ok(api[1])
+}
+
+/// Tries the two ways to a descriptor for kernel-mode faults: the system call and `/dev/userfaultfd`.
+fn create_permitted() -> Result<OwnedFd, Denied> {
+    let flags = libc::O_CLOEXEC | libc::O_NONBLOCK;
+    match create(flags, false).map_err(|error| code(&error)) {
+        Ok(descriptor) => return Ok(descriptor),
+        Err(libc::ENOSYS) => return Err(Denied::Unsupported),
+        Err(_) => {}
+    }
+    if let Ok(device) = File::options().read(true).write(true).open("/dev/userfaultfd") {
+        // SAFETY: the call takes flags by value and returns a new descriptor.
+        let made = checked(unsafe { libc::ioctl(device.as_raw_fd(), IOC_NEW as _, flags) });
+        if let Ok(descriptor) = made.and_then(|raw| owned(raw.into())) {
+            return Ok(descriptor);
+        }
+    }
+    // User-mode faults alone would make system calls into armed pages fail: only the answer differs.
+    match create(flags, true).map_err(|error| code(&error)) {
+        Ok(_) | Err(libc::EPERM) => Err(Denied::Permission),
+        Err(_) => Err(Denied::Unsupported),
+    }
+}
+
+fn call<const N: usize>(descriptor: RawFd, request: u64, words: &mut [u64; N]) -> Result<(), i32> {
+    // SAFETY: each request's structure is made of 64-bit words, as many as its number encodes and its caller passes.
+    let result = unsafe { libc::ioctl(descriptor, request as _, words.as_mut_ptr()) };
+    if result == 0 { Ok(()) } else { Err(errno()) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// As in `struct uffd_msg`, little-endian.
+    #[test]
+    fn messages_are_decoded() {
+        assert_eq!(
+            decode([0x12, 1, 0x7000, 77]),
+            Message::Fault { address: 0x7000, write: true, thread: 77 }
+        );
+        assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork { descriptor: 9 });
+        assert_eq!(decode([0x14, 1, 2, 3]), Message::Remap { from: 1, to: 2, length: 3 });
+        assert_eq!(
+            decode([0x16, 4096, 8192, 0]),
+            Message::Unmap { range: Range64 { start: 4096, end: 8192 } }
+        );
+        assert_eq!(decode([0xff; 4]), Message::Other);
+    }
+}

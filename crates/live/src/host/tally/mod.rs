@@ -1,0 +1,83 @@
+//! The counts of a run.
+
+mod heat;
+
+use std::ops::Range;
+
+use isotherm_core::live_result::Traffic;
+use isotherm_core::{Bytes, MoveStatus, Nanos, PageId, PageSize, TierId};
+use isotherm_linux::clock;
+
+pub(crate) use heat::Heat;
+
+/// Counts of sampled accesses and of moves since the start of the run.
+pub(crate) struct Tally {
+    start: Nanos,
+    pub(crate) samples: u64,
+    /// Accesses outside of tiered memory.
+    pub(crate) foreign: u64,
+    pub(crate) traffic: Traffic,
+    pub(crate) heat: Heat,
+}
+
+impl Tally {
+    pub(crate) fn new() -> Self {
+        Self {
+            start: clock::monotonic(),
+            samples: 0,
+            foreign: 0,
+            traffic: Traffic::default(),
+            heat: Heat::default(),
+        }
+    }
+
+    /// Converts a time of `CLOCK_MONOTONIC` to the run's clock.
+    pub(crate) fn since_start(&self, monotonic: Nanos) -> Nanos {
+        monotonic - self.start
+    }
+
+    /// Returns the time on the run's clock.
+    pub(crate) fn now(&self) -> Nanos {
+        clock::monotonic() - self.start
+    }
+
+    /// Counts a sampled access to a page.
+    #[inline]
+    pub(crate) fn count(&mut self, page: PageId, weight: u32) {
+        self.samples += 1;
+        self.heat.add(page, weight);
+    }
+
+    /// Counts a move by its outcome.
+    pub(crate) fn moved(
+        &mut self,
+        from: Option<TierId>,
+        to: TierId,
+        status: MoveStatus,
+        page_size: PageSize,
+    ) {
+        let traffic = &mut self.traffic;
+        match status {
+            MoveStatus::Moved => {
+                let up = from.is_some_and(|from| from > to);
+                *(if up { &mut traffic.promotions } else { &mut traffic.demotions }) += 1;
+                traffic.bytes_moved += page_size.bytes();
+            }
+            MoveStatus::AlreadyThere => {}
+            MoveStatus::NoRoom => traffic.refused.no_room += 1,
+            MoveStatus::Busy => traffic.refused.busy += 1,
+            MoveStatus::Gone => traffic.refused.gone += 1,
+            MoveStatus::Denied => traffic.refused.denied += 1,
+        }
+    }
+
+    /// Forgets the heat of pages whose numbers are reused.
+    pub(crate) fn forget(&mut self, pages: Range<u32>) {
+        self.heat.forget(pages);
+    }
+
+    /// Returns the memory of the counts.
+    pub(crate) fn bytes(&self) -> Bytes {
+        Bytes(self.heat.bytes() as u64)
+    }
+}

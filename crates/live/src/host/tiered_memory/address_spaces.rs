@@ -1,0 +1,56 @@
+//! The interface to the kernel's address spaces.
+
+use std::ops::Range;
+
+use isotherm_core::{MoveStatus, TierId};
+use isotherm_linux::LinuxError;
+use isotherm_linux::process::Pid;
+
+/// A run of adjacent mapped pages.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PresentRun {
+    /// Addresses of the run.
+    pub range: Range<u64>,
+}
+
+/// The address spaces of processes: queries and page migration.
+pub trait AddressSpaces: Send {
+    /// Appends the mapped memory of the process that may be tiered, in address order.
+    ///
+    /// # Errors
+    /// If the process has ended or may not be read.
+    fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError>;
+
+    /// Appends the tier that holds each address, or `None` if nothing is mapped or the node belongs to no tier.
+    fn tiers(
+        &mut self,
+        process: Pid,
+        addresses: &[u64],
+        tiers: &mut Vec<Option<TierId>>,
+    ) -> Result<(), LinuxError>;
+
+    /// Moves pages of one process, each to its tier, and appends the status of each.
+    fn migrate(&mut self, process: Pid, moves: &[(u64, TierId)], statuses: &mut Vec<MoveStatus>);
+
+    /// Forgets a process that has ended or executed another program.
+    fn forget(&mut self, process: Pid) {
+        let _ = process;
+    }
+
+    /// Returns the process's name, if it is known.
+    fn name(&mut self, process: Pid) -> Option<String> {
+        let _ = process;
+        None
+    }
+
+    /// Whether the kernel's own LRU can make room on a tier.
+    fn reclaims(&self) -> bool;
+
+    /// Makes the kernel's LRU take bytes off a tier; returns how many it freed.
+    fn reclaim(&mut self, from: TierId, bytes: u64) -> u64;
+
+    /// Returns the problems since the last call, each reason once.
+    fn warnings(&mut self) -> Vec<LinuxError> {
+        Vec::new()
+    }
+}

@@ -1,0 +1,398 @@
+//! The programs' memory: which pages are mapped, on which tier each lies, and how pages move.
+
+mod address_spaces;
+mod page_numbering;
+mod residency;
+
+use std::collections::VecDeque;
+use std::ops::Range;
+
+use isotherm_core::{Allocation, Bytes, Move, MoveStatus, Nanos, PageId, PageSize, Pages, TierId};
+
+use isotherm_linux::LinuxError;
+use isotherm_linux::process::Pid;
+
+use super::options::{FastLimit, Options};
+use super::tally::Tally;
+pub use address_spaces::{AddressSpaces, PresentRun};
+use page_numbering::PageNumbering;
+use residency::Residency;
+
+/// Maximum number of pages per call of [`AddressSpaces`].
+const BATCH: usize = 4096;
+/// Longest time that a source holds an armed page, plus one second.
+const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
+
+/// The programs' memory.
+pub(crate) struct TieredMemory {
+    page_size: PageSize,
+    shadow: bool,
+    fast: FastLimit,
+    fast_bytes: u64,
+    pub(crate) numbers: PageNumbering,
+    pub(crate) residency: Residency,
+    spaces: Box<dyn AddressSpaces>,
+    allocation: Allocation,
+    /// The most pages that were mapped at once: shares of the fast limit refer to it.
+    most: Pages,
+    /// Mapped pages when the policy was sized.
+    sized_for: Pages,
+    found: Vec<PresentRun>,
+    addresses: Vec<u64>,
+    tiers: Vec<Option<TierId>>,
+    moves: Vec<(u64, TierId)>,
+    victims: Vec<PageId>,
+    /// Tiers that the pages of the current moves come from.
+    origins: Vec<Option<TierId>>,
+    /// Pages that a policy armed, oldest first.
+    armed: VecDeque<(Nanos, PageId)>,
+}
+
+impl TieredMemory {
+    pub(crate) fn new(options: &Options, spaces: Box<dyn AddressSpaces>) -> Self {
+        let shift = options.page_size.shift();
+        let capacity: Vec<u64> = options.tiers.iter().map(|tier| tier.size.0 >> shift).collect();
+        let mut memory = Self {
+            page_size: options.page_size,
+            shadow: options.shadow,
+            fast: options.fast,
+            fast_bytes: options.tiers.first().map_or(0, |tier| tier.size.0),
+            numbers: PageNumbering::new(options.page_size),
+            residency: Residency::new(capacity),
+            spaces,
+            allocation: Allocation::FastFirst,
+            most: Pages(0),
+            sized_for: Pages(0),
+            found: Vec::new(),
+            addresses: Vec::new(),
+            tiers: Vec::new(),
+            moves: Vec::new(),
+            victims: Vec::new(),
+            origins: Vec::new(),
+            armed: VecDeque::new(),
+        };
+        memory.limit();
+        memory
+    }
+
+    /// Begins a policy with this placement of new pages.
+    pub(crate) fn begin_policy(&mut self, allocation: Allocation) {
+        self.allocation = allocation;
+        self.sized_for = self.residency.mapped();
+    }
+
+    /// Whether more than `times` the memory that the policy was sized for is mapped.
+    pub(crate) fn outgrown(&self, times: f64) -> bool {
+        self.residency.mapped().0 as f64 > times * self.sized_for.0.max(1) as f64
+    }
+
+    /// Whether the fast tier's size follows the mapped memory.
+    pub(crate) fn limit_follows(&self) -> bool {
+        matches!(self.fast, FastLimit::Share(_))
+    }
+
+    /// Sets the fast tier's size from the mapped memory.
+    fn limit(&mut self) {
+        self.most = self.most.max(self.residency.mapped());
+        let most = self.fast_bytes >> self.page_size.shift();
+        self.residency.resize(TierId::FAST, self.fast.pages(self.most, self.page_size).0.min(most));
+    }
+
+    /// Returns the page of an address, if its chunk is numbered.
+    pub(crate) fn page_at(&self, process: Pid, address: u64) -> Option<PageId> {
+        self.numbers.at(process, address)
+    }
+
+    /// Notes an access to a page and returns its tier; `seen` is the tier that the source reports.
+    #[inline]
+    pub(crate) fn touch(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
+        self.residency.touch(page).unwrap_or_else(|| self.discover(page, seen))
+    }
+
+    /// Notes a page that was mapped after the last scan. If the source reports no tier, the page counts as placed where
+    /// new pages go until the next scan.
+    #[cold]
+    fn discover(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
+        let told = seen.filter(|tier| !self.shadow && tier.index() < self.residency.tiers());
+        let tier = told.unwrap_or_else(|| self.residency.place(self.allocation));
+        self.residency.map(page, tier);
+        self.residency.touch(page);
+        tier
+    }
+
+    /// Scans the mapped memory of the process except the `hidden` ranges and, with real tiers, locates each page.
+    ///
+    /// # Errors
+    /// If the process has ended or may not be read; its known pages stay.
+    pub(crate) fn scan(
+        &mut self,
+        process: Pid,
+        hidden: &[Range<u64>],
+        tally: &mut Tally,
+    ) -> Result<(), LinuxError> {
+        let mut found = std::mem::take(&mut self.found);
+        found.clear();
+        let looked = self.spaces.present(process, &mut found);
+        hidden.iter().for_each(|hidden| cut(&mut found, hidden));
+        // A limit that is a share includes the pages that are about to be placed.
+        let present: u64 = found.iter().map(|run| run.range.end - run.range.start).sum();
+        self.most = self.most.max(Pages(present >> self.page_size.shift()));
+        self.limit();
+        let taken = looked.and_then(|()| self.take_runs(process, &found));
+        self.found = found;
+        taken?;
+        let (numbers, residency) = (&mut self.numbers, &mut self.residency);
+        let pages = numbers.pages_in_chunk();
+        numbers.release(process, |chunk| {
+            let chunk = chunk * pages..(chunk + 1) * pages;
+            let gone = residency.sweep(chunk.clone()) == 0;
+            if gone {
+                tally.forget(chunk);
+            }
+            gone
+        });
+        self.limit();
+        Ok(())
+    }
+
+    fn take_runs(&mut self, process: Pid, runs: &[PresentRun]) -> Result<(), LinuxError> {
+        let step = self.page_size.bytes().0;
+        self.addresses.clear();
+        for run in runs {
+            let mut address = run.range.start / step * step;
+            while address < run.range.end {
+                self.addresses.push(address);
+                if self.addresses.len() == BATCH {
+                    self.take_batch(process)?;
+                }
+                address += step;
+            }
+        }
+        self.take_batch(process)
+    }
+
+    /// Marks the pages at [`Self::addresses`] as mapped.
+    fn take_batch(&mut self, process: Pid) -> Result<(), LinuxError> {
+        self.tiers.clear();
+        if !self.shadow {
+            self.spaces.tiers(process, &self.addresses, &mut self.tiers)?;
+        }
+        for (index, &address) in self.addresses.iter().enumerate() {
+            let Some(page) = self.numbers.number(process, address) else { continue };
+            let real = if self.shadow { self.residency.tier_of(page) } else { self.tiers[index] };
+            let tier = match real {
+                Some(tier) => tier,
+                None if self.shadow => self.residency.place(self.allocation),
+                None => continue,
+            };
+            self.residency.map(page, tier);
+            self.residency.see(page);
+        }
+        self.addresses.clear();
+        Ok(())
+    }
+
+    /// Forgets the memory of a process that has ended or executed another program.
+    pub(crate) fn forget(&mut self, process: Pid, tally: &mut Tally) {
+        self.spaces.forget(process);
+        for &chunk in self.numbers.chunks_of(process) {
+            self.numbers.pages_of(chunk).for_each(|page| self.residency.unmap(PageId(page)));
+            tally.forget(self.numbers.pages_of(chunk));
+        }
+        self.numbers.forget(process);
+    }
+
+    /// Notes that sources hold these pages until they are accessed, for at most [`ARMED_FOR`].
+    pub(crate) fn arm(&mut self, pages: &[PageId], now: Nanos) {
+        for &page in pages {
+            self.residency.set_armed(page, true);
+            self.armed.push_back((now, page));
+        }
+    }
+
+    /// Notes that no source holds the page any longer.
+    pub(crate) fn disarm(&mut self, page: PageId) {
+        self.residency.set_armed(page, false);
+    }
+
+    /// Disarms pages that have been armed for too long.
+    pub(crate) fn expire(&mut self, now: Nanos) {
+        while let Some(&(since, page)) = self.armed.front() {
+            if now - since < ARMED_FOR {
+                break;
+            }
+            self.armed.pop_front();
+            self.disarm(page);
+        }
+    }
+
+    /// Moves pages and appends the status of each.
+    pub(crate) fn migrate(&mut self, moves: &[Move], statuses: &mut Vec<MoveStatus>, tally: &mut Tally) {
+        let mut rest = moves;
+        while let Some(first) = rest.first() {
+            let owner = self.numbers.address(first.page).map(|(process, _)| process);
+            // Pages that leave a tier make room for later moves: moves to one target finish before the next are judged.
+            let same = |one: &&Move| {
+                one.to == first.to && self.numbers.address(one.page).map(|(process, _)| process) == owner
+            };
+            let length = rest.iter().take(BATCH).take_while(same).count();
+            let (now, later) = rest.split_at(length);
+            let before = statuses.len();
+            self.origins.clear();
+            self.origins.extend(now.iter().map(|one| self.residency.tier_of(one.page)));
+            match owner {
+                Some(process) if !self.shadow => self.migrate_really(process, now, statuses),
+                _ => statuses.extend(now.iter().map(|one| self.residency.relocate(one.page, one.to))),
+            }
+            for ((one, &from), &status) in now.iter().zip(&self.origins).zip(&statuses[before..]) {
+                tally.moved(from, one.to, status, self.page_size);
+            }
+            rest = later;
+        }
+    }
+
+    fn migrate_really(&mut self, process: Pid, moves: &[Move], statuses: &mut Vec<MoveStatus>) {
+        self.moves.clear();
+        let first = statuses.len();
+        let mut asked = Vec::with_capacity(moves.len());
+        for one in moves {
+            // The kernel knows only the node's size, so the fast tier's limit is enforced here.
+            let room = one.to.index() + 1 == self.residency.tiers()
+                || self.residency.free(one.to).0 > asked.len() as u64;
+            match self.numbers.address(one.page) {
+                Some((_, address)) if room => {
+                    asked.push(statuses.len());
+                    self.moves.push((address, one.to));
+                    statuses.push(MoveStatus::Busy);
+                }
+                Some(_) => statuses.push(MoveStatus::NoRoom),
+                None => statuses.push(MoveStatus::Gone),
+            }
+        }
+        let mut answers = Vec::with_capacity(asked.len());
+        self.spaces.migrate(process, &self.moves, &mut answers);
+        for (index, answer) in asked.into_iter().zip(answers) {
+            statuses[index] = answer;
+            let one = moves[index - first];
+            match answer {
+                MoveStatus::Moved | MoveStatus::AlreadyThere => self.residency.map(one.page, one.to),
+                // The next scans tell whether the page is gone or was held by a source for a moment.
+                MoveStatus::Gone | MoveStatus::NoRoom | MoveStatus::Busy | MoveStatus::Denied => {}
+            }
+        }
+    }
+
+    /// Returns the kernel's refusals since the last call, each reason once.
+    pub(crate) fn warnings(&mut self) -> Vec<LinuxError> {
+        self.spaces.warnings()
+    }
+
+    /// Returns the process's name, if it is known.
+    pub(crate) fn name(&mut self, process: Pid) -> Option<String> {
+        self.spaces.name(process)
+    }
+
+    /// Whether reclaim works here.
+    pub(crate) fn reclaims(&self) -> bool {
+        self.shadow || self.spaces.reclaims()
+    }
+
+    /// Makes room on a tier: by the kernel's LRU or, in shadow mode, by a clock over the samples.
+    pub(crate) fn reclaim(&mut self, from: TierId, pages: Pages, tally: &mut Tally) -> Pages {
+        if !self.shadow {
+            let freed =
+                self.spaces.reclaim(from, pages.0 << self.page_size.shift()) >> self.page_size.shift();
+            tally.traffic.reclaimed += freed;
+            return Pages(freed);
+        }
+        Pages(self.demote(from, pages, tally))
+    }
+
+    /// Demotes pages beyond the fast tier's limit, since the kernel places new pages without regard to it.
+    pub(crate) fn enforce(&mut self, tally: &mut Tally) {
+        let excess = self.residency.used(TierId::FAST) - self.residency.capacity(TierId::FAST);
+        if excess.0 > 0 && self.residency.tiers() > 1 {
+            self.demote(TierId::FAST, excess, tally);
+        }
+    }
+
+    /// Moves pages without recent accesses to the next slower tier; returns how many.
+    fn demote(&mut self, from: TierId, pages: Pages, tally: &mut Tally) -> u64 {
+        if from.index() + 1 >= self.residency.tiers() {
+            return 0;
+        }
+        let mut victims = std::mem::take(&mut self.victims);
+        victims.clear();
+        self.residency.victims(from, pages.0, &mut victims);
+        let moves: Vec<Move> = victims.iter().map(|&page| Move { page, to: from.slower() }).collect();
+        let mut statuses = Vec::with_capacity(moves.len());
+        self.migrate(&moves, &mut statuses, tally);
+        self.victims = victims;
+        statuses.iter().filter(|&&status| status == MoveStatus::Moved).count() as u64
+    }
+
+    /// Returns the most pages that were mapped at a scan.
+    pub(crate) fn most_mapped(&self) -> Pages {
+        self.most
+    }
+
+    /// Whether tiers are virtual.
+    pub(crate) fn shadow(&self) -> bool {
+        self.shadow
+    }
+
+    pub(crate) fn page_size(&self) -> PageSize {
+        self.page_size
+    }
+
+    /// Returns the tiers, fastest first.
+    pub(crate) fn tiers(&self) -> impl Iterator<Item = TierId> + use<> {
+        (0..self.residency.tiers() as u8).map(TierId)
+    }
+
+    pub(crate) fn bytes_of(&self, pages: Pages) -> Bytes {
+        Bytes(pages.0 << self.page_size.shift())
+    }
+
+    pub(crate) fn bytes_on(&self, tier: TierId) -> Bytes {
+        self.bytes_of(self.residency.used(tier))
+    }
+
+    pub(crate) fn capacity_bytes(&self, tier: TierId) -> Bytes {
+        self.bytes_of(self.residency.capacity(tier))
+    }
+
+    /// Returns the memory of page numbers and residency in bytes.
+    pub(crate) fn bytes(&self) -> usize {
+        self.numbers.bytes() + self.residency.bytes()
+    }
+}
+
+/// Removes a range from runs.
+fn cut(runs: &mut Vec<PresentRun>, hidden: &Range<u64>) {
+    let mut behind = Vec::new();
+    for run in runs.iter_mut().filter(|run| run.range.start < hidden.end && hidden.start < run.range.end) {
+        if hidden.end < run.range.end {
+            behind.push(PresentRun { range: hidden.end..run.range.end });
+        }
+        run.range.end = hidden.start.max(run.range.start);
+    }
+    runs.append(&mut behind);
+    runs.retain(|run| !run.range.is_empty());
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_sources_own_memory_is_cut_out_of_the_mapped_memory() {
+        let run = |range: Range<u64>| PresentRun { range };
+        let mut runs = vec![run(0..10), run(20..40), run(50..60)];
+        cut(&mut runs, &(5..25));
+        assert_eq!(runs, [run(0..5), run(50..60), run(25..40)], "in any order");
+        cut(&mut runs, &(50..60));
+        cut(&mut runs, &(30..35));
+        assert_eq!(runs, [run(0..5), run(25..30), run(35..40)]);
+    }
+}

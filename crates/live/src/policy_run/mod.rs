@@ -1,0 +1,202 @@
+//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows it.
+
+use std::time::Duration;
+
+use isotherm_core::live_result::{LiveResult, Summary};
+use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
+use isotherm_core::{
+    Bytes, EngineError, EngineStatistics, Pages, Policy, Sampling, SamplingRate, Signals, View,
+};
+use isotherm_policies::{BuildError, Entry, Kind, Setup};
+
+use crate::control::Control;
+use crate::host::{LiveHost, Pause};
+
+mod orders;
+
+/// Samples a second per thread of policies that name no rate.
+const DEFAULT_RATE: f64 = 100_000.0;
+
+/// How often the control socket is polled while the engine is suspended.
+const SUSPENDED_POLL: Duration = Duration::from_millis(10);
+
+/// Why a policy does not run.
+#[derive(Debug, thiserror::Error)]
+pub enum RunError {
+    /// The entry is a bound, not a policy.
+    #[error("policy {0}: only the simulator can compute it (isotherm simulate); try {1}")]
+    Bound(&'static str, &'static str),
+    /// The policy cannot be built for this size.
+    #[error(transparent)]
+    Build(#[from] BuildError),
+    /// The host lacks a signal.
+    #[error(transparent)]
+    Engine(#[from] EngineError),
+}
+
+/// A policy to run, with its parameters unscaled.
+#[derive(Debug, Clone)]
+pub struct PolicyRun {
+    /// The policy's entry.
+    pub entry: &'static Entry,
+    /// The policy's parameters.
+    pub parameters: Parameters,
+    /// Seed of the policy's random choices.
+    pub seed: u64,
+    /// Divisor of scaled parameters; derived from the memory in use and the source's rate if `None`.
+    pub scale: Option<Scale>,
+    /// The source's maximum rate in samples a second over all threads, if it has one.
+    pub fastest: Option<u64>,
+}
+
+/// Statistics of a run over all policies that were built.
+#[derive(Debug, Clone, Copy)]
+pub struct RunStats {
+    /// The engine's counts.
+    pub statistics: EngineStatistics,
+    /// Scale of the last policy.
+    pub scale: Scale,
+    /// How often the policy was rebuilt for more memory.
+    pub resized: u32,
+}
+
+impl PolicyRun {
+    /// Returns a run of the policy with default parameters and seed 1.
+    pub fn new(entry: &'static Entry) -> Self {
+        Self { entry, parameters: entry.parameters(), seed: 1, scale: None, fastest: None }
+    }
+
+    /// Combines the run's statistics and the host's summary.
+    pub fn result(
+        &self,
+        program: Vec<String>,
+        ran: &RunStats,
+        summary: Summary,
+        exit_status: Option<i32>,
+    ) -> LiveResult {
+        LiveResult {
+            version: env!("CARGO_PKG_VERSION").into(),
+            program,
+            policy: self.entry.name.into(),
+            parameters: self.scaled(ran.scale),
+            seed: self.seed,
+            scale: ran.scale.footprint,
+            time_scale: ran.scale.time,
+            resized: ran.resized,
+            steps: ran.statistics.steps,
+            samples: ran.statistics.samples,
+            hint_faults: ran.statistics.faults,
+            samples_lost: ran.statistics.lost,
+            exit_status,
+            summary,
+        }
+    }
+
+    /// Returns the signals that the policy needs of a host.
+    ///
+    /// # Errors
+    /// If the entry is a bound, or the policy cannot be built.
+    pub fn needs(&self) -> Result<Signals, RunError> {
+        let setup =
+            Setup { pages: 0, fast: Pages(1), page_size: Default::default(), tiers: 2, seed: self.seed };
+        Ok(self.build(&setup, Scale::NONE)?.signals())
+    }
+
+    /// Runs the policy on the host until the programs end.
+    ///
+    /// # Errors
+    /// If the policy cannot be built, or the host lacks a signal.
+    pub fn run(&self, host: &mut LiveHost) -> Result<RunStats, RunError> {
+        self.clone().run_under(host, None)
+    }
+
+    /// As [`Self::run`], but clients of the control socket may change parameters or replace the policy: `self` then
+    /// becomes the policy that ran last.
+    ///
+    /// # Errors
+    /// If the policy cannot be built, or the host lacks a signal. Requests of clients are checked before.
+    pub fn run_under(
+        &mut self,
+        host: &mut LiveHost,
+        mut control: Option<&mut Control>,
+    ) -> Result<RunStats, RunError> {
+        let mut ran = RunStats { statistics: EngineStatistics::default(), scale: Scale::NONE, resized: 0 };
+        host.resize_policy(self.scale.is_none());
+        loop {
+            ran.scale = self.scale(host)?;
+            let mut policy = self.build(&setup(host, self.seed), ran.scale)?;
+            host.begin_policy(policy.allocation());
+            let mut next = None;
+            let statistics = isotherm_core::run(host, policy.as_mut(), |host, policy| {
+                host.note(policy.metadata(), |gauges| policy.gauges(gauges));
+                if let Some(control) = control.as_deref_mut() {
+                    control.serve(|line| self.obey(line, host, policy, ran.scale, &mut next));
+                    while host.suspended() && next.is_none() && host.idle(SUSPENDED_POLL) {
+                        control.serve(|line| self.obey(line, host, policy, ran.scale, &mut next));
+                    }
+                }
+                if next.is_some() {
+                    host.replace_policy();
+                }
+            })?;
+            ran.statistics.steps += statistics.steps;
+            ran.statistics.samples += statistics.samples;
+            ran.statistics.faults += statistics.faults;
+            ran.statistics.lost += statistics.lost;
+            match (host.pause(), next) {
+                (Pause::Ended, _) => return Ok(ran),
+                (_, Some(next)) => *self = next,
+                _ => ran.resized += 1,
+            }
+        }
+    }
+
+    fn build(&self, setup: &Setup, scale: Scale) -> Result<Box<dyn Policy>, RunError> {
+        let Kind::Policy(build) = self.entry.kind else {
+            return Err(RunError::Bound(self.entry.name, simplest_policy()));
+        };
+        Ok(build(&self.scaled(scale), setup)?)
+    }
+
+    /// Returns the parameters of a run that is smaller by `scale`.
+    fn scaled(&self, scale: Scale) -> Parameters {
+        let mut parameters = self.parameters.clone();
+        parameters.scale(scale);
+        parameters
+    }
+
+    /// Returns by how much this run is smaller than the one that the parameters are for.
+    fn scale(&self, host: &LiveHost) -> Result<Scale, RunError> {
+        if let Some(scale) = self.scale {
+            return Ok(scale);
+        }
+        let sampling = self.build(&setup(host, self.seed), Scale::NONE)?.sampling();
+        let footprint = Bytes(host.footprint().0 << host.page_size().shift());
+        Ok(Scale::of(footprint, REFERENCE_FOOTPRINT, self.threads(&sampling)))
+    }
+
+    /// Returns the source's maximum rate as a fraction of the paper's reference rate, at most 1.
+    fn threads(&self, sampling: &Sampling) -> f64 {
+        let asked = match sampling.rate {
+            SamplingRate::Frequency(rate) => rate as f64,
+            SamplingRate::Period(_) | SamplingRate::Off => DEFAULT_RATE,
+        };
+        self.fastest.map_or(1.0, |fastest| (fastest as f64 / asked / REFERENCE_THREADS).min(1.0))
+    }
+}
+
+/// Returns the name of the registry's first policy that runs live: the simplest one.
+fn simplest_policy() -> &'static str {
+    let runs = |entry: &&Entry| matches!(entry.kind, Kind::Policy(_));
+    isotherm_policies::ALL.iter().find(runs).map_or("another", |entry| entry.name)
+}
+
+fn setup(host: &LiveHost, seed: u64) -> Setup {
+    Setup {
+        pages: host.pages(),
+        fast: Pages(host.fast().0.max(1)),
+        page_size: host.page_size(),
+        tiers: host.tiers(),
+        seed,
+    }
+}

@@ -1,0 +1,150 @@
+//! Requests that a running engine answers at its control socket ([`crate::control`]).
+
+use std::fmt::Write as _;
+
+use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::{Gauge, Host, Policy, View};
+
+use super::PolicyRun;
+use crate::host::LiveHost;
+
+const HELP: &str = "expected status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
+
+/// A parsed request.
+#[derive(Debug, PartialEq, Eq)]
+enum Order<'a> {
+    Status,
+    Parameters,
+    Set(&'a str, &'a str),
+    Policy(&'a str, Vec<(&'a str, &'a str)>),
+    /// Whether to sample and move nothing, or to go on.
+    Suspend(bool),
+}
+
+/// Splits `KEY=VALUE`; the policy's name may precede the key, as on the command line.
+fn setting(word: &str) -> Result<(&str, &str), String> {
+    let (key, value) = word.split_once('=').ok_or_else(|| format!("'{word}' is not KEY=VALUE"))?;
+    Ok((key.split_once('.').map_or(key, |(_, key)| key), value))
+}
+
+fn parse(line: &str) -> Result<Order<'_>, String> {
+    let mut words = line.split_whitespace();
+    let order = match (words.next(), words.next()) {
+        (Some("status"), None) => Order::Status,
+        (Some("parameters"), None) => Order::Parameters,
+        (Some("set"), Some(word)) => {
+            let (key, value) = setting(word)?;
+            Order::Set(key, value)
+        }
+        (Some("policy"), Some(name)) => {
+            let mut settings = Vec::new();
+            for word in words.by_ref() {
+                settings.push(setting(word)?);
+            }
+            Order::Policy(name, settings)
+        }
+        (Some("pause"), None) => Order::Suspend(true),
+        (Some("resume"), None) => Order::Suspend(false),
+        _ => return Err(HELP.into()),
+    };
+    if words.next().is_some() { Err(HELP.into()) } else { Ok(order) }
+}
+
+impl PolicyRun {
+    /// Answers a line; `next` receives the run that replaces this one.
+    pub(super) fn obey<P: Policy + ?Sized>(
+        &self,
+        line: &str,
+        host: &mut LiveHost,
+        policy: &P,
+        scale: Scale,
+        next: &mut Option<Self>,
+    ) -> String {
+        // Earlier requests count even before the engine has built their policy.
+        let now = next.as_ref().unwrap_or(self).clone();
+        let answer = parse(line).and_then(|order| match order {
+            Order::Status => Ok(status(&now, host, next.is_none().then_some(policy))),
+            Order::Parameters => {
+                let scale = if next.is_some() { now.scale(host) } else { Ok(scale) };
+                Ok(parameters(&now.scaled(scale.map_err(|error| error.to_string())?)))
+            }
+            Order::Set(key, value) => {
+                *next = Some(now.with(&[(key, value)], host)?);
+                Ok(String::new())
+            }
+            Order::Policy(name, settings) => {
+                let entry = isotherm_policies::find(name).map_err(|error| error.to_string())?;
+                let other = Self { entry, parameters: entry.parameters(), ..now };
+                *next = Some(other.with(&settings, host)?);
+                Ok(String::new())
+            }
+            Order::Suspend(suspended) => {
+                host.suspend(suspended);
+                Ok(String::new())
+            }
+        });
+        match answer {
+            Ok(text) => format!("ok\n{text}"),
+            Err(why) => format!("error: {why}"),
+        }
+    }
+
+    /// Changes parameters, if the result can run on the host.
+    fn with(mut self, settings: &[(&str, &str)], host: &LiveHost) -> Result<Self, String> {
+        for (key, value) in settings {
+            self.parameters.set(key, value).map_err(|error| error.to_string())?;
+        }
+        let needs = self.needs().map_err(|error| error.to_string())?;
+        match needs.missing(host.offers()).next() {
+            Some(signal) => {
+                Err(format!("this run lacks {signal}, which the policy needs: {}", host.remedy(signal)))
+            }
+            None => Ok(self),
+        }
+    }
+}
+
+/// Describes the state; a policy that is not built yet has no gauges.
+fn status<P: Policy + ?Sized>(tiering: &PolicyRun, host: &LiveHost, policy: Option<&P>) -> String {
+    let state = if host.suspended() { "paused" } else { "running" };
+    let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", tiering.entry.name, host.now());
+    let mut gauges: Vec<Gauge> = Vec::new();
+    if let Some(policy) = policy {
+        policy.gauges(&mut gauges);
+    }
+    for gauge in gauges {
+        let _ = writeln!(text, "{} = {}", gauge.name, gauge.value);
+    }
+    for tier in (0..View::tiers(host) as u8).map(isotherm_core::TierId) {
+        let (capacity, free) = (host.capacity(tier), host.free(tier));
+        let _ = writeln!(text, "tier.{}.pages = {}\ntier.{}.free = {}", tier.0, capacity.0, tier.0, free.0);
+    }
+    text
+}
+
+fn parameters(parameters: &Parameters) -> String {
+    parameters.iter().fold(String::new(), |mut text, (spec, value)| {
+        let _ = writeln!(text, "{}.{} = {value}", parameters.group(), spec.name);
+        text
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn lines_are_orders_or_get_help() {
+        assert_eq!(parse("status"), Ok(Order::Status));
+        assert_eq!(parse("  parameters "), Ok(Order::Parameters));
+        assert_eq!(parse("set neomem.threshold=200"), Ok(Order::Set("threshold", "200")));
+        assert_eq!(parse("set p_min=0.1%"), Ok(Order::Set("p_min", "0.1%")));
+        let settings = vec![("hot_scans", "1"), ("quota", "1G")];
+        assert_eq!(parse("policy pte-scan hot_scans=1 quota=1G"), Ok(Order::Policy("pte-scan", settings)));
+        assert_eq!((parse("pause"), parse("resume")), (Ok(Order::Suspend(true)), Ok(Order::Suspend(false))));
+        for wrong in ["", "halt", "pause now", "status now", "set", "policy"] {
+            assert_eq!(parse(wrong), Err(HELP.into()), "{wrong}");
+        }
+        assert_eq!(parse("set threshold"), Err("'threshold' is not KEY=VALUE".into()));
+    }
+}

@@ -1,0 +1,167 @@
+//! The access sources that a session can use, best first.
+
+use std::path::Path;
+
+use isotherm_core::{PageSize, Signal, Signals};
+use isotherm_linux::LinuxError;
+use isotherm_linux::accessed_bits::{BitSource, ClearRefs, IdlePages, Pace, Resolution};
+use isotherm_linux::devices;
+use isotherm_linux::hint_faults::{self, HintFaultOptions, HintFaultSource};
+use isotherm_linux::perf::data_source::TierMap;
+use isotherm_linux::perf::events::SourceEvents;
+use isotherm_linux::perf::source::{PmuOptions, PmuSource};
+use isotherm_linux::source::AccessSource;
+use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
+
+use super::DEFAULT_OVERHEAD;
+use super::environment::Environment;
+
+/// How the engine reaches the program.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Reach<'a> {
+    /// The engine launches the program and can load an agent into it.
+    Launch {
+        /// `libisotherm.so`, if it was found.
+        agent: Option<&'a Path>,
+    },
+    /// The program already runs.
+    Attach,
+    /// The engine is a thread of the program.
+    Inside,
+}
+
+/// Settings that candidates are opened with.
+#[derive(Debug, Clone, Copy)]
+pub struct SourceRequest<'a> {
+    /// How the engine reaches the program.
+    pub reach: Reach<'a>,
+    /// Name of the source that the user asks for.
+    pub source: Option<&'a str>,
+    /// Signals that the policy needs.
+    pub needs: Signals,
+    /// Tier of each memory source; empty in shadow mode.
+    pub tiers: TierMap,
+    /// NUMA nodes of the slower tiers.
+    pub slow_nodes: &'a [u32],
+    /// Granularity of tracking.
+    pub page_size: PageSize,
+    /// Seed of the sources' random choices.
+    pub seed: u64,
+    /// Share of their time that programs may lose to being observed.
+    pub overhead: f64,
+    /// How often accessed bits are scanned.
+    pub pace: Pace,
+}
+
+impl<'a> SourceRequest<'a> {
+    /// Returns a request with defaults, for a machine whose tiers are shadows.
+    pub fn new(reach: Reach<'a>, needs: Signals) -> Self {
+        Self {
+            reach,
+            source: None,
+            needs,
+            tiers: TierMap::default(),
+            slow_nodes: &[],
+            page_size: PageSize::Base,
+            seed: 1,
+            overhead: DEFAULT_OVERHEAD,
+            pace: Pace::default(),
+        }
+    }
+}
+
+/// An opened source.
+pub struct Opened {
+    /// The source, which follows no process yet.
+    pub source: Box<dyn AccessSource>,
+    /// Variables that the program must be launched with.
+    pub environment: Environment,
+}
+
+/// A source that might be used.
+pub struct Candidate<'a> {
+    /// Name in kebab case, as in `--source`.
+    pub name: &'static str,
+    /// Signals that the source would offer.
+    pub offers: Signals,
+    /// Opens the source.
+    pub open: Box<dyn FnOnce() -> Result<Opened, LinuxError> + 'a>,
+}
+
+impl<'a> Candidate<'a> {
+    fn new<S: AccessSource + 'static>(
+        name: &'static str,
+        offers: Signals,
+        open: impl FnOnce() -> Result<S, LinuxError> + 'a,
+    ) -> Self {
+        let open = move || Ok(Opened { source: Box::new(open()?), environment: Environment::new() });
+        Self { name, offers, open: Box::new(open) }
+    }
+}
+
+/// Lists the sources that may be used, best first.
+pub fn candidates(request: SourceRequest<'_>) -> Vec<Candidate<'_>> {
+    let SourceRequest { reach, needs, tiers, slow_nodes, page_size, pace, .. } = request;
+    let asked = |name| request.source == Some(name);
+    let (inside, root) = (reach == Reach::Inside, Path::new("/"));
+    let samples = Signals::NONE.with(Signal::LoadSamples).with(Signal::StoreSamples);
+    let latencies = samples.with(Signal::SampleLatency).with(Signal::TierHits);
+    let bits = Signals::NONE.with(Signal::LoadSamples).with(Signal::AccessedBits);
+    let mut list = Vec::new();
+    // A device reports nothing but hot pages: it serves only policies that use those.
+    if !inside && (asked("device") || needs.has(Signal::DeviceHotPages)) {
+        let reports = Signals::NONE.with(Signal::DeviceHotPages).with(Signal::DeviceReports);
+        let open = move || devices::find::open(root, slow_nodes, &mut Vec::new());
+        list.push(Candidate::new("device", reports, open));
+    }
+    // Only the lab's virtual machine has one; elsewhere its absence is not reported.
+    if asked("virtual-pmu") || virtual_pmu::is_present(root) {
+        let open = move || if inside { VirtualPmuSource::inside(root) } else { VirtualPmuSource::open(root) };
+        list.push(Candidate::new("virtual-pmu", latencies.with(Signal::TierStalls), open));
+    }
+    let with_latency = needs.has(Signal::SampleLatency);
+    list.push(Candidate::new("pmu", latencies, move || PmuSource::detect(with_latency, tiers)));
+    list.push(Candidate {
+        name: "hint-faults",
+        offers: samples.with(Signal::HintFaults),
+        open: Box::new(move || open_hint_faults(&request)),
+    });
+    if !inside {
+        let idle_pages = move || Ok(BitSource::new(IdlePages::new()?, pace));
+        list.push(Candidate::new("idle-pages", bits, idle_pages));
+        let resolution = Resolution { page_size, ..Resolution::default() };
+        let accessed_bits = move || Ok(BitSource::new(ClearRefs::new(resolution)?, pace));
+        list.push(Candidate::new("accessed-bits", bits, accessed_bits));
+    }
+    // First touches are not accesses: this source serves only users who ask for it.
+    if !inside && asked("page-faults") {
+        let open = || PmuSource::new(SourceEvents::page_faults(), PmuOptions::default());
+        list.push(Candidate::new("page-faults", samples, open));
+    }
+    list
+}
+
+fn open_hint_faults(request: &SourceRequest<'_>) -> Result<Opened, LinuxError> {
+    let unsupported = |remedy: &str| LinuxError::Unsupported { what: "hint faults", remedy: remedy.into() };
+    let library = match request.reach {
+        Reach::Launch { agent: Some(library) } => Some(library),
+        Reach::Launch { agent: None } => {
+            return Err(unsupported(
+                "libisotherm.so must lie beside isotherm or in ../lib; `make build` puts it there",
+            ));
+        }
+        Reach::Attach => {
+            return Err(unsupported(
+                "the program must be started with libisotherm.so in it: use isotherm run",
+            ));
+        }
+        Reach::Inside => None,
+    };
+    let options = HintFaultOptions { seed: request.seed, ..HintFaultOptions::of(request.overhead) };
+    let source = HintFaultSource::open(options)?;
+    let environment = library.map(|library| source.environment(library)).unwrap_or_default();
+    if request.reach == Reach::Inside {
+        hint_faults::start_agent_inside(&source.socket());
+    }
+    Ok(Opened { source: Box::new(source), environment })
+}

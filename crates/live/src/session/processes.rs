@@ -1,0 +1,102 @@
+//! The processes of a session outside the program: a launched or attached program with its descendants.
+
+use std::time::{Duration, Instant};
+
+use isotherm_linux::LinuxError;
+use isotherm_linux::process::Exit;
+use isotherm_linux::process::launch::Running;
+use isotherm_linux::process::signals::Signals;
+use isotherm_linux::process::tree::{Event, Tree};
+
+use crate::host::{ProcessEvent, Processes};
+
+/// How a launched program ended, shared with the session.
+pub(super) type ExitCell = std::sync::Arc<std::sync::OnceLock<Exit>>;
+
+/// What ends the session.
+enum Life {
+    /// The end of the launched program, or of its last descendant.
+    Launched { running: Running, exit: ExitCell, with_descendants: bool },
+    /// A signal, the time, or the end of all processes.
+    Attached { signals: Signals, until: Option<Instant> },
+}
+
+/// A process tree and the condition that ends its session.
+pub(super) struct FollowedTree {
+    tree: Tree,
+    life: Life,
+    found: Vec<Event>,
+    warning: Option<LinuxError>,
+}
+
+impl FollowedTree {
+    /// Follows a launched program. The cell is set when the program ends.
+    pub(super) fn launched(tree: Tree, running: Running, with_descendants: bool) -> (Self, ExitCell) {
+        let exit = ExitCell::default();
+        let life = Life::Launched { running, exit: exit.clone(), with_descendants };
+        (Self { tree, life, found: Vec::new(), warning: None }, exit)
+    }
+
+    /// Follows a running program until it ends, a signal arrives or `time` has passed.
+    pub(super) fn attached(tree: Tree, signals: Signals, time: Option<Duration>) -> Self {
+        let life = Life::Attached { signals, until: time.map(|time| Instant::now() + time) };
+        Self { tree, life, found: Vec::new(), warning: None }
+    }
+
+    fn follow(&mut self, events: &mut Vec<ProcessEvent>) -> Result<(), LinuxError> {
+        self.found.clear();
+        self.tree.poll(&mut self.found)?;
+        events.extend(self.found.iter().map(|event| match *event {
+            Event::Started { pid, .. } => ProcessEvent::Started(pid),
+            Event::Executed(pid) => ProcessEvent::Executed(pid),
+            Event::Ended(pid) => ProcessEvent::Ended(pid),
+        }));
+        Ok(())
+    }
+
+    fn continues(&mut self) -> Result<bool, LinuxError> {
+        match &mut self.life {
+            Life::Launched { running, exit, with_descendants } => {
+                let Some(ended) = running.wait(Duration::ZERO)? else { return Ok(true) };
+                // Later calls find the cell already set.
+                let _ = exit.set(ended);
+                Ok(*with_descendants && !self.tree.is_empty())
+            }
+            Life::Attached { signals, until } => {
+                let asked = signals.take().is_some();
+                let over = until.is_some_and(|until| Instant::now() >= until);
+                Ok(!asked && !over && !self.tree.is_empty())
+            }
+        }
+    }
+}
+
+impl Processes for FollowedTree {
+    fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool {
+        // A program that can no longer be followed is still waited for.
+        let followed = self.follow(events);
+        let continues = self.continues();
+        self.warning = followed.err();
+        continues.unwrap_or_else(|error| {
+            self.warning = Some(error);
+            false
+        })
+    }
+
+    /// Returns early if the launched program ends.
+    fn wait(&mut self, time: Duration) {
+        match &mut self.life {
+            Life::Launched { running, exit, .. } if exit.get().is_none() => {
+                // The next update asks again and reports an error.
+                if let Ok(Some(ended)) = running.wait(time) {
+                    let _ = exit.set(ended);
+                }
+            }
+            _ => std::thread::sleep(time),
+        }
+    }
+
+    fn warning(&mut self) -> Option<LinuxError> {
+        self.warning.take()
+    }
+}

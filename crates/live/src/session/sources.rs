@@ -1,0 +1,125 @@
+//! The sources of one session, and the refusal of a policy that they cannot serve.
+
+use std::path::Path;
+
+use isotherm_core::{Signal, Signals};
+use isotherm_linux::LinuxError;
+use isotherm_linux::accessed_bits::Pace;
+use isotherm_linux::hint_faults::HintFaultOptions;
+use isotherm_linux::source::AccessSource;
+use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
+
+use super::candidates::{SourceRequest, candidates};
+use super::choice::choose;
+use super::environment::Environment;
+use super::{SessionConfig, SessionError, Target, TierPlan};
+use crate::host::{counter_origin, offers, remedy};
+use crate::policy_run::PolicyRun;
+
+/// The sources of a session.
+pub(super) struct Sources {
+    /// The sources, which follow no process yet.
+    pub(super) opened: Vec<Box<dyn AccessSource>>,
+    /// Variables that the program must be launched with.
+    pub(super) environment: Environment,
+    /// Maximum rate of samples a second, if the source has one.
+    pub(super) fastest: Option<u64>,
+    /// Whether the program runs an agent's thread for them.
+    pub(super) agent: bool,
+    /// What the user should know.
+    pub(super) notes: Vec<String>,
+}
+
+impl Sources {
+    /// Opens the best sources that offer the signals that the policy `needs`, or the source that the user names.
+    ///
+    /// # Errors
+    /// If they do not offer all of them: the policy cannot run.
+    pub(super) fn open(
+        config: &SessionConfig,
+        target: &Target,
+        needs: Signals,
+        plan: &TierPlan,
+    ) -> Result<Self, SessionError> {
+        let slow_nodes: Vec<u32> = plan.nodes.iter().skip(1).flatten().copied().collect();
+        let request = SourceRequest {
+            reach: target.reach(),
+            source: config.source.as_deref(),
+            needs,
+            tiers: plan.map,
+            slow_nodes: &slow_nodes,
+            page_size: config.page_size,
+            seed: config.policy.seed,
+            overhead: config.overhead,
+            pace: Pace::default(),
+        };
+        let mut refused = Vec::new();
+        let chosen = choose(needs, candidates(request), request.source, &mut refused)?;
+        let (mut opened, mut environment) = (Vec::new(), Environment::new());
+        for mut source in chosen {
+            environment.append(&mut source.environment);
+            opened.push(source.source);
+        }
+        if is_device_alone(&opened) && virtual_pmu::is_present(Path::new("/")) {
+            // Brings the modelled machine's clock and its counters.
+            let source = VirtualPmuSource::open(Path::new("/"))?;
+            opened.push(Box::new(source));
+        }
+        let origin = counter_origin(&opened, plan.shadow, config.model_counters);
+        let offered = offers(&opened, origin, plan.shadow, plan.reclaims(target.cgroup()));
+        let because = |(name, error): &(&'static str, LinuxError)| format!("not used: {name}: {error}");
+        let mut notes: Vec<String> = refused.iter().map(because).collect();
+        if let Some(missing) = needs.missing(offered).next() {
+            let fix = fix(missing, needs, offered, &notes, target, plan.shadow);
+            return Err(SessionError::Missing { policy: config.policy.entry.name, missing, fix });
+        }
+        let names: Vec<&str> = opened.iter().map(|source| source.name()).collect();
+        if !names.is_empty() {
+            notes.push(format!("accesses are learned from {}", names.join(" and ")));
+        }
+        // The first source delivers the samples.
+        let limited = names.first() == Some(&"hint-faults");
+        let fastest = limited.then(|| HintFaultOptions::fastest(config.overhead));
+        let agent = opened.iter().any(|source| source.offers().has(Signal::HintFaults));
+        Ok(Self { opened, environment, fastest, agent, notes })
+    }
+}
+
+/// Whether accesses are learned from profiling devices only.
+fn is_device_alone(opened: &[Box<dyn AccessSource>]) -> bool {
+    matches!(opened, [source] if source.offers().has(Signal::DeviceHotPages))
+}
+
+/// Says what would provide a missing signal, why sources were `refused`, and which policy can run instead.
+fn fix(
+    missing: Signal,
+    needs: Signals,
+    offered: Signals,
+    refused: &[String],
+    target: &Target,
+    shadow: bool,
+) -> String {
+    let inside = matches!(target, Target::Inside { .. });
+    let mut fix = remedy(missing).to_owned();
+    if missing == Signal::TierStalls && shadow && !inside {
+        fix += ", or --model-counters for a shadow run by a model";
+    }
+    refused.iter().for_each(|note| fix += &format!(" ({note})"));
+    if let Some(name) = nearest(needs, offered) {
+        let option = if inside { "ISOTHERM_POLICY=" } else { "--policy " };
+        fix += &format!("; the nearest policy that can run here: {option}{name}");
+    }
+    fix
+}
+
+/// Finds the policy that runs on the `offered` signals and uses most of those in `needs`, then fewest others.
+fn nearest(needs: Signals, offered: Signals) -> Option<&'static str> {
+    let fitting = isotherm_policies::ALL.iter().filter_map(|entry| {
+        let own = PolicyRun::new(entry).needs().ok()?;
+        let runs = own.missing(offered).next().is_none();
+        let (unused, other) = (needs.missing(own).count(), own.missing(needs).count());
+        runs.then_some((unused, other, entry.name))
+    });
+    // `min_by_key` returns the first of equals: the registry's order decides.
+    fitting.min_by_key(|&(unused, other, _)| (unused, other)).map(|(.., name)| name)
+}

@@ -1,0 +1,169 @@
+//! The program that a session tiers.
+
+use std::ffi::OsString;
+use std::ops::Range;
+use std::path::{Path, PathBuf};
+use std::sync::atomic::AtomicBool;
+use std::time::Duration;
+
+use isotherm_linux::hint_faults;
+use isotherm_linux::process::launch::Launch;
+use isotherm_linux::process::lock::EngineLock;
+use isotherm_linux::process::signals::Signals;
+use isotherm_linux::process::tree::Tree;
+use isotherm_linux::process::{Pid, ProcRoot};
+
+use super::SessionError;
+use super::candidates::Reach;
+use super::environment::{Environment, preload};
+use super::own_process::{OwnProcess, command_line};
+use super::processes::{ExitCell, FollowedTree};
+use crate::host::Processes;
+
+/// The program that a session tiers.
+#[derive(Debug)]
+pub enum Target {
+    /// A program to launch.
+    Launch {
+        /// Name or path of the program.
+        program: OsString,
+        /// Its arguments.
+        arguments: Vec<OsString>,
+        /// `libisotherm.so`, if it was found: the agent that some sources load into the program.
+        agent: Option<PathBuf>,
+        /// Another library to load before all others.
+        library: Option<PathBuf>,
+        /// Existing cgroup v2 directory for the program.
+        cgroup: Option<PathBuf>,
+        /// Whether the session lasts until the last descendant ends.
+        descendants: bool,
+    },
+    /// A process that already runs, with its descendants.
+    Attach {
+        /// The process.
+        pid: Pid,
+        /// Time after which the session ends.
+        time: Option<Duration>,
+    },
+    /// The calling process, whose thread the engine is.
+    Inside {
+        /// Memory of the engine, which is neither tracked nor moved.
+        own: Vec<Range<u64>>,
+        /// Set when the session should end; whoever sets it unparks the engine's thread.
+        ending: &'static AtomicBool,
+    },
+}
+
+/// A program that runs and is followed.
+pub(super) struct Started {
+    pub(super) pid: Pid,
+    /// The program and its arguments, or its number.
+    pub(super) program: Vec<String>,
+    pub(super) processes: Box<dyn Processes>,
+    /// How the program ended, if the session launched it.
+    pub(super) exit: Option<ExitCell>,
+    /// The engine's memory, if the engine runs inside the program.
+    pub(super) own_memory: Option<Vec<Range<u64>>>,
+    pub(super) lock: EngineLock,
+}
+
+impl Target {
+    /// Returns the process, if it already runs.
+    pub(super) fn pid(&self) -> Option<Pid> {
+        match self {
+            Self::Launch { .. } => None,
+            Self::Attach { pid, .. } => Some(*pid),
+            Self::Inside { .. } => Some(Pid(std::process::id())),
+        }
+    }
+
+    pub(super) fn reach(&self) -> Reach<'_> {
+        match self {
+            Self::Launch { agent, .. } => Reach::Launch { agent: agent.as_deref() },
+            Self::Attach { .. } => Reach::Attach,
+            Self::Inside { .. } => Reach::Inside,
+        }
+    }
+
+    /// Returns the cgroup that the program will run in, if it is known before the launch.
+    pub(super) fn cgroup(&self) -> Option<&Path> {
+        match self {
+            Self::Launch { cgroup, .. } => cgroup.as_deref(),
+            Self::Attach { .. } | Self::Inside { .. } => None,
+        }
+    }
+
+    /// Keeps the agent away from the engine's memory.
+    pub(super) fn hide_own_memory(&self) {
+        if let Self::Inside { own, .. } = self {
+            own.iter().for_each(|range| hint_faults::exclude(range.clone()));
+        }
+    }
+
+    /// Launches the program or begins to follow it. `lock` is the process's, if it already runs; `agent` says
+    /// whether an agent's thread runs in the program.
+    ///
+    /// # Errors
+    /// If the program cannot be launched or followed.
+    pub(super) fn start(
+        self,
+        mut environment: Environment,
+        agent: bool,
+        lock: Option<EngineLock>,
+    ) -> Result<Started, SessionError> {
+        let root = ProcRoot::default();
+        let own = Pid(std::process::id());
+        let held = |pid| lock.map_or_else(|| EngineLock::take(&ProcRoot::default(), pid), Ok);
+        match self {
+            Self::Launch { program, arguments, library, cgroup, descendants, .. } => {
+                if let Some(library) = library {
+                    preload(&library, &mut environment);
+                }
+                let launch = Launch::start(Signals::receive()?, &program, &arguments, &environment, true)?;
+                let pid = launch.pid();
+                let lock = held(pid)?;
+                if let Some(cgroup) = cgroup {
+                    enter(&cgroup, pid)?;
+                }
+                let tree = Tree::follow(root, pid, Some(own))?;
+                let (followed, exit) = FollowedTree::launched(tree, launch.release()?, descendants);
+                let parts = std::iter::once(&program).chain(&arguments);
+                Ok(Started {
+                    pid,
+                    program: parts.map(|part| part.to_string_lossy().into_owned()).collect(),
+                    processes: Box::new(followed),
+                    exit: Some(exit),
+                    own_memory: None,
+                    lock,
+                })
+            }
+            Self::Attach { pid, time } => {
+                let lock = held(pid)?;
+                let signals = Signals::receive()?;
+                let tree = Tree::follow(root, pid, None)?;
+                Ok(Started {
+                    pid,
+                    program: vec![pid.0.to_string()],
+                    processes: Box::new(FollowedTree::attached(tree, signals, time)),
+                    exit: None,
+                    own_memory: None,
+                    lock,
+                })
+            }
+            Self::Inside { own: memory, ending } => Ok(Started {
+                pid: own,
+                program: command_line(&root, own),
+                processes: Box::new(OwnProcess::new(root, own, ending, agent)),
+                exit: None,
+                own_memory: Some(memory),
+                lock: held(own)?,
+            }),
+        }
+    }
+}
+
+/// Puts a process that has not begun into a cgroup.
+fn enter(cgroup: &Path, pid: Pid) -> Result<(), SessionError> {
+    let path = cgroup.join("cgroup.procs");
+    std::fs::write(&path, pid.0.to_string()).map_err(|error| SessionError::Cgroup { path, error })
+}

@@ -1,0 +1,128 @@
+//! The tiers of a session: the machine's, or shadows.
+
+use std::path::Path;
+
+use isotherm_core::{Bytes, Nanos};
+
+use isotherm_linux::LinuxError;
+use isotherm_linux::memory::reclaim::Reclaimer;
+use isotherm_linux::perf::data_source::TierMap;
+use isotherm_linux::process::Pid;
+use isotherm_linux::topology::{SameTier, Tier as NumaTier, Tiers, TiersError, Topology};
+
+use crate::host::{FastLimit, Tier};
+
+/// Fast tier of shadow mode if the user sets no limit: a quarter of the mapped memory.
+const SHADOW_FAST: FastLimit = FastLimit::Share(0.25);
+
+/// The tiers that the user asks for.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct TierRequest<'a> {
+    /// NUMA nodes of each tier, as [`Tiers::parse`] reads them; the kernel's tiers if `None`.
+    pub tiers: Option<&'a str>,
+    /// Limit of the fast tier; all of it if `None`, or a quarter of the mapped memory in shadow mode.
+    pub fast: Option<FastLimit>,
+    /// Whether nothing moves.
+    pub shadow: bool,
+    /// Latencies of the tiers, fastest first, for tiers whose latency the firmware does not report.
+    pub latencies: &'a [Nanos],
+}
+
+/// The tiers of a session.
+#[derive(Debug, Clone)]
+pub struct TierPlan {
+    /// The tiers, fastest first.
+    pub tiers: Vec<Tier>,
+    /// NUMA nodes of each tier; empty in shadow mode.
+    pub nodes: Vec<Vec<u32>>,
+    /// Tier of each memory source; empty in shadow mode.
+    pub map: TierMap,
+    /// Limit of the fast tier.
+    pub fast: FastLimit,
+    /// Whether nothing moves.
+    pub shadow: bool,
+    /// What the user should know.
+    pub notes: Vec<String>,
+}
+
+/// Why the tiers cannot be planned.
+#[derive(Debug, thiserror::Error)]
+pub enum TierPlanError {
+    /// The machine's NUMA nodes cannot be read.
+    #[error(transparent)]
+    Machine(#[from] LinuxError),
+    /// The request names tiers that do not exist.
+    #[error(transparent)]
+    Request(#[from] TiersError),
+}
+
+impl TierPlan {
+    /// Plans the tiers from the machine described below `root` and the request.
+    ///
+    /// # Errors
+    /// If the nodes cannot be read, or the request names tiers that do not exist.
+    pub fn read(root: &Path, request: &TierRequest<'_>) -> Result<Self, TierPlanError> {
+        let topology = Topology::read(root)?;
+        let tiers = match request.tiers {
+            Some(text) => Tiers::parse(text, &topology)?,
+            None => Tiers::derive(&topology),
+        };
+        let mut notes: Vec<String> = topology.same_tier_nodes().iter().map(same_tier).collect();
+        if request.shadow || tiers.count() < 2 {
+            if !request.shadow {
+                notes.push("this machine has no slow tier: nothing moves (shadow mode)".into());
+            }
+            return Ok(Self::shadows(request, &tiers, notes));
+        }
+        let rated = |tier: &NumaTier| {
+            let rating = tier.nodes.iter().filter_map(|&node| topology.node(node)?.rating()?.read_latency);
+            rating.max().map(|latency| Nanos(u64::from(latency)))
+        };
+        let latencies = request.latencies;
+        let tier = |(index, tier): (usize, &NumaTier)| {
+            let otherwise = latencies.get(index).or(latencies.last()).copied().unwrap_or(Nanos(1));
+            Tier { size: tier.capacity, latency: rated(tier).unwrap_or(otherwise) }
+        };
+        let nodes: Vec<Vec<u32>> = tiers.all().iter().map(|tier| tier.nodes.clone()).collect();
+        Ok(Self {
+            map: TierMap::of(&topology, &nodes),
+            nodes,
+            fast: request.fast.unwrap_or(FastLimit::Bytes(Bytes(u64::MAX))),
+            tiers: tiers.all().iter().enumerate().map(tier).collect(),
+            shadow: false,
+            notes,
+        })
+    }
+
+    /// Plans two virtual tiers, each as large as the machine's memory.
+    fn shadows(request: &TierRequest<'_>, tiers: &Tiers, notes: Vec<String>) -> Self {
+        let size = Bytes(tiers.all().iter().map(|tier| tier.capacity.0).sum());
+        let fast = request.latencies.first().copied().unwrap_or(Nanos(1));
+        let slow = request.latencies.get(1).copied().unwrap_or(fast);
+        Self {
+            tiers: [fast, slow].map(|latency| Tier { size, latency }).to_vec(),
+            nodes: Vec::new(),
+            map: TierMap::default(),
+            fast: request.fast.unwrap_or(SHADOW_FAST),
+            shadow: true,
+            notes,
+        }
+    }
+
+    /// Whether the kernel's LRU can make room on the fast tier for a program in `cgroup`, if it gets one.
+    pub fn reclaims(&self, cgroup: Option<&Path>) -> bool {
+        let own = Pid(std::process::id());
+        let (root, fast) = (Path::new("/"), self.nodes.first().and_then(|nodes| nodes.first()));
+        self.shadow
+            || cgroup.is_some_and(|cgroup| Reclaimer::of_cgroup(root, cgroup).is_ok())
+            || fast.is_some_and(|&node| Reclaimer::find(root, own, own, node).is_ok())
+    }
+}
+
+fn same_tier(same: &SameTier) -> String {
+    let SameTier { node, tier } = same;
+    format!(
+        "node {node} has no processors but is in memory_tier{tier} with the fast nodes: the kernel demotes nothing \
+         to it; name the tiers with --tiers"
+    )
+}

@@ -1,0 +1,106 @@
+//! The hash table: buckets of compressed pointers, and chains through the items' headers.
+
+use super::item::{HEADER, Item, Key, NIL};
+use crate::{Memory, Token};
+
+/// Bytes of a bucket: a compressed pointer.
+const BUCKET: u64 = 4;
+/// Bytes of a lock.
+const LOCK: u64 = 8;
+/// Buckets that share a lock (CacheLib's benchmark: 2^22 buckets, 2^20 locks).
+const BUCKETS_PER_LOCK: u64 = 4;
+
+/// A chained hash table over items.
+#[derive(Debug)]
+pub(super) struct Index {
+    buckets: Vec<u32>,
+    table: u64,
+    locks: u64,
+}
+
+/// Where a key was found, and the value whose arrival told so.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Found {
+    /// The item; [`NIL`] where the key is not there.
+    pub item: u32,
+    /// The item before it in its chain; [`NIL`] where it is the first.
+    before: u32,
+    /// What the last address of the walk came from.
+    pub token: Token,
+}
+
+impl Index {
+    /// Returns the bytes that a table of this many buckets occupies.
+    pub(super) fn bytes(buckets: u64) -> u64 {
+        buckets * BUCKET + buckets.div_ceil(BUCKETS_PER_LOCK) * LOCK
+    }
+
+    /// Creates an empty table of `buckets`, a power of two.
+    pub(super) fn new(buckets: u64, memory: &mut dyn Memory) -> Self {
+        let table = memory.allocate(buckets * BUCKET, "hash buckets");
+        let locks = memory.allocate(buckets.div_ceil(BUCKETS_PER_LOCK) * LOCK, "hash locks");
+        memory.store_range(table, buckets * BUCKET, Token::NONE);
+        Self { buckets: vec![NIL; buckets as usize], table, locks }
+    }
+
+    fn bucket(&self, key: Key) -> usize {
+        (key.hash & (self.buckets.len() as u64 - 1)) as usize
+    }
+
+    /// Locks the bucket and walks its chain, comparing lengths and, where they agree, the keys.
+    pub(super) fn find(&self, items: &[Item], key: Key, memory: &mut dyn Memory, after: Token) -> Found {
+        let bucket = self.bucket(key);
+        let lock = self.locks + bucket as u64 / BUCKETS_PER_LOCK * LOCK;
+        memory.load(lock, after);
+        memory.store(lock, after);
+        let mut token = memory.load(self.table + bucket as u64 * BUCKET, after);
+        let (mut before, mut item) = (NIL, self.buckets[bucket]);
+        while let Some(candidate) = items.get(item as usize) {
+            token = memory.load_range(candidate.address, HEADER, token);
+            if candidate.key.bytes == key.bytes {
+                memory.load_range(candidate.address + HEADER, key.bytes, token);
+            }
+            if candidate.key.id == key.id {
+                break;
+            }
+            (before, item) = (item, candidate.next);
+        }
+        Found { item, before, token }
+    }
+
+    /// Reads ahead, natively, what looking these keys up will.
+    pub(super) fn read_ahead(&self, items: &[Item], keys: &[Key]) {
+        for key in keys {
+            let mut item = self.buckets[self.bucket(*key)];
+            while let Some(candidate) = items.get(item as usize).filter(|found| found.key.id != key.id) {
+                item = candidate.next;
+            }
+        }
+    }
+
+    /// Puts an item that is not there at the head of its chain.
+    pub(super) fn insert(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory) {
+        let bucket = self.bucket(items[item as usize].key);
+        items[item as usize].next = self.buckets[bucket];
+        memory.store(items[item as usize].address, Token::NONE);
+        self.buckets[bucket] = item;
+        memory.store(self.table + bucket as u64 * BUCKET, Token::NONE);
+    }
+
+    /// Takes an item out of its chain; its key has been read.
+    pub(super) fn remove(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory, after: Token) {
+        let (key, next) = (items[item as usize].key, items[item as usize].next);
+        let found = self.find(items, key, memory, after);
+        match items.get_mut(found.before as usize) {
+            Some(before) => {
+                before.next = next;
+                memory.store(before.address, found.token);
+            }
+            None => {
+                let bucket = self.bucket(key);
+                self.buckets[bucket] = next;
+                memory.store(self.table + bucket as u64 * BUCKET, Token::NONE);
+            }
+        }
+    }
+}

@@ -1,0 +1,56 @@
+//! An item of the cache and its key.
+
+use super::sizes;
+use crate::random::mix;
+
+/// Bytes before the key: reference count and flags, the hook of the hash chain, the hook of the LRU list with the time
+/// of the last refresh, creation and expiry times, and the sizes of key and value (CacheLib: 31 bytes, here rounded).
+pub(super) const HEADER: u64 = 32;
+
+/// No item.
+pub(super) const NIL: u32 = u32::MAX;
+
+/// A key: what it is compared by.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) struct Key {
+    /// Identifies it; stands for its characters.
+    pub id: u64,
+    /// Its hash.
+    pub hash: u64,
+    /// Its length.
+    pub bytes: u64,
+}
+
+impl Key {
+    pub(super) fn new(id: u64) -> Self {
+        let hash = mix(id ^ 0x5bd1_e995);
+        Self { id, hash, bytes: sizes::key_bytes(hash) }
+    }
+}
+
+/// An item: a chunk of an allocation class with header, key and value. Its bytes exist only as addresses.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Item {
+    pub key: Key,
+    /// Where its header starts.
+    pub address: u64,
+    /// The value's bytes.
+    pub value: u64,
+    /// Its allocation class.
+    pub class: u8,
+    /// When it last moved to the head of its LRU list, in requests.
+    pub refreshed: u64,
+    /// The next item in the hash chain.
+    pub next: u32,
+    /// The next newer item in the LRU list.
+    pub newer: u32,
+    /// The next older one.
+    pub older: u32,
+}
+
+impl Item {
+    /// Header, key and value.
+    pub(super) fn bytes(key: Key, value: u64) -> u64 {
+        HEADER + key.bytes + value
+    }
+}

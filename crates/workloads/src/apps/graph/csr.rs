@@ -1,0 +1,334 @@
+//! The graph in compressed sparse rows, as GAPBS holds it: a pointer a vertex and its neighbours in order.
+
+use super::schedule::Threads;
+use super::stored::Stored;
+use crate::memory::Array;
+use crate::{Memory, Token};
+
+/// Instructions of a step along a list of neighbours: the neighbour's own load (most share a line with the one before),
+/// comparison, branch, increment.
+pub(super) const STEP_INSTRUCTIONS: u32 = 4;
+/// Vertices whose lists are read ahead at once.
+pub(crate) const AHEAD: usize = 64;
+/// Neighbours of one list that are read ahead at once.
+const AHEAD_IN_LIST: usize = 64;
+/// Neighbours to a line.
+const AHEAD_STEP: usize = 16;
+
+/// What stands in a list of neighbours.
+pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
+    /// Whether it keeps the weight.
+    const WEIGHTED: bool;
+    /// Creates the neighbour behind an edge of this weight.
+    fn new(vertex: u32, weight: u8) -> Self;
+
+    /// Returns the neighbour.
+    fn vertex(self) -> u32;
+}
+
+impl Neighbour for u32 {
+    const WEIGHTED: bool = false;
+
+    fn new(vertex: u32, _weight: u8) -> Self {
+        vertex
+    }
+
+    #[inline]
+    fn vertex(self) -> u32 {
+        self
+    }
+}
+
+/// A neighbour and the weight of the edge to it: 8 bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Weighted {
+    pub(crate) vertex: u32,
+    pub(crate) weight: i32,
+}
+
+impl Neighbour for Weighted {
+    const WEIGHTED: bool = true;
+
+    fn new(vertex: u32, weight: u8) -> Self {
+        Self { vertex, weight: i32::from(weight) }
+    }
+
+    #[inline]
+    fn vertex(self) -> u32 {
+        self.vertex
+    }
+}
+
+/// A graph in the program's memory.
+#[derive(Debug)]
+pub(crate) struct Graph<N> {
+    index: Array<u64>,
+    neighbours: Array<N>,
+}
+
+impl<N: Neighbour> Graph<N> {
+    /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all threads write
+    /// the pointers. (Offsets are read into a vector of their own that is freed at once; it is left out.)
+    pub(crate) fn load(memory: &mut dyn Memory, stored: &mut Stored<N>, threads: Threads) -> Self {
+        let graph = match memory.reads_ahead() {
+            // Where nobody watches, the file's own arrays become the program's; the copying is only reported.
+            true => Self {
+                neighbours: Array::of(memory, std::mem::take(&mut stored.neighbours), "graph neighbours"),
+                index: Array::of(memory, std::mem::take(&mut stored.offsets), "graph index"),
+            },
+            false => return Self::copied(memory, stored, threads),
+        };
+        memory.thread(0);
+        graph.neighbours.store_run(memory, 0..graph.neighbours.len(), Token::NONE);
+        for (thread, range) in threads.even(graph.index.len()) {
+            memory.thread(thread);
+            graph.index.store_run(memory, range, Token::NONE);
+        }
+        graph
+    }
+
+    fn copied(memory: &mut dyn Memory, stored: &Stored<N>, threads: Threads) -> Self {
+        let mut graph = Self::untouched(memory, stored.offsets.len() - 1, stored.neighbours.len());
+        memory.thread(0);
+        graph.write_list(memory, 0, &stored.neighbours, Token::NONE);
+        graph.copy_index(memory, &stored.offsets, threads);
+        graph
+    }
+
+    /// Room for a graph.
+    pub(crate) fn untouched(memory: &mut dyn Memory, vertices: usize, directed: usize) -> Self {
+        let neighbours = Array::new(memory, directed, N::default(), "graph neighbours");
+        let index = Array::new(memory, vertices + 1, 0, "graph index");
+        Self { index, neighbours }
+    }
+
+    /// Writes the pointers, each thread its part.
+    pub(crate) fn copy_index(&mut self, memory: &mut dyn Memory, offsets: &[u64], threads: Threads) {
+        for (thread, range) in threads.even(offsets.len()) {
+            memory.thread(thread);
+            self.index.values_mut()[range.clone()].copy_from_slice(&offsets[range.clone()]);
+            self.index.store_run(memory, range, Token::NONE);
+        }
+    }
+
+    /// Writes neighbours from the place `start` on, which came with the value `after`.
+    pub(crate) fn write_list(&mut self, memory: &mut dyn Memory, start: usize, list: &[N], after: Token) {
+        let range = start..start + list.len();
+        self.neighbours.values_mut()[range.clone()].copy_from_slice(list);
+        self.neighbours.store_run(memory, range, after);
+    }
+
+    /// Vertices.
+    pub(crate) fn vertices(&self) -> usize {
+        self.index.len() - 1
+    }
+
+    /// Edges, each counted in both directions.
+    pub(crate) fn directed_edges(&self) -> usize {
+        self.neighbours.len()
+    }
+
+    /// Returns a vertex' degree, unreported.
+    pub(crate) fn degree(&self, vertex: u32) -> u32 {
+        let index = &self.index.values()[vertex as usize..];
+        (index[1] - index[0]) as u32
+    }
+
+    /// Returns a vertex' degree in a walk over all vertices.
+    #[inline]
+    pub(crate) fn next_degree(&self, memory: &mut dyn Memory, vertex: usize) -> u32 {
+        if self.index.starts_line(vertex) {
+            memory.load(self.index.address(vertex), Token::NONE);
+        }
+        self.degree(vertex as u32)
+    }
+
+    /// Returns the neighbours of a vertex whose number came with the value `after`, from the `skip`-th on.
+    #[inline]
+    pub(crate) fn neighbours(&self, memory: &mut dyn Memory, vertex: u32, skip: usize, after: Token) -> Walk {
+        let vertex = vertex as usize;
+        let (start, token) = self.index.load(memory, vertex, after);
+        let end = match self.index.starts_line(vertex + 1) {
+            true => self.index.load(memory, vertex + 1, after).0,
+            false => self.index.values()[vertex + 1],
+        };
+        let edge = (start as usize + skip).min(end as usize);
+        Walk { start: start as usize, edge, end: end as usize, index: token, line: token, fresh: true }
+    }
+
+    /// Returns where the list of a vertex whose number came with the value `after` lies, and the name of the pointer to it.
+    #[inline]
+    pub(super) fn open(&self, memory: &mut dyn Memory, vertex: u32, after: Token) -> (u64, Token) {
+        let walk = self.neighbours(memory, vertex, 0, after);
+        (self.neighbours.address(walk.start), walk.index)
+    }
+
+    /// Returns the neighbours of a vertex in a walk over all vertices, from the `skip`-th on.
+    #[inline]
+    pub(crate) fn next_neighbours(&self, memory: &mut dyn Memory, vertex: u32, skip: usize) -> Walk {
+        let (start, index) = self.index.load_next(memory, vertex as usize);
+        let start = start as usize;
+        let end = start + self.degree(vertex) as usize;
+        Walk { start, edge: (start + skip).min(end), end, index, line: index, fresh: true }
+    }
+
+    /// Reads the lists of some vertices ahead of their use, natively, and whatever `touch` reads for a neighbour: a search
+    /// waits for each vertex, while these reads wait for each other only stage by stage.
+    #[inline]
+    pub(crate) fn read_ahead(&self, memory: &dyn Memory, vertices: &[u32], touch: impl Fn(usize)) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let start = |vertex: u32| self.index.values()[vertex as usize] as usize;
+        vertices.iter().for_each(|&vertex| self.index.read_ahead(vertex as usize));
+        for &vertex in vertices.iter().filter(|&&vertex| self.degree(vertex) > 0) {
+            self.neighbours.read_ahead(start(vertex));
+        }
+        for &vertex in vertices {
+            let end = start(vertex) + (self.degree(vertex) as usize).min(AHEAD_IN_LIST);
+            let list = &self.neighbours.values()[start(vertex)..end];
+            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+        }
+    }
+
+    /// The same for the vertices from `first` on, whose lists lie one behind the other.
+    #[inline]
+    pub(crate) fn read_lists_ahead(&self, memory: &dyn Memory, first: usize, touch: impl Fn(usize)) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        for vertex in first..self.vertices().min(first + AHEAD) {
+            let start = self.index.values()[vertex] as usize;
+            let end = start + (self.degree(vertex as u32) as usize).min(AHEAD_IN_LIST);
+            let list = &self.neighbours.values()[start..end];
+            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+        }
+    }
+
+    /// The same for one neighbour of each, the one behind `skip` others.
+    #[inline]
+    pub(crate) fn read_one_ahead(
+        &self,
+        memory: &dyn Memory,
+        first: usize,
+        skip: usize,
+        touch: impl Fn(usize),
+    ) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        for vertex in first..self.vertices().min(first + AHEAD) {
+            let start = self.index.values()[vertex] as usize;
+            if skip < self.degree(vertex as u32) as usize {
+                touch(self.neighbours.values()[start + skip].vertex() as usize);
+            }
+        }
+    }
+
+    /// Asks for the lists of the `wanted` ones of the vertices behind the next few from `first` on, and reads the first neighbour of
+    /// each of the next few, whose lists were asked for before.
+    #[inline]
+    pub(crate) fn read_first_ahead(
+        &self,
+        memory: &dyn Memory,
+        first: usize,
+        wanted: impl Fn(usize) -> bool,
+        touch: impl Fn(usize),
+    ) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let index = self.index.values();
+        let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
+        for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
+            self.neighbours.ask_ahead(index[vertex] as usize);
+        }
+        for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
+            if index[vertex] < index[vertex + 1] {
+                touch(self.neighbours.values()[index[vertex] as usize].vertex() as usize);
+            }
+        }
+    }
+
+    /// Reads the lists of some vertices ahead of their use, as far as a core's own prefetcher needs to go on. As many reads for
+    /// each, with no branch that waits for a value.
+    #[inline]
+    pub(crate) fn read_starts_ahead(&self, memory: &dyn Memory, vertices: &[N]) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let index = self.index.values();
+        let mut bounds = [(0, 0); AHEAD];
+        for (bounds, vertex) in bounds.iter_mut().zip(vertices) {
+            let vertex = vertex.vertex() as usize;
+            *bounds = (index[vertex] as usize, index[vertex + 1] as usize);
+        }
+        for &(start, end) in &bounds[..vertices.len().min(AHEAD)] {
+            for place in (0..AHEAD_IN_LIST).step_by(AHEAD_STEP) {
+                self.neighbours.read_ahead((start + place).min(end.saturating_sub(1)));
+            }
+        }
+    }
+
+    /// The same for the next part of a long list, when the walk has come to its start.
+    #[inline]
+    pub(crate) fn read_on(&self, memory: &dyn Memory, walk: &Walk, touch: impl Fn(usize)) {
+        let passed = walk.edge - walk.start;
+        if passed >= AHEAD_IN_LIST && passed.is_multiple_of(AHEAD_IN_LIST) && memory.reads_ahead() {
+            let end = walk.end.min(walk.edge + AHEAD_IN_LIST);
+            let list = &self.neighbours.values()[walk.edge..end];
+            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+        }
+    }
+
+    /// Returns a vertex' neighbours, unreported.
+    pub(crate) fn list(&self, vertex: u32) -> &[N] {
+        let start = self.index.values()[vertex as usize] as usize;
+        &self.neighbours.values()[start..start + self.degree(vertex) as usize]
+    }
+
+    /// Returns the next neighbour, with the number of the edge and the name of the value.
+    #[inline]
+    pub(crate) fn next(&self, memory: &mut dyn Memory, walk: &mut Walk) -> Option<(N, usize, Token)> {
+        let mut passed = 0;
+        let found = self.step(memory, walk, &mut passed);
+        if passed > 0 {
+            memory.compute(passed);
+        }
+        found
+    }
+
+    /// Returns the same, with the step's instructions added to `passed`, which is reported before the next load and left to the
+    /// caller otherwise: for steps that touch nothing but the list.
+    #[inline]
+    pub(crate) fn step(
+        &self,
+        memory: &mut dyn Memory,
+        walk: &mut Walk,
+        passed: &mut u32,
+    ) -> Option<(N, usize, Token)> {
+        if walk.edge == walk.end {
+            return None;
+        }
+        let edge = walk.edge;
+        *passed += STEP_INSTRUCTIONS;
+        if walk.fresh || self.neighbours.starts_line(edge) {
+            memory.compute(std::mem::take(passed));
+            walk.line = memory.load(self.neighbours.address(edge), walk.index);
+            walk.fresh = false;
+        }
+        walk.edge += 1;
+        Some((self.neighbours.values()[edge], edge, walk.line))
+    }
+}
+
+/// A position in a list of neighbours.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Walk {
+    start: usize,
+    edge: usize,
+    end: usize,
+    index: Token,
+    line: Token,
+    fresh: bool,
+}

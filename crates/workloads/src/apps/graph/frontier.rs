@@ -1,0 +1,127 @@
+//! The two forms of a frontier: a queue whose window slides, and a bitmap.
+
+use std::ops::Range;
+
+use super::csr::AHEAD;
+use super::schedule::Threads;
+use crate::memory::Array;
+use crate::{Memory, Token};
+
+/// Bits of a word.
+const WORD: usize = 64;
+
+/// A queue that is read in windows: what was pushed becomes the next window.
+#[derive(Debug)]
+pub(crate) struct SlidingQueue {
+    vertices: Array<u32>,
+    window: Range<usize>,
+    end: usize,
+}
+
+impl SlidingQueue {
+    pub(crate) fn new(memory: &mut dyn Memory, capacity: usize) -> Self {
+        Self { vertices: Array::new(memory, capacity, 0, "frontier queue"), window: 0..0, end: 0 }
+    }
+
+    /// Empties it.
+    pub(crate) fn reset(&mut self) {
+        (self.window, self.end) = (0..0, 0);
+    }
+
+    /// Appends a vertex behind the window.
+    #[inline]
+    pub(crate) fn push(&mut self, memory: &mut dyn Memory, vertex: u32) {
+        self.vertices.store(memory, self.end, vertex, Token::NONE);
+        self.end += 1;
+    }
+
+    /// The window becomes what was pushed since it became what it is.
+    pub(crate) fn slide(&mut self) {
+        self.window = self.window.end..self.end;
+    }
+
+    /// Returns the places of the window.
+    pub(crate) fn window(&self) -> Range<usize> {
+        self.window.clone()
+    }
+
+    /// Returns the few vertices from a place on, unreported, if `place` is the first of a block of the part that is read.
+    #[inline]
+    pub(crate) fn block(&self, place: usize, part: &Range<usize>) -> &[u32] {
+        match (place - part.start).is_multiple_of(AHEAD) {
+            true => &self.vertices.values()[place..part.end.min(place + AHEAD)],
+            false => &[],
+        }
+    }
+
+    /// Returns the vertex at a place that is read in order from `first` on.
+    #[inline]
+    pub(crate) fn get(&self, memory: &mut dyn Memory, place: usize, first: usize, line: &mut Token) -> u32 {
+        if place == first || self.vertices.starts_line(place) {
+            *line = memory.load(self.vertices.address(place), Token::NONE);
+        }
+        self.vertices.values()[place]
+    }
+}
+
+/// A set of numbers.
+#[derive(Debug)]
+pub(crate) struct Bitmap {
+    words: Array<u64>,
+}
+
+impl Bitmap {
+    pub(crate) fn new(memory: &mut dyn Memory, bits: usize, context: &'static str) -> Self {
+        Self { words: Array::new(memory, bits.div_ceil(WORD), 0, context) }
+    }
+
+    /// Empties it (one thread: `std::fill`).
+    pub(crate) fn reset(&mut self, memory: &mut dyn Memory) {
+        memory.thread(0);
+        let words = 0..self.words.len();
+        self.words.values_mut().fill(0);
+        self.words.store_run(memory, words, Token::NONE);
+    }
+
+    /// Asks for the word of `bit` ahead of its use.
+    #[inline]
+    pub(crate) fn read_ahead(&self, bit: usize) {
+        self.words.ask_ahead(bit / WORD);
+    }
+
+    /// Returns whether it holds `bit`, whose number came with the value `after`.
+    #[inline]
+    pub(crate) fn has(&self, memory: &mut dyn Memory, bit: usize, after: Token) -> (bool, Token) {
+        let (word, token) = self.words.load(memory, bit / WORD, after);
+        (word >> (bit % WORD) & 1 == 1, token)
+    }
+
+    /// Adds `bit`.
+    #[inline]
+    pub(crate) fn set(&mut self, memory: &mut dyn Memory, bit: usize, after: Token) {
+        let word = self.words.values()[bit / WORD] | 1 << (bit % WORD);
+        self.words.store(memory, bit / WORD, word, after);
+    }
+
+    /// Pushes all that it holds below `bits` to `queue`, in order, each thread its part.
+    pub(crate) fn enqueue(
+        &self,
+        memory: &mut dyn Memory,
+        queue: &mut SlidingQueue,
+        bits: usize,
+        threads: Threads,
+    ) {
+        for (thread, range) in threads.even(bits) {
+            memory.thread(thread);
+            for bit in range {
+                if bit % (8 * WORD) == 0 {
+                    memory.compute(8 * WORD as u32);
+                    memory.load(self.words.address(bit / WORD), Token::NONE);
+                }
+                if self.words.values()[bit / WORD] >> (bit % WORD) & 1 == 1 {
+                    queue.push(memory, bit as u32);
+                }
+            }
+        }
+    }
+}

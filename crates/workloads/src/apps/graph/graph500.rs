@@ -1,0 +1,337 @@
+//! `graph500`: breadth-first searches on a Kronecker graph, after the reference code of Graph500 (version 2.1.4, `omp-csr`),
+//! as run by Memtis and Jenga.
+//!
+//! **Kept.** An edge list of 16 bytes an edge is generated first and stays to the end. The graph is built from it by two
+//! passes (counting degrees, scattering neighbours), its lists are sorted and freed of duplicates in place; a vertex has its
+//! list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A search goes top-down through a list of
+//! vertices in the order of their discovery and writes a predecessor (8 bytes) for each. Roots are different vertices with an
+//! edge to another one.
+//!
+//! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the buffers in which threads collect what
+//! they discover (they stay in a core's cache); isolated vertices' compaction and the reference's own random number generator.
+
+use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::{Bytes, parameters};
+
+use super::generator::{Generator, Shape};
+use super::schedule::Threads;
+use super::settings::{THREADS, degree, scale};
+use crate::memory::Array;
+use crate::presets::{paper, test};
+use crate::random::{Random, mix};
+use crate::registry::{Built, ObjectSize, Workload};
+use crate::{Memory, Program, Token};
+
+/// Instructions of a step along edges or neighbours beside its loads: indices, comparison, branch.
+const STEP_INSTRUCTIONS: u32 = 4;
+/// Edges or vertices of a list that a thread takes at once.
+const CHUNK: usize = 1024;
+/// What stands for no predecessor.
+const NONE: i64 = -1;
+
+parameters! {
+    /// What a user may set.
+    struct Settings {
+        scale: u32 = scale("17").source("ours: about 100 MiB, a run of seconds (Jenga 3.2: 27)"),
+        degree: u64 = degree("16"),
+        /// Searches, each from another root.
+        roots: u64 = count(1, 1 << 20, "16").source("ours: a run of seconds (Graph500, Jenga 3.2: 64)"),
+        threads: usize = THREADS,
+    }
+}
+
+const PRESETS: &[Preset] = &[
+    test(&[("scale", "12"), ("roots", "2")]),
+    paper(
+        "Jenga 3.2: 128 million vertices, degree 16, 64 keys",
+        "The graph of the paper.",
+        &[("scale", "27"), ("roots", "64")],
+    ),
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "graph500",
+    title: "top-down breadth-first search on a Kronecker graph",
+    source: "Graph500's reference code, as run in Memtis and Jenga 3.2",
+    object_size: ObjectSize::Large,
+    objects: "arrays of the graph's size",
+    hot_set_changes: false,
+    hot_set: "well-connected vertices in the predecessors",
+    accesses: 98_280_105,
+    specs: Settings::SPECS,
+    presets: PRESETS,
+    reference_footprint: Some(Bytes(73_000_000_000)),
+    // Jenga's Xeon Gold 6230: 27.5 MiB.
+    reference_cache: Some(Bytes(55 << 19)),
+    builder: build,
+};
+
+struct Graph500 {
+    generator: Generator,
+    roots: u64,
+    threads: Threads,
+}
+
+fn build(parameters: &Parameters, seed: u64) -> Built {
+    let Settings { scale, degree, roots, threads } = Settings::read(parameters);
+    let generator = Generator { shape: Shape::Kronecker, scale, degree, seed };
+    Ok(Box::new(Graph500 { generator, roots, threads: Threads(threads) }))
+}
+
+/// The program's memory.
+struct Run {
+    edges: Array<[i64; 2]>,
+    /// For each vertex where its neighbours start and end.
+    lists: Array<[i64; 2]>,
+    neighbours: Array<i64>,
+    predecessors: Array<i64>,
+    /// Vertices in the order of discovery.
+    order: Array<i64>,
+    threads: Threads,
+}
+
+impl Run {
+    /// Generates the edges and builds the graph.
+    fn new(memory: &mut dyn Memory, generator: &Generator, threads: Threads) -> Self {
+        let mut edges = Array::new(memory, generator.edges(), [0; 2], "graph500 edge list");
+        for (values, (from, to, _)) in edges.values_mut().iter_mut().zip(generator.iter()) {
+            *values = [i64::from(from), i64::from(to)];
+        }
+        for (thread, range) in threads.even(edges.len()) {
+            memory.thread(thread);
+            edges.store_run(memory, range, Token::NONE);
+        }
+        let mut lists = Array::new(memory, generator.vertices(), [0; 2], "graph500 list bounds");
+        let ends = count_degrees(memory, &edges, &mut lists, threads);
+        let neighbours = Array::new(memory, ends as usize, 0, "graph500 neighbours");
+        let mut run = Self {
+            edges,
+            lists,
+            neighbours,
+            predecessors: Array::new(memory, generator.vertices(), 0, "graph500 predecessors"),
+            order: Array::new(memory, generator.vertices(), 0, "graph500 vertex list"),
+            threads,
+        };
+        run.scatter(memory);
+        run.pack(memory);
+        run
+    }
+
+    /// Puts each end of each edge into the other end's list.
+    fn scatter(&mut self, memory: &mut dyn Memory) {
+        let mut token = Token::NONE;
+        for (thread, range) in self.threads.even(self.edges.len()) {
+            memory.thread(thread);
+            if memory.finished() {
+                return;
+            }
+            for edge in range {
+                let ([one, other], line) = self.edges.load_next(memory, edge);
+                token = if self.edges.starts_line(edge) { line } else { token };
+                if one == other {
+                    continue;
+                }
+                for (from, to) in [(one, other), (other, one)] {
+                    let ([start, end], found) = self.lists.load(memory, from as usize, token);
+                    self.lists.store(memory, from as usize, [start, end + 1], token);
+                    self.neighbours.store(memory, end as usize, to, found);
+                }
+            }
+        }
+    }
+
+    /// Sorts each list and removes duplicates, in place.
+    fn pack(&mut self, memory: &mut dyn Memory) {
+        for (thread, range) in self.threads.even(self.lists.len()) {
+            memory.thread(thread);
+            if memory.finished() {
+                return;
+            }
+            for vertex in range {
+                let ([start, end], _) = self.lists.load_next(memory, vertex);
+                let list = start as usize..end as usize;
+                self.neighbours.load_run(memory, list.clone(), Token::NONE);
+                let values = &mut self.neighbours.values_mut()[list];
+                values.sort_unstable();
+                let kept = dedup(values);
+                self.neighbours.store_run(memory, start as usize..start as usize + kept, Token::NONE);
+                self.lists.store_next(memory, vertex, [start, start + kept as i64]);
+            }
+        }
+    }
+
+    /// Returns a vertex with a neighbour that was no root before.
+    fn root(&self, random: &mut Random, used: &mut Vec<i64>) -> Option<i64> {
+        for _ in 0..10 * self.lists.len() {
+            let vertex = random.below(self.lists.len() as u64) as i64;
+            let [start, end] = self.lists.values()[vertex as usize];
+            if start < end && !used.contains(&vertex) {
+                used.push(vertex);
+                return Some(vertex);
+            }
+        }
+        None
+    }
+
+    /// Searches from `root`.
+    fn search(&mut self, memory: &mut dyn Memory, root: i64) {
+        for (thread, range) in self.threads.even(self.lists.len()) {
+            memory.thread(thread);
+            self.predecessors.values_mut()[range.clone()].fill(NONE);
+            self.predecessors.store_run(memory, range, Token::NONE);
+        }
+        memory.thread(0);
+        self.order.store(memory, 0, root, Token::NONE);
+        self.predecessors.store(memory, root as usize, root, Token::NONE);
+        let (mut level, mut end) = (0..1, 1);
+        while !level.is_empty() && !memory.finished() {
+            for (thread, range) in self.threads.dynamic(level.len(), CHUNK) {
+                memory.thread(thread);
+                for place in level.start + range.start..level.start + range.end {
+                    if memory.finished() {
+                        return;
+                    }
+                    end = self.visit(memory, place, end);
+                }
+            }
+            level = level.end..end;
+        }
+    }
+
+    /// Discovers the neighbours of the vertex at a place of the list, whose end is `end`; returns the new end.
+    fn visit(&mut self, memory: &mut dyn Memory, place: usize, mut end: usize) -> usize {
+        let (vertex, token) = self.order.load(memory, place, Token::NONE);
+        let ([start, stop], token) = self.lists.load(memory, vertex as usize, token);
+        let mut line = token;
+        for edge in start as usize..stop as usize {
+            memory.compute(STEP_INSTRUCTIONS);
+            if edge == start as usize || self.neighbours.starts_line(edge) {
+                line = memory.load(self.neighbours.address(edge), token);
+            }
+            let neighbour = self.neighbours.values()[edge] as usize;
+            if self.predecessors.load(memory, neighbour, line).0 == NONE {
+                self.predecessors.store(memory, neighbour, vertex, line);
+                self.order.store(memory, end, neighbour as i64, Token::NONE);
+                end += 1;
+            }
+        }
+        end
+    }
+}
+
+/// Counts each vertex' edges, then turns counts into starts; returns the number of neighbours.
+fn count_degrees(
+    memory: &mut dyn Memory,
+    edges: &Array<[i64; 2]>,
+    lists: &mut Array<[i64; 2]>,
+    threads: Threads,
+) -> i64 {
+    let mut token = Token::NONE;
+    for (thread, range) in threads.even(edges.len()) {
+        memory.thread(thread);
+        if memory.finished() {
+            return 0;
+        }
+        for edge in range {
+            let ([one, other], line) = edges.load_next(memory, edge);
+            token = if edges.starts_line(edge) { line } else { token };
+            if one != other {
+                for vertex in [one, other] {
+                    let ([count, _], _) = lists.load(memory, vertex as usize, token);
+                    lists.store(memory, vertex as usize, [count + 1, 0], token);
+                }
+            }
+        }
+    }
+    let mut sum = 0;
+    for (thread, range) in threads.dynamic(lists.len(), lists.len().div_ceil(threads.0)) {
+        memory.thread(thread);
+        for vertex in range {
+            let ([count, _], _) = lists.load_next(memory, vertex);
+            lists.store_next(memory, vertex, [sum, sum]);
+            sum += count;
+        }
+    }
+    sum
+}
+
+/// Moves the different ones of sorted values to the front; returns their number.
+fn dedup(values: &mut [i64]) -> usize {
+    let mut kept = 0;
+    for at in 0..values.len() {
+        if kept == 0 || values[kept - 1] != values[at] {
+            values[kept] = values[at];
+            kept += 1;
+        }
+    }
+    kept
+}
+
+impl Program for Graph500 {
+    fn footprint(&self) -> Bytes {
+        let (vertices, edges) = (self.generator.vertices() as u64, self.generator.edges() as u64);
+        Bytes(vertices * (16 + 8 + 8) + edges * (16 + 2 * 8))
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let mut run = Run::new(memory, &self.generator, self.threads);
+        let (mut random, mut used) = (Random::new(mix(self.generator.seed ^ 0x500)), Vec::new());
+        for _ in 0..self.roots {
+            let Some(root) = run.root(&mut random, &mut used).filter(|_| !memory.finished()) else { return };
+            run.search(memory, root);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountingMemory;
+
+    #[test]
+    fn predecessors_are_one_step_nearer_to_the_root_and_lists_hold_each_edge_once() {
+        let mut memory = CountingMemory::default();
+        let generator = Generator { shape: Shape::Kronecker, scale: 10, degree: 4, seed: 3 };
+        let mut run = Run::new(&mut memory, &generator, Threads(5));
+        let mut expected = vec![std::collections::BTreeSet::new(); generator.vertices()];
+        for (from, to, _) in generator.iter().filter(|edge| edge.0 != edge.1) {
+            expected[from as usize].insert(i64::from(to));
+            expected[to as usize].insert(i64::from(from));
+        }
+        let list = |run: &Run, vertex: usize| {
+            let [start, end] = run.lists.values()[vertex];
+            run.neighbours.values()[start as usize..end as usize].to_vec()
+        };
+        (0..expected.len())
+            .for_each(|vertex| assert!(expected[vertex].iter().copied().eq(list(&run, vertex))));
+        let (mut random, mut used) = (Random::new(1), Vec::new());
+        for _ in 0..3 {
+            let root = run.root(&mut random, &mut used).expect("edges");
+            run.search(&mut memory, root);
+            let (mut depths, mut queue) = (vec![-1; expected.len()], vec![root]);
+            depths[root as usize] = 0;
+            let mut next = 0;
+            while next < queue.len() {
+                let vertex = queue[next] as usize;
+                next += 1;
+                for &neighbour in &expected[vertex] {
+                    if depths[neighbour as usize] < 0 {
+                        depths[neighbour as usize] = depths[vertex] + 1;
+                        queue.push(neighbour);
+                    }
+                }
+            }
+            for (vertex, &predecessor) in run.predecessors.values().iter().enumerate() {
+                match depths[vertex] {
+                    -1 => assert_eq!(predecessor, NONE),
+                    0 => assert_eq!(predecessor, root),
+                    depth => {
+                        assert_eq!(depths[predecessor as usize], depth - 1);
+                        assert!(expected[vertex].contains(&predecessor));
+                    }
+                }
+            }
+        }
+        assert_eq!(used.len(), 3);
+    }
+}

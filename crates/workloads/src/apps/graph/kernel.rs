@@ -1,0 +1,74 @@
+//! Defines what a kernel of GAPBS is to the driver that loads a graph and runs trials on it.
+
+use isotherm_core::Bytes;
+use isotherm_core::parameters::{Parameters, Preset, Spec};
+
+use super::csr::{Graph, Neighbour};
+use super::generator::Shape;
+use super::schedule::Threads;
+use crate::Memory;
+use crate::random::Random;
+
+/// What a run's memory grows with: its graph's size.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Size {
+    pub(crate) shape: Shape,
+    pub(crate) vertices: f64,
+    pub(crate) directed_edges: f64,
+}
+
+/// What the memory and the machine of the papers' run are.
+#[derive(Debug, Clone, Copy)]
+pub(crate) struct Reference {
+    /// What trials touch at the papers' size, on the Kronecker and the uniform graph.
+    pub(crate) footprints: [Bytes; 2],
+    /// The last-level cache.
+    pub(crate) cache: Bytes,
+}
+
+/// A kernel with its own memory.
+pub(crate) trait Kernel: Sized {
+    /// What stands in lists of neighbours.
+    type Neighbour: Neighbour;
+    /// What can be set.
+    const SPECS: &'static [Spec];
+    /// Published sets of defaults.
+    const PRESETS: &'static [Preset];
+    /// The papers' run.
+    const REFERENCE: Reference;
+    /// One line, without the graph.
+    const TITLE: &'static str;
+
+    /// Returns bytes of its own memory that a run touches.
+    fn bytes(size: Size) -> f64;
+
+    /// Allocates its memory; nothing is touched.
+    fn new(
+        memory: &mut dyn Memory,
+        graph: &Graph<Self::Neighbour>,
+        parameters: &Parameters,
+        threads: Threads,
+    ) -> Self;
+
+    /// Runs once, with as many sources as it needs. A run that `memory` ended early has no result.
+    fn trial(&mut self, memory: &mut dyn Memory, graph: &Graph<Self::Neighbour>, sources: &mut Sources);
+}
+
+/// Draws sources: vertices with at least one neighbour.
+#[derive(Debug)]
+pub(crate) struct Sources(pub(crate) Random);
+
+impl Sources {
+    /// Returns the next source; vertex 0 in a graph without edges.
+    pub(crate) fn pick<N: Neighbour>(&mut self, graph: &Graph<N>) -> u32 {
+        if graph.directed_edges() == 0 {
+            return 0;
+        }
+        loop {
+            let vertex = self.0.below(graph.vertices() as u64) as u32;
+            if graph.degree(vertex) > 0 {
+                return vertex;
+            }
+        }
+    }
+}

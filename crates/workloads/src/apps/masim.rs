@@ -1,0 +1,230 @@
+//! masim: reads of equal frequency in patterns of very different cost.
+//!
+//! DAMON's masim (a simulator of memory access patterns) reads regions of memory in phases, each region sequentially or
+//! at random. PACT (2.2) extended it to show that frequency is not criticality: two threads read memory of the same size
+//! equally often, one traversing an array, the other chasing pointers in random order; each makes 1.5 billion loads. That is
+//! the default here (`mixed`). Every thread has memory of its own, `footprint / threads`, divided into `regions`. With
+//! `hot_share` set, one region in each phase takes that share of the thread's reads and the next phase heats the next
+//! region: masim's phases with a hot region. Each region keeps its own position (and chain), so that revisiting a region
+//! goes on where it was left.
+//!
+//! Kept: a chase is one cycle through all lines of its region, each address depending on the value read before; reads only,
+//! after one pass of stores that fills the memory. Left out: masim's phases are timed, these are counted in reads. With
+//! `processes` each thread is a process with an address space of its own, as in PACT's colocated pair (5.9).
+
+use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::{Bytes, choices, parameters};
+
+use crate::memory::LINE;
+use crate::permutation::Permutation;
+use crate::presets::{paper, test};
+use crate::random::{Probability, Random, mix};
+use crate::registry::{Built, ObjectSize, Workload};
+use crate::{Memory, Program, Token};
+
+/// Reads a thread makes before the next one's turn.
+const TURN: u64 = 16;
+/// Instructions of a read beside the load: index, bound, branch.
+const READ_INSTRUCTIONS: u32 = 3;
+
+choices! {
+    /// Patterns of all threads.
+    enum Patterns {
+        Mixed = "mixed",
+        Sequential = "sequential",
+        Random = "random",
+        Chase = "chase",
+    }
+}
+
+parameters! {
+    /// What a user may set.
+    struct Settings {
+        /// What threads do; mixed: even threads read sequentially, odd ones chase pointers.
+        pattern: Patterns = choice("mixed").source("PACT 2.2"),
+        /// Memory of all threads together.
+        footprint: Bytes = size(1 << 20, 1 << 42, "256M")
+            .source("ours: 65,536 pages, a run of seconds (PACT: 6 GB a process)"),
+        /// Reads of each thread.
+        operations: u64 = count(1, 1 << 40, "32M").unit("reads")
+            .source("PACT 2.2: 1.5 billion, 15 passes over 6 GB; here as many passes over 128 MiB"),
+        /// Threads; they take turns every 16 reads.
+        threads: u16 = count(1, 256, "2").source("PACT 2.2"),
+        /// Whether each thread is a process of its own.
+        processes: bool = flag("false").source("PACT 2.2: threads of one process; 5.9: two processes"),
+        /// Regions of each thread's memory.
+        regions: u64 = count(1, 4096, "1").source("PACT 2.2: uniform"),
+        /// Share of reads that go to the phase's hot region; the others are uniform over all regions.
+        hot_share: f64 = number(0.0, 1.0, "0")
+            .source("PACT 2.2: uniform; masim's own examples heat one region a phase"),
+        /// Phases of equal length; each heats the next region.
+        phases: u64 = count(1, 4096, "1").source("PACT 2.2: stationary"),
+    }
+}
+
+/// The order in which a region's lines are read.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Pattern {
+    Sequential,
+    Random,
+    Chase,
+}
+
+/// One region of a thread's memory.
+struct Region {
+    start: u64,
+    lines: u64,
+    position: u64,
+    order: Permutation,
+    last: Token,
+}
+
+impl Region {
+    fn read(&mut self, pattern: Pattern, random: &mut Random, memory: &mut dyn Memory) {
+        let line = match pattern {
+            Pattern::Sequential => self.position,
+            Pattern::Random => random.below(self.lines),
+            Pattern::Chase => self.order.at(self.position),
+        };
+        self.position = if self.position + 1 == self.lines { 0 } else { self.position + 1 };
+        let after = if pattern == Pattern::Chase { self.last } else { Token::NONE };
+        memory.compute(READ_INSTRUCTIONS);
+        self.last = memory.load(self.start + line * LINE, after);
+    }
+}
+
+struct Masim {
+    settings: Settings,
+    lines: u64,
+    hot_share: Probability,
+    seed: u64,
+}
+
+const PRESETS: &[Preset] = &[
+    test(&[("footprint", "4M"), ("operations", "200k")]),
+    paper("PACT 2.2: two threads of 6 GB", "The footprint of the paper.", &[("footprint", "12G")]),
+    Preset {
+        name: "sequential",
+        source: "PACT 2.2: the traversing thread",
+        help: "One thread that reads an array in order.",
+        values: &[("pattern", "sequential"), ("threads", "1"), ("footprint", "128M")],
+    },
+    Preset {
+        name: "random",
+        source: "PACT 2.2: the chasing thread (\"pointer-chasing random accesses\")",
+        help: "One thread that chases pointers in random order.",
+        values: &[("pattern", "chase"), ("threads", "1"), ("footprint", "128M")],
+    },
+    Preset {
+        name: "colocated",
+        source: "PACT 5.9: two processes of 6 GB",
+        help: "A traversing and a chasing process.",
+        values: &[("processes", "true")],
+    },
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "masim",
+    title: "sequential, random and pointer-chasing reads of equal frequency",
+    source: "DAMON's masim, as extended in PACT 2.2",
+    object_size: ObjectSize::Large,
+    objects: "one line",
+    hot_set_changes: false,
+    hot_set: "none by default; moves with each phase if set",
+    accesses: 68_194_304,
+    specs: Settings::SPECS,
+    presets: PRESETS,
+    reference_footprint: None,
+    reference_cache: None,
+    builder: build,
+};
+
+fn build(parameters: &Parameters, seed: u64) -> Built {
+    let settings = Settings::read(parameters);
+    let lines = settings.footprint.0 / LINE / u64::from(settings.threads) / settings.regions;
+    if lines == 0 {
+        return Err(
+            "footprint holds no line for each region; expected a larger one or fewer threads and regions"
+                .into(),
+        );
+    }
+    let hot_share = Probability::new(settings.hot_share);
+    Ok(Box::new(Masim { settings, lines, hot_share, seed }))
+}
+
+impl Masim {
+    fn pattern(&self, thread: u16) -> Pattern {
+        match self.settings.pattern {
+            Patterns::Sequential => Pattern::Sequential,
+            Patterns::Random => Pattern::Random,
+            Patterns::Chase => Pattern::Chase,
+            Patterns::Mixed if thread.is_multiple_of(2) => Pattern::Sequential,
+            Patterns::Mixed => Pattern::Chase,
+        }
+    }
+
+    /// The accesses that follow are this thread's.
+    fn enter(&self, thread: u16, memory: &mut dyn Memory) {
+        if self.settings.processes {
+            memory.process(thread);
+        }
+        memory.thread(thread);
+    }
+
+    /// Allocates a thread's regions and fills them.
+    fn prepare(&self, thread: u16, memory: &mut dyn Memory) -> Vec<Region> {
+        self.enter(thread, memory);
+        let context = match self.pattern(thread) {
+            Pattern::Sequential => "masim sequential",
+            Pattern::Random => "masim random",
+            Pattern::Chase => "masim chase",
+        };
+        let prepare = |index: u64| {
+            let start = memory.allocate(self.lines * LINE, context);
+            memory.store_range(start, self.lines * LINE, Token::NONE);
+            let order = Permutation::new(self.lines, mix(self.seed ^ mix(u64::from(thread) << 32 | index)));
+            Region { start, lines: self.lines, position: 0, order, last: Token::NONE }
+        };
+        (0..self.settings.regions).map(prepare).collect()
+    }
+
+    /// Returns the region that a read goes to.
+    #[inline]
+    fn choose(&self, read: u64, random: &mut Random) -> usize {
+        let Settings { regions, phases, operations: reads, .. } = self.settings;
+        if regions == 1 {
+            return 0;
+        }
+        let phase = (u128::from(read) * u128::from(phases) / u128::from(reads)) as u64;
+        let hot = random.chance(self.hot_share);
+        (if hot { phase % regions } else { random.below(regions) }) as usize
+    }
+}
+
+impl Program for Masim {
+    fn footprint(&self) -> Bytes {
+        Bytes(self.lines * LINE * self.settings.regions * u64::from(self.settings.threads))
+    }
+
+    fn processes(&self) -> usize {
+        if self.settings.processes { usize::from(self.settings.threads) } else { 1 }
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let Settings { threads, operations: reads, .. } = self.settings;
+        let mut regions: Vec<_> = (0..threads).map(|thread| self.prepare(thread, memory)).collect();
+        let mut random = Random::new(self.seed);
+        let mut done = 0;
+        while done < reads && !memory.finished() {
+            let turn = done..(done + TURN).min(reads);
+            for (thread, regions) in (0..threads).zip(&mut regions) {
+                self.enter(thread, memory);
+                let pattern = self.pattern(thread);
+                for read in turn.clone() {
+                    regions[self.choose(read, &mut random)].read(pattern, &mut random, memory);
+                }
+            }
+            done = turn.end;
+        }
+    }
+}

@@ -1,0 +1,272 @@
+//! `redis`: Redis' data structures under YCSB-C.
+//!
+//! PACT (5.10) ran Redis under YCSB-C with 19 GB resident. YCSB's binding stores a record as a hash of ten fields of 100 bytes
+//! and reads all of them (HGETALL). Values above 64 bytes make Redis encode such a hash as a table, so each record is some
+//! thirty-five small objects: key string, entry, object, dict, tables, and for each field an entry and two strings.
+//!
+//! Kept: those structures with their sizes, allocated one by one in Redis' order; tables that grow by incremental rehashing, one
+//! bucket an operation (a hash of ten fields stays in the middle of its last rehash, with two tables); the access clock that a
+//! lookup writes to the object; the request in the query buffer and the reply copied to the client's buffer; one thread. YCSB's
+//! keys come in hashed order, its reads follow the scrambled Zipfian with constant 0.99.
+//!
+//! Not kept: the short-lived objects of a command's arguments, the sorted set of all keys that YCSB's binding keeps for scans,
+//! the millisecond of rehashing that Redis' timer adds, sockets, and jemalloc's size classes (objects follow each other in
+//! time, at multiples of 16 bytes).
+
+pub(super) mod dict;
+
+use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::{Bytes, parameters};
+
+use self::dict::{Dict, Space};
+use crate::memory::WORD;
+use crate::presets::{paper, test};
+use crate::random::{Random, mix};
+use crate::registry::{Built, ObjectSize, Workload};
+use crate::zipf::Zipf;
+use crate::{Memory, Program, Token};
+
+/// Fields of a record (YCSB).
+const FIELDS: u64 = 10;
+/// Bytes of a key's string: "user" and nineteen digits with header and end.
+const KEY: u64 = 32;
+/// Bytes of a field name's string: "field0" with header and end.
+const FIELD: u64 = 8;
+/// Bytes of a value's string: 100 with header and end.
+const VALUE: u64 = 104;
+/// Bytes of an object: type, encoding, access clock, references, pointer.
+const OBJECT: u64 = 16;
+/// Where the pointer lies in it.
+const POINTER: u64 = 8;
+/// Bytes of a client's query buffer and of its reply buffer.
+const BUFFER: u64 = 16 << 10;
+/// Bytes of a request: "HGETALL" and a key, in Redis' protocol.
+const REQUEST: u64 = 48;
+/// What a record takes on the heap at 16-byte alignment, with its two tables and its share of the main table.
+const RECORD: u64 = KEY + 2 * 16 + OBJECT + 64 + 64 + 128 + FIELDS * (2 * 16 + 16 + 112) + 3 * WORD;
+/// Bytes of a record's objects from the hash' object on, when nothing else is allocated between them.
+const OBJECTS: u64 = OBJECT + KEY + 32 + FIELDS * (16 + 112 + 32) + 128;
+/// Commands that are drawn at once.
+const AHEAD: u64 = 8;
+/// Instructions of a command beside the loads: event loop, system calls' user side, parsing, reply.
+const COMMAND_INSTRUCTIONS: u32 = 4000;
+
+parameters! {
+    /// What a user may set.
+    struct Settings {
+        /// Memory of the records; sets their number.
+        footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 34,000 records of 35 objects"),
+        /// Reads of a record.
+        operations: u64 = count(1, 1 << 40, "2M").unit("commands").source("ours: a run of seconds"),
+        /// Connections that send commands in turn; the server has one thread.
+        clients: u64 = count(1, 10_000, "1").source("YCSB's default; PACT does not say"),
+    }
+}
+
+const PRESETS: &[Preset] = &[
+    test(&[("footprint", "4M"), ("operations", "10k")]),
+    paper(
+        "PACT 5.10: 19 GB resident",
+        "The footprint of the paper.",
+        &[("footprint", "18G"), ("operations", "500M")],
+    ),
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "redis",
+    title: "Redis' hash tables under YCSB-C",
+    source: "Redis 7 and YCSB's binding for it, as run in PACT 5.10",
+    object_size: ObjectSize::Small,
+    objects: "8 to 128 bytes, 35 a record",
+    hot_set_changes: false,
+    hot_set: "stable: popular records, scattered",
+    accesses: 165_341_200,
+    specs: Settings::SPECS,
+    presets: PRESETS,
+    reference_footprint: Some(Bytes(18 << 30)),
+    reference_cache: Some(Bytes((55 << 20) / 4)),
+    builder: build,
+};
+
+struct Redis {
+    records: u64,
+    commands: u64,
+    clients: u64,
+    seed: u64,
+}
+
+fn build(parameters: &Parameters, seed: u64) -> Built {
+    let settings = Settings::read(parameters);
+    Ok(Box::new(Redis {
+        records: settings.footprint.0 / RECORD,
+        commands: settings.operations,
+        clients: settings.clients,
+        seed,
+    }))
+}
+
+/// A connection's buffers.
+#[derive(Debug, Clone, Copy)]
+struct Client {
+    query: u64,
+    reply: u64,
+}
+
+/// A server under way.
+struct Server {
+    space: Space,
+    keys: Dict,
+    clients: Vec<Client>,
+    /// The access clock.
+    clock: u64,
+    /// The reply under way, in registers and on the stack of the original.
+    reply: Vec<u64>,
+}
+
+/// What a record's field holds.
+fn content(record: u64, field: u64) -> u64 {
+    mix(record * FIELDS + field)
+}
+
+impl Server {
+    fn new(redis: &Redis, memory: &mut dyn Memory) -> Self {
+        let mut space =
+            Space::new(redis.footprint().0 + redis.footprint().0 / 8 + redis.clients * 2 * BUFFER);
+        let keys = Dict::new(&mut space, memory);
+        let client = |_| Client {
+            query: space.heap.allocate(memory, BUFFER, "redis query buffer"),
+            reply: space.heap.allocate(memory, BUFFER, "redis reply buffer"),
+        };
+        let clients = (0..redis.clients).map(client).collect();
+        Self { space, keys, clients, clock: 0, reply: Vec::new() }
+    }
+
+    /// Returns a string whose first word is `id`.
+    fn string(&mut self, bytes: u64, id: u64, context: &'static str, memory: &mut dyn Memory) -> u64 {
+        let string = self.space.heap.allocate(memory, bytes, context);
+        self.space.heap.words_mut(string, bytes / WORD).fill(id);
+        memory.store_range(string, bytes, Token::NONE);
+        string
+    }
+
+    /// HMSET of a new record: the object of the hash, the key, and then field by field.
+    fn add(&mut self, record: u64, client: Client, memory: &mut dyn Memory) {
+        memory.compute(COMMAND_INSTRUCTIONS);
+        memory.load_range(client.query, REQUEST + FIELDS * (FIELD + VALUE), Token::NONE);
+        let hash = Dict::new(&mut self.space, memory);
+        let object = self.space.heap.allocate(memory, OBJECT, "redis object");
+        self.space.heap.set_word(object + POINTER, hash.0);
+        memory.store(object, Token::NONE);
+        let key = self.string(KEY, record, "redis key string", memory);
+        self.keys.add(key, object, "redis key entry", &mut self.space, memory);
+        for field in 0..FIELDS {
+            let name = self.string(FIELD, field, "redis field string", memory);
+            let value = self.string(VALUE, content(record, field), "redis value string", memory);
+            hash.add(name, value, "redis field entry", &mut self.space, memory);
+        }
+    }
+
+    /// Reads ahead, natively, what HGETALL of these records will: each one's objects lie one behind the other.
+    fn read_ahead(&self, records: &[u64], memory: &dyn Memory) {
+        if !memory.reads_ahead() {
+            return;
+        }
+        let heap = &self.space.heap;
+        let found: Vec<u64> = records.iter().filter_map(|&record| self.keys.peek(record, heap)).collect();
+        found.iter().for_each(|&object| heap.read_ahead(object, OBJECTS));
+    }
+
+    /// HGETALL: every field and value goes to the reply. Returns the sum of the values, or `None` for a record that is not
+    /// there.
+    fn get_all(&mut self, record: u64, client: Client, memory: &mut dyn Memory) -> Option<u64> {
+        memory.compute(COMMAND_INSTRUCTIONS);
+        let request = memory.load_range(client.query, REQUEST, Token::NONE);
+        let (object, token) = self.keys.find(record, &mut self.space, memory, request)?;
+        let (hash, token) = self.space.heap.load(memory, object + POINTER, token);
+        self.clock += 1;
+        self.space.heap.store(memory, object, self.clock, token);
+        let (heap, reply) = (&self.space.heap, &mut self.reply);
+        reply.clear();
+        Dict(hash).for_each(heap, memory, token, |name, value, token, memory| {
+            reply.push(heap.load(memory, name, token).0);
+            memory.load_range(value, VALUE, token);
+            reply.extend_from_slice(heap.words(value, VALUE / WORD));
+        });
+        memory.store_range(client.reply, reply.len() as u64 * WORD, Token::NONE);
+        self.space.heap.words_mut(client.reply, reply.len() as u64).copy_from_slice(reply);
+        let values = reply.chunks(1 + (VALUE / WORD) as usize).map(|field| field[1]);
+        Some(values.fold(0, u64::wrapping_add))
+    }
+}
+
+impl Program for Redis {
+    fn footprint(&self) -> Bytes {
+        Bytes(self.records * RECORD)
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        memory.thread(0);
+        let mut server = Server::new(&self, memory);
+        for record in 0..self.records {
+            if record % 256 == 0 && memory.finished() {
+                return;
+            }
+            let client = server.clients[(record % self.clients) as usize];
+            server.add(record, client, memory);
+        }
+        let (mut random, zipf, mut sum) = (Random::new(self.seed), Zipf::scrambled(), 0u64);
+        let mut coming = Vec::new();
+        for command in 0..self.commands {
+            if command % 256 == 0 && memory.finished() {
+                return;
+            }
+            let place = (command % AHEAD) as usize;
+            if place == 0 {
+                let batch = command..self.commands.min(command + AHEAD);
+                coming = batch.map(|_| zipf.key(self.records, &mut random)).collect();
+                server.read_ahead(&coming, memory);
+            }
+            let client = server.clients[(command % self.clients) as usize];
+            let found = server.get_all(coming[place], client, memory);
+            sum = sum.wrapping_add(found.unwrap_or(0));
+        }
+        std::hint::black_box(sum);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::dict::ENTRY;
+    use super::*;
+    use crate::CountingMemory;
+
+    #[test]
+    fn a_record_is_read_as_it_was_written_and_only_if_it_is_there() {
+        let (mut memory, redis) =
+            (CountingMemory::default(), Redis { records: 500, commands: 1, clients: 2, seed: 1 });
+        let mut server = Server::new(&redis, &mut memory);
+        let client = server.clients[1];
+        for record in 0..500 {
+            server.add(record, client, &mut memory);
+            let expected = (0..FIELDS).fold(0u64, |sum, field| sum.wrapping_add(content(record / 2, field)));
+            assert_eq!(server.get_all(record / 2, client, &mut memory), Some(expected));
+            assert_eq!(server.get_all(record + 1, client, &mut memory), None);
+        }
+        assert_eq!(server.keys.len(&server.space.heap), 500);
+    }
+
+    #[test]
+    fn a_record_is_thirty_five_objects_and_takes_what_the_footprint_counts() {
+        let mut memory = CountingMemory::default();
+        Box::new(Redis { records: 4096, commands: 1, clients: 1, seed: 1 }).run(&mut memory);
+        let all = memory.allocations();
+        assert!((all.len() as f64 / 4096.0 - 35.0).abs() < 2.0, "{}", all.len());
+        let entries = all.iter().filter(|found| found.context == "redis field entry");
+        assert!(
+            entries.clone().count() == 4096 * FIELDS as usize
+                && entries.clone().all(|found| found.bytes == ENTRY)
+        );
+        let end = all.last().map_or(0, |last| last.start + last.bytes) - all[0].start;
+        assert!((end as f64 / (4096 * RECORD) as f64 - 1.0).abs() < 0.03, "{end}");
+    }
+}

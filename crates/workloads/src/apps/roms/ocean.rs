@@ -1,0 +1,429 @@
+//! The ocean: its fields and one time step.
+
+use super::grid::{Grid, Order};
+use super::stencils::{inertia, mix, upstream};
+use crate::memory::Array;
+use crate::random::Random;
+use crate::{Memory, Token};
+
+/// Metres between columns, seconds of a time step and fast steps in it, gravity, density, rotation.
+pub(super) const SPACING: f64 = 10_000.0;
+pub(super) const STEP: f64 = 600.0;
+const FAST_STEPS: usize = 30;
+const GRAVITY: f64 = 9.81;
+const DENSITY: f64 = 1025.0;
+const ROTATION: f64 = 1e-4;
+/// Columns for each drifter.
+const DRIFTER_COLUMNS: usize = 64;
+/// Fields with levels, and without.
+const DEEP: usize = 16;
+const FLAT: usize = 7;
+
+/// Returns bytes of a column with so many levels.
+pub(super) fn column_bytes(levels: usize) -> u64 {
+    (8 * (DEEP * levels + FLAT)) as u64
+}
+
+/// Fields of the ocean. East and north stand for a column's western and southern face.
+pub(super) struct Ocean {
+    grid: Grid,
+    depth: Array<f64>,
+    surface: Array<f64>,
+    mean_east: Array<f64>,
+    mean_north: Array<f64>,
+    /// Transports averaged over the fast steps.
+    flow_east: Array<f64>,
+    flow_north: Array<f64>,
+    old_surface: Array<f64>,
+    thickness: Array<f64>,
+    next_thickness: Array<f64>,
+    height: Array<f64>,
+    east: Array<f64>,
+    north: Array<f64>,
+    force_east: Array<f64>,
+    force_north: Array<f64>,
+    transport_east: Array<f64>,
+    transport_north: Array<f64>,
+    /// Through each point's top.
+    upward: Array<f64>,
+    density: Array<f64>,
+    friction: Array<f64>,
+    diffusion: Array<f64>,
+    /// Temperature and salinity, and what they become.
+    tracers: [Array<f64>; 2],
+    next_tracer: Array<f64>,
+    /// Columns and fractions of the drifters' places.
+    drifters: Vec<[f64; 2]>,
+}
+
+impl Ocean {
+    /// Creates a resting, stratified ocean over a slope, with a warm eddy at a random place.
+    pub(super) fn new(grid: Grid, random: &mut Random, memory: &mut dyn Memory) -> Self {
+        let mut unit = || random.unit();
+        let (columns, points) = (grid.columns(), grid.columns() * grid.levels);
+        let mut flat = || Array::new(memory, columns, 0.0, "roms 2-d fields");
+        let (mut depth, surface, mean_east, mean_north) = (flat(), flat(), flat(), flat());
+        let (flow_east, flow_north, old_surface) = (flat(), flat(), flat());
+        let mut deep = || Array::new(memory, points, 0.0, "roms 3-d fields");
+        let (thickness, next_thickness, height) = (deep(), deep(), deep());
+        let (east, north, force_east, force_north) = (deep(), deep(), deep(), deep());
+        let (transport_east, transport_north, upward) = (deep(), deep(), deep());
+        let (density, friction, diffusion) = (deep(), deep(), deep());
+        let mut tracers = [deep(), deep()];
+        let next_tracer = deep();
+        let centre = [unit() * grid.east as f64, unit() * grid.north as f64];
+        for column in 0..columns {
+            let place = [(column % grid.east) as f64, (column / grid.east) as f64];
+            depth.values_mut()[column] = 1000.0 + 500.0 * place[0] / grid.east as f64;
+            let distance: f64 = place.iter().zip(centre).map(|(a, b)| (a - b) * (a - b)).sum();
+            for level in 0..grid.levels {
+                let share = (level as f64 + 0.5) / grid.levels as f64;
+                let eddy = 2.0 * share * (-distance / 50.0).exp();
+                tracers[0].values_mut()[grid.at(column, level)] = 4.0 + 14.0 * share * share + eddy;
+                tracers[1].values_mut()[grid.at(column, level)] = 35.0 - share;
+            }
+        }
+        grid.sweep(Order::Levels, &[], &[&depth, &surface, &mean_east, &mean_north], 20, memory);
+        grid.sweep(Order::Levels, &[], &[&tracers[0], &tracers[1], &east, &north], 60, memory);
+        let count = (columns / DRIFTER_COLUMNS).max(1);
+        let drifters = (0..count).map(|_| [unit() * grid.east as f64, unit() * grid.north as f64]).collect();
+        Self {
+            grid,
+            depth,
+            surface,
+            mean_east,
+            mean_north,
+            flow_east,
+            flow_north,
+            old_surface,
+            thickness,
+            next_thickness,
+            height,
+            east,
+            north,
+            force_east,
+            force_north,
+            transport_east,
+            transport_north,
+            upward,
+            density,
+            friction,
+            diffusion,
+            tracers,
+            next_tracer,
+            drifters,
+        }
+    }
+
+    /// One time step, in the order of the original's `main3d`.
+    pub(super) fn advance(&mut self, memory: &mut dyn Memory) {
+        self.set_depths(memory);
+        self.set_density(memory);
+        self.set_mixing(memory);
+        self.force(memory);
+        self.step_surface(memory);
+        self.step_velocities(memory);
+        self.set_transports(memory);
+        for tracer in 0..2 {
+            if memory.finished() {
+                return;
+            }
+            self.step_tracer(tracer, memory);
+        }
+        self.drift(memory);
+    }
+
+    /// Levels of equal thickness between bottom and surface.
+    fn set_depths(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        for column in 0..grid.columns() {
+            let surface = self.surface.values()[column];
+            let thickness = (self.depth.values()[column] + surface) / grid.levels as f64;
+            for level in 0..grid.levels {
+                let below = (grid.levels - level) as f64 - 0.5;
+                self.thickness.values_mut()[grid.at(column, level)] = thickness;
+                self.height.values_mut()[grid.at(column, level)] = surface - below * thickness;
+            }
+        }
+        let read = [&self.depth, &self.surface];
+        grid.sweep(Order::Columns, &read, &[&self.thickness, &self.height], 8, memory);
+    }
+
+    /// The equation of state.
+    fn set_density(&mut self, memory: &mut dyn Memory) {
+        let (warmth, salt) = (self.tracers[0].values(), self.tracers[1].values());
+        for (at, density) in self.density.values_mut().iter_mut().enumerate() {
+            let pressure = 4.5e-3 * -self.height.values()[at];
+            *density = DENSITY * (1.0 - 1.7e-4 * (warmth[at] - 10.0) + 7.6e-4 * (salt[at] - 35.0)) + pressure;
+        }
+        let read = [&self.tracers[0], &self.tracers[1], &self.height];
+        self.grid.sweep(Order::Columns, &read, &[&self.density], 60, memory);
+    }
+
+    /// Vertical friction and diffusion from stability and shear (Pacanowski and Philander), at each point's top.
+    fn set_mixing(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        for level in 0..grid.levels - 1 {
+            for column in 0..grid.columns() {
+                let (at, up) = (grid.at(column, level), grid.at(column, level + 1));
+                let gap = self.height.values()[up] - self.height.values()[at];
+                let slope = |field: &Array<f64>| (field.values()[up] - field.values()[at]) / gap;
+                // Less the part of density that pressure makes.
+                let stability = -GRAVITY / DENSITY * (slope(&self.density) + 4.5e-3);
+                let shear = slope(&self.east).powi(2) + slope(&self.north).powi(2) + 1e-10;
+                let damping = 1.0 / (1.0 + 5.0 * (stability / shear).max(0.0));
+                self.friction.values_mut()[at] = 1e-4 + 5e-3 * damping * damping;
+                self.diffusion.values_mut()[at] = 1e-5 + 5e-3 * damping * damping * damping;
+            }
+        }
+        let read = [&self.density, &self.height, &self.east, &self.north];
+        grid.sweep(Order::Levels, &read, &[&self.friction, &self.diffusion], 40, memory);
+    }
+
+    /// Pressure of the stratification, rotation, advection and sideways friction.
+    fn force(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        let mut pressure = vec![0.0; grid.columns()];
+        for level in (0..grid.levels).rev() {
+            let half = |column: usize| {
+                let at = grid.at(column, level);
+                0.5 * GRAVITY * (self.density.values()[at] - DENSITY) * self.thickness.values()[at]
+            };
+            pressure.iter_mut().enumerate().for_each(|(column, pressure)| *pressure += half(column));
+            let gradient = |column: usize, other: usize| {
+                let (at, from) = (grid.at(column, level), grid.at(other, level));
+                let (density, height) = (self.density.values(), self.height.values());
+                let tilt = 0.5 * (density[at] + density[from]) - DENSITY;
+                (pressure[column] - pressure[other] + GRAVITY * tilt * (height[at] - height[from]))
+                    / (DENSITY * SPACING)
+            };
+            grid.each(|column, has_west, has_south| {
+                let at = grid.at(column, level);
+                let (east, north) = (self.east.values(), self.north.values());
+                if has_west {
+                    let forced = ROTATION * north[at] - gradient(column, column - 1);
+                    self.force_east.values_mut()[at] =
+                        forced + inertia(&grid, &self.east, column, at, east[at], north[at]);
+                }
+                if has_south {
+                    let forced = -ROTATION * east[at] - gradient(column, column - grid.east);
+                    self.force_north.values_mut()[at] =
+                        forced + inertia(&grid, &self.north, column, at, east[at], north[at]);
+                }
+            });
+            pressure.iter_mut().enumerate().for_each(|(column, pressure)| *pressure += half(column));
+        }
+        let read = [&self.density, &self.height, &self.thickness, &self.east, &self.north];
+        grid.sweep(Order::Levels, &read, &[&self.force_east, &self.force_north], 90, memory);
+    }
+
+    /// Fast steps of surface and mean flow, forward and backward, driven by the mean of the forces.
+    fn step_surface(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        let mean = |field: &Array<f64>| -> Vec<f64> {
+            let sum = |column: usize| {
+                (0..grid.levels).map(|level| field.values()[grid.at(column, level)]).sum::<f64>()
+            };
+            (0..grid.columns()).map(|column| sum(column) / grid.levels as f64).collect()
+        };
+        let (force_east, force_north) = (mean(&self.force_east), mean(&self.force_north));
+        grid.sweep(Order::Columns, &[&self.force_east, &self.force_north], &[], 4, memory);
+        self.old_surface.values_mut().copy_from_slice(self.surface.values());
+        self.flow_east.values_mut().fill(0.0);
+        self.flow_north.values_mut().fill(0.0);
+        let (fast, share) = (STEP / FAST_STEPS as f64, 1.0 / FAST_STEPS as f64);
+        let (mut through_east, mut through_north) = (vec![0.0; grid.columns()], vec![0.0; grid.columns()]);
+        for _ in 0..FAST_STEPS {
+            grid.each(|column, has_west, has_south| {
+                let deep = |column: usize| self.depth.values()[column] + self.surface.values()[column];
+                let (mean_east, mean_north) =
+                    (self.mean_east.values()[column], self.mean_north.values()[column]);
+                if has_west {
+                    through_east[column] = 0.5 * (deep(column) + deep(column - 1)) * mean_east;
+                    self.flow_east.values_mut()[column] += share * through_east[column];
+                }
+                if has_south {
+                    through_north[column] = 0.5 * (deep(column) + deep(column - grid.east)) * mean_north;
+                    self.flow_north.values_mut()[column] += share * through_north[column];
+                }
+            });
+            for column in 0..grid.columns() {
+                let loss = grid.divergence(column, &through_east, &through_north) / SPACING;
+                self.surface.values_mut()[column] -= fast * loss;
+            }
+            grid.each(|column, has_west, has_south| {
+                let slope = |other: usize| {
+                    GRAVITY * (self.surface.values()[column] - self.surface.values()[other]) / SPACING
+                };
+                if has_west {
+                    self.mean_east.values_mut()[column] += fast * (force_east[column] - slope(column - 1));
+                }
+                if has_south {
+                    self.mean_north.values_mut()[column] +=
+                        fast * (force_north[column] - slope(column - grid.east));
+                }
+            });
+            let flow = [&self.mean_east, &self.mean_north];
+            let read = [&self.depth, &self.surface, flow[0], flow[1]];
+            grid.sweep(Order::Levels, &read, &[&self.flow_east, &self.flow_north, &self.surface], 30, memory);
+            grid.sweep(Order::Levels, &[&self.surface], &flow, 20, memory);
+        }
+    }
+
+    /// Adds forces, lets friction act implicitly from top to bottom, and gives each column the mean flow's transport.
+    fn step_velocities(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        for (velocity, force, flow, stride) in [
+            (&mut self.east, &self.force_east, &self.flow_east, 1),
+            (&mut self.north, &self.force_north, &self.flow_north, grid.east),
+        ] {
+            grid.each(|column, has_west, has_south| {
+                if !(if stride == 1 { has_west } else { has_south }) {
+                    return;
+                }
+                let thickness =
+                    |at: usize| 0.5 * (self.thickness.values()[at] + self.thickness.values()[at - stride]);
+                let mut right = Vec::with_capacity(grid.levels);
+                for level in 0..grid.levels {
+                    let at = grid.at(column, level);
+                    right.push((velocity.values()[at] + STEP * force.values()[at]) * thickness(at));
+                }
+                let thick = |level| thickness(grid.at(column, level));
+                mix(&grid, column, thick, &self.friction, &mut right);
+                let total: f64 = (0..grid.levels).map(thick).sum();
+                let carried: f64 = right.iter().enumerate().map(|(level, value)| value * thick(level)).sum();
+                let correction = (flow.values()[column] - carried) / total;
+                for (level, value) in right.into_iter().enumerate() {
+                    velocity.values_mut()[grid.at(column, level)] = value + correction;
+                }
+            });
+            let read = [&*velocity, force, &self.thickness, &self.friction, flow];
+            grid.sweep(Order::Columns, &read, &[velocity], 50, memory);
+        }
+    }
+
+    /// Transports through the sides, the new thickness and what must then flow upward.
+    fn set_transports(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        for level in 0..grid.levels {
+            grid.each(|column, has_west, has_south| {
+                let at = grid.at(column, level);
+                let thickness = self.thickness.values();
+                let face = |other: usize| 0.5 * (thickness[at] + thickness[other]);
+                let through = |velocity: &Array<f64>, has: bool, stride: usize| {
+                    if has { velocity.values()[at] * face(at - stride) } else { 0.0 }
+                };
+                self.transport_east.values_mut()[at] = through(&self.east, has_west, 1);
+                self.transport_north.values_mut()[at] = through(&self.north, has_south, grid.east);
+            });
+            let own = grid.at(0, level)..grid.at(0, level + 1);
+            for column in 0..grid.columns() {
+                let at = grid.at(column, level);
+                let (east, north) =
+                    (&self.transport_east.values()[own.clone()], &self.transport_north.values()[own.clone()]);
+                let loss = grid.divergence(column, east, north) / SPACING;
+                let next = (self.depth.values()[column] + self.surface.values()[column]) / grid.levels as f64;
+                let below = if level == 0 { 0.0 } else { self.upward.values()[grid.at(column, level - 1)] };
+                self.next_thickness.values_mut()[at] = next;
+                self.upward.values_mut()[at] = below - loss - (next - self.thickness.values()[at]) / STEP;
+            }
+        }
+        let written = [&self.transport_east, &self.transport_north];
+        grid.sweep(Order::Levels, &[&self.thickness, &self.east, &self.north], &written, 12, memory);
+        let read = [&self.transport_east, &self.transport_north, &self.thickness, &self.depth, &self.surface];
+        grid.sweep(Order::Columns, &read, &[&self.upward, &self.next_thickness], 16, memory);
+    }
+
+    /// Advection by the transports, third-order upstream sideways and centred upward, then implicit diffusion.
+    fn step_tracer(&mut self, tracer: usize, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        let values = self.tracers[tracer].values();
+        let (mut east, mut north) = (vec![0.0; grid.columns()], vec![0.0; grid.columns()]);
+        for level in 0..grid.levels {
+            let own = &values[grid.at(0, level)..grid.at(0, level + 1)];
+            grid.each(|column, _, _| {
+                let at = grid.at(column, level);
+                let (place, row) = (column % grid.east, column / grid.east);
+                let through = |transport: f64, stride: usize, place: usize, size: usize| {
+                    transport * upstream(own, column, stride, place, size, transport)
+                };
+                east[column] = through(self.transport_east.values()[at], 1, place, grid.east);
+                north[column] = through(self.transport_north.values()[at], grid.east, row, grid.north);
+            });
+            for column in 0..grid.columns() {
+                let at = grid.at(column, level);
+                let top = |level: usize| {
+                    let at = grid.at(column, level);
+                    let above =
+                        if level + 1 < grid.levels { values[grid.at(column, level + 1)] } else { values[at] };
+                    self.upward.values()[at] * 0.5 * (values[at] + above)
+                };
+                let below = if level == 0 { 0.0 } else { top(level - 1) };
+                let loss = grid.divergence(column, &east, &north) / SPACING + top(level) - below;
+                self.next_tracer.values_mut()[at] = values[at] * self.thickness.values()[at] - STEP * loss;
+            }
+        }
+        let read = [
+            &self.tracers[tracer],
+            &self.transport_east,
+            &self.transport_north,
+            &self.upward,
+            &self.thickness,
+        ];
+        grid.sweep(Order::Levels, &read, &[&self.next_tracer], 70, memory);
+        for column in 0..grid.columns() {
+            let mut right: Vec<f64> =
+                (0..grid.levels).map(|level| self.next_tracer.values()[grid.at(column, level)]).collect();
+            let thick = |level| self.next_thickness.values()[grid.at(column, level)];
+            mix(&grid, column, thick, &self.diffusion, &mut right);
+            for (level, value) in right.into_iter().enumerate() {
+                self.tracers[tracer].values_mut()[grid.at(column, level)] = value;
+            }
+        }
+        let read = [&self.next_tracer, &self.next_thickness, &self.diffusion];
+        grid.sweep(Order::Columns, &read, &[&self.tracers[tracer]], 40, memory);
+    }
+
+    /// Drifters at the surface follow the flow around them.
+    fn drift(&mut self, memory: &mut dyn Memory) {
+        let grid = self.grid;
+        for place in &mut self.drifters {
+            let at = grid.at(place[1] as usize * grid.east + place[0] as usize, grid.levels - 1);
+            memory.compute(60);
+            let moved =
+                [&self.east, &self.north].map(|field| field.load(memory, at, Token::NONE).0 * STEP / SPACING);
+            place[0] = (place[0] + moved[0]).clamp(0.0, grid.east as f64 - 1.0);
+            place[1] = (place[1] + moved[1]).clamp(0.0, grid.north as f64 - 1.0);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::CountingMemory;
+
+    #[test]
+    fn heat_and_water_stay_a_uniform_tracer_stays_uniform_and_nothing_leaves_the_surface() {
+        let mut memory = CountingMemory::default();
+        let grid = Grid { east: 24, north: 12, levels: 6, threads: 3 };
+        let mut ocean = Ocean::new(grid, &mut Random::new(2), &mut memory);
+        ocean.tracers[1].values_mut().fill(35.0);
+        ocean.set_depths(&mut memory);
+        let heat = |ocean: &Ocean| -> f64 {
+            let pairs = ocean.tracers[0].values().iter().zip(ocean.thickness.values());
+            pairs.map(|(warmth, thickness)| warmth * thickness).sum()
+        };
+        let before = heat(&ocean);
+        for _ in 0..20 {
+            ocean.advance(&mut memory);
+            ocean.upward.values()[grid.at(0, 5)..].iter().for_each(|top| assert!(top.abs() < 1e-12, "{top}"));
+        }
+        ocean.set_depths(&mut memory);
+        assert!((heat(&ocean) - before).abs() < 1e-9 * before);
+        assert!(ocean.surface.values().iter().sum::<f64>().abs() < 1e-9);
+        ocean.tracers[1].values().iter().for_each(|salt| assert!((salt - 35.0).abs() < 1e-9, "{salt}"));
+        let fastest = ocean.east.values().iter().fold(0.0f64, |most, speed| most.max(speed.abs()));
+        assert!((1e-4..2.0).contains(&fastest), "{fastest} m/s");
+    }
+}

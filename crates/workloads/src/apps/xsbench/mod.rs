@@ -1,0 +1,132 @@
+//! `xsbench`: the cross-section lookup of Monte Carlo neutron transport, after XSBench (Tramm et al., PHYSOR 2014; version 20).
+//!
+//! **Kept.** The default configuration: history-based, unionised energy grid, the large Hoogenboom-Martin reactor with 355
+//! nuclides and its twelve materials (321 nuclides in the fuel). Nuclide grids of 48-byte points, the unionised energies
+//! and the index grid (an `int` for each energy and nuclide: 96 % of all memory) are allocated and filled in this order by
+//! one thread. A lookup draws energy and material, searches the unionised energies in halves, and for each of the
+//! material's nuclides reads an index and two neighbouring points. A particle makes 34 lookups, each drawn after the one
+//! before is known; threads take particles from a common counter and take turns lookup by lookup.
+//!
+//! **Scale.** The number of nuclides stays; grid points a nuclide shrink with the footprint. So the three grids keep their
+//! proportions, and [`crate::Workload::cache`] shrinks the last-level cache with them.
+//!
+//! **Left out.** Sorting is reported as one more pass over what is sorted. The tables of the materials (45 KB, which do not
+//! scale and lie in a core's own cache) are not reported. The generator of random numbers is ours.
+
+mod grids;
+mod materials;
+
+use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::{Bytes, parameters};
+
+use self::grids::{CHANNELS, Grids, NUCLIDES, POINT_BYTES};
+use self::materials::SHARES;
+use crate::alias::AliasTable;
+use crate::presets::{paper, test};
+use crate::random::{Random, mix};
+use crate::registry::{Built, ObjectSize, Workload};
+use crate::{Memory, Program, Token};
+
+parameters! {
+    /// What a user may set.
+    struct Settings {
+        /// Memory of the three grids; grid points a nuclide follow from it.
+        footprint: Bytes = size(2 << 20, 1 << 42, "128M")
+            .source("ours: 256 grid points a nuclide; Memtis' artifact: 130,000 (-g 130000), 63 GiB; NeoMem VI-A: 10 to 20 GB"),
+        /// Macroscopic lookups over all threads.
+        operations: u64 = count(1, 1 << 40, "400k").unit("lookups")
+            .source("ours: about 1,500 misses a page; Memtis' artifact: 1,020 million (-p 30000000)"),
+        /// Lookups a particle.
+        lookups: u64 = count(1, 1 << 20, "34").source("XSBench's default of the history-based simulation"),
+        /// Threads; they take turns lookup by lookup.
+        threads: u16 = count(1, 256, "16").source("Memtis' artifact (-t 16); HybridTier 5.3"),
+    }
+}
+
+const PRESETS: &[Preset] = &[
+    test(&[("footprint", "4M"), ("operations", "4k")]),
+    paper(
+        "Memtis' artifact: -g 130000 -p 30000000",
+        "130,000 grid points a nuclide.",
+        &[("footprint", "63.45G"), ("operations", "1020M")],
+    ),
+];
+
+pub(crate) static WORKLOAD: Workload = Workload {
+    name: "xsbench",
+    title: "lookups in a unionised grid of neutron cross sections",
+    source: "XSBench 20 (Tramm et al., PHYSOR 2014), as run by Memtis, Jenga 3.1 and NeoMem VI-A",
+    object_size: ObjectSize::Large,
+    objects: "48-byte points and 1,420-byte rows of indices, in three arrays",
+    hot_set_changes: false,
+    hot_set: "stable: the grids allocated first",
+    accesses: 62_732_028,
+    specs: Settings::SPECS,
+    presets: PRESETS,
+    reference_footprint: Some(Bytes(355 * 130_000 * POINT_BYTES)),
+    reference_cache: Some(Bytes(27 << 20 | 512 << 10)),
+    builder: build,
+};
+
+struct XsBench {
+    settings: Settings,
+    points: u64,
+    seed: u64,
+}
+
+fn build(parameters: &Parameters, seed: u64) -> Built {
+    let settings = Settings::read(parameters);
+    let points = (settings.footprint.0 / (NUCLIDES as u64 * POINT_BYTES)).max(3);
+    Ok(Box::new(XsBench { settings, points, seed }))
+}
+
+/// A neutron on its way: what it asks for next.
+struct Particle {
+    random: Random,
+    left: u64,
+    after: Token,
+}
+
+impl Particle {
+    fn next(&mut self, materials: &AliasTable, grids: &Grids, memory: &mut dyn Memory) -> [f64; CHANNELS] {
+        let (energy, material) = (self.random.unit(), materials.draw(&mut self.random));
+        let (sections, token) = grids.lookup(energy, material as usize, memory, self.after);
+        // What was found decides how far the particle's random numbers advance.
+        (0..sections.iter().filter(|&&section| section > 1.0).count()).for_each(|_| {
+            self.random.bits();
+        });
+        (self.after, self.left) = (token, self.left - 1);
+        sections
+    }
+}
+
+impl Program for XsBench {
+    fn footprint(&self) -> Bytes {
+        Bytes(self.points * NUCLIDES as u64 * POINT_BYTES)
+    }
+
+    fn run(self: Box<Self>, memory: &mut dyn Memory) {
+        let Settings { operations, lookups, threads, .. } = self.settings;
+        let grids = Grids::new(self.points as usize, &mut Random::new(self.seed), memory);
+        let materials = AliasTable::new(&SHARES);
+        let mut started = 0;
+        let mut start = || {
+            started += 1;
+            let random = Random::new(mix(self.seed ^ mix(started)));
+            Particle { random, left: lookups, after: Token::NONE }
+        };
+        let mut particles: Vec<Particle> = (0..threads).map(|_| start()).collect();
+        for lookup in 0..operations {
+            if lookup % 64 == 0 && memory.finished() {
+                return;
+            }
+            let thread = (lookup % u64::from(threads)) as u16;
+            let particle = &mut particles[usize::from(thread)];
+            if particle.left == 0 {
+                *particle = start();
+            }
+            memory.thread(thread);
+            particle.next(&materials, &grids, memory);
+        }
+    }
+}

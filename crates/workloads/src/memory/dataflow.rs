@@ -1,0 +1,108 @@
+//! Defines how a thread's misses depend on each other.
+//!
+//! A token names the miss through which a value came. A load that misses names its own miss. A load that hits a line
+//! still in flight waits for the miss that brought that line. A load that hits otherwise costs nothing, but its address
+//! may have come out of a miss: it passes that on. Nothing is in flight longer than a reorder window of instructions, for
+//! a core cannot hold both accesses then. Three examples: in a pointer chase each miss depends on the one before
+//! (distance 1); with four chains in turn on the fourth before; in `values[index[i]]` on the index' line's miss, where
+//! that is recent.
+
+use crate::Token;
+
+/// Instructions that a value is followed for: the reorder window of the largest current cores (512, Golden Cove).
+const WINDOW: u64 = 512;
+/// Misses that a thread remembers: more than a row's dependence can name.
+const REMEMBERED: usize = 256;
+/// Bits of a token that count misses; the thread stands above them.
+const INDEX_BITS: u32 = 48;
+
+/// A miss, counted from 1 in its thread; 0 stands for none.
+type Miss = u64;
+
+/// Returns where a line is remembered: multiplicative hashing, for programs like powers of two.
+#[inline]
+fn set_of(line: u64) -> usize {
+    (line.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32) as usize % REMEMBERED
+}
+
+/// The misses of one thread.
+#[derive(Debug, Clone)]
+pub(crate) struct Dataflow {
+    thread: u16,
+    instructions: u64,
+    instructions_at_row: u64,
+    misses: Miss,
+    /// The instruction count at each recent miss, by miss modulo [`REMEMBERED`].
+    issued: Vec<u64>,
+    /// The lines that recent misses brought, two in each set, the newer first: one that others displaced is taken as arrived.
+    brought: Vec<[(u64, Miss); 2]>,
+}
+
+impl Dataflow {
+    pub(crate) fn new(thread: u16) -> Self {
+        Self {
+            thread,
+            instructions: 0,
+            instructions_at_row: 0,
+            misses: 0,
+            issued: vec![0; REMEMBERED],
+            brought: vec![[(0, 0); 2]; REMEMBERED],
+        }
+    }
+
+    /// Lets `count` instructions pass.
+    #[inline]
+    pub(crate) fn execute(&mut self, count: u64) {
+        self.instructions += count;
+    }
+
+    /// Records a hit on `line`; returns the name of the value read.
+    #[inline]
+    pub(crate) fn hit(&self, line: u64, after: Token) -> Token {
+        if !self.in_flight(self.misses) {
+            return Token::NONE;
+        }
+        let miss = match self.brought[set_of(line)] {
+            [(brought, miss), _] | [_, (brought, miss)] if brought == line => miss,
+            _ => 0,
+        };
+        let own = if self.in_flight(miss) { miss } else { 0 };
+        self.token(own.max(self.miss(after)))
+    }
+
+    /// Records a miss of `line`; returns the row's instructions and dependence, and the name of the value read.
+    #[inline]
+    pub(crate) fn record(&mut self, line: u64, after: Token) -> (u32, u8, Token) {
+        let source = self.miss(after);
+        self.misses += 1;
+        let distance = if source == 0 { 0 } else { self.misses - source };
+        self.issued[self.misses as usize % REMEMBERED] = self.instructions;
+        let set = &mut self.brought[set_of(line)];
+        *set = [(line, self.misses), set[0]];
+        let instructions = self.instructions - self.instructions_at_row;
+        self.instructions_at_row = self.instructions;
+        let dependence = u8::try_from(distance).unwrap_or(0);
+        (u32::try_from(instructions).unwrap_or(u32::MAX), dependence, self.token(self.misses))
+    }
+
+    /// Returns whether the value that `miss` brings may still be on its way.
+    #[inline]
+    fn in_flight(&self, miss: Miss) -> bool {
+        miss != 0
+            && self.misses - miss < REMEMBERED as u64
+            && self.instructions - self.issued[miss as usize % REMEMBERED] <= WINDOW
+    }
+
+    /// Returns the miss that a token names, if it is this thread's and in flight.
+    #[inline]
+    fn miss(&self, token: Token) -> Miss {
+        let miss = token.0 & ((1 << INDEX_BITS) - 1);
+        let own = token.0 >> INDEX_BITS == u64::from(self.thread) && miss <= self.misses;
+        if own && self.in_flight(miss) { miss } else { 0 }
+    }
+
+    #[inline]
+    fn token(&self, miss: Miss) -> Token {
+        if miss == 0 { Token::NONE } else { Token(u64::from(self.thread) << INDEX_BITS | miss) }
+    }
+}
