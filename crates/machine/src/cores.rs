@@ -162,8 +162,7 @@ impl Cores {
         self.threads[usize::from(thread)].model.pause(duration);
     }
 
-    /// Holds the lock of the page tables and LRU lists for `duration` picoseconds; waiters are delayed at the
-    /// block's end.
+    /// Holds the lock of the page tables and LRU lists for `duration` picoseconds, delaying its waiters.
     pub fn hold_lock(&mut self, duration: u64) {
         self.lock.serve(duration, self.now.saturating_sub(self.slack));
     }

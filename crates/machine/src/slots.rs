@@ -1,13 +1,11 @@
-//! Numbered slots with a time each, to find the earliest: the first free miss register, the least recently
-//! used page.
+//! Numbered slots with a time each, to find the earliest: a free miss register, the oldest page.
 
 use crate::limits::REGISTER_BITS as NUMBER_BITS;
 
 /// Words compared side by side, so that the comparisons are independent.
 const LANES: usize = 4;
 
-/// Packs time and number into one word, so that the least word is the earliest slot. 57 bits of picoseconds
-/// are forty hours.
+/// Time and number in one word: the least word is the earliest slot. 57 bits of picoseconds are 40 hours.
 #[derive(Debug, Clone)]
 pub(crate) struct Slots(Vec<u64>);
 

@@ -134,8 +134,7 @@ impl ThreadModel {
         self.retire
     }
 
-    /// Stops the thread for `duration` picoseconds, for an interrupt or to wait for others. Misses in flight
-    /// go on.
+    /// Stops the thread for `duration` picoseconds, to serve an interrupt or wait. Misses in flight go on.
     pub fn pause(&mut self, duration: u64) {
         self.retire += duration;
         self.dispatch += duration;
@@ -200,8 +199,7 @@ impl ThreadModel {
         Some(start)
     }
 
-    /// Takes a shared register, if there is a prefetcher, for a miss that nothing prefetched. Returns its
-    /// `issue`.
+    /// Takes a shared register, if there is a prefetcher, for a line not prefetched. Returns its `issue`.
     #[inline]
     fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
         if !self.l2_registers.is_empty() {
@@ -220,8 +218,7 @@ impl ThreadModel {
         self.retire += elapsed;
     }
 
-    /// Returns when the front end dispatches the access: in order, within the reorder window and the load
-    /// queue.
+    /// Returns when the access is dispatched: in order, within the reorder window and the load queue.
     #[inline]
     fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
@@ -320,8 +317,7 @@ mod tests {
 
     #[test]
     fn a_prefetched_chain_waits_for_registers_and_not_for_each_link() {
-        // Each load needs the one before, and its line was requested 20 loads earlier: 16 are in flight at
-        // any time.
+        // Each load needs the one before; its line was requested 20 loads earlier: 16 are always in flight.
         let request = Request { dependence: 1, trigger: 20, ..request(5) };
         let (time, found) = stream(PREFETCHING, 10_000, request);
         let ideal = 10_000 / 16 * LATENCY;

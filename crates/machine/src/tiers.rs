@@ -125,8 +125,7 @@ impl Tier {
 
     /// Ends a block: hands the bytes since the last one to the bandwidth servers and adapts the latency.
     ///
-    /// `since` is the earliest start of the work and `elapsed` the block's length in program time, both in
-    /// picoseconds.
+    /// `since` is the earliest start of the work, `elapsed` the block's program time; both in picoseconds.
     pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
         let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
         let own = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
@@ -182,8 +181,7 @@ fn pressure(profile: &TierProfile) -> f64 {
 const LEFT: f64 = 0.1;
 /// Weight of a block's load in the utilisation.
 const UTILISATION_GAIN: f64 = 0.1;
-/// Measured loaded-latency curves are flat up to about half the bandwidth and steep near its end, as a cube
-/// is.
+/// Measured loaded-latency curves are flat up to half the bandwidth and steep near its end, as a cube is.
 const LOADED_LATENCY_POWER: i32 = 3;
 
 /// Returns the picoseconds that `bytes` take at `bandwidth` bytes per second.

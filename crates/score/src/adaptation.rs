@@ -47,8 +47,7 @@ fn median(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// Returns a run of 1000 intervals of 60 s, whose hits fall at the change and recover `after` intervals
-    /// later.
+    /// Returns 1000 intervals of 60 s, whose hits fall at the change and recover `after` intervals later.
     fn run(after: usize) -> Outcome {
         let point = |index: usize| Point {
             end: (index as u64 + 1) * 60_000_000_000,

@@ -1,5 +1,4 @@
-//! Evidence for why orderings are not kept: paragraphs, each with a command that shows it, found by the
-//! ordering's id.
+//! Evidence for why orderings are not kept: paragraphs with commands, found by the ordering's id.
 
 use std::collections::BTreeMap;
 

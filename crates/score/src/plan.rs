@@ -18,8 +18,7 @@ pub struct Mode {
 }
 
 impl Mode {
-    /// Returns the accesses of a stream whose workload names no limit: it replays in about 1.5 s per policy,
-    /// or in 0.3 s.
+    /// Returns the accesses of a stream without a limit: it replays in about 1.5 s per policy, or 0.3 s.
     pub(crate) fn accesses(self) -> u64 {
         if self.quick { 10_000_000 } else { 50_000_000 }
     }
@@ -81,8 +80,7 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Scores without results and collects the runs that are asked for, so that planned and judged runs
-    /// cannot differ.
+    /// Collects the runs that scoring asks for, so that planned and judged runs cannot differ.
     pub fn new(request: &Request) -> Self {
         let nothing = Results::dry();
         score(request, &nothing, "");

@@ -49,8 +49,7 @@ impl<D: Registers> Registers for Counted<D> {
     }
 }
 
-/// Returns the sizes of a profile's device in a run of this scale: sizes that follow the footprint shrink
-/// with it.
+/// Returns the sizes of a profile's device at a scale: sizes that follow the footprint shrink with it.
 pub(crate) fn sizes(profile: &DeviceProfile, footprint_scale: f64) -> Parameters {
     let shrink = |size: u32, least: u32| {
         let exact = (f64::from(size) / footprint_scale).max(f64::from(least));
@@ -66,8 +65,7 @@ pub(crate) fn sizes(profile: &DeviceProfile, footprint_scale: f64) -> Parameters
 }
 
 impl Devices {
-    /// Powers on devices in front of `tiers` - 1 tiers at `now_ps`. Returns `None` for a size that cannot be
-    /// built.
+    /// Powers on devices in front of `tiers` - 1 tiers at `now_ps`; `None` if their size cannot be built.
     pub(crate) fn new(profile: &DeviceProfile, sizes: Parameters, tiers: usize, now_ps: u64) -> Option<Self> {
         let cycle_ps = 1e12 / profile.clock.max(1) as f64;
         let model = Model::new(sizes).ok()?;

@@ -29,8 +29,7 @@ pub(crate) fn traps(state: u8, store: u8) -> bool {
 
 /// Decides which tier serves each access: a page table, or a bound that knows the future.
 pub(crate) trait Locator {
-    /// Returns the tier that serves access number `index` to `page`, in the bits of [`TIER_MASK`], with the
-    /// page's state.
+    /// Returns the serving tier of access `index` to `page`, in [`TIER_MASK`]'s bits, with the page's state.
     fn serve(&mut self, index: usize, page: u32) -> u8;
 
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
@@ -92,8 +91,7 @@ impl PageTable {
         }
     }
 
-    /// Switches reclaim to two lists, whose balance depends on the GiB that a page stands for. Call it before
-    /// any page is placed.
+    /// Switches reclaim to two lists, balanced by the GiB that a page stands for. Call it before any access.
     pub(crate) fn with_lists(mut self, gib_per_page: f64) -> Self {
         self.reclaim = Reclaim::Lists(Lru::new(self.state.len(), gib_per_page));
         self
@@ -227,8 +225,7 @@ impl PageTable {
         }
     }
 
-    /// Continues a pass of reclaim to the next page to demote, counting examined pages. Returns `None` at its
-    /// end.
+    /// Continues a pass of reclaim to the next page to demote, counting examined pages; `None` at its end.
     pub(crate) fn next_victim(&mut self, pass: &mut Pass, scanned: &mut u64) -> Option<PageId> {
         match &mut self.reclaim {
             Reclaim::Lists(lru) => lru.next_victim(pass, &mut self.state, scanned),

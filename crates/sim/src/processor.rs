@@ -1,5 +1,4 @@
-//! Executes a stream's accesses in blocks, each on its thread's pipeline and its page's tier, and samples
-//! them.
+//! Executes a stream's accesses in blocks, each on its thread's pipeline and page's tier, and samples them.
 
 use std::ops::Range;
 

@@ -110,8 +110,7 @@ impl<'a> Replay<'a> {
         Processor::new(self.stream, self.profile, locator, self.interval_length, sampler)
     }
 
-    /// Returns the tiers' sizes: the fast one as asked, the last as large as needed, the others as in the
-    /// profile.
+    /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
     fn capacities(&self, fast: Pages) -> Vec<u64> {
         let pages = self.stream.pages.len() as u64;
         let shift = self.stream.page_size.shift();

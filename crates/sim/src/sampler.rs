@@ -61,8 +61,7 @@ impl Sampler {
         self.request
     }
 
-    /// Changes the request. perf starts an event in frequency mode at a period of 1 and adapts; this keeps
-    /// the known rates.
+    /// Changes the request. perf starts a frequency at a period of 1 and adapts; this keeps the known rates.
     pub(crate) fn set(&mut self, request: Sampling, threads: usize) {
         self.request = request;
         self.adapt(threads);

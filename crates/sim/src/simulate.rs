@@ -82,14 +82,9 @@ pub struct Experiment<'a> {
     pub version: &'a str,
 }
 
-/// Data shared by all runs over one stream.
-struct Shared<'a> {
-    testbed: Testbed<'a>,
-    load_ranks: IntervalRanks,
-}
-
-/// Data shared by all runs at one size.
+/// A testbed with a fast tier of one size, and the bounds' hits there.
 struct Sized<'a> {
+    testbed: &'a Testbed<'a>,
     size: &'a FastSize,
     fast: Pages,
     oracle_hits: Vec<u64>,
@@ -107,17 +102,16 @@ pub fn simulate(
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
     let stream = &input.stream;
-    let testbed = Testbed::new(input, experiment)?;
+    let testbed = &Testbed::new(input, experiment)?;
+    let replay = &testbed.replay;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
-    let interval_length = testbed.replay.interval_length;
-    let load_ranks = IntervalRanks::new(stream, interval_length, true);
-    let shared = Shared { testbed, load_ranks };
-    let replay = &shared.testbed.replay;
+    let load_ranks = IntervalRanks::new(stream, replay.interval_length, true);
     let sized = |(size, &fast)| Sized {
+        testbed,
         size,
         fast,
-        oracle_hits: replay.ranks().hits(stream, fast, interval_length),
-        oracle_load_hits: shared.load_ranks.hits(stream, fast, interval_length),
+        oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length),
+        oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length),
         belady: replay.belady(fast),
     };
     let sized: Vec<Sized<'_>> = experiment.sizes.par_iter().zip(&fast).map(sized).collect();
@@ -126,7 +120,7 @@ pub fn simulate(
         .flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy)))
         .collect();
     let run = |(sized, (entry, parameters)): &(&Sized<'_>, &(&'static Entry, Parameters))| {
-        let result = shared.run(sized, entry, parameters);
+        let result = sized.run(entry, parameters);
         done();
         result
     };
@@ -139,29 +133,22 @@ pub fn simulate(
     })
 }
 
-impl Shared<'_> {
-    fn run(
-        &self,
-        sized: &Sized<'_>,
-        entry: &Entry,
-        parameters: &Parameters,
-    ) -> Result<RunResult, SimulateError> {
+impl Sized<'_> {
+    fn run(&self, entry: &Entry, parameters: &Parameters) -> Result<RunResult, SimulateError> {
         let start = Instant::now();
         let mut result = match entry.kind {
             Kind::Bound(Bound::Belady) => {
-                let finished = self.testbed.replay.placed(&sized.belady);
-                self.testbed.result(entry, parameters, sized.fast, &finished)
+                let finished = self.testbed.replay.placed(&self.belady);
+                self.testbed.result(entry, parameters, self.fast, &finished)
             }
-            _ => self.testbed.run(entry, parameters, sized.fast)?,
+            _ => self.testbed.run(entry, parameters, self.fast)?,
         };
-        sized.add_bounds(&mut result, matches!(entry.kind, Kind::Policy(_)));
-        result.fast = sized.size.text.clone();
+        self.add_bounds(&mut result, matches!(entry.kind, Kind::Policy(_)));
+        result.fast = self.size.text.clone();
         result.wall_s = start.elapsed().as_secs_f64();
         Ok(result)
     }
-}
 
-impl Sized<'_> {
     /// Fills in the bounds' results on the same stream and size.
     fn add_bounds(&self, result: &mut RunResult, policy: bool) {
         let accesses = result.timeline.iter().map(|interval| interval.accesses);

@@ -19,8 +19,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// Groups pages by the names of their allocations; without names, each run of neighbouring pages is an
-    /// object.
+    /// Groups pages by the names of their allocations, or each run of neighbouring pages without names.
     fn of(stream: &Stream, ranges: &[NamedRange]) -> Self {
         let of_page = if ranges.is_empty() { runs(stream) } else { named(stream, ranges) };
         let mut pages = vec![0; of_page.iter().max().map_or(0, |&last| last as usize + 1)];

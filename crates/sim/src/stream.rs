@@ -20,8 +20,7 @@ pub struct Access {
     pub dependence: u8,
     /// 1 for a store.
     pub store: u8,
-    /// Distance in the thread's accesses to the one that prefetched this line; 0 for none, 255 for 255 or
-    /// more.
+    /// Distance in the thread's accesses to the one that prefetched this line; 0 for none, at most 255.
     pub trigger: u8,
     /// Lines that this access prefetched and that the thread did not request.
     pub useless: u8,

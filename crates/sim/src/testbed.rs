@@ -1,5 +1,4 @@
-//! A stream on a machine, on which policies run one by one: shared by [`crate::simulate()`] and the
-//! scoreboard.
+//! A stream on a machine, on which [`crate::simulate()`] and the scoreboard run policies one by one.
 
 use std::time::Instant;
 

@@ -76,8 +76,7 @@ pub struct CoreProfile {
     pub miss_registers: u32,
     /// Stores that may wait for memory after retirement.
     pub store_buffer: u32,
-    /// Outstanding requests of a core's second-level cache, misses and prefetches; `None` without a
-    /// prefetcher.
+    /// Outstanding requests of a second-level cache, misses and prefetches; `None` without a prefetcher.
     pub l2_registers: Option<u32>,
 }
 
@@ -99,8 +98,7 @@ pub struct TierProfile {
     pub capacity: Option<Bytes>,
     /// Bytes per second that other programs read from it throughout; `None` for no other traffic.
     pub pressure: Option<u64>,
-    /// Cost of a load that nothing overlaps, as `isotherm calibrate` measures it: PACT's `k`. Only live runs
-    /// of PACT use it.
+    /// Cost of a load that nothing overlaps, from `isotherm calibrate`: PACT's `k`, for live runs only.
     pub k: Option<Nanos>,
 }
 
@@ -156,8 +154,7 @@ pub struct Costs {
     pub reclaim_page: Nanos,
     /// Lists of the kernel's reclaim: 2, an inactive and an active one; 1 or `None`, a clock over all pages.
     pub reclaim_lists: Option<u32>,
-    /// Tiering thread: a metadata cache line that hits the last-level cache. A miss costs the fast tier's
-    /// latency.
+    /// Tiering thread: a metadata line that hits the last-level cache; a miss costs the fast latency.
     pub cached_touch: Nanos,
     /// Tiering thread: one simple operation.
     pub operation: Nanos,

@@ -10,8 +10,7 @@ pub fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| sum(&|a, b| a * b) / spread)
 }
 
-/// Returns Spearman's rank correlation of pairs: Pearson's of their ranks, where equal values share their
-/// mean rank.
+/// Returns Spearman's rank correlation of pairs: Pearson's of their ranks; equal values share a rank.
 pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let first = ranks(pairs.iter().map(|pair| pair.0));
     let second = ranks(pairs.iter().map(|pair| pair.1));

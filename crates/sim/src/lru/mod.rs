@@ -41,8 +41,7 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Creates empty lists for pages below `pages`. The more GiB a page stands for, the smaller the inactive
-    /// share.
+    /// Creates empty lists. The more GiB a page stands for, the smaller the inactive share.
     pub(crate) fn new(pages: usize, gib_per_page: f64) -> Self {
         Self { lists: TaggedLists::new(pages), gib_per_page }
     }
@@ -161,8 +160,7 @@ impl Pass {
         self.taken += 1;
     }
 
-    /// Plans a share of the lists to examine, larger than before if that was too small. Returns whether
-    /// kswapd goes on.
+    /// Plans the next share of the lists, larger if the last was too small. Returns whether kswapd goes on.
     fn begin_round(&mut self, lru: &Lru) -> bool {
         let first = self.priority > FIRST_PRIORITY;
         if first || self.taken == 0 || self.scanned < self.wanted.0 {

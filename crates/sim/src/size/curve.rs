@@ -26,8 +26,7 @@ pub(super) fn first_within(values: &[f64], limit: f64) -> Option<usize> {
     (first < values.len()).then_some(first)
 }
 
-/// Returns the smallest size from which on the curve stays within the limit, interpolated over the logarithm
-/// of the size.
+/// Returns the smallest size from which on the curve stays within the limit, on a logarithmic scale.
 pub(super) fn crossing(sizes: &[u64], values: &[f64], limit: f64) -> Option<f64> {
     let within = first_within(values, limit)?;
     let right = sizes[within] as f64;
@@ -82,8 +81,7 @@ pub(super) fn knee(sizes: &[u64], values: &[f64], least: f64) -> Option<usize> {
     (below(index) > least).then_some(index)
 }
 
-/// Returns the 97.5 % quantile of Student's t for `freedom` degrees of freedom: half the width of a 95 %
-/// interval.
+/// Returns the 97.5 % quantile of Student's t for `freedom` degrees: half of a 95 % interval.
 pub(super) fn student(freedom: usize) -> f64 {
     const QUANTILES: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     // Beyond ten, the first terms of its expansion around the normal distribution's 1.96 are exact to 0.003.

@@ -75,8 +75,7 @@ impl Estimate {
         if sizes.is_empty() { 0.0 } else { value_at(&sizes, &errors, size) }
     }
 
-    /// Returns the smallest size in pages from which on the expected slowdown, or an end of its interval, is
-    /// within the limit.
+    /// Returns the smallest size in pages from which on `end` of the expectation is within the limit.
     pub(super) fn needed(&self, limit: f64, end: impl Fn(Expected) -> f64) -> Option<u64> {
         let values: Vec<f64> = self.sizes.iter().map(|&size| end(self.expect(size))).collect();
         // Rounding must not leave the curve.

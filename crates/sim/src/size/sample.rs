@@ -91,8 +91,7 @@ impl Ancestry {
         known.then(|| self.kept[(self.seen - back) % REACH]).filter(|&kept| kept != NONE)
     }
 
-    /// Returns the next access's distance in the sub-sample to the one that prefetched its line, which is in
-    /// the same page.
+    /// Returns the distance in the sub-sample from the next access to the one that prefetched its line.
     fn trigger(&self, trigger: u8) -> u8 {
         match trigger {
             u8::MAX => u8::MAX,
@@ -200,8 +199,7 @@ mod tests {
 
     #[test]
     fn what_prefetched_a_line_is_found_again() {
-        // Two pages in turn, a stream in each: all but a page's first two accesses were prefetched two or
-        // more accesses back.
+        // Two pages in turn, a stream in each: all but a page's first two accesses were prefetched.
         let triggers = [0, 0, 0, 0, 2, 2, 4, 4, 255, 255];
         let mut whole = stream(&[(0, 0), (1, 0)].repeat(5), 2);
         whole.accesses.iter_mut().zip(triggers).for_each(|(access, trigger)| access.trigger = trigger);
@@ -221,8 +219,7 @@ mod tests {
         let dependences = |group| -> Vec<u8> {
             groups.sample(&whole, group).accesses.iter().map(|access| access.dependence).collect()
         };
-        // The third access to page 0 depended on the fifth of page 1, which depended on none; the last one on
-        // the fourth.
+        // The third access to page 0 depended on page 1's fifth, a root; the last one on the fourth.
         assert_eq!(dependences(0), [0, 1, 0, 2]);
         assert_eq!(dependences(1), [0, 1, 1, 0]);
     }

@@ -98,8 +98,7 @@ impl Search<'_> {
         self.samples.par_iter().map(run).collect()
     }
 
-    /// Simulates the whole at the needed size and corrects the estimate by it, until one meets the budget
-    /// where expected.
+    /// Simulates the needed size in full and corrects the estimate, until one meets the budget as expected.
     fn confirm(&self, policy: &Selected, estimate: &mut Estimate) -> Result<Vec<FullRun>, SimulateError> {
         let mut full: Vec<FullRun> = Vec::new();
         let shift = self.stream.page_size.shift();
@@ -117,8 +116,7 @@ impl Search<'_> {
             if self.is_sampled() {
                 estimate.correct(size, slowdown);
             } else {
-                // Sub-samples are the whole under other seeds: nothing needs correction, but one more size is
-                // known.
+                // Sub-samples are the whole under other seeds: one more size is known, nothing to correct.
                 estimate.add(size, self.sample(policy, size)?);
                 estimate.correct(size, estimate.mean(size));
             }
