@@ -25,7 +25,6 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     let experiment = Experiment {
         policies,
         sizes,
-        machine: profile.summary(),
         profile: &profile,
         seed: args.replay.seed,
         scale,

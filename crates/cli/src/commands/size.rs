@@ -25,7 +25,6 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let loaded = load(&args.replay, &mut settings)?;
     let experiment = SizeExperiment {
         policies,
-        machine: profile.summary(),
         profile: &profile,
         budget,
         seed: args.replay.seed,

@@ -12,7 +12,7 @@ fn error_of(text: &str) -> String {
     error
 }
 
-/// PACT's file with one piece of text exchanged, which must be there.
+/// Returns PACT's file with one piece of text, which must exist, exchanged.
 fn pact_with(from: &str, to: &str) -> String {
     assert!(PACT.contains(from), "{from}");
     PACT.replacen(from, to, 1)
