@@ -81,13 +81,12 @@ impl PmuSampling {
         let promoted = settings.quota.0 as f64 * interval.as_seconds();
         let low_mark = setup.share(settings.low_watermark);
         Self {
-            sampling: Sampling {
-                rate: SamplingRate::Period(settings.sampling_period),
-                scope: SamplingScope::AllTiers,
-                stores: false,
-                batch: BATCH,
-                tick: interval,
-            },
+            sampling: Sampling::loads(
+                SamplingRate::Period(settings.sampling_period),
+                SamplingScope::AllTiers,
+                BATCH,
+                interval,
+            ),
             threshold: settings.threshold,
             quota: setup.pages_in(Bytes(promoted as u64)).max(1) as usize,
             low_mark,

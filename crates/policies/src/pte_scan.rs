@@ -24,6 +24,7 @@ use isotherm_core::{
 
 use crate::Setup;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
+use crate::support::quota::Quota;
 
 /// Page-table entries read at once.
 const CHUNK: usize = 4096;
@@ -52,15 +53,11 @@ parameters! {
 pub(crate) struct PteScan {
     interval: Nanos,
     migration_interval: Nanos,
-    /// Pages that may be promoted in a nanosecond, and saved up.
-    quota: f64,
-    most_saved: f64,
-    saved: f64,
+    quota: Quota,
     /// The last scans of a page in a row that must all have found it accessed.
     hot_mask: u8,
     marks: Watermarks,
     next_scan: Nanos,
-    last_step: Nanos,
     /// Accessed bits of the last eight scans of each page, the newest lowest.
     history: Vec<u8>,
     hot: VecDeque<PageId>,
@@ -74,17 +71,13 @@ impl PteScan {
     /// Creates PTE-scan before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
-        let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
         Self {
             interval: settings.scan_interval,
             migration_interval: settings.migration_interval,
-            quota: pages / settings.quota_period.0.max(1) as f64,
-            most_saved: pages.max(1.0),
-            saved: 0.0,
+            quota: Quota::new(settings.quota, settings.quota_period, setup),
             hot_mask: u8::MAX >> (8 - settings.hot_scans),
             marks: Watermarks::new(&settings.marks, setup),
             next_scan: settings.scan_interval,
-            last_step: Nanos(0),
             history: vec![0; setup.pages],
             hot: VecDeque::new(),
             last_promoted: PageId(u32::MAX),
@@ -117,11 +110,9 @@ impl PteScan {
 
     /// Plans as many promotions as the quota has saved up.
     fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
-        let earned = (now - self.last_step).0 as f64 * self.quota;
-        self.saved = (self.saved + earned).min(self.most_saved);
-        self.last_step = now;
-        let count = self.hot.len().min(self.saved as usize);
-        self.saved -= count as f64;
+        self.quota.earn(now);
+        let count = self.hot.len().min(self.quota.available());
+        self.quota.spend(count);
         self.marks.keep(count as u64, view, plan);
         self.last_promoted = count.checked_sub(1).map_or(self.last_promoted, |last| self.hot[last]);
         plan.moves.extend(self.hot.drain(..count).map(|page| Move { page, to: TierId::FAST }));

@@ -181,18 +181,13 @@ impl FreqTier {
     /// Returns the request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
         let settings = &self.settings;
-        Sampling {
-            rate: match state {
-                State::Promoting(Level::High) => SamplingRate::Frequency(settings.sampling_high),
-                State::Promoting(Level::Middle) => SamplingRate::Frequency(settings.sampling_middle),
-                State::Promoting(Level::Low) => SamplingRate::Frequency(settings.sampling_low),
-                State::Monitoring => SamplingRate::Off,
-            },
-            scope: settings.sampling_scope,
-            stores: false,
-            batch: settings.batch,
-            tick: settings.monitor_interval,
-        }
+        let rate = match state {
+            State::Promoting(Level::High) => SamplingRate::Frequency(settings.sampling_high),
+            State::Promoting(Level::Middle) => SamplingRate::Frequency(settings.sampling_middle),
+            State::Promoting(Level::Low) => SamplingRate::Frequency(settings.sampling_low),
+            State::Monitoring => SamplingRate::Off,
+        };
+        Sampling::loads(rate, settings.sampling_scope, settings.batch, settings.monitor_interval)
     }
 }
 

@@ -108,13 +108,13 @@ impl Hemem {
             hot_reads: settings.hot_reads,
             hot_writes: settings.hot_writes,
             cooling_threshold: settings.cooling_threshold,
-            sampling: Sampling {
-                rate: SamplingRate::Period(settings.sampling_period),
-                scope: SamplingScope::AllTiers,
-                stores: true,
-                batch: BATCH,
-                tick: interval,
-            },
+            sampling: Sampling::loads(
+                SamplingRate::Period(settings.sampling_period),
+                SamplingScope::AllTiers,
+                BATCH,
+                interval,
+            )
+            .and_stores(),
             budget: setup.pages_in(Bytes(moved as u64)).max(1),
             cooling_pages: settings.cooling_pages,
             counts: vec![Count::default(); setup.pages],

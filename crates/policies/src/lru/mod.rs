@@ -138,13 +138,7 @@ impl Policy for Lru {
     }
 
     fn sampling(&self) -> Sampling {
-        Sampling {
-            rate: self.rate,
-            scope: SamplingScope::AllTiers,
-            stores: false,
-            batch: self.batch,
-            tick: Nanos::SECOND,
-        }
+        Sampling::loads(self.rate, SamplingScope::AllTiers, self.batch, Nanos::SECOND)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

@@ -288,13 +288,13 @@ impl<C: PageCounts> Memtis<C> {
     }
 
     fn request(&self) -> Sampling {
-        Sampling {
-            rate: SamplingRate::Period(self.period.period()),
-            scope: SamplingScope::AllTiers,
-            stores: true,
-            batch: BATCH,
-            tick: self.settings.migration_interval,
-        }
+        Sampling::loads(
+            SamplingRate::Period(self.period.period()),
+            SamplingScope::AllTiers,
+            BATCH,
+            self.settings.migration_interval,
+        )
+        .and_stores()
     }
 }
 

@@ -114,13 +114,12 @@ impl Pact {
         let cooling = Cooling { keep: settings.cooling as f32, distance: settings.cooling_distance };
         Self {
             signals: signals(&settings),
-            sampling: Sampling {
-                rate: SamplingRate::Period(settings.sampling_period),
-                scope: if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
-                stores: false,
-                batch: BATCH,
-                tick: window,
-            },
+            sampling: Sampling::loads(
+                SamplingRate::Period(settings.sampling_period),
+                if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
+                BATCH,
+                window,
+            ),
             window,
             window_start: Nanos(0),
             attribution: Attribution::new(settings.attribution, TierId(slow.into()), model),

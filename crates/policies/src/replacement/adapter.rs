@@ -71,13 +71,12 @@ impl<R: Replacement> Tiered<R> {
         let capacity = (setup.fast - reserve).0.min(setup.pages.max(1) as u64) as usize;
         Self {
             cache: cache(setup.pages, capacity),
-            sampling: Sampling {
-                rate: rate(settings.sampling_frequency, settings.sampling_period),
-                scope: settings.sampling_scope,
-                stores: false,
-                batch: settings.batch,
-                tick: Nanos::SECOND,
-            },
+            sampling: Sampling::loads(
+                rate(settings.sampling_frequency, settings.sampling_period),
+                settings.sampling_scope,
+                settings.batch,
+                Nanos::SECOND,
+            ),
             budget: settings.promotion_budget,
             reserve,
             entering: VecDeque::new(),
