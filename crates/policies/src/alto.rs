@@ -146,14 +146,13 @@ impl Policy for Alto {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{Move, PageId, PageSize, Pages, TierCounters, TierId};
+    use isotherm_core::{Move, PageId, Pages, TierCounters, TierId};
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy() -> Alto {
-        let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
+        Alto::new(&parameters(Settings::SPECS, &[]), &setup(400, 100))
     }
 
     /// Returns the promotions of ten turns, a second apart, with a hot fault and busy time for each load.

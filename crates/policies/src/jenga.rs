@@ -140,11 +140,11 @@ impl PageCounts for SmoothCounts {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{Nanos, PageSize, Pages, TierId, View as _};
+    use isotherm_core::{Nanos, Pages, TierId, View as _};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::support::test_view::{TestView, batch_of, turn};
+    use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
 
     proptest! {
         /// The histogram has each page in the bin of its score: exactly where it was sampled in this period
@@ -177,13 +177,8 @@ mod tests {
     }
 
     fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Jenga {
-        let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("jenga", Settings::SPECS);
         let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
-        for (key, value) in fixed.iter().chain(settings) {
-            parameters.set(key, value).expect("in range");
-        }
-        Jenga::new(&parameters, &setup)
+        Jenga::new(&parameters(Settings::SPECS, &[&fixed, settings].concat()), &setup(pages, fast))
     }
 
     /// Feeds rounds of samples of `pages` and lets it migrate after each; returns the pages moved.

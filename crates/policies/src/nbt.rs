@@ -97,16 +97,13 @@ impl Policy for Nbt {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy(settings: &[(&str, &str)]) -> Nbt {
-        let setup = Setup { pages: 64, fast: Pages(16), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("nbt", Settings::SPECS);
-        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        Nbt::new(&parameters, &setup)
+        Nbt::new(&parameters(Settings::SPECS, settings), &setup(64, 16))
     }
 
     /// Returns the plan after one fault on `page`, `latency` after it was armed.

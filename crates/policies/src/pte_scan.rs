@@ -51,8 +51,7 @@ parameters! {
 /// PTE-scan. See the module.
 #[derive(Debug)]
 pub(crate) struct PteScan {
-    interval: Nanos,
-    migration_interval: Nanos,
+    settings: Settings,
     quota: Quota,
     /// The last scans of a page in a row that must all have found it accessed.
     hot_mask: u8,
@@ -72,8 +71,6 @@ impl PteScan {
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
-            interval: settings.scan_interval,
-            migration_interval: settings.migration_interval,
             quota: Quota::new(settings.quota, settings.quota_period, setup),
             hot_mask: u8::MAX >> (8 - settings.hot_scans),
             marks: Watermarks::new(&settings.marks, setup),
@@ -83,6 +80,7 @@ impl PteScan {
             last_promoted: PageId(u32::MAX),
             found: Vec::new(),
             work: Work::default(),
+            settings,
         }
     }
 
@@ -125,14 +123,14 @@ impl Policy for PteScan {
     }
 
     fn sampling(&self) -> Sampling {
-        faults_only(self.migration_interval)
+        faults_only(self.settings.migration_interval)
     }
 
     fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         if now >= self.next_scan {
-            self.next_scan = now + self.interval;
+            self.next_scan = now + self.settings.scan_interval;
             self.scan(view);
         }
         self.promote(now, view, plan);
@@ -152,18 +150,15 @@ impl Policy for PteScan {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, turn};
+    use crate::support::test_view::{TestView, parameters, setup, turn};
 
     const FAST: u64 = 16;
 
     fn policy(settings: &[(&str, &str)]) -> PteScan {
-        let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("pte-scan", Settings::SPECS);
-        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        PteScan::new(&parameters, &setup)
+        PteScan::new(&parameters(Settings::SPECS, settings), &setup(64, FAST))
     }
 
     /// Returns the pages that a scan after `seconds` promotes, with `accessed` since the one before.

@@ -118,16 +118,15 @@ impl Policy for Tpp {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     const FAST: u64 = 100;
 
     fn policy() -> Tpp {
-        let setup = Setup { pages: 400, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Tpp::new(&Parameters::new("tpp", Settings::SPECS), &setup)
+        Tpp::new(&parameters(Settings::SPECS, &[]), &setup(400, FAST))
     }
 
     fn fault(tpp: &mut Tpp, view: &mut TestView, page: u32) -> Plan {

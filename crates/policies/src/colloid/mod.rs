@@ -225,14 +225,13 @@ impl Policy for Colloid {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageId, PageSize, Pages, TierCounters};
+    use isotherm_core::{PageId, Pages, TierCounters};
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy() -> Colloid {
-        let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Colloid::new(&Parameters::new("colloid", Settings::SPECS), &setup)
+        Colloid::new(&parameters(Settings::SPECS, &[]), &setup(400, 100))
     }
 
     /// Returns the moves of a turn with a fault on `page`, `latency` after arming, a second after the start

@@ -79,13 +79,10 @@ struct Count {
 /// HeMem. See the module.
 #[derive(Debug)]
 pub(crate) struct Hemem {
-    hot_reads: u16,
-    hot_writes: u16,
-    cooling_threshold: u16,
+    settings: Settings,
     sampling: Sampling,
     /// Pages that one round may promote.
     budget: u64,
-    cooling_pages: usize,
     counts: Vec<Count>,
     lists: PageLists<4>,
     clock: u32,
@@ -105,9 +102,6 @@ impl Hemem {
         let interval = settings.interval;
         let moved = settings.migration_rate.0 as f64 * interval.as_seconds();
         Self {
-            hot_reads: settings.hot_reads,
-            hot_writes: settings.hot_writes,
-            cooling_threshold: settings.cooling_threshold,
             sampling: Sampling::loads(
                 SamplingRate::Period(settings.sampling_period),
                 SamplingScope::AllTiers,
@@ -116,7 +110,6 @@ impl Hemem {
             )
             .and_stores(),
             budget: setup.pages_in(Bytes(moved as u64)).max(1),
-            cooling_pages: settings.cooling_pages,
             counts: vec![Count::default(); setup.pages],
             lists: PageLists::new(setup.pages),
             clock: 0,
@@ -125,12 +118,13 @@ impl Hemem {
             phantom: 0,
             found: Vec::with_capacity(SCAN),
             work: Work::default(),
+            settings,
         }
     }
 
     fn is_hot(&self, page: PageId) -> bool {
         let count = self.counts[page.index()];
-        count.reads >= self.hot_reads || count.writes >= self.hot_writes
+        count.reads >= self.settings.hot_reads || count.writes >= self.settings.hot_writes
     }
 
     /// Halves a page's counts for each tick of the clock that it has missed.
@@ -151,7 +145,7 @@ impl Hemem {
             Operation::Store => &mut count.writes,
         };
         *counted = counted.saturating_add(1);
-        if *counted >= self.cooling_threshold {
+        if *counted >= self.settings.cooling_threshold {
             self.clock += 1;
             self.uncooled = [self.lists.len(FAST_HOT), self.lists.len(SLOW_HOT)];
         }
@@ -169,7 +163,7 @@ impl Hemem {
         if self.lists.list_of(page) == Some(list) {
             return;
         }
-        let written = self.counts[page.index()].writes >= self.hot_writes;
+        let written = self.counts[page.index()].writes >= self.settings.hot_writes;
         if written && matches!(list, FAST_HOT | SLOW_HOT) {
             self.lists.enqueue_first(list, page);
         } else {
@@ -182,7 +176,7 @@ impl Hemem {
     /// Looks at the next hot pages after a tick of the clock: those hot no more go to the cold list.
     fn cool_lists(&mut self) {
         for (turn, hot, cold) in [(0, FAST_HOT, FAST_COLD), (1, SLOW_HOT, SLOW_COLD)] {
-            let looked = self.uncooled[turn].min(self.cooling_pages);
+            let looked = self.uncooled[turn].min(self.settings.cooling_pages);
             self.uncooled[turn] -= looked;
             for _ in 0..looked {
                 let Some(page) = self.lists.dequeue(hot) else { break };

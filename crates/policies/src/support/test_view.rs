@@ -1,9 +1,12 @@
 //! The small machine that the policies' tests run on: tiers with capacities and a page table, no time.
 
+use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{
     Counters, HintFault, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Policy,
     Sample, SampleBatch, TierCounters, TierId, View,
 };
+
+use crate::Setup;
 
 /// Pages in tiers, and the walks that were made over them.
 #[derive(Debug, Clone)]
@@ -135,6 +138,18 @@ impl View for TestView {
         let first = page.0 / 512 * 512;
         first..(first + 512).min(self.place.len() as u32)
     }
+}
+
+/// Returns a setup of base pages on two tiers, of which the fast one has `fast`.
+pub(crate) fn setup(pages: usize, fast: u64) -> Setup {
+    Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 }
+}
+
+/// Returns a policy's parameters, with some of them set.
+pub(crate) fn parameters(specs: &'static [Spec], settings: &[(&str, &str)]) -> Parameters {
+    let mut parameters = Parameters::new("test", specs);
+    settings.iter().for_each(|(key, text)| parameters.set(key, text).expect("valid"));
+    parameters
 }
 
 /// Returns a batch of one sample for each of `pages`, with counters at `(fast, all)` load misses.
