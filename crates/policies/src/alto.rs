@@ -6,9 +6,9 @@
 //!
 //! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over
 //!   the loads.
-//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper
-//!   one all are, between them a share that rises in tenths.
-//! - Of what Colloid would promote, that share is; its demotions go on.
+//! - Below the lower threshold accesses overlap so well that no promotion pays. Above the upper one Alto
+//!   makes all of Colloid's promotions, between them a share that rises in tenths.
+//! - Colloid's demotions go on.
 //!
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.

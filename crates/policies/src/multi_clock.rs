@@ -10,14 +10,14 @@
 //! not accessed:  inactive <- inactive, referenced <- active <- active, referenced; active <- promote
 //! ```
 //!
-//! The daemon kpromoted scans the lists each `scan_interval` and promotes what was referenced again on the
-//! promote list: pages that are both recent and frequent. Where the fast tier has too little room, pages
-//! leave from the tail of its inactive list.
+//! The daemon kpromoted scans the lists each `scan_interval` and promotes pages that were referenced again on
+//! the promote list: pages both recent and frequent. If the fast tier lacks room, pages leave from the tail
+//! of its inactive list.
 //!
 //! # Deviations
-//! - A list's order is that of the scan's hand through the address space, as in the host's own reclaim; a
-//!   page's list and mark are one byte. So the tail of the inactive list are the unreferenced inactive pages
-//!   that the hand met first.
+//! - The scan's hand through the address space orders each list, as in the host's own reclaim; a page's list
+//!   and mark are one byte. So the tail of the inactive list are its unreferenced pages that the hand met
+//!   first.
 //! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive
 //!   pages are few.
 //! - Active pages are never demoted to make room: without inactive ones promotions wait.

@@ -18,8 +18,8 @@
 //! - The paper gives the queues no sizes and kpromote no interval: the parameters are ours and say so.
 //! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts`
 //!   and may come back by another fault.
-//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list;
-//!   kept, such pages would pile up before those that became hot since.
+//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list.
+//!   Kept, such pages would pile up before those that have become hot since.
 //! - A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
 
 use std::collections::VecDeque;

@@ -1,15 +1,13 @@
-//! PMU sampling: promotes what PEBS samples show to be accessed in slow memory, and leaves demotion to the
-//! kernel.
+//! PMU sampling: promotes slow pages that PEBS samples, and leaves demotion to the kernel.
 //!
 //! # Paper
-//! NeoMem, sections II-C and VI: the baseline "PEBS", which is NeoMem with its device profiler replaced by
-//! sampled last-level cache misses. Samples are taken every 200 to 5,000 misses ("fine-tuned for each
-//! benchmark"); hot pages are migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the
-//! kernel's LRU makes room.
+//! NeoMem, sections II-C and VI: the baseline "PEBS", NeoMem with sampled last-level cache misses in place of
+//! its device. Samples are taken every 200 to 5,000 misses ("fine-tuned for each benchmark"); hot pages are
+//! migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the kernel's LRU makes room.
 //!
 //! # Deviations
 //! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth
-//!   counters, and how it was run on samples is not said.
+//!   counters, and the paper does not say how it was run on samples.
 //! - A host reclaims only on request: the policy requests kswapd's work at Linux' default watermarks.
 
 use std::collections::VecDeque;

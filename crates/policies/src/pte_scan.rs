@@ -7,12 +7,11 @@
 //! the kernel's LRU (section V).
 //!
 //! # Deviations
-//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are
-//!   needed to tell frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it
-//!   says of Nimble.
-//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds
-//!   them again. Promotion goes on behind the page promoted last, or the quota would always go to the lowest
-//!   addresses.
+//! - The paper does not say how many scans must find a page accessed: several (section II-C), one in Nimble.
+//!   `hot_scans` is 2, as TPP asks for two accesses.
+//! - Watermarks are Linux'. Hot pages that the quota left over are forgotten at the next scan, which finds
+//!   them again. Promotion continues behind the page promoted last: the lowest addresses would use up the
+//!   quota.
 
 use std::collections::VecDeque;
 

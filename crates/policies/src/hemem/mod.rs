@@ -1,5 +1,4 @@
-//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold
-//! pages.
+//! HeMem: fixed hot thresholds over sampled reads and writes, and FIFO lists of hot and cold pages.
 //!
 //! # Paper
 //! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP
@@ -9,18 +8,17 @@
 //! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages;
 //!   pages hot by their writes go to the front of theirs, to be promoted first.
 //! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for
-//!   each tick that it has missed, when it is sampled next or when the walk over the hot lists comes by,
-//!   which moves it to the cold list if it is hot no more.
+//!   each missed tick, when it is sampled next or when the walk over the hot lists reaches it. The walk moves
+//!   pages that are no longer hot to the cold list.
 //! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up
-//!   to 10 GB/s, until there is no cold page left.
+//!   to 10 GB/s, while there are cold pages.
 //!
 //! # Deviations
 //! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times
 //!   fewer samples.
-//! - The library sees every allocation; here cold fast pages are found by reading the page table when they
-//!   are needed.
-//! - The library samples all retired stores, a host here those that missed.
-//! - New pages are not kept room for (the paper keeps 1 GB of DRAM free): allocation is the host's.
+//! - The library sees every allocation; here a read of the page table finds cold fast pages on demand.
+//! - The library samples all retired stores; a host here samples those that missed.
+//! - No room is kept for new pages (the paper keeps 1 GB of DRAM free): allocation is the host's.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{

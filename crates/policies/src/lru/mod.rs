@@ -1,12 +1,12 @@
 //! Exact LRU over sampled accesses: the textbook baseline of recency.
 //!
 //! The list holds the most recently sampled pages, at most as many as the fast tier should hold. A sampled
-//! slow page is promoted; what thereby falls off the list's end is demoted. Fast pages that were never
-//! sampled are older than every sampled one: they are looked for in the page table when room is needed, and
-//! only while there are some.
+//! slow page is promoted; pages that fall off the list's end are demoted. Fast pages that were never sampled
+//! are older than every sampled one: the page table is searched for them when room is needed and while there
+//! are some.
 //!
-//! **Deviations from the textbook**: an operating system sees no single access, so samples stand for them;
-//! pages move once a batch; a share of the tier stays free, as no host gives its last page away.
+//! **Deviations from the textbook**: samples stand for accesses, which no operating system sees one by one;
+//! pages move once a batch; a share of the tier stays free, because no host gives its last page away.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{

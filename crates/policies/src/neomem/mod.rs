@@ -1,4 +1,4 @@
-//! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
+//! NeoMem: a device in front of the slow memory finds the hot pages; its histogram sets the threshold.
 //!
 //! # Paper
 //! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V.
@@ -10,9 +10,9 @@
 //!
 //! # What the paper leaves open
 //! - How often the threshold is updated: every second, as the published daemon does.
-//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the
-//!   maximum page migration rate". Pages beyond it wait, and are forgotten with the next clear, after which
-//!   the device finds them again.
+//! - Whether the quota also bounds promotions, or only lowers p: both, because Table IV calls it "the maximum
+//!   page migration rate". Pages beyond it wait until the next clear, after which the device finds them
+//!   again.
 //! - delta of the error bound: 25 %, the paper's example for two lanes (the median).
 //! - The threshold before the first histogram: nothing is hot.
 //!
@@ -21,8 +21,8 @@
 //!   was promoted before (it must have been demoted since). A host that cannot tell what reclaim took misses
 //!   the first return of a page that was fast from its allocation on.
 //! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks
-//!   for no more than `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would
-//!   not read the device for as long as the kernel looks for cold pages.
+//!   for at most `reclaim` pages at a time, by default one batch of the kernel's: it cannot read the device
+//!   while the kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
 //! - A device without a histogram, such as CXL 3.2's hotness monitoring unit, needs a fixed threshold.
