@@ -1,7 +1,7 @@
 use isotherm_core::{Counters, TierCounters};
 
 use super::*;
-use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
+use crate::support::test_view::{TestView, batch_of, parameters, promoted, setup, turn};
 
 const WINDOW: u64 = 20_000_000;
 
@@ -29,10 +29,6 @@ fn window(pact: &mut Pact, view: &mut TestView, pages: &[u32], number: u64, para
     let mut batch = batch_of(view, pages, (0, 0));
     batch.counters = counters(number, parallelism);
     turn(pact, view, &batch, Nanos(number * WINDOW)).0
-}
-
-fn promoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
 }
 
 #[test]

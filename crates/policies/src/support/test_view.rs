@@ -179,6 +179,21 @@ pub(crate) fn fault_of(view: &TestView, page: u32, latency: Nanos, time: Nanos) 
     SampleBatch { faults: vec![fault], ..SampleBatch::default() }
 }
 
+/// Returns `times` samples of each page.
+pub(crate) fn samples(pages: impl IntoIterator<Item = u32>, times: usize) -> Vec<u32> {
+    pages.into_iter().flat_map(|page| std::iter::repeat_n(page, times)).collect()
+}
+
+/// Returns the pages that the plan promotes.
+pub(crate) fn promoted(plan: &Plan) -> Vec<u32> {
+    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
+}
+
+/// Returns the pages that the plan demotes.
+pub(crate) fn demoted(plan: &Plan) -> Vec<u32> {
+    plan.moves.iter().filter(|step| step.to != TierId::FAST).map(|step| step.page.0).collect()
+}
+
 /// Runs one turn of the engine over `batch` at `now`. Returns the plan and its outcome.
 pub(crate) fn turn(
     policy: &mut dyn Policy,

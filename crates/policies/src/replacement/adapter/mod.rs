@@ -212,5 +212,4 @@ impl<R: Replacement + Send> Policy for Tiered<R> {
 }
 
 #[cfg(test)]
-#[path = "adapter_tests.rs"]
 mod tests;

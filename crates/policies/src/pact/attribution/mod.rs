@@ -192,5 +192,4 @@ fn latency(window: &Window) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "attribution_tests.rs"]
 mod tests;
