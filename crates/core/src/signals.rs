@@ -132,3 +132,16 @@ pub struct Sampling {
     /// Deliver after this much time, whatever the samples.
     pub tick: crate::Nanos,
 }
+
+impl Sampling {
+    /// Returns a request for samples of loads.
+    pub const fn loads(rate: SamplingRate, scope: SamplingScope, batch: usize, tick: crate::Nanos) -> Self {
+        Self { rate, scope, stores: false, batch, tick }
+    }
+
+    /// Returns the same request with samples of stores too.
+    #[must_use]
+    pub const fn and_stores(self) -> Self {
+        Self { stores: true, ..self }
+    }
+}

@@ -6,9 +6,9 @@
 //!
 //! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over
 //!   the loads.
-//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper
-//!   one all are, between them a share that rises in tenths.
-//! - Of what Colloid would promote, that share is; its demotions go on.
+//! - Below the lower threshold accesses overlap so well that no promotion pays. Above the upper one Alto
+//!   makes all of Colloid's promotions, between them a share that rises in tenths.
+//! - Colloid's demotions go on.
 //!
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
@@ -146,14 +146,13 @@ impl Policy for Alto {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{Move, PageId, PageSize, Pages, TierCounters, TierId};
+    use isotherm_core::{Move, PageId, Pages, TierCounters, TierId};
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy() -> Alto {
-        let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
+        Alto::new(&parameters(Settings::SPECS, &[]), &setup(400, 100))
     }
 
     /// Returns the promotions of ten turns, a second apart, with a hot fault and busy time for each load.

@@ -176,13 +176,7 @@ impl Settings {
 
     /// Returns the request for samples.
     pub(super) fn request(&self) -> Sampling {
-        Sampling {
-            rate: SamplingRate::Frequency(self.sampling),
-            scope: self.sampling_scope,
-            stores: false,
-            batch: self.batch,
-            tick: self.tick,
-        }
+        Sampling::loads(SamplingRate::Frequency(self.sampling), self.sampling_scope, self.batch, self.tick)
     }
 }
 

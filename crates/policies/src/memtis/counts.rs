@@ -8,7 +8,7 @@ use crate::support::prefetch;
 
 /// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
-    /// Zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
+    /// Creates zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
 
     /// Makes room for the pages below `pages`.
@@ -59,7 +59,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Halves every count, as far as anyone can see.
+    /// Halves every count, lazily.
     pub(super) fn cool(&mut self) {
         self.clock += 1;
     }

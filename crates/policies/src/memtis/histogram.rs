@@ -17,7 +17,7 @@ pub(super) fn clamp(bin: u8) -> u8 {
     bin.min(BINS - 1)
 }
 
-/// Pages by bin. Bin 0, pages without accesses, is not kept: nothing ever asks for it.
+/// Pages by bin. Bin 0, pages without accesses, is not kept: nothing asks for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
     bins: [u64; KEPT],
@@ -56,10 +56,9 @@ impl Histogram {
         if bin + 1 == BINS { bins.iter().sum() } else { bins[0] }
     }
 
-    /// Returns the lowest bin from which on all pages fit into `capacity` pages, and how many they are; at
-    /// least 1.
+    /// Returns the lowest bin, at least 1, from which on all pages fit into `capacity`, and their number.
     ///
-    /// Where not even the last bin fits, that is the threshold all the same, and no pages are said to fit.
+    /// If not even the last bin fits, it is the threshold all the same, with no fitting pages.
     pub(super) fn threshold_for(&self, capacity: u64) -> (u8, u64) {
         let mut fitting = 0;
         for bin in (1..BINS).rev() {

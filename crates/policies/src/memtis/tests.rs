@@ -3,19 +3,14 @@
 use isotherm_core::{PageSize, Pages};
 
 use super::*;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
 
 const FAST: u64 = 100;
 
 /// Memtis on a fast tier of `fast` pages; thresholds are fitted every 64 samples.
 fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Memtis {
-    let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("memtis", Settings::SPECS);
     let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
-    for (key, value) in fixed.iter().chain(settings) {
-        parameters.set(key, value).expect("in range");
-    }
-    <Memtis>::new(&parameters, &setup)
+    <Memtis>::new(&parameters(Settings::SPECS, &[&fixed, settings].concat()), &setup(pages, fast))
 }
 
 fn machine(fast: u64, mapped: usize) -> TestView {

@@ -91,7 +91,7 @@ impl Bins {
         self.width
     }
 
-    /// Takes the new value of a page in; whether it is in the last bin.
+    /// Takes in a page's new value. Returns whether it is in the last bin.
     pub(super) fn add(&mut self, value: f32) -> bool {
         self.reservoir.add(value);
         f64::from(value) / self.width >= self.last

@@ -10,7 +10,7 @@ use isotherm_core::{PageSize, Pages};
 
 use super::decision::Counts;
 use super::*;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, demoted, promoted, samples, turn};
 
 /// Pages of the test machine's fast tier. PROMO_WMARK is 2 pages, DEMOTE_WMARK 8.
 const FAST: u64 = 160;
@@ -43,11 +43,6 @@ fn counts(frequency: u32, momentum: u32) -> Counts {
     Counts { frequency, momentum }
 }
 
-/// `times` samples of each page.
-fn samples(pages: impl IntoIterator<Item = u32>, times: usize) -> Vec<u32> {
-    pages.into_iter().flat_map(|page| std::iter::repeat_n(page, times)).collect()
-}
-
 /// One turn with these samples.
 fn act_at(policy: &mut HybridTier, view: &mut TestView, pages: &[u32], now: u64) -> (Plan, Outcome) {
     let batch = batch_of(view, pages, (0, 0));
@@ -56,14 +51,6 @@ fn act_at(policy: &mut HybridTier, view: &mut TestView, pages: &[u32], now: u64)
 
 fn act(policy: &mut HybridTier, view: &mut TestView, pages: &[u32]) -> (Plan, Outcome) {
     act_at(policy, view, pages, 1)
-}
-
-fn promoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
-}
-
-fn demoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to != TierId::FAST).map(|step| step.page.0).collect()
 }
 
 #[test]

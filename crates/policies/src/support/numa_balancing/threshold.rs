@@ -6,7 +6,7 @@ use isotherm_core::Nanos;
 /// NUMA_MIGRATION_ADJUST_STEPS: the threshold moves in steps of two of these parts of the reference.
 const STEPS: u64 = 16;
 
-/// Below which hint-fault latency a page is hot.
+/// The hint-fault latency below which a page is hot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HotThreshold {
     reference: Nanos,
@@ -50,7 +50,7 @@ impl HotThreshold {
     }
 }
 
-/// So many pages may be promoted in a period.
+/// A limit of promoted pages in a period.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     pages: f64,

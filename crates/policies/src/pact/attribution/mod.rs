@@ -93,7 +93,7 @@ impl Attribution {
         self.samples.len()
     }
 
-    /// Ends the window: what each of its pages is to be given. Of a rejected window, nothing.
+    /// Ends the window. Returns the stall for each of its pages; none for a rejected window.
     pub(super) fn close(&mut self) -> &[(u32, f32)] {
         self.updates.clear();
         self.coalesce();
@@ -167,7 +167,7 @@ impl Attribution {
         self.parallelism
     }
 
-    /// Windows that counted for nothing.
+    /// Returns the number of rejected windows.
     pub(super) fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -192,5 +192,4 @@ fn latency(window: &Window) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "attribution_tests.rs"]
 mod tests;
