@@ -31,7 +31,6 @@ impl<T: Copy> Array<T> {
         Self { start, values }
     }
 
-    /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
@@ -47,7 +46,6 @@ impl<T: Copy> Array<T> {
         &self.values
     }
 
-    /// Returns them mutably.
     pub(crate) fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
@@ -73,7 +71,6 @@ impl<T: Copy> Array<T> {
         (value, memory.load(self.address(index), after))
     }
 
-    /// Writes an element.
     #[inline]
     pub(crate) fn store(&mut self, memory: &mut dyn Memory, index: usize, value: T, after: Token) {
         self.values[index] = value;

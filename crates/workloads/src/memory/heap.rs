@@ -88,7 +88,6 @@ impl Heap {
         &self.words[index..index + count as usize]
     }
 
-    /// Returns them mutably.
     #[inline]
     pub(crate) fn words_mut(&mut self, address: u64, count: u64) -> &mut [u64] {
         let index = self.index(address);

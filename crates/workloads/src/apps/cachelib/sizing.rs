@@ -75,7 +75,6 @@ impl Sizing {
         })
     }
 
-    /// Returns the weight of each key.
     pub(super) fn weights(&self) -> Vec<f64> {
         match self.settings.popularity {
             Popularity::HybridTier => popularity::normal(self.settings.sigma, self.keys),

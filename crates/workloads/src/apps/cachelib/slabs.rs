@@ -28,7 +28,6 @@ pub(super) struct Class {
     chunks_left: u64,
 }
 
-/// The memory of the cache.
 #[derive(Debug)]
 pub(super) struct Slabs {
     /// The classes, the smallest first.

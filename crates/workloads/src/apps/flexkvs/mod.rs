@@ -13,7 +13,6 @@
 
 mod store;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::store::{BUCKET, HEADER, KEY, SEGMENT, Store};
@@ -26,7 +25,6 @@ use crate::{Memory, Program};
 const ITEMS_A_BUCKET_PAIR: u64 = 5;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of items and hash table; sets the number of items.
         footprint: Bytes = size(1 << 20, 1 << 42, "128M").source("ours: 120,000 items"),
@@ -48,15 +46,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "8M"), ("operations", "20k")]),
-    paper(
-        "Jenga 3.1: 20 % of the elements are 4 GB",
-        "The footprint of Jenga's run.",
-        &[("footprint", "20G"), ("operations", "800M")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "flexkvs",
     title: "a log-structured key-value store with a contiguous hot set that moves",
@@ -67,10 +56,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "contiguous fifth, moves at mid-run",
     accesses: 110_746_346,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "8M"), ("operations", "20k")]),
+        paper(
+            "Jenga 3.1: 20 % of the elements are 4 GB",
+            "The footprint of Jenga's run.",
+            &[("footprint", "20G"), ("operations", "800M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(20 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 /// Reads that are drawn at once.
@@ -88,8 +84,7 @@ struct FlexKvs {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let value = settings.value.0.next_multiple_of(8);
     let items = settings.footprint.0 / (HEADER + KEY + value + BUCKET / 2);
     if items < 10 {

@@ -27,7 +27,6 @@ const CHUNK: usize = 16_384;
 const PATIENCE: usize = 1024;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -36,7 +35,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct Components {
     components: Array<u32>,
@@ -167,12 +165,9 @@ impl Kernel for Components {
     }
 
     fn trial(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, sources: &mut Sources) {
-        for (thread, range) in self.threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                self.components.store_next(memory, vertex, vertex as u32);
-            }
-        }
+        self.threads.each(memory, graph.vertices(), |memory, vertex| {
+            self.components.store_next(memory, vertex, vertex as u32);
+        });
         for round in 0..ROUNDS {
             self.link_one(memory, graph, round);
             self.compress(memory);

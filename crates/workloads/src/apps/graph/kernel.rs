@@ -26,15 +26,11 @@ pub(crate) struct Reference {
     pub(crate) cache: Bytes,
 }
 
-/// A kernel with its own memory.
 pub(crate) trait Kernel: Sized {
     /// Entries of its lists of neighbours.
     type Neighbour: Neighbour;
-    /// Parameters.
     const SPECS: &'static [Spec];
-    /// Published sets of defaults.
     const PRESETS: &'static [Preset];
-    /// The papers' run.
     const REFERENCE: Reference;
     /// One line, without the graph.
     const TITLE: &'static str;

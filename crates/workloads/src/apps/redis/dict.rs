@@ -95,7 +95,6 @@ impl Dict {
         heap.word(self.0 + REHASH) != NOT_REHASHING
     }
 
-    /// Returns the number of entries.
     #[cfg(test)]
     pub(crate) fn len(self, heap: &Heap) -> u64 {
         self.used(0, heap) + self.used(1, heap)
@@ -183,7 +182,6 @@ impl Dict {
         }
     }
 
-    /// Adds a new key.
     pub(crate) fn add(
         self,
         key: u64,

@@ -36,7 +36,6 @@ struct Layout {
 const LEAF: Layout = Layout { keys: 32, values: 152, parent: 296 };
 const INNER: Layout = Layout { keys: 8, values: 128, parent: 256 };
 
-/// A map from keys to tuples.
 pub(crate) struct Tree {
     root: u64,
     /// Keys looked up ahead, and the nodes on their ways; forgotten when the tree changes.
@@ -267,7 +266,6 @@ impl Tree {
     }
 }
 
-/// Step of a scan.
 pub(crate) enum Visit {
     /// A leaf and its version.
     Leaf(u64, u64),

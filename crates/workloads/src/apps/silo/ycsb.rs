@@ -10,7 +10,6 @@ use crate::zipf::Zipf;
 const LONGEST_SCAN: u64 = 100;
 
 choices! {
-    /// YCSB's core workloads.
     pub(super) enum Core {
         A = "a",
         B = "b",
@@ -67,7 +66,6 @@ enum Popularity {
     Latest(Zipf),
 }
 
-/// A stream of operations.
 #[derive(Debug, Clone)]
 pub(super) struct Ycsb {
     mix: Mix,

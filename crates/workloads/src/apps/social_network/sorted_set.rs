@@ -37,7 +37,6 @@ const BACKWARD: u64 = 16;
 const FORWARD: u64 = 24;
 const LEVEL: u64 = 16;
 
-/// A sorted set, by its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SortedSet(pub u64);
 

@@ -19,7 +19,6 @@ const HASH_3: usize = 1 << 16;
 const NODE_INSTRUCTIONS: u32 = 12;
 const HASH_INSTRUCTIONS: u32 = 30;
 
-/// A found repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) length: usize,
@@ -107,7 +106,6 @@ impl Finder {
         bytes
     }
 
-    /// Returns the byte that is next.
     pub(super) fn byte(&self) -> u8 {
         self.window.values()[self.at]
     }

@@ -10,7 +10,6 @@ const BASE: u64 = 0x2000_0000_0000;
 /// Addresses that one context's region may have.
 const REGION: u64 = 1 << 38;
 
-/// A model of an allocator.
 pub(super) trait Allocator {
     /// Returns the address of the next object, of `bytes` (at least 1), which the site `context` asks for.
     fn place(&mut self, bytes: u64, context: &'static str) -> u64;
