@@ -60,7 +60,7 @@ impl<T: Copy> Array<T> {
     /// Prefetches an element's line, unreported; nothing waits for it. Better than reading ahead where much
     /// work lies between, worse where the use follows at once (measured).
     #[inline]
-    pub(crate) fn ask_ahead(&self, index: usize) {
+    pub(crate) fn prefetch(&self, index: usize) {
         prefetch_index(&self.values, index);
     }
 

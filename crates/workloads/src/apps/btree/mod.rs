@@ -84,12 +84,12 @@ struct BTree {
 }
 
 /// Returns bytes that each record takes, its part of the nodes included.
-fn bytes_a_record() -> f64 {
+fn bytes_per_record() -> f64 {
     (ELEMENT + RECORD) as f64 + (NODE + 2 * ARRAY) as f64 * NODES_PER_LEAF / KEYS_PER_LEAF
 }
 
 fn build(settings: Settings, seed: u64) -> Built {
-    let records = (settings.footprint.0 as f64 / bytes_a_record()) as u64;
+    let records = (settings.footprint.0 as f64 / bytes_per_record()) as u64;
     Ok(Box::new(BTree { records, lookups: settings.operations, threads: settings.threads, seed }))
 }
 

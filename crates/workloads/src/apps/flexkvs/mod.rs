@@ -22,7 +22,7 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 /// Items for each two buckets, at most.
-const ITEMS_A_BUCKET_PAIR: u64 = 5;
+const ITEMS_PER_BUCKET_PAIR: u64 = 5;
 
 parameters! {
     struct Settings {
@@ -92,7 +92,7 @@ fn build(settings: Settings, seed: u64) -> Built {
     }
     Ok(Box::new(FlexKvs {
         items,
-        buckets: (items * 2 / ITEMS_A_BUCKET_PAIR).next_power_of_two(),
+        buckets: (items * 2 / ITEMS_PER_BUCKET_PAIR).next_power_of_two(),
         value,
         reads: settings.operations,
         hot_items: ((items as f64 * settings.hot_items) as u64).max(1),
@@ -136,19 +136,17 @@ impl Program for FlexKvs {
             store.put(key, key, memory);
         }
         let (mut random, mut sum) = (Random::new(self.seed), 0u64);
-        let mut coming = Vec::new();
-        for read in 0..self.reads {
-            if read % 256 == 0 && memory.finished() {
+        for first in (0..self.reads).step_by(AHEAD as usize) {
+            if first % 256 == 0 && memory.finished() {
                 return;
             }
-            let place = (read % AHEAD) as usize;
-            if place == 0 {
-                let batch = read..self.reads.min(read + AHEAD);
-                coming = batch.map(|read| self.draw(read, &mut random)).collect();
-                store.read_ahead(&coming, memory);
+            let batch = first..self.reads.min(first + AHEAD);
+            let keys: Vec<u64> = batch.clone().map(|read| self.draw(read, &mut random)).collect();
+            store.read_ahead(&keys, memory);
+            for (read, key) in batch.zip(keys) {
+                memory.thread((read % self.threads) as u16);
+                sum = sum.wrapping_add(store.get(key, memory).unwrap_or(0));
             }
-            memory.thread((read % self.threads) as u16);
-            sum = sum.wrapping_add(store.get(coming[place], memory).unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

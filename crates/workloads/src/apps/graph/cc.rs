@@ -74,7 +74,7 @@ impl Components {
                 }
                 if vertex.is_multiple_of(AHEAD) && memory.reads_ahead() {
                     let parents = &self.components.values()[vertex..];
-                    parents.iter().take(AHEAD).for_each(|&parent| self.components.ask_ahead(parent as usize));
+                    parents.iter().take(AHEAD).for_each(|&parent| self.components.prefetch(parent as usize));
                 }
                 let (mut parent, mut token) = self.components.load_next(memory, vertex);
                 loop {
@@ -110,10 +110,10 @@ impl Components {
                     return;
                 }
                 if vertex.is_multiple_of(AHEAD) {
-                    graph.read_one_ahead(memory, vertex, round, |other| self.components.ask_ahead(other));
+                    graph.read_one_ahead(memory, vertex, round, |other| self.components.prefetch(other));
                     let parent = |other: usize| self.components.values()[other] as usize;
                     graph.read_one_ahead(memory, vertex, round, |other| {
-                        self.components.ask_ahead(parent(other));
+                        self.components.prefetch(parent(other));
                     });
                 }
                 let mut walk = graph.next_neighbours(memory, vertex as u32, round);

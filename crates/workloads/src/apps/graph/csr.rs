@@ -230,7 +230,7 @@ impl<N: Neighbour> Graph<N> {
         let index = self.index.values();
         let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
         for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
-            self.neighbours.ask_ahead(index[vertex] as usize);
+            self.neighbours.prefetch(index[vertex] as usize);
         }
         for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
             if index[vertex] < index[vertex + 1] {

@@ -88,7 +88,7 @@ impl Bitmap {
     /// Asks for the word of `bit` ahead of its use.
     #[inline]
     pub(crate) fn read_ahead(&self, bit: usize) {
-        self.words.ask_ahead(bit / WORD);
+        self.words.prefetch(bit / WORD);
     }
 
     /// Returns whether it holds `bit`, whose number came with the value `after`.

@@ -22,7 +22,7 @@ mod solver;
 
 use isotherm_core::{Bytes, parameters};
 
-use self::data::{bytes_a_sample, features, samples, transpose};
+use self::data::{bytes_per_sample, features, samples, transpose};
 use self::solver::Solver;
 use crate::presets::{paper, test};
 use crate::random::{Random, mix};
@@ -74,13 +74,13 @@ struct LibLinear {
 }
 
 fn build(settings: Settings, seed: u64) -> Built {
-    let samples = (settings.footprint.0 as f64 / bytes_a_sample()) as usize;
+    let samples = (settings.footprint.0 as f64 / bytes_per_sample()) as usize;
     Ok(Box::new(LibLinear { settings, samples, seed }))
 }
 
 impl Program for LibLinear {
     fn footprint(&self) -> Bytes {
-        Bytes((self.samples as f64 * bytes_a_sample()) as u64)
+        Bytes((self.samples as f64 * bytes_per_sample()) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {

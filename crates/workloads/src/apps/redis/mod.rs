@@ -208,20 +208,17 @@ impl Program for Redis {
             server.add(record, client, memory);
         }
         let (mut random, zipf, mut sum) = (Random::new(self.seed), Zipf::scrambled(), 0u64);
-        let mut coming = Vec::new();
-        for command in 0..self.commands {
-            if command % 256 == 0 && memory.finished() {
+        for first in (0..self.commands).step_by(AHEAD as usize) {
+            if first % 256 == 0 && memory.finished() {
                 return;
             }
-            let place = (command % AHEAD) as usize;
-            if place == 0 {
-                let batch = command..self.commands.min(command + AHEAD);
-                coming = batch.map(|_| zipf.key(self.records, &mut random)).collect();
-                server.read_ahead(&coming, memory);
+            let batch = first..self.commands.min(first + AHEAD);
+            let records: Vec<u64> = batch.clone().map(|_| zipf.key(self.records, &mut random)).collect();
+            server.read_ahead(&records, memory);
+            for (command, record) in batch.zip(records) {
+                let client = server.clients[(command % self.clients) as usize];
+                sum = sum.wrapping_add(server.get_all(record, client, memory).unwrap_or(0));
             }
-            let client = server.clients[(command % self.clients) as usize];
-            let found = server.get_all(coming[place], client, memory);
-            sum = sum.wrapping_add(found.unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

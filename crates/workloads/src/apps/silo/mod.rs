@@ -105,19 +105,19 @@ struct Silo {
 }
 
 /// Returns bytes that each key takes, its part of the full index nodes included.
-fn bytes_a_key() -> f64 {
+fn bytes_per_key() -> f64 {
     TUPLE as f64 + NODE as f64 / (WIDTH as f64 - 1.0)
 }
 
 fn build(settings: Settings, seed: u64) -> Built {
-    let keys = (settings.footprint.0 as f64 / bytes_a_key()) as u64;
+    let keys = (settings.footprint.0 as f64 / bytes_per_key()) as u64;
     Ok(Box::new(Silo { settings, keys, seed }))
 }
 
 impl Program for Silo {
     fn footprint(&self) -> Bytes {
         let inserted = self.settings.operations * self.settings.ycsb.insertions() / 100;
-        Bytes(((self.keys + inserted) as f64 * bytes_a_key()) as u64)
+        Bytes(((self.keys + inserted) as f64 * bytes_per_key()) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {

@@ -173,7 +173,7 @@ impl Store {
 
 impl Transaction {
     fn read_tuple(&mut self, tuple: u64, after: Token, heap: &Heap, memory: &mut dyn Memory) {
-        heap.prefetch(memory, tuple, USED, after);
+        heap.load_lines(memory, tuple, USED, after);
         self.reads.push((tuple, heap.word(tuple + VERSION)));
         self.sum = self.sum.wrapping_add(heap.word(tuple + VALUE));
     }

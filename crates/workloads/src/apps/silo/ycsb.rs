@@ -7,7 +7,7 @@ use crate::random::Random;
 use crate::zipf::Zipf;
 
 /// The longest scan (YCSB, workload E).
-const LONGEST_SCAN: u64 = 100;
+const MAX_SCAN: u64 = 100;
 
 choices! {
     pub(super) enum Core {
@@ -107,7 +107,7 @@ impl Ycsb {
         } else if draw < read + update {
             Operation::Update(key)
         } else if draw < read + update + insert + scan {
-            Operation::Scan(key, 1 + random.below(LONGEST_SCAN))
+            Operation::Scan(key, 1 + random.below(MAX_SCAN))
         } else {
             Operation::ReadModifyWrite(key)
         }

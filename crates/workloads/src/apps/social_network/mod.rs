@@ -121,7 +121,7 @@ mod tests {
     use crate::CountingMemory;
 
     #[test]
-    fn every_timeline_holds_the_posts_that_it_is_to_hold() {
+    fn every_timeline_holds_the_posts_meant_for_it() {
         let (mut memory, mut random) = (CountingMemory::default(), Random::new(3));
         let mut network = Network::new(60, 8 << 20, 1, &mut memory);
         let mut home = vec![BTreeSet::new(); 60];

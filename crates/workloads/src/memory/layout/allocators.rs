@@ -32,7 +32,7 @@ impl Default for Glibc {
 
 impl Glibc {
     const HEADER: u64 = 8;
-    const SMALLEST: u64 = 32;
+    const MIN_CHUNK: u64 = 32;
     const MAPPED_FROM: u64 = 128 << 10;
 }
 
@@ -41,7 +41,7 @@ impl Allocator for Glibc {
         let (top, length) = if bytes >= Self::MAPPED_FROM {
             (&mut self.mapped, (bytes + 2 * Self::HEADER).next_multiple_of(PAGE))
         } else {
-            (&mut self.top, (bytes + Self::HEADER).next_multiple_of(16).max(Self::SMALLEST))
+            (&mut self.top, (bytes + Self::HEADER).next_multiple_of(16).max(Self::MIN_CHUNK))
         };
         let chunk = *top;
         *top += length;
