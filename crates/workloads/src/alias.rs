@@ -28,7 +28,6 @@ impl AliasTable {
         Self { columns }
     }
 
-    /// Draws an index.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Random) -> u32 {
         let bits = random.bits();

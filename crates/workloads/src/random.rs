@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certain_and_impossible_events_are_so() {
+    fn certain_events_always_happen_and_impossible_ones_never() {
         let mut random = Random::new(1);
         assert!((0..1000).all(|_| random.chance(Probability::new(1.0))));
         assert!((0..1000).all(|_| !random.chance(Probability::new(0.0))));

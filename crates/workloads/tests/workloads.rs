@@ -1,4 +1,4 @@
-//! Properties that hold for every workload, and those of single ones that show only in their misses.
+//! Properties of every workload, and those of single ones that show only in their misses.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -123,10 +123,6 @@ impl Memory for Impatient {
         self.space.allocate(bytes, context)
     }
 
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
-
     fn load(&mut self, _address: u64, _after: Token) -> Token {
         self.touched += 1;
         Token::NONE
@@ -142,7 +138,7 @@ impl Memory for Impatient {
 }
 
 #[test]
-fn a_run_ends_soon_after_the_memory_has_seen_enough() {
+fn a_run_ends_soon_after_the_memory_is_finished() {
     for workload in ALL {
         let touched = |patience| {
             let mut parameters = workload.parameters();

@@ -13,7 +13,6 @@
 //! of normalisation. Activations (a few KB in a core's cache) are computed but not reported. The next token
 //! is drawn from the softmax.
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use crate::memory::Array;
@@ -26,7 +25,6 @@ use crate::{Memory, Program, Token};
 const HEAD: usize = 64;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of weights and cache; the width follows from it, in whole heads.
         footprint: Bytes = size(2 << 20, 1 << 42, "140M").source("ours: 6 heads; PACT 5.1: 6.6 to 40 GB"),
@@ -45,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "3M"), ("operations", "40")]),
-    paper(
-        "PACT 5.1 (6.6 GB at least): GPT-2 with 1.5 billion parameters, the one of that size",
-        "25 heads, 48 layers.",
-        &[("footprint", "6.5G"), ("layers", "48"), ("vocabulary", "31.4"), ("context", "0.64")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "gpt2",
     title: "text generation by a transformer, token by token",
@@ -64,13 +53,19 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none: every weight once a token; the cache grows",
     accesses: 79_681_176,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "3M"), ("operations", "40")]),
+        paper(
+            "PACT 5.1 (6.6 GB at least): GPT-2 with 1.5 billion parameters, the one of that size",
+            "25 heads, 48 layers.",
+            &[("footprint", "6.5G"), ("layers", "48"), ("vocabulary", "31.4"), ("context", "0.64")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-/// The model's sizes.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     width: usize,
@@ -94,8 +89,7 @@ struct Gpt2 {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let shape = |heads: usize| {
         let ratio = |share: f64| (share * (heads * HEAD) as f64) as usize;
         Shape {

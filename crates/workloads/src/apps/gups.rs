@@ -14,7 +14,7 @@
 //! The table is divided into slots of the region's size; the region takes a seeded random sequence of
 //! different slots.
 
-use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
 use crate::memory::WORD;
@@ -28,7 +28,6 @@ use crate::{Memory, Program, Token};
 const UPDATE_INSTRUCTIONS: u32 = 8;
 
 choices! {
-    /// Order of updates.
     enum Pattern {
         Random = "random",
         Alternating = "alternating",
@@ -36,7 +35,6 @@ choices! {
 }
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Size of the table.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M")
@@ -70,17 +68,6 @@ struct Gups {
     seed: u64,
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "200k")]),
-    paper("NeoMem VI-A: a slow tier of 16 GB", "The footprint of the paper.", &[("footprint", "16G")]),
-    Preset {
-        name: "pact",
-        source: "PACT 2.2: sequential and random phases, half each; no hot region",
-        help: "Sequential and random phases in turn.",
-        values: &[("pattern", "alternating"), ("hot_share", "0"), ("moves", "0")],
-    },
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "gups",
     title: "random updates, most of them in a hot region that moves",
@@ -91,14 +78,23 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "contiguous, moves at mid-run",
     accesses: 301_048_576,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "200k")]),
+        paper("NeoMem VI-A: a slow tier of 16 GB", "The footprint of the paper.", &[("footprint", "16G")]),
+        Preset {
+            name: "pact",
+            source: "PACT 2.2: sequential and random phases, half each; no hot region",
+            help: "Sequential and random phases in turn.",
+            values: &[("pattern", "alternating"), ("hot_share", "0"), ("moves", "0")],
+        },
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    Ok(Box::new(Gups::new(Settings::read(parameters), seed)?))
+fn build(settings: Settings, seed: u64) -> Built {
+    Ok(Box::new(Gups::new(settings, seed)?))
 }
 
 impl Gups {
@@ -189,7 +185,7 @@ mod tests {
     use super::*;
 
     fn gups(settings: &[(&str, &str)]) -> Gups {
-        let mut parameters = Parameters::new("gups", Settings::SPECS);
+        let mut parameters = WORKLOAD.parameters();
         settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
         Gups::new(Settings::read(&parameters), 5).expect("consistent parameters")
     }
@@ -239,11 +235,11 @@ mod tests {
 
     #[test]
     fn a_region_with_nowhere_to_go_is_refused() {
-        let mut parameters = Parameters::new("gups", Settings::SPECS);
+        let mut parameters = WORKLOAD.parameters();
         parameters.set("hot_region", "0.6").expect("in range");
-        let error = build(&parameters, 1).err().expect("refused");
-        assert!(error.starts_with("hot_region leaves 1 place"), "{error}");
+        let error = WORKLOAD.build(&parameters, 1).err().expect("refused").to_string();
+        assert!(error.starts_with("gups: hot_region leaves 1 place"), "{error}");
         parameters.set("moves", "0").expect("in range");
-        assert!(build(&parameters, 1).is_ok());
+        assert!(WORKLOAD.build(&parameters, 1).is_ok());
     }
 }

@@ -31,7 +31,6 @@ impl<T: Copy> Array<T> {
         Self { start, values }
     }
 
-    /// Returns the number of elements.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
@@ -47,7 +46,6 @@ impl<T: Copy> Array<T> {
         &self.values
     }
 
-    /// Returns them mutably.
     pub(crate) fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
@@ -62,7 +60,7 @@ impl<T: Copy> Array<T> {
     /// Prefetches an element's line, unreported; nothing waits for it. Better than reading ahead where much
     /// work lies between, worse where the use follows at once (measured).
     #[inline]
-    pub(crate) fn ask_ahead(&self, index: usize) {
+    pub(crate) fn prefetch(&self, index: usize) {
         prefetch_index(&self.values, index);
     }
 
@@ -73,7 +71,6 @@ impl<T: Copy> Array<T> {
         (value, memory.load(self.address(index), after))
     }
 
-    /// Writes an element.
     #[inline]
     pub(crate) fn store(&mut self, memory: &mut dyn Memory, index: usize, value: T, after: Token) {
         self.values[index] = value;

@@ -6,9 +6,9 @@ use crate::{Memory, Token};
 /// Counts accesses and nothing else.
 #[derive(Debug, Clone, Default)]
 pub struct CountingMemory {
-    /// Loads, a line each.
+    /// Loads of a line.
     pub loads: u64,
-    /// Stores, a line each.
+    /// Stores to a line.
     pub stores: u64,
     /// Instructions that touched no memory.
     pub computed: u64,

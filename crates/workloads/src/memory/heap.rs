@@ -74,7 +74,7 @@ impl Heap {
 
     /// Prefetches the lines of `bytes` from `address` on, unreported; nothing waits for them.
     #[inline]
-    pub(crate) fn ask_ahead(&self, address: u64, bytes: u64) {
+    pub(crate) fn prefetch(&self, address: u64, bytes: u64) {
         let first = self.index(address);
         let words = (bytes / WORD) as usize;
         (0..words).step_by((LINE / WORD) as usize).for_each(|word| prefetch_index(&self.words, first + word));
@@ -88,7 +88,6 @@ impl Heap {
         &self.words[index..index + count as usize]
     }
 
-    /// Returns them mutably.
     #[inline]
     pub(crate) fn words_mut(&mut self, address: u64, count: u64) -> &mut [u64] {
         let index = self.index(address);
@@ -104,7 +103,13 @@ impl Heap {
     /// Reads a word of each line of `bytes` from `address` on, as a prefetch or a copy does. It really reads
     /// them only if values are observed.
     #[inline]
-    pub(crate) fn prefetch(&self, memory: &mut dyn Memory, address: u64, bytes: u64, after: Token) -> Token {
+    pub(crate) fn load_lines(
+        &self,
+        memory: &mut dyn Memory,
+        address: u64,
+        bytes: u64,
+        after: Token,
+    ) -> Token {
         if !memory.reads_ahead() {
             let words = self.words(address, bytes / WORD).iter().step_by((LINE / WORD) as usize);
             std::hint::black_box(words.fold(0, |sum, word| sum ^ word));

@@ -1,5 +1,5 @@
-//! The memory that an instrumented algorithm runs on, what it keeps there, and the memories that record, count or ignore
-//! its accesses.
+//! The memory that an instrumented algorithm runs on, its arrays and heaps, and the memories that record,
+//! count or ignore its accesses.
 
 mod address_space;
 mod array;
@@ -54,7 +54,9 @@ pub trait Memory {
     }
 
     /// Makes the following accesses this thread's.
-    fn thread(&mut self, thread: u16);
+    fn thread(&mut self, thread: u16) {
+        _ = thread;
+    }
 
     /// Makes the following accesses this process', whose threads have their own numbers.
     fn process(&mut self, process: u16) {
@@ -62,7 +64,9 @@ pub trait Memory {
     }
 
     /// Executes `instructions` that touch nothing worth reporting.
-    fn compute(&mut self, instructions: u32);
+    fn compute(&mut self, instructions: u32) {
+        _ = instructions;
+    }
 
     /// Reads from `address`, which depends on the value named by `after`. Returns the name of the value read.
     fn load(&mut self, address: u64, after: Token) -> Token;

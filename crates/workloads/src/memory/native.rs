@@ -27,10 +27,6 @@ impl Memory for NativeMemory {
         self.real.push((start, real));
     }
 
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
-
     #[inline]
     fn load(&mut self, _address: u64, _after: Token) -> Token {
         Token::NONE

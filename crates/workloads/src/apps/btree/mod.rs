@@ -14,7 +14,6 @@
 mod slab;
 mod tree;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::slab::Slab;
@@ -43,7 +42,6 @@ const NODES_PER_LEAF: f64 = 1.298;
 const LOOKUP_INSTRUCTIONS: u32 = 60;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of elements, records and nodes; sets the number of records.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 420,000 records"),
@@ -55,15 +53,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "40k")]),
-    paper(
-        "Jenga 3.1: 200 million records, 2 billion reads",
-        "The size of Jenga's run.",
-        &[("footprint", "30G"), ("operations", "2G")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "btree",
     title: "random lookups in a B+-tree index of records",
@@ -74,10 +63,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: the upper levels of the tree",
     accesses: 159_481_198,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "40k")]),
+        paper(
+            "Jenga 3.1: 200 million records, 2 billion reads",
+            "The size of Jenga's run.",
+            &[("footprint", "30G"), ("operations", "2G")],
+        ),
+    ],
     reference_footprint: Some(Bytes(30 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct BTree {
@@ -88,13 +84,12 @@ struct BTree {
 }
 
 /// Returns bytes that each record takes, its part of the nodes included.
-fn bytes_a_record() -> f64 {
+fn bytes_per_record() -> f64 {
     (ELEMENT + RECORD) as f64 + (NODE + 2 * ARRAY) as f64 * NODES_PER_LEAF / KEYS_PER_LEAF
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
-    let records = (settings.footprint.0 as f64 / bytes_a_record()) as u64;
+fn build(settings: Settings, seed: u64) -> Built {
+    let records = (settings.footprint.0 as f64 / bytes_per_record()) as u64;
     Ok(Box::new(BTree { records, lookups: settings.operations, threads: settings.threads, seed }))
 }
 
@@ -206,9 +201,7 @@ mod tests {
     #[test]
     fn small_objects_are_allocated_one_by_one_at_sites_of_their_own() {
         let mut memory = CountingMemory::default();
-        build(&Parameters::with_presets("btree", Settings::SPECS, PRESETS), 1)
-            .map(drop)
-            .expect("valid defaults");
+        WORKLOAD.build(&WORKLOAD.parameters(), 1).map(drop).expect("valid defaults");
         Box::new(BTree { records: 5000, lookups: 1, threads: 1, seed: 1 }).run(&mut memory);
         let of = |site| memory.allocations().iter().filter(|found| found.context == site).count() as f64;
         assert_eq!(of("btree elements"), 1.0);

@@ -7,7 +7,6 @@ use crate::{Memory, Token};
 /// Bytes of a slab.
 pub(super) const SLAB: u64 = 1 << 20;
 
-/// Objects of one size.
 pub(super) struct Slab {
     object: u64,
     context: &'static str,

@@ -40,7 +40,6 @@ struct Entries {
     pointers: [u64; ORDER as usize + 1],
 }
 
-/// A map from keys to records.
 pub(super) struct Tree {
     root: u64,
     nodes: Slab,

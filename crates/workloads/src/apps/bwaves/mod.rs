@@ -16,7 +16,6 @@ mod flow;
 mod grid;
 mod solver;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
@@ -27,7 +26,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the blocks and vectors; the cube's side follows from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -43,15 +41,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "3M"), ("operations", "2")]),
-    paper(
-        "HybridTier Table 2, 5.3: 150 GB",
-        "The footprint of the largest of the papers' runs.",
-        &[("footprint", "150G")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "bwaves",
     title: "blast wave: BiCGstab on a block-heptadiagonal system",
@@ -62,10 +51,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none: streams through blocks, vectors several times as often",
     accesses: 106_833_473,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "3M"), ("operations", "2")]),
+        paper(
+            "HybridTier Table 2, 5.3: 150 GB",
+            "The footprint of the largest of the papers' runs.",
+            &[("footprint", "150G")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Bwaves {
@@ -74,8 +70,7 @@ struct Bwaves {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let points = settings.footprint.0 / POINT_BYTES;
     let side = (points as f64).cbrt() as usize;
     Ok(Box::new(Bwaves { settings, side, seed }))

@@ -30,7 +30,6 @@ const SIZES: u64 = 24 + 32;
 /// Instructions to hash a key.
 const HASH_INSTRUCTIONS: u32 = 100;
 
-/// A request's key.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     /// The key's number: its rank by popularity.
@@ -39,7 +38,6 @@ pub(super) struct Request {
     pub token: Token,
 }
 
-/// The benchmark's keys and requests.
 #[derive(Debug)]
 pub(super) struct Client {
     popularity: AliasTable,

@@ -18,7 +18,6 @@ pub(super) struct Index {
     locks: u64,
 }
 
-/// Result of a lookup.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
     /// Item, or [`NIL`] if the key is absent.

@@ -10,14 +10,11 @@ pub(super) const HEADER: u64 = 32;
 /// No item.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// A key of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
     /// Number that stands for its characters.
     pub id: u64,
-    /// Its hash.
     pub hash: u64,
-    /// Its length.
     pub bytes: u64,
 }
 
@@ -34,9 +31,7 @@ pub(super) struct Item {
     pub key: Key,
     /// Address of its header.
     pub address: u64,
-    /// The value's bytes.
     pub value: u64,
-    /// Its allocation class.
     pub class: u8,
     /// When it last moved to the head of its LRU list, in requests.
     pub refreshed: u64,

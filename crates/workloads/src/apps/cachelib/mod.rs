@@ -101,7 +101,6 @@ struct Drawn {
     lone: bool,
 }
 
-/// A run under way.
 struct Run<'a> {
     sizing: &'a Sizing,
     client: Client,
@@ -138,7 +137,6 @@ impl Run<'_> {
         self.cache.set(key, value, now, memory, after);
     }
 
-    /// Draws the request at the time `now`.
     fn draw(&mut self, now: u64) -> Drawn {
         let id = self.shift.redirect(self.client.draw(&mut self.random), now);
         let entry = self.client.draw_entry(&mut self.random);

@@ -2,14 +2,12 @@
 
 use super::{popularity, sizes};
 
-/// A workload's own tables.
 #[derive(Debug)]
 pub(super) struct Shape {
     /// Cumulative share of accesses (second) of the hottest share of keys (first).
     pub popularity: &'static [(f64, f64)],
     /// Value sizes in bytes (second) by quantile (first).
     pub values: &'static [(f64, f64)],
-    /// Their mean.
     pub mean_value: f64,
 }
 

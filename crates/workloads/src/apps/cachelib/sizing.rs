@@ -14,7 +14,7 @@ use crate::random::Probability;
 const CACHE_SHARE: f64 = 256.0 / 267.0;
 /// Least share of the footprint, and least bytes, of the request array.
 const ARRAY_SHARE: f64 = 0.01;
-const SMALLEST_ARRAY: u64 = 64 << 10;
+const MIN_ARRAY: u64 = 64 << 10;
 
 /// Sizes and counts of a run, derived from the parameters.
 #[derive(Debug)]
@@ -59,8 +59,7 @@ impl Sizing {
         let items = wanted.min((cache as f64 / shape.mean_value) as u64).max(1);
         let buckets = ((items as f64 / chain) as u64).next_power_of_two();
         let rest = footprint - cache;
-        let request_array =
-            rest.saturating_sub(Client::bytes(keys) + Index::bytes(buckets)).max(SMALLEST_ARRAY);
+        let request_array = rest.saturating_sub(Client::bytes(keys) + Index::bytes(buckets)).max(MIN_ARRAY);
         Ok(Self {
             cache,
             request_array,
@@ -75,7 +74,6 @@ impl Sizing {
         })
     }
 
-    /// Returns the weight of each key.
     pub(super) fn weights(&self) -> Vec<f64> {
         match self.settings.popularity {
             Popularity::HybridTier => popularity::normal(self.settings.sigma, self.keys),

@@ -6,7 +6,7 @@
 use super::item::NIL;
 
 /// The smallest chunk (CacheLib's benchmark: 64 B).
-const SMALLEST: u64 = 64;
+const MIN_CHUNK: u64 = 64;
 /// Each class is larger than the one before by this (CacheLib's benchmark: 1.5), in halves.
 const GROWTH_HALVES: u64 = 3;
 /// Bounds of the slab's size: CacheLib's 4 MiB, and one chunk of the largest class. A smaller cache has
@@ -28,7 +28,6 @@ pub(super) struct Class {
     chunks_left: u64,
 }
 
-/// The memory of the cache.
 #[derive(Debug)]
 pub(super) struct Slabs {
     /// The classes, the smallest first.
@@ -49,7 +48,7 @@ impl Slabs {
         let slab = Self::slab_bytes(bytes);
         let next = |chunk: &u64| Some((chunk * GROWTH_HALVES / 2).next_multiple_of(8));
         let class = |chunk| Class { chunk, head: NIL, tail: NIL, next_chunk: 0, chunks_left: 0 };
-        let classes = std::iter::successors(Some(SMALLEST), next)
+        let classes = std::iter::successors(Some(MIN_CHUNK), next)
             .take_while(|&chunk| chunk <= slab)
             .map(class)
             .collect();

@@ -16,7 +16,6 @@ mod board;
 mod table;
 mod zobrist;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::board::{Board, nth};
@@ -40,7 +39,6 @@ const MAX_DEPTH: usize = 30;
 const INFINITE: i16 = 30_000;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the transposition table.
         footprint: Bytes = size(2 << 20, 1 << 42, "64M")
@@ -58,15 +56,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "2M"), ("operations", "60k"), ("depth", "6")]),
-    paper(
-        "SPEC's 631.deepsjeng_s, PACT 5.1",
-        "The footprint of the reference run.",
-        &[("footprint", "6.6G"), ("operations", "2000M"), ("depth", "14")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "deepsjeng",
     title: "alpha-beta search with a transposition table",
@@ -77,10 +66,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none: keys are random",
     accesses: 23_577_317,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "2M"), ("operations", "60k"), ("depth", "6")]),
+        paper(
+            "SPEC's 631.deepsjeng_s, PACT 5.1",
+            "The footprint of the reference run.",
+            &[("footprint", "6.6G"), ("operations", "2000M"), ("depth", "14")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 /// A position and the move that led to it.
@@ -280,7 +276,6 @@ impl<'a> Search<'a> {
         (value, best)
     }
 
-    /// Plays a game from a random opening.
     fn game(&mut self, depth: u8, random: &mut Random) {
         let mut board = Board::START;
         let mut passes = 0;
@@ -310,8 +305,7 @@ struct DeepSjeng {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let buckets = settings.footprint.0 as usize / BUCKET_BYTES;
     Ok(Box::new(DeepSjeng { settings, buckets, seed }))
 }

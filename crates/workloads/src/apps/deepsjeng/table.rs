@@ -62,46 +62,19 @@ impl Entry {
     }
 }
 
-/// The table, empty at first.
 pub(super) struct Table {
     start: u64,
-    bytes: Bytes,
+    bytes: MmapMut,
     buckets: usize,
 }
 
-/// The table's bytes: mapped, or where the system refuses on the heap.
-enum Bytes {
-    Mapped(MmapMut),
-    Heap(Vec<u8>),
-}
-
-impl Bytes {
-    fn new(length: usize) -> Self {
-        match MmapMut::map_anon(length) {
-            Ok(map) => {
-                // Only a hint: a system without large pages uses small ones.
-                _ = map.advise(Advice::HugePage);
-                Self::Mapped(map)
-            }
-            Err(_) => Self::Heap(vec![0; length]),
-        }
-    }
-
-    #[inline]
-    fn get(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Heap(bytes) => bytes,
-        }
-    }
-
-    #[inline]
-    fn get_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Heap(bytes) => bytes,
-        }
-    }
+/// Maps `length` zeroed bytes.
+fn map(length: usize) -> MmapMut {
+    let map = MmapMut::map_anon(length)
+        .unwrap_or_else(|error| panic!("cannot map {length} bytes for the transposition table: {error}"));
+    // Only a hint: a system without large pages uses small ones.
+    _ = map.advise(Advice::HugePage);
+    map
 }
 
 impl Table {
@@ -109,8 +82,8 @@ impl Table {
     pub(super) fn new(buckets: usize, memory: &mut dyn Memory) -> Self {
         let length = buckets * BUCKET_BYTES;
         let start = memory.allocate(length as u64, "transposition table");
-        let bytes = Bytes::new(length);
-        memory.backed_by(start, bytes.get().as_ptr().addr() as u64);
+        let bytes = map(length);
+        memory.backed_by(start, bytes.as_ptr().addr() as u64);
         memory.store_range(start, length as u64, Token::NONE);
         Self { start, bytes, buckets }
     }
@@ -123,7 +96,7 @@ impl Table {
     /// Returns the bytes of a bucket's entries. Most visits decode at most one.
     #[inline]
     fn bucket(&self, place: usize) -> [[u8; ENTRY_BYTES]; BUCKET] {
-        let bytes = &self.bytes.get()[place..place + BUCKET_BYTES];
+        let bytes = &self.bytes[place..place + BUCKET_BYTES];
         let entries = bytes.as_chunks().0;
         [0, 1, 2, 3].map(|at: usize| entries[at])
     }
@@ -131,7 +104,7 @@ impl Table {
     /// Asks for a key's bucket ahead of its use.
     #[inline]
     pub(super) fn read_ahead(&self, key: u64) {
-        prefetch_index(self.bytes.get(), self.place(key));
+        prefetch_index(&self.bytes[..], self.place(key));
     }
 
     /// Returns the result of an earlier visit, and the name of the value read.
@@ -160,7 +133,7 @@ impl Table {
         let worths = [0, 1, 2, 3].map(|at: u32| worth(Entry::from_bytes(bucket[at as usize])) << 2 | at);
         let at = (worths.into_iter().fold(u32::MAX, u32::min) & 3) as usize;
         let from = place + at * ENTRY_BYTES;
-        self.bytes.get_mut()[from..from + ENTRY_BYTES].copy_from_slice(&entry.to_bytes());
+        self.bytes[from..from + ENTRY_BYTES].copy_from_slice(&entry.to_bytes());
         memory.store(self.start + place as u64, token);
     }
 }

@@ -25,7 +25,6 @@ const HASHES: u64 = DIRECT * WORD;
 const HASH: u64 = 8;
 const REFERENCES: u64 = 16;
 
-/// Items by key.
 pub(super) struct Store {
     heap: Heap,
     table: u64,
@@ -49,7 +48,6 @@ impl Store {
         Self { heap, table, buckets, value, segment: NULL, filled: SEGMENT }
     }
 
-    /// Returns bytes of an item.
     fn item(&self) -> u64 {
         HEADER + KEY + self.value
     }

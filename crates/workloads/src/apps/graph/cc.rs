@@ -27,7 +27,6 @@ const CHUNK: usize = 16_384;
 const PATIENCE: usize = 1024;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -36,7 +35,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct Components {
     components: Array<u32>,
@@ -76,7 +74,7 @@ impl Components {
                 }
                 if vertex.is_multiple_of(AHEAD) && memory.reads_ahead() {
                     let parents = &self.components.values()[vertex..];
-                    parents.iter().take(AHEAD).for_each(|&parent| self.components.ask_ahead(parent as usize));
+                    parents.iter().take(AHEAD).for_each(|&parent| self.components.prefetch(parent as usize));
                 }
                 let (mut parent, mut token) = self.components.load_next(memory, vertex);
                 loop {
@@ -112,10 +110,10 @@ impl Components {
                     return;
                 }
                 if vertex.is_multiple_of(AHEAD) {
-                    graph.read_one_ahead(memory, vertex, round, |other| self.components.ask_ahead(other));
+                    graph.read_one_ahead(memory, vertex, round, |other| self.components.prefetch(other));
                     let parent = |other: usize| self.components.values()[other] as usize;
                     graph.read_one_ahead(memory, vertex, round, |other| {
-                        self.components.ask_ahead(parent(other));
+                        self.components.prefetch(parent(other));
                     });
                 }
                 let mut walk = graph.next_neighbours(memory, vertex as u32, round);
@@ -167,12 +165,9 @@ impl Kernel for Components {
     }
 
     fn trial(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, sources: &mut Sources) {
-        for (thread, range) in self.threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                self.components.store_next(memory, vertex, vertex as u32);
-            }
-        }
+        self.threads.each(memory, graph.vertices(), |memory, vertex| {
+            self.components.store_next(memory, vertex, vertex as u32);
+        });
         for round in 0..ROUNDS {
             self.link_one(memory, graph, round);
             self.compress(memory);

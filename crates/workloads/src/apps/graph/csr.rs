@@ -22,7 +22,6 @@ pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
     /// Creates the neighbour behind an edge of this weight.
     fn new(vertex: u32, weight: u8) -> Self;
 
-    /// Returns the neighbour.
     fn vertex(self) -> u32;
 }
 
@@ -81,10 +80,7 @@ impl<N: Neighbour> Graph<N> {
         };
         memory.thread(0);
         graph.neighbours.store_run(memory, 0..graph.neighbours.len(), Token::NONE);
-        for (thread, range) in threads.even(graph.index.len()) {
-            memory.thread(thread);
-            graph.index.store_run(memory, range, Token::NONE);
-        }
+        threads.write(memory, &graph.index);
         graph
     }
 
@@ -96,7 +92,6 @@ impl<N: Neighbour> Graph<N> {
         graph
     }
 
-    /// Allocates a graph.
     pub(crate) fn untouched(memory: &mut dyn Memory, vertices: usize, directed: usize) -> Self {
         let neighbours = Array::new(memory, directed, N::default(), "graph neighbours");
         let index = Array::new(memory, vertices + 1, 0, "graph index");
@@ -105,11 +100,8 @@ impl<N: Neighbour> Graph<N> {
 
     /// Writes the pointers, each thread its part.
     pub(crate) fn copy_index(&mut self, memory: &mut dyn Memory, offsets: &[u64], threads: Threads) {
-        for (thread, range) in threads.even(offsets.len()) {
-            memory.thread(thread);
-            self.index.values_mut()[range.clone()].copy_from_slice(&offsets[range.clone()]);
-            self.index.store_run(memory, range, Token::NONE);
-        }
+        self.index.values_mut().copy_from_slice(offsets);
+        threads.write(memory, &self.index);
     }
 
     /// Writes neighbours from the place `start` on, which came with the value `after`.
@@ -119,7 +111,6 @@ impl<N: Neighbour> Graph<N> {
         self.neighbours.store_run(memory, range, after);
     }
 
-    /// Returns the number of vertices.
     pub(crate) fn vertices(&self) -> usize {
         self.index.len() - 1
     }
@@ -187,9 +178,8 @@ impl<N: Neighbour> Graph<N> {
             self.neighbours.read_ahead(start(vertex));
         }
         for &vertex in vertices {
-            let end = start(vertex) + (self.degree(vertex) as usize).min(AHEAD_IN_LIST);
-            let list = &self.neighbours.values()[start(vertex)..end];
-            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+            let list = self.list(vertex).iter().take(AHEAD_IN_LIST);
+            list.for_each(|neighbour| touch(neighbour.vertex() as usize));
         }
     }
 
@@ -200,10 +190,8 @@ impl<N: Neighbour> Graph<N> {
             return;
         }
         for vertex in first..self.vertices().min(first + AHEAD) {
-            let start = self.index.values()[vertex] as usize;
-            let end = start + (self.degree(vertex as u32) as usize).min(AHEAD_IN_LIST);
-            let list = &self.neighbours.values()[start..end];
-            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+            let list = self.list(vertex as u32).iter().take(AHEAD_IN_LIST);
+            list.for_each(|neighbour| touch(neighbour.vertex() as usize));
         }
     }
 
@@ -220,9 +208,8 @@ impl<N: Neighbour> Graph<N> {
             return;
         }
         for vertex in first..self.vertices().min(first + AHEAD) {
-            let start = self.index.values()[vertex] as usize;
-            if skip < self.degree(vertex as u32) as usize {
-                touch(self.neighbours.values()[start + skip].vertex() as usize);
+            if let Some(neighbour) = self.list(vertex as u32).get(skip) {
+                touch(neighbour.vertex() as usize);
             }
         }
     }
@@ -243,7 +230,7 @@ impl<N: Neighbour> Graph<N> {
         let index = self.index.values();
         let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
         for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
-            self.neighbours.ask_ahead(index[vertex] as usize);
+            self.neighbours.prefetch(index[vertex] as usize);
         }
         for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
             if index[vertex] < index[vertex + 1] {
@@ -284,6 +271,7 @@ impl<N: Neighbour> Graph<N> {
     }
 
     /// Returns a vertex' neighbours, unreported.
+    #[inline]
     pub(crate) fn list(&self, vertex: u32) -> &[N] {
         let start = self.index.values()[vertex as usize] as usize;
         &self.neighbours.values()[start..start + self.degree(vertex) as usize]

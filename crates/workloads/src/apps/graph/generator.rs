@@ -34,7 +34,6 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Returns the number of vertices.
     pub(crate) fn vertices(&self) -> usize {
         1 << self.scale
     }
@@ -49,7 +48,6 @@ impl Generator {
         self.pairs().zip(self.weights()).map(|((from, to), weight)| (from, to, weight))
     }
 
-    /// Returns the vertices of every edge.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let mut random = Random::new(mix(self.seed ^ 0x6e0d));
         let order = Permutation::new(1 << self.scale, mix(self.seed ^ 0x1d5));
@@ -72,7 +70,6 @@ impl Generator {
         self.pairs().for_each(|(from, to)| visit(from, to));
     }
 
-    /// Returns the weight of every edge.
     pub(crate) fn weights(&self) -> impl Iterator<Item = u8> + use<> {
         let mut weights = Random::new(mix(self.seed ^ 0x3e16));
         (0..self.edges()).map(move |_| 1 + weights.below(255) as u8)

@@ -11,7 +11,6 @@
 //! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
 //! random number generator.
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use super::generator::{Generator, Shape};
@@ -31,7 +30,6 @@ const CHUNK: usize = 1024;
 const NONE: i64 = -1;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("17").source("ours: about 100 MiB, a run of seconds (Jenga 3.2: 27)"),
         degree: u64 = degree("16"),
@@ -40,15 +38,6 @@ parameters! {
         threads: usize = THREADS,
     }
 }
-
-const PRESETS: &[Preset] = &[
-    test(&[("scale", "12"), ("roots", "2")]),
-    paper(
-        "Jenga 3.2: 128 million vertices, degree 16, 64 keys",
-        "The graph of the paper.",
-        &[("scale", "27"), ("roots", "64")],
-    ),
-];
 
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "graph500",
@@ -60,11 +49,18 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "well-connected vertices in the predecessors",
     accesses: 98_280_105,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("scale", "12"), ("roots", "2")]),
+        paper(
+            "Jenga 3.2: 128 million vertices, degree 16, 64 keys",
+            "The graph of the paper.",
+            &[("scale", "27"), ("roots", "64")],
+        ),
+    ],
     reference_footprint: Some(Bytes(73_000_000_000)),
     // Jenga's Xeon Gold 6230: 27.5 MiB.
     reference_cache: Some(Bytes(55 << 19)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Graph500 {
@@ -73,13 +69,12 @@ struct Graph500 {
     threads: Threads,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let Settings { scale, degree, roots, threads } = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
+    let Settings { scale, degree, roots, threads } = settings;
     let generator = Generator { shape: Shape::Kronecker, scale, degree, seed };
     Ok(Box::new(Graph500 { generator, roots, threads: Threads(threads) }))
 }
 
-/// The program's memory.
 struct Run {
     edges: Array<[i64; 2]>,
     /// Start and end of each vertex' neighbours.
@@ -98,10 +93,7 @@ impl Run {
         for (values, (from, to, _)) in edges.values_mut().iter_mut().zip(generator.iter()) {
             *values = [i64::from(from), i64::from(to)];
         }
-        for (thread, range) in threads.even(edges.len()) {
-            memory.thread(thread);
-            edges.store_run(memory, range, Token::NONE);
-        }
+        threads.write(memory, &edges);
         let mut lists = Array::new(memory, generator.vertices(), [0; 2], "graph500 list bounds");
         let ends = count_degrees(memory, &edges, &mut lists, threads);
         let neighbours = Array::new(memory, ends as usize, 0, "graph500 neighbours");
@@ -174,13 +166,9 @@ impl Run {
         None
     }
 
-    /// Searches from `root`.
     fn search(&mut self, memory: &mut dyn Memory, root: i64) {
-        for (thread, range) in self.threads.even(self.lists.len()) {
-            memory.thread(thread);
-            self.predecessors.values_mut()[range.clone()].fill(NONE);
-            self.predecessors.store_run(memory, range, Token::NONE);
-        }
+        self.predecessors.values_mut().fill(NONE);
+        self.threads.write(memory, &self.predecessors);
         memory.thread(0);
         self.order.store(memory, 0, root, Token::NONE);
         self.predecessors.store(memory, root as usize, root, Token::NONE);

@@ -62,7 +62,6 @@ impl<'a> Lines<'a> {
         self.list[self.next - 1]
     }
 
-    /// Returns the line's values.
     #[inline]
     fn line(&self) -> &[u32] {
         &self.list[self.from..self.next.min(self.list.len())]

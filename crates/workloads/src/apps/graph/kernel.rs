@@ -26,20 +26,16 @@ pub(crate) struct Reference {
     pub(crate) cache: Bytes,
 }
 
-/// A kernel with its own memory.
 pub(crate) trait Kernel: Sized {
     /// Entries of its lists of neighbours.
     type Neighbour: Neighbour;
-    /// Parameters.
     const SPECS: &'static [Spec];
-    /// Published sets of defaults.
     const PRESETS: &'static [Preset];
-    /// The papers' run.
     const REFERENCE: Reference;
     /// One line, without the graph.
     const TITLE: &'static str;
 
-    /// Returns bytes of its own memory that a run touches.
+    /// Returns the bytes of its own memory that a run touches.
     fn bytes(size: Size) -> f64;
 
     /// Allocates its memory; nothing is touched.

@@ -56,7 +56,6 @@ const XEON_4314: Bytes = Bytes(24 << 20);
 /// The last-level cache of PACT's machine: 13.75 MiB.
 const XEON_4114: Bytes = Bytes(55 << 18);
 
-/// A kernel on a graph.
 struct Gapbs<K> {
     generator: Generator,
     trials: u64,

@@ -1,9 +1,10 @@
-//! Shortest paths from one source by delta-stepping (Meyer, Sanders 2003) with bucket fusion (Zhang and others, CGO 2020;
-//! GAPBS `sssp`): each thread collects the vertices whose distance it improved in bins of width `delta`; the lowest bins of
-//! all threads become the shared frontier. While a thread's own bin for the current distance is small, it goes on with that
-//! at once. A vertex stays in a bin that it has meanwhile left; it is skipped there if its distance is too small.
+//! Shortest paths from one source by delta-stepping (Meyer, Sanders 2003) with bucket fusion (Zhang and
+//! others, CGO 2020; GAPBS `sssp`): each thread collects the vertices whose distance it improved in bins of
+//! width `delta`; the lowest bins of all threads become the shared frontier. While a thread's own bin for the
+//! current distance is small, it goes on with that at once. A vertex that has left a bin stays listed there,
+//! and is skipped if its distance is too small.
 //!
-//! The frontier has room for every directed edge; a run touches its beginning only.
+//! The frontier has room for every directed edge; a run touches only its beginning.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
@@ -25,7 +26,6 @@ const CHUNK: usize = 64;
 const FUSION: usize = 1000;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("18"),
         degree: u64 = degree("16"),
@@ -37,7 +37,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct ShortestPaths {
     distances: Array<i32>,
@@ -76,7 +75,6 @@ impl ShortestPaths {
         }
     }
 
-    /// Relaxes the shared frontier.
     fn relax_frontier(
         &mut self,
         memory: &mut dyn Memory,

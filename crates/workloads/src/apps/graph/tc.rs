@@ -28,7 +28,6 @@ const SUM_CHUNK: usize = 1 << 20;
 const SORTED_IN_CACHE: usize = 16_384;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("18"),
         degree: u64 = degree("16"),
@@ -140,16 +139,12 @@ impl Renumbering {
         Self { pairs, degrees, numbers, offsets, graph }
     }
 
-    /// Sorts the vertices by degree.
     fn sort(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, threads: Threads) {
         let vertices = graph.vertices();
-        for (thread, range) in threads.even(vertices) {
-            memory.thread(thread);
-            for vertex in range {
-                let degree = graph.next_degree(memory, vertex);
-                self.pairs.store_next(memory, vertex, (u64::from(degree), vertex as u64));
-            }
-        }
+        threads.each(memory, vertices, |memory, vertex| {
+            let degree = graph.next_degree(memory, vertex);
+            self.pairs.store_next(memory, vertex, (u64::from(degree), vertex as u64));
+        });
         self.pairs.values_mut().sort_unstable_by(|a, b| b.cmp(a));
         // Quicksort: each level reads and writes everything, until the parts fit a core's cache.
         for _ in 0..=vertices.div_ceil(SORTED_IN_CACHE).ilog2() {
@@ -161,17 +156,13 @@ impl Renumbering {
         }
     }
 
-    /// Renumbers `graph`.
     fn make(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, threads: Threads) {
         self.sort(memory, graph, threads);
-        for (thread, range) in threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for number in range {
-                let ((degree, vertex), token) = self.pairs.load_next(memory, number);
-                self.degrees.store_next(memory, number, degree as u32);
-                self.numbers.store(memory, vertex as usize, number as u32, token);
-            }
-        }
+        threads.each(memory, graph.vertices(), |memory, number| {
+            let ((degree, vertex), token) = self.pairs.load_next(memory, number);
+            self.degrees.store_next(memory, number, degree as u32);
+            self.numbers.store(memory, vertex as usize, number as u32, token);
+        });
         let mut sum = 0;
         for (thread, range) in threads.dynamic(graph.vertices() + 1, SUM_CHUNK) {
             memory.thread(thread);
@@ -183,12 +174,7 @@ impl Renumbering {
             }
         }
         self.graph.copy_index(memory, self.offsets.values(), threads);
-        for (thread, range) in threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                self.copy_list(memory, graph, vertex);
-            }
-        }
+        threads.each(memory, graph.vertices(), |memory, vertex| self.copy_list(memory, graph, vertex));
     }
 
     /// Writes the renumbered list of a vertex, sorted.

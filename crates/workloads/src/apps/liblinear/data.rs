@@ -52,7 +52,7 @@ fn categories(field: usize, samples: u64) -> u64 {
 }
 
 /// Returns bytes for each sample of everything that a training run allocates.
-pub(super) fn bytes_a_sample() -> f64 {
+pub(super) fn bytes_per_sample() -> f64 {
     let (node, double) = (size_of::<Node>() as f64, size_of::<f64>() as f64);
     let rows = (FIELDS as f64 + 1.0) * node + 2.0 * double;
     let columns = FIELDS as f64 * node + double;

@@ -20,10 +20,9 @@
 mod data;
 mod solver;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
-use self::data::{bytes_a_sample, features, samples, transpose};
+use self::data::{bytes_per_sample, features, samples, transpose};
 use self::solver::Solver;
 use crate::presets::{paper, test};
 use crate::random::{Random, mix};
@@ -31,7 +30,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the samples, their transposed copy and the solver; the samples follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -46,15 +44,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "2")]),
-    paper(
-        "Memtis' artifact, Jenga 3.1: KDD12",
-        "149.6 million samples.",
-        &[("footprint", "64G"), ("operations", "100")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "liblinear",
     title: "L1-regularised logistic regression on sparse samples",
@@ -65,10 +54,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "arrays by sample; which of them changes between gradient, descent and line search; rows go cold",
     accesses: 73_323_763,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "2")]),
+        paper(
+            "Memtis' artifact, Jenga 3.1: KDD12",
+            "149.6 million samples.",
+            &[("footprint", "64G"), ("operations", "100")],
+        ),
+    ],
     reference_footprint: Some(Bytes(64 << 30)),
     reference_cache: Some(Bytes(27 << 20 | 512 << 10)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct LibLinear {
@@ -77,15 +73,14 @@ struct LibLinear {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
-    let samples = (settings.footprint.0 as f64 / bytes_a_sample()) as usize;
+fn build(settings: Settings, seed: u64) -> Built {
+    let samples = (settings.footprint.0 as f64 / bytes_per_sample()) as usize;
     Ok(Box::new(LibLinear { settings, samples, seed }))
 }
 
 impl Program for LibLinear {
     fn footprint(&self) -> Bytes {
-        Bytes((self.samples as f64 * bytes_a_sample()) as u64)
+        Bytes((self.samples as f64 * bytes_per_sample()) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {

@@ -1,8 +1,9 @@
-//! NewGLMNET, liblinear's solver of L1-regularised logistic regression (Yuan, Ho and Lin, JMLR 13, 2012).
+//! newGLMNET, liblinear's solver of L1-regularised logistic regression (Yuan, Ho and Lin, JMLR 13, 2012).
 //!
-//! Minimises |w| + C * sum(log(1 + exp(-y w.x))). Each Newton iteration builds gradient and diagonal of the Hessian from
-//! all columns, minimises the quadratic model by coordinate descent over the columns in random order (dropping those
-//! that will stay zero), and halves the step until the objective falls.
+//! It minimises |w| + C * sum(log(1 + exp(-y w.x))). Each Newton iteration builds the gradient and the
+//! diagonal of the Hessian from all columns, minimises the quadratic model by coordinate descent over the
+//! columns in random order (dropping those that will stay zero), and halves the step until the objective
+//! falls.
 
 use super::data::Sparse;
 use crate::memory::Array;
@@ -43,7 +44,6 @@ pub(super) struct Solver<'a> {
     /// 1 / (1 + exp(w.x)) (tau) and its derivative (D).
     tau: Array<f64>,
     slope: Array<f64>,
-    /// The weights.
     pub(super) weights: Array<f64>,
 }
 
@@ -87,13 +87,11 @@ impl<'a> Solver<'a> {
             array.store_run(memory, 0..length, Token::NONE);
             array
         };
-        let solver = "liblinear features";
-        let (curvature, gradient) = (double(features, solver), double(features, solver));
-        let (next, negative) = (double(features, solver), double(features, solver));
-        let solver = "liblinear samples";
-        let (change, exponential) = (double(samples, solver), double(samples, solver));
-        let (exponential_next, tau, slope) =
-            (double(samples, solver), double(samples, solver), double(samples, solver));
+        let mut by_feature = || double(features, "liblinear features");
+        let (curvature, gradient, next, negative) = (by_feature(), by_feature(), by_feature(), by_feature());
+        let mut by_sample = || double(samples, "liblinear samples");
+        let (change, exponential, exponential_next) = (by_sample(), by_sample(), by_sample());
+        let (tau, slope) = (by_sample(), by_sample());
         let order = Array::of(memory, (0..features as u32).collect(), "liblinear features");
         let positive = labels.values().iter().map(|&label| i8::from(label > 0.0)).collect();
         let positive = Array::of(memory, positive, "liblinear samples");

@@ -91,11 +91,18 @@ impl Dict {
         }
     }
 
+    /// Returns the places of the buckets of `id`, the old table's first.
+    fn slots_of(self, id: u64, heap: &Heap) -> impl Iterator<Item = u64> {
+        (0..=u64::from(self.is_rehashing(heap))).filter_map(move |which| {
+            let mask = self.slots(which, heap).checked_sub(1)?;
+            Some(self.table(which, heap) + (mix(id) & mask) * WORD)
+        })
+    }
+
     fn is_rehashing(self, heap: &Heap) -> bool {
         heap.word(self.0 + REHASH) != NOT_REHASHING
     }
 
-    /// Returns the number of entries.
     #[cfg(test)]
     pub(crate) fn len(self, heap: &Heap) -> u64 {
         self.used(0, heap) + self.used(1, heap)
@@ -113,9 +120,7 @@ impl Dict {
         memory.compute(HASH_INSTRUCTIONS);
         self.rehash_step(space, memory);
         let heap = &space.heap;
-        for which in 0..=u64::from(self.is_rehashing(heap)) {
-            let Some(mask) = self.slots(which, heap).checked_sub(1) else { continue };
-            let slot = self.table(which, heap) + (mix(id) & mask) * WORD;
+        for slot in self.slots_of(id, heap) {
             let (mut entry, mut token) = heap.load(memory, slot, token);
             while entry != NULL {
                 token = memory.load_range(entry, ENTRY, token);
@@ -132,9 +137,8 @@ impl Dict {
     /// Returns the value of the key whose string begins with `id`, natively: it reports and moves nothing.
     #[inline]
     pub(crate) fn peek(self, id: u64, heap: &Heap) -> Option<u64> {
-        for which in 0..=u64::from(self.is_rehashing(heap)) {
-            let Some(mask) = self.slots(which, heap).checked_sub(1) else { continue };
-            let mut entry = heap.word(self.table(which, heap) + (mix(id) & mask) * WORD);
+        for slot in self.slots_of(id, heap) {
+            let mut entry = heap.word(slot);
             while entry != NULL {
                 if heap.word(heap.word(entry + KEY)) == id {
                     return Some(heap.word(entry + VALUE));
@@ -150,12 +154,7 @@ impl Dict {
     pub(crate) fn read_ahead(dicts: &[Self], id: u64, heap: &Heap) {
         let mut slots = Vec::with_capacity(4 * dicts.len());
         for dict in dicts {
-            for which in 0..=u64::from(dict.is_rehashing(heap)) {
-                let (table, slots_of) = (dict.table(which, heap), dict.slots(which, heap));
-                if let Some(mask) = slots_of.checked_sub(1) {
-                    slots.push((table + (mix(id) & mask) * WORD, None));
-                }
-            }
+            slots.extend(dict.slots_of(id, heap).map(|slot| (slot, None)));
             if dict.is_rehashing(heap) {
                 // The buckets that the next steps of rehashing move.
                 let (first, end) = (heap.word(dict.0 + REHASH), dict.slots(0, heap));
@@ -163,7 +162,7 @@ impl Dict {
                 slots.extend(moved.map(|slot| (slot, Some(*dict))));
             }
         }
-        slots.iter().for_each(|&(slot, _)| heap.ask_ahead(slot, WORD));
+        slots.iter().for_each(|&(slot, _)| heap.prefetch(slot, WORD));
         let mut entries: Vec<(u64, Option<Self>)> =
             slots.into_iter().map(|(slot, dict)| (heap.word(slot), dict)).collect();
         let mut keys = Vec::with_capacity(entries.len());
@@ -172,18 +171,17 @@ impl Dict {
             if entries.is_empty() {
                 break;
             }
-            entries.iter().for_each(|&(entry, _)| heap.ask_ahead(entry, ENTRY));
+            entries.iter().for_each(|&(entry, _)| heap.prefetch(entry, ENTRY));
             keys.extend(entries.iter().map(|&(entry, dict)| (heap.word(entry + KEY), dict)));
             entries.iter_mut().for_each(|(entry, _)| *entry = heap.word(*entry + NEXT));
         }
-        keys.iter().for_each(|&(key, _)| heap.ask_ahead(key, WORD));
+        keys.iter().for_each(|&(key, _)| heap.prefetch(key, WORD));
         for (key, dict) in keys.into_iter().filter_map(|(key, dict)| Some((key, dict?))) {
             let slot = mix(heap.word(key)) & (dict.slots(1, heap) - 1);
-            heap.ask_ahead(dict.table(1, heap) + slot * WORD, WORD);
+            heap.prefetch(dict.table(1, heap) + slot * WORD, WORD);
         }
     }
 
-    /// Adds a new key.
     pub(crate) fn add(
         self,
         key: u64,

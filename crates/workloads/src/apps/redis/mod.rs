@@ -16,7 +16,6 @@
 
 pub(super) mod dict;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::dict::{Dict, Space};
@@ -53,7 +52,6 @@ const AHEAD: u64 = 8;
 const COMMAND_INSTRUCTIONS: u32 = 4000;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the records; sets their number.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 34,000 records of 35 objects"),
@@ -63,15 +61,6 @@ parameters! {
         clients: u64 = count(1, 10_000, "1").source("YCSB's default; PACT does not say"),
     }
 }
-
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "10k")]),
-    paper(
-        "PACT 5.10: 19 GB resident",
-        "The footprint of the paper.",
-        &[("footprint", "18G"), ("operations", "500M")],
-    ),
-];
 
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "redis",
@@ -83,10 +72,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: popular records, scattered",
     accesses: 165_341_200,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "10k")]),
+        paper(
+            "PACT 5.10: 19 GB resident",
+            "The footprint of the paper.",
+            &[("footprint", "18G"), ("operations", "500M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(18 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 4)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Redis {
@@ -96,8 +92,7 @@ struct Redis {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(Redis {
         records: settings.footprint.0 / RECORD,
         commands: settings.operations,
@@ -106,19 +101,16 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
     }))
 }
 
-/// A connection's buffers.
 #[derive(Debug, Clone, Copy)]
 struct Client {
     query: u64,
     reply: u64,
 }
 
-/// A server under way.
 struct Server {
     space: Space,
     keys: Dict,
     clients: Vec<Client>,
-    /// The access clock.
     clock: u64,
     /// The reply under way, in registers and on the stack of the original.
     reply: Vec<u64>,
@@ -216,20 +208,17 @@ impl Program for Redis {
             server.add(record, client, memory);
         }
         let (mut random, zipf, mut sum) = (Random::new(self.seed), Zipf::scrambled(), 0u64);
-        let mut coming = Vec::new();
-        for command in 0..self.commands {
-            if command % 256 == 0 && memory.finished() {
+        for first in (0..self.commands).step_by(AHEAD as usize) {
+            if first % 256 == 0 && memory.finished() {
                 return;
             }
-            let place = (command % AHEAD) as usize;
-            if place == 0 {
-                let batch = command..self.commands.min(command + AHEAD);
-                coming = batch.map(|_| zipf.key(self.records, &mut random)).collect();
-                server.read_ahead(&coming, memory);
+            let batch = first..self.commands.min(first + AHEAD);
+            let records: Vec<u64> = batch.clone().map(|_| zipf.key(self.records, &mut random)).collect();
+            server.read_ahead(&records, memory);
+            for (command, record) in batch.zip(records) {
+                let client = server.clients[(command % self.clients) as usize];
+                sum = sum.wrapping_add(server.get_all(record, client, memory).unwrap_or(0));
             }
-            let client = server.clients[(command % self.clients) as usize];
-            let found = server.get_all(coming[place], client, memory);
-            sum = sum.wrapping_add(found.unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

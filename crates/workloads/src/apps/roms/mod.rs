@@ -16,7 +16,6 @@ mod grid;
 mod ocean;
 mod stencils;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
@@ -30,7 +29,6 @@ use crate::{Memory, Program};
 const ASPECT: u64 = 8;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the fields; the columns follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -45,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "3M"), ("operations", "2")]),
-    paper(
-        "HybridTier Table 2, 5.3: 150 GB",
-        "The footprint of the largest of the papers' runs.",
-        &[("footprint", "150G")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "roms",
     title: "ocean model: stencils, tracers, vertical solves",
@@ -64,10 +53,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "alternates between the flat fields and each few of the deep ones",
     accesses: 77_300_654,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "3M"), ("operations", "2")]),
+        paper(
+            "HybridTier Table 2, 5.3: 150 GB",
+            "The footprint of the largest of the papers' runs.",
+            &[("footprint", "150G")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Roms {
@@ -76,8 +72,7 @@ struct Roms {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let levels = settings.levels;
     let columns = settings.footprint.0 / column_bytes(levels);
     let north = (columns / ASPECT).isqrt();

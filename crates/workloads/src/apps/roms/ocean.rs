@@ -61,16 +61,35 @@ impl Ocean {
     pub(super) fn new(grid: Grid, random: &mut Random, memory: &mut dyn Memory) -> Self {
         let mut unit = || random.unit();
         let (columns, points) = (grid.columns(), grid.columns() * grid.levels);
-        let mut flat = || Array::new(memory, columns, 0.0, "roms 2-d fields");
-        let (mut depth, surface, mean_east, mean_north) = (flat(), flat(), flat(), flat());
-        let (flow_east, flow_north, old_surface) = (flat(), flat(), flat());
-        let mut deep = || Array::new(memory, points, 0.0, "roms 3-d fields");
-        let (thickness, next_thickness, height) = (deep(), deep(), deep());
-        let (east, north, force_east, force_north) = (deep(), deep(), deep(), deep());
-        let (transport_east, transport_north, upward) = (deep(), deep(), deep());
-        let (density, friction, diffusion) = (deep(), deep(), deep());
-        let mut tracers = [deep(), deep()];
-        let next_tracer = deep();
+        let flat = |memory: &mut dyn Memory| Array::new(memory, columns, 0.0, "roms 2-d fields");
+        let deep = |memory: &mut dyn Memory| Array::new(memory, points, 0.0, "roms 3-d fields");
+        let mut ocean = Self {
+            grid,
+            depth: flat(memory),
+            surface: flat(memory),
+            mean_east: flat(memory),
+            mean_north: flat(memory),
+            flow_east: flat(memory),
+            flow_north: flat(memory),
+            old_surface: flat(memory),
+            thickness: deep(memory),
+            next_thickness: deep(memory),
+            height: deep(memory),
+            east: deep(memory),
+            north: deep(memory),
+            force_east: deep(memory),
+            force_north: deep(memory),
+            transport_east: deep(memory),
+            transport_north: deep(memory),
+            upward: deep(memory),
+            density: deep(memory),
+            friction: deep(memory),
+            diffusion: deep(memory),
+            tracers: [deep(memory), deep(memory)],
+            next_tracer: deep(memory),
+            drifters: Vec::new(),
+        };
+        let Self { depth, surface, mean_east, mean_north, tracers, east, north, .. } = &mut ocean;
         let centre = [unit() * grid.east as f64, unit() * grid.north as f64];
         for column in 0..columns {
             let place = [(column % grid.east) as f64, (column / grid.east) as f64];
@@ -83,36 +102,12 @@ impl Ocean {
                 tracers[1].values_mut()[grid.at(column, level)] = 35.0 - share;
             }
         }
-        grid.sweep(Order::Levels, &[], &[&depth, &surface, &mean_east, &mean_north], 20, memory);
-        grid.sweep(Order::Levels, &[], &[&tracers[0], &tracers[1], &east, &north], 60, memory);
+        grid.sweep(Order::Levels, &[], &[depth, surface, mean_east, mean_north], 20, memory);
+        grid.sweep(Order::Levels, &[], &[&tracers[0], &tracers[1], east, north], 60, memory);
         let count = (columns / DRIFTER_COLUMNS).max(1);
-        let drifters = (0..count).map(|_| [unit() * grid.east as f64, unit() * grid.north as f64]).collect();
-        Self {
-            grid,
-            depth,
-            surface,
-            mean_east,
-            mean_north,
-            flow_east,
-            flow_north,
-            old_surface,
-            thickness,
-            next_thickness,
-            height,
-            east,
-            north,
-            force_east,
-            force_north,
-            transport_east,
-            transport_north,
-            upward,
-            density,
-            friction,
-            diffusion,
-            tracers,
-            next_tracer,
-            drifters,
-        }
+        ocean.drifters =
+            (0..count).map(|_| [unit() * grid.east as f64, unit() * grid.north as f64]).collect();
+        ocean
     }
 
     /// Runs one time step, in the order of the original's `main3d`.

@@ -36,7 +36,6 @@ struct Layout {
 const LEAF: Layout = Layout { keys: 32, values: 152, parent: 296 };
 const INNER: Layout = Layout { keys: 8, values: 128, parent: 256 };
 
-/// A map from keys to tuples.
 pub(crate) struct Tree {
     root: u64,
     /// Keys looked up ahead, and the nodes on their ways; forgotten when the tree changes.
@@ -100,13 +99,13 @@ impl Tree {
         if let Some(place) = ahead.take(key) {
             for level in &ahead.levels {
                 node = level[place];
-                token = heap.prefetch(memory, node, PREFETCHED, token);
+                token = heap.load_lines(memory, node, PREFETCHED, token);
                 memory.compute(DESCENT);
             }
             return (node, token);
         }
         loop {
-            token = heap.prefetch(memory, node, PREFETCHED, token);
+            token = heap.load_lines(memory, node, PREFETCHED, token);
             memory.compute(DESCENT);
             if is_leaf(node, heap) {
                 return (node, token);
@@ -132,19 +131,19 @@ impl Tree {
             // All leaves are on one level.
             while !is_leaf(nodes[0], heap) {
                 ahead.levels.push(nodes);
-                nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
+                nodes.iter().take(keys.len()).for_each(|&node| heap.prefetch(node, PREFETCHED));
                 for (node, &key) in nodes.iter_mut().zip(keys) {
                     let child = rank(*node, &INNER, heap, |other| key >= other);
                     *node = heap.word(*node + INNER.values + child * WORD);
                 }
             }
             ahead.levels.push(nodes);
-            nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
+            nodes.iter().take(keys.len()).for_each(|&node| heap.prefetch(node, PREFETCHED));
             for (&node, &key) in nodes.iter().zip(keys) {
                 let place = rank(node, &LEAF, heap, |other| key > other).min(WIDTH - 1);
                 let found = heap.word(node + LEAF.keys + place * WORD) == key;
                 let tuple = heap.word(node + LEAF.values + place * WORD);
-                heap.ask_ahead([node, tuple][usize::from(found)], bytes);
+                heap.prefetch([node, tuple][usize::from(found)], bytes);
             }
         }
     }
@@ -179,7 +178,7 @@ impl Tree {
             }
             (leaf, token) = heap.load(memory, leaf + NEXT, token);
             if leaf != NULL && left > 0 {
-                token = heap.prefetch(memory, leaf, PREFETCHED, token);
+                token = heap.load_lines(memory, leaf, PREFETCHED, token);
             }
         }
     }
@@ -221,7 +220,7 @@ impl Tree {
             heap.store(memory, left + parent_field, parent, Token::NONE);
             self.root = parent;
         }
-        heap.prefetch(memory, parent, PREFETCHED, Token::NONE);
+        heap.load_lines(memory, parent, PREFETCHED, Token::NONE);
         let children = heap.words(parent + INNER.values, count(parent, heap) + 1);
         let place = children.iter().take_while(|&&child| child != left).count() as u64;
         if count(parent, heap) < WIDTH {
@@ -267,7 +266,6 @@ impl Tree {
     }
 }
 
-/// Step of a scan.
 pub(crate) enum Visit {
     /// A leaf and its version.
     Leaf(u64, u64),

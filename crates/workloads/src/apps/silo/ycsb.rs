@@ -7,10 +7,9 @@ use crate::random::Random;
 use crate::zipf::Zipf;
 
 /// The longest scan (YCSB, workload E).
-const LONGEST_SCAN: u64 = 100;
+const MAX_SCAN: u64 = 100;
 
 choices! {
-    /// YCSB's core workloads.
     pub(super) enum Core {
         A = "a",
         B = "b",
@@ -67,7 +66,6 @@ enum Popularity {
     Latest(Zipf),
 }
 
-/// A stream of operations.
 #[derive(Debug, Clone)]
 pub(super) struct Ycsb {
     mix: Mix,
@@ -109,7 +107,7 @@ impl Ycsb {
         } else if draw < read + update {
             Operation::Update(key)
         } else if draw < read + update + insert + scan {
-            Operation::Scan(key, 1 + random.below(LONGEST_SCAN))
+            Operation::Scan(key, 1 + random.below(MAX_SCAN))
         } else {
             Operation::ReadModifyWrite(key)
         }

@@ -17,7 +17,6 @@ mod graph;
 mod network;
 mod sorted_set;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::network::{Network, Request};
@@ -35,7 +34,6 @@ const BYTES_PER_POST: u64 = 8500;
 const BYTES_PER_USER: u64 = 2500;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Posts composed; each adds about 8 KB.
         operations: u64 = count(1, 1 << 32, "12k").unit("posts")
@@ -47,15 +45,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("operations", "1200"), ("users", "200")]),
-    paper(
-        "NeoMem VI-A: 10.3 to 19.7 GB resident, by benchmark",
-        "The footprint of the paper.",
-        &[("operations", "2M")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "social-network",
     title: "composing posts in a social network of small services",
@@ -66,10 +55,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "grows: the ends of timelines, hash tables, skip lists",
     accesses: 40_215_164,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("operations", "1200"), ("users", "200")]),
+        paper(
+            "NeoMem VI-A: 10.3 to 19.7 GB resident, by benchmark",
+            "The footprint of the paper.",
+            &[("operations", "2M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(17_000_000_000)),
     reference_cache: Some(Bytes(60 << 20)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct SocialNetwork {
@@ -79,8 +75,7 @@ struct SocialNetwork {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(SocialNetwork {
         posts: settings.operations,
         users: settings.users,
@@ -126,7 +121,7 @@ mod tests {
     use crate::CountingMemory;
 
     #[test]
-    fn every_timeline_holds_the_posts_that_it_is_to_hold() {
+    fn every_timeline_holds_the_posts_meant_for_it() {
         let (mut memory, mut random) = (CountingMemory::default(), Random::new(3));
         let mut network = Network::new(60, 8 << 20, 1, &mut memory);
         let mut home = vec![BTreeSet::new(); 60];

@@ -43,7 +43,6 @@ impl Sets {
     }
 }
 
-/// A post to compose.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
     pub user: u64,
@@ -199,38 +198,46 @@ impl Network {
             set.add(post, post, &mut self.space, &mut self.levels, memory, token);
         }
     }
+}
 
-    /// Returns the posts of a user's home timeline, the oldest first.
-    #[cfg(test)]
-    pub(super) fn home_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
-        let (set, token) = self.home_timelines.of(user, &mut self.space, memory);
-        set.members(&self.space, memory, token)
-    }
+#[cfg(test)]
+mod views {
+    use super::*;
 
-    /// Returns the posts of a user in the cache and in the document, the oldest first.
-    #[cfg(test)]
-    pub(super) fn user_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> [Vec<u64>; 2] {
-        let (set, token) = self.user_timelines.of(user, &mut self.space, memory);
-        let cached = set.members(&self.space, memory, token);
-        let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
-        let stored = found.map_or_else(Vec::new, |(record, _)| {
-            let (document, length) = (self.space.heap.word(record + 8), self.space.heap.word(record + 16));
-            let entries = self.space.heap.words(document, length * ENTRY).chunks(ENTRY as usize);
-            entries.rev().map(|entry| entry[0]).collect()
-        });
-        [cached, stored]
-    }
+    impl Network {
+        /// Returns the posts of a user's home timeline, the oldest first.
+        pub(in super::super) fn home_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
+            let (set, token) = self.home_timelines.of(user, &mut self.space, memory);
+            set.members(&self.space, memory, token)
+        }
 
-    /// Returns a user's followers.
-    #[cfg(test)]
-    pub(super) fn followers(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
-        let (set, token) = self.followers.of(user, &mut self.space, memory);
-        set.members(&self.space, memory, token)
-    }
+        /// Returns the posts of a user in the cache and in the document, the oldest first.
+        pub(in super::super) fn user_timeline(
+            &mut self,
+            user: u64,
+            memory: &mut dyn Memory,
+        ) -> [Vec<u64>; 2] {
+            let (set, token) = self.user_timelines.of(user, &mut self.space, memory);
+            let cached = set.members(&self.space, memory, token);
+            let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
+            let stored = found.map_or_else(Vec::new, |(record, _)| {
+                let (document, length) =
+                    (self.space.heap.word(record + 8), self.space.heap.word(record + 16));
+                let entries = self.space.heap.words(document, length * ENTRY).chunks(ENTRY as usize);
+                entries.rev().map(|entry| entry[0]).collect()
+            });
+            [cached, stored]
+        }
 
-    /// Returns the author of a post.
-    #[cfg(test)]
-    pub(super) fn author(&self, post: u64, memory: &mut dyn Memory) -> Option<u64> {
-        self.posts.find(post, &self.space.heap, memory).map(|(document, _)| self.space.heap.word(document))
+        pub(in super::super) fn followers(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
+            let (set, token) = self.followers.of(user, &mut self.space, memory);
+            set.members(&self.space, memory, token)
+        }
+
+        pub(in super::super) fn author(&self, post: u64, memory: &mut dyn Memory) -> Option<u64> {
+            self.posts
+                .find(post, &self.space.heap, memory)
+                .map(|(document, _)| self.space.heap.word(document))
+        }
     }
 }

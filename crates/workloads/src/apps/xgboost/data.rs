@@ -29,7 +29,6 @@ pub(super) fn row_bytes() -> f64 {
     present * (8.0 + 4.0) + FEATURES as f64 + 16.0 + 4.0 + 4.0 + 8.0 + 16.0
 }
 
-/// The training data.
 pub(super) struct Data {
     /// Each feature's first global bin, and the number of all.
     pub(super) starts: Vec<u32>,
@@ -72,7 +71,6 @@ impl Data {
         self.labels.len()
     }
 
-    /// Returns the places of a row's bins.
     pub(super) fn row(&self, row: usize) -> std::ops::Range<usize> {
         self.offsets.values()[row] as usize..self.offsets.values()[row + 1] as usize
     }

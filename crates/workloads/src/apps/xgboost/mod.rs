@@ -18,7 +18,6 @@
 mod data;
 mod tree;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::data::{Data, FEATURES, row_bytes};
@@ -28,7 +27,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the data and the training; the rows follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -45,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "2"), ("depth", "4"), ("bins", "16")]),
-    paper(
-        "FreqTier Table I, VI-C: 248 GB, 400 rounds",
-        "The footprint and rounds of the paper; 254 bins, one less than a byte tells from a missing value.",
-        &[("footprint", "248G"), ("operations", "400"), ("bins", "254")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "xgboost",
     title: "boosted trees by histograms on a log of clicks",
@@ -64,10 +53,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "by level: all rows, then half of them; columns of the splits; the input pages go cold",
     accesses: 53_895_073,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "2"), ("depth", "4"), ("bins", "16")]),
+        paper(
+            "FreqTier Table I, VI-C: 248 GB, 400 rounds",
+            "The footprint and rounds of the paper; 254 bins, one less than a byte tells from a missing value.",
+            &[("footprint", "248G"), ("operations", "400"), ("bins", "254")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct XgBoost {
@@ -77,8 +73,7 @@ struct XgBoost {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     // Nodes of the last level but one and the two children that are being made.
     let histograms = (1 << (settings.depth - 1)) + 2;
     let histograms = histograms * settings.bins * FEATURES as u64 * 16;

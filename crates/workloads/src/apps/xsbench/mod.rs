@@ -18,7 +18,6 @@
 mod grids;
 mod materials;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::grids::{CHANNELS, Grids, NUCLIDES, POINT_BYTES};
@@ -30,7 +29,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program, Token};
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the three grids; grid points a nuclide follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -45,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "4k")]),
-    paper(
-        "Memtis' artifact: -g 130000 -p 30000000",
-        "130,000 grid points a nuclide.",
-        &[("footprint", "63.45G"), ("operations", "1020M")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "xsbench",
     title: "lookups in a unionised grid of neutron cross sections",
@@ -64,10 +53,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: the grids allocated first",
     accesses: 62_732_028,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "4k")]),
+        paper(
+            "Memtis' artifact: -g 130000 -p 30000000",
+            "130,000 grid points a nuclide.",
+            &[("footprint", "63.45G"), ("operations", "1020M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(355 * 130_000 * POINT_BYTES)),
     reference_cache: Some(Bytes(27 << 20 | 512 << 10)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct XsBench {
@@ -76,8 +72,7 @@ struct XsBench {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let points = (settings.footprint.0 / (NUCLIDES as u64 * POINT_BYTES)).max(3);
     Ok(Box::new(XsBench { settings, points, seed }))
 }

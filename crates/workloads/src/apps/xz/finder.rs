@@ -19,7 +19,6 @@ const HASH_3: usize = 1 << 16;
 const NODE_INSTRUCTIONS: u32 = 12;
 const HASH_INSTRUCTIONS: u32 = 30;
 
-/// A found repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) length: usize,
@@ -65,7 +64,7 @@ fn window_bytes(dictionary: usize) -> usize {
 }
 
 impl Finder {
-    /// Returns bytes that a finder allocates.
+    /// Returns the bytes that a finder allocates.
     pub(super) fn bytes(dictionary: usize) -> usize {
         4 * (HASH_2 + HASH_3 + hash_4(dictionary)) + 8 * (dictionary + 1) + window_bytes(dictionary)
     }
@@ -107,7 +106,6 @@ impl Finder {
         bytes
     }
 
-    /// Returns the byte that is next.
     pub(super) fn byte(&self) -> u8 {
         self.window.values()[self.at]
     }
@@ -187,8 +185,8 @@ impl Finder {
             let at = self.at + ahead;
             if self.filled - at >= SHORTEST {
                 let [_, three, four] = self.hashes_of(at);
-                self.hashes.ask_ahead(three);
-                self.hashes.ask_ahead(four);
+                self.hashes.prefetch(three);
+                self.hashes.prefetch(four);
                 let own = (self.position as usize + ahead) % self.links.len();
                 walks[count] = Walk { ahead, own, node: four, common: [0; 2], place: 0, distance: 0 };
                 count += 1;
@@ -223,8 +221,8 @@ impl Finder {
             return false;
         }
         (walk.distance, walk.place) = (distance, self.place(walk.own, distance));
-        self.links.ask_ahead(walk.place);
-        self.window.ask_ahead(at - distance + walk.common[0].min(walk.common[1]));
+        self.links.prefetch(walk.place);
+        self.window.prefetch(at - distance + walk.common[0].min(walk.common[1]));
         true
     }
 

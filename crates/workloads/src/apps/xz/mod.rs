@@ -16,7 +16,6 @@
 mod finder;
 mod text;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::finder::{AHEAD, Finder, LONGEST, SHORTEST};
@@ -37,7 +36,6 @@ const TURN: usize = AHEAD;
 const LITERALS: usize = 128;
 
 parameters! {
-    /// Parameters of the workload.
     struct Settings {
         /// Memory of the encoders and buffers; the dictionary follows from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "32M")
@@ -49,11 +47,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "2M"), ("threads", "2")]),
-    paper("657.xz_s at level 8 (PACT 5.1: 6.6 to 40 GB)", "A dictionary of 32 MiB.", &[("footprint", "7G")]),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "xz",
     title: "LZMA's match finder on text, and decompression",
@@ -64,10 +57,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "windows slide; each block's trees grow anew; decompression has none",
     accesses: 107_055_409,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "2M"), ("threads", "2")]),
+        paper(
+            "657.xz_s at level 8 (PACT 5.1: 6.6 to 40 GB)",
+            "A dictionary of 32 MiB.",
+            &[("footprint", "7G")],
+        ),
+    ],
     reference_footprint: Some(Bytes(7 << 30)),
     reference_cache: Some(Bytes(13 << 20 | 768 << 10)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Xz {
@@ -85,8 +85,7 @@ fn input_bytes(dictionary: usize) -> usize {
     (dictionary as f64 * INPUT) as usize
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let (most, threads) = (settings.footprint.0 as usize, settings.threads);
     let (mut low, mut high) = (0, most);
     while high - low > 1 {

@@ -10,7 +10,6 @@ const BASE: u64 = 0x2000_0000_0000;
 /// Addresses that one context's region may have.
 const REGION: u64 = 1 << 38;
 
-/// A model of an allocator.
 pub(super) trait Allocator {
     /// Returns the address of the next object, of `bytes` (at least 1), which the site `context` asks for.
     fn place(&mut self, bytes: u64, context: &'static str) -> u64;
@@ -33,7 +32,7 @@ impl Default for Glibc {
 
 impl Glibc {
     const HEADER: u64 = 8;
-    const SMALLEST: u64 = 32;
+    const MIN_CHUNK: u64 = 32;
     const MAPPED_FROM: u64 = 128 << 10;
 }
 
@@ -42,7 +41,7 @@ impl Allocator for Glibc {
         let (top, length) = if bytes >= Self::MAPPED_FROM {
             (&mut self.mapped, (bytes + 2 * Self::HEADER).next_multiple_of(PAGE))
         } else {
-            (&mut self.top, (bytes + Self::HEADER).next_multiple_of(16).max(Self::SMALLEST))
+            (&mut self.top, (bytes + Self::HEADER).next_multiple_of(16).max(Self::MIN_CHUNK))
         };
         let chunk = *top;
         *top += length;

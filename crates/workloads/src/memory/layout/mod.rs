@@ -21,7 +21,6 @@ use self::popularity::Popularity;
 use crate::{Memory, Program};
 
 choices! {
-    /// Layouts, as a user names them.
     pub(crate) enum Named {
         Sequential = "sequential",
         Glibc = "glibc",

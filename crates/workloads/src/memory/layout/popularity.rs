@@ -40,10 +40,6 @@ impl Memory for Popularity {
         self.objects.allocate(bytes, context, 0)
     }
 
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
-
     fn load(&mut self, address: u64, _after: Token) -> Token {
         self.access(address);
         Token::NONE
