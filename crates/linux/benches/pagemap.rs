@@ -1,7 +1,7 @@
 //! Defines the speed of finding present pages, against the raw read of the same part of `/proc/PID/pagemap`.
 //!
-//! Both are measured in one run, in pages a second; a last line gives the ratio, of the medians of interleaved pairs.
-//! "dense": all pages present; "holes": every other page.
+//! Both are measured in one run, in pages a second; a last line gives the ratio, of the medians of
+//! interleaved pairs. "dense": all pages present; "holes": every other page.
 
 use std::fs::File;
 use std::hint::black_box;

@@ -1,5 +1,6 @@
-//! Defines the cost of a poll of the process tree, of a process with 200 threads: while nothing is forked, and when every
-//! thread's children are looked for since something was (a thread started and joined, whose cost stands beside it).
+//! Defines the cost of a poll of the process tree, of a process with 200 threads: while nothing is forked,
+//! and when every thread's children are looked for since something was (a thread started and joined, whose
+//! cost stands beside it).
 
 use std::hint::black_box;
 use std::sync::mpsc;

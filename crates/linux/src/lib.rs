@@ -1,9 +1,8 @@
-//! The operating system boundary: what Isotherm asks of Linux, and the only crate beside the allocator, the recorder's
-//! plugin and the preloaded library that may be `unsafe`.
+//! The operating system boundary: topology, access sources, page placement and migration on Linux.
 //!
-//! A live run joins four things: the [`topology`] says which nodes are which tier, access sources ([`source`]) say
-//! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
-//! its children.
+//! A live run joins four parts: [`topology`] tells which nodes form which tier, access sources ([`source`])
+//! tell which addresses are used, [`memory`] tells where pages are and moves them, and [`process`] follows
+//! the program and its children. All `unsafe` code is in [`sys`]. No module names a policy.
 
 pub mod accessed_bits;
 pub mod clock;

@@ -20,7 +20,7 @@ fn reserve(bytes: usize) -> u64 {
     start as u64
 }
 
-/// A page of its own that is present.
+/// Returns a page of its own that is present.
 fn page() -> u64 {
     let address = reserve(3 * PAGE) + PAGE as u64;
     // SAFETY: within the mapping just made, which nothing else knows of.
@@ -46,7 +46,7 @@ struct World {
 }
 
 impl World {
-    /// All frames are a device's. `None` where the kernel does not tell frames.
+    /// Returns all frames are a device's. `None` where the kernel does not tell frames.
     fn new() -> Option<Self> {
         let (root, process) = (ProcRoot::default(), Pid(std::process::id()));
         let everything: Range<u64> = 1..u64::MAX;
@@ -62,7 +62,7 @@ impl World {
         frame[0]
     }
 
-    /// The addresses of the frames' pages, and how many have none.
+    /// Returns the addresses of the frames' pages, and how many have none.
     fn find(&mut self, frames: &[u64], now: Nanos) -> (Vec<u64>, u64) {
         let mut pages = Vec::new();
         let unknown = self.owners.find(frames, now, &mut pages).expect("our own page tables");

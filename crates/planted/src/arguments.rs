@@ -24,7 +24,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// Whether a loop that began at `start` and has done `done` operations is to go on. Looks at the clock only now and then.
+    /// Returns whether a loop that began at `start` and has done `done` operations is to go on. Looks at the
+    /// clock only now and then.
     pub(crate) fn goes_on(self, start: Instant, done: u64) -> bool {
         match self {
             Self::Time(time) => !done.is_multiple_of(256) || start.elapsed() < time,
@@ -76,7 +77,7 @@ impl Arguments {
         })
     }
 
-    /// A percentage, as a fraction.
+    /// Returns a percentage, as a fraction.
     pub(crate) fn share(&mut self, name: &str, default: f64) -> Result<f64, Failure> {
         self.parsed(name, default, |text| {
             let percent: f64 = text.strip_suffix('%').unwrap_or(text).parse().ok()?;

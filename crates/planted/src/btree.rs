@@ -1,8 +1,9 @@
 //! Defines the B-tree: look-ups of keys, most of them in a range of hot keys.
 //!
-//! A node is a page: 256 keys, and behind them as many values (of a leaf) or pages (of an inner node). Three levels, so up to 65,536
-//! leaves, which lie in memory in a random order. A look-up searches each node by halving and checks the value found, which follows
-//! from its key; the checksum depends on the seed and the number of look-ups alone.
+//! A node is a page: 256 keys, and behind them as many values (of a leaf) or pages (of an inner node). Three
+//! levels, so up to 65,536 leaves, which lie in memory in a random order. A look-up searches each node by
+//! halving and checks the value found, which follows from its key; the checksum depends on the seed and the
+//! number of look-ups alone.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -88,7 +89,7 @@ impl Tree {
         words[filled..KEYS].iter().for_each(|word| word.store(u64::MAX, Relaxed));
     }
 
-    /// The word beside the last key of a node that is not above `key`.
+    /// Returns the word beside the last key of a node that is not above `key`.
     fn search(&self, page: u64, key: u64) -> u64 {
         let words = &self.memory.words()[page as usize * WORDS..][..WORDS];
         let (mut low, mut high) = (0, KEYS);
@@ -127,7 +128,7 @@ impl Tree {
     }
 }
 
-/// The value of a key.
+/// Returns the value of a key.
 fn value(key: u64) -> u64 {
     mix(key + 1)
 }

@@ -1,10 +1,10 @@
 //! The program that tests of live tiering run: it uses memory in a known way and checks what it reads.
 //!
-//! Cargo builds only the tested package's own binaries and examples. So this is a library, and each package whose tests
-//! run the program has a three-line example that calls [`run`].
+//! Cargo builds only the tested package's own binaries and examples. So this is a library, and each package
+//! whose tests run the program has a three-line example that calls [`run`].
 //!
-//! Every mode prints its result on standard output and exits with 0; with 1 and one line on standard error if memory did
-//! not hold what it should; with 2 for a wrong command line. `USAGE` lists the modes.
+//! Every mode prints its result on standard output and exits with 0; with 1 and one line on standard error if
+//! memory did not hold what it should; with 2 for a wrong command line. `USAGE` lists the modes.
 
 mod arguments;
 mod btree;

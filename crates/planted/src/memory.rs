@@ -1,4 +1,5 @@
-//! Defines the memory under test: anonymous mappings as words, and every call that `target` makes through libc.
+//! Defines the memory under test: anonymous mappings as words, and every call that `target` makes through
+//! libc.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -37,7 +38,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// A word of the command line, or `file:PATH`.
+    /// Returns a word of the command line, or `file:PATH`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "ordinary" => Self::Ordinary,
@@ -50,7 +51,8 @@ impl Kind {
     }
 }
 
-/// An anonymous private mapping, or one of [`Kind`], readable and writable unless [`Mapping::protect`] says otherwise.
+/// An anonymous private mapping, or one of [`Kind`], readable and writable unless [`Mapping::protect`] says
+/// otherwise.
 pub(crate) struct Mapping {
     start: NonNull<AtomicU64>,
     bytes: usize,
@@ -86,7 +88,8 @@ impl Mapping {
         };
         let (access, number) =
             (libc::PROT_READ | libc::PROT_WRITE, file.as_ref().map_or(-1, AsRawFd::as_raw_fd));
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use; the kernel keeps the file open.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use; the kernel
+        // keeps the file open.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, number, 0) };
         let memory = Self::adopt(start, bytes)?;
         match kind {
@@ -113,7 +116,8 @@ impl Mapping {
         }
         let buffer = libc::iovec { iov_base: self.start.as_ptr().cast(), iov_len: self.bytes };
         let one: libc::c_uint = 1;
-        // SAFETY: the range is mapped and writable; nothing is ever read into it through the ring, which stays open.
+        // SAFETY: the range is mapped and writable; nothing is ever read into it through the ring, which
+        // stays open.
         let done = unsafe {
             libc::syscall(libc::SYS_io_uring_register, ring, REGISTER_BUFFERS, &raw const buffer, one)
         };
@@ -140,13 +144,14 @@ impl Mapping {
         self.bytes / PAGE
     }
 
-    /// All words. Reading or writing words that [`Self::protect`] forbids kills the process.
+    /// Returns all words. Reading or writing words that [`Self::protect`] forbids kills the process.
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is `bytes` long, page-aligned, initialised by the kernel, and lives as long as `self`.
+        // SAFETY: the mapping is `bytes` long, page-aligned, initialised by the kernel, and lives as long as
+        // `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes / 8) }
     }
 
-    /// All bytes, for system calls.
+    /// Returns all bytes, for system calls.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `words`; `&mut self` excludes any other access.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes) }
@@ -175,7 +180,8 @@ impl Mapping {
     pub(crate) fn advise(&self, first: usize, pages: usize, advice: libc::c_int) -> io::Result<()> {
         assert!(first + pages <= self.pages());
         let start = self.start.as_ptr().wrapping_add(first * WORDS).cast();
-        // SAFETY: the range lies within the mapping; the advice used here leaves it mapped, readable and initialised.
+        // SAFETY: the range lies within the mapping; the advice used here leaves it mapped, readable and
+        // initialised.
         returned(unsafe { libc::madvise(start, pages * PAGE, advice) })
     }
 
@@ -191,7 +197,8 @@ impl Mapping {
         assert!(pages < self.pages());
         self.bytes -= pages * PAGE;
         let start = self.start.as_ptr().wrapping_add(self.bytes / 8).cast();
-        // SAFETY: the range was the mapping's and is forgotten above; `&mut self` excludes references into it.
+        // SAFETY: the range was the mapping's and is forgotten above; `&mut self` excludes references into
+        // it.
         returned(unsafe { libc::munmap(start, pages * PAGE) })
     }
 

@@ -1,15 +1,18 @@
 //! Defines the program with planted hot pages.
 //!
-//! Each word holds a tag of its place in the upper 48 bits and how often it was written in the lower 16. An operation
-//! picks a page (a hot one with the given probability) and a word of it, checks the tag, adds the word to the checksum
-//! and, every other time, writes it. So a lost, misplaced or torn word is found, at once or by the count of writes at
-//! the end, and the checksum depends on the seed and the number of operations alone.
+//! Each word holds a tag of its place in the upper 48 bits and how often it was written in the lower 16. An
+//! operation picks a page (a hot one with the given probability) and a word of it, checks the tag, adds the
+//! word to the checksum and, every other time, writes it. So a lost, misplaced or torn word is found, at once
+//! or by the count of writes at the end, and the checksum depends on the seed and the number of operations
+//! alone.
 //!
-//! The report is text, one item a line: `range START END` (hexadecimal addresses), `hot PHASE INDEX...` (pages counted
-//! from START, for phase 0 and, with `--move-after`, phase 1), `ready NANOSECONDS` and `moved NANOSECONDS`
-//! (`CLOCK_MONOTONIC`; the latter is appended when it happens), `ended NANOSECONDS`. It appears at once with `ready`.
+//! The report is text, one item a line: `range START END` (hexadecimal addresses), `hot PHASE INDEX...`
+//! (pages counted from START, for phase 0 and, with `--move-after`, phase 1), `ready NANOSECONDS` and `moved
+//! NANOSECONDS` (`CLOCK_MONOTONIC`; the latter is appended when it happens), `ended NANOSECONDS`. It appears
+//! at once with `ready`.
 //!
-//! Laps, of the first thread, are lines too: operations so far, `CLOCK_MONOTONIC` and the thread's processor time in nanoseconds.
+//! Laps, of the first thread, are lines too: operations so far, `CLOCK_MONOTONIC` and the thread's processor
+//! time in nanoseconds.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -176,8 +179,8 @@ fn plan(arguments: &mut Arguments, pages: usize, contiguous: bool) -> Result<Pla
     }
     let phases = (0..if move_after.is_some() { 2 } else { 1 })
         .map(|phase| {
-            // Contiguous: a quarter and three quarters through what is not hot. Scattered: half of the order apart, so
-            // that up to half of the pages may be hot and none be hot twice.
+            // Contiguous: a quarter and three quarters through what is not hot. Scattered: half of the order
+            // apart, so that up to half of the pages may be hot and none be hot twice.
             let quarter = (pages - hot) / 4;
             let mut order = order.clone();
             order.rotate_left(if contiguous { quarter + phase * 2 * quarter } else { phase * pages / 2 });
@@ -188,7 +191,7 @@ fn plan(arguments: &mut Arguments, pages: usize, contiguous: bool) -> Result<Pla
     Ok(Plan { threads, seed, share, limit, move_after, phases, hot, read_only })
 }
 
-/// The upper bits of the word.
+/// Returns the upper bits of the word.
 fn tag(word: usize) -> u64 {
     mix(word as u64 + 1) & !COUNT
 }
@@ -276,7 +279,8 @@ impl Worker<'_> {
         }
     }
 
-    /// This thread's hot and cold pages, the same pages in all phases. A thread that has none of one kind uses the other.
+    /// This thread's hot and cold pages, the same pages in all phases. A thread that has none of one kind
+    /// uses the other.
     fn own(&self, order: &[u32]) -> [Vec<u32>; 2] {
         let own = |page: &&u32| **page as usize % self.plan.threads == self.thread;
         let (hot, cold) = order.split_at(self.plan.hot);

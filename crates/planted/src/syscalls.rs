@@ -60,7 +60,7 @@ fn named(name: &str, failure: Failure) -> Failure {
 
 type Way = fn(&mut Buffers, &mut File) -> io::Result<()>;
 
-/// A file without a name.
+/// Returns a file without a name.
 fn temporary_file() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("target-{}", std::process::id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -126,7 +126,8 @@ fn vectored(buffers: &mut Buffers, file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// A regular file transfers all of a group at once, unless the kernel found a part of the memory unusable.
+/// Returns a regular file transfers all of a group at once, unless the kernel found a part of the memory
+/// unusable.
 fn whole(transferred: usize, bytes: usize) -> io::Result<()> {
     if transferred == bytes {
         return Ok(());

@@ -1,6 +1,8 @@
-//! Defines a tool that runs a program with hint faults and says what they cost: `sample LIBRARY SECONDS PROGRAM ARGUMENT...`.
+//! Defines a tool that runs a program with hint faults and says what they cost: `sample LIBRARY SECONDS
+//! PROGRAM ARGUMENT...`.
 //!
-//! If the environment names the report of a planted program (`PLANTED`), it also says how well the hot pages were found.
+//! If the environment names the report of a planted program (`PLANTED`), it also says how well the hot pages
+//! were found.
 
 use std::collections::HashMap;
 use std::path::Path;

@@ -1,8 +1,8 @@
-//! Defines the memory of the engine inside of a program: one range of addresses, apart from the program's heap, so that the engine
-//! neither tiers its own memory nor waits for a lock of the program's allocator.
+//! Defines the memory of the engine inside of a program: one range of addresses, apart from the program's
+//! heap, so that the engine neither tiers its own memory nor waits for a lock of the program's allocator.
 //!
-//! Blocks are powers of two, taken from the range in order and given back to a list for each size. Children of a fork do not
-//! inherit the range: they have no engine.
+//! Blocks are powers of two, taken from the range in order and given back to a list for each size. Children
+//! of a fork do not inherit the range: they have no engine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -17,7 +17,8 @@ const SIZES: [usize; 3] = [64 << 30, 4 << 30, 512 << 20];
 const SMALLEST: u32 = 4;
 /// Powers of two that blocks can have.
 const CLASSES: usize = 48;
-/// Blocks from this size on give their memory back to the kernel when they are freed, and are zero afterwards.
+/// Blocks from this size on give their memory back to the kernel when they are freed, and are zero
+/// afterwards.
 const LARGE: usize = 1 << 20;
 
 static START: AtomicUsize = AtomicUsize::new(0);
@@ -60,7 +61,7 @@ pub(crate) fn enter() {
     INSIDE.set(true);
 }
 
-/// Where the range lies.
+/// Returns where the range lies.
 pub(crate) fn range() -> Range<u64> {
     START.load(Acquire) as u64..END.load(Relaxed) as u64
 }
@@ -70,7 +71,7 @@ fn holds(memory: *mut u8) -> bool {
     start != 0 && (start..END.load(Relaxed)).contains(&address)
 }
 
-/// The size of the block for a layout, as a power of two; `None` if there are none so large.
+/// Returns the size of the block for a layout, as a power of two; `None` if there are none so large.
 fn class(layout: Layout) -> Option<usize> {
     let size = layout.size().max(layout.align()).max(1 << SMALLEST).checked_next_power_of_two()?;
     let class = size.trailing_zeros() as usize;
@@ -88,7 +89,7 @@ impl Lists {
         Self
     }
 
-    /// A block of the class, and whether it is fresh: all zero.
+    /// Returns a block of the class, and whether it is fresh: all zero.
     #[expect(clippy::unused_self, reason = "who has it holds the lock")]
     fn take(&self, class: usize) -> Option<(*mut u8, bool)> {
         let first = FREE[class].load(Relaxed);
@@ -139,8 +140,8 @@ fn allocate(layout: Layout, zeroed: bool) -> Option<*mut u8> {
 /// The C library's allocator, but for the engine's thread.
 pub(crate) struct Arena;
 
-// SAFETY: a block is at least as large and as aligned as its layout, belongs to one owner until it is freed, and is told from the C
-// library's memory by its address. Nothing here unwinds.
+// SAFETY: a block is at least as large and as aligned as its layout, belongs to one owner until it is freed,
+// and is told from the C library's memory by its address. Nothing here unwinds.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's layout.

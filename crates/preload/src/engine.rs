@@ -1,4 +1,5 @@
-//! Defines the life of the engine's thread: it starts before `main` and ends, with a summary, when the program does.
+//! Defines the life of the engine's thread: it starts before `main` and ends, with a summary, when the
+//! program does.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -30,8 +31,8 @@ static THREAD: OnceLock<Thread> = OnceLock::new();
 /// The process that has the engine: a child of a fork has not.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Starts an engine if the environment names a policy, and no engine outside; otherwise does nothing. To be called on the main
-/// thread before the program starts others.
+/// Starts an engine if the environment names a policy, and no engine outside; otherwise does nothing. To be
+/// called on the main thread before the program starts others.
 pub(crate) fn start_from_environment() {
     if std::env::var_os(SOCKET_VARIABLE).is_some_and(|socket| !socket.is_empty()) {
         return;
@@ -116,7 +117,8 @@ fn live(settings: &Settings) {
 
 /// Gives standard error up: whoever waits for its end does not wait for this thread.
 fn forget_errors() {
-    // SAFETY: a path that ends in 0; the descriptors are this thread's own. If it fails, the stream stays open.
+    // SAFETY: a path that ends in 0; the descriptors are this thread's own. If it fails, the stream stays
+    // open.
     unsafe {
         let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         libc::dup3(nowhere, libc::STDERR_FILENO, libc::O_CLOEXEC);

@@ -1,6 +1,7 @@
 //! Whatever happens to a program whose memory is armed in whole, its memory is intact.
 //!
-//! Each test arms every page of the program `victim`, makes sure that they are armed, and lets the duty begin.
+//! Each test arms every page of the program `victim`, makes sure that they are armed, and lets the duty
+//! begin.
 
 mod support;
 
@@ -23,7 +24,8 @@ fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
     let pid = run.pid();
     let wanted = least(pages);
     let mut done = false;
-    // The agent may have looked at the mappings just before the program made its own, and on a busy machine not since: it is asked again.
+    // The agent may have looked at the mappings just before the program made its own, and on a busy machine
+    // not since: it is asked again.
     for attempt in 1..=100 {
         run.source.arm(pid, &addresses).expect("to arm");
         done = run.drain_until(|run| {

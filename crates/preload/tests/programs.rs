@@ -17,7 +17,7 @@ const CALIBRATED: u64 = 32;
 
 const ANY: SamplingRate = SamplingRate::Frequency(1_000_000);
 
-/// The program's output and status, without anything of Isotherm.
+/// Returns the program's output and status, without anything of Isotherm.
 fn plain(program: &Path, arguments: &[&str]) -> (String, Option<i32>) {
     let output =
         Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("the program runs");
@@ -40,7 +40,7 @@ fn same(program: &Path, arguments: &[&str]) -> u64 {
     armed
 }
 
-/// A program of the system, if it is installed.
+/// Returns a program of the system, if it is installed.
 fn installed(name: &str) -> Option<PathBuf> {
     let path =
         ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists());
@@ -187,7 +187,7 @@ fn sampling_stops_and_goes_on() {
     run.finish();
 }
 
-/// The pages that a report names as hot, and how often each page was sampled.
+/// Returns the pages that a report names as hot, and how often each page was sampled.
 fn counts(report: &str, accesses: &[Access]) -> (Vec<u64>, HashMap<u64, u32>) {
     let mut lines = report.lines();
     let range: Vec<u64> = lines
@@ -239,7 +239,7 @@ fn planted_hot_pages_are_found() {
     assert!(best >= 0.95, "{:.1} % of the hot pages found", 100.0 * best);
 }
 
-/// Whether the process has an agent's thread.
+/// Returns whether the process has an agent's thread.
 fn has_agent(process: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads").flatten();
     tasks.into_iter().any(|task| {

@@ -83,7 +83,8 @@ pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
     }
 }
 
-/// Waits until one of these can be read, a signal came or the time is over. Writes to `ready` which can be read.
+/// Waits until one of these can be read, a signal came or the time is over. Writes to `ready` which can be
+/// read.
 ///
 /// # Errors
 /// `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
@@ -130,14 +131,16 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.
 pub(crate) const FROM_KERNEL: u8 = 0x80;
 
-/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe (`signal-safety(7)`).
+/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe
+/// (`signal-safety(7)`).
 extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the kernel passes a valid record.
     let code = unsafe { (*info).si_code };
     let byte = number as u8 | if code == SI_KERNEL { FROM_KERNEL } else { 0 };
     // SAFETY: errno's location is always valid in the thread that asks for it.
     let saved = unsafe { *libc::__errno_location() };
-    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing else.
+    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing
+    // else.
     unsafe { libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = saved };
@@ -196,7 +199,8 @@ pub(crate) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> 
     checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Gives signals that are handled here the disposition that exec would give them. Only calls async-signal-safe functions.
+/// Gives signals that are handled here the disposition that exec would give them. Only calls
+/// async-signal-safe functions.
 fn reset_own_handlers() {
     let own = on_signal as extern "C" fn(_, _, _) as usize;
     for signal in ENDING {
@@ -207,13 +211,14 @@ fn reset_own_handlers() {
     }
 }
 
-/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the child before exec.
+/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the
+/// child before exec.
 ///
 /// Only calls async-signal-safe functions, and touches no descriptor but these three.
 fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
     reset_own_handlers();
-    // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this process's copy,
-    // lets the read end when the parent dies.
+    // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this
+    // process's copy, lets the read end when the parent dies.
     unsafe {
         libc::close(release_writer);
         let id = libc::getpid().to_ne_bytes();

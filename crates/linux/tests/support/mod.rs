@@ -5,8 +5,8 @@ use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// In a process of its own, with no other children: true, and the caller goes on. Otherwise runs the test of this name
-/// in one, and is false.
+/// In a process of its own, with no other children: true, and the caller goes on. Otherwise runs the test of
+/// this name in one, and is false.
 pub(crate) fn alone(name: &str) -> bool {
     if std::env::var_os("ISOTHERM_TEST_ALONE").is_some() {
         return true;
@@ -22,7 +22,7 @@ pub(crate) fn alone(name: &str) -> bool {
     false
 }
 
-/// The ignored test of this name as a program of its own; its streams are piped, but for the errors.
+/// Returns the ignored test of this name as a program of its own; its streams are piped, but for the errors.
 ///
 /// No signal is ignored in it, though this test may have been started with nohup or in a shell's background.
 pub(crate) fn helper(name: &str) -> Command {
@@ -32,7 +32,7 @@ pub(crate) fn helper(name: &str) -> Command {
     command
 }
 
-/// The words of the command that [`helper`] runs.
+/// Returns the words of the command that [`helper`] runs.
 pub(crate) fn helper_words(name: &str) -> Vec<String> {
     let own = std::env::current_exe().expect("own path").to_string_lossy().into_owned();
     let words = [&own, name, "--exact", "--ignored", "--nocapture", "--test-threads=1"];

@@ -60,7 +60,7 @@ pub(crate) fn dont_need(area: &mut Area) -> Result {
     check_hole(area)
 }
 
-/// The kernel may drop the contents or not yet; but not others, and what is written afterwards stays.
+/// Returns the kernel may drop the contents or not yet; but not others, and what is written afterwards stays.
 pub(crate) fn free(area: &mut Area) -> Result {
     ensure(advise(area, MIDDLE, PART, libc::MADV_FREE), "madvise")?;
     (MIDDLE..MIDDLE + PART).for_each(|page| area.set(page, 7));

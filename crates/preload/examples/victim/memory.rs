@@ -73,7 +73,7 @@ impl Area {
         self.pages * PAGE
     }
 
-    /// The page's address.
+    /// Returns the page's address.
     pub(crate) fn at(&self, page: usize) -> usize {
         self.start + page * PAGE
     }
@@ -117,7 +117,7 @@ impl Area {
         })
     }
 
-    /// Whether it holds what it held at first; prints nothing and allocates nothing.
+    /// Returns whether it holds what it held at first; prints nothing and allocates nothing.
     pub(crate) fn is_right(&self) -> bool {
         (0..self.pages).all(|page| self.get(page) == [word(page); 2])
     }

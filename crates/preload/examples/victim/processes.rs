@@ -80,11 +80,12 @@ fn put(area: &Area, page: usize, text: &str) -> *mut libc::c_char {
     place.cast()
 }
 
-/// The new program's name and arguments lie in armed memory.
+/// Returns the new program's name and arguments lie in armed memory.
 pub(crate) fn spawn(area: &mut Area) -> Result {
     for _ in 0..20 {
         let mut child = 0;
-        // The words were written before the area was armed anew, or come back by being written: both are wanted.
+        // The words were written before the area was armed anew, or come back by being written: both are
+        // wanted.
         let arguments =
             [put(area, 0, "/bin/sh"), put(area, 1, "-c"), put(area, 2, "exit 0"), std::ptr::null_mut()];
         // SAFETY: strings that end in 0, a list that ends in null, the environment as it is.
@@ -130,7 +131,7 @@ pub(crate) fn close_all(area: &mut Area) -> Result {
     area.check()
 }
 
-/// The C library makes every thread change its user, by a signal.
+/// Returns the C library makes every thread change its user, by a signal.
 pub(crate) fn identity(area: &mut Area) -> Result {
     std::thread::scope(|scope| {
         let sleepers: Vec<_> = (0..8).map(|_| scope.spawn(std::thread::park)).collect();
@@ -152,7 +153,8 @@ pub(crate) fn threads(area: &mut Area) -> Result {
     })
 }
 
-/// A thread's stack is announced; then the thread ends and is joined, for which the kernel writes into its control block.
+/// Returns a thread's stack is announced; then the thread ends and is joined, for which the kernel writes
+/// into its control block.
 pub(crate) fn stack() -> std::process::ExitCode {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {

@@ -11,7 +11,7 @@ use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource};
 
-/// The directory of what cargo has built beside this test.
+/// Returns the directory of what cargo has built beside this test.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its file");
     test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").to_owned()
@@ -19,11 +19,12 @@ fn built() -> PathBuf {
 
 /// `libisotherm.so`.
 pub(crate) fn library() -> PathBuf {
-    // Where cargo puts it in a test of the workspace too; the copy beside the binaries comes from `cargo build` only.
+    // Where cargo puts it in a test of the workspace too; the copy beside the binaries comes from `cargo
+    // build` only.
     built().join("deps/libisotherm.so")
 }
 
-/// An example of this package.
+/// Returns an example of this package.
 pub(crate) fn example(name: &str) -> PathBuf {
     built().join("examples").join(name)
 }
@@ -81,7 +82,7 @@ impl Run {
         Pid(self.child.id())
     }
 
-    /// The next line of its output.
+    /// Returns the next line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.as_mut().expect("its output").read_line(&mut line).expect("a line");
@@ -129,7 +130,7 @@ impl Run {
         Ended { status: status.expect("ended"), output, accesses: self.accesses }
     }
 
-    /// Why hint faults cannot be had, once that is known.
+    /// Returns why hint faults cannot be had, once that is known.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.source.refusals().first().map(|(_, reason)| reason.clone())
     }

@@ -9,7 +9,7 @@ fn own() -> Pagemap {
     Pagemap::open(&ProcRoot::default(), Pid(std::process::id())).expect("own page table")
 }
 
-/// Every page of the range, by runs of at most `batch` a call.
+/// Returns every page of the range, by runs of at most `batch` a call.
 fn present(pagemap: &mut Pagemap, range: Range<u64>, batch: usize) -> Vec<u64> {
     let (mut pages, mut next) = (Vec::new(), range.start);
     let mut runs = vec![PageRun::default(); batch];

@@ -1,7 +1,8 @@
 //! `perf_event_open(2)`: events, the rings of their records and AUX areas.
 //!
-//! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`, 136 bytes,
-//! `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that they do not know are zero.
+//! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`,
+//! 136 bytes, `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that
+//! they do not know are zero.
 
 mod aux;
 
@@ -181,7 +182,8 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong) << 16;
 /// `PERF_FLAG_FD_NO_GROUP`.
 const NO_GROUP: libc::c_ulong = 1 << 0;
-/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on it).
+/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on
+/// it).
 const OUTPUT: libc::c_ulong = 1 << 1;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
@@ -204,9 +206,10 @@ pub enum Join<'a> {
 /// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any).
 ///
 /// # Errors
-/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the PMU does not
-/// have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV` without such a processor, `EMFILE`
-/// without descriptors, `EOPNOTSUPP` for an option that needs other hardware.
+/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the
+/// PMU does not have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV`
+/// without such a processor, `EMFILE` without descriptors, `EOPNOTSUPP` for an option that needs other
+/// hardware.
 pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Event> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
     let (leader, flags) = match join {
@@ -250,7 +253,8 @@ impl Event {
         checked(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ID as _, &raw mut id) }).map(|_| id)
     }
 
-    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that lost its counter.
+    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that
+    /// lost its counter.
     ///
     /// # Errors
     /// `ENOSPC` if `values` is too short.
@@ -280,8 +284,8 @@ impl Mapping {
     /// Maps a ring of `pages` pages for records of `event`.
     ///
     /// # Errors
-    /// `EINVAL` unless `pages` is a power of two, or for an inherited event that is bound to no processor; `EPERM` beyond
-    /// `kernel.perf_event_mlock_kb`.
+    /// `EINVAL` unless `pages` is a power of two, or for an inherited event that is bound to no processor;
+    /// `EPERM` beyond `kernel.perf_event_mlock_kb`.
     pub fn new(event: &Event, pages: usize) -> io::Result<Self> {
         let page = page_size();
         if !pages.is_power_of_two() || pages > 1 << 30 {
@@ -292,8 +296,8 @@ impl Mapping {
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the offsets lie in the first page, which is mapped as long as `self` lives, and are multiples of 8; the
-        // kernel and this process access them as atomic integers only.
+        // SAFETY: the offsets lie in the first page, which is mapped as long as `self` lives, and are
+        // multiples of 8; the kernel and this process access them as atomic integers only.
         unsafe { AtomicU64::from_ptr(self.memory.start().add(offset).cast()) }
     }
 
@@ -307,18 +311,20 @@ impl Mapping {
         self.data == 0
     }
 
-    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read afterwards.
+    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read
+    /// afterwards.
     pub fn head(&self) -> u64 {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its start.
+    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its
+    /// start.
     ///
     /// `tail` was last passed to [`Self::release`]; `head` is a result of [`Self::head`] since.
     pub fn records(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.data);
-        // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between tail and head,
-        // and `&mut self` keeps `release` from moving the tail while they are borrowed.
+        // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between
+        // tail and head, and `&mut self` keeps `release` from moving the tail while they are borrowed.
         unsafe {
             let data = self.memory.start().add(self.page);
             (std::slice::from_raw_parts(data.add(start), first), std::slice::from_raw_parts(data, second))
@@ -331,8 +337,9 @@ impl Mapping {
     }
 }
 
-/// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the lengths of their
-/// two parts: up to the end, and from the start. Both fit the ring, whatever the positions are.
+/// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the
+/// lengths of their two parts: up to the end, and from the start. Both fit the ring, whatever the positions
+/// are.
 fn parts(tail: u64, head: u64, size: usize) -> (usize, usize, usize) {
     let length = (head.wrapping_sub(tail) as usize).min(size);
     let start = tail as usize & (size - 1);

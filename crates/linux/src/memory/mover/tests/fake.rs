@@ -5,8 +5,8 @@ use std::io;
 use super::super::*;
 use crate::memory::{BASE, HUGE};
 
-/// A kernel of two nodes with injected errors. Like Linux, a call puts pages aside and moves them in one go; that ends at
-/// a page which cannot be put aside, and the call itself ends when pages put aside do not move.
+/// A kernel of two nodes with injected errors. Like Linux, a call puts pages aside and moves them in one go;
+/// that ends at a page which cannot be put aside, and the call itself ends when pages put aside do not move.
 #[derive(Default)]
 pub(super) struct Fake {
     /// Address and node of each page that is present.

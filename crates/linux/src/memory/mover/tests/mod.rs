@@ -65,7 +65,8 @@ fn busy_pages_are_tried_again_within_bound_and_pause_budget() {
 #[test]
 fn a_stuck_page_hides_neither_those_before_nor_those_behind() {
     let mut kernel = Fake::on_slow(512);
-    // The page behind the stuck one ends the part that is moved in one go, and the failure then ends the call.
+    // The page behind the stuck one ends the part that is moved in one go, and the failure then ends the
+    // call.
     kernel.stuck = [(100 * BASE, 9)].into();
     kernel.fail = [(101 * BASE, (libc::EBUSY, 1))].into();
     let (statuses, ..) = run(&mut kernel, &all_to_fast(512));
