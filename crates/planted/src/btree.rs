@@ -26,7 +26,6 @@ struct Tree {
     root: u32,
 }
 
-/// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let leaves = arguments.size("size", 16 << 20)? / PAGE;
     let hot = ((leaves as f64 * arguments.share("hot", 0.125)?).round() as usize).clamp(1, leaves);
@@ -128,7 +127,6 @@ impl Tree {
     }
 }
 
-/// Returns the value of a key.
 fn value(key: u64) -> u64 {
     mix(key + 1)
 }

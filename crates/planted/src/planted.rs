@@ -33,7 +33,6 @@ const COUNT: u64 = 0xffff;
 /// Operations between two lines of the laps.
 const LAP: u64 = 1 << 14;
 
-/// What was asked for.
 struct Plan {
     threads: usize,
     seed: u64,
@@ -77,14 +76,12 @@ impl Sharers {
     }
 }
 
-/// What a thread did.
 struct Done {
     operations: u64,
     writes: u64,
     checksum: u64,
 }
 
-/// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let size = arguments.size("size", 64 << 20)?;
     let kind = arguments.text("memory").unwrap_or_else(|| "ordinary".into());

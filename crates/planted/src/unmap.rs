@@ -18,7 +18,6 @@ struct Slot {
     pages: Vec<u64>,
 }
 
-/// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let limit = arguments.limit()?;
     let largest = (arguments.size("size", 8 << 20)? / SLOTS / 4096).max(4);

@@ -26,7 +26,6 @@ const OVER: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// The engine's thread.
 static THREAD: OnceLock<Thread> = OnceLock::new();
 /// The process that has the engine: a child of a fork has not.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
@@ -90,7 +89,6 @@ impl Drop for Over {
     }
 }
 
-/// The engine's thread.
 fn live(settings: &Settings) {
     let _over = Over;
     // Set once, as there is one engine.
@@ -147,7 +145,6 @@ fn write(to: &Output, text: &str) {
     }
 }
 
-/// One line.
 fn say(message: &str) {
     // A stream that is gone is no reason to end anything.
     let _ = writeln!(std::io::stderr(), "isotherm: {message}");

@@ -74,7 +74,6 @@ pub struct Chmu<B> {
     /// Bytes of a unit, as a power of two.
     unit_shift: u32,
     enabled: bool,
-    /// Overflows of the ring found.
     overflows: u64,
 }
 

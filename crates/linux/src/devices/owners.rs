@@ -46,7 +46,6 @@ pub trait Owners: Send {
 pub struct PageTables {
     root: ProcRoot,
     maps: MapsReader,
-    /// The devices' frames.
     regions: Vec<Range<u64>>,
     followed: BTreeMap<Pid, Option<Pagemap>>,
     /// Known frames with their pages, in the order of frames.

@@ -26,9 +26,7 @@ pub struct DeviceSource {
     on: bool,
     /// Whether the next reading shall carry reports.
     report: bool,
-    /// Errors yet to be reported.
     broken: Vec<DeviceError>,
-    /// Losses of devices that were dropped.
     lost: u64,
     statistics: SourceStatistics,
     pages: Vec<u64>,

@@ -24,7 +24,6 @@ use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
 use crate::sys::userfaultfd::{Denied, RawMessage, Userfault, decode};
 
-/// Messages per read.
 const MESSAGES: usize = 32;
 /// Windows armed between two reads of messages.
 const BURST: usize = 16;
@@ -38,7 +37,6 @@ const LOOK: Duration = Duration::from_secs(1);
 /// Longest sleep while pages are armed, should the doorbell fail to tell of a fork.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
-/// The arena's contents.
 pub(super) struct Memory {
     pub(super) tables: Tables,
     pub(super) pace: Pace,
@@ -48,7 +46,6 @@ pub(super) struct Memory {
 
 plain!(Zeroed for Memory { tables, pace, pass, messages });
 
-/// The agent's state.
 pub(super) struct Agent {
     pub(super) memory: Arena<Memory>,
     pub(super) mechanism: Mechanism,
@@ -341,7 +338,6 @@ impl Agent {
         can_sample.then(|| pace.pause(allowed).max(pass))
     }
 
-    /// Tells the engine what it costs.
     fn tell(&self) {
         use std::sync::atomic::Ordering::Relaxed;
         let (shared, pace) = (self.link.shared(), &self.memory.pace);

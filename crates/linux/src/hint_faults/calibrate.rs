@@ -11,7 +11,6 @@ use crate::clock;
 use crate::sys::agent::{self as sys, BlockedSignals};
 use crate::sys::pages::PAGE;
 
-/// Pages touched.
 const PAGES: u64 = 32;
 /// Assumed nanoseconds of a fault, and the agent's part in it, where they cannot be measured.
 const ASSUMED: (u64, u64) = (12_000, 3_000);

@@ -57,7 +57,6 @@ impl Pending {
     }
 }
 
-/// An agent's counts.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) agent_cpu: u64,
@@ -80,7 +79,6 @@ impl Report {
     }
 }
 
-/// A connected agent.
 pub(super) struct Connection {
     socket: UnixStream,
     shared: SharedValue<Shared>,
@@ -104,19 +102,16 @@ impl Connection {
         self.shared.seed.store(options.seed, Relaxed);
     }
 
-    /// Lets the agent begin.
     pub(super) fn want(&self) {
         self.shared.wanted.store(1, Relaxed);
         nudge(self.socket.as_raw_fd());
     }
 
-    /// Limits the faults per second.
     pub(super) fn set_rate(&self, rate: u64) {
         self.shared.rate.store(rate, Relaxed);
         nudge(self.socket.as_raw_fd());
     }
 
-    /// Asks for pages to be armed.
     pub(super) fn arm(&mut self, addresses: &[u64]) {
         let room = WAITING - self.waiting.len().min(WAITING);
         self.waiting.extend(addresses.iter().take(room));
@@ -147,7 +142,6 @@ impl Connection {
         }
     }
 
-    /// Returns whether the agent still lives.
     pub(super) fn is_there(&self) -> bool {
         still_there(self.socket.as_raw_fd())
     }
@@ -159,7 +153,6 @@ impl Connection {
         (!std::mem::replace(&mut self.refused, true)).then_some(refusal)
     }
 
-    /// Returns the agent's own memory.
     pub(super) fn hidden(&self) -> Vec<Range<u64>> {
         let [a, b, c, d] = &self.shared.hidden;
         [(a, b), (c, d)]

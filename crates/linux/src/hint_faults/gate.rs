@@ -28,7 +28,6 @@ static ARMING: AtomicU64 = AtomicU64::new(0);
 static NOTED: AtomicUsize = AtomicUsize::new(0);
 static NOTED_STACKS: [[AtomicU64; 2]; STACKS] = [const { [const { AtomicU64::new(0) }; 2] }; STACKS];
 
-/// Makes threads register from now on.
 pub(super) fn configure() {
     CONFIGURED.store(true, SeqCst);
 }
@@ -66,7 +65,6 @@ pub(super) fn is_held() -> bool {
     HOLD.load(SeqCst) != 0
 }
 
-/// Tells the agent to end.
 pub(super) fn end() {
     ENDING.store(true, SeqCst);
     if ACTIVE.load(SeqCst) {
@@ -74,7 +72,6 @@ pub(super) fn end() {
     }
 }
 
-/// Returns whether the agent is to end.
 pub(super) fn is_ending() -> bool {
     ENDING.load(SeqCst)
 }

@@ -12,11 +12,9 @@ use crate::sys::mmap::SharedValue;
 use crate::sys::range::Range64;
 use crate::sys::sockets::{connect, send_file, still_there};
 
-/// A connection to the engine.
 pub(super) struct Link {
     socket: OwnedFd,
     shared: SharedValue<Shared>,
-    /// `/proc/self/stat`.
     status: OwnedFd,
 }
 
@@ -53,7 +51,6 @@ impl Link {
         self.wait_while(|shared| shared.wanted.load(Relaxed) == 0)
     }
 
-    /// Waits until the engine has gone.
     pub(super) fn wait_for_end(&self) {
         self.wait_while(|_| true);
     }
@@ -86,7 +83,6 @@ impl Link {
         }
     }
 
-    /// Returns the pages of a window.
     pub(super) fn window(&self) -> u64 {
         self.shared.window.load(Relaxed).clamp(1, SMALL)
     }

@@ -13,7 +13,6 @@ pub(super) struct Mapping {
     pub(super) plain: bool,
     /// Whether it maps a file of the C library or the loader, whose memory the agent itself may touch.
     pub(super) library: bool,
-    /// Whether it maps a file at all.
     pub(super) file: bool,
 }
 
@@ -48,7 +47,6 @@ fn is_library(name: &[u8]) -> bool {
         .any(|prefix| file.starts_with(prefix))
 }
 
-/// `/proc/self/maps`, kept open.
 pub(super) struct Maps {
     file: OwnedFd,
 }

@@ -30,17 +30,16 @@ const PATIENCE: u32 = 4;
 /// A message's consequence for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Nothing.
     None,
     /// A fault was answered, and its record is in the ring.
-    Answered { requested: bool },
-    /// The doorbell rang.
+    Answered {
+        requested: bool,
+    },
     Doorbell,
     /// The store itself was touched: the program locks all of its memory.
     Locked,
 }
 
-/// One window to arm.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     pub(super) start: u64,
@@ -183,7 +182,6 @@ impl Mechanism {
         Some(())
     }
 
-    /// Answers one message.
     pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
         match message {
             Message::Fault { address, write, thread } => {

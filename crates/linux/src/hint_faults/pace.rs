@@ -13,7 +13,6 @@ const FIRST_WINDOW_TIME: u64 = 100_000;
 const WANTED_SHARE: (u64, u64) = (3, 12);
 /// Share above which the open windows are closed at once, in hundredths.
 const MAX_SHARE: u64 = 25;
-/// Pages armed between two adjustments of the window time.
 const LOOK: u64 = 1024;
 /// Part of the budget that is used, in hundredths: the rest covers costs that the estimate misses.
 const USED: u64 = 55;
@@ -22,7 +21,6 @@ const DEAREST: u64 = 60_000;
 const SECOND: u64 = 1_000_000_000;
 const MILLION: u64 = 1_000_000;
 
-/// A budget that fills steadily.
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
     balance: i64,
@@ -41,10 +39,8 @@ impl Account {
     }
 }
 
-/// The engine's limits.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Allowed {
-    /// Faults per second.
     pub(super) rate: u64,
     /// Lost time of the program, in millionths.
     pub(super) program: u64,
@@ -77,21 +73,8 @@ pub(super) struct Pace {
 }
 
 plain!(Zeroed for Pace {
-    program,
-    agent,
-    faults,
-    last,
-    last_cpu,
-    open,
-    open_faults,
-    armed,
-    faulted,
-    window_time,
-    fault_cost,
-    calibrated_cost,
-    calibrated_handling,
-    handling,
-    program_time,
+    program, agent, faults, last, last_cpu, open, open_faults, armed, faulted, window_time, fault_cost,
+    calibrated_cost, calibrated_handling, handling, program_time,
 });
 
 impl Pace {
@@ -128,7 +111,6 @@ impl Pace {
         (self.last, self.last_cpu) = (now, cpu);
     }
 
-    /// Returns whether another window may be armed.
     pub(super) fn allows(&self) -> bool {
         self.can_pay() && self.faults.balance > (self.expected() * MILLION) as i64
     }

@@ -16,7 +16,6 @@ const WINDOWS: usize = 1 << 16;
 const HUGE: u64 = 2 << 20;
 const HUGE_FLAG: u64 = 1 << 11;
 
-/// A window to be armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) start: u64,
@@ -91,7 +90,6 @@ impl Pass {
         }
     }
 
-    /// Cuts a run into windows.
     fn cut(&mut self, run: Present, random: &mut Random, size: u64, phase: u64) {
         let mut start = run.range.start;
         while start < run.range.end {
@@ -120,7 +118,6 @@ impl Pass {
         }
     }
 
-    /// Returns whether a window is left.
     pub(super) fn is_left(&self) -> bool {
         self.next < self.kept
     }

@@ -9,7 +9,6 @@ use std::os::fd::{AsFd, OwnedFd};
 /// Most runs per call.
 pub(super) const RUNS: usize = 64;
 
-/// Present pages that are neighbours.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Present {
     pub(super) range: Range64,
@@ -17,7 +16,6 @@ pub(super) struct Present {
     pub(super) huge: bool,
 }
 
-/// `/proc/self/pagemap`, kept open.
 pub(super) struct Presence {
     file: OwnedFd,
 }

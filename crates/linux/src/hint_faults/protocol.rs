@@ -32,7 +32,6 @@ pub(super) const UNBOUNDED: u64 = u64::MAX;
 /// The first message of an agent: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// The agent's [`VERSION`].
     pub(super) version: u32,
 }
 
@@ -58,7 +57,6 @@ impl Hello {
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum State {
-    /// It waits to be wanted.
     Waiting = 0,
     /// It samples, or would.
     Ready = 1,
@@ -110,11 +108,9 @@ pub(super) struct Shared {
     pub(super) agent_budget: AtomicU64,
     /// Engine: pages of a window.
     pub(super) window: AtomicU64,
-    /// Engine: the seed.
     pub(super) seed: AtomicU64,
     /// Engine: nanoseconds that a page armed for a policy stays armed.
     pub(super) armed_bound: AtomicU64,
-    /// Agent: [`State`].
     pub(super) state: AtomicU64,
     /// Agent: its processor time in nanoseconds.
     pub(super) agent_cpu: AtomicU64,
@@ -122,7 +118,6 @@ pub(super) struct Shared {
     pub(super) program_time: AtomicU64,
     /// Agent: records lost because the ring was full.
     pub(super) lost: AtomicU64,
-    /// Agent: [`Counter`]s.
     pub(super) counters: [AtomicU64; Counter::COUNT],
     /// Agent: its own memory, which nobody should track: start and end of each piece.
     pub(super) hidden: [AtomicU64; 4],
@@ -135,25 +130,8 @@ pub(super) struct Shared {
 }
 
 plain!(Atomics for Shared {
-    wanted,
-    rate,
-    program_budget,
-    agent_budget,
-    window,
-    seed,
-    armed_bound,
-    state,
-    agent_cpu,
-    program_time,
-    lost,
-    counters,
-    hidden,
-    ring_head,
-    ring_tail,
-    queue_head,
-    queue_tail,
-    queue,
-    ring,
+    wanted, rate, program_budget, agent_budget, window, seed, armed_bound, state, agent_cpu, program_time,
+    lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, queue, ring,
 });
 
 /// A number on a cache line of its own.
@@ -166,7 +144,6 @@ plain!(Atomics for Line { 0 });
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Counter {
-    /// Pages armed.
     Armed,
     /// Accesses to armed pages.
     Faults,
@@ -197,9 +174,7 @@ pub(super) struct Record {
     pub(super) address: u64,
     /// Nanoseconds that the page had been armed.
     pub(super) since: u64,
-    /// The thread.
     pub(super) thread: u32,
-    /// Whether it was a store.
     pub(super) store: bool,
     /// Whether a policy had asked for this page.
     pub(super) requested: bool,

@@ -1,6 +1,5 @@
 //! The agent's own random numbers: splitmix64, which needs one word and no library.
 
-/// The generator's state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Random(pub(super) u64);
 

@@ -136,7 +136,6 @@ pub struct HintFaultSource {
     rate: u64,
     stores: bool,
     delivered: u64,
-    /// Counts of agents that have gone.
     past: Report,
 }
 
@@ -212,7 +211,6 @@ impl HintFaultSource {
         total
     }
 
-    /// Accepts agents that have connected.
     fn accept(&mut self) -> Result<(), LinuxError> {
         loop {
             match self.listener.accept() {

@@ -14,7 +14,6 @@ pub(super) const SMALL: u64 = 64;
 const SAMPLED: usize = 64;
 const REQUESTED: usize = 128;
 const HUGE: usize = 8;
-/// All windows.
 pub(super) const TOTAL: usize = SAMPLED + REQUESTED + HUGE;
 const HUGE_BYTES: u64 = LARGEST as u64 * PAGE;
 const SMALL_BYTES: u64 = SMALL * PAGE;
@@ -29,7 +28,6 @@ pub(super) fn places(huge: bool, requested: bool) -> Range<usize> {
     }
 }
 
-/// The store's mapping.
 pub(super) struct Store {
     mapped: Range64,
     /// Aligned to huge pages.

@@ -7,7 +7,6 @@ use super::window::Window;
 use crate::sys::plain::plain;
 use crate::sys::range::Range64;
 
-/// Most regions.
 pub(super) const REGIONS: usize = 32;
 const QUARANTINED: usize = 128;
 /// Nanoseconds of processor time that may be missing when a window is closed.
@@ -43,16 +42,7 @@ pub(super) struct Tables {
     pub(super) maps_buffer: [u8; BUFFER],
 }
 
-plain!(Zeroed for Tables {
-    windows,
-    open,
-    regions,
-    quarantine,
-    next_look,
-    last_used,
-    pause,
-    maps_buffer,
-});
+plain!(Zeroed for Tables { windows, open, regions, quarantine, next_look, last_used, pause, maps_buffer });
 
 impl Tables {
     /// Returns the numbers of open windows.
@@ -61,7 +51,6 @@ impl Tables {
         (0..TOTAL).filter(move |at| open[at / 64] >> (at % 64) & 1 != 0)
     }
 
-    /// Returns all open windows.
     pub(super) fn open(&self) -> impl Iterator<Item = &Window> {
         self.numbers().map(|at| &self.windows[at])
     }
@@ -73,12 +62,10 @@ impl Tables {
         }
     }
 
-    /// Returns a window by its number.
     pub(super) fn window(&mut self, at: usize) -> &mut Window {
         &mut self.windows[at]
     }
 
-    /// Opens a window.
     pub(super) fn begin(&mut self, at: usize, start: u64, pages: u64, slot: u64) -> &mut Window {
         self.open[at / 64] |= 1 << (at % 64);
         self.windows[at].open(start, pages as usize, slot);

@@ -16,13 +16,9 @@ const GONE: u64 = 0;
 pub(super) struct Window {
     /// Number of pages; 0 while it is free.
     pub(super) pages: u32,
-    /// Number of armed pages.
     pub(super) armed: u32,
-    /// Number of pages armed at first.
     pub(super) armed_at_first: u32,
-    /// Number of faults.
     pub(super) faults: u32,
-    /// Whether a policy asked for it.
     pub(super) requested: bool,
     /// Whether it must be closed now, whatever the time.
     pub(super) closing: bool,
@@ -38,7 +34,6 @@ pub(super) struct Window {
     pub(super) until: u64,
     /// Processor time of the program at which it closes earlier.
     pub(super) used: u64,
-    /// Address in the store.
     pub(super) slot: u64,
     /// Range that holds all homes.
     pub(super) bounds: Range64,
@@ -48,33 +43,15 @@ pub(super) struct Window {
 }
 
 plain!(Zeroed for Window {
-    pages,
-    armed,
-    armed_at_first,
-    faults,
-    requested,
-    closing,
-    disturbed,
-    stale,
-    told,
-    since,
-    until,
-    used,
-    slot,
-    bounds,
-    bits,
-    returned,
-    homes,
+    pages, armed, armed_at_first, faults, requested, closing, disturbed, stale, told, since, until, used,
+    slot, bounds, bits, returned, homes,
 });
 
 /// Armed pages that are neighbours in the store and at home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
-    /// First page.
     pub(super) first: usize,
-    /// Number of pages.
     pub(super) pages: usize,
-    /// First page's home.
     pub(super) home: u64,
 }
 
@@ -102,7 +79,6 @@ impl Window {
         self.bits[page / 64] >> (page % 64) & 1 != 0
     }
 
-    /// Marks a page as armed or not.
     pub(super) fn mark(&mut self, page: usize, armed: bool) {
         if self.is_armed(page) == armed {
             return;

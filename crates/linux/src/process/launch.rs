@@ -192,7 +192,7 @@ impl Running {
             let own = self.signals.iter().map(Signals::descriptor);
             let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain(own);
             let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
-            sys::poll(&mut Vec::new(), files, pause, &mut Vec::new()).map_err(failed("poll"))?;
+            sys::poll(files, pause).map_err(failed("poll"))?;
         }
     }
 

@@ -70,7 +70,6 @@ impl Mapping {
         self.start.as_ptr()
     }
 
-    /// Returns where it lies.
     pub(super) fn range(&self) -> Range64 {
         Range64::new(self.start.addr().get() as u64, self.bytes as u64)
     }
@@ -168,7 +167,6 @@ impl<T: Atomics> SharedValue<T> {
         Ok(Self { mapping, value: PhantomData })
     }
 
-    /// Returns where it lies.
     pub(crate) fn range(&self) -> Range64 {
         self.mapping.range()
     }
@@ -202,7 +200,6 @@ impl<T: Zeroed> Arena<T> {
         Ok(Self { mapping, value: PhantomData })
     }
 
-    /// Returns where it lies.
     pub(crate) fn range(&self) -> Range64 {
         self.mapping.range()
     }
@@ -246,16 +243,11 @@ impl BoundMemory {
         super::pages::bind(self.mapping.range(), nodes)
     }
 
-    /// Returns the number of 64-bit words.
-    pub fn len(&self) -> usize {
-        self.mapping.bytes / size_of::<u64>()
-    }
-
     /// Returns all of it.
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits
         // are a word.
-        unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.len()) }
+        unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.mapping.bytes / 8) }
     }
 }
 

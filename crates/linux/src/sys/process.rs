@@ -16,7 +16,6 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Returns the effective user.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call takes nothing and cannot fail.
     unsafe { libc::geteuid() }
@@ -57,9 +56,7 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 /// Whom to wait for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Who {
-    /// One child.
     One(Pid),
-    /// Any child.
     Any,
 }
 
@@ -83,32 +80,21 @@ pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
     }
 }
 
-/// Waits until one of these can be read, a signal came or the time is over. Writes to `ready` which can be
-/// read.
+/// Waits until one of these can be read, a signal came or the time is over. Returns which can be read.
 ///
 /// # Errors
 /// `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
-pub(crate) fn poll(
-    descriptors: &mut Vec<libc::pollfd>,
-    files: impl Iterator<Item = RawFd>,
-    timeout: Duration,
-    ready: &mut Vec<bool>,
-) -> io::Result<()> {
-    descriptors.clear();
-    descriptors.extend(files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
+pub(crate) fn poll(files: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<_> = files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let milliseconds = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
     // SAFETY: the pointer and the length are those of one vector, borrowed mutably.
-    let result =
-        unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, milliseconds) };
-    ready.clear();
-    match checked(result) {
-        // The signal's handler has written to its pipe.
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(error) => return Err(error),
-        Ok(_) => ready.extend(descriptors.iter().map(|descriptor| descriptor.revents != 0)),
-    }
-    ready.resize(descriptors.len(), false);
-    Ok(())
+    let result = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
+    // After a signal, whose handler has written to its pipe, none can be read.
+    checked(result).map(drop).or_else(|error| match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        _ => Err(error),
+    })?;
+    Ok(polled.iter().map(|entry| result > 0 && entry.revents != 0).collect())
 }
 
 /// Makes a pipe that exec closes: the reading and the writing end.

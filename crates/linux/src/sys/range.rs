@@ -16,7 +16,6 @@ impl Range64 {
         Self { start, end: start.saturating_add(length) }
     }
 
-    /// Returns its length in bytes.
     pub(crate) fn length(self) -> u64 {
         self.end - self.start
     }

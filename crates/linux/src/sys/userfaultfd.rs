@@ -38,19 +38,31 @@ pub(crate) const MOVE_QUIETLY: u64 = 1;
 pub(crate) const MOVE_ALLOW_HOLES: u64 = 2;
 const USER_MODE_ONLY: libc::c_int = 1;
 
-/// A message of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     /// A thread waits for the page at `address`.
-    Fault { address: u64, write: bool, thread: u32 },
+    Fault {
+        address: u64,
+        write: bool,
+        thread: u32,
+    },
     /// The process was copied; the descriptor serves the child.
-    Fork { descriptor: u32 },
+    Fork {
+        descriptor: u32,
+    },
     /// `length` bytes went from one place to another.
-    Remap { from: u64, to: u64, length: u64 },
+    Remap {
+        from: u64,
+        to: u64,
+        length: u64,
+    },
     /// The contents of the range go after the message has been read; the range stays.
-    Remove { range: Range64 },
-    /// The range is unmapped.
-    Unmap { range: Range64 },
+    Remove {
+        range: Range64,
+    },
+    Unmap {
+        range: Range64,
+    },
     /// Something else, which no feature asked for here raises.
     Other,
 }
@@ -58,7 +70,6 @@ pub(crate) enum Message {
 /// `struct uffd_msg`: 32 bytes, the event in the first and its values from the eighth on.
 pub(crate) type RawMessage = [u64; 4];
 
-/// Decodes a message.
 pub(crate) fn decode(raw: RawMessage) -> Message {
     let [head, a, b, c] = raw;
     match head.to_ne_bytes()[0] {
@@ -80,7 +91,6 @@ pub(crate) enum Denied {
     Unsupported,
 }
 
-/// An open userfaultfd.
 pub(crate) struct Userfault {
     descriptor: OwnedFd,
 }

@@ -38,7 +38,6 @@ const UNITS: std::ops::RangeInclusive<u64> = 12..=21;
 /// 1 s, 100 ms, 10 ms and 1 ms, then the unit's shortest.
 const MODES: [(u64, u64, u64); 6] = [(1, 0, 0), (0, 5, 1), (0, 4, 1), (0, 3, 1), (0, 2, 1), (0, 0, 0)];
 
-/// Settings of a unit's counting.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mode {
     epochs: (u64, u64, u64),
@@ -93,7 +92,6 @@ fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
     (0..32).find_map(|narrower| event(u64::from(threshold.min(u32::MAX >> narrower))))
 }
 
-/// Opens the event of a unit.
 type Open<S> = Box<dyn FnMut(Encoding) -> io::Result<S> + Send>;
 
 /// A hotness monitoring unit behind the kernel's driver.
@@ -167,7 +165,6 @@ impl<S: HotLists> PerfChmu<S> {
         self.stream.as_mut().map_or(Ok(()), HotLists::start).map_err(self.failed("starting it"))
     }
 
-    /// Takes the hot pages written so far.
     fn take(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let (unit_pages, pages) = ((1 << self.mode.unit_shift) / PAGE, &mut self.pages);

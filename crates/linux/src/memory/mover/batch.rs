@@ -177,17 +177,14 @@ impl Batch {
         self.open.len()
     }
 
-    /// Returns the number of open pages.
     pub(super) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// Returns the bytes of the open pages.
     pub(super) fn open_bytes(&self) -> Bytes {
         Bytes(self.open.iter().map(|&index| self.pages[index].bytes).sum())
     }
 
-    /// Sets the status of the open pages.
     pub(super) fn settle_open(&mut self, status: MoveStatus) {
         for &index in &self.open {
             self.pages[index].status.get_or_insert(status);

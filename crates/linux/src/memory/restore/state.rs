@@ -10,9 +10,7 @@ use crate::process::excerpt;
 /// One value that was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The file.
     pub(super) file: PathBuf,
-    /// Value before.
     pub(super) old: String,
     /// Value after the change as the kernel shows it; `None` until known.
     pub(super) left: Option<String>,

@@ -8,7 +8,6 @@ use std::os::unix::fs::FileExt;
 use super::super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 
-/// A finder of children.
 #[derive(Debug)]
 pub(super) struct Children {
     /// Whether the kernel lists them.
@@ -90,7 +89,6 @@ impl Children {
     }
 }
 
-/// Returns the last word of `/proc/loadavg`.
 fn last_number(file: &File) -> Option<u64> {
     let mut text = [0; 128];
     let length = file.read_at(&mut text, 0).ok()?;

@@ -104,10 +104,8 @@ impl Tree {
     fn find_ended(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         let held = |watched: &Watched| watched.pidfd.as_ref().map(AsRawFd::as_raw_fd);
         let files = self.known.values().filter_map(held);
-        let mut ready = Vec::new();
-        sys::poll(&mut Vec::new(), files, Duration::ZERO, &mut ready)
-            .map_err(|error| LinuxError::Call { call: "poll", error })?;
-        let mut ready = ready.into_iter();
+        let ready = sys::poll(files, Duration::ZERO);
+        let mut ready = ready.map_err(|error| LinuxError::Call { call: "poll", error })?.into_iter();
         let early = &mut self.early;
         self.known.retain(|&pid, watched| {
             let ended = watched.pidfd.is_some() && ready.next() == Some(true);
@@ -180,7 +178,6 @@ fn report_end(pid: Pid, early: &mut Vec<Event>, events: &mut Vec<Event>) {
     }
 }
 
-/// Returns whether the process's start is yet to be reported.
 fn awaits_start(early: &[Event], pid: Pid) -> bool {
     early.iter().any(|event| is_start(event, pid))
 }

@@ -12,7 +12,6 @@ use crate::sys::process as sys;
 /// which comes soon and leaves the parent's page table readable.
 const YOUNG: u32 = 4;
 
-/// A change found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -20,7 +19,6 @@ pub(super) enum Change {
     Ended,
 }
 
-/// A watched process.
 #[derive(Debug)]
 pub(super) struct Watched {
     start: u64,

@@ -14,7 +14,8 @@ use super::mmap;
 pub use super::pages::page_size;
 use super::{checked, owned};
 
-/// What to count or sample: `struct perf_event_attr`.
+/// An event to count or sample: `struct perf_event_attr`. Fields without a comment stay 0.
+#[allow(missing_docs)]
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
@@ -26,43 +27,30 @@ pub struct Attr {
     pub config: u64,
     /// The period, or the frequency with [`flag::FREQ`].
     pub period: u64,
-    /// What a sample holds: bits of [`sample`].
+    /// Fields of a sample: bits of [`sample`].
     pub sample_type: u64,
-    /// What a read returns: bits of [`read`].
+    /// Values of a read: bits of [`read`].
     pub read_format: u64,
     /// Bits of [`flag`].
     pub flags: u64,
     /// Events, or bytes with [`flag::WATERMARK`], between wake-ups.
     pub wakeup: u32,
-    /// Of breakpoints.
     pub breakpoint_type: u32,
-    /// More of the event.
     pub config1: u64,
-    /// More of the event.
     pub config2: u64,
-    /// Of branch stacks.
     pub branch_sample_type: u64,
-    /// Of registers.
     pub sample_regs_user: u64,
-    /// Of stacks.
     pub sample_stack_user: u32,
     /// The clock of the records' times, with [`flag::USE_CLOCKID`].
     pub clockid: i32,
-    /// Of registers.
     pub sample_regs_intr: u64,
     /// Bytes between wake-ups of the AUX area.
     pub aux_watermark: u32,
-    /// Of call chains.
     pub sample_max_stack: u16,
-    /// Must be 0.
     pub reserved: u16,
-    /// Of AUX samples.
     pub aux_sample_size: u32,
-    /// Of AUX pausing.
     pub aux_action: u32,
-    /// Of signals.
     pub sig_data: u64,
-    /// More of the event.
     pub config3: u64,
 }
 
@@ -91,20 +79,14 @@ pub mod software {
 }
 
 /// Bits of `sample_type`: `enum perf_event_sample_format`.
+#[allow(missing_docs)]
 pub mod sample {
-    /// Instruction pointer.
     pub const IP: u64 = 1 << 0;
-    /// Process and thread.
     pub const TID: u64 = 1 << 1;
-    /// Time.
     pub const TIME: u64 = 1 << 2;
-    /// Data address.
     pub const ADDR: u64 = 1 << 3;
-    /// Event number.
     pub const ID: u64 = 1 << 6;
-    /// Processor.
     pub const CPU: u64 = 1 << 7;
-    /// The period in force.
     pub const PERIOD: u64 = 1 << 8;
     /// Event number of the counter itself.
     pub const STREAM_ID: u64 = 1 << 9;
@@ -112,19 +94,14 @@ pub mod sample {
     pub const RAW: u64 = 1 << 10;
     /// Latency in cycles.
     pub const WEIGHT: u64 = 1 << 14;
-    /// What served the access.
+    /// Level of the memory hierarchy that served the access.
     pub const DATA_SRC: u64 = 1 << 15;
     /// Event number, at a fixed place.
     pub const IDENTIFIER: u64 = 1 << 16;
-    /// Transaction flags.
     pub const TRANSACTION: u64 = 1 << 17;
-    /// Physical data address.
     pub const PHYS_ADDR: u64 = 1 << 19;
-    /// Control group.
     pub const CGROUP: u64 = 1 << 21;
-    /// Size of the data's page.
     pub const DATA_PAGE_SIZE: u64 = 1 << 22;
-    /// Size of the code's page.
     pub const CODE_PAGE_SIZE: u64 = 1 << 23;
     /// Latencies in cycles: 32 bits and twice 16.
     pub const WEIGHT_STRUCT: u64 = 1 << 24;
@@ -192,7 +169,7 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
-/// What an event belongs to from its first moment on.
+/// The group or ring that an event joins when it is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Join<'a> {
     /// Nothing.
