@@ -1,8 +1,8 @@
-//! What accessed bits cost: to the scanning thread, to the program, and to split mappings into grains.
+//! Costs of accessed bits: to the scanning thread, to the program, and of splitting mappings into grains.
 //!
-//! `scan/` has the two halves of a `ClearRefs` scan and the whole of it, for each present page; `mappings/`
-//! the same where mappings are many; `program/` the time to touch each page once, after a flush alone and
-//! after clearing and a flush: the difference is `WALK`; `grains/` splitting and joining 2 GiB.
+//! `scan/` times the two halves of a `ClearRefs` scan and the whole per present page; `mappings/` the same
+//! with many mappings; `program/` touching each page once, after a flush alone and after clearing and a flush
+//! (the difference is `WALK`); `grains/` splitting and joining 2 GiB.
 #![allow(unsafe_code)]
 
 use std::fs;

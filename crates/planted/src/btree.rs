@@ -1,9 +1,9 @@
-//! Defines the B-tree: look-ups of keys, most of them in a range of hot keys.
+//! The B-tree: look-ups of keys, most of them in a range of hot keys.
 //!
 //! A node is a page: 256 keys, and behind them as many values (of a leaf) or pages (of an inner node). Three
-//! levels, so up to 65,536 leaves, which lie in memory in a random order. A look-up searches each node by
-//! halving and checks the value found, which follows from its key; the checksum depends on the seed and the
-//! number of look-ups alone.
+//! levels hold up to 65,536 leaves, which lie in memory in a random order. A look-up searches each node by
+//! bisection and checks the value found, which follows from its key; the checksum depends only on the seed
+//! and the number of look-ups.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -14,9 +14,9 @@ use crate::planted::say_started;
 use crate::random::{Random, mix};
 use crate::{Failure, ensure};
 
-/// Keys of a node.
+/// Keys per node.
 const KEYS: usize = WORDS / 2;
-/// Between a key and the next.
+/// Distance between neighbouring keys.
 const STEP: u64 = 3;
 
 struct Tree {
@@ -76,7 +76,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Fills a node; what is left of it has keys that nothing reaches.
+    /// Fills a node; unused entries have keys that no look-up reaches.
     fn fill(&self, page: u32, entries: impl Iterator<Item = (u64, u64)>) {
         let words = &self.memory.words()[page as usize * WORDS..][..WORDS];
         let mut filled = 0;

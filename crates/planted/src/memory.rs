@@ -1,5 +1,4 @@
-//! Defines the memory under test: anonymous mappings as words, and every call that `target` makes through
-//! libc.
+//! The memory under test: anonymous mappings as words, and every call that the program makes through libc.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -12,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::random::mix;
 use crate::{Failure, ensure};
 
-/// The size of a page.
+/// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
-/// Words in a page.
+/// Words per page.
 pub(crate) const WORDS: usize = PAGE / 8;
 
-/// The size of a huge page.
+/// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// What memory is mapped as.
+/// A mapping's kind.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Anonymous and private, like all memory of the other modes.
@@ -73,7 +72,7 @@ impl Mapping {
         Self::adopt(start, bytes)
     }
 
-    /// Maps memory of a kind that the kernel treats in a way of its own.
+    /// Maps memory of a kind that the kernel treats specially.
     pub(crate) fn of_kind(kind: &Kind, bytes: usize) -> io::Result<Self> {
         let page = if *kind == Kind::Hugetlb { HUGE } else { PAGE };
         let bytes = bytes.next_multiple_of(page);
@@ -176,7 +175,7 @@ impl Mapping {
         Ok(())
     }
 
-    /// `madvise` for some of the pages.
+    /// Gives advice on some of the pages (`madvise(2)`).
     pub(crate) fn advise(&self, first: usize, pages: usize, advice: libc::c_int) -> io::Result<()> {
         assert!(first + pages <= self.pages());
         let start = self.start.as_ptr().wrapping_add(first * WORDS).cast();
@@ -202,7 +201,7 @@ impl Mapping {
         returned(unsafe { libc::munmap(start, pages * PAGE) })
     }
 
-    /// `mremap` to another size, and to another place if need be; new pages are zero.
+    /// Resizes it, moving it if necessary (`mremap(2)`); new pages are zero.
     pub(crate) fn resize(self, pages: usize) -> io::Result<Self> {
         let this = std::mem::ManuallyDrop::new(self);
         let (old, new) = (this.bytes, pages * PAGE);
@@ -211,7 +210,7 @@ impl Mapping {
         Self::adopt(start, new)
     }
 
-    /// `mremap` to another place for sure.
+    /// Moves it to another place (`mremap(2)`).
     pub(crate) fn relocate(self) -> io::Result<Self> {
         let this = std::mem::ManuallyDrop::new(self);
         let place = std::mem::ManuallyDrop::new(Self::new(this.bytes)?);
@@ -231,7 +230,7 @@ impl Drop for Mapping {
     }
 }
 
-/// What [`Mapping::fill`] writes.
+/// Returns the word that [`Mapping::fill`] writes.
 pub(crate) fn pattern(seed: u64, word: usize) -> u64 {
     mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word as u64)
 }

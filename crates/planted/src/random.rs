@@ -1,4 +1,4 @@
-//! Defines the random numbers and the mixing of checksums.
+//! Random numbers, and the mixing of checksums.
 
 /// splitmix64 (Steele, Lea and Flood, 2014): a counter through a mixing function.
 pub(crate) struct Random(u64);
@@ -18,7 +18,7 @@ impl Random {
         (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
 
-    /// Puts the items into a random order.
+    /// Shuffles the items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));

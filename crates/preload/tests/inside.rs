@@ -1,5 +1,5 @@
-//! The engine as a thread of the program: real programs run as without, the hot set is found, and whatever is
-//! wrong leaves the program untouched.
+//! The engine as a thread of the program: real programs run as without it, it finds the hot set, and its
+//! failures leave the program untouched.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// Returns the directory of what cargo has built beside this test.
+/// Returns the directory of cargo's outputs beside this test.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its file");
     test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").to_owned()
@@ -44,7 +44,7 @@ fn summary(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a summary")).expect("JSON")
 }
 
-/// Returns whether programs may use userfaultfd for faults in system calls; says so if not.
+/// Returns whether programs may use userfaultfd for faults in system calls; prints a line if not.
 fn hint_faults_work() -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
@@ -91,7 +91,7 @@ fn a_planted_hot_set_is_found() {
     let (json, report) = (folder.path().join("json"), folder.path().join("planted"));
     let (json_text, report_text, target) =
         (json.display().to_string(), report.display().to_string(), target());
-    // A busy machine gives fewer samples a second: longer, until there are enough to judge by.
+    // A busy machine gives fewer samples per second: run longer, until they suffice.
     for seconds in ["15", "30", "60"] {
         let program = [&target, "planted", "--size", "32M", "--seconds", seconds, "--report", &report_text];
         let variables =
@@ -104,7 +104,7 @@ fn a_planted_hot_set_is_found() {
         let right = found.intersection(&hot).count() as f64;
         let (share, wrong) = (right / hot.len() as f64, 1.0 - right / found.len().max(1) as f64);
         println!("{}: {:.1} % found, {:.1} % false", result["samples"], 100.0 * share, 100.0 * wrong);
-        // The engine's own memory is none of the program's.
+        // The engine's own memory is not the program's.
         assert!(result["footprint_bytes"].as_u64() < Some(36 << 20), "{}", result["footprint_bytes"]);
         if share >= 0.95 && wrong <= 0.05 {
             return;

@@ -117,7 +117,7 @@ proptest! {
         let mut seen = vec![false; covered];
         for run in &runs[..found] {
             let first = ((run.start - 0x1000) / BASE) as usize;
-            // Runs are as long as can be.
+            // Runs are maximal.
             prop_assert!(first == 0 || !present[first - 1]);
             seen[first..first + run.pages as usize].fill(true);
         }
