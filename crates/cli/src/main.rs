@@ -17,8 +17,8 @@ use std::process::ExitCode;
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
-/// Uses huge pages: samples and replays look pages up at random in large arrays. Tests are linked with the crate of
-/// `libisotherm.so`, which has its own allocator.
+/// Uses huge pages: samples and replays look pages up at random in large arrays. Tests are linked with the
+/// crate of `libisotherm.so`, which has its own allocator.
 #[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;

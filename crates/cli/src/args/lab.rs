@@ -106,7 +106,8 @@ pub(crate) struct LabRunArgs {
     /// The policy, by `isotherm run` in the guest [default: hybridtier]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// The kernel's tiering instead of a policy: none, demotion, numab or damon; append -lru for the classical LRU
+    /// The kernel's tiering instead of a policy: none, demotion, numab or damon; append -lru for the
+    /// classical LRU
     #[arg(short, long, value_name = "NAME", conflicts_with = "policy")]
     pub(crate) kernel_tiering: Option<String>,
     #[command(flatten)]

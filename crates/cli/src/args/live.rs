@@ -15,8 +15,8 @@ pub(crate) struct LiveArgs {
     /// The policy
     #[arg(short, long, value_name = "NAME", default_value = "hybridtier")]
     pub(crate) policy: String,
-    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the mapped memory [default: the whole
-    /// fast tier; 1:3 in shadow mode]
+    /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the mapped memory
+    /// [default: the whole fast tier; 1:3 in shadow mode]
     #[arg(short, long, value_name = "SIZE")]
     pub(crate) fast: Option<FastLimit>,
     /// NUMA nodes of each tier, fastest first: 0,1 or 0+2,1+3 [default: the kernel's tiers]
@@ -25,14 +25,15 @@ pub(crate) struct LiveArgs {
     /// Move nothing: report from real samples what would move. Default on machines without a slow tier
     #[arg(long)]
     pub(crate) shadow: bool,
-    /// In shadow mode, model stall and occupancy counters that the processor lacks, from samples and the machine's
-    /// latencies; the summary says so
+    /// In shadow mode, model stall and occupancy counters that the processor lacks, from samples and the
+    /// machine's latencies; the summary says so
     #[arg(long)]
     pub(crate) model_counters: bool,
     /// Access source [default: the best available; `isotherm doctor` lists them]
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
-    /// Unix socket that takes requests during the run: status, parameters, set KEY=VALUE, policy NAME, pause, resume
+    /// Unix socket that takes requests during the run: status, parameters, set KEY=VALUE, policy NAME, pause,
+    /// resume
     #[arg(long, value_name = "SOCKET")]
     pub(crate) control: Option<PathBuf>,
     /// Time that the programs may lose to a source inside them
@@ -41,7 +42,8 @@ pub(crate) struct LiveArgs {
     /// Limit of migration in bytes a second (K, M, G) [default: none]
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<Bytes>,
-    /// Machine profile with the latencies for estimates, unless the firmware reports them: a name or a TOML file
+    /// Machine profile with the latencies for estimates, unless the firmware reports them: a name or a TOML
+    /// file
     #[arg(short, long, value_name = "NAME|FILE", default_value = "freqtier-cxl1")]
     pub(crate) machine: String,
     /// Page size
@@ -87,7 +89,8 @@ pub(crate) enum AllocatorArg {
 
 #[derive(Debug, Args)]
 pub(crate) struct RunArgs {
-    /// Run the program in this existing cgroup v2 directory, where the kernel's LRU can make room for policies that use it
+    /// Run the program in this existing cgroup v2 directory, where the kernel's LRU can make room for
+    /// policies that use it
     #[arg(long, value_name = "FOLDER")]
     pub(crate) cgroup: Option<PathBuf>,
     #[command(flatten)]

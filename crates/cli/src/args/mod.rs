@@ -75,7 +75,8 @@ pub(crate) struct RecordArgs {
     pub(crate) output: PathBuf,
     #[command(flatten)]
     pub(crate) cache: CacheArgs,
-    /// Do not track which miss an address depends on: twice as fast, but the model then treats all misses as independent
+    /// Do not track which miss an address depends on: twice as fast, but the model then treats all misses as
+    /// independent
     #[arg(long)]
     pub(crate) no_dependence: bool,
     /// Disable address space randomisation, so that recordings can be compared
@@ -116,8 +117,8 @@ pub(crate) struct ReplayArgs {
     /// Seed of every random choice
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// How much smaller the run is than the policies' papers: divides their sample counts and times. `auto` is the paper's
-    /// footprint over the run's, for times also the share of its threads
+    /// How much smaller the run is than the policies' papers: divides their sample counts and times. `auto`
+    /// is the paper's footprint over the run's, for times also the share of its threads
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub(crate) scale: String,
     /// Replay at most this many accesses (k, M, G)
@@ -178,7 +179,8 @@ pub(crate) struct CalibrateArgs {
     /// NUMA nodes of each tier, fastest first: 0,1 or 0+2,1+3 [default: the kernel's tiers]
     #[arg(long, value_name = "NODES")]
     pub(crate) tiers: Option<String>,
-    /// Memory to measure on each tier (bytes; K, M, G) [default: four times the last-level cache, at least 256M]
+    /// Memory to measure on each tier (bytes; K, M, G) [default: four times the last-level cache, at least
+    /// 256M]
     #[arg(long, value_name = "SIZE")]
     pub(crate) size: Option<Bytes>,
     /// Machine profile that receives the result, with at least as many tiers: a profile's name or a TOML file
@@ -196,7 +198,8 @@ pub(crate) struct SimulateArgs {
     /// Policies and bounds, separated by commas, or `all`
     #[arg(short, long, value_name = "LIST", default_value = "all", value_delimiter = ',')]
     pub(crate) policy: Vec<String>,
-    /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes (K, M, G)
+    /// Sizes of the fast tier, separated by commas: fast:slow ratios, percentages of the footprint, or bytes
+    /// (K, M, G)
     #[arg(short, long, value_name = "LIST", default_value = "1:8", value_delimiter = ',')]
     pub(crate) fast: Vec<String>,
     /// Number of intervals in the timeline of each run
@@ -214,7 +217,8 @@ pub(crate) struct SizeArgs {
     /// Slowdown allowed against all memory fast: a percentage or a number, such as 5% or 0.05
     #[arg(short, long, value_name = "SHARE", default_value = "5%", allow_hyphen_values = true)]
     pub(crate) budget: String,
-    /// Number of sub-samples for confidence intervals; of seeds if the input is small enough to be replayed whole
+    /// Number of sub-samples for confidence intervals; of seeds if the input is small enough to be replayed
+    /// whole
     #[arg(long, value_name = "N", default_value_t = 5, value_parser = clap::value_parser!(u32).range(2..=64))]
     pub(crate) seeds: u32,
     /// Approximate accesses of a sub-sample, reached by leaving pages out (k, M, G)

@@ -64,7 +64,8 @@ fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     working
 }
 
-/// Opens a source and tests it. Returns the source if it works, and the test or the reason why it cannot be opened.
+/// Opens a source and tests it. Returns the source if it works, and the test or the reason why it cannot be
+/// opened.
 fn examine_source(
     candidate: Candidate<'_>,
     with_test: bool,

@@ -1,4 +1,4 @@
-//! The `isotherm` binary from end to end: exit codes, what goes to which stream, and what is written.
+//! The `isotherm` binary from end to end: exit codes, output streams and written files.
 
 mod alloc_run;
 mod bad_input;

@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, isotherm};
 
-/// A stream of a few million accesses, four systems of which one or more may not exist yet.
+/// A stream of a few million accesses and four systems, some of which may not exist yet.
 const SMALL: [&str; 5] = ["score", "--quick", "--only", "neomem.fig16.converged", "--quiet"];
 
 #[test]

@@ -1,4 +1,5 @@
-//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows it.
+//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows
+//! it.
 
 mod orders;
 
@@ -103,20 +104,12 @@ impl PolicyRun {
         Ok(self.build(&setup, Scale::NONE)?.signals())
     }
 
-    /// Runs the policy on the host until the programs end.
-    ///
-    /// # Errors
-    /// If the policy cannot be built, or the host lacks a signal.
-    pub fn run(&self, host: &mut LiveHost) -> Result<RunStats, RunError> {
-        self.clone().run_under(host, None)
-    }
-
-    /// As [`Self::run`], but clients of the control socket may change parameters or replace the policy: `self` then
-    /// becomes the policy that ran last.
+    /// Runs the policy on the host until the programs end. Clients of the control socket may change
+    /// parameters or replace the policy: `self` becomes the policy that ran last.
     ///
     /// # Errors
     /// If the policy cannot be built, or the host lacks a signal. Requests of clients are checked before.
-    pub fn run_under(
+    pub fn run(
         &mut self,
         host: &mut LiveHost,
         mut control: Option<&mut Control>,

@@ -9,7 +9,7 @@ use crate::host::FastLimit;
 use crate::policy_run::PolicyRun;
 
 /// Share of their time that programs may lose to being observed, unless the user says otherwise.
-pub const DEFAULT_OVERHEAD: f64 = 0.02;
+pub(super) const DEFAULT_OVERHEAD: f64 = 0.02;
 
 /// How memory is tiered.
 #[derive(Debug, Clone)]

@@ -29,7 +29,8 @@ pub enum SessionError {
         policy: &'static str,
         /// The missing signal.
         missing: Signal,
-        /// What would provide the signal, which sources were refused and why, and which policy to use instead.
+        /// What would provide the signal, which sources were refused and why, and which policy to use
+        /// instead.
         fix: String,
     },
     /// Modelled counters were requested without shadow mode.

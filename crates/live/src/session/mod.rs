@@ -1,10 +1,10 @@
 //! A session: one policy that tiers one program on this machine.
 //!
-//! [`SessionConfig`] says how memory is tiered and [`Target`] says whose. `isotherm run`, `isotherm attach` and the
-//! engine in `libisotherm.so` build both and do the rest here, in three steps:
+//! [`SessionConfig`] says how memory is tiered and [`Target`] says whose. `isotherm run`, `isotherm attach`
+//! and the engine in `libisotherm.so` build both and do the rest here, in three steps:
 //!
-//! 1. [`Session::open`] reads the tiers, opens access sources and refuses a policy that lacks a signal. The program
-//!    is not touched yet.
+//! 1. [`Session::open`] reads the tiers, opens access sources and refuses a policy that lacks a signal. The
+//!    program is not touched yet.
 //! 2. [`Session::start`] launches or follows the program.
 //! 3. [`RunningSession::run`] runs the policy until the program ends.
 
@@ -35,7 +35,7 @@ use crate::policy_run::{PolicyRun, RunError};
 
 pub use candidates::{Candidate, Opened, Reach, SourceRequest, candidates};
 pub use choice::ChoiceError;
-pub use config::{DEFAULT_OVERHEAD, SessionConfig};
+pub use config::SessionConfig;
 pub use environment::{Environment, preload};
 pub use error::SessionError;
 pub use target::Target;
@@ -64,8 +64,8 @@ pub struct Session {
 }
 
 impl Session {
-    /// Reads the tiers and opens the sources that the policy needs. Inside a program, call this on the engine's own
-    /// thread after [`crate::inside::prepare_inside`].
+    /// Reads the tiers and opens the sources that the policy needs. Inside a program, call this on the
+    /// engine's own thread after [`crate::inside::prepare_inside`].
     ///
     /// # Errors
     /// If the policy cannot run here, or another engine tiers the process.
@@ -137,7 +137,7 @@ impl RunningSession {
     /// If the policy cannot be built for this size, or the host lacks a signal.
     pub fn run(mut self) -> Result<LiveResult, RunError> {
         self.host.settle(PATIENCE);
-        let ran = self.policy.run_under(&mut self.host, self.control.as_mut())?;
+        let ran = self.policy.run(&mut self.host, self.control.as_mut())?;
         let exit = self.exit.as_ref().and_then(|exit| exit.get());
         let status = exit.map(|exit| i32::from(exit.status()));
         Ok(self.policy.result(self.program, &ran, self.host.summary(), status))

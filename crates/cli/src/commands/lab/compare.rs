@@ -1,4 +1,5 @@
-//! `isotherm lab compare`: runs the same program under policies and kernel tierings, one guest after the other.
+//! `isotherm lab compare`: runs the same program under policies and kernel tierings, one guest after the
+//! other.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};

@@ -50,7 +50,8 @@ fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
     Ok((policy, tiering))
 }
 
-/// Opens a shell in a guest. Without a terminal, runs the commands of standard input as `sh` does, without prompts.
+/// Opens a shell in a guest. Without a terminal, runs the commands of standard input as `sh` does, without
+/// prompts.
 pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.machine)?;
     let kernel: KernelTiering =
