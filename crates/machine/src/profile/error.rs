@@ -37,7 +37,8 @@ impl ProfileError {
     /// A tier is faster than the one before it.
     pub(super) fn order(file: &str, tier: usize, latency: Nanos, before: Nanos) -> Self {
         Self(format!(
-            "{}: tier.{tier}.latency: {latency} is below the {before} of the tier before; tiers stand fastest first",
+            "{}: tier.{tier}.latency: {latency} is below the {before} of the tier before; tiers stand \
+                fastest first",
             one_line(file)
         ))
     }
@@ -62,8 +63,8 @@ pub(super) fn one_line(text: &str) -> String {
 
 /// Cuts a foreign value or key, which may be endless, to a message's length.
 fn shortened(text: &str) -> String {
-    const LONGEST: usize = 80;
-    match text.char_indices().nth(LONGEST) {
+    const MAX_LETTERS: usize = 80;
+    match text.char_indices().nth(MAX_LETTERS) {
         None => one_line(text),
         Some((end, _)) => format!("{}...", one_line(&text[..end])),
     }
