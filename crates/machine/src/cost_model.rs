@@ -1,4 +1,4 @@
-//! Cost model for a host that sees misses as they happen: the lab's plugin.
+//! Cost model for a host that sees misses as they happen.
 
 use isotherm_core::{Counters, Nanos};
 
@@ -34,7 +34,7 @@ pub struct MissCost {
     pub stall_ps: u64,
 }
 
-/// Charges misses on the machine of a profile, with the simulator's cores, tiers and bandwidth.
+/// Charges misses on the cores and tiers of a profile, one by one.
 ///
 /// Each thread has one core's pipeline. Clocks, bandwidth and loaded latency are updated every [`BLOCK`]
 /// misses and by [`Self::settle`].

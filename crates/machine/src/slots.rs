@@ -51,7 +51,10 @@ mod tests {
 
     proptest! {
         #[test]
-        fn the_earliest_is_found(count in 1..=Slots::MAX, times in prop::collection::vec(0u64..1 << 50, 1..300)) {
+        fn the_earliest_is_found(
+            count in 1..=Slots::MAX,
+            times in prop::collection::vec(0u64..1 << 50, 1..300),
+        ) {
             let mut slots = Slots::new(count);
             let mut naive = vec![0; count];
             for time in times {

@@ -1,23 +1,24 @@
-//! The core model: what a miss costs a thread that executes out of order.
+//! The core model: the cost of a miss for a thread that executes out of order.
 //!
-//! Problem: a miss of 100 ns does not cost 100 ns. Misses whose addresses do not depend on each other overlap as long as
-//! they fit the reorder window and the miss registers; a dependent miss waits for its parent.
+//! Problem: a miss of 100 ns does not cost 100 ns. Misses whose addresses do not depend on each other overlap
+//! as long as they fit the reorder window and the miss registers; a dependent miss waits for its parent.
 //!
 //! Approach: an interval model in the form of timestamps. For each miss, in program order:
 //!
 //! ```text
-//! dispatch = dispatch before + instructions x time per instruction,
+//! dispatch = previous dispatch + instructions x time per instruction,
 //!            not before the instruction `reorder_window` back has retired
 //! issue    = dispatch, not before its parent's data and a free miss register
-//! complete = issue + latency of its tier; where its line was prefetched, start of that + latency, not before issue
-//! retire   = retire before + instructions x time per instruction; a load not before `complete`,
+//! complete = issue + latency of its tier; for a prefetched line, its request + latency, not before issue
+//! retire   = previous retire + instructions x time per instruction; a load not before `complete`,
 //!            a store not before the store `store_buffer` back has completed
-//! stall    = what `retire` waited for memory
+//! stall    = time that `retire` waited for memory
 //! ```
 //!
-//! Stalls are exact parts of the thread's time: instructions x time + sum of stalls = the last retire. A cluster of
-//! overlapping misses stalls for its longest chain less what the window hides, and the stall falls on the misses that
-//! retirement waited for. Times are picoseconds in integers, so results do not depend on the order of summation.
+//! Stalls are exact parts of the thread's time: instructions x time + sum of stalls = the last retire. A
+//! cluster of overlapping misses stalls for its longest chain less what the window hides, and the stall falls
+//! on the misses that retirement waited for. Times are integer picoseconds, so that no result depends on an
+//! order of summation.
 
 use crate::limits::{MAX_TIERS, WINDOW};
 use crate::profile::CoreProfile;

@@ -8,9 +8,6 @@ pub(crate) fn missing(workload: &str, policy: &str) -> Option<String> {
     let exists = workload == EVERY || isotherm_workloads::find(workload).is_ok();
     let workload = (!exists).then(|| format!("workload {workload}"));
     let policy = isotherm_policies::find(policy).is_err().then(|| format!("policy {policy}"));
-    match (workload, policy) {
-        (None, None) => None,
-        (Some(one), None) | (None, Some(one)) => Some(one),
-        (Some(one), Some(other)) => Some(format!("{one}, {other}")),
-    }
+    let missing: Vec<String> = [workload, policy].into_iter().flatten().collect();
+    (!missing.is_empty()).then(|| missing.join(", "))
 }

@@ -12,7 +12,7 @@ use crate::scoreboard::{Judged, Proof, Verdict};
 use crate::values::Values;
 
 /// Smallest margin: smaller differences are no order, in the paper's cells neither.
-pub(crate) const SMALLEST_MARGIN: f64 = 0.01;
+pub(crate) const MIN_MARGIN: f64 = 0.01;
 
 /// One pair to judge.
 #[derive(Debug, Clone, PartialEq)]
@@ -112,7 +112,7 @@ fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
         for other in &cells {
             let same = (&one.workload, &one.size) == (&other.workload, &other.size);
             let advantage = comparison.metric.advantage(one.value, other.value);
-            if same && advantage > 1.0 + SMALLEST_MARGIN {
+            if same && advantage > 1.0 + MIN_MARGIN {
                 pairs.push(Pair {
                     better: one.system.clone(),
                     than: other.system.clone(),

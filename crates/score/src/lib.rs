@@ -1,9 +1,10 @@
 //! The scoreboard: every comparison of the five papers as data, run in the simulator and judged.
 //!
-//! A file of `figures/` holds one paper: its machine, its workloads and systems in our names, and its comparisons
-//! with their printed figures and claimed orderings. [`Plan`] gathers the replays that the comparisons of a
-//! [`Request`] need, each once. [`Plan::run`] generates one stream at a time and replays it under all policies that
-//! need it. [`score()`] compares the results with the paper and fills a [`Scoreboard`]; [`compare`] does all of this:
+//! A file of `figures/` holds one paper: its machine, its workloads and systems in our names, and its
+//! comparisons with their printed figures and claimed orderings. [`Plan`] gathers the replays that the
+//! comparisons of a [`Request`] need, each once. [`Plan::run`] generates one stream at a time and replays it
+//! under all policies that need it. [`score()`] compares the results with the paper and fills a
+//! [`Scoreboard`]; [`compare`] does all of this:
 //!
 //! ```
 //! use isotherm_score::{Mode, Request, compare};
@@ -16,8 +17,9 @@
 //! # Ok::<(), isotherm_score::UnknownName>(())
 //! ```
 //!
-//! No code names a paper, a workload or a policy: one that does not exist yet, or cannot be expressed, becomes a row
-//! that says so. `docs/scoreboard-method.md` explains how to read the result and how to add a comparison.
+//! No code names a paper, a workload or a policy: one that does not exist yet, or cannot be expressed,
+//! becomes a row that says so. `docs/scoreboard-method.md` explains how to read the result and how to add a
+//! comparison.
 
 #![forbid(unsafe_code)]
 

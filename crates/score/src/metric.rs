@@ -97,7 +97,9 @@ impl Metric {
                     (outcome.gauges.get("audited-decisions")?, outcome.gauges.get("audited-disagreements")?);
                 100.0 * (1.0 - against / all.max(1.0))
             }
-            Self::Saturated => 100.0 * outcome.most.get("saturated-pages")? / outcome.pages.max(1) as f64,
+            Self::Saturated => {
+                100.0 * outcome.max_gauges.get("saturated-pages")? / outcome.pages.max(1) as f64
+            }
             Self::Metadata | Self::PageStalls | Self::WorkloadStalls | Self::WindowStalls => return None,
         })
     }

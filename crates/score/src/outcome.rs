@@ -33,17 +33,20 @@ pub(crate) struct Outcome {
     /// Last value of each gauge.
     pub(crate) gauges: BTreeMap<&'static str, f64>,
     /// Largest value of each gauge.
-    pub(crate) most: BTreeMap<&'static str, f64>,
+    pub(crate) max_gauges: BTreeMap<&'static str, f64>,
 }
 
 impl Outcome {
     /// Keeps a result's numbers. `all_fast` holds the intervals' ends with all memory fast, `program_bytes`
     /// the program's own bytes.
     pub(crate) fn new(result: &RunResult, all_fast: Vec<u64>, program_bytes: u64) -> Self {
-        let (mut gauges, mut most) = (BTreeMap::new(), BTreeMap::new());
+        let (mut gauges, mut max_gauges) = (BTreeMap::new(), BTreeMap::new());
         for (&name, &value) in result.timeline.iter().flat_map(|interval| &interval.gauges) {
             gauges.insert(name, value);
-            most.entry(name).and_modify(|most: &mut f64| *most = most.max(value)).or_insert(value);
+            max_gauges
+                .entry(name)
+                .and_modify(|max_gauges: &mut f64| *max_gauges = max_gauges.max(value))
+                .or_insert(value);
         }
         let point = |interval: &isotherm_sim::Interval| Point {
             end: interval.end_ns.0,
@@ -64,7 +67,7 @@ impl Outcome {
             points: result.timeline.iter().map(point).collect(),
             all_fast,
             gauges,
-            most,
+            max_gauges,
         }
     }
 

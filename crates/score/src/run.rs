@@ -36,7 +36,7 @@ pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 /// Outcomes of a plan's runs.
 #[derive(Debug, Default)]
 pub struct Results {
-    /// Each run's outcome, or one line that says why there is none.
+    /// Each run's outcome, or one line that says why it is missing.
     outcomes: BTreeMap<RunKey, Result<Outcome, String>>,
     /// Every run that was asked for and is missing.
     asked: RefCell<BTreeSet<RunKey>>,

@@ -4,7 +4,7 @@ use crate::catalogue::EVERY;
 use crate::effect::effect;
 use crate::evidence::{self, Paragraphs};
 use crate::figures::{Comparison, Paper, Settings, Stat, Value, WorkloadRef};
-use crate::judge::{SMALLEST_MARGIN, noise, orderings};
+use crate::judge::{MIN_MARGIN, noise, orderings};
 use crate::metric::Metric;
 use crate::plan::Request;
 use crate::run::Results;
@@ -30,7 +30,7 @@ fn score_paper(request: &Request, paper: &Paper, results: &Results, paragraphs: 
     let noise = if request.noise { noise_by_metric(request, paper, results) } else { Vec::new() };
     let margin = |metric| {
         let measured = noise.iter().find(|(of, _)| *of == metric).map_or(0.0, |(_, spread)| *spread);
-        measured.max(SMALLEST_MARGIN)
+        measured.max(MIN_MARGIN)
     };
     let comparisons: Vec<Scored> = paper
         .comparison

@@ -124,7 +124,7 @@ mod tests {
                 new.updated.as_ref().map(|updated| (updated.version.as_str(), updated.date.as_str()));
             assert_eq!(updated, (new.id == "pact.table2").then_some(("2", "2026-11-22")));
         }
-        assert_eq!((all.tally.kept, all.papers[0].tally.kept), (1000, 1000), "counted anew");
+        assert_eq!((all.tally.kept, all.papers[0].tally.kept), (1000, 1000), "recounted");
         assert_eq!(all.version, "1");
     }
 

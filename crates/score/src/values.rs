@@ -98,7 +98,7 @@ impl<'a> Values<'a> {
         self.results.outcome(&self.key(system, workload, size)?)
     }
 
-    /// Returns the metric's value, or why there is none.
+    /// Returns the metric's value, or why it is missing.
     pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
         if self.metric.computed() {
             return self.computed(system, workload, size);

@@ -83,7 +83,8 @@ fn line(workload: &Workload, profile: &Profile) -> Result<bool, Box<dyn std::err
     drop(loaded);
     let generator = f64::midpoint(before, generate(workload)?.0);
     println!(
-        "{:<18} {:>7.0} M accesses {:>7.1} M/s   {:>6.1} M misses {:>6.1} M/s with the cache   replay {:>5.1} M/s   \
+        "{:<18} {:>7.0} M accesses {:>7.1} M/s   {:>6.1} M misses {:>6.1} M/s with the cache   replay \
+            {:>5.1} M/s   \
          generator / run's replays {:>5.2}, / one replay {:>5.2}",
         workload.name,
         accesses / 1e6,

@@ -47,7 +47,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     let report = simulate(&input, &experiment, &|| ())?;
     println!("{name}, {fast} fast pages of {}, scale {:.0}", input.stream.pages.len(), scale.footprint);
     println!(
-        "| filter, bytes a fast page | the paper's (MB) | decisions | agree | agree where either moves | paper |"
+        "| filter, bytes a fast page | the paper's (MB) | decisions | agree | agree where either moves | \
+            paper |"
     );
     println!("|---|---|---|---|---|---|");
     for ((bytes, megabytes, paper), run) in TABLE_5.iter().zip(&report.runs) {

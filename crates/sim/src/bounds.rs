@@ -1,10 +1,10 @@
 //! The limits that every policy's result is shown against.
 //!
-//! * `oracle`: before each interval, the pages with most accesses in it are placed in the fast tier, for free.
-//!   Where misses come in bursts, a policy that follows them can beat it.
-//! * `belady`: MIN with bypass. On each access the fast tier may take the page in or let it pass; it keeps those used
-//!   soonest again. A page's first access is a hit, because a fresh page can be allocated in the fast tier. No placement
-//!   that brings a page in at one of its accesses can hit more often.
+//! * `oracle`: before each interval, the pages with most accesses in it are placed in the fast tier, for
+//!   free. Where misses come in bursts, a policy that follows them can beat it.
+//! * `belady`: MIN with bypass. On each access the fast tier may take the page in or let it pass; it keeps
+//!   those used soonest again. A page's first access is a hit, because a fresh page can be allocated in the
+//!   fast tier. No placement that brings a page in at one of its accesses can hit more often.
 
 use std::collections::BinaryHeap;
 
@@ -13,8 +13,8 @@ use isotherm_core::{Allocation, Pages};
 use crate::page_table::{Locator, PageTable};
 use crate::stream::{Access, Stream};
 
-/// Average accesses per page in the oracle's horizon, rounded up to whole intervals of the timeline. A shorter
-/// horizon would fetch pages for a single access each, which no migrator can.
+/// Average accesses per page in the oracle's horizon, rounded up to whole intervals of the timeline. A
+/// shorter horizon would fetch pages for a single access each, which no migrator can.
 const ORACLE_ACCESSES_PER_PAGE: usize = 10;
 
 /// The pages of each of the oracle's intervals, most accessed first.

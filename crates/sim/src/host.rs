@@ -12,12 +12,12 @@ use isotherm_core::{
 use isotherm_machine::{Costs, DeviceProfile, LINE_BYTES, Profile, transfer_time};
 use isotherm_neoprof::Parameters;
 
-use crate::FailedMoves;
 use crate::device::{self, Devices};
 use crate::lru::Pass;
 use crate::page_table::PageTable;
 use crate::page_walk::PAGES_PER_TABLE;
 use crate::processor::Processor;
+use crate::{Charges, FailedMoves};
 
 /// Counts of the migrator.
 #[derive(Debug, Clone, Copy, Default)]
@@ -37,16 +37,8 @@ pub(crate) struct PolicyInterval {
     pub(crate) gauges: Vec<Gauge>,
 }
 
-/// Account to which a cost is charged.
-#[derive(Clone, Copy)]
-enum Account {
-    Draining,
-    Tracking,
-    Scanning,
-    Arming,
-    Moving,
-    Reclaiming,
-}
+/// The field of the charges that a cost is added to.
+type Account = fn(&mut Charges) -> &mut Nanos;
 
 /// A processor with an engine on it.
 pub(crate) struct SimHost<'a> {
@@ -139,7 +131,7 @@ impl<'a> SimHost<'a> {
         match self.migration_context {
             MigrationContext::Shared | MigrationContext::Dedicated => self.charge(account, cost),
             MigrationContext::Faulting => {
-                *self.entry(account) += cost;
+                *account(&mut self.processor.charges) += cost;
                 self.processor.delay_program(thread, cost.0 * 1000);
             }
         }
@@ -153,7 +145,7 @@ impl<'a> SimHost<'a> {
 
     /// Occupies a core with a thread of the tiering system for `cost`.
     fn compute(&mut self, account: Account, cost: Nanos) {
-        *self.entry(account) += cost;
+        *account(&mut self.processor.charges) += cost;
         self.tiering_cpu += cost;
         self.processor.occupy_core(cost.0 * 1000);
     }
@@ -161,19 +153,7 @@ impl<'a> SimHost<'a> {
     /// Reads samples on the sampling thread while another thread carries a plan out.
     fn read_ahead(&mut self) {
         let samples = self.processor.sampler.read() as u64;
-        self.compute(Account::Draining, Nanos(self.costs.drain_sample.0 * samples));
-    }
-
-    fn entry(&mut self, account: Account) -> &mut Nanos {
-        let charges = &mut self.processor.charges;
-        match account {
-            Account::Draining => &mut charges.draining,
-            Account::Tracking => &mut charges.tracking,
-            Account::Scanning => &mut charges.scanning,
-            Account::Arming => &mut charges.arming,
-            Account::Moving => &mut charges.moving,
-            Account::Reclaiming => &mut charges.reclaiming,
-        }
+        self.compute(|charges| &mut charges.draining, Nanos(self.costs.drain_sample.0 * samples));
     }
 
     /// Lets `duration` pass in which the tiering thread is busy or asleep.
@@ -198,7 +178,7 @@ impl<'a> SimHost<'a> {
         if status == MoveStatus::Moved {
             let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(page, from, to) };
             let thread = self.processor.faults.thread(page);
-            self.charge_migration(Account::Moving, cost, thread);
+            self.charge_migration(|charges| &mut charges.moving, cost, thread);
             self.remapped();
         }
         self.count(status, from, to)
@@ -218,7 +198,7 @@ impl<'a> SimHost<'a> {
         // Its dirty bit is cleared and flushed before the copy; its mapping is changed and flushed after it.
         self.shoot_down_now();
         let written = !shadowed && self.processor.stores_within(page, copying.0 * 1000);
-        self.charge(Account::Moving, self.costs.move_page + copying);
+        self.charge(|charges| &mut charges.moving, self.costs.move_page + copying);
         if written {
             return self.count(MoveStatus::Busy, from, to);
         }
@@ -293,7 +273,7 @@ impl<'a> SimHost<'a> {
             }
         }
         if armed > 0 {
-            self.charge_migration(Account::Arming, Nanos(self.costs.arm_page.0 * armed), None);
+            self.charge_migration(|charges| &mut charges.arming, Nanos(self.costs.arm_page.0 * armed), None);
             self.processor.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
             self.shoot_down_now();
         }
@@ -308,7 +288,7 @@ impl<'a> SimHost<'a> {
             self.processor.devices = Devices::new(profile, *sizes, tiers, now);
         }
         let cost = self.processor.devices.as_mut().map_or(Nanos(0), |devices| devices.request(request));
-        self.charge(Account::Draining, cost);
+        self.charge(|charges| &mut charges.draining, cost);
     }
 
     fn reclaim(&mut self, from: TierId, pages: Pages, demoted: &mut Vec<PageId>) -> Pages {
@@ -317,7 +297,7 @@ impl<'a> SimHost<'a> {
         while reclaimed < pages {
             let mut scanned = 0;
             let victim = self.processor.locator.next_victim(&mut pass, &mut scanned);
-            self.charge(Account::Reclaiming, Nanos(self.costs.reclaim_page.0 * scanned));
+            self.charge(|charges| &mut charges.reclaiming, Nanos(self.costs.reclaim_page.0 * scanned));
             let Some(victim) = victim else { break };
             if self.demote(victim, from) != MoveStatus::Moved {
                 break;
@@ -364,7 +344,7 @@ impl View for SimHost<'_> {
 
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
         let (next, read) = self.processor.locator.walk(cursor, limit, found);
-        self.charge_migration(Account::Scanning, Nanos(self.costs.scan_page.0 * read), None);
+        self.charge_migration(|charges| &mut charges.scanning, Nanos(self.costs.scan_page.0 * read), None);
         next
     }
 
@@ -375,7 +355,11 @@ impl View for SimHost<'_> {
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> Option<PageId> {
         let (next, read) = self.processor.locator.scan_accessed(cursor, limit, found);
-        self.charge_migration(Account::Scanning, Nanos(self.costs.accessed_page.0 * read), None);
+        self.charge_migration(
+            |charges| &mut charges.scanning,
+            Nanos(self.costs.accessed_page.0 * read),
+            None,
+        );
         self.processor.hold_lock(read.div_ceil(PAGES_PER_TABLE));
         next
     }
@@ -434,7 +418,7 @@ impl Host for SimHost<'_> {
         self.processor.counters(&mut batch.counters);
         self.last_delivery = self.processor.now();
         let samples = Nanos(self.costs.drain_sample.0 * drained.read as u64);
-        self.charge(Account::Draining, samples + reading.unwrap_or_default());
+        self.charge(|charges| &mut charges.draining, samples + reading.unwrap_or_default());
         !self.processor.ended()
     }
 
@@ -444,7 +428,10 @@ impl Host for SimHost<'_> {
             + self.profile.tiers[0].latency.0 as f64 * (1.0 - cached);
         let swept = transfer_time(work.swept, self.sweep_bandwidth) / 1000;
         let operations = self.costs.operation.0 * work.operations;
-        self.charge(Account::Tracking, Nanos((work.touches as f64 * touch) as u64 + operations + swept));
+        self.charge(
+            |charges| &mut charges.tracking,
+            Nanos((work.touches as f64 * touch) as u64 + operations + swept),
+        );
         self.pass(sleep);
     }
 
@@ -455,7 +442,7 @@ impl Host for SimHost<'_> {
             outcome.reclaimed.push(reclaimed);
         }
         if !plan.moves.is_empty() && self.migration_context != MigrationContext::Faulting {
-            self.charge(Account::Moving, self.costs.move_call);
+            self.charge(|charges| &mut charges.moving, self.costs.move_call);
         }
         for entry in &plan.moves {
             let status = match plan.copying {

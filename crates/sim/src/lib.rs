@@ -1,7 +1,7 @@
 //! The simulator: a modelled machine on which the engine runs over recorded or generated accesses.
 //!
-//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once. [`simulate()`] replays them under
-//! every policy and bound on the machine of a profile, and fills a [`Report`]:
+//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once. [`simulate()`] replays them
+//! under every policy and bound on the machine of a profile, and fills a [`Report`]:
 //!
 //! ```
 //! # use std::ops::ControlFlow::Continue;

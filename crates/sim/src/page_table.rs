@@ -55,7 +55,7 @@ pub(crate) struct PageTable {
     used: Vec<u64>,
     /// Shadow copies in each tier, beside its pages.
     shadows: Vec<u64>,
-    most_shadows: u64,
+    max_shadows: u64,
     /// Pages of each tier that only the kernel may allocate.
     reserve: Vec<u64>,
     allocation: Allocation,
@@ -83,7 +83,7 @@ impl PageTable {
             state: vec![UNMAPPED; pages],
             used: vec![0; capacity.len()],
             shadows: vec![0; capacity.len()],
-            most_shadows: 0,
+            max_shadows: 0,
             reserve: capacity.iter().enumerate().map(share).collect(),
             capacity,
             allocation,
@@ -130,8 +130,8 @@ impl PageTable {
     }
 
     /// Returns the largest number of shadow copies at any time.
-    pub(crate) fn most_shadows(&self) -> Pages {
-        Pages(self.most_shadows)
+    pub(crate) fn max_shadows(&self) -> Pages {
+        Pages(self.max_shadows)
     }
 
     /// Maps a new page in the first tier, in the allocation policy's order, with room above its reserve.
@@ -196,7 +196,7 @@ impl PageTable {
         if behind < self.capacity.len() && self.used[behind] + self.shadows[behind] < self.capacity[behind] {
             *state |= SHADOWED;
             self.shadows[behind] += 1;
-            self.most_shadows = self.most_shadows.max(self.shadows.iter().sum());
+            self.max_shadows = self.max_shadows.max(self.shadows.iter().sum());
         }
     }
 
@@ -236,8 +236,7 @@ impl PageTable {
         }
     }
 
-    /// Appends at most `limit` mapped pages from `cursor` on with their accessed bits, and clears these. Returns
-    /// where to continue, and the entries read.
+    /// Walks as [`Self::walk`] does, with the accessed bits, which it clears.
     pub(crate) fn scan_accessed(
         &mut self,
         cursor: PageId,
@@ -250,7 +249,7 @@ impl PageTable {
         })
     }
 
-    /// Appends at most `limit` mapped pages from `cursor` on. Returns where to continue, and the entries read.
+    /// Appends up to `limit` mapped pages from `cursor` on. Returns where to continue, and the entries read.
     pub(crate) fn walk(
         &mut self,
         cursor: PageId,
@@ -398,7 +397,7 @@ mod tests {
         assert!(!traps(state, 0), "loads leave the shadow alone");
         assert!(traps(state, 1) && !table.trap(5, true), "a write fault, not a hint fault");
         assert!(!table.has_shadow(PageId(5), TierId(1)));
-        assert_eq!((table.shadows[1], table.most_shadows()), (0, Pages(1)));
+        assert_eq!((table.shadows[1], table.max_shadows()), (0, Pages(1)));
     }
 
     #[test]

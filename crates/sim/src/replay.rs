@@ -16,7 +16,7 @@ use crate::stream::Stream;
 use crate::{Charges, NamedRange, SimulateError, soar};
 
 /// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
-const SMALLEST_RING: u64 = 1024;
+const MIN_RING: u64 = 1024;
 
 /// Data shared by every replay of one stream.
 #[derive(Debug)]
@@ -106,7 +106,7 @@ impl<'a> Replay<'a> {
     pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {
         // The ring's samples, too, stand for the whole footprint.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
-        let sampler = Sampler::new(ring.max(SMALLEST_RING), self.seed);
+        let sampler = Sampler::new(ring.max(MIN_RING), self.seed);
         Processor::new(self.stream, self.profile, locator, self.interval_length, sampler)
     }
 

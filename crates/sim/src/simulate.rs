@@ -5,7 +5,7 @@ use std::time::Instant;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Bytes, EngineError, Pages};
-use isotherm_machine::Profile;
+use isotherm_machine::{MAX_TIERS, Profile};
 use isotherm_policies::{Bound, BuildError, Entry, Kind};
 use rayon::prelude::*;
 
@@ -36,7 +36,7 @@ pub enum SimulateError {
     #[error("machine {0}: needs at least two tiers")]
     OneTier(String),
     /// The machine has more tiers than the model.
-    #[error("machine {0}: at most 4 tiers are modelled")]
+    #[error("machine {0}: at most {MAX_TIERS} tiers are modelled")]
     ManyTiers(String),
     /// The policy cannot be built for this size.
     #[error(transparent)]

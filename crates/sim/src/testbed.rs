@@ -81,7 +81,7 @@ impl<'a> Testbed<'a> {
         result.failed_moves = host.migrations.failed;
         result.bytes_moved = host.migrations.bytes;
         let shift = self.replay.stream.page_size.shift();
-        result.shadow_bytes = Bytes(host.processor.locator.most_shadows().0 << shift);
+        result.shadow_bytes = Bytes(host.processor.locator.max_shadows().0 << shift);
         result.hint_faults = statistics.faults;
         result.samples = statistics.samples;
         result.samples_lost = statistics.lost;
@@ -112,9 +112,8 @@ impl<'a> Testbed<'a> {
         let intervals = &finished.intervals;
         let all = intervals.iter().map(|interval| interval.accesses);
         let loads = intervals.iter().map(|interval| interval.loads);
-        let (hits, steady_hits) = ratios(intervals.iter().map(|interval| interval.hits), all);
-        let (load_hits, steady_load_hits) =
-            ratios(intervals.iter().map(|interval| interval.load_hits), loads);
+        let (hits, final_hits) = ratios(intervals.iter().map(|interval| interval.hits), all);
+        let (load_hits, final_load_hits) = ratios(intervals.iter().map(|interval| interval.load_hits), loads);
         let fast_bytes = Bytes(fast.0 << input.stream.page_size.shift());
         RunResult {
             policy: entry.name.into(),
@@ -132,9 +131,9 @@ impl<'a> Testbed<'a> {
             fast: fast_bytes.to_string(),
             accesses: input.stream.accesses.len() as u64,
             hit_ratio: hits,
-            final_hit_ratio: steady_hits,
+            final_hit_ratio: final_hits,
             load_hit_ratio: load_hits,
-            final_load_hit_ratio: steady_load_hits,
+            final_load_hit_ratio: final_load_hits,
             oracle_hit_ratio: 0.0,
             oracle_final_hit_ratio: 0.0,
             oracle_load_hit_ratio: 0.0,
@@ -178,10 +177,10 @@ pub(crate) fn ratios(
     hits: impl Iterator<Item = u64> + Clone,
     accesses: impl Iterator<Item = u64> + Clone,
 ) -> (f64, f64) {
-    let steady = accesses.clone().count() * 3 / 4;
+    let last_quarter = accesses.clone().count() * 3 / 4;
     let ratio = |from: usize| {
         let accesses = accesses.clone().skip(from).sum::<u64>();
         hits.clone().skip(from).sum::<u64>() as f64 / accesses.max(1) as f64
     };
-    (ratio(0), ratio(steady))
+    (ratio(0), ratio(last_quarter))
 }

@@ -21,8 +21,7 @@ pub(super) fn names() -> impl Iterator<Item = &'static str> {
 
 pub(super) fn load(name: &str) -> Result<Profile, ProfileError> {
     let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {
-        let advice = advice(name, names());
-        return Err(ProfileError::UnknownMachine { name: super::error::one_line(name), advice });
+        return Err(ProfileError::unknown_machine(name, &advice(name, names())));
     };
     Profile::parse(text, name)
 }

@@ -1,4 +1,4 @@
-//! Every number of a profile in one table, from which come reading, `--set`, the summary and the documentation.
+//! The table of a profile's numbers, from which come reading, `--set`, the summary and the documentation.
 
 use isotherm_core::{Bytes, Nanos};
 
@@ -148,7 +148,8 @@ pub(super) const FIELDS: &[Field] = fields! {
         "Misses that a core can have outstanding (line fill buffers).";
     core.store_buffer = core.store_buffer, Quantity::count(1, WINDOW as u32), "Entries of the store buffer.";
     core.l2_registers = core.l2_registers, Quantity::count(0, REGISTERS),
-        "Optional: requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; 0, or nothing here, no prefetcher.";
+        "Optional: requests that a core's second-level cache can have outstanding, misses and its \
+            streamer's prefetches; 0, or nothing here, no prefetcher.";
     llc.size = llc_size, Quantity::size(), "Size of the last-level cache.";
     llc.ways = llc_ways, Quantity::count(1, 128), "Its associativity.";
     tier.latency = tier.latency, Quantity::duration(1), "Idle load-to-use latency.";
@@ -161,7 +162,8 @@ pub(super) const FIELDS: &[Field] = fields! {
     tier.pressure = tier.pressure, Quantity::bandwidth(),
         "Optional: bandwidth that other programs take of reads, all the time.";
     tier.k = tier.k, Quantity::duration(1),
-        "Optional: what a load costs that nothing overlaps, as `isotherm calibrate` measures it; live runs of PACT use it.";
+        "Optional: what a load costs that nothing overlaps, as `isotherm calibrate` measures it; live runs \
+            of PACT use it.";
     costs.sample = costs.sample, COST, "Program thread: the interrupt that takes one sample.";
     costs.ring_samples = costs.ring_samples, Quantity::count(1, 1 << 30),
         "Samples that all ring buffers together hold before they lose any.";
@@ -184,7 +186,8 @@ pub(super) const FIELDS: &[Field] = fields! {
     costs.reclaim_page = costs.reclaim_page, COST,
         "Tiering thread: one page that the kernel's reclaim looks at.";
     costs.reclaim_lists = costs.reclaim_lists, Quantity::count(1, 2),
-        "Optional: by what the kernel's reclaim tells cold pages: 2, an inactive and an active list; 1, or nothing here, a clock over all pages.";
+        "Optional: by what the kernel's reclaim tells cold pages: 2, an inactive and an active list; 1, or \
+            nothing here, a clock over all pages.";
     costs.cached_touch = costs.cached_touch, COST,
         "Tiering thread: a metadata cache line that hits the last-level cache.";
     costs.operation = costs.operation, COST, "Tiering thread: one simple operation.";

@@ -68,7 +68,7 @@ fn stem(file: &str) -> String {
 fn syntax(text: &str, file: &str, error: &toml::de::Error) -> ProfileError {
     let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
     let line = before.bytes().filter(|&byte| byte == b'\n').count() + 1;
-    ProfileError::Syntax { file: one_line(file), line, message: one_line(error.message()) }
+    ProfileError::syntax(file, line, error.message())
 }
 
 struct Reader<'a> {
@@ -135,23 +135,15 @@ impl Reader<'_> {
         if (1..=MAX_TIERS).contains(&tiers.len()) {
             return Ok(tiers);
         }
-        Err(ProfileError::unexpected(
-            self.file,
-            "tier",
-            &tiers.len().to_string(),
-            format!("a number of tiers from 1 to {MAX_TIERS}"),
-        ))
+        let expected = format!("a number of tiers from 1 to {MAX_TIERS}");
+        Err(ProfileError::unexpected(self.file, "tier", &tiers.len().to_string(), &expected))
     }
 
     fn no_others(&self, table: &Table, path: &str, known: &[&str]) -> Result<(), ProfileError> {
         let Some(other) = table.keys().find(|key| !known.contains(&key.as_str())) else { return Ok(()) };
         let section = if path.is_empty() { "a profile" } else { path.trim_end_matches('.') };
-        Err(ProfileError::unknown(
-            self.file,
-            &format!("{path}{other}"),
-            section,
-            advice(other, known.iter().copied()),
-        ))
+        let advice = advice(other, known.iter().copied());
+        Err(ProfileError::unknown(self.file, &format!("{path}{other}"), section, &advice))
     }
 
     fn missing(&self, path: &str, expected: &str) -> ProfileError {

@@ -272,7 +272,12 @@ impl Profile {
 
     fn unknown(&self, path: &str) -> ProfileError {
         let known: Vec<String> = self.positions().map(|(field, tier)| field.path(tier)).collect();
-        ProfileError::unknown(&self.name, path, "the machine", advice(path, known.iter().map(String::as_str)))
+        ProfileError::unknown(
+            &self.name,
+            path,
+            "the machine",
+            &advice(path, known.iter().map(String::as_str)),
+        )
     }
 
     fn check_order(&self, file: &str) -> Result<(), ProfileError> {
@@ -281,12 +286,10 @@ impl Profile {
         }
         match self.tiers.windows(2).position(|pair| pair[0].latency > pair[1].latency) {
             None => Ok(()),
-            Some(tier) => Err(ProfileError::Order {
-                file: error::one_line(file),
-                tier: tier + 1,
-                latency: self.tiers[tier + 1].latency,
-                before: self.tiers[tier].latency,
-            }),
+            Some(tier) => {
+                let [before, latency] = [tier, tier + 1].map(|tier| self.tiers[tier].latency);
+                Err(ProfileError::order(file, tier + 1, latency, before))
+            }
         }
     }
 }

@@ -323,7 +323,9 @@ proptest! {
         length in 0..40_usize,
         insert in prop_oneof!["\\PC{0,12}", "[\\[\\]{}=\"\n.0-9a-z]{0,12}", Just("9".repeat(400))],
     ) {
-        let keep = |index: usize| (0..=index.min(PACT.len())).rev().find(|&i| PACT.is_char_boundary(i)).unwrap_or(0);
+        let keep = |index: usize| {
+            (0..=index.min(PACT.len())).rev().find(|&i| PACT.is_char_boundary(i)).unwrap_or(0)
+        };
         let text = format!("{}{insert}{}", &PACT[..keep(at)], &PACT[keep(at + length)..]);
         match Profile::parse(&text, "mine.toml") {
             Err(error) => prop_assert!(!error.to_string().contains('\n'), "{error}"),
@@ -345,6 +347,7 @@ proptest! {
         let text = field.quantity.format(stored);
         profile.set(&field.path(0), &text).expect("its own text");
         let again = (field.get)(&profile, 0).expect("just set");
-        prop_assert!((again - stored).abs() <= 1e-9 * stored.abs().max(1.0), "{text}: {stored} became {again}");
+        prop_assert!((again - stored).abs() <= 1e-9 * stored.abs().max(1.0), "{text}: {stored} became \
+            {again}");
     }
 }

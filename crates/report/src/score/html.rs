@@ -39,7 +39,8 @@ fn section(paper: &PaperScore) -> String {
     let comparisons: String = paper.comparisons.iter().map(compared).collect();
     let effects: String = paper.effects.iter().map(switched).collect();
     format!(
-        "<section><h2>{}</h2><p class=\"legend\">{}</p>{comparisons}<h3>Effects of model and scale, switched</h3>{effects}</section>",
+        "<section><h2>{}</h2><p class=\"legend\">{}</p>{comparisons}<h3>Effects of model and scale, \
+            switched</h3>{effects}</section>",
         escape(&paper.title),
         prose(&words::paper(paper).replace('`', ""))
     )
@@ -68,7 +69,9 @@ fn compared(comparison: &Scored) -> String {
     };
     let systems = words::systems(&comparison.systems).replace('`', "");
     format!(
-        "{head}<p class=\"legend\">{} {} {}</p><div class=\"scroll\"><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>{gains}{}",
+        "{head}<p class=\"legend\">{} {} {}</p>\
+         <div class=\"scroll\"><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>\
+         {gains}{}",
         prose(&words::conditions(comparison)),
         prose(&comparison.note),
         prose(&systems),

@@ -12,8 +12,9 @@ pub fn score_markdown(board: &Scoreboard) -> String {
         words::provenance(board)
     );
     page += &table(&words::SUMMARY, words::summary(board).iter().map(<[String; 7]>::as_slice));
-    page += "\nIn the tables, `paper → ours (ours / paper)`; `~` marks a figure of the paper that is approximate, a bound, or \
-             leaves open which case it is of. Behind an ordering that is not kept stands how much better ours is: below 1, worse.\n";
+    page += "\nIn the tables, `paper → ours (ours / paper)`; `~` marks a figure of the paper that is \
+             approximate, a bound, or leaves open which case it is of. Behind an ordering that is not kept \
+             stands how much better ours is: below 1, worse.\n";
     for paper in &board.papers {
         page += &section(paper);
     }

@@ -1,12 +1,12 @@
-//! Measures PACT's two claims about stalls on the modelled machine, and writes tables and pictures into a folder:
+//! Measures PACT's two claims about stalls on the modelled machine; writes tables and pictures into a folder:
 //!
 //! ```sh
 //! cargo run --release -p isotherm-sim --example pac -- docs/pact [test|full] [equation|pages|windows]
 //! ```
 //!
-//! - Equation 1, over all workloads, with all memory at 90, 140 and 190 ns: stalls predicted by misses / MLP, and by misses
-//!   alone, against those of the core model (the paper's Fig. 2).
-//! - PAC, for each page of three workloads in slow memory, against the stall of that page (the paper's Fig. 1).
+//! - Equation 1, over all workloads, with all memory at 90, 140 and 190 ns: stalls predicted by misses / MLP,
+//!   and by misses alone, against those of the core model (the paper's Fig. 2).
+//! - PAC, for each page of three workloads in slow memory, against the page's stall (the paper's Fig. 1).
 //! - Windows: how much stalls and parallelism differ from one to the next (the paper's Fig. 3).
 
 mod picture;
@@ -120,7 +120,9 @@ fn equation(full: bool) -> Result<(String, String)> {
         }
     }
     let mut text = format!(
-        "{} workloads, `{}`.\n\n| all memory at | Pearson, Equation 1 | with waits for prefetched lines | Pearson, misses alone | Pearson, stall a miss and 1 / MLP | k, fitted | latency, mean | within 10 % of the fit |\n|---|---|---|---|---|---|---|---|\n",
+        "{} workloads, `{}`.\n\n| all memory at | Pearson, Equation 1 | with waits for prefetched lines | \
+            Pearson, misses alone | Pearson, stall a miss and 1 / MLP | k, fitted | latency, mean | within \
+            10 % of the fit |\n|---|---|---|---|---|---|---|---|\n",
         rows.len(),
         if full { "full" } else { "test" }
     );
@@ -164,7 +166,10 @@ fn equation(full: bool) -> Result<(String, String)> {
             ],
         });
     }
-    text.push_str("\nAt 190 ns:\n\n| workload | misses | MLP | stalls of misses | waits for prefetched lines | Equation 1 / stalls of misses |\n|---|---|---|---|---|---|\n");
+    text.push_str(
+        "\nAt 190 ns:\n\n| workload | misses | MLP | stalls of misses | waits for prefetched \
+        lines | Equation 1 / stalls of misses |\n|---|---|---|---|---|---|\n",
+    );
     let k = |tier: &TierStall| tier.serial_misses * tier.latency;
     for (name, found) in &rows {
         let tier = &found[2];
@@ -178,7 +183,10 @@ fn equation(full: bool) -> Result<(String, String)> {
             k(tier) / tier.stall.0 as f64
         )?;
     }
-    text.push_str("\nHere k is each workload's own mean latency, so that 1 means that requests in flight and stalls are the same time.\n");
+    text.push_str(
+        "\nHere k is each workload's own mean latency, so that 1 means that requests in flight \
+        and stalls are the same time.\n",
+    );
     Ok((text, picture::draw(&panels)))
 }
 
@@ -203,7 +211,8 @@ fn pages() -> Result<(String, String)> {
         ("costs.operation", "0ns"),
     ])?;
     let mut text = String::from(
-        "| workload | sampled | pages seen, of all | rank correlation, all pages | of the pages seen | stall a load: rank correlation |\n|---|---|---|---|---|---|\n",
+        "| workload | sampled | pages seen, of all | rank correlation, all pages | of the pages seen | \
+            stall a load: rank correlation |\n|---|---|---|---|---|---|\n",
     );
     let mut panels = Vec::new();
     for (name, workload, settings, own_pace) in PAGES {

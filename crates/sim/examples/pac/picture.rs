@@ -31,7 +31,9 @@ pub(crate) fn draw(panels: &[Panel]) -> String {
     let rows = panels.len().div_ceil(COLUMNS);
     let (width, height) = (WIDTH * COLUMNS as f64, HEIGHT * rows as f64);
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" fill=\"white\"/>\n"
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width} {height}\" \
+            font-family=\"sans-serif\" font-size=\"11\">\n<rect width=\"100%\" height=\"100%\" \
+            fill=\"white\"/>\n"
     );
     for (index, panel) in panels.iter().enumerate() {
         let (x, y) = ((index % COLUMNS) as f64 * WIDTH, (index / COLUMNS) as f64 * HEIGHT);
@@ -84,7 +86,8 @@ impl Panel {
         let _ = writeln!(svg, "<text x=\"{LEFT}\" y=\"20\" font-size=\"13\">{}</text>", self.title);
         let _ = writeln!(
             svg,
-            "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" stroke=\"#444\"/>"
+            "<rect x=\"{LEFT}\" y=\"{TOP}\" width=\"{SIDE}\" height=\"{SIDE}\" fill=\"none\" \
+                stroke=\"#444\"/>"
         );
         let bottom = TOP + SIDE;
         if self.log {

@@ -27,7 +27,10 @@ const ACCESSES: u64 = 50_000_000;
 pub(crate) fn windows() -> Result<String> {
     let profile = profile(&[])?;
     let mut text = String::from(
-        "| workload | windows | stall a load, ns: 10 %, median, 90 % | change to the next window, median | stalls with misses / (T1 / T2) | stalls with misses | Little's law with T1 / T2 | Little's law / (T1 / T2), median | ranks of pages: PAC with counts, where sampled | loads with stalls, exactly |\n|---|---|---|---|---|---|---|---|---|---|\n",
+        "| workload | windows | stall a load, ns: 10 %, median, 90 % | change to the next window, median | \
+            stalls with misses / (T1 / T2) | stalls with misses | Little's law with T1 / T2 | Little's law \
+            / (T1 / T2), median | ranks of pages: PAC with counts, where sampled | loads with stalls, \
+            exactly |\n|---|---|---|---|---|---|---|---|---|---|\n",
     );
     for (name, settings, footprint) in WORKLOADS {
         let loaded = load(isotherm_workloads::find(name)?, settings, ACCESSES)?;
@@ -58,7 +61,8 @@ pub(crate) fn windows() -> Result<String> {
         let [low, middle, high] = [0.1, 0.5, 0.9].map(|share| quantile(&each, share));
         writeln!(
             text,
-            "| {name} | {} | {low:.1}, {middle:.1}, {high:.1} | {:.1} % | {:.3} | {:.3} | {:.3} | {:.2} | {:.3} | {:.3} |",
+            "| {name} | {} | {low:.1}, {middle:.1}, {high:.1} | {:.1} % | {:.3} | {:.3} | {:.3} | {:.2} | \
+                {:.3} | {:.3} |",
             each.len(),
             quantile(&change, 0.5),
             follows(|one| (one.misses as f64 / one.parallelism, one.stall.0 as f64)),

@@ -27,7 +27,7 @@ const WIDTHS: [u32; 5] = [32, 64, 128, 256, 512];
 /// Cache lines of a page, as a power of two.
 const LINES: u32 = 6;
 
-/// What the devices have seen, and their errors at the end of each interval.
+/// Reads that the devices have counted, and their errors at the end of each interval.
 struct Run {
     devices: Vec<Model>,
     results: Vec<Vec<Accuracy>>,
@@ -112,7 +112,8 @@ impl Run {
         let touched = self.touched.iter().copied();
         let mean = touched.clone().sum::<usize>() / self.touched.len().max(1);
         println!(
-            "{name}: {} intervals; {:.2} GiB, of which {:.2} to {:.2} GiB are read in an interval, {:.2} in the mean\n",
+            "{name}: {} intervals; {:.2} GiB, of which {:.2} to {:.2} GiB are read in an interval, {:.2} \
+                in the mean\n",
             self.touched.len(),
             gibibytes(self.counts.len()),
             gibibytes(touched.clone().min().unwrap_or(0)),

@@ -20,7 +20,8 @@ fn height(bound: f64) -> f64 {
 /// Returns the picture as SVG: a line for each series, which has a name and a bound after each interval.
 pub(crate) fn draw(series: &[(String, Vec<u32>)]) -> Result<String, fmt::Error> {
     let mut svg = format!(
-        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\
+        "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" \
+            font-family=\"sans-serif\" font-size=\"12\">\n\
          <rect width=\"{WIDTH}\" height=\"{HEIGHT}\" fill=\"#fff\"/>\n"
     );
     for bound in [0.0, 10.0, 100.0, 1000.0] {

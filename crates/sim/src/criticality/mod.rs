@@ -22,7 +22,7 @@ use crate::simulate::{Input, SimulateError};
 
 /// PACT's window and its minimum here, in nanoseconds.
 const WINDOW: u64 = 20_000_000;
-const SHORTEST: u64 = 200_000;
+const MIN_WINDOW: u64 = 200_000;
 
 /// A tier's loads over a whole run, and Equation 1's view of them.
 #[derive(Debug, Clone, Copy, Default)]
@@ -99,7 +99,7 @@ impl PageStall {
 
 /// Returns PACT's window in the time of a scaled run: 20 ms, and at least some blocks of the replay.
 pub fn stall_window(scale: Scale) -> Nanos {
-    Nanos(((WINDOW as f64 / scale.time) as u64).max(SHORTEST))
+    Nanos(((WINDOW as f64 / scale.time) as u64).max(MIN_WINDOW))
 }
 
 /// Places every page in one tier, and counts the stalls of each page's loads.

@@ -158,7 +158,8 @@ mod tests {
                 let mut mine = [false; 40];
                 for &address in &part.pages {
                     let page = whole.pages.binary_search(&address).expect("a page of the whole");
-                    prop_assert!(!std::mem::replace(&mut taken[page], true), "page {} is in two groups", page);
+                    prop_assert!(!std::mem::replace(&mut taken[page], true), "page {} is in two \
+                        groups", page);
                     mine[page] = true;
                 }
                 let expected: Vec<u32> = pages.iter().copied().filter(|&page| mine[page as usize]).collect();
