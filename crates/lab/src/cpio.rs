@@ -1,21 +1,21 @@
-//! Defines the archive that a kernel unpacks as its first file system: cpio in the "newc" form.
+//! The archive that a kernel unpacks as its first file system: cpio in the "newc" form.
 
 use crate::LabError;
 
-/// What an entry is: the upper bits of its mode.
+/// Kinds of entries: the upper bits of the mode.
 const DIRECTORY: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 
-/// An archive as it grows. Parents must be added before what is in them.
+/// Growing archive. Add parents before their contents.
 #[derive(Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
-/// One entry's numbers, apart from those that follow from the others.
+/// Numbers of an entry, apart from those that follow from the others.
 struct Header {
     mode: u32,
     device: (u32, u32),
@@ -50,7 +50,7 @@ impl Archive {
         self.entry(path.as_bytes(), &Header { mode: DEVICE | 0o600, device: (major, minor) }, &[]);
     }
 
-    /// The archive, ended.
+    /// Ends the archive and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry(b"TRAILER!!!", &Header { mode: 0, device: (0, 0) }, &[]);
         self.bytes
@@ -74,7 +74,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Names and contents end at multiples of four.
+    /// Pads a name or a content to a multiple of four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
@@ -129,7 +129,7 @@ mod tests {
         archive.file(b"a", 0o644, b"1")?;
         archive.file(b"b", 0o644, b"2")?;
         let bytes = archive.finish();
-        // The second entry stands behind 112 bytes of header and name and 4 of content.
+        // The second entry begins after 112 bytes of header and name and 4 of content.
         assert_ne!(bytes[6..14], bytes[122..130]);
         Ok(())
     }

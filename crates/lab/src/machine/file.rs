@@ -1,4 +1,4 @@
-//! Defines how a machine is read from TOML: strictly, so that every error knows its path.
+//! Reads a machine from TOML, strictly, so that every error knows its field.
 
 use isotherm_core::Bytes;
 use isotherm_core::names::advice;
@@ -9,9 +9,9 @@ use super::{HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeK
 use crate::LabError;
 use crate::error::shortened;
 
-/// Virtual processors at most.
+/// Maximum number of virtual processors.
 const PROCESSORS: u32 = 16;
-/// Nodes at most.
+/// Maximum number of nodes.
 const NODES: usize = 4;
 
 /// Reads a whole file and checks it.
@@ -28,7 +28,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
         name: stem(file),
         title: reader.text(&table, "title", "one line that says what machine it is")?.into(),
         processors: reader.processors(guest)?,
-        huge_pages: reader.choice(guest, "guest.huge_pages", &HugePages::ALL)?,
+        huge_pages: reader.choice(guest, "guest.huge_pages", HugePages::ALL)?,
         deterministic: reader.truth(guest, "guest.deterministic")?,
         nodes: reader.nodes(&table)?,
         neoprof: reader.neoprof(&table)?,
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     Ok(machine)
 }
 
-/// `lab/machines/cxl.toml` becomes `cxl`.
+/// Returns the machine's name: `cxl` for `lab/machines/cxl.toml`.
 fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     shortened(name.strip_suffix(".toml").unwrap_or(name))
@@ -95,7 +95,7 @@ impl Reader<'_> {
         let path = format!("node.{index}");
         let table = value.as_table().ok_or_else(|| self.wrong(&path, value, "a [[node]]"))?;
         self.no_others(table, &format!("{path}."), &["kind", "size"])?;
-        let kind = self.choice(table, &format!("{path}.kind"), &NodeKind::ALL)?;
+        let kind = self.choice(table, &format!("{path}.kind"), NodeKind::ALL)?;
         let (path, grain) = (format!("{path}.size"), Machine::GRAIN.0);
         let expected = format!("a multiple of {} such as \"512MiB\"", Machine::GRAIN);
         let size = table.get("size").ok_or_else(|| self.missing(&path, &expected))?;
@@ -111,12 +111,12 @@ impl Reader<'_> {
         let table = self.table(table, "neoprof")?;
         self.no_others(table, "neoprof.", &["model", "fault"])?;
         let fault =
-            table.contains_key("fault").then(|| self.choice(table, "neoprof.fault", &NeoProfFault::ALL));
+            table.contains_key("fault").then(|| self.choice(table, "neoprof.fault", NeoProfFault::ALL));
         let fault = fault.transpose()?;
-        Ok(Some(NeoProf { model: self.choice(table, "neoprof.model", &NeoProfModel::ALL)?, fault }))
+        Ok(Some(NeoProf { model: self.choice(table, "neoprof.model", NeoProfModel::ALL)?, fault }))
     }
 
-    /// What no single field shows.
+    /// Checks the fields against each other.
     fn check(&self, machine: &Machine) -> Result<(), LabError> {
         let (first, sum) = (machine.nodes[0], machine.nodes.iter().map(|node| node.size.0).sum::<u64>());
         let problem = |field: &str, problem: String, expected: String| {
@@ -141,7 +141,7 @@ impl Reader<'_> {
         }
         if machine.neoprof.is_some() && machine.nodes.len() != 2 {
             let found = format!("{} nodes", machine.nodes.len());
-            return problem("neoprof", found, "two nodes: the device stands before the only slow one".into());
+            return problem("neoprof", found, "two nodes, with the device in front of the slow one".into());
         }
         if machine.neoprof.is_some() && machine.profile.device.is_none() {
             let found = format!("the profile {} has no [device]", machine.profile.name);
@@ -168,7 +168,7 @@ impl Reader<'_> {
         found.map(|(_, choice)| *choice).ok_or_else(|| self.wrong(path, value, &expected))
     }
 
-    /// Reads a string of one line that is not empty; the key is the path's last part.
+    /// Reads a non-empty string of one line; the key is the path's last part.
     fn text<'t>(&self, table: &'t Table, path: &str, expected: &str) -> Result<&'t str, LabError> {
         let value = table.get(key(path)).ok_or_else(|| self.missing(path, expected))?;
         match value.as_str().map(str::trim) {
@@ -208,12 +208,12 @@ impl Reader<'_> {
     }
 }
 
-/// The last part of a path.
+/// Returns the last part of a path.
 fn key(path: &str) -> &str {
     path.rsplit('.').next().unwrap_or(path)
 }
 
-/// A value as the user wrote it, a string without its quotes.
+/// Returns a value as the user wrote it, a string without its quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), Into::into)
 }
