@@ -15,16 +15,10 @@ pub struct Archive {
     entries: u32,
 }
 
-/// Numbers of an entry, apart from those that follow from the others.
-struct Header {
-    mode: u32,
-    device: (u32, u32),
-}
-
 impl Archive {
     /// Adds a directory; `path` has no leading slash.
     pub fn directory(&mut self, path: &str) {
-        self.entry(path.as_bytes(), &Header { mode: DIRECTORY | 0o755, device: (0, 0) }, &[]);
+        self.entry(path.as_bytes(), DIRECTORY | 0o755, (0, 0), &[]);
     }
 
     /// Adds a file with its permissions.
@@ -36,33 +30,32 @@ impl Archive {
             let what = format!("{} has {} bytes", String::from_utf8_lossy(path), content.len());
             return Err(LabError::Unfit { what, expected: "a file below 4 GiB".into() });
         }
-        self.entry(path, &Header { mode: FILE | (permissions & 0o7777), device: (0, 0) }, content);
+        self.entry(path, FILE | (permissions & 0o7777), (0, 0), content);
         Ok(())
     }
 
     /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
-        self.entry(path.as_bytes(), &Header { mode: LINK | 0o777, device: (0, 0) }, target.as_bytes());
+        self.entry(path.as_bytes(), LINK | 0o777, (0, 0), target.as_bytes());
     }
 
     /// Adds a character device.
     pub fn device(&mut self, path: &str, major: u32, minor: u32) {
-        self.entry(path.as_bytes(), &Header { mode: DEVICE | 0o600, device: (major, minor) }, &[]);
+        self.entry(path.as_bytes(), DEVICE | 0o600, (major, minor), &[]);
     }
 
     /// Ends the archive and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
-        self.entry(b"TRAILER!!!", &Header { mode: 0, device: (0, 0) }, &[]);
+        self.entry(b"TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
     }
 
-    fn entry(&mut self, path: &[u8], header: &Header, content: &[u8]) {
+    fn entry(&mut self, path: &[u8], mode: u32, (major, minor): (u32, u32), content: &[u8]) {
         let size = content.len() as u32;
         self.entries += 1;
-        let links = if header.mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
-        let (major, minor) = header.device;
+        let links = if mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
         let name = path.len() as u32 + 1;
-        let words = [self.entries, header.mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0];
+        let words = [self.entries, mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0];
         self.bytes.extend_from_slice(b"070701");
         for word in words {
             self.bytes.extend_from_slice(format!("{word:08x}").as_bytes());

@@ -6,127 +6,50 @@ use std::time::Duration;
 
 /// Reason why a machine could not be used, or a guest gave no result.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LabError {
     /// A machine file cannot be used.
     #[error("{file}: {field}: {problem}; expected {expected}")]
-    Machine {
-        /// File.
-        file: String,
-        /// Path of the field.
-        field: String,
-        /// Fault.
-        problem: String,
-        /// Expectation.
-        expected: String,
-    },
+    Machine { file: String, field: String, problem: String, expected: String },
     /// A machine file is not TOML.
     #[error("{file}: line {line}: {message}")]
-    Syntax {
-        /// File.
-        file: String,
-        /// Line number, from 1.
-        line: usize,
-        /// Parser's message.
-        message: String,
-    },
+    Syntax { file: String, line: usize, message: String },
     /// The profile of a machine, or a change to it, is invalid.
     #[error("{file}: {error}")]
-    Profile {
-        /// File.
-        file: String,
-        /// Profile's error.
-        error: Box<isotherm_machine::ProfileError>,
-    },
+    Profile { file: String, error: Box<isotherm_machine::ProfileError> },
     /// The machine is unknown.
     #[error("there is no lab machine '{name}' (a name, or the path of a TOML file); {advice}")]
-    UnknownMachine {
-        /// Name as given.
-        name: String,
-        /// Nearest names, or all if none is near.
-        advice: String,
-    },
+    UnknownMachine { name: String, advice: String },
     /// The kernel tiering is unknown.
     #[error("there is no kernel tiering '{name}'; {advice}")]
-    UnknownTiering {
-        /// Name as given.
-        name: String,
-        /// Nearest names, or all if none is near.
-        advice: String,
-    },
+    UnknownTiering { name: String, advice: String },
     /// Kernel and QEMU are missing.
     #[error("the lab is not set up: {} is missing; run `make lab-setup` (or scripts/lab-setup.sh)", path.display())]
-    NotSetUp {
-        /// Missing file.
-        path: PathBuf,
-    },
+    NotSetUp { path: PathBuf },
     /// QEMU's plugin is missing.
     #[error("the lab's plugin {name} is not beside isotherm ({}); run `make build`, or name it in ISOTHERM_LAB_PLUGIN", folder.display())]
-    NoPlugin {
-        /// Name of the file.
-        name: &'static str,
-        /// Folder of the executable.
-        folder: PathBuf,
-    },
+    NoPlugin { name: &'static str, folder: PathBuf },
     /// The simulated hardware of a profiling device is missing.
     #[error("machine {machine}: its simulated NeoProf {name} is not beside the plugin ({}); run `make hw-library` (needs verilator), or name it in ISOTHERM_NEOPROF_RTL", folder.display())]
-    NoHardware {
-        /// Machine that needs it.
-        machine: String,
-        /// Name of the file.
-        name: &'static str,
-        /// Folder of the plugin.
-        folder: PathBuf,
-    },
+    NoHardware { machine: String, name: &'static str, folder: PathBuf },
     /// The request does not fit the machine.
     #[error("{what}; expected {expected}")]
-    Unfit {
-        /// What does not fit.
-        what: String,
-        /// What would fit.
-        expected: String,
-    },
+    Unfit { what: String, expected: String },
     /// The operating system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
-    Io {
-        /// File, directory or program.
-        path: PathBuf,
-        /// Attempted action.
-        action: &'static str,
-        /// Operating system's reason.
-        source: io::Error,
-    },
+    Io { path: PathBuf, action: &'static str, source: io::Error },
     /// The guest's kernel panicked.
     #[error("the guest's kernel panicked: {reason}; the console is in {}", console.display())]
-    Panic {
-        /// Kernel's line.
-        reason: String,
-        /// File of the console.
-        console: PathBuf,
-    },
+    Panic { reason: String, console: PathBuf },
     /// The guest was still running at its time limit.
     #[error("the guest was still running after {} s and was stopped (--time-limit); the console is in {}", limit.as_secs_f64(), console.display())]
-    TimeLimit {
-        /// Limit.
-        limit: Duration,
-        /// File of the console.
-        console: PathBuf,
-    },
+    TimeLimit { limit: Duration, console: PathBuf },
     /// The guest's scripts could not prepare or end the run.
     #[error("the guest failed: {reason}; the console is in {}", console.display())]
-    Guest {
-        /// Script's message.
-        reason: String,
-        /// File of the console.
-        console: PathBuf,
-    },
+    Guest { reason: String, console: PathBuf },
     /// QEMU ended and left no result.
     #[error("QEMU ended without a result ({reason}); the console is in {}", console.display())]
-    Ended {
-        /// QEMU's message or status.
-        reason: String,
-        /// File of the console.
-        console: PathBuf,
-    },
+    Ended { reason: String, console: PathBuf },
     /// The guest was stopped by a signal or Ctrl-C.
     #[error("interrupted; the guest was stopped")]
     Interrupted,

@@ -33,7 +33,6 @@ pub enum PolicyRun {
 }
 
 impl PolicyRun {
-    /// Returns the kernel's own part.
     pub(crate) fn kernel(&self) -> KernelTiering {
         if let Self::Kernel(kernel) = self { *kernel } else { KernelTiering::NONE }
     }

@@ -47,7 +47,6 @@ impl KernelTiering {
         NAMES.iter().flat_map(|(name, _)| [(*name).to_owned(), format!("{name}{CLASSICAL}")]).collect()
     }
 
-    /// Returns whether reclaim demotes.
     pub(crate) fn demotes(self) -> bool {
         matches!(self.mechanism, Mechanism::Demotion | Mechanism::NumaBalancing)
     }

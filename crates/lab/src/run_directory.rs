@@ -48,59 +48,42 @@ impl RunDirectory {
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// Returns the folder that the guest can write to.
-    pub fn share(&self) -> PathBuf {
-        self.path.join("share")
-    }
-
-    /// Returns the log of the guest's console.
-    pub fn console(&self) -> PathBuf {
-        self.path.join("console.log")
-    }
-
-    /// Returns the log of QEMU's errors.
-    pub fn qemu_log(&self) -> PathBuf {
-        self.path.join("qemu.log")
-    }
-
-    /// Returns the guest's first file system.
-    pub fn initramfs(&self) -> PathBuf {
-        self.path.join("initramfs")
-    }
-
-    /// Returns the machine profile that the plugin reads.
-    pub fn profile(&self) -> PathBuf {
-        self.path.join("machine.toml")
-    }
-
-    /// Returns the plugin's result file.
-    pub fn measured(&self) -> PathBuf {
-        self.path.join("measured.json")
-    }
-
-    /// Returns the memory that plugin and guest share while the guest runs.
-    pub fn shared_memory(&self) -> PathBuf {
-        self.path.join("shared-memory")
-    }
-
-    /// Returns the registers of the profiling device while the guest runs.
-    pub fn registers(&self) -> PathBuf {
-        self.path.join("registers")
-    }
-
-    /// Returns the file of the program's standard output, if it is not passed on.
-    pub fn stdout(&self) -> PathBuf {
-        self.path.join("stdout")
-    }
-
-    /// Returns the file of the program's standard error, if it is not passed on.
-    pub fn stderr(&self) -> PathBuf {
-        self.path.join("stderr")
-    }
 }
 
-/// Writes a file of a run.
+/// Declares the paths in a run's folder.
+macro_rules! paths {
+    ($($(#[$doc:meta])* $name:ident = $file:literal,)*) => {
+        impl RunDirectory {
+            $($(#[$doc])* pub fn $name(&self) -> PathBuf {
+                self.path.join($file)
+            })*
+        }
+    };
+}
+
+paths! {
+    /// Returns the folder that the guest can write to.
+    share = "share",
+    /// Returns the log of the guest's console.
+    console = "console.log",
+    /// Returns the log of QEMU's errors.
+    qemu_log = "qemu.log",
+    /// Returns the guest's first file system.
+    initramfs = "initramfs",
+    /// Returns the machine profile that the plugin reads.
+    profile = "machine.toml",
+    /// Returns the plugin's result file.
+    measured = "measured.json",
+    /// Returns the memory that plugin and guest share while the guest runs.
+    shared_memory = "shared-memory",
+    /// Returns the registers of the profiling device while the guest runs.
+    registers = "registers",
+    /// Returns the file of the program's standard output, if it is not passed on.
+    stdout = "stdout",
+    /// Returns the file of the program's standard error, if it is not passed on.
+    stderr = "stderr",
+}
+
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
     std::fs::write(path, content).map_err(LabError::io(path, "write"))
 }

@@ -22,7 +22,7 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
     let ranges = physical_ranges(machine);
     let last = machine.nodes.len() - 1;
     let (kernel, demotes) = (job.tiering.kernel(), job.tiering.demotes());
-    let given = |condition: bool, text: String| if condition { text } else { String::new() };
+    let either = |condition: bool, yes: &str, no: &str| if condition { yes } else { no }.to_owned();
     let start = match job.start {
         Start::FirstTouch => String::new(),
         Start::Slow => last.to_string(),
@@ -30,17 +30,14 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
     };
     let values = [
         ("MODULES", modules.join(" ")),
-        ("CXL", given(machine.has_cxl(), "1".into())),
-        ("ROOT", if packed::wanted(machine, job) { "packed".into() } else { "9p".into() }),
-        ("TASK", if job.task == Task::Shell { "shell".into() } else { "program".into() }),
+        ("CXL", either(machine.has_cxl(), "1", "")),
+        ("ROOT", either(packed::wanted(machine, job), "packed", "9p")),
+        ("TASK", either(job.task == Task::Shell, "shell", "program")),
         ("HUGE_PAGES", machine.huge_pages.name().into()),
-        ("MGLRU", if kernel.multi_generational { "y".into() } else { "n".into() }),
+        ("MGLRU", either(kernel.multi_generational, "y", "n")),
         ("DEMOTION", demotes.to_string()),
-        (
-            "NUMA_BALANCING",
-            if kernel.mechanism == Mechanism::NumaBalancing { "2".into() } else { "0".into() },
-        ),
-        ("DAMON", given(kernel.mechanism == Mechanism::Damon, "1".into())),
+        ("NUMA_BALANCING", either(kernel.mechanism == Mechanism::NumaBalancing, "2", "0")),
+        ("DAMON", either(kernel.mechanism == Mechanism::Damon, "1", "")),
         ("FAST_NODE", "0".into()),
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),

@@ -1,4 +1,4 @@
-//! What is written is read back, and the bytes are the same each time.
+//! Traces read back as written, and have the same bytes each time.
 
 mod common;
 

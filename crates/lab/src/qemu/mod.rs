@@ -82,7 +82,6 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     line.words
 }
 
-/// Returns the kernel's command line.
 fn kernel_words(machine: &Machine) -> String {
     let mut words = KERNEL_WORDS.to_vec();
     if machine.deterministic {
@@ -91,7 +90,6 @@ fn kernel_words(machine: &Machine) -> String {
     words.join(" ")
 }
 
-/// Growing command line.
 #[derive(Debug, Default)]
 struct Line {
     words: Vec<OsString>,

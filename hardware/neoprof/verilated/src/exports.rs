@@ -1,4 +1,4 @@
-//! Defines the functions of the shared object: what the lab's plugin finds by their names (`lab/plugin/src/neoprof/rtl.rs`).
+//! The functions of the shared object, which the lab's plugin finds by their names (`qemu/lab/src/neoprof/rtl.rs`).
 
 use std::slice;
 

@@ -36,7 +36,7 @@ fn misses_of_each_tier_are_those_of_the_closed_form() {
     check_totals(&run);
 }
 
-/// What the plugin writes agrees with what the guest reads, and with itself.
+/// Checks that the plugin's results agree with the guest's readings, and with themselves.
 fn check_totals(run: &Run) {
     for scenario in ["sequential", "fits", "stores", "random"] {
         let phase = run.phase(scenario);
