@@ -1,9 +1,9 @@
 #!/usr/bin/env bash
-# Real programs in the lab's virtual machine, under first touch and policies of ours: output as outside, and the table of
-# docs/lab-programs.md. About half an hour.
+# Runs real programs in the lab's virtual machine, under first touch and Isotherm's policies: checks that
+# their output is the same as outside, and writes the table of docs/lab-programs.md. Takes about half an hour.
 #
-#   scripts/lab-programs.sh                   all, and writes the table
-#   scripts/lab-programs.sh redis,sort        these, and prints their lines
+#   scripts/lab-programs.sh                   all programs, and writes the table
+#   scripts/lab-programs.sh redis,sort        these programs, and prints their lines
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,13 +1,14 @@
 #!/usr/bin/env bash
-# Fetches what the lab boots: Debian's kernel, QEMU and busybox, unpacked into a cache folder. Nothing is installed and
-# apt's own configuration and state stay as they are. Says nothing and is quick when all is there and unchanged.
+# Fetches what the lab boots: Debian's kernel, QEMU and busybox, unpacked into a cache folder. Installs
+# nothing and leaves apt's own configuration and state alone. Silent and quick if everything is there and
+# unchanged.
 #
 #   scripts/lab-setup.sh            into $ISOTHERM_CACHE/lab, or ~/.cache/isotherm/lab
-#   FORCE=1 scripts/lab-setup.sh    anew, with the archive's newest versions
+#   FORCE=1 scripts/lab-setup.sh    again, with the archive's newest versions
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
-# Modules that a guest may load; what they depend on comes with them.
+# Modules that a guest may load; their dependencies are unpacked, too.
 modules=(9p 9pnet_virtio overlay virtio_console cxl_acpi cxl_pci cxl_mem cxl_port dax_cxl kmem device_dax)
 packages=(qemu-system-x86 qemu-system-common qemu-system-data seabios busybox-static)
 
@@ -18,23 +19,23 @@ fail() {
     exit 1
 }
 
-# The sums of what the lab uses, against those of the day it was unpacked; and the list of modules.
+# Compares the checksums of the lab's files and the list of modules with those of the day of unpacking.
 complete() {
     [ -z "${FORCE:-}" ] || return 1
     [ "$(cat "$cache/modules.list" 2>/dev/null)" = "${modules[*]}" ] || return 1
     [ -f "$cache/SHA256SUMS" ] || return 1
     (cd "$cache" && sha256sum --quiet --check SHA256SUMS) && return 0
-    echo "lab-setup: files in $cache changed since they were unpacked: fetching them anew" >&2
+    echo "lab-setup: files in $cache changed since they were unpacked; fetching them again" >&2
     return 1
 }
 
-# The archive that this machine's own main packages come from, and its release.
+# Finds the archive of this machine's own main packages, and its release.
 derive_archive() {
     local line
     line=$(apt-get indextargets --format '$(CODENAME) $(RELEASE) $(COMPONENT) $(LABEL) $(CREATED_BY) $(REPO_URI)' |
         awk '($1 == "bookworm" || $1 == "trixie") && $2 !~ /-/ && $3 == "main" && $4 == "Debian" && $5 == "Packages"')
     line=${line%%$'\n'*}
-    [ -n "$line" ] || fail "found no Debian 12 (bookworm) or 13 (trixie) among this machine's apt sources"
+    [ -n "$line" ] || fail "this machine's apt sources hold no Debian 12 (bookworm) or 13 (trixie); expected one of them"
     codename=${line%% *}
     archive=${line##* }
     # Debian 13 has QEMU 10 and kernel 6.12 in its own release.
@@ -42,7 +43,7 @@ derive_archive() {
     [ "$codename" != bookworm ] || suite=bookworm-backports
 }
 
-# apt with lists, archives and sources of its own; what is installed is read only.
+# Runs apt with its own lists, archives and sources; only reads what is installed.
 own_apt() {
     local tool=$1
     shift
@@ -65,13 +66,13 @@ update_lists() {
         fail "apt-get update failed for $suite: $(grep -m 1 '^[EW]:' "$work/apt.log")"
 }
 
-# The package that linux-image-amd64 of the suite stands for.
+# Returns the package that the suite's linux-image-amd64 depends on.
 kernel_package() {
     own_apt apt-cache -t "$suite" show --no-all-versions linux-image-amd64 |
         sed -n 's/^Depends: .*\(linux-image-[0-9][^ ,]*\).*/\1/p'
 }
 
-# Downloads into $work/debs: the named packages, and the libraries among their dependencies that this machine lacks.
+# Downloads into $work/debs the named packages, and those libraries they depend on that this machine lacks.
 download() {
     local kernel names
     kernel=$(kernel_package)
@@ -97,7 +98,7 @@ unpack() {
     (cd "$work/debs" && sha256sum -- *.deb) >"$work/packages.sha256"
 }
 
-# The ELF image inside a bzImage: the boot protocol's header tells where its compressed payload lies.
+# Extracts the ELF image of a bzImage: the boot protocol's header tells the place of its compressed payload.
 extract_kernel() {
     local image sectors offset length
     image=$(echo "$work"/kernel-package/boot/vmlinuz-*)
@@ -107,7 +108,7 @@ extract_kernel() {
     offset=$(word $((0x248)) 4)
     length=$(word $((0x24c)) 4)
     mkdir -p "$work/kernel"
-    # Behind the payload stand four bytes with its unpacked size, which gzip alone takes for its own.
+    # Four bytes with the unpacked size follow the payload; they belong to it for gzip only.
     [ "$(od -An -tx1 -j$(((sectors + 1) * 512 + offset)) -N2 "$image" | tr -d ' ')" = 1f8b ] || length=$((length - 4))
     dd if="$image" of="$work/payload" bs=1M iflag=skip_bytes,count_bytes skip=$(((sectors + 1) * 512 + offset)) \
         count=$length status=none
@@ -117,7 +118,7 @@ extract_kernel() {
     1f8b*) gzip -dc "$work/payload" >"$work/kernel/vmlinux" ;;
     *) fail "$image: the payload is compressed in an unknown way" ;;
     esac
-    [ "$(od -An -tx1 -N4 "$work/kernel/vmlinux" | tr -d ' ')" = 7f454c46 ] || fail "$image: the payload is no ELF image"
+    [ "$(od -An -tx1 -N4 "$work/kernel/vmlinux" | tr -d ' ')" = 7f454c46 ] || fail "$image: the payload is not an ELF image"
     cp "${image/vmlinuz-/config-}" "$work/kernel/config"
     basename "$image" | sed 's/^vmlinuz-//' >"$work/kernel/version"
 }
@@ -127,12 +128,12 @@ unzstd_payload() {
     zstd -dcq "$work/payload" >"$work/kernel/vmlinux"
 }
 
-# Unpacks a module and, before it, those it depends on; writes them to modules.load in the order of loading.
+# Unpacks a module after its dependencies, and adds a line with them to modules.dep.
 add_module() {
     local name=${1//-/_} file depends
     [ ! -f "$work/kernel/modules/$name.ko" ] || return 0
     file=$(find "$work/kernel-package" -name "$name.ko*" -o -name "${name//_/-}.ko*")
-    # What the kernel holds itself is no file.
+    # A built-in module has no file.
     [ -n "$file" ] || return 0
     file=${file%%$'\n'*}
     case $file in
@@ -147,7 +148,7 @@ add_module() {
     echo "$name: ${depends//,/ }" >>"$work/kernel/modules.dep"
 }
 
-# Everything the lab uses later.
+# Prints the checksums of everything that the lab uses later.
 sums() {
     (cd "$work" && sha256sum kernel/vmlinux kernel/modules/*.ko kernel/modules.dep root/usr/bin/qemu-system-x86_64 \
         root/bin/busybox root/usr/share/qemu/*.bin root/usr/share/seabios/*.bin)
@@ -170,12 +171,12 @@ check_version() {
     echo "lab-setup: ${version%% (*}, Linux $(cat "$work/kernel/version"), in $cache"
 }
 
-# Two that start at once: the second waits and finds all done.
+# If two start at once, the second waits and finds everything done.
 mkdir -p "$cache"
 exec 9>"$cache/setup.lock"
 flock 9
 ! complete || exit 0
-[ "$(uname -m)" = x86_64 ] || fail "the lab's guest is x86-64 and so must be this machine ($(uname -m))"
+[ "$(uname -m)" = x86_64 ] || fail "this machine is $(uname -m); expected x86_64, as the lab's guest"
 for tool in apt-get dpkg-deb xz flock sha256sum; do
     command -v $tool >/dev/null || fail "$tool is missing; the lab is set up on Debian 12 or 13"
 done

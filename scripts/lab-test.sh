@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
-# What is tested in the lab's virtual machine.
+# Runs the tests that need the lab's virtual machine.
 #
-#   scripts/lab-test.sh --quick    a choice of at most 8 minutes on 2 cores, as scripts/test.sh runs it
+#   scripts/lab-test.sh --quick    a selection of at most 8 minutes on 2 cores, as scripts/test.sh runs it
 #   scripts/lab-test.sh --neoprof  NeoMem with a NeoProf in the guest, simulated cycle by cycle (verilator), about 5 minutes
 #   scripts/lab-test.sh            everything else, at most 15 minutes
 set -euo pipefail
@@ -23,8 +23,8 @@ case "${1:-}" in
     exit 2
     ;;
 esac
-# The whole workspace: with single packages, dependencies have fewer features and are built once more.
+# The whole workspace: for single packages, dependencies would have fewer features and be built again.
 cargo test --workspace --no-run
-# One guest after the other: their times would tell nothing, and memory is bounded.
+# One guest after the other, so that their times are comparable and memory is bounded.
 cargo test --workspace --test guest --test lab -- --test-threads 1
 echo "lab-test: all passed in $SECONDS s"

@@ -1,20 +1,20 @@
-//! Defines where the kernel, QEMU and busybox lie that `make lab-setup` has unpacked.
+//! The folder with the kernel, QEMU and busybox that `make lab-setup` has unpacked.
 
 use std::path::{Path, PathBuf};
 
 use crate::LabError;
 
-/// The folder that `scripts/lab-setup.sh` fills.
+/// Folder that `scripts/lab-setup.sh` fills.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cache {
     root: PathBuf,
 }
 
 impl Cache {
-    /// That of this user: `$ISOTHERM_CACHE/lab`, or `isotherm/lab` in `$XDG_CACHE_HOME` or `~/.cache`.
+    /// Finds this user's cache: `$ISOTHERM_CACHE/lab`, or `isotherm/lab` in `$XDG_CACHE_HOME` or `~/.cache`.
     ///
     /// # Errors
-    /// If it is not filled: the error says how to.
+    /// If it is not filled; the error says how to fill it.
     pub fn find() -> Result<Self, LabError> {
         let variable =
             |name: &str| std::env::var_os(name).filter(|value| !value.is_empty()).map(PathBuf::from);
@@ -25,7 +25,7 @@ impl Cache {
         Self::at(root)
     }
 
-    /// The one at `root`.
+    /// Opens the cache at `root`.
     ///
     /// # Errors
     /// If it is not filled.
@@ -38,40 +38,41 @@ impl Cache {
         }
     }
 
-    /// The kernel's ELF image.
+    /// Returns the kernel's ELF image.
     pub fn kernel(&self) -> PathBuf {
         self.root.join("kernel/vmlinux")
     }
 
-    /// Its release, such as `6.12.1-amd64`.
+    /// Returns the kernel's release, such as `6.12.1-amd64`.
     pub fn kernel_release(&self) -> String {
         let text = std::fs::read_to_string(self.root.join("kernel/version")).unwrap_or_default();
         text.trim().into()
     }
 
-    /// QEMU's program.
+    /// Returns QEMU's program.
     pub fn qemu(&self) -> PathBuf {
         self.root.join("root/usr/bin/qemu-system-x86_64")
     }
 
-    /// Where QEMU's firmware lies.
+    /// Returns the folders of QEMU's firmware.
     pub fn firmware(&self) -> [PathBuf; 2] {
         ["root/usr/share/qemu", "root/usr/share/seabios"].map(|path| self.root.join(path))
     }
 
-    /// The libraries that this machine may lack, as `LD_LIBRARY_PATH`.
+    /// Returns an `LD_LIBRARY_PATH` with the libraries that this machine may lack.
     pub fn libraries(&self) -> std::ffi::OsString {
         let folders = ["root/usr/lib/x86_64-linux-gnu", "root/lib/x86_64-linux-gnu"];
         let folders: Vec<_> = folders.iter().map(|folder| self.root.join(folder)).collect();
         std::env::join_paths(folders).unwrap_or_default()
     }
 
-    /// The static busybox of the first file system.
+    /// Returns the static busybox of the first file system.
     pub fn busybox(&self) -> PathBuf {
         self.root.join("root/bin/busybox")
     }
 
-    /// The files of the modules named, each after those it depends on, each once; what the kernel holds itself is none.
+    /// Returns the files of the named modules, each once and after those it depends on. Built-in modules have
+    /// no file.
     ///
     /// # Errors
     /// If the list of dependencies cannot be read.
@@ -82,18 +83,18 @@ impl Cache {
         Ok(order.into_iter().map(|name| self.root.join(format!("kernel/modules/{name}.ko"))).collect())
     }
 
-    /// Where run directories go.
+    /// Returns the folder of run directories.
     pub fn runs(&self) -> PathBuf {
         self.root.join("runs")
     }
 
-    /// The folder itself.
+    /// Returns the folder itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
 }
 
-/// The modules to load for `names`, from lines `name: dependency ...`.
+/// Orders the modules to load for `names`, from lines `name: dependency ...`.
 fn load_order<'a>(list: &'a str, names: &[&str]) -> Vec<&'a str> {
     let lines: Vec<(&str, &str)> = list.lines().filter_map(|line| line.split_once(':')).collect();
     let mut order = Vec::new();
@@ -103,7 +104,7 @@ fn load_order<'a>(list: &'a str, names: &[&str]) -> Vec<&'a str> {
     order
 }
 
-/// Adds a module after what it depends on; `depth` ends circles.
+/// Adds a module after its dependencies; `depth` ends circles.
 fn add<'a>(lines: &[(&'a str, &'a str)], name: &str, order: &mut Vec<&'a str>, depth: usize) {
     let found = lines.iter().find(|(known, _)| *known == name);
     let Some((name, dependencies)) = found.filter(|(name, _)| !order.contains(name)) else { return };

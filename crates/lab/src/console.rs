@@ -1,20 +1,20 @@
-//! Defines what a guest's console tells about its end.
+//! The guest's console, which tells how the guest ended.
 
 use std::path::Path;
 
-/// What stands before the reason when Linux gives up.
+/// Text before the reason of a kernel's panic.
 const PANIC: &str = "Kernel panic - not syncing: ";
-/// Bytes of a console that are looked at, from its end.
+/// Bytes that are read from the end of a console.
 const LOOKED_AT: usize = 256 << 10;
 
-/// What the guest's console has shown, without control characters.
+/// Console's lines, without control characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Console {
     lines: Vec<String>,
 }
 
 impl Console {
-    /// Reads a log; one that cannot be read is empty.
+    /// Reads a log; an unreadable one is empty.
     pub fn read(path: &Path) -> Self {
         Self::parse(&std::fs::read(path).unwrap_or_default())
     }
@@ -25,18 +25,18 @@ impl Console {
         Self { lines: text.lines().map(plain).filter(|line| !line.trim().is_empty()).collect() }
     }
 
-    /// Why the kernel panicked, if it did.
+    /// Returns the reason of the kernel's panic, if it panicked.
     pub fn panic(&self) -> Option<&str> {
         self.lines.iter().find_map(|line| Some(line.split_once(PANIC)?.1.trim()))
     }
 
-    /// The last lines, oldest first.
+    /// Returns the last lines, oldest first.
     pub fn tail(&self, lines: usize) -> &[String] {
         &self.lines[self.lines.len().saturating_sub(lines)..]
     }
 }
 
-/// A line without escape sequences (ESC, `[`, parameters, a letter) and control characters.
+/// Removes escape sequences (ESC, `[`, parameters, a letter) and control characters.
 fn plain(line: &str) -> String {
     let mut letters = line.chars().peekable();
     let mut text = String::new();

@@ -1,23 +1,23 @@
-//! Defines what the guest's kernel has counted during a run: the difference of two snapshots of its files.
+//! Counters of the guest's kernel: the differences between two snapshots of its files.
 
 use std::collections::BTreeMap;
 use std::path::Path;
 
 use serde::Serialize;
 
-/// Bytes of a page, in which the kernel counts.
+/// Bytes of a page, the kernel's unit.
 const PAGE: u64 = 4096;
 
-/// What the kernel counted.
+/// Kernel's counts of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Pages that NUMA balancing has promoted (`pgpromote_success`).
     pub promoted: u64,
     /// Pages that reclaim has demoted (`pgdemote_kswapd`, `pgdemote_direct`, `pgdemote_khugepaged`).
     pub demoted: u64,
-    /// Pages moved for a reason of tiering: all but compaction and memory hotplug. A huge page counts as 512.
+    /// Pages moved for tiering: for all reasons but compaction and memory hotplug. A huge page counts as 512.
     pub moved: u64,
-    /// Pages that could not be moved, for the same reasons.
+    /// Pages that could not be moved for the same reasons.
     pub failed: u64,
     /// Pages moved by each of the kernel's reasons (trace point `mm_migrate_pages`).
     pub moves: BTreeMap<String, Moves>,
@@ -25,24 +25,24 @@ pub struct Counts {
     pub huge_moved: u64,
     /// Hint faults of NUMA balancing.
     pub hint_faults: u64,
-    /// Every counter of `/proc/vmstat` that has grown, by how much.
+    /// Growth of every counter of `/proc/vmstat` that has grown.
     pub vmstat: BTreeMap<String, u64>,
-    /// Seconds of the guest's clock between the snapshots. With an emulated processor they are no measure of speed.
+    /// Seconds of the guest's clock between the snapshots. Under emulation they do not measure speed.
     pub guest_seconds: f64,
-    /// What DAMON's schemes did, where they ran.
+    /// Work of DAMON's schemes, if they ran.
     pub damon: Option<Damon>,
 }
 
 /// Pages that the kernel tried to move for one reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Moves {
-    /// Moved.
+    /// Pages moved.
     pub succeeded: u64,
-    /// Not moved.
+    /// Pages not moved.
     pub failed: u64,
 }
 
-/// The kernel's reasons by their number (`enum migrate_reason`), as its trace point prints them.
+/// Kernel's reasons by number (`enum migrate_reason`), as its trace point prints them.
 const REASONS: [&str; 10] = [
     "compaction",
     "memory-failure",
@@ -55,10 +55,10 @@ const REASONS: [&str; 10] = [
     "demotion",
     "damon",
 ];
-/// Those that do not tier.
+/// Reasons other than tiering.
 const OTHERS: [&str; 2] = ["compaction", "memory-hotplug"];
 
-/// What DAMON's two schemes did.
+/// Work of DAMON's two schemes.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Damon {
     /// Pages moved by `migrate_hot`.
@@ -71,17 +71,17 @@ pub struct Damon {
     pub cold_bytes_tried: u64,
 }
 
-/// Where the program's memory lay at a moment.
+/// Place of the program's memory at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Residence {
     /// Seconds of the guest's clock since the snapshot before the program.
     pub seconds: f64,
-    /// Its anonymous memory on each node.
+    /// Anonymous memory on each node.
     pub node_bytes: Vec<u64>,
 }
 
 impl Counts {
-    /// Reads what a guest has left in its shared folder. Files that are missing count nothing.
+    /// Reads the files that a guest has left in its shared folder. Missing files count nothing.
     pub fn read(share: &Path) -> Self {
         let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
         let vmstat = grown(&text("before/vmstat"), &text("after/vmstat"));
@@ -104,21 +104,22 @@ impl Counts {
     }
 }
 
-/// The program's residence over time, as a guest has left it.
+/// Reads the program's residence over time, as a guest has left it.
 pub fn residence(share: &Path) -> Vec<Residence> {
     let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
     let start = text("before/uptime").trim().parse::<f64>().unwrap_or(0.0);
     text("residency").lines().filter_map(|line| moment(line, start)).collect()
 }
 
-/// The last moment at which the program had at least nine tenths of its largest memory: not one of its end, which frees it.
+/// Returns the last moment at which the program had at least nine tenths of its largest memory, before its
+/// end frees it.
 pub fn settled(moments: &[Residence]) -> Option<&Residence> {
     let total = |moment: &&Residence| moment.node_bytes.iter().sum::<u64>();
     let largest = moments.iter().map(|moment| total(&moment)).max()?;
     moments.iter().rev().find(|moment| total(moment) > 0 && total(moment) >= largest - largest / 10)
 }
 
-/// `12.25 N0=4096 N1=8192`.
+/// Parses `12.25 N0=4096 N1=8192`.
 fn moment(line: &str, start: f64) -> Option<Residence> {
     let mut words = line.split_whitespace();
     let seconds = words.next()?.parse::<f64>().ok()? - start;
@@ -126,18 +127,18 @@ fn moment(line: &str, start: f64) -> Option<Residence> {
     (seconds.is_finite() && !node_bytes.is_empty()).then_some(Residence { seconds, node_bytes })
 }
 
-/// Counters that are larger in `after`.
+/// Returns the growth of the counters that are larger in `after`.
 fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
     let before: BTreeMap<&str, u64> = counters(before).collect();
     let difference = |(name, value): (&str, u64)| {
         let grown = value.saturating_sub(before.get(name).copied().unwrap_or(0));
-        // What is an amount and no count says nothing by its growth.
+        // The growth of an amount, as opposed to a count, means nothing.
         (grown > 0 && !name.starts_with("nr_")).then(|| (name.to_owned(), grown))
     };
     counters(after).filter_map(difference).collect()
 }
 
-/// What the histogram of moves has grown by, for each reason.
+/// Returns the growth of the histogram of moves, by reason.
 fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
     let before: BTreeMap<usize, Moves> = before.lines().filter_map(reason).collect();
     let grown = |(number, after): (usize, Moves)| {
@@ -152,7 +153,7 @@ fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
     after.lines().filter_map(reason).filter_map(grown).collect()
 }
 
-/// `{ reason:          3 } hitcount:          2  succeeded:         75  failed:          1`.
+/// Parses `{ reason:          3 } hitcount:          2  succeeded:         75  failed:          1`.
 fn reason(line: &str) -> Option<(usize, Moves)> {
     let words: Vec<&str> = line.split_whitespace().collect();
     let value = |name: &str| {
@@ -162,7 +163,7 @@ fn reason(line: &str) -> Option<(usize, Moves)> {
     Some((usize::try_from(value("reason:")?).ok()?, moves))
 }
 
-/// Lines of a name and a number.
+/// Parses lines of a name and a number.
 fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;

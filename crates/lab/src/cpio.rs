@@ -1,30 +1,24 @@
-//! Defines the archive that a kernel unpacks as its first file system: cpio in the "newc" form.
+//! The archive that a kernel unpacks as its first file system: cpio in the "newc" form.
 
 use crate::LabError;
 
-/// What an entry is: the upper bits of its mode.
+/// Kinds of entries: the upper bits of the mode.
 const DIRECTORY: u32 = 0o040_000;
 const FILE: u32 = 0o100_000;
 const LINK: u32 = 0o120_000;
 const DEVICE: u32 = 0o020_000;
 
-/// An archive as it grows. Parents must be added before what is in them.
+/// Growing archive. Add parents before their contents.
 #[derive(Debug, Default)]
 pub struct Archive {
     bytes: Vec<u8>,
     entries: u32,
 }
 
-/// One entry's numbers, apart from those that follow from the others.
-struct Header {
-    mode: u32,
-    device: (u32, u32),
-}
-
 impl Archive {
     /// Adds a directory; `path` has no leading slash.
     pub fn directory(&mut self, path: &str) {
-        self.entry(path.as_bytes(), &Header { mode: DIRECTORY | 0o755, device: (0, 0) }, &[]);
+        self.entry(path.as_bytes(), DIRECTORY | 0o755, (0, 0), &[]);
     }
 
     /// Adds a file with its permissions.
@@ -36,33 +30,32 @@ impl Archive {
             let what = format!("{} has {} bytes", String::from_utf8_lossy(path), content.len());
             return Err(LabError::Unfit { what, expected: "a file below 4 GiB".into() });
         }
-        self.entry(path, &Header { mode: FILE | (permissions & 0o7777), device: (0, 0) }, content);
+        self.entry(path, FILE | (permissions & 0o7777), (0, 0), content);
         Ok(())
     }
 
     /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
-        self.entry(path.as_bytes(), &Header { mode: LINK | 0o777, device: (0, 0) }, target.as_bytes());
+        self.entry(path.as_bytes(), LINK | 0o777, (0, 0), target.as_bytes());
     }
 
     /// Adds a character device.
     pub fn device(&mut self, path: &str, major: u32, minor: u32) {
-        self.entry(path.as_bytes(), &Header { mode: DEVICE | 0o600, device: (major, minor) }, &[]);
+        self.entry(path.as_bytes(), DEVICE | 0o600, (major, minor), &[]);
     }
 
-    /// The archive, ended.
+    /// Ends the archive and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
-        self.entry(b"TRAILER!!!", &Header { mode: 0, device: (0, 0) }, &[]);
+        self.entry(b"TRAILER!!!", 0, (0, 0), &[]);
         self.bytes
     }
 
-    fn entry(&mut self, path: &[u8], header: &Header, content: &[u8]) {
+    fn entry(&mut self, path: &[u8], mode: u32, (major, minor): (u32, u32), content: &[u8]) {
         let size = content.len() as u32;
         self.entries += 1;
-        let links = if header.mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
-        let (major, minor) = header.device;
+        let links = if mode & DIRECTORY == DIRECTORY { 2 } else { 1 };
         let name = path.len() as u32 + 1;
-        let words = [self.entries, header.mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0];
+        let words = [self.entries, mode, 0, 0, links, 0, size, 0, 0, major, minor, name, 0];
         self.bytes.extend_from_slice(b"070701");
         for word in words {
             self.bytes.extend_from_slice(format!("{word:08x}").as_bytes());
@@ -74,7 +67,7 @@ impl Archive {
         self.pad();
     }
 
-    /// Names and contents end at multiples of four.
+    /// Pads a name or a content to a multiple of four bytes.
     fn pad(&mut self) {
         self.bytes.resize(self.bytes.len().next_multiple_of(4), 0);
     }
@@ -129,7 +122,7 @@ mod tests {
         archive.file(b"a", 0o644, b"1")?;
         archive.file(b"b", 0o644, b"2")?;
         let bytes = archive.finish();
-        // The second entry stands behind 112 bytes of header and name and 4 of content.
+        // The second entry begins after 112 bytes of header and name and 4 of content.
         assert_ne!(bytes[6..14], bytes[122..130]);
         Ok(())
     }

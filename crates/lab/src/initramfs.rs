@@ -1,4 +1,4 @@
-//! Defines the guest's first file system: busybox, kernel modules, and the scripts of `lab/guest`.
+//! The guest's first file system: busybox, kernel modules, and the scripts of `lab/guest`.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use crate::job::Job;
 use crate::machine::Machine;
 use crate::{LabError, packed, script};
 
-/// Name, permissions and text of the guest's scripts.
+/// Name, permissions and text of each of the guest's scripts.
 const SCRIPTS: &[(&str, u32, &str)] = &[
     ("init", 0o755, include_str!("../../../lab/guest/init")),
     ("lab/functions", 0o644, include_str!("../../../lab/guest/functions")),
@@ -16,12 +16,12 @@ const SCRIPTS: &[(&str, u32, &str)] = &[
     ("lab/cxl", 0o644, include_str!("../../../lab/guest/cxl")),
     ("lab/enter", 0o644, include_str!("../../../lab/guest/enter")),
 ];
-/// What any guest loads.
+/// Modules that every guest loads.
 const MODULES: [&str; 3] = ["9p", "9pnet_virtio", "overlay"];
-/// What a guest with a CXL device loads, too.
+/// Modules that a guest with a CXL device loads as well.
 const CXL_MODULES: [&str; 6] = ["cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "dax_cxl", "kmem"];
 
-/// The archive for one job.
+/// Builds the archive for a job.
 ///
 /// # Errors
 /// If a file of the cache cannot be read.
@@ -30,7 +30,7 @@ pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u
     for folder in ["bin", "dev", "lab", "modules"] {
         archive.directory(folder);
     }
-    // The kernel opens it for the first process before that can make it.
+    // The kernel opens it for the first process before that can create it.
     archive.device("dev/console", 5, 1);
     archive.file(b"bin/busybox", 0o755, &read(&cache.busybox())?)?;
     let mut names = MODULES.to_vec();

@@ -1,4 +1,4 @@
-//! Defines what a guest is started for.
+//! The work of a guest.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,25 +7,25 @@ use isotherm_core::Bytes;
 
 use crate::kernel_tiering::KernelTiering;
 
-/// Who moves pages.
+/// Mover of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyRun {
     /// The guest's kernel.
     Kernel(KernelTiering),
-    /// `isotherm run` inside of the guest.
+    /// `isotherm run` inside the guest.
     Engine {
-        /// The binary, which the guest runs from the host's files.
+        /// Binary, which the guest runs from the host's files.
         isotherm: PathBuf,
-        /// What stands between `run` and `--`.
+        /// Words between `run` and `--`.
         options: Vec<OsString>,
         /// Whether the kernel's reclaim demotes, which some policies rely on.
         demotion: bool,
     },
     /// An engine that is a thread of the program: `libisotherm.so` by `LD_PRELOAD`.
     Inside {
-        /// The library, which the guest loads from the host's files.
+        /// Library, which the guest loads from the host's files.
         library: PathBuf,
-        /// What the program's environment holds for it.
+        /// Its variables in the program's environment.
         settings: Vec<(OsString, OsString)>,
         /// Whether the kernel's reclaim demotes.
         demotion: bool,
@@ -33,12 +33,11 @@ pub enum PolicyRun {
 }
 
 impl PolicyRun {
-    /// What the kernel itself does.
     pub(crate) fn kernel(&self) -> KernelTiering {
         if let Self::Kernel(kernel) = self { *kernel } else { KernelTiering::NONE }
     }
 
-    /// Whether the kernel's reclaim demotes.
+    /// Returns whether the kernel's reclaim demotes.
     pub(crate) fn demotes(&self) -> bool {
         match self {
             Self::Kernel(kernel) => kernel.demotes(),
@@ -47,19 +46,19 @@ impl PolicyRun {
     }
 }
 
-/// Where the program's memory lies when it starts.
+/// Place of the program's memory when it starts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Start {
-    /// Where the kernel puts it: on the fast node as long as there is room.
+    /// The kernel's choice: the fast node as long as there is room.
     FirstTouch,
-    /// All on the slow node until its memory stops growing.
+    /// The slow node until the memory stops growing.
     Slow,
-    /// All on the fast node until its memory stops growing.
+    /// The fast node until the memory stops growing.
     Fast,
 }
 
 impl Start {
-    /// As the command line writes it.
+    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::FirstTouch => "first-touch",
@@ -69,41 +68,41 @@ impl Start {
     }
 }
 
-/// What the guest runs.
+/// Program of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
-    /// A program of the host; its words.
+    /// A program of the host, with its arguments.
     Program(Vec<OsString>),
     /// A shell on the terminal.
     Shell,
-    /// A shell that reads its commands from our input.
+    /// A shell that reads its commands from standard input.
     Commands,
 }
 
-/// What counts the program's accesses.
+/// Files that count the program's accesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counting {
     /// QEMU's plugin ([`crate::plugin::find`]).
     pub plugin: PathBuf,
-    /// The `isotherm` binary, which begins the counting in the guest.
+    /// `isotherm` binary, which begins the counting in the guest.
     pub isotherm: PathBuf,
 }
 
-/// One run of a guest.
+/// Work of a guest, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// What it runs.
+    /// Program to run.
     pub task: Task,
-    /// Who moves pages.
+    /// Mover of pages.
     pub tiering: PolicyRun,
-    /// Where memory lies at first.
+    /// First place of its memory.
     pub start: Start,
-    /// What of the first node the program may have; all that is free where it is `None`.
+    /// Bytes of the first node for the program; all that are free if `None`.
     pub fast: Option<Bytes>,
-    /// What counts accesses; none are where it is `None`.
+    /// Counting of accesses, if any.
     pub counting: Option<Counting>,
-    /// Its environment.
+    /// Environment of the program.
     pub environment: Vec<(OsString, OsString)>,
-    /// Its working directory.
+    /// Working directory of the program.
     pub directory: PathBuf,
 }

@@ -1,4 +1,4 @@
-//! Defines what the guest's kernel itself may do about tiers.
+//! The tiering of the guest's kernel.
 
 use std::fmt;
 use std::str::FromStr;
@@ -7,29 +7,29 @@ use isotherm_core::names::advice;
 
 use crate::LabError;
 
-/// A mechanism of the kernel.
+/// Mechanism of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
     /// Pages stay where they were first touched.
     None,
-    /// Under memory pressure, reclaim moves pages to the slow node instead of discarding them.
+    /// Reclaim moves pages to the slow node instead of discarding them.
     Demotion,
-    /// NUMA balancing's tiering mode (2) promotes, reclaim demotes.
+    /// NUMA balancing's tiering mode (2) promotes, and reclaim demotes.
     NumaBalancing,
     /// DAMON's schemes `migrate_hot` and `migrate_cold`.
     Damon,
 }
 
-/// A mechanism, and which LRU reclaim goes by.
+/// Mechanism, and the LRU lists that reclaim uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelTiering {
-    /// What moves pages.
+    /// Mechanism that moves pages.
     pub mechanism: Mechanism,
-    /// Whether reclaim goes by the multi-generational LRU, as Debian's kernel does unless told otherwise.
+    /// Whether reclaim uses the multi-generational LRU, Debian's default.
     pub multi_generational: bool,
 }
 
-/// Names of the mechanisms; `-lru` behind one stands for the classical LRU.
+/// Names of the mechanisms; a suffix `-lru` selects the classical LRU.
 const NAMES: [(&str, Mechanism); 4] = [
     ("none", Mechanism::None),
     ("demotion", Mechanism::Demotion),
@@ -39,15 +39,14 @@ const NAMES: [(&str, Mechanism); 4] = [
 const CLASSICAL: &str = "-lru";
 
 impl KernelTiering {
-    /// Nothing moves.
+    /// No tiering.
     pub const NONE: Self = Self { mechanism: Mechanism::None, multi_generational: true };
 
-    /// Every name that is read.
+    /// Returns all names.
     pub fn names() -> Vec<String> {
         NAMES.iter().flat_map(|(name, _)| [(*name).to_owned(), format!("{name}{CLASSICAL}")]).collect()
     }
 
-    /// Whether reclaim demotes.
     pub(crate) fn demotes(self) -> bool {
         matches!(self.mechanism, Mechanism::Demotion | Mechanism::NumaBalancing)
     }

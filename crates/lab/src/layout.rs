@@ -1,19 +1,19 @@
-//! Defines where the nodes of a machine lie in the guest's physical memory.
+//! Places of a virtual machine's nodes in the guest's physical memory.
 
 use std::ops::Range;
 
 use crate::machine::{Machine, NodeKind};
 
-/// QEMU's q35 keeps less than this below 4 GiB in one piece, for PCI devices need the rest.
+/// Size from which QEMU's q35 splits the memory below 4 GiB, since PCI devices need the rest.
 const HOLE_FROM: u64 = 0xb000_0000;
-/// Where its memory below 4 GiB ends when there is more.
+/// End of the low memory if it is split.
 const LOW_END: u64 = 0x8000_0000;
 const FOUR_GIB: u64 = 1 << 32;
-/// Registers of CXL host bridges stand behind the memory, and windows start at the next multiple of this.
+/// Alignment of CXL windows, which follow the host bridges' registers, which follow the memory.
 const CXL_ALIGN: u64 = 256 << 20;
 const CXL_REGISTERS: u64 = 1 << 20;
 
-/// The physical ranges of each node, in ascending order.
+/// Returns the physical ranges of each node, in ascending order.
 pub fn physical_ranges(machine: &Machine) -> Vec<Vec<Range<u64>>> {
     let plain = machine.plain_memory().0;
     let mut start = 0;
@@ -31,7 +31,7 @@ pub fn physical_ranges(machine: &Machine) -> Vec<Vec<Range<u64>>> {
     machine.nodes.iter().map(range).collect()
 }
 
-/// Where a part of the memory lies, of which there are `total` bytes.
+/// Returns the places of a part of the memory, which has `total` bytes.
 fn place(total: u64, part: Range<u64>) -> Vec<Range<u64>> {
     if total < HOLE_FROM {
         return std::iter::once(part).collect();
@@ -41,7 +41,7 @@ fn place(total: u64, part: Range<u64>) -> Vec<Range<u64>> {
     [low, high].into_iter().filter(|range| !range.is_empty()).collect()
 }
 
-/// Where the first CXL window starts.
+/// Returns the start of the first CXL window.
 fn cxl_window(plain: u64) -> u64 {
     let above = if plain < HOLE_FROM { 0 } else { plain - LOW_END };
     (FOUR_GIB + above + CXL_REGISTERS).next_multiple_of(CXL_ALIGN)

@@ -1,9 +1,21 @@
-//! Defines the lab: a real Linux kernel with two memory tiers in a virtual machine, in which any program of the host runs
-//! under a tiering policy or under the kernel's own tiering.
+//! The lab: a real Linux kernel with several memory tiers in a virtual machine, in which any program of the
+//! host runs under a tiering policy or under the kernel's own tiering.
 //!
-//! A [`machine::Machine`] is data, a [`job::Job`] says what its guest runs, [`session::run`] boots it and waits,
-//! [`counts::Counts`] is what the guest's kernel has counted meanwhile. `docs/lab.md` has the picture.
-
+//! A [`machine::Machine`] describes the virtual machine, a [`job::Job`] the guest's work; [`session::run`]
+//! boots the guest and waits for its end, and [`counts::Counts`] are its kernel's counters. `docs/lab.md` has
+//! a picture.
+//!
+//! ```
+//! use isotherm_lab::layout::physical_ranges;
+//! use isotherm_lab::machine::{HugePages, Machine};
+//!
+//! let text = Machine::builtin_text("small").expect("it comes with Isotherm");
+//! let machine = Machine::parse(&text.replace("\"never\"", "\"always\""), "mine.toml")?;
+//! assert_eq!((machine.name.as_str(), machine.huge_pages), ("mine", HugePages::Always));
+//! // The slow node follows the fast one in physical memory.
+//! assert_eq!(physical_ranges(&machine)[1][0].start, machine.nodes[0].size.0);
+//! # Ok::<(), isotherm_lab::LabError>(())
+//! ```
 #![forbid(unsafe_code)]
 
 pub mod cache;

@@ -1,37 +1,37 @@
-//! Defines what the plugin has counted of a program: its accesses, the misses of each tier, and what they cost.
+//! The plugin's counts of a program: its accesses, the misses of each tier, and their cost.
 
 use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
-/// From the moment before the program was executed to its end.
+/// Counts from just before the program was executed to its end.
 #[derive(Debug, Clone, Default, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Loads and stores of the program and its descendants, in user mode.
     pub accesses: u64,
-    /// Their instructions.
+    /// Instructions of the same.
     pub instructions: u64,
-    /// Part of the last-level cache's misses that the first tier served; 0 without misses.
+    /// Fraction of the last-level cache's misses that the first tier served; 0 without misses.
     pub hit_ratio: f64,
-    /// Time by the cost model, in nanoseconds.
+    /// Time by the cost model in nanoseconds.
     pub modelled_ns: u64,
     /// Misses at addresses of no tier.
     pub elsewhere: u64,
-    /// What each tier served.
+    /// Misses that each tier served.
     pub tiers: Vec<Served>,
     /// Samples of the virtual PMU.
     pub samples: Samples,
-    /// The profiling device, where the machine has one.
+    /// Use of the profiling device, if the machine has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neoprof: Option<NeoProfUses>,
     /// Misses over time.
     pub history: History,
 }
 
-/// What passed a NeoProf, and how the guest used it.
+/// Traffic of a NeoProf and its use by the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeoProfUses {
-    /// Whether it is the simulated hardware, and not its model.
+    /// Whether it is the simulated hardware, not its model.
     pub rtl: bool,
     /// Reads of the memory behind it: one for each miss.
     pub reads: u64,
@@ -39,35 +39,35 @@ pub struct NeoProfUses {
     pub writes: u64,
     /// Loads of its registers.
     pub register_reads: u64,
-    /// Stores to them.
+    /// Stores to its registers.
     pub register_writes: u64,
-    /// What both cost on the modelled machine, in nanoseconds.
+    /// Cost of both on the modelled machine in nanoseconds.
     pub register_ns: u64,
-    /// How often it was cleared.
+    /// Number of resets.
     pub resets: u64,
     /// Hot pages taken out of its buffer.
     pub hot_pages: u64,
-    /// Those that it had told before, since it was cleared.
+    /// Hot pages taken again since the reset.
     pub hot_again: u64,
-    /// Since it was cleared, accesses of hot pages that found the buffer full.
+    /// Accesses of hot pages that found the buffer full since the reset.
     pub hot_refused: u64,
-    /// Since it was cleared, accesses that were not counted.
+    /// Accesses that were not counted since the reset.
     pub dropped: u64,
 }
 
-/// What one tier served.
+/// Misses that one tier served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
     /// Loads that missed the last-level cache.
     pub load_misses: u64,
     /// Stores that missed it.
     pub store_misses: u64,
-    /// Nanoseconds in which the program waited for them.
+    /// Nanoseconds for which the program waited for them.
     pub stall: u64,
 }
 
 impl Served {
-    /// Loads and stores.
+    /// Returns the sum of loads and stores.
     pub fn misses(&self) -> u64 {
         self.load_misses + self.store_misses
     }
@@ -76,25 +76,25 @@ impl Served {
 /// Samples of the virtual PMU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
-    /// Taken, lost ones included.
+    /// Samples taken, lost ones included.
     pub taken: u64,
-    /// Those that found the ring full.
+    /// Samples that found the ring full.
     pub lost: u64,
-    /// Those whose process is known by its page tables only.
+    /// Samples whose process is known by its page tables only.
     pub unresolved: u64,
 }
 
 /// Misses of each tier over modelled time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
-    /// Nanoseconds between points, at least.
+    /// Minimum nanoseconds between points.
     pub interval_ns: u64,
     /// Modelled time in nanoseconds, ascending, and the misses of each tier up to it.
     pub points: Vec<(u64, Vec<u64>)>,
 }
 
 impl Measured {
-    /// The last epoch in the plugin's file; `None` where the guest began none, or there is no such file.
+    /// Reads the last epoch in the plugin's file; `None` if the guest began none, or the file is missing.
     pub fn read(path: &Path) -> Option<Self> {
         #[derive(Deserialize)]
         struct Report {
@@ -111,15 +111,15 @@ impl Measured {
         Some(last.measured)
     }
 
-    /// Misses of all tiers.
+    /// Returns the misses of all tiers.
     pub fn misses(&self) -> u64 {
         self.tiers.iter().map(Served::misses).sum()
     }
 }
 
 impl History {
-    /// The first tier's part of the misses between two shares (0 to 1) of all misses: of 0.4 to 0.5, the fifth tenth of
-    /// them. `None` where no two points stand that far apart.
+    /// Returns the first tier's fraction of the misses between two fractions (0 to 1) of all misses: 0.4 to
+    /// 0.5 is their fifth tenth. Returns `None` if no two points are that far apart.
     pub fn hit_ratio(&self, from: f64, to: f64) -> Option<f64> {
         let all = |point: &(u64, Vec<u64>)| point.1.iter().sum::<u64>();
         let total = all(self.points.last()?) as f64;

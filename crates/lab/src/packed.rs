@@ -1,7 +1,8 @@
-//! Defines which files of the host a deterministic guest is given with its first file system: what it would fetch from the
-//! host while it runs would come after a time that no clock of the guest foretells.
+//! Files of the host that a deterministic guest gets in its first file system. Fetched while it runs, they
+//! would arrive after a time that no clock of the guest predicts.
 //!
-//! Those are the program, whatever else of its words names a file, what the tiering needs, and the libraries of all of them.
+//! They are the program, every file that its words name, the files that the tiering needs, and all libraries
+//! of these.
 
 use std::collections::BTreeSet;
 use std::ffi::{OsStr, OsString};
@@ -15,12 +16,12 @@ use crate::cpio::Archive;
 use crate::job::{Job, PolicyRun, Task};
 use crate::machine::Machine;
 
-/// The folder of the first file system that becomes the guest's root.
+/// Folder of the first file system that becomes the guest's root.
 const ROOT: &str = "packed";
-/// Interpreters of interpreters that are looked for, at most.
+/// Maximum chain of interpreters.
 const DEPTH: usize = 4;
 
-/// Whether the job's guest has them, and not all of the host's. A shell is for looking around.
+/// Returns whether the job's guest gets these files instead of all of the host's. A shell may look at all.
 pub(crate) fn wanted(machine: &Machine, job: &Job) -> bool {
     machine.deterministic && matches!(job.task, Task::Program(_))
 }
@@ -40,7 +41,7 @@ pub(crate) fn add(archive: &mut Archive, job: &Job) -> Result<(), LabError> {
     Ok(())
 }
 
-/// A host's path in the archive.
+/// Returns the path in the archive of a host's path.
 fn inside(path: &Path) -> Result<String, LabError> {
     path.to_str().map(|path| format!("{ROOT}{path}")).ok_or_else(|| LabError::Unfit {
         what: path.to_string_lossy().into_owned(),
@@ -48,7 +49,7 @@ fn inside(path: &Path) -> Result<String, LabError> {
     })
 }
 
-/// Adds a folder after those that it lies in, each once.
+/// Adds a folder after its parents, each once.
 fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Path) -> Result<(), LabError> {
     if known.contains(folder) {
         return Ok(());
@@ -61,7 +62,7 @@ fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Pat
     Ok(())
 }
 
-/// All files of a job, by their absolute paths.
+/// Returns the absolute paths of a job's files.
 fn files(job: &Job) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut programs = Vec::new();
@@ -80,7 +81,7 @@ fn files(job: &Job) -> BTreeSet<PathBuf> {
     files
 }
 
-/// Where a shell would find a program.
+/// Returns the path where a shell would find a program.
 fn find(job: &Job, name: &OsStr) -> Option<PathBuf> {
     if name.as_bytes().contains(&b'/') {
         return Some(job.directory.join(name));
@@ -89,7 +90,7 @@ fn find(job: &Job, name: &OsStr) -> Option<PathBuf> {
     std::env::split_paths(&path.1).map(|folder| folder.join(name)).find(|path| path.is_file())
 }
 
-/// The program with its interpreter, where it is a script, or else with its libraries.
+/// Adds a program with its libraries, or a script with its interpreter.
 fn add_program(files: &mut BTreeSet<PathBuf>, program: &Path, depth: usize) {
     files.insert(program.into());
     let mut start = Vec::new();
@@ -101,21 +102,21 @@ fn add_program(files: &mut BTreeSet<PathBuf>, program: &Path, depth: usize) {
     }
 }
 
-/// `#!/bin/sh -e`.
+/// Returns the interpreter in a line such as `#!/bin/sh -e`.
 fn interpreter(start: &[u8]) -> Option<OsString> {
     let line = start.strip_prefix(b"#!")?.split(|&byte| byte == b'\n').next()?;
     let word = line.split(u8::is_ascii_whitespace).find(|word| !word.is_empty())?;
     Some(OsStr::from_bytes(word).into())
 }
 
-/// What the dynamic loader would load, itself included; nothing for a static program.
+/// Returns the files that the dynamic loader would load, including itself; none for a static program.
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
     listed(&String::from_utf8_lossy(&text))
 }
 
-/// The paths in `libc.so.6 => /lib/libc.so.6 (0x7f00)` and `/lib64/ld-linux-x86-64.so.2 (0x7f00)`.
+/// Returns the paths in `libc.so.6 => /lib/libc.so.6 (0x7f00)` and `/lib64/ld-linux-x86-64.so.2 (0x7f00)`.
 fn listed(text: &str) -> Vec<PathBuf> {
     text.split_whitespace().filter(|word| word.starts_with('/')).map(Into::into).collect()
 }

@@ -1,4 +1,4 @@
-//! Defines where QEMU's plugin is found and what it is told: it counts what the program does with its memory.
+//! Finds QEMU's plugin, which counts the program's accesses, and builds its option.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -11,32 +11,33 @@ use crate::machine::{Machine, NeoProfModel};
 use crate::qemu::escaped;
 use crate::run_directory::RunDirectory;
 
-/// The plugin's file.
+/// Plugin's file.
 const NAME: &str = "libisotherm_lab_plugin.so";
-/// Where it is told to be, in place of a search.
+/// Variable with the plugin's path, instead of a search.
 const VARIABLE: &str = "ISOTHERM_LAB_PLUGIN";
 /// Bytes of the memory that plugin and guest share.
 pub(crate) const SHARED_BYTES: u64 = 16 << 20;
 /// Bytes of the profiling device's registers.
 pub(crate) const REGISTER_BYTES: u64 = 4096;
-/// The simulated hardware of the profiling device, and where it is told to be.
+/// File of the profiling device's simulated hardware, and the variable with its path.
 const HARDWARE: (&str, &str) = ("libisotherm_neoprof_rtl.so", "ISOTHERM_NEOPROF_RTL");
 
-/// Finds the plugin: where `$ISOTHERM_LAB_PLUGIN` says, or beside the executable, where cargo and installations put it.
+/// Finds the plugin by `$ISOTHERM_LAB_PLUGIN`, or beside the executable, where cargo and installations put
+/// it.
 ///
 /// # Errors
-/// If it is not there; the error says how to build it.
+/// If it is missing; the error says how to build it.
 pub fn find(executable: &Path) -> Result<PathBuf, LabError> {
     let folder = executable.parent().unwrap_or(Path::new(".")).to_owned();
     let found = look(&folder, ["", "../lib/isotherm", "..", "deps"], NAME, VARIABLE);
     found.ok_or(LabError::NoPlugin { name: NAME, folder })
 }
 
-/// Finds the simulated hardware that a machine's NeoProf is, beside the plugin or where `$ISOTHERM_NEOPROF_RTL` says; `None` where the
-/// machine has none.
+/// Finds the simulated hardware of a machine's NeoProf by `$ISOTHERM_NEOPROF_RTL` or beside the plugin.
+/// Returns `None` for a machine without it.
 ///
 /// # Errors
-/// If it is not there; the error says how to build it.
+/// If it is missing; the error says how to build it.
 pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBuf>, LabError> {
     let wanted = machine.neoprof.is_some_and(|device| device.model == NeoProfModel::Rtl);
     let folder = plugin.parent().unwrap_or(Path::new(".")).to_owned();
@@ -47,7 +48,7 @@ pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBu
     found.map(|found| found.ok_or_else(missing)).transpose()
 }
 
-/// The file of that name: where the variable says, or in one of these places of the folder.
+/// Finds a file by a variable, or in one of these places of the folder.
 fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<PathBuf> {
     let places = match std::env::var_os(variable) {
         Some(path) => vec![PathBuf::from(path)],
@@ -56,7 +57,7 @@ fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<
     places.iter().find_map(|path| path.canonicalize().ok())
 }
 
-/// Makes the memories that QEMU, the plugin and the guest share.
+/// Creates the memories that QEMU, the plugin and the guest share.
 pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), LabError> {
     let registers = machine.neoprof.map(|_| (run.registers(), REGISTER_BYTES));
     for (path, bytes) in [Some((run.shared_memory(), SHARED_BYTES)), registers].into_iter().flatten() {
@@ -66,7 +67,7 @@ pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), L
     Ok(())
 }
 
-/// The value of QEMU's `-plugin`.
+/// Returns the value of QEMU's `-plugin`.
 pub(crate) fn option(
     (plugin, hardware): (&Path, Option<&Path>),
     machine: &Machine,

@@ -1,4 +1,4 @@
-//! Defines what is reported of a run in the lab.
+//! The result of a run in the lab.
 
 use std::ffi::OsStr;
 use std::path::PathBuf;
@@ -14,43 +14,43 @@ use crate::measured::Measured;
 use crate::run_directory::RunDirectory;
 use crate::session::Ended;
 
-/// One run: what ran where, and what was counted.
+/// Conditions and counts of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LabResult {
     /// Isotherm's version.
     pub version: &'static str,
-    /// The machine's name.
+    /// Machine's name.
     pub machine: String,
-    /// The guest's kernel.
+    /// Release of the guest's kernel.
     pub kernel: String,
-    /// The program and its arguments.
+    /// Program and its arguments.
     pub program: Vec<String>,
-    /// The policy's name, or the kernel tiering's.
+    /// Name of the policy or of the kernel tiering.
     pub tiering: String,
-    /// Whether the kernel itself moved pages, and not a policy of ours.
+    /// Whether the kernel itself moved pages instead of a policy.
     pub kernel_tiering: bool,
-    /// Where memory lay at first: `first-touch`, `slow` or `fast`.
+    /// First place of memory: `first-touch`, `slow` or `fast`.
     pub start: &'static str,
-    /// What of the fast node the program could have; `null` for all that was free.
+    /// Bytes of the fast node for the program; `null` for all that were free.
     pub fast_bytes: Option<u64>,
-    /// The program's exit status, 128 + signal where a signal ended it.
+    /// Program's exit status, 128 + signal if a signal ended it.
     pub exit_status: u8,
     /// Seconds from the start of QEMU to its end.
     pub elapsed_seconds: f64,
-    /// What the plugin counted of the program's accesses; `null` where they were not counted.
+    /// Plugin's counts of the program's accesses; `null` if they were not counted.
     pub measured: Option<Measured>,
-    /// What the kernel counted.
+    /// Kernel's counts.
     pub counts: Counts,
-    /// Where the program's memory lay over time.
+    /// Places of the program's memory over time.
     pub residence: Vec<Residence>,
-    /// What `isotherm run` reported inside of the guest (`docs/live-schema.md`); `null` for a kernel tiering.
+    /// Report of `isotherm run` inside the guest (`docs/live-schema.md`); `null` for a kernel tiering.
     pub engine: Option<Value>,
-    /// Where everything of the run is kept.
+    /// Folder of the run.
     pub folder: PathBuf,
 }
 
 impl LabResult {
-    /// Gathers what a run has left.
+    /// Gathers the results that a run has left.
     pub fn gather(
         machine: &Machine,
         job: &Job,
@@ -85,20 +85,20 @@ impl LabResult {
         }
     }
 
-    /// Pages promoted: as the engine, DAMON or NUMA balancing counted them.
+    /// Returns the pages promoted, as counted by the engine, DAMON or NUMA balancing.
     pub fn promoted(&self) -> u64 {
         self.engine_moves("promotions")
             .or(self.counts.damon.map(|damon| damon.promoted))
             .unwrap_or(self.counts.promoted)
     }
 
-    /// Pages demoted: as the engine, DAMON or reclaim counted them, and by reclaim beside the first two.
+    /// Returns the pages demoted, as counted by the engine or DAMON, plus those of reclaim.
     pub fn demoted(&self) -> u64 {
         let named = self.engine_moves("demotions").or(self.counts.damon.map(|damon| damon.demoted));
         named.unwrap_or(0) + self.counts.demoted
     }
 
-    /// The largest anonymous memory that the program had.
+    /// Returns the program's largest anonymous memory.
     pub fn footprint_bytes(&self) -> u64 {
         self.residence.iter().map(|moment| moment.node_bytes.iter().sum()).max().unwrap_or(0)
     }

@@ -1,4 +1,4 @@
-//! Defines the folder of one run: what the guest was given, what it said, what it left.
+//! The folder of one run: the guest's input, its messages and its results.
 
 use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicU32, Ordering};
@@ -6,19 +6,19 @@ use std::time::{SystemTime, UNIX_EPOCH};
 
 use crate::LabError;
 
-/// Runs that are kept; older ones go.
+/// Number of runs that are kept.
 const KEPT: usize = 20;
-/// Runs of this process so far, so that names differ.
+/// Number of this process's runs, which makes their names differ.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// The folder of one run.
+/// Folder of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDirectory {
     path: PathBuf,
 }
 
 impl RunDirectory {
-    /// Makes a new one below `runs` and removes the oldest.
+    /// Makes a new folder in `runs` and removes the oldest.
     ///
     /// # Errors
     /// If the operating system refuses.
@@ -29,10 +29,10 @@ impl RunDirectory {
         Self::at(runs.join(format!("{seconds}-{}-{number}", std::process::id())))
     }
 
-    /// Makes it at `path`, which must not exist or be empty.
+    /// Makes the folder at `path`, which must be missing or empty.
     ///
     /// # Errors
-    /// If it holds something, or the operating system refuses.
+    /// If it is not empty, or the operating system refuses.
     pub fn at(path: PathBuf) -> Result<Self, LabError> {
         let path = std::path::absolute(&path).map_err(LabError::io(&path, "find"))?;
         if std::fs::read_dir(&path).is_ok_and(|mut entries| entries.next().is_some()) {
@@ -44,68 +44,51 @@ impl RunDirectory {
         Ok(run)
     }
 
-    /// The folder.
+    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
-
-    /// What the guest can write to.
-    pub fn share(&self) -> PathBuf {
-        self.path.join("share")
-    }
-
-    /// All that the guest's console has shown.
-    pub fn console(&self) -> PathBuf {
-        self.path.join("console.log")
-    }
-
-    /// What QEMU has complained about.
-    pub fn qemu_log(&self) -> PathBuf {
-        self.path.join("qemu.log")
-    }
-
-    /// The guest's first file system.
-    pub fn initramfs(&self) -> PathBuf {
-        self.path.join("initramfs")
-    }
-
-    /// The machine's profile: what the cost model is read from.
-    pub fn profile(&self) -> PathBuf {
-        self.path.join("machine.toml")
-    }
-
-    /// What QEMU's plugin has counted.
-    pub fn measured(&self) -> PathBuf {
-        self.path.join("measured.json")
-    }
-
-    /// The memory that plugin and guest share, while the guest runs.
-    pub fn shared_memory(&self) -> PathBuf {
-        self.path.join("shared-memory")
-    }
-
-    /// The registers of the profiling device, while the guest runs.
-    pub fn registers(&self) -> PathBuf {
-        self.path.join("registers")
-    }
-
-    /// The program's standard output, where it does not go to ours.
-    pub fn stdout(&self) -> PathBuf {
-        self.path.join("stdout")
-    }
-
-    /// The program's standard error, where it does not go to ours.
-    pub fn stderr(&self) -> PathBuf {
-        self.path.join("stderr")
-    }
 }
 
-/// Writes a file of a run.
+/// Declares the paths in a run's folder.
+macro_rules! paths {
+    ($($(#[$doc:meta])* $name:ident = $file:literal,)*) => {
+        impl RunDirectory {
+            $($(#[$doc])* pub fn $name(&self) -> PathBuf {
+                self.path.join($file)
+            })*
+        }
+    };
+}
+
+paths! {
+    /// Returns the folder that the guest can write to.
+    share = "share",
+    /// Returns the log of the guest's console.
+    console = "console.log",
+    /// Returns the log of QEMU's errors.
+    qemu_log = "qemu.log",
+    /// Returns the guest's first file system.
+    initramfs = "initramfs",
+    /// Returns the machine profile that the plugin reads.
+    profile = "machine.toml",
+    /// Returns the plugin's result file.
+    measured = "measured.json",
+    /// Returns the memory that plugin and guest share while the guest runs.
+    shared_memory = "shared-memory",
+    /// Returns the registers of the profiling device while the guest runs.
+    registers = "registers",
+    /// Returns the file of the program's standard output, if it is not passed on.
+    stdout = "stdout",
+    /// Returns the file of the program's standard error, if it is not passed on.
+    stderr = "stderr",
+}
+
 pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
     std::fs::write(path, content).map_err(LabError::io(path, "write"))
 }
 
-/// Removes all but the newest runs. What cannot be removed stays.
+/// Removes all but the newest runs, as far as the operating system allows.
 fn remove_old(runs: &Path) {
     let Ok(entries) = std::fs::read_dir(runs) else { return };
     let mut names: Vec<(u64, PathBuf)> = entries

@@ -1,4 +1,4 @@
-//! Defines the scripts that tell the guest what to do.
+//! The guest's settings and the script that starts its program.
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
@@ -10,19 +10,19 @@ use crate::layout::physical_ranges;
 use crate::machine::Machine;
 use crate::packed;
 
-/// Where the guest keeps what it needs beside the host's files.
+/// Folder in the guest for the lab's files.
 const PLACE: &str = "/run/isotherm-lab";
-/// The program's cgroup, which the guest has made.
+/// Program's cgroup, which the guest has created.
 const GROUP: &str = "/sys/fs/cgroup/lab";
-/// What the engine may have of the fast node for itself: its heap, and what it is read from.
+/// Bytes of the fast node for the engine itself: its heap, and the files it is read from.
 const ENGINE_BYTES: u64 = 96 << 20;
 
-/// The guest's settings: variables of a shell.
+/// Returns the guest's settings as variables of a shell.
 pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> String {
     let ranges = physical_ranges(machine);
     let last = machine.nodes.len() - 1;
     let (kernel, demotes) = (job.tiering.kernel(), job.tiering.demotes());
-    let given = |condition: bool, text: String| if condition { text } else { String::new() };
+    let either = |condition: bool, yes: &str, no: &str| if condition { yes } else { no }.to_owned();
     let start = match job.start {
         Start::FirstTouch => String::new(),
         Start::Slow => last.to_string(),
@@ -30,17 +30,14 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
     };
     let values = [
         ("MODULES", modules.join(" ")),
-        ("CXL", given(machine.has_cxl(), "1".into())),
-        ("ROOT", if packed::wanted(machine, job) { "packed".into() } else { "9p".into() }),
-        ("TASK", if job.task == Task::Shell { "shell".into() } else { "program".into() }),
+        ("CXL", either(machine.has_cxl(), "1", "")),
+        ("ROOT", either(packed::wanted(machine, job), "packed", "9p")),
+        ("TASK", either(job.task == Task::Shell, "shell", "program")),
         ("HUGE_PAGES", machine.huge_pages.name().into()),
-        ("MGLRU", if kernel.multi_generational { "y".into() } else { "n".into() }),
+        ("MGLRU", either(kernel.multi_generational, "y", "n")),
         ("DEMOTION", demotes.to_string()),
-        (
-            "NUMA_BALANCING",
-            if kernel.mechanism == Mechanism::NumaBalancing { "2".into() } else { "0".into() },
-        ),
-        ("DAMON", given(kernel.mechanism == Mechanism::Damon, "1".into())),
+        ("NUMA_BALANCING", either(kernel.mechanism == Mechanism::NumaBalancing, "2", "0")),
+        ("DAMON", either(kernel.mechanism == Mechanism::Damon, "1", "")),
         ("FAST_NODE", "0".into()),
         ("SLOW_NODE", last.to_string()),
         ("ALL_NODES", format!("0-{last}")),
@@ -53,19 +50,19 @@ pub(crate) fn settings(machine: &Machine, job: &Job, modules: &[String]) -> Stri
     values.into_iter().map(line).collect()
 }
 
-/// What is left free of the fast node before the program starts. An engine keeps the program within its `--fast` itself,
-/// and has room beside that for its own memory and files.
+/// Returns the bytes of the fast node to leave free for the program. An engine keeps the program within its
+/// `--fast` itself, and gets room for its own memory and files.
 fn fast_bytes(job: &Job) -> String {
     let own = if matches!(job.tiering, PolicyRun::Kernel(_)) { 0 } else { ENGINE_BYTES };
     job.fast.map_or_else(String::new, |fast| (fast.0 + own).to_string())
 }
 
-/// `start-end` in decimal, separated by spaces.
+/// Joins ranges as `start-end` in decimal, separated by spaces.
 fn range_words(ranges: &[Range<u64>]) -> String {
     ranges.iter().map(|range| format!("{}-{}", range.start, range.end)).collect::<Vec<_>>().join(" ")
 }
 
-/// What the guest's shell does to become the program, or a shell for a person.
+/// Returns the commands by which the guest's shell becomes the program, or a shell for a person.
 pub(crate) fn program(job: &Job) -> Vec<u8> {
     let place = |name: &str| OsString::from(format!("{PLACE}/{name}"));
     let mut words: Vec<OsString> = vec![place("busybox"), "env".into(), "-i".into()];
@@ -75,7 +72,7 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     if let PolicyRun::Engine { isotherm, options, demotion } = &job.tiering {
         words.extend([isotherm.into(), "run".into()]);
         if *demotion {
-            // Where the kernel's LRU makes room, it has to be known before the program is there.
+            // Where the kernel's LRU makes room, the cgroup must be known before the program exists.
             words.extend(["--cgroup".into(), GROUP.into()]);
         }
         words.extend(options.iter().cloned());
@@ -86,7 +83,7 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
         Task::Program(command) => {
             words.extend(measuring(job));
             if let PolicyRun::Inside { library, settings, .. } = &job.tiering {
-                // For the program alone: what comes before it is no program to tier.
+                // Set for the program alone, so that the programs before it are not tiered.
                 words.extend([place("busybox"), "env".into()]);
                 words.extend(settings.iter().map(variable));
                 words.push(variable(&("ISOTHERM_JSON".into(), place("share/engine.json"))));
@@ -108,13 +105,13 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     script
 }
 
-/// What begins the counting and becomes the program.
+/// Returns the words that begin the counting before the program.
 fn measuring(job: &Job) -> Vec<OsString> {
     let Some(counting) = &job.counting else { return Vec::new() };
     vec![counting.isotherm.clone().into(), "lab".into(), "measure".into(), "--".into()]
 }
 
-/// One word for a shell, whatever is in it.
+/// Quotes any word for a shell.
 fn quoted(word: &OsStr) -> Vec<u8> {
     let mut text = vec![b'\''];
     for &byte in word.as_bytes() {

@@ -1,10 +1,9 @@
-//! What recording costs: GNU sort of a million lines natively, recorded, and recorded with dependences, side
-//! by side.
+//! Measures the cost of recording: GNU sort of a million lines natively, recorded, and with dependences.
 //!
 //! Repetitions are interleaved, since other load on the machine changes with time. The time is from start to
-//! exit, the trace's conversion to Parquet included; the processor time is that of all processes and threads.
-//! `ISOTHERM_BENCH_REPETITIONS` (5) says how often. The plugin is the one built with this bench, or the one
-//! that `ISOTHERM_RECORDER_PLUGIN` names.
+//! exit, including the trace's conversion to Parquet; the processor time is that of all processes and
+//! threads. `ISOTHERM_BENCH_REPETITIONS` (5) is their number. The plugin is the one built with this bench, or
+//! the one that `ISOTHERM_RECORDER_PLUGIN` names.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;
@@ -17,7 +16,7 @@ use isotherm_trace::record::{RecordOptions, record};
 
 const LINES: u64 = 1_000_000;
 const MODES: [&str; 3] = ["native", "recorded", "with dependences"];
-/// Clock ticks in a second, as Linux reports times to programs on every machine.
+/// Clock ticks per second, as Linux reports times to programs on every machine.
 const TICKS: f64 = 100.0;
 
 /// Seconds from start to end, and of processor time.
@@ -47,7 +46,7 @@ fn main() {
     }
 }
 
-/// Random hexadecimal numbers of 16 digits, the same each time.
+/// Returns random hexadecimal numbers of 16 digits, the same each time.
 fn lines() -> String {
     let mut state = 1_u64;
     (0..LINES).fold(String::new(), |mut text, _| {
@@ -76,7 +75,7 @@ fn measure(mode: usize, command: &[OsString], directory: &Path) -> Times {
     (start.elapsed().as_secs_f64(), processor_time() - before)
 }
 
-/// Seconds of processor time of this process and of the children that it waited for.
+/// Returns the seconds of processor time of this process and of the children that it waited for.
 fn processor_time() -> f64 {
     let text = fs::read_to_string("/proc/self/stat").expect("Linux has /proc");
     let (_, fields) = text.rsplit_once(')').expect("the name is in parentheses");
@@ -107,7 +106,7 @@ fn print(locale: &str, times: &[Vec<Times>; 3]) {
     }
 }
 
-/// The median and the least.
+/// Returns the median and the minimum.
 fn statistics(times: &[Times], of: impl Fn(&Times) -> f64) -> (f64, f64) {
     let mut values: Vec<f64> = times.iter().map(of).collect();
     values.sort_by(f64::total_cmp);

@@ -1,7 +1,7 @@
-//! Reading and writing a trace, in rows a second; and its size, in bytes a row, on stderr.
+//! Measures reading and writing a trace in rows per second, and its size in bytes per row on standard error.
 //!
-//! The rows are made to compress like a real program's: streams, a hot set and some random lines. To measure
-//! a recorded trace, name it in `ISOTHERM_BENCH_TRACE`.
+//! The rows compress like a real program's: streams, a hot set and some random lines. `ISOTHERM_BENCH_TRACE`
+//! names a recorded trace to measure instead.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
@@ -12,7 +12,7 @@ use isotherm_trace::{Provenance, Row, Rows, TraceReader, TraceWriter};
 
 const ROWS: u64 = 4_000_000;
 
-/// Rows of a program of two threads, each of which walks arrays and looks things up.
+/// Returns the rows of a program with two threads, each of which walks arrays and looks things up.
 fn synthetic() -> Rows {
     let mut rows = Rows::default();
     let mut state = 1_u64;

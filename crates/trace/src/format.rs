@@ -42,7 +42,6 @@ impl Column {
     pub(crate) const ALL: [Self; 6] =
         [Self::Process, Self::Thread, Self::Instructions, Self::Line, Self::Store, Self::Dependence];
 
-    /// Returns the name on disk.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -54,7 +53,6 @@ impl Column {
         }
     }
 
-    /// Returns the physical type on disk.
     pub(crate) const fn physical(self) -> Physical {
         match self {
             Self::Line => Physical::INT64,
@@ -91,13 +89,11 @@ impl Column {
     }
 }
 
-/// Returns the schema that is written.
 pub(crate) fn schema() -> Result<TypePtr, ParquetError> {
     let fields = Column::ALL.into_iter().map(Column::field).collect::<Result<_, _>>()?;
     Type::group_type_builder("trace").with_fields(fields).build().map(Arc::new)
 }
 
-/// Returns the encodings of the columns.
 pub(crate) fn properties() -> WriterPropertiesPtr {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)

@@ -22,7 +22,6 @@ const MAGIC: &[u8; 4] = b"PAR1";
 /// A magic at both ends, and the footer's length before the second one.
 const SMALLEST: u64 = 12;
 
-/// Open part.
 #[derive(Debug)]
 pub(crate) struct Part {
     path: PathBuf,
@@ -58,7 +57,6 @@ impl Part {
         Ok(part)
     }
 
-    /// Returns the part's provenance.
     pub(crate) fn provenance(&self) -> &Provenance {
         &self.provenance
     }
@@ -68,7 +66,6 @@ impl Part {
         self.bytes
     }
 
-    /// Returns the number of row groups.
     pub(crate) fn groups(&self) -> usize {
         self.metadata.num_row_groups()
     }
@@ -105,7 +102,6 @@ impl Part {
         Ok(())
     }
 
-    /// Returns the number of rows of a row group.
     pub(crate) fn group_rows(&self, group: usize) -> u64 {
         self.metadata.row_group(group).num_rows().unsigned_abs()
     }

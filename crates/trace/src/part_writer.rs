@@ -54,12 +54,10 @@ impl PartWriter {
         Ok(Self { unfinished, finished: format::part_path(trace, number), writer: Some(writer), rows: 0 })
     }
 
-    /// Returns the number of rows written so far.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Returns the bytes written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.writer.as_ref().map_or(0, |writer| writer.bytes_written() as u64)
     }

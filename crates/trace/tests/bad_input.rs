@@ -1,4 +1,4 @@
-//! Whatever is in the files, the reader says in one line what is wrong, and never panics.
+//! The reader reports any fault of the files in one line, and never panics.
 
 mod common;
 
@@ -15,7 +15,7 @@ use parquet::file::writer::SerializedFileWriter;
 use parquet::schema::parser::parse_message_type;
 use proptest::prelude::*;
 
-/// The bytes of a trace of `count` rows in one file.
+/// Returns the bytes of a trace of `count` rows in one file.
 fn part(count: usize) -> Vec<u8> {
     let directory = tempfile::tempdir().expect("a directory");
     let path = write(directory.path(), "a.trace", &sample(count));
@@ -28,7 +28,7 @@ fn error_of_bytes(bytes: &[u8]) -> String {
     read_error(file.path())
 }
 
-/// A Parquet file of another maker with these columns (all `INT32` or `INT64`) and keys.
+/// Writes a Parquet file of another maker with these columns (all `INT32` or `INT64`) and keys.
 fn foreign(file: &Path, message: &str, lengths: &[usize], keys: &[(&str, &str)]) {
     let schema = Arc::new(parse_message_type(message).expect("a schema"));
     let keys = keys.iter().map(|&(key, value)| KeyValue::new(key.into(), value.to_owned())).collect();
@@ -159,7 +159,7 @@ fn columns_of_different_lengths_are_refused() {
     }
 }
 
-/// What may become of a byte.
+/// Mutation of a byte.
 fn mutate(bytes: &mut Vec<u8>, mutations: &[(usize, u8, u8)]) {
     for &(position, kind, value) in mutations {
         // Half of the mutations hit the footer, where the structure is.

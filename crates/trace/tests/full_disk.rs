@@ -1,4 +1,4 @@
-//! When nothing more can be written, the trace stays readable up to the last finished part.
+//! When writing fails, the trace stays readable up to the last finished part.
 
 mod common;
 
@@ -7,10 +7,10 @@ use std::process::Command;
 use common::{provenance, read, sample};
 use isotherm_trace::{TraceError, TraceReader, TraceWriter};
 
-/// Set for the test when it starts itself: then it is the writer that fails.
+/// Set when the test starts itself as the writer that fails.
 const DIRECTORY: &str = "ISOTHERM_FULL_DISK_TEST";
 
-/// Writes under a limit of the size of a file, which fails as a full disk does: in the middle of a write.
+/// Writes under a limit of the file's size, which fails like a full disk: in the middle of a write.
 fn write_until_it_fails(path: &str) {
     let mut writer = TraceWriter::create(path, provenance()).expect("a new trace");
     writer.append(&sample(3000)).expect("fits");

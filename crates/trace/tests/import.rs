@@ -13,7 +13,7 @@ use proptest::prelude::*;
 const LACKEY: &str = include_str!("data/lackey.txt");
 /// Real output: `perf record -e page-faults -d` of a shell pipeline, some of its samples.
 const PERF_SCRIPT: &str = include_str!("data/perf-script.txt");
-/// The same as `perf mem report -D` prints it.
+/// The same samples as printed by `perf mem report -D`.
 const PERF_MEMORY: &str = include_str!("data/perf-mem-report.txt");
 /// The example in DAMON's user-space tool's USAGE.md.
 const DAMON: &str = include_str!("data/damon.txt");
@@ -40,7 +40,7 @@ fn damon(text: &[u8], options: DamonOptions) -> Imported {
     collect(|sink| import::damon(Cursor::new(text), &options, sink))
 }
 
-/// Counts lines of the sample that start so.
+/// Counts lines of the sample that begin with a prefix.
 fn starting(text: &str, starts: &[&str]) -> u64 {
     text.lines().filter(|line| starts.iter().any(|start| line.starts_with(start))).count() as u64
 }
@@ -97,7 +97,7 @@ fn perf_memory_reports_give_a_row_a_sample() {
     assert!(summary.processes[0].starts_with("process "), "{:?}", summary.processes);
 }
 
-/// What `perf script -F comm,pid,tid,cpu,time,period,event,addr,data_src,weight` prints where the processor
+/// Output of `perf script -F comm,pid,tid,cpu,time,period,event,addr,data_src,weight` where the processor
 /// samples memory.
 const SAMPLED: &str = "\
 redis 1 90/91 [003]  12.000001:  1000  mem-loads:P:  7f0000001040  68100842 |OP LOAD|LVL L3 hit|SNP None  61
@@ -171,7 +171,7 @@ fn a_reader_that_fails_is_an_error() {
     assert_eq!(error.expect_err("broken").to_string(), "line 1: cannot read: the pipe broke");
 }
 
-/// A sample with some of its bytes replaced.
+/// Sample with some of its bytes replaced.
 fn mangled(text: &'static str) -> impl Strategy<Value = Vec<u8>> {
     proptest::collection::vec((0..text.len(), any::<u8>()), 1..8).prop_map(move |changes| {
         let mut bytes = text.as_bytes().to_vec();

@@ -1,7 +1,7 @@
-//! The trace is read by another implementation of Parquet, and what that writes is read here.
+//! Another implementation of Parquet reads the trace, and the reader reads what that implementation writes.
 //!
-//! Needs a Python with pyarrow and duckdb: the one that `ISOTHERM_PYTHON` names, otherwise
-//! `build/venv/bin/python` in the workspace, which `make setup` creates.
+//! Needs a Python with pyarrow and duckdb: `ISOTHERM_PYTHON`, or else the workspace's
+//! `build/venv/bin/python`, which `make setup` creates.
 
 mod common;
 
@@ -16,7 +16,7 @@ fn python() -> PathBuf {
     std::env::var_os("ISOTHERM_PYTHON").map_or_else(|| workspace.join("build/venv/bin/python"), PathBuf::from)
 }
 
-/// Runs the script, with numpy, pyarrow and its Parquet module at hand, and returns what it prints.
+/// Runs the script with numpy, pyarrow and its Parquet module imported, and returns its output.
 fn run(script: &str, arguments: &[&Path]) -> String {
     let python = python();
     let output = Command::new(&python).arg("-c").arg(script).args(arguments).output().unwrap_or_else(|error| {
@@ -101,7 +101,7 @@ pyarrow.parquet.write_table(table, sys.argv[2], compression=compression)
 #[test]
 fn we_read_what_pyarrow_writes() {
     let directory = tempfile::tempdir().expect("a directory");
-    // Columns that may be null, in another order, with another one among them; pages with other encodings.
+    // Nullable columns in another order, with another one among them; pages with other encodings.
     let change = r#"(table.select(["line", "store", "dependence", "instructions", "thread", "process"])
         .append_column("page", pyarrow.array(range(len(table))))
         .cast(pyarrow.schema([(f.name, f.type) for f in table.select(["line", "store", "dependence", "instructions",

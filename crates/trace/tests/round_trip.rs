@@ -1,4 +1,4 @@
-//! What is written is read, byte for byte the same each time.
+//! Traces read back as written, and have the same bytes each time.
 
 mod common;
 
@@ -123,7 +123,7 @@ fn same_rows_same_bytes() {
     assert!(bytes("one", 300_000) == bytes("two", 777), "however the rows arrive");
 }
 
-/// Guards against a change of the format that nobody meant: the bytes of a small trace, as an FNV-1a hash.
+/// Guards against accidental changes of the format: the bytes of a small trace, as an FNV-1a hash.
 #[test]
 fn golden_bytes() {
     let directory = tempfile::tempdir().expect("a directory");

@@ -1,4 +1,4 @@
-//! What Isotherm's two plugins share of QEMU's plugin interface: its types, the lookup of its functions in
+//! QEMU's plugin interface, as Isotherm's two plugins share it: its types, the lookup of its functions in
 //! the running QEMU, the meaning of an access, the reading of options and shared mappings.
 //!
 //! No package has QEMU's header, and plugins do not link against its functions. A plugin declares those that

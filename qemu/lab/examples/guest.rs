@@ -1,5 +1,5 @@
-//! The first process of the tests' virtual machine: runs programs with known accesses and says what the
-//! virtual PMU told of them. It is its own program, too: `guest touch ...` makes the accesses.
+//! The first process of the tests' virtual machine: runs programs with known accesses and prints what the
+//! virtual PMU reports of them. It is also those programs: `guest touch ...` makes the accesses.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,7 @@ use isotherm_virtual_pmu::{Control, Process, Record};
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// Where every toucher's buffer lies.
+/// Address of every toucher's buffer.
 const BASE: u64 = 0x10_0000_0000;
 const LINE: u64 = 64;
 
@@ -39,7 +39,7 @@ fn main() {
 }
 
 fn power_off() -> ! {
-    // SAFETY: no memory is involved.
+    // SAFETY: accesses no memory of this process.
     unsafe {
         libc::sync();
         libc::reboot(libc::LINUX_REBOOT_CMD_POWER_OFF);
@@ -60,7 +60,7 @@ fn first_process() -> Outcome {
     let line = std::fs::read_to_string("/proc/cmdline")?;
     let wanted = line.split_whitespace().find_map(|word| word.strip_prefix("lab=")).unwrap_or("");
     if let Some(arguments) = wanted.strip_prefix("plain:") {
-        // Without a virtual PMU, to compare with.
+        // Without a virtual PMU, for comparison.
         let mut toucher = Toucher::new("touch", &arguments.split(':').collect::<Vec<_>>())?;
         let begun = Instant::now();
         toucher.begin()?;
@@ -75,7 +75,8 @@ fn first_process() -> Outcome {
     }
     for word in wanted.split(',').filter(|word| !word.starts_with("counted:")) {
         let found = SCENARIOS.iter().find(|(name, _)| *name == word);
-        let (name, scenario) = found.ok_or_else(|| format!("no scenario {word}: build this example anew"))?;
+        let (name, scenario) =
+            found.ok_or_else(|| format!("no scenario {word}: build this example again"))?;
         scenario(&mut pmu, name)?;
     }
     println!("LAB done");
@@ -96,7 +97,7 @@ const SCENARIOS: &[(&str, Scenario)] = &[
     ("twins", twins),
 ];
 
-/// A process that makes known accesses, ready to begin.
+/// Process that makes known accesses, ready to begin.
 struct Toucher {
     child: Child,
     start: ChildStdin,
@@ -157,7 +158,7 @@ fn sample(pmu: &mut VirtualPmu, period: u64) -> Outcome {
     Ok(pmu.sample([period; 8], Control::all_events(true), false, true)?)
 }
 
-/// Samples of known accesses: their addresses lie exactly a period of lines apart.
+/// Samples known accesses: their addresses are exactly a period of lines apart.
 fn samples(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     const PERIOD: u64 = 100;
     let bytes = 16u64 << 20;
@@ -185,7 +186,7 @@ fn samples(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     Ok(())
 }
 
-/// More samples than the ring holds.
+/// Takes more samples than the ring holds.
 fn overflow(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     drain(pmu);
     let toucher = Toucher::new("touch", &["load", "16", "2", "0"])?;
@@ -198,7 +199,7 @@ fn overflow(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     Ok(())
 }
 
-/// Two processes at the same addresses at the same time, and one that is not followed.
+/// Runs two processes at the same addresses at the same time, and one that is not followed.
 fn pair(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     let fast = Toucher::new("touch", &["load", "8", "4", "0"])?;
     let slow = Toucher::new("touch", &["store", "4", "6", "1"])?;
@@ -227,14 +228,14 @@ fn pair(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     Ok(())
 }
 
-/// Two processes at the same addresses, whose buffers fit the cache together: neither finds the other's
+/// Runs two processes at the same addresses, whose buffers fit the cache together: neither hits the other's
 /// lines.
 fn twins(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     let toucher = || Toucher::new("touch", &["load", "1", "1", "0"]);
     run(pmu, name, vec![toucher()?, toucher()?])
 }
 
-/// A process whose child makes the accesses: it is counted from its first on.
+/// Runs a process whose child makes the accesses; the child is counted from its first one.
 fn children(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     let toucher = Toucher::new("fork", &["load", "8", "2", "1"])?;
     run(pmu, name, vec![toucher])
@@ -250,7 +251,8 @@ fn fork(arguments: &[String]) -> Outcome {
     toucher.end()
 }
 
-/// Maps memory at [`BASE`] on a node, fills it, waits for the parent, and touches it: how, MiB, rounds, node.
+/// Maps memory at [`BASE`] on a node, fills it, waits for the parent, and touches it. Arguments: how, MiB,
+/// rounds, node.
 fn touch(arguments: &[String]) -> Outcome {
     let [how, megabytes, rounds, node] = arguments else { return Err("touch HOW MIB ROUNDS NODE".into()) };
     let (bytes, rounds) = (megabytes.parse::<u64>()? << 20, rounds.parse::<u64>()?);
@@ -283,7 +285,7 @@ fn loads(memory: &[u64]) -> u64 {
 
 #[inline(never)]
 fn dense(memory: &[u64]) -> u64 {
-    // SAFETY: inside of the slice; volatile, so that each word is one load.
+    // SAFETY: inside the slice; volatile, so that each word is one load.
     (0..memory.len()).fold(0, |sum, at| sum + unsafe { memory.as_ptr().add(at).read_volatile() })
 }
 
@@ -293,7 +295,8 @@ fn stores(memory: &mut [u64], value: u64) -> u64 {
     value
 }
 
-/// Lines in the order of a generator that visits each once before it repeats: their number is a power of two.
+/// Loads lines in the order of a generator that visits each once before it repeats, since their number is a
+/// power of two.
 #[inline(never)]
 fn random(memory: &[u64], count: u64) -> u64 {
     let lines = (memory.len() / WORDS) as u64;
@@ -305,7 +308,7 @@ fn random(memory: &[u64], count: u64) -> u64 {
     sum
 }
 
-/// As [`random`], with no accesses but those.
+/// Loads as [`random`] does, without any other access.
 #[inline(never)]
 fn gather(memory: &[u64], count: u64) -> u64 {
     let lines = (memory.len() / WORDS) as u64;
@@ -313,14 +316,14 @@ fn gather(memory: &[u64], count: u64) -> u64 {
     for _ in 0..count {
         at = at.wrapping_mul(0x5851_f42d_4c95_7f2d).wrapping_add(0x1405_7b7e_f767_814f);
         let line = (at >> 20) & (lines - 1);
-        // SAFETY: a line inside of the slice; volatile, so that it is one load.
+        // SAFETY: a line inside the slice; volatile, so that it is one load.
         sum = sum.wrapping_add(unsafe { memory.as_ptr().add(line as usize * WORDS).read_volatile() });
     }
     sum
 }
 
-/// Lets QEMU's software TLB grow to hold all pages: it looks whether it should when it is flushed, as other
-/// processes run.
+/// Makes QEMU's software TLB grow to hold all pages: it considers that when it is flushed, as other processes
+/// run.
 fn grow_tlb(memory: &[u64]) -> Outcome {
     for _ in 0..24 {
         std::hint::black_box(memory.iter().step_by(512).fold(0u64, |sum, word| sum.wrapping_add(*word)));
@@ -335,7 +338,7 @@ fn map(bytes: usize, node: u64) -> Result<&'static mut [u64], std::io::Error> {
         libc::PROT_READ | libc::PROT_WRITE,
         libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_FIXED_NOREPLACE,
     );
-    // SAFETY: a new mapping, of which only this function knows; the node mask is read only.
+    // SAFETY: a new mapping that only this function knows; the node mask is only read.
     unsafe {
         let memory = libc::mmap(BASE as *mut _, bytes, access, flags, -1, 0);
         if memory == libc::MAP_FAILED {

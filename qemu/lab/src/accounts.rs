@@ -13,9 +13,7 @@ const MAX: usize = 1 << 16;
 pub(crate) struct Account {
     #[serde(flatten, serialize_with = "name")]
     process: Option<Process>,
-    /// Accesses of its user-mode code.
     pub(crate) accesses: u64,
-    /// Instructions of its user-mode code.
     pub(crate) instructions: u64,
     /// Picoseconds for which it stood still for memory.
     #[serde(rename = "stall_ns", serialize_with = "nanoseconds")]
@@ -83,7 +81,6 @@ impl Accounts {
         number
     }
 
-    /// Returns an account.
     #[inline]
     pub(crate) fn get(&mut self, number: AccountId) -> Option<&mut Account> {
         self.list.get_mut(number)

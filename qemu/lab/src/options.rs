@@ -27,11 +27,9 @@ impl Fault {
 /// NeoProf in front of the last tier; its sizes are in the machine profile.
 #[derive(Debug)]
 pub(crate) struct NeoProfOptions {
-    /// File of its registers.
     pub(crate) registers: PathBuf,
     /// Simulated hardware; its model where this is `None`.
     pub(crate) library: Option<PathBuf>,
-    /// Fault to simulate.
     pub(crate) fault: Option<Fault>,
 }
 
@@ -40,13 +38,10 @@ pub(crate) struct NeoProfOptions {
 pub(crate) struct Options {
     /// File of the shared memory.
     pub(crate) bar: PathBuf,
-    /// File for results.
     pub(crate) result: PathBuf,
-    /// Machine profile.
     pub(crate) profile: Profile,
     /// Last-level cache of the profile, rounded to a power of two of sets.
     pub(crate) geometry: Geometry,
-    /// Physical addresses of the tiers.
     pub(crate) ranges: Ranges,
     /// Profiling device, if the virtual machine has one.
     pub(crate) neoprof: Option<NeoProfOptions>,
@@ -55,51 +50,26 @@ pub(crate) struct Options {
 /// Reason why arguments cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
-    /// The argument is unknown.
     #[error(
         "unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc=, ways=, neoprof=, neoprof-rtl= or neoprof-fault="
     )]
     Unknown(String),
-    /// An argument is missing.
     #[error("argument {0} is missing; expected {1}")]
     Missing(&'static str, &'static str),
-    /// The profile cannot be read.
     #[error("machine={0}: {1}")]
     File(String, std::io::Error),
-    /// The profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// The text is not a range.
     #[error("tier{0}={1}: expected START-END of physical addresses, several joined by '+'")]
     Range(usize, String),
-    /// Two tiers have the same address.
     #[error("tier{tier}: {:#x}-{:#x} overlaps another range", range.start, range.end)]
-    Overlap {
-        /// Tier.
-        tier: usize,
-        /// Range.
-        range: Range<u64>,
-    },
-    /// A tier lacks memory, or memory a tier.
+    Overlap { tier: usize, range: Range<u64> },
     #[error("the machine has {machine} tiers, the arguments have ranges of {given}; expected tier0= to tier{}=", machine - 1)]
-    Tiers {
-        /// Tiers of the profile.
-        machine: usize,
-        /// Tiers of the arguments.
-        given: usize,
-    },
-    /// The model has no room for that many tiers.
+    Tiers { machine: usize, given: usize },
     #[error("the machine has {0} tiers; expected at most {max}", max = CostModel::MAX_TIERS)]
     ManyTiers(usize),
-    /// The cache has less than one set, or too many.
     #[error("a last-level cache of {size} bytes with {ways} ways; expected at least one set, at most 2^31")]
-    Cache {
-        /// Size in bytes.
-        size: u64,
-        /// Number of ways.
-        ways: u32,
-    },
-    /// The profiling device has no sizes.
+    Cache { size: u64, ways: u32 },
     #[error("neoprof=: the machine has no [device]")]
     NoDevice,
 }

@@ -12,7 +12,6 @@ static PLUGIN: OnceLock<Plugin> = OnceLock::new();
 
 /// State of the plugin.
 pub(crate) struct Plugin {
-    /// QEMU's functions.
     pub(crate) api: Api,
     /// State that all vCPUs share.
     pub(crate) model: Mutex<Model>,

@@ -45,7 +45,6 @@ struct Tier {
     ranges: Vec<[u64; 2]>,
 }
 
-/// Samples of a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Samples {
     /// Samples taken, lost ones included.
@@ -78,7 +77,6 @@ pub(crate) struct Phase {
 }
 
 impl Phase {
-    /// Begins a phase.
     pub(crate) fn begin(epoch: u64) -> Self {
         Self { epoch, ..Self::default() }
     }
@@ -106,7 +104,6 @@ impl Phase {
 }
 
 impl Report {
-    /// Makes a report without phases.
     pub(crate) fn new(options: &Options) -> Self {
         let tier = |(index, tier): (usize, &isotherm_machine::TierProfile)| Tier {
             name: tier.name.clone(),
@@ -126,7 +123,6 @@ impl Report {
         }
     }
 
-    /// Adds a finished phase.
     pub(crate) fn add(&mut self, phase: Phase) {
         if self.phases.len() == MAX_PHASES {
             self.phases.remove(0);

@@ -16,7 +16,6 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// Starts what `control` requests.
     pub(crate) fn new(control: &Control) -> Self {
         let mut sampler = Self {
             periods: if control.counting { control.periods } else { [0; MAX_TIERS] },

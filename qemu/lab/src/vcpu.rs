@@ -30,7 +30,6 @@ const SAFE: u64 = 48;
 /// Number of pages remembered to hold no registers.
 const PLAIN: usize = 64;
 
-/// Process that runs.
 #[derive(Clone, Copy)]
 struct Running {
     process: Process,
@@ -44,7 +43,6 @@ struct Running {
 pub(crate) struct Vcpu {
     /// Last line touched.
     line: u64,
-    /// Accesses of the stretch.
     accesses: u64,
     /// Whether `running` is up to date.
     resolved: bool,

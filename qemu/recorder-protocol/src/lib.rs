@@ -1,4 +1,4 @@
-//! What the recorder and its QEMU plugin share: the pool of records that both use, and the test whether QEMU
+//! Shared by the recorder and its QEMU plugin: the pool of records that both use, and the test whether QEMU
 //! can run a program.
 //!
 //! ```

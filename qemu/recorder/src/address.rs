@@ -8,9 +8,7 @@ use crate::summary::writes;
 /// apart as their distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// Sum of register values.
     pub(crate) sum: Sum,
-    /// Distance in bytes.
     pub(crate) distance: i64,
 }
 
@@ -86,7 +84,6 @@ impl Registers {
         }
     }
 
-    /// Forgets all contents.
     pub(crate) fn forget(&mut self) {
         for content in &mut self.contents {
             self.values += 1;

@@ -36,7 +36,6 @@ pub(crate) struct SharedCache {
 unsafe impl Sync for SharedCache {}
 
 impl SharedCache {
-    /// Makes an empty cache.
     pub(crate) fn new(geometry: Geometry) -> Self {
         let blocks = geometry.sets as usize * blocks_of(geometry);
         let empty = || Block { recent: AtomicU64::new(0), others: UnsafeCell::new([0; BLOCK - 1]) };
@@ -81,7 +80,6 @@ impl SharedCache {
     }
 }
 
-/// Returns the number of blocks per set.
 fn blocks_of(geometry: Geometry) -> usize {
     (geometry.ways as usize).div_ceil(BLOCK)
 }

@@ -46,19 +46,22 @@ extern "C" fn started(_: PluginId, index: c_uint) {
         if index > 0 {
             recorder.cache.set_threaded();
         }
-        vcpu::start(index, recorder);
+        // SAFETY: this is a callback of this vCPU, and there is no other reference.
+        unsafe { vcpu::start(index, recorder) };
     }
 }
 
 extern "C" fn ended(_: PluginId, index: c_uint) {
     if let Some(recorder) = recorder::get() {
-        vcpu::get(index).end(recorder);
+        // SAFETY: as for `started`.
+        unsafe { vcpu::get(index) }.end(recorder);
     }
 }
 
 extern "C" fn exiting(_: PluginId, _: *mut c_void) {
     if let Some(recorder) = recorder::get() {
-        vcpu::all().for_each(|vcpu| vcpu.end(recorder));
+        // SAFETY: QEMU stops all other callbacks before this one.
+        unsafe { vcpu::all() }.for_each(|vcpu| vcpu.end(recorder));
     }
 }
 
@@ -83,7 +86,8 @@ extern "C" fn called(
 
 /// Forgets all blocks: QEMU drops its translations while no vCPU runs.
 extern "C" fn flushed(_: PluginId) {
-    vcpu::all().for_each(vcpu::Vcpu::forget_blocks);
+    // SAFETY: QEMU stops all vCPUs before it calls.
+    unsafe { vcpu::all() }.for_each(vcpu::Vcpu::forget_blocks);
     if let Ok(mut summaries) = SUMMARIES.lock() {
         summaries.clear();
     }
@@ -172,8 +176,9 @@ fn attach<const TRACKED: bool>(
 
 /// Announces a block; `summary` is one of its instructions.
 extern "C" fn entered<const TRACKED: bool>(index: c_uint, summary: *mut c_void) {
-    // SAFETY: the data registered with this callback, which lives as long as the translation.
-    vcpu::get(index).enter::<TRACKED>(unsafe { &*summary.cast::<Summary>() });
+    // SAFETY: this is a callback of this vCPU, and there is no other reference. The data is the one registered
+    // with this callback, and lives as long as the translation.
+    unsafe { vcpu::get(index).enter::<TRACKED>(&*summary.cast::<Summary>()) };
 }
 
 /// Reports the accesses of a group, which their block has counted. With `OPENS` it announces the block, too.
@@ -183,9 +188,8 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     address: u64,
     summary: *mut c_void,
 ) {
-    let vcpu = vcpu::get(index);
-    // SAFETY: the data registered with this callback, which lives as long as the translation.
-    let summary = unsafe { &*summary.cast::<Summary>() };
+    // SAFETY: as for `entered`.
+    let (vcpu, summary) = unsafe { (vcpu::get(index), &*summary.cast::<Summary>()) };
     if OPENS {
         vcpu.enter::<TRACKED>(summary);
     }
@@ -198,10 +202,9 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
 
 /// Reports one access of an instruction that may make any number of them.
 extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, summary: *mut c_void) {
-    let vcpu = vcpu::get(index);
+    // SAFETY: as for `entered`.
+    let (vcpu, summary) = unsafe { (vcpu::get(index), &*summary.cast::<Summary>()) };
     vcpu.count();
-    // SAFETY: the data registered with this callback, which lives as long as the translation.
-    let summary = unsafe { &*summary.cast::<Summary>() };
     if !access::known(access).is_some_and(|kind| vcpu.hits(address, kind.reach)) {
         touch::<TRACKED, false>(index, access, address, summary);
     } else if TRACKED && vcpu.is_tracking() {
@@ -214,7 +217,8 @@ extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u6
 #[inline(never)]
 extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: &Summary) {
     let Some(recorder) = recorder::get() else { return };
-    let vcpu = vcpu::get(index);
+    // SAFETY: the callback does not use its own reference after this call.
+    let vcpu = unsafe { vcpu::get(index) };
     for member in teller.group() {
         let kind = Kind { reach: member.reach.into(), store: member.touches == Touch::Stores };
         vcpu.touch::<TRACKED, HITS>(recorder, kind, address + u64::from(member.offset), member);
@@ -231,5 +235,6 @@ extern "C" fn touch<const TRACKED: bool, const HITS: bool>(
 ) {
     let Some(recorder) = recorder::get() else { return };
     let kind = recorder.api.access(access);
-    vcpu::get(index).touch::<TRACKED, HITS>(recorder, kind, address, summary);
+    // SAFETY: as for `replay`.
+    unsafe { vcpu::get(index) }.touch::<TRACKED, HITS>(recorder, kind, address, summary);
 }

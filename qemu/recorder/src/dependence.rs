@@ -169,7 +169,6 @@ impl Tracker {
         self.loaded = self.loaded.max(brought);
     }
 
-    /// Notes a store to `address`.
     #[inline]
     pub(crate) fn store(&mut self, instruction: &Summary, address: u64) {
         let taint = self.strongest(instruction.sources & self.tainted).max(self.loaded);

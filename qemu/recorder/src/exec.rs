@@ -36,7 +36,8 @@ pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments:
     if !is_executable(&path) {
         return;
     }
-    vcpu::get(index).end(recorder);
+    // SAFETY: called on the thread of this vCPU, without another reference to it.
+    unsafe { vcpu::get(index) }.end(recorder);
     match resolve(&path, &request.arguments) {
         Ok(Ok(resolved)) if is_executable(&resolved.program) => {
             if !changes_user(&resolved.program) {
@@ -50,7 +51,6 @@ pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments:
     }
 }
 
-/// Arguments of the guest's call.
 struct Request {
     path: PathBuf,
     arguments: Vec<OsString>,

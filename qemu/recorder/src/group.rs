@@ -21,7 +21,6 @@ struct Group {
     last: usize,
     /// Member at the lowest address.
     teller: usize,
-    /// Lowest address.
     low: Address,
     /// Distance after the last byte.
     high: i64,

@@ -16,7 +16,6 @@ const PREVIOUS: &str = ",previous=";
 pub(crate) struct Invocation {
     qemu: PathBuf,
     plugin: OsString,
-    /// Guest's program.
     pub(crate) program: PathBuf,
     arguments: Vec<OsString>,
 }
@@ -51,7 +50,6 @@ impl Invocation {
         self.arguments.join(OsStr::new(" ")).into_vec()
     }
 
-    /// Returns the QEMU binary.
     pub(crate) fn qemu(&self) -> Option<CString> {
         CString::new(self.qemu.as_os_str().as_bytes()).ok()
     }

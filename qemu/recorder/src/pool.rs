@@ -17,7 +17,6 @@ const EXTENSION: u32 = 64;
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_micros(200);
 
-/// Mapped pool.
 pub(crate) struct Pool {
     memory: NonNull<u8>,
     path: PathBuf,
@@ -33,13 +32,10 @@ unsafe impl Send for Pool {}
 /// Writer of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writer {
-    /// Process's number.
     pub(crate) process: u32,
-    /// Thread's number.
     pub(crate) thread: u32,
 }
 
-/// Claimed chunk.
 pub(crate) struct Chunk {
     slot: NonNull<Slot>,
     records: NonNull<[u64; 2]>,
@@ -56,7 +52,6 @@ impl Pool {
         (pool.header().magic.load(Ordering::Relaxed) == layout::MAGIC).then_some(pool)
     }
 
-    /// Returns the header.
     pub(crate) fn header(&self) -> &Header {
         // SAFETY: the mapping begins with the header and lives as long as the process; all fields are atomic.
         unsafe { self.memory.cast().as_ref() }
@@ -69,7 +64,6 @@ impl Pool {
         unsafe { self.memory.byte_add(layout::HEADER_BYTES + index * layout::SLOT_BYTES).cast().as_ref() }
     }
 
-    /// Returns whether recording has stopped.
     pub(crate) fn stopped(&self) -> bool {
         self.header().stop.load(Ordering::Relaxed) != 0 || self.abandoned.load(Ordering::Relaxed)
     }

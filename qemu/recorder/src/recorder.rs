@@ -17,17 +17,12 @@ static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
 /// State of the plugin in one process.
 pub(crate) struct Recorder {
-    /// QEMU's functions.
     pub(crate) api: Api,
-    /// Destination of records.
     pub(crate) pool: Pool,
-    /// Cache model.
     pub(crate) cache: SharedCache,
     /// Geometry of the threads' filters.
     pub(crate) filter: Option<Geometry>,
-    /// Whether dependences are followed.
     pub(crate) dependence: bool,
-    /// How to start QEMU again.
     pub(crate) invocation: Invocation,
     process: AtomicU32,
 }
@@ -60,7 +55,6 @@ impl Recorder {
         Some(recorder)
     }
 
-    /// Returns this process's number.
     pub(crate) fn process(&self) -> u32 {
         self.process.load(Ordering::Relaxed)
     }
@@ -102,6 +96,7 @@ pub(crate) extern "C" fn forked() {
         // Only the thread that forked lives on, but QEMU does not say which one it is: each gets a number
         // when it runs.
         let thread = recorder.next_thread();
-        vcpu::all().for_each(|vcpu| vcpu.adopt(thread));
+        // SAFETY: the child has one thread, which runs no callback now.
+        unsafe { vcpu::all() }.for_each(|vcpu| vcpu.adopt(thread));
     }
 }

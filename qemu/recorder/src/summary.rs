@@ -19,9 +19,7 @@ pub(crate) struct Summary {
     pub(crate) address: u32,
     /// Registers whose values flow into the written ones.
     pub(crate) sources: u32,
-    /// Registers that it writes.
     pub(crate) destinations: u32,
-    /// Index in the block.
     pub(crate) index: u16,
     /// Number of instructions after it in the block.
     pub(crate) behind: u16,
@@ -67,14 +65,10 @@ const RSP: u32 = 1 << 4;
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Touch {
-    /// Does not access it.
     #[default]
     Nothing,
-    /// Reads it.
     Loads,
-    /// Writes it.
     Stores,
-    /// May do both.
     Both,
 }
 

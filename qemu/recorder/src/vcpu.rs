@@ -23,7 +23,6 @@ static TABLE: [Place; VCPUS] = [const { Place(UnsafeCell::new(Vcpu::new())) }; V
 /// Highest index used, plus one.
 static USED: AtomicU32 = AtomicU32::new(0);
 
-/// Place of a vCPU.
 struct Place(UnsafeCell<Vcpu>);
 
 // SAFETY: only the thread that runs a vCPU (or creates, forks or ends it) uses it.
@@ -48,21 +47,31 @@ pub(crate) struct Vcpu {
 }
 
 /// Returns the vCPU of this index.
+///
+/// # Safety
+/// The caller is the thread that runs this vCPU (or creates, forks or ends it), and has no other reference to it.
 #[inline(always)]
-pub(crate) fn get(index: u32) -> &'static mut Vcpu {
-    // SAFETY: only the thread that runs a vCPU (or creates, forks or ends it) uses it, so the reference is
-    // the only one.
+pub(crate) unsafe fn get<'a>(index: u32) -> &'a mut Vcpu {
+    // SAFETY: the caller's contract; other vCPUs have other places.
     unsafe { &mut *TABLE[index as usize & (VCPUS - 1)].0.get() }
 }
 
-/// Returns all vCPUs that have ever started, for moments when no other thread runs.
-pub(crate) fn all() -> impl Iterator<Item = &'static mut Vcpu> {
-    (0..USED.load(Ordering::Relaxed).min(VCPUS as u32)).map(get)
+/// Returns all vCPUs that have ever started.
+///
+/// # Safety
+/// No other thread uses a vCPU meanwhile, and the caller has no other reference to one.
+pub(crate) unsafe fn all<'a>() -> impl Iterator<Item = &'a mut Vcpu> {
+    // SAFETY: the caller's contract; each index comes once.
+    (0..USED.load(Ordering::Relaxed).min(VCPUS as u32)).map(|index| unsafe { get(index) })
 }
 
 /// Starts a vCPU as a thread with a new number. Indices are reused after a thread's end.
-pub(crate) fn start(index: u32, recorder: &Recorder) {
-    let vcpu = get(index);
+///
+/// # Safety
+/// As for [`get`].
+pub(crate) unsafe fn start(index: u32, recorder: &Recorder) {
+    // SAFETY: the caller's contract.
+    let vcpu = unsafe { get(index) };
     if USED.fetch_max(index + 1, Ordering::Relaxed) > index {
         vcpu.end(recorder);
     }
@@ -107,7 +116,6 @@ impl Vcpu {
         self.follower.forget();
     }
 
-    /// Begins the block of `instruction`.
     #[inline(always)]
     pub(crate) fn enter<const TRACKED: bool>(&mut self, instruction: &Summary) {
         self.instructions += instruction.block_length();

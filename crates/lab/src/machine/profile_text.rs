@@ -1,9 +1,9 @@
-//! Defines how a profile is written as TOML, so that other programs read what is in force.
+//! Writes a machine profile as TOML, so that other programs read the one in force.
 
 use isotherm_machine::Profile;
 use toml::Value;
 
-/// The text; `Profile::parse` gives the same profile again.
+/// Returns the text, which `Profile::parse` turns into the same profile.
 pub(super) fn write(profile: &Profile) -> String {
     let summary = profile.summary();
     let mut text = format!("title = {}\n", quoted(&profile.title));
@@ -26,7 +26,7 @@ pub(super) fn write(profile: &Profile) -> String {
 
 fn numbers(text: &mut String, numbers: &[isotherm_machine::MachineNumber], prefix: &str) {
     for number in numbers {
-        // What is derived is no field.
+        // A derived number is not a field.
         if let Some(name) = number.path.strip_prefix(prefix).filter(|_| number.path != "core.instruction") {
             let (value, source) = (quoted(&number.value), quoted(&number.source));
             text.push_str(&format!("{name} = {{ value = {value}, source = {source} }}\n"));

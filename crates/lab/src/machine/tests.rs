@@ -1,10 +1,10 @@
-//! Defines tests of machine files.
+//! Tests of machine files.
 
 use proptest::prelude::*;
 
 use super::*;
 
-/// A machine that is read, to be spoilt.
+/// Returns a valid machine, for the tests to spoil.
 fn good() -> String {
     Machine::builtin_text("two-tier").unwrap_or_default().to_owned()
 }

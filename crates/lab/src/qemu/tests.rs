@@ -1,4 +1,4 @@
-//! Defines tests of QEMU's command line.
+//! Tests of QEMU's command line.
 
 use super::*;
 use crate::LabError;

@@ -1,4 +1,4 @@
-//! Defines how the program's streams become ours: sockets that QEMU inherits, with a thread for each.
+//! Connects the program's streams with this process's: sockets that QEMU inherits, with a thread for each.
 
 use std::io::{self, Read, Write};
 use std::net::Shutdown;
@@ -16,11 +16,11 @@ use crate::LabError;
 use crate::qemu::{Port, Ports};
 use crate::run_directory::{RunDirectory, write};
 
-/// Hands over what a deterministic guest has kept until its end.
+/// Passes on the output that a deterministic guest has kept until its end.
 pub(super) fn hand_over(run: &RunDirectory, output: Output) -> Result<(), LabError> {
     for (name, file) in [("stdout", run.stdout()), ("stderr", run.stderr())] {
         let kept = run.share().join(name);
-        // There is none where the guest did not come so far.
+        // Missing if the guest did not get that far.
         let Ok(bytes) = std::fs::read(&kept) else { continue };
         let failed = |action| LabError::io(Path::new(name), action);
         match (output, name) {
@@ -32,21 +32,21 @@ pub(super) fn hand_over(run: &RunDirectory, output: Output) -> Result<(), LabErr
     Ok(())
 }
 
-/// The streams of a program that runs.
+/// Streams of a running program.
 #[derive(Debug, Default)]
 pub(super) struct Streams {
     /// QEMU's ends, until it has inherited them.
     theirs: Vec<UnixStream>,
-    /// Our end of the input: closed before the guest has read it all, QEMU would drop the rest.
+    /// This end of the input: if it closed before the guest has read it all, QEMU would drop the rest.
     input: Option<Arc<UnixStream>>,
     /// Threads that end when QEMU does.
     outputs: Vec<JoinHandle<()>>,
-    /// Set when nobody reads our output any more.
+    /// Set when this process's output is closed.
     closed: Arc<AtomicBool>,
 }
 
 impl Streams {
-    /// Opens the three of them.
+    /// Opens standard input, output and error.
     pub(super) fn open() -> Result<(Ports, Self), LabError> {
         let mut streams = Self::default();
         let mut ports = Ports::new();
@@ -66,7 +66,7 @@ impl Streams {
         if name == "stdin" {
             let socket = Arc::new(socket);
             self.input = Some(Arc::clone(&socket));
-            // It may wait for a person for ever: nobody waits for it.
+            // It may wait for a person for ever, so nobody waits for it.
             std::thread::spawn(move || feed(io::stdin(), &socket));
             return;
         }
@@ -80,17 +80,17 @@ impl Streams {
         }));
     }
 
-    /// QEMU has its ends: ours must see the end of it.
+    /// Closes QEMU's ends here, once it has inherited them, so that this side sees it end.
     pub(super) fn started(&mut self) {
         self.theirs.clear();
     }
 
-    /// Whether our own output is closed.
+    /// Returns whether this process's output is closed.
     pub(super) fn output_closed(&self) -> bool {
         self.closed.load(Ordering::Relaxed)
     }
 
-    /// Waits until all that the program has written is passed on. QEMU must have ended.
+    /// Waits until all of the program's output is passed on. QEMU must have ended.
     pub(super) fn finish(self) {
         drop(self.theirs);
         self.outputs.into_iter().for_each(|thread| drop(thread.join()));
@@ -103,12 +103,12 @@ fn feed(mut input: impl Read, mut socket: &UnixStream) {
     let _ = socket.shutdown(Shutdown::Write);
 }
 
-/// Copies what comes at once.
+/// Copies output as soon as it arrives.
 fn drain(mut socket: &UnixStream, mut output: impl Write) -> io::Result<()> {
     let mut buffer = vec![0; 64 << 10];
     loop {
         match socket.read(&mut buffer) {
-            // The socket breaks when QEMU is killed: its end.
+            // The socket breaks when QEMU is killed, which is its end.
             Ok(0) | Err(_) => return Ok(()),
             Ok(count) => {
                 output.write_all(&buffer[..count])?;

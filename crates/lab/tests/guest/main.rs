@@ -1,5 +1,5 @@
-//! Tests that boot a guest. They print `skipped: why` where the lab is not set up (`make lab-setup`), and run with
-//! `LAB_TEST=quick` or `all` only, which `scripts/lab-test.sh` sets.
+//! Tests that boot a guest. They print `skipped: REASON` where the lab is not set up (`make lab-setup`), and
+//! run only with `LAB_TEST=quick` or `all`, which `scripts/lab-test.sh` sets.
 
 mod support;
 
@@ -131,7 +131,7 @@ fn a_cxl_device_is_brought_online_as_the_slow_node() -> Result {
     Ok(())
 }
 
-/// Python that touches so many MiB and says that it has.
+/// Returns Python that touches `mebibytes` MiB and reports it.
 fn allocate(mebibytes: u32) -> String {
     format!(
         "import time, os\nx = bytearray({mebibytes} << 20)\nx[::4096] = b'x' * len(x[::4096])\n\

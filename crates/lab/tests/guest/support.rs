@@ -1,4 +1,4 @@
-//! Defines how tests boot guests.
+//! Boots guests for the tests.
 
 use std::ffi::OsString;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ use isotherm_lab::session::{self, Output, SessionOptions};
 
 type Boxed<T> = Result<T, Box<dyn std::error::Error>>;
 
-/// A machine to boot.
+/// Virtual machine to boot.
 pub(crate) struct Lab {
     pub(crate) machine: Machine,
     pub(crate) cache: Cache,
@@ -25,7 +25,7 @@ pub(crate) struct Lab {
     folder: tempfile::TempDir,
 }
 
-/// What a run has left.
+/// Results of a run.
 pub(crate) struct Outcome {
     pub(crate) status: u8,
     pub(crate) stdout: String,
@@ -35,7 +35,7 @@ pub(crate) struct Outcome {
 }
 
 impl Lab {
-    /// The machine of this name; `None`, said on standard error, where the lab is not set up.
+    /// Finds the machine of this name; `None`, with a line on standard error, if the lab is not set up.
     pub(crate) fn find(machine: &str) -> Boxed<Option<Self>> {
         if std::env::var_os("LAB_TEST").is_none() {
             eprintln!("skipped: LAB_TEST is not set; scripts/lab-test.sh boots guests");
@@ -57,7 +57,7 @@ impl Lab {
         Self { limit, ..self }
     }
 
-    /// Runs a command where nothing moves pages.
+    /// Runs a command without tiering.
     pub(crate) fn run(&self, command: &[OsString]) -> Boxed<Outcome> {
         self.job(command, KernelTiering::NONE, Start::FirstTouch, None)
     }
@@ -69,7 +69,7 @@ impl Lab {
         start: Start,
         fast: Option<Bytes>,
     ) -> Boxed<Outcome> {
-        // The system's own programs: shims of version managers take seconds in a guest.
+        // The system's own programs, since shims of version managers take seconds in a guest.
         let path = "/usr/bin:/bin";
         let job = Job {
             task: Task::Program(command.to_vec()),
@@ -80,7 +80,7 @@ impl Lab {
             environment: vec![("PATH".into(), path.into()), ("GREETING".into(), "it's \"me\"".into())],
             directory: std::env::current_dir()?,
         };
-        // Kept until the folder of the test goes.
+        // Kept until the test's folder is removed.
         let run = RunDirectory::create(self.folder.path())?;
         let stop = Arc::new(AtomicBool::new(false));
         let options = SessionOptions { time_limit: Some(self.limit), output: Output::Files, stop };
@@ -97,7 +97,7 @@ impl Lab {
     }
 }
 
-/// The host's shell with a script.
+/// Returns a command of the host's shell.
 pub(crate) fn shell(script: &str) -> Vec<OsString> {
     ["sh", "-c", script].map(Into::into).to_vec()
 }

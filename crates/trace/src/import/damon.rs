@@ -85,7 +85,6 @@ pub fn damon(
     Ok(summary)
 }
 
-/// Region in a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 struct Region {
     process: u32,
@@ -143,7 +142,6 @@ fn duration(text: &str) -> Option<f64> {
     (!pairs.is_empty() && sum.is_finite() && sum >= 0.0).then_some(sum)
 }
 
-/// Aggregation interval.
 #[derive(Default)]
 struct Snapshot {
     regions: Vec<Region>,

@@ -16,9 +16,7 @@ pub(super) struct Lines<R> {
     bytes: Vec<u8>,
 }
 
-/// Single line.
 pub(super) struct Line {
-    /// Number, from 1.
     pub(super) number: u64,
     /// Text without its end; what is not UTF-8 is replaced.
     pub(super) text: String,

@@ -32,23 +32,12 @@ pub struct ImportSummary {
 
 /// Reason why a text could not be imported.
 #[derive(Debug, thiserror::Error)]
+#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum ImportError {
     /// A line has another format.
     #[error("line {line}: '{found}'; expected {expected}")]
-    Line {
-        /// Line number, from 1.
-        line: u64,
-        /// Start of the line.
-        found: String,
-        /// Expected format.
-        expected: &'static str,
-    },
+    Line { line: u64, found: String, expected: &'static str },
     /// The text could not be read.
     #[error("line {line}: cannot read: {source}")]
-    Io {
-        /// Line number, from 1.
-        line: u64,
-        /// Operating system's reason.
-        source: io::Error,
-    },
+    Io { line: u64, source: io::Error },
 }

@@ -107,7 +107,6 @@ impl Pool {
         Ok(pool)
     }
 
-    /// Returns the pool's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }

@@ -1,4 +1,4 @@
-//! What the tests of the trace share.
+//! Helpers of the trace's tests.
 #![allow(dead_code, unreachable_pub, missing_docs, reason = "each test uses its part")]
 
 use std::path::{Path, PathBuf};
@@ -7,7 +7,7 @@ use isotherm_core::Bytes;
 use isotherm_core::cache::Geometry;
 use isotherm_trace::{Provenance, Row, Rows, TraceError, TraceReader, TraceWriter};
 
-/// Rows such as a program of some threads would make: streams and random lines.
+/// Returns rows like those of a program with some threads: streams and random lines.
 pub fn sample(count: usize) -> Rows {
     let mut rows = Rows::default();
     let mut state = 0x9e37_79b9_7f4a_7c15_u64;
@@ -49,7 +49,7 @@ pub fn write(directory: &Path, name: &str, rows: &Rows) -> PathBuf {
     path
 }
 
-/// Everything that the trace holds.
+/// Reads the whole trace.
 pub fn read(path: &Path) -> Result<Rows, TraceError> {
     let mut reader = TraceReader::open(path)?;
     let (mut all, mut chunk) = (Rows::default(), Rows::default());
@@ -62,7 +62,7 @@ pub fn read(path: &Path) -> Result<Rows, TraceError> {
     Ok(all)
 }
 
-/// The error of reading the whole trace; panics if it can be read.
+/// Returns the error of reading the whole trace; panics if it is readable.
 pub fn read_error(path: &Path) -> String {
     let message = read(path).expect_err("the trace is bad").to_string();
     assert!(!message.contains('\n'), "one line: {message}");

@@ -1,4 +1,4 @@
-//! Defines what the recorder's tests share: compiling programs, recording them and reading the trace.
+//! Helpers of the recorder's tests: compile programs, record them and read the trace.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -8,20 +8,20 @@ use isotherm_trace::record::{RecordError, RecordOptions, RecordSummary, record};
 use isotherm_trace::{Rows, TraceReader};
 use tempfile::TempDir;
 
-/// A directory with compiled programs and traces.
+/// Directory with compiled programs and traces.
 pub(crate) struct Bench {
     pub(crate) directory: TempDir,
 }
 
 impl Bench {
-    /// An empty one. Fails where QEMU is missing: then nothing here can be tested.
+    /// Makes an empty bench. Fails without QEMU, since nothing can be tested then.
     pub(crate) fn new() -> Self {
         let qemu = Command::new("qemu-x86_64").arg("--version").output();
         assert!(qemu.is_ok(), "qemu-x86_64 is missing: apt-get install qemu-user (or make setup)");
         Self { directory: TempDir::new().expect("a temporary directory") }
     }
 
-    /// A path in it.
+    /// Returns a path in it.
     pub(crate) fn path(&self, name: &str) -> PathBuf {
         self.directory.path().join(name)
     }
@@ -36,12 +36,12 @@ impl Bench {
         program
     }
 
-    /// What the command does natively.
+    /// Runs the command natively.
     pub(crate) fn native(command: &[&str]) -> Output {
         Command::new(command[0]).args(&command[1..]).stdin(Stdio::null()).output().expect("it runs")
     }
 
-    /// Options to record `command` to the trace `name`.
+    /// Returns options to record `command` to the trace `name`.
     pub(crate) fn options(&self, name: &str, command: &[&str]) -> RecordOptions {
         RecordOptions::new(command.iter().map(OsString::from).collect(), self.path(name))
     }
@@ -59,7 +59,7 @@ impl Bench {
         Self::try_record(&options).expect("it records")
     }
 
-    /// All rows of the trace `name`.
+    /// Returns all rows of the trace `name`.
     pub(crate) fn rows(&self, name: &str) -> Rows {
         let mut reader = TraceReader::open(self.path(name)).expect("the trace opens");
         let (mut all, mut batch) = (Rows::default(), Rows::default());

@@ -6,7 +6,7 @@ use isotherm_trace::Row;
 
 use crate::Bench;
 
-/// The rows of the measured part of `patterns PATTERN`, and the range of lines it printed last.
+/// Returns the rows of the measured part of `patterns PATTERN`, and the range of lines it printed last.
 fn measured(pattern: &str) -> (Vec<Row>, [u64; 2]) {
     let bench = Bench::new();
     let (program, output) = (bench.compile("patterns"), bench.path("output"));

@@ -1,4 +1,4 @@
-//! However a recording ends, the trace can be read.
+//! The trace is readable however a recording ends.
 
 use std::process::Command;
 use std::sync::Arc;
@@ -65,7 +65,7 @@ fn the_stop_flag_finishes_the_trace_and_ends_the_program() {
     assert!(bench.rows("trace").len() >= LINES);
 }
 
-/// Set for the tests below when they start themselves: then they are the recorder that meets its end.
+/// Set when the tests below start themselves as the recorder that meets its end.
 const INNER: &str = "ISOTHERM_TEST_DIRECTORY";
 
 fn is_inner() -> Option<String> {

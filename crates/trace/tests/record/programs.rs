@@ -1,4 +1,4 @@
-//! Whole programs: same output and exit status as native, every process and thread seen.
+//! Whole programs: same output and exit status as native, and every process and thread seen.
 
 use std::fs;
 use std::path::Path;
@@ -12,7 +12,7 @@ use crate::Bench;
 /// Lines that a sweep of `misc` touches.
 const LINES: usize = 1 << 17;
 
-/// Runs a shell script natively and recorded, each with its own `$OUT`; returns the bench, the outputs being
+/// Runs a shell script natively and recorded, each with its own `$OUT`, and checks that the outputs are
 /// equal.
 fn same_as_native(script: &str) -> (Bench, isotherm_trace::record::RecordSummary) {
     let bench = Bench::new();

@@ -1,5 +1,4 @@
-//! What cannot be recorded is refused in one clear line, with the shell's exit codes, and leaves nothing
-//! behind.
+//! The recorder refuses what it cannot record in one line, with the shell's exit codes, and leaves nothing.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;
@@ -8,7 +7,7 @@ use isotherm_trace::record::RecordOptions;
 
 use crate::Bench;
 
-/// The exit code and the message of recording `command`.
+/// Returns the exit code and the message of recording `command`.
 fn refusal(bench: &Bench, command: &[&str]) -> (i32, String) {
     let error = Bench::try_record(&bench.options("trace", command)).expect_err("it must be refused");
     assert!(!bench.path("trace").exists(), "a trace was left behind");

@@ -1,4 +1,4 @@
-//! Programs that QEMU cannot stand in for run natively, untraced: they behave as always, are counted, and
+//! Programs that QEMU cannot run are run natively and untraced: they behave as always, are counted, and
 //! named.
 
 use std::fs;
@@ -6,7 +6,8 @@ use std::os::unix::fs::PermissionsExt;
 
 use crate::Bench;
 
-/// Runs the script natively and recorded: the same output; returns the programs that ran untraced.
+/// Runs the script natively and recorded, checks for equal output, and returns the programs that ran
+/// untraced.
 fn untraced(bench: &Bench, script: &str) -> Vec<String> {
     let native = Bench::native(&["/bin/sh", "-c", script]);
     let output = bench.path("output");
@@ -21,7 +22,7 @@ fn untraced(bench: &Bench, script: &str) -> Vec<String> {
 #[test]
 fn a_set_user_id_program_runs_natively_and_is_counted() {
     let bench = Bench::new();
-    // For root, su changes nothing; so root becomes another user first.
+    // su changes nothing for root, so root becomes another user first.
     let script = "[ $(id -u) != 0 ] || drop='setpriv --reuid 65534 --regid 65534 --clear-groups'; \
                   $drop su --version; echo $?";
     let programs = untraced(&bench, script);
@@ -35,12 +36,12 @@ fn a_program_of_another_architecture_runs_natively_and_is_counted() {
     let program = bench.path("exit-7");
     fs::write(&program, exit_7()).expect("a program");
     fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).expect("permissions");
-    // Where the kernel cannot run it either, the shell says so, natively and recorded.
+    // If the kernel cannot run it either, the shell says so, natively and recorded.
     let path = program.display().to_string();
     assert_eq!(untraced(&bench, &format!("{path} 2>/dev/null; echo $?")), [path]);
 }
 
-/// A 32-bit x86 program that exits with status 7.
+/// Returns a 32-bit x86 program that exits with status 7.
 fn exit_7() -> Vec<u8> {
     // mov eax, 1 (exit); mov ebx, 7; int 0x80
     let code = [0xb8, 1, 0, 0, 0, 0xbb, 7, 0, 0, 0, 0xcd, 0x80];

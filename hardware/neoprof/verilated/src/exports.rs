@@ -1,4 +1,4 @@
-//! Functions of the shared object, which the lab's plugin finds by name.
+//! The functions of the shared object, which the lab's plugin finds by their names (`qemu/lab/src/neoprof/rtl.rs`).
 
 use std::slice;
 

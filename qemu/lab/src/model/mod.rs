@@ -112,12 +112,10 @@ impl Model {
         })
     }
 
-    /// Puts a profiling device in front of the last tier.
     pub(crate) fn attach(&mut self, neoprof: Option<NeoProf>) {
         self.neoprof = neoprof;
     }
 
-    /// Returns whether there is a profiling device.
     pub(crate) fn has_neoprof(&self) -> bool {
         self.neoprof.is_some()
     }
@@ -144,7 +142,6 @@ impl Model {
         used
     }
 
-    /// Returns whether anything is counted.
     pub(crate) fn counts(&self) -> bool {
         self.control.counting
     }
@@ -154,7 +151,6 @@ impl Model {
         self.control.left_out != 0 && thread() == Some(self.control.left_out)
     }
 
-    /// Returns the current phase.
     pub(crate) fn epoch(&self) -> u64 {
         self.phase.epoch
     }
@@ -180,7 +176,6 @@ impl Model {
         self.cache.touch(line)
     }
 
-    /// Charges and counts a miss.
     pub(crate) fn miss(&mut self, missed: &Missed) {
         let Some(tier) = missed.physical.and_then(|address| self.options.ranges.tier(address)) else {
             self.phase.elsewhere += 1;

@@ -95,7 +95,7 @@ fn time_is_that_of_all_instructions_and_of_the_stalls() {
     ask(&mut model, &driver, counting(1));
     let account = model.account(Process::Tgid(7), || None).expect("nobody is excluded");
     (0..3000).for_each(|_| model.miss(&missed(account, 0, false)));
-    // Those of a miss outside of the tiers are charged as well.
+    // Instructions of a miss outside the tiers are charged as well.
     (0..10).for_each(|_| model.miss(&missed(account, 0x20_0000, false)));
     model.end_stretch(&Stretch { vcpu: 0, account, accesses: 1, instructions: 1, rest: 70_000 });
     ask(&mut model, &driver, counting(1));

@@ -44,7 +44,6 @@ pub(crate) struct Uses {
     register_writes: u64,
     /// Cost of these by the machine profile.
     register_ns: u64,
-    /// Guest's resets.
     resets: u64,
     /// Hot pages that the guest took, and those among them that it took again since the reset.
     hot_pages: u64,
@@ -61,7 +60,6 @@ pub(crate) struct NeoProf {
     sizes: Parameters,
     profile: DeviceProfile,
     registers: Memory,
-    /// Physical addresses of its memory.
     ranges: Vec<Range<u64>>,
     fault: Option<Fault>,
     /// Physical address of the registers, known once the guest has used them.

@@ -11,7 +11,6 @@ use isotherm_neoprof::{Device, Parameters, Registers, Request};
 /// Version of the shared object's functions.
 const VERSION: u32 = 1;
 
-/// Device of the shared object.
 type Handle = *mut c_void;
 
 /// Functions of the shared object, see `hardware/neoprof/verilated/src/exports.rs`.

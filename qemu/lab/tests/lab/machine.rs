@@ -1,11 +1,11 @@
-//! The plugin in a virtual machine: what it counts and samples of programs whose accesses are known.
+//! The plugin in a virtual machine: its counts and samples of programs whose accesses are known.
 
 use crate::support::{CACHE, NODE, Run, cache, run};
 use serde_json::Value;
 
 const MEGABYTE: u64 = 1 << 20;
 const LINE: u64 = 64;
-/// Lines that a program touches beside its buffer: stack, libraries, messages.
+/// Lines that a program touches besides its buffer: stack, libraries, messages.
 const OWN: u64 = 400;
 
 fn near(found: u64, expected: u64) -> bool {
@@ -36,7 +36,7 @@ fn misses_of_each_tier_are_those_of_the_closed_form() {
     check_totals(&run);
 }
 
-/// What the plugin writes agrees with what the guest reads, and with itself.
+/// Checks that the plugin's results agree with the guest's readings, and with themselves.
 fn check_totals(run: &Run) {
     for scenario in ["sequential", "fits", "stores", "random"] {
         let phase = run.phase(scenario);
@@ -105,12 +105,12 @@ fn processes_are_told_apart_at_the_same_addresses() {
     assert_eq!(pair["kinds"], 2);
     assert!(pair["a"].abs_diff(fast / 50) <= 20 && pair["b"].abs_diff(slow / 50) <= 20, "{pair:?}");
 
-    // What one has brought into the cache is no hit of the other.
+    // A line that one process has brought into the cache is not a hit of the other.
     let (loads, _) = run.misses("twins", 0);
     assert!((2 * MEGABYTE / LINE..2 * MEGABYTE / LINE + 2 * OWN).contains(&loads), "{loads}");
 
-    // A child's accesses are counted though only its parent was named: two rounds, less what was still cached
-    // of the stores, one a page, that filled the memory.
+    // A child's accesses are counted though only its parent was named: two rounds, less the lines still
+    // cached of the stores, one per page, that filled the memory.
     let (loads, stores) = run.misses("children", 1);
     assert_eq!(stores, 8 * MEGABYTE / 4096);
     let (rounds, pages) = (2 * 8 * MEGABYTE / LINE, 8 * MEGABYTE / 4096);
@@ -128,7 +128,7 @@ fn with_counted_instructions_two_runs_give_the_same_bytes() {
 
 #[test]
 fn tiers_lie_where_the_nodes_are() {
-    // What the other tests rely on: each scenario's buffer is bound to a node, and no miss was at another's
+    // The other tests rely on this: each scenario's buffer is bound to a node, and no miss was at another's
     // address.
     let Some(cache) = cache() else { return };
     let run = run(&cache, "sequential,stores", false);

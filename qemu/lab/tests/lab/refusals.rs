@@ -1,4 +1,4 @@
-//! What the plugin cannot work with is refused at QEMU's start, in one line.
+//! The plugin refuses what it cannot work with at QEMU's start, in one line.
 
 use std::process::Command;
 
@@ -32,7 +32,7 @@ fn bad_arguments_end_the_start() {
 
 #[test]
 fn another_version_of_the_interface_is_refused() {
-    // Debian 12's emulator of programs has version 1, and later ones are no systems.
+    // Debian 12's user-mode emulator has version 1; later ones emulate no system, either.
     let emulator = "/usr/bin/qemu-x86_64";
     if !std::path::Path::new(emulator).is_file() {
         println!("skipped: there is no {emulator}");

@@ -1,4 +1,4 @@
-//! Defines how a test boots a virtual machine with the plugin, whose first process is the `guest` example.
+//! Boots a virtual machine with the plugin and the `guest` example as its first process.
 
 use std::collections::HashMap;
 use std::ffi::OsString;
@@ -10,22 +10,22 @@ use isotherm_lab::cache::Cache;
 use isotherm_lab::cpio::Archive;
 use serde_json::Value;
 
-/// How long a machine may run: some seconds of work on an idle machine.
+/// Time limit of a virtual machine, which needs some seconds on an idle host.
 const PATIENCE: Duration = Duration::from_secs(600);
 /// Bytes of each node.
 pub(crate) const NODE: u64 = 256 << 20;
 /// Bytes of the modelled last-level cache.
 pub(crate) const CACHE: u64 = 2 << 20;
 
-/// What a run left.
+/// Results of a run.
 pub(crate) struct Run {
-    /// Lines of the guest that begin with `LAB`, without that.
+    /// Guest's lines after the prefix `LAB`.
     pub(crate) lines: Vec<String>,
-    /// The plugin's results, as it wrote them.
+    /// Plugin's result file.
     pub(crate) result: Vec<u8>,
 }
 
-/// What `make lab-setup` unpacks; `None`, after a line that says so, where it has not.
+/// Returns the files that `make lab-setup` unpacks, or prints that they are missing.
 pub(crate) fn cache() -> Option<Cache> {
     match Cache::find() {
         Ok(cache) => Some(cache),
@@ -36,18 +36,19 @@ pub(crate) fn cache() -> Option<Cache> {
     }
 }
 
-/// A file in the folder of this build.
+/// Returns the path of a file in the folder of this build.
 fn built(name: &str) -> PathBuf {
     let own = std::env::current_exe().expect("this test's path");
     own.ancestors().nth(2).expect("target/PROFILE").join(name)
 }
 
-/// The plugin, where cargo puts what this test depends on: beside the test it may be older.
+/// Returns the plugin's path: cargo's place for what this test depends on. The one beside the test may be
+/// older.
 pub(crate) fn plugin() -> PathBuf {
     built("deps/libisotherm_lab_plugin.so")
 }
 
-/// Boots, runs the scenarios named (joined by commas) and waits for the end.
+/// Boots, runs the named scenarios (joined by commas) and waits for the end.
 pub(crate) fn run(cache: &Cache, scenarios: &str, deterministic: bool) -> Run {
     let folder = tempfile::tempdir().expect("a directory");
     let at = |name: &str| folder.path().join(name);
@@ -112,7 +113,7 @@ fn qemu(cache: &Cache, initrd: &Path, bar: &Path, scenarios: &str, deterministic
     command
 }
 
-/// The first file system: the guest, and the libraries that it is linked with.
+/// Builds the first file system: the guest and its libraries.
 fn initramfs() -> Vec<u8> {
     let guest = built("examples/guest");
     let listed = Command::new("ldd").arg(&guest).output().expect("ldd");
@@ -143,7 +144,7 @@ fn add(archive: &mut Archive, name: &Path, from: &Path) {
     archive.file(name.trim_start_matches('/').as_bytes(), 0o755, &content).expect("a small file");
 }
 
-/// Runs QEMU to its end, or ends it.
+/// Runs QEMU until it ends or its time is over.
 pub(crate) fn finish(command: &mut Command) -> Output {
     let started = Instant::now();
     let piped = command.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -173,7 +174,7 @@ fn read_all(mut from: impl std::io::Read + Send + 'static) -> std::thread::JoinH
 }
 
 impl Run {
-    /// The numbers `NAME=VALUE` of the line that begins with these words.
+    /// Returns the numbers `NAME=VALUE` of the line that begins with these words.
     pub(crate) fn numbers(&self, words: &str) -> HashMap<&str, u64> {
         let line = self.lines.iter().find(|line| line.starts_with(words));
         let line = line.unwrap_or_else(|| panic!("no line '{words}' in {:#?}", self.lines));
@@ -184,7 +185,7 @@ impl Run {
             .collect()
     }
 
-    /// What the plugin wrote of a scenario's phase.
+    /// Returns the plugin's results of a scenario's phase.
     pub(crate) fn phase(&self, scenario: &str) -> Value {
         let epoch = self.numbers(&format!("begin {scenario} "))["epoch"];
         let result: Value = serde_json::from_slice(&self.result).expect("JSON");
@@ -192,7 +193,7 @@ impl Run {
         phases.iter().find(|phase| phase["epoch"] == epoch).expect("the scenario's phase").clone()
     }
 
-    /// Loads and stores that missed and that a tier served, as the guest read them.
+    /// Returns the load and store misses that a tier served, as the guest read them.
     pub(crate) fn misses(&self, scenario: &str, tier: usize) -> (u64, u64) {
         let numbers = self.numbers(&format!("tier {scenario} {tier} "));
         (numbers["loads"], numbers["stores"])

@@ -1,4 +1,4 @@
-//! Defines how a guest is run: started, watched, stopped, and what its end means.
+//! Runs a guest: starts, watches and stops it, and interprets its end.
 
 use std::ffi::OsString;
 use std::fs::File;
@@ -21,43 +21,43 @@ use crate::{LabError, initramfs, packed};
 mod streams;
 use streams::Streams;
 
-/// Between two looks at a running guest.
+/// Time between two looks at a running guest.
 const LOOK: Duration = Duration::from_millis(20);
-/// What QEMU gets to end by itself once it is told to.
+/// Time for QEMU to end by itself once it is told to.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Where the program's streams go.
+/// Destination of the program's streams.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Output {
-    /// To and from ours.
+    /// This process's streams.
     Ours,
-    /// To files of the run; its input is empty.
+    /// Files of the run; the program's input is empty.
     Files,
 }
 
-/// How a guest is run.
+/// Settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// The guest is stopped when it has run so long.
+    /// Time after which the guest is stopped.
     pub time_limit: Option<Duration>,
-    /// Where the program's streams go. A shell is always on our terminal.
+    /// Destination of the program's streams. A shell is always on this process's terminal.
     pub output: Output,
-    /// Set it, from a signal handler for instance, to stop the guest.
+    /// Flag to stop the guest, which a signal handler may set.
     pub stop: Arc<AtomicBool>,
 }
 
-/// What came of a guest that ended as it should.
+/// End of a guest without an error.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Ended {
-    /// The program's exit status; 128 + the signal's number if one ended it.
+    /// Program's exit status; 128 + the signal's number if one ended it.
     pub status: u8,
-    /// From the start of QEMU to its end.
+    /// Time from the start of QEMU to its end.
     pub elapsed: Duration,
 }
 
-/// Boots a guest for a job, waits until it has ended, and passes the program's streams on meanwhile.
+/// Boots a guest for a job, passes the program's streams on, and waits for its end.
 ///
-/// QEMU is a child of the calling thread and ends with it, whatever ends us.
+/// QEMU is a child of the calling thread and ends with it, however this process ends.
 ///
 /// # Errors
 /// If the guest cannot be started, panics, hangs, ends without a result, or is stopped.
@@ -76,7 +76,7 @@ pub fn run(
         crate::plugin::make_shared(run, machine)?;
     }
     let interactive = job.task == Task::Shell;
-    // A stream that the host reads or writes meanwhile would interrupt the guest at any time.
+    // A stream that the host reads or writes would interrupt the guest at unpredictable times.
     let kept = packed::wanted(machine, job);
     let (ports, mut streams) = match (interactive || kept, options.output) {
         (true, _) => (Ports::new(), Streams::default()),
@@ -94,7 +94,7 @@ pub fn run(
         streams::hand_over(run, options.output)?;
     }
     for path in [run.initramfs(), run.shared_memory(), run.registers()] {
-        // Large, and of no use any more.
+        // Large, and not needed any more.
         let _ = std::fs::remove_file(path);
     }
     match reason {
@@ -110,7 +110,7 @@ fn files(run: &RunDirectory) -> Ports {
     vec![("stdout", file(run.stdout())), ("stderr", file(run.stderr()))]
 }
 
-/// Why we end a guest that runs.
+/// Reason to end a running guest.
 #[derive(Debug, Clone, Copy)]
 enum Reason {
     Asked,
@@ -118,7 +118,7 @@ enum Reason {
     TimeLimit(Duration),
 }
 
-/// What a guest has left, or why it has left nothing.
+/// Reads the result that a guest has left, or finds out why there is none.
 fn conclude(run: &RunDirectory, exit: ExitStatus, elapsed: Duration) -> Result<Ended, LabError> {
     let text = |name: &str| std::fs::read_to_string(run.share().join(name)).ok();
     let console = run.console();
@@ -136,7 +136,7 @@ fn conclude(run: &RunDirectory, exit: ExitStatus, elapsed: Duration) -> Result<E
     Err(LabError::Ended { reason, console })
 }
 
-/// QEMU as it runs. Dropped, it is killed.
+/// Running QEMU, which is killed when this is dropped.
 struct Qemu {
     child: Child,
 }
@@ -150,7 +150,7 @@ impl Qemu {
         let mut command = with_us(&path);
         command.args(&words).env("LD_LIBRARY_PATH", guest.cache.libraries()).stderr(log);
         if !guest.interactive {
-            // Ctrl-C at a terminal is for us, who then end it.
+            // Ctrl-C at a terminal reaches this process only, which then ends QEMU.
             std::os::unix::process::CommandExt::process_group(&mut command, 0);
             command.stdin(Stdio::null()).stdout(Stdio::null());
         }
@@ -159,7 +159,7 @@ impl Qemu {
         Ok(Self { child })
     }
 
-    /// Waits for its end, or for a reason to end it.
+    /// Waits for QEMU's end, or for a reason to end it.
     fn wait(
         &mut self,
         options: &SessionOptions,
@@ -183,7 +183,7 @@ impl Qemu {
         }
     }
 
-    /// Its status; with `force`, it is made to end first.
+    /// Returns QEMU's status; with `force`, ends it first.
     fn end(&mut self, force: bool) -> Result<ExitStatus, LabError> {
         if force {
             let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
@@ -210,7 +210,7 @@ impl Drop for Qemu {
     }
 }
 
-/// A command that ends when we do, where `setpriv` is there to arrange it.
+/// Makes a command that ends with this process, if `setpriv` is there to arrange it.
 fn with_us(program: &Path) -> Command {
     let path = std::env::var_os("PATH").unwrap_or_default();
     match std::env::split_paths(&path).map(|folder| folder.join("setpriv")).find(|path| path.is_file()) {
@@ -223,7 +223,7 @@ fn with_us(program: &Path) -> Command {
     }
 }
 
-/// The command as a person may run it again, one word a line.
+/// Returns the command as a person may run it again, one option per line.
 fn command_line(path: &Path, words: &[OsString]) -> Vec<u8> {
     let mut text = path.as_os_str().to_owned();
     for word in words {

@@ -1,4 +1,4 @@
-//! Defines QEMU's command line for a machine.
+//! QEMU's command line for a virtual machine.
 
 use std::ffi::{OsStr, OsString};
 use std::os::fd::RawFd;
@@ -10,24 +10,24 @@ use crate::machine::{Machine, Node, NodeKind};
 use crate::plugin;
 use crate::run_directory::RunDirectory;
 
-/// Old enough for any program of Debian, and quick to emulate.
+/// Processor model: old enough for every program of Debian, and quick to emulate.
 const PROCESSOR: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
-/// Memory of a device is shown to the guest below a host bridge with this number.
+/// Bus number of the host bridge above the CXL device.
 const CXL_BUS: u32 = 12;
-/// Words of the kernel's command line that every guest has.
+/// Words of every guest's kernel command line.
 const KERNEL_WORDS: [&str; 8] = [
     "console=ttyS0",
     "quiet",
     "panic=-1",
     "rdinit=/init",
-    // What tiers memory is told later, not by the distribution's default.
+    // The guest's scripts choose the tiering, not the distribution's default.
     "numa_balancing=disable",
     "mitigations=off",
     "memhp_default_state=online_movable",
     "tsc=reliable",
 ];
 
-/// Where one stream of the program goes.
+/// Destination of one stream of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Port {
     /// A socket that QEMU inherits by its number.
@@ -36,29 +36,29 @@ pub enum Port {
     File(OsString),
 }
 
-/// The streams of the program, by name. A stream that is missing is the guest's `/dev/null`.
+/// Program's streams, by name. A missing stream is the guest's `/dev/null`.
 pub type Ports = Vec<(&'static str, Port)>;
 
-/// What QEMU is started with.
+/// Inputs of QEMU's command line.
 #[derive(Debug)]
 pub struct Guest<'a> {
-    /// The machine.
+    /// Virtual machine.
     pub machine: &'a Machine,
-    /// Where kernel and firmware lie.
+    /// Kernel and firmware.
     pub cache: &'a Cache,
-    /// Where everything of this run lies.
+    /// Folder of the run.
     pub run: &'a RunDirectory,
-    /// The program's streams.
+    /// Program's streams.
     pub ports: Ports,
-    /// The plugin that counts accesses.
+    /// Plugin that counts accesses.
     pub plugin: Option<&'a Path>,
-    /// The simulated hardware of the profiling device, which the plugin loads.
+    /// Simulated hardware of the profiling device, which the plugin loads.
     pub hardware: Option<&'a Path>,
-    /// Whether the guest has a terminal, which is the one that we run in.
+    /// Whether the guest is on this process's terminal.
     pub interactive: bool,
 }
 
-/// The command line, without the program's name.
+/// Returns QEMU's command line, without the program's name.
 pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     let mut line = Line::default();
     board(&mut line, guest.machine);
@@ -82,7 +82,6 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
     line.words
 }
 
-/// The kernel's command line.
 fn kernel_words(machine: &Machine) -> String {
     let mut words = KERNEL_WORDS.to_vec();
     if machine.deterministic {
@@ -91,7 +90,6 @@ fn kernel_words(machine: &Machine) -> String {
     words.join(" ")
 }
 
-/// A command line as it grows.
 #[derive(Debug, Default)]
 struct Line {
     words: Vec<OsString>,
@@ -119,19 +117,19 @@ fn board(line: &mut Line, machine: &Machine) {
         format!(",cxl=on,cxl-fmw.0.targets.0=cxl.1,cxl-fmw.0.size={window}")
     });
     line.pair("-machine", format!("q35,hmat=on{cxl}"));
-    // Linux takes no CXL memory where it knows itself to be a guest.
+    // Linux uses no CXL memory if it knows that it is a guest.
     line.pair("-cpu", format!("{PROCESSOR}{}", if machine.has_cxl() { ",-hypervisor" } else { "" }));
     line.pair("-smp", machine.processors.to_string());
     line.pair("-accel", "tcg,thread=single");
     if machine.deterministic {
         line.pair("-icount", "shift=0,sleep=off");
         line.pair("-rtc", "base=2026-01-01,clock=vm");
-        // What the guest's kernel draws its first random numbers from.
+        // The guest's kernel draws its first random numbers from this.
         line.pair("-seed", "1");
     }
 }
 
-/// Nodes, their distances, and what firmware says of their speed.
+/// Adds the nodes, their distances and the speeds that firmware reports.
 fn memory(line: &mut Line, machine: &Machine) {
     line.pair("-m", format!("{}B", machine.plain_memory().0));
     for (index, node) in machine.nodes.iter().enumerate() {
@@ -159,7 +157,8 @@ fn memory(line: &mut Line, machine: &Machine) {
     }
 }
 
-/// The distance that firmware would tell: 10 for local memory, in proportion to latencies, at least 11.
+/// Returns the distance that firmware would report: 10 for local memory, in proportion to latencies, at least
+/// 11.
 fn distance(machine: &Machine, node: usize) -> u64 {
     let latency = |index: usize| machine.profile.tiers[index].latency.0;
     (10 * latency(node) / latency(0).max(1)).clamp(11, 254)
@@ -180,7 +179,7 @@ fn cxl_device(line: &mut Line, index: usize) {
     line.pair("-device", format!("cxl-type3,bus=cxl-port,volatile-memdev=memory{index},id=cxl-memory"));
 }
 
-/// Kernel, first file system, the host's files and the shared folder.
+/// Adds kernel, first file system, the host's files and the shared folder.
 fn files(line: &mut Line, guest: &Guest<'_>) {
     for folder in guest.cache.firmware() {
         line.pair("-L", folder);
@@ -194,13 +193,14 @@ fn files(line: &mut Line, guest: &Guest<'_>) {
     line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag=share");
 }
 
-/// The guest's `/dev/hvc0`. What is typed before it is opened waits, which a serial line would lose: its driver empties it.
+/// Adds the guest's `/dev/hvc0`. It keeps what is typed before it is opened; a serial line's driver would
+/// drop that.
 fn terminal(line: &mut Line) {
     line.pair("-chardev", "stdio,id=terminal,signal=off");
     line.pair("-device", "virtconsole,chardev=terminal");
 }
 
-/// The plugin, and the device by which the guest speaks with it.
+/// Adds the plugin, and the device through which the guest communicates with it.
 fn counting(line: &mut Line, guest: &Guest<'_>, path: &Path) {
     let size = plugin::SHARED_BYTES;
     let backend = format!("memory-backend-file,id=counters,share=on,size={size},mem-path=");
@@ -230,7 +230,7 @@ fn with_path(option: &str, path: &Path) -> OsString {
     text
 }
 
-/// A path as QEMU's options have it: they end at a comma, and two stand for one.
+/// Escapes a path for QEMU's options, which end at a comma and take two for one.
 pub(crate) fn escaped(path: &Path) -> OsString {
     let mut bytes = Vec::new();
     for &byte in path.as_os_str().as_bytes() {

@@ -1,0 +1,183 @@
+//! Virtual machines: their nodes, speeds and processors. Read from `lab/machines/NAME.toml`.
+
+use isotherm_core::Bytes;
+use isotherm_core::names::advice;
+use isotherm_machine::Profile;
+
+use crate::LabError;
+
+mod file;
+mod profile_text;
+#[cfg(test)]
+mod tests;
+
+/// Machines that come with Isotherm, in alphabetical order.
+const BUILTIN: &[(&str, &str)] = &[
+    ("cxl", include_str!("../../../../lab/machines/cxl.toml")),
+    ("deterministic", include_str!("../../../../lab/machines/deterministic.toml")),
+    ("neoprof", include_str!("../../../../lab/machines/neoprof.toml")),
+    ("neoprof-rtl", include_str!("../../../../lab/machines/neoprof-rtl.toml")),
+    ("small", include_str!("../../../../lab/machines/small.toml")),
+    ("two-tier", include_str!("../../../../lab/machines/two-tier.toml")),
+];
+
+/// Declares an enum whose variants have names in machine files.
+macro_rules! named {
+    ($(#[$doc:meta])* $type:ident { $($(#[$variant_doc:meta])* $variant:ident = $name:literal,)* }) => {
+        $(#[$doc])*
+        #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+        pub enum $type {
+            $($(#[$variant_doc])* $variant,)*
+        }
+
+        impl $type {
+            const ALL: &[(&str, Self)] = &[$(($name, Self::$variant)),*];
+
+            /// Returns the name in machine files.
+            pub fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name,)*
+                }
+            }
+        }
+    };
+}
+
+named! {
+    /// Use of huge pages (2 MiB) by the guest's kernel, as in `/sys/kernel/mm/transparent_hugepage/enabled`.
+    HugePages {
+        /// Never.
+        Never = "never",
+        /// Where a program asks for them.
+        Madvise = "madvise",
+        /// Wherever they fit.
+        Always = "always",
+    }
+}
+
+named! {
+    /// Kind of a node's memory.
+    NodeKind {
+        /// Memory that firmware tables describe, present from the start.
+        Plain = "plain",
+        /// CXL memory device, which the guest finds, configures and brings online.
+        Cxl = "cxl",
+    }
+}
+
+named! {
+    /// Implementation of a NeoProf.
+    NeoProfModel {
+        /// Model in Rust, which answers bit for bit as the hardware does.
+        Fast = "fast",
+        /// Hardware description, simulated cycle by cycle.
+        Rtl = "rtl",
+    }
+}
+
+named! {
+    /// Fault of a NeoProf, to test its driver. QEMU's plugin uses the same names.
+    NeoProfFault {
+        /// It states a version that does not exist.
+        Version = "version",
+        /// After 500 uses of its registers all of them read all ones.
+        Vanishes = "vanishes",
+        /// After 500 uses of its registers it reports the same hot page again and again.
+        Stuck = "stuck",
+    }
+}
+
+/// NeoProf in front of the slow node. Its sizes and its clock are the profile's.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct NeoProf {
+    /// Implementation.
+    pub model: NeoProfModel,
+    /// Fault to simulate, if any.
+    pub fault: Option<NeoProfFault>,
+}
+
+/// Node: one tier of memory.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Node {
+    /// Kind of memory.
+    pub kind: NodeKind,
+    /// Size, a multiple of [`Machine::GRAIN`].
+    pub size: Bytes,
+}
+
+/// Description of a virtual machine.
+#[derive(Debug, Clone, PartialEq)]
+pub struct Machine {
+    /// Kebab-case name.
+    pub name: String,
+    /// Description in one line.
+    pub title: String,
+    /// Cores, latencies, bandwidths and costs, as in the simulator; one tier for each node.
+    pub profile: Profile,
+    /// Number of virtual processors.
+    pub processors: u32,
+    /// Use of huge pages by the guest's kernel.
+    pub huge_pages: HugePages,
+    /// Whether instructions are the clock: two runs give the same result, at about half the speed.
+    pub deterministic: bool,
+    /// Nodes, fastest first; the first has the processors.
+    pub nodes: Vec<Node>,
+    /// Profiling device, if any.
+    pub neoprof: Option<NeoProf>,
+}
+
+impl Machine {
+    /// Unit of node sizes, which Linux brings online at once.
+    pub const GRAIN: Bytes = Bytes(128 << 20);
+    /// Smallest first node: the kernel and its programs live there.
+    pub const SMALLEST_FIRST: Bytes = Bytes(256 << 20);
+    /// Largest sum of all nodes.
+    pub const LARGEST: Bytes = Bytes(64 << 30);
+
+    /// Reads a machine from the text of a TOML file, in the form that `docs/lab.md` describes.
+    ///
+    /// `file` names the text in errors; its stem becomes the machine's name.
+    ///
+    /// # Errors
+    /// If the text is not a valid machine, in one line that names the file, the field and what was expected.
+    pub fn parse(text: &str, file: &str) -> Result<Self, LabError> {
+        file::read(text, file)
+    }
+
+    /// Returns a machine that comes with Isotherm.
+    ///
+    /// # Errors
+    /// If the name is unknown; the error lists similar names or all.
+    pub fn builtin(name: &str) -> Result<Self, LabError> {
+        let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {
+            let advice = advice(name, Self::builtin_names());
+            return Err(LabError::UnknownMachine { name: crate::error::shortened(name), advice });
+        };
+        Self::parse(text, name)
+    }
+
+    /// Returns the names that [`Self::builtin`] knows.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
+
+    /// Returns the text of a machine that comes with Isotherm, with its comments.
+    pub fn builtin_text(name: &str) -> Option<&'static str> {
+        BUILTIN.iter().find(|(known, _)| *known == name).map(|(_, text)| *text)
+    }
+
+    /// Returns the profile as TOML, in the form of `machines/*.toml`: the guest's cost model is made from it.
+    pub fn profile_toml(&self) -> String {
+        profile_text::write(&self.profile)
+    }
+
+    /// Returns whether a node is a CXL device.
+    pub fn has_cxl(&self) -> bool {
+        self.nodes.iter().any(|node| node.kind == NodeKind::Cxl)
+    }
+
+    /// Returns the bytes of memory that is present from the start.
+    pub fn plain_memory(&self) -> Bytes {
+        self.nodes.iter().filter(|node| node.kind == NodeKind::Plain).map(|node| node.size).sum()
+    }
+}
