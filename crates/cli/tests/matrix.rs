@@ -24,7 +24,6 @@ fn run(workload: &Workload) -> Report {
     let experiment = Experiment {
         policies: isotherm_policies::ALL.iter().map(|entry| (entry, entry.parameters())).collect(),
         sizes: vec![FastSize::parse("1:4").expect("a size")],
-        machine: profile.summary(),
         profile: &profile,
         seed: SEED,
         scale: loaded.scale,

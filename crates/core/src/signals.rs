@@ -101,8 +101,7 @@ pub enum SamplingRate {
     Off,
     /// Every n-th access of each thread.
     Period(u64),
-    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the
-    /// period.
+    /// About this many samples a second of each thread, as `perf record -F`: the host adapts the period.
     Frequency(u64),
 }
 

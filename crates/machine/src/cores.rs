@@ -1,45 +1,46 @@
-//! Defines the cores and tiers at work: what each miss costs its thread, and how bandwidth and cores delay all of them.
+//! Charges misses to threads, and delays all threads by what bandwidth and cores cannot serve.
 //!
-//! Threads have clocks of their own. Misses come in the order in which they happened, so clocks that drift further apart
-//! than a few blocks are pulled together: a thread that was absent waited. Bandwidth and cores are [`Server`]s that delay
-//! every thread when they are late.
+//! Each thread has its own clock. Misses arrive in the order in which they happened, so a thread whose clock
+//! falls more than a few blocks behind is moved up: it was idle. Bandwidth and cores are [`Server`]s that
+//! delay every thread when they are late.
 
 use isotherm_core::Counters;
 
-use crate::Profile;
+use crate::profile::Profile;
 use crate::thread_model::{CoreTiming, Request, ThreadModel, Timing};
 use crate::tiers::{Server, Tier};
 
 /// Blocks by which threads' clocks may drift apart.
 const SLACK_BLOCKS: u64 = 16;
 
-/// One thread.
+/// A thread's pipeline and when it last ran.
 struct Thread {
     model: ThreadModel,
-    /// The last block in which it ran, counted from 1.
+    /// Number of the last block in which it ran, from 1; 0 before the first.
     block: u64,
-    /// Its clock when that block began.
+    /// Its clock at the start of that block, in picoseconds.
     began: u64,
 }
 
-/// A block that has ended.
-pub struct Ended {
-    /// How long it took, in picoseconds.
+/// Summary of an ended block.
+pub struct BlockEnd {
+    /// The block's length in picoseconds.
     pub elapsed: u64,
-    /// Threads that ran in it.
+    /// Number of threads that ran in it.
     pub active: usize,
 }
 
-/// Cores, their threads, and the tiers that they access.
+/// Cores, their threads and the tiers that they access.
 pub struct Cores {
+    /// The tiers, fastest first.
     pub tiers: Vec<Tier>,
     timing: CoreTiming,
     cores: u64,
     threads: Vec<Thread>,
-    /// Threads that ran in the block under way.
+    /// Threads that have run in the current block.
     active: Vec<u16>,
     cpu: Server,
-    /// The lock that faults, arming and moves take.
+    /// Lock of the page tables and LRU lists, taken by faults, arming and moves.
     lock: Server,
     block: u64,
     now: u64,
@@ -47,7 +48,7 @@ pub struct Cores {
 }
 
 impl Cores {
-    /// Cores at rest, for so many threads.
+    /// Creates idle cores for `threads` threads.
     pub fn new(profile: &Profile, threads: usize) -> Self {
         let timing = CoreTiming::new(&profile.core);
         let thread = || Thread { model: ThreadModel::new(timing), block: 0, began: 0 };
@@ -65,28 +66,28 @@ impl Cores {
         }
     }
 
-    /// The modelled time in picoseconds, as of the end of the last block.
+    /// Returns the modelled time at the end of the last block, in picoseconds.
     pub fn now(&self) -> u64 {
         self.now
     }
 
-    /// About how long a block takes, in picoseconds.
+    /// Returns a moving average of the blocks' length, in picoseconds.
     pub fn block_time(&self) -> u64 {
         self.slack / SLACK_BLOCKS
     }
 
-    /// What the tiers have counted so far.
+    /// Copies the tiers' counters into `counters`.
     pub fn counters(&self, counters: &mut Counters) {
         counters.tiers.clear();
         counters.tiers.extend(self.tiers.iter().map(Tier::snapshot));
     }
 
-    /// A block of misses begins.
+    /// Begins a block of misses.
     pub fn begin_block(&mut self) {
         self.block += 1;
     }
 
-    /// A thread does something in this block; before its first miss there.
+    /// Marks a thread as running in this block; call it before the thread's first miss there.
     #[inline]
     pub fn enter(&mut self, index: u16) {
         let thread = &mut self.threads[usize::from(index)];
@@ -99,7 +100,7 @@ impl Cores {
         }
     }
 
-    /// A thread executes up to its next miss, which is served by `tier`.
+    /// Executes a thread up to its next miss, which `tier` serves.
     #[inline]
     pub fn access(&mut self, thread: u16, request: Request, tier: usize) -> Timing {
         let model = &mut self.threads[usize::from(thread)].model;
@@ -109,18 +110,18 @@ impl Cores {
         timing
     }
 
-    /// Whether the cores have a prefetcher.
+    /// Returns whether the cores have a prefetcher.
     pub fn prefetches(&self) -> bool {
         self.timing.prefetches()
     }
 
-    /// A thread executes `instructions` without a miss.
+    /// Executes `instructions` of a thread without a miss.
     pub fn run(&mut self, thread: u16, instructions: u64) {
         self.threads[usize::from(thread)].model.run(self.timing, instructions);
     }
 
-    /// Ends the block: brings clocks, bandwidth and cores up to date.
-    pub fn end_block(&mut self) -> Ended {
+    /// Ends the block: updates clocks, bandwidth and cores.
+    pub fn end_block(&mut self) -> BlockEnd {
         let began = self.now;
         let mut worked = 0;
         for &thread in &self.active {
@@ -136,10 +137,10 @@ impl Cores {
         self.cpu.serve(worked / self.cores, since);
         self.wait_for_servers();
         self.active.clear();
-        Ended { elapsed, active }
+        BlockEnd { elapsed, active }
     }
 
-    /// Delays the active threads until bandwidth and cores have kept up.
+    /// Delays the active threads until bandwidth, cores and lock have caught up.
     fn wait_for_servers(&mut self) {
         let shared = self.cpu.late(self.now).max(self.lock.late(self.now));
         let late = self.tiers.iter().map(|tier| tier.late(self.now)).fold(shared, u64::max);
@@ -151,34 +152,33 @@ impl Cores {
         }
     }
 
-    /// A thread's clock in picoseconds.
+    /// Returns a thread's clock in picoseconds.
     pub fn clock(&self, thread: u16) -> u64 {
         self.threads[usize::from(thread)].model.clock()
     }
 
-    /// A thread stands still for `duration` picoseconds.
+    /// Stops a thread for `duration` picoseconds.
     pub fn pause(&mut self, thread: u16, duration: u64) {
         self.threads[usize::from(thread)].model.pause(duration);
     }
 
-    /// Takes the lock of the page tables and LRU lists for `duration` picoseconds; who waits for it is delayed at the
-    /// block's end.
+    /// Holds the lock of the page tables and LRU lists for `duration` picoseconds, delaying its waiters.
     pub fn hold_lock(&mut self, duration: u64) {
         self.lock.serve(duration, self.now.saturating_sub(self.slack));
     }
 
-    /// Takes `duration` picoseconds of one core for what is not program instructions.
+    /// Occupies one core for `duration` picoseconds with work other than program instructions.
     pub fn occupy(&mut self, duration: u64) {
         let since = self.now.saturating_sub(self.slack);
         self.cpu.serve(duration / self.cores, since);
     }
 
-    /// Threads in all.
+    /// Returns the number of threads.
     pub fn threads(&self) -> usize {
         self.threads.len()
     }
 
-    /// Whether a thread has run in the last blocks.
+    /// Returns whether a thread ran in one of the last [`SLACK_BLOCKS`] blocks.
     pub fn runs(&self, thread: usize) -> bool {
         let thread = &self.threads[thread];
         thread.block + SLACK_BLOCKS >= self.block && thread.block > 0

@@ -1,55 +1,56 @@
-//! Defines the cost model for a host that sees misses as they happen: the lab's plugin.
+//! Cost model for a host that sees misses as they happen: the lab's plugin.
 
 use isotherm_core::{Counters, Nanos};
 
-use crate::Profile;
 use crate::cores::Cores;
+use crate::limits;
+use crate::profile::Profile;
 use crate::thread_model::Request;
 
-/// Accesses between two looks at bandwidth and clocks.
+/// Misses between two updates of bandwidth and clocks.
 pub const BLOCK: usize = 1024;
 
 /// A miss of the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Miss {
-    /// Who missed, below the number of threads.
+    /// Thread that missed, below the number of threads.
     pub thread: u16,
-    /// Instructions since that thread's miss before, this one included.
+    /// Instructions since that thread's previous miss, this one included.
     pub instructions: u32,
-    /// How many misses of the thread back the one is that its address depends on; 0 for none.
+    /// Distance in the thread's misses to the one that its address depends on; 0 for none.
     pub dependence: u8,
-    /// Store or load.
+    /// Whether it is a store rather than a load.
     pub store: bool,
-    /// Who serves it: an index into the profile's tiers.
+    /// Index of the serving tier in the profile.
     pub tier: u8,
 }
 
-/// What a miss cost.
+/// Cost of a miss.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MissCost {
-    /// Its tier's latency under the present load.
+    /// Latency of its tier under the current load.
     pub latency: Nanos,
-    /// Picoseconds that its thread's retirement stood still for it.
+    /// Time in picoseconds for which the thread's retirement stalled.
     pub stall_ps: u64,
 }
 
-/// What misses cost on the machine of a profile: the same cores, tiers and bandwidth as in a simulation.
+/// Charges misses on the machine of a profile, with the simulator's cores, tiers and bandwidth.
 ///
-/// Each thread has a core's pipeline. Clocks, bandwidth and loads are brought up to date every 1024 misses, as in a
-/// simulation, and by [`Self::settle`].
+/// Each thread has one core's pipeline. Clocks, bandwidth and loaded latency are updated every [`BLOCK`]
+/// misses and by [`Self::settle`].
 pub struct CostModel {
     cores: Cores,
-    /// Misses in the block under way.
+    /// Misses in the current block.
     block: usize,
 }
 
 impl CostModel {
-    /// Tiers that a profile may have.
-    pub const MAX_TIERS: usize = crate::thread_model::MAX_TIERS;
+    /// Maximum number of tiers of a profile.
+    pub const MAX_TIERS: usize = limits::MAX_TIERS;
 
-    /// A machine at rest with so many threads.
+    /// Creates an idle machine with `threads` threads.
     ///
-    /// `None` if there are no tiers or no threads, or more of them than the model has room for.
+    /// Returns `None` without threads or tiers, and above [`Self::MAX_TIERS`].
     pub fn new(profile: &Profile, threads: u16) -> Option<Self> {
         let valid = (1..=Self::MAX_TIERS).contains(&profile.tiers.len()) && threads > 0;
         valid.then(|| {
@@ -59,7 +60,7 @@ impl CostModel {
         })
     }
 
-    /// Charges a miss. `None`, and nothing is charged, if its tier or its thread does not exist.
+    /// Charges a miss. Returns `None` and charges nothing if its tier or thread does not exist.
     #[inline]
     pub fn miss(&mut self, miss: Miss) -> Option<MissCost> {
         let Miss { thread, instructions, dependence, store, tier } = miss;
@@ -78,7 +79,7 @@ impl CostModel {
         Some(MissCost { latency, stall_ps: timing.stall })
     }
 
-    /// Charges instructions of a thread, none of which misses.
+    /// Charges instructions of a thread that do not miss.
     pub fn run(&mut self, thread: u16, instructions: u64) {
         if usize::from(thread) < self.cores.threads() {
             self.cores.enter(thread);
@@ -86,26 +87,26 @@ impl CostModel {
         }
     }
 
-    /// Brings clocks, bandwidth and loads up to date.
+    /// Updates clocks, bandwidth and loaded latencies.
     pub fn settle(&mut self) {
         self.cores.end_block();
         self.cores.begin_block();
         self.block = 0;
     }
 
-    /// The thread's clock; 0 for one that does not exist.
+    /// Returns a thread's clock; 0 if the thread does not exist.
     #[inline]
     pub fn clock(&self, thread: u16) -> Nanos {
         let exists = usize::from(thread) < self.cores.threads();
         Nanos(if exists { self.cores.clock(thread) / 1000 } else { 0 })
     }
 
-    /// The modelled time as of the end of the last block.
+    /// Returns the modelled time at the end of the last block.
     pub fn now(&self) -> Nanos {
         Nanos(self.cores.now() / 1000)
     }
 
-    /// What the tiers have counted.
+    /// Copies the tiers' counters into `counters`.
     pub fn counters(&self, counters: &mut Counters) {
         self.cores.counters(counters);
     }

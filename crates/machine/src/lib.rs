@@ -1,19 +1,39 @@
-//! The modelled machine: the simulator and the lab's QEMU plugin charge accesses by it.
+//! The modelled machine, by which the simulator and the lab's QEMU plugin charge accesses.
 //!
-//! A [`Profile`] describes a machine as data. [`CostModel`] turns misses into time on its cores ([`thread_model`]) and
-//! tiers ([`tiers`]).
+//! A [`Profile`] describes a machine as data. [`CostModel`] turns misses into time on its cores and tiers:
+//!
+//! ```
+//! use isotherm_machine::{CostModel, Miss, Profile};
+//!
+//! let profile = Profile::builtin("pact")?;
+//! let mut model = CostModel::new(&profile, 1).expect("one thread and two tiers");
+//! // A chain of 1000 loads, each of which needs the one before, in the slow tier of 190 ns.
+//! for _ in 0..1000 {
+//!     model.miss(Miss { thread: 0, instructions: 10, dependence: 1, store: false, tier: 1 });
+//! }
+//! model.settle();
+//! assert!((190_000..210_000).contains(&model.now().0));
+//! # Ok::<(), isotherm_machine::ProfileError>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
-pub mod cores;
+mod cores;
 mod cost_model;
+mod limits;
 mod profile;
 mod slots;
-pub mod streamer;
-mod summary;
-pub mod thread_model;
-pub mod tiers;
+mod streamer;
+mod thread_model;
+mod tiers;
 
+pub use cores::{BlockEnd, Cores};
 pub use cost_model::{BLOCK, CostModel, Miss, MissCost};
-pub use profile::{CoreClock, CoreProfile, Costs, DeviceProfile, Profile, ProfileError, TierProfile};
-pub use summary::{MachineNumber, MachineSummary};
+pub use limits::MAX_TIERS;
+pub use profile::{
+    CoreClock, CoreProfile, Costs, DeviceProfile, MachineNumber, MachineSummary, Profile, ProfileError,
+    TierProfile,
+};
+pub use streamer::{Position, Streamer};
+pub use thread_model::{CoreTiming, Request, ThreadModel, Timing};
+pub use tiers::{LINE_BYTES, Tier, transfer_time};

@@ -1,20 +1,19 @@
-//! Defines numbered slots that each have a time, of which the earliest is wanted again and again: the miss register that is free first, the
-//! page that was used longest ago.
+//! Numbered slots with a time each, to find the earliest: a free miss register, the oldest page.
 
-/// Bits that hold a slot's number below its time.
-const NUMBER_BITS: u32 = 7;
-/// Numbers compared side by side, so that the comparisons do not wait for each other.
+use crate::limits::REGISTER_BITS as NUMBER_BITS;
+
+/// Words compared side by side, so that the comparisons are independent.
 const LANES: usize = 4;
 
-/// Time and number in one word, so that the least word names the earliest slot, without a branch. 57 bits of picoseconds are forty hours.
+/// Time and number in one word: the least word is the earliest slot. 57 bits of picoseconds are 40 hours.
 #[derive(Debug, Clone)]
 pub(crate) struct Slots(Vec<u64>);
 
 impl Slots {
-    /// The most that there can be.
+    /// Maximum number of slots.
     pub(crate) const MAX: usize = 1 << NUMBER_BITS;
 
-    /// So many, [`Self::MAX`] at most, all at time 0.
+    /// Creates `count` slots, at most [`Self::MAX`], all at time 0.
     pub(crate) fn new(count: usize) -> Self {
         let slots = 0..count.min(Self::MAX) as u64;
         let never = slots.end.next_multiple_of(LANES as u64) - slots.end;
@@ -25,7 +24,7 @@ impl Slots {
         self.0.is_empty()
     }
 
-    /// The earliest slot, of equal ones that with the least number, and its time. There must be one.
+    /// Returns the earliest slot and its time; the lowest number among equals. There must be one.
     #[inline]
     pub(crate) fn earliest(&self) -> (usize, u64) {
         let (lanes, _) = self.0.as_chunks::<LANES>();

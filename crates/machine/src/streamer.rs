@@ -1,56 +1,61 @@
-//! Defines the streamer: the prefetcher of a core's second-level cache, that brings a stream's next lines before they are asked for.
+//! The streamer: a second-level cache's prefetcher, which fetches the next lines of a stream before they are
+//! requested.
 //!
-//! Which lines it brings follows from the order of a thread's misses alone, so it is worked out once, when a stream is built; what
-//! that saves follows from the machine ([`crate::CoreProfile::l2_registers`]), and is worked out in a replay.
+//! The order of a thread's misses alone decides which lines it fetches, so this is computed once, when a
+//! stream is built. What the prefetches save depends on the machine ([`crate::CoreProfile::l2_registers`])
+//! and is computed in a replay.
 //!
-//! Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetch to the L2 and Last Level Cache": the
-//! streamer watches requests of the first-level cache, loads and stores; keeps one stream, forward or backward, in each of up to 32
-//! pages of 4 KiB; sends up to two prefetches for each request; runs up to 20 lines ahead; does not leave the page. What makes a
-//! stream is not documented: here, two requests in turn for neighbouring lines.
+//! Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetch to the L2 and Last
+//! Level Cache": the streamer watches loads and stores that miss the first-level cache; keeps one stream,
+//! forward or backward, in each of up to 32 pages of 4 KiB; sends up to two prefetches per request; runs up
+//! to 20 lines ahead; stays within the page. The condition that starts a stream is not documented: here, two
+//! consecutive requests for neighbouring lines.
 
 use crate::slots::Slots;
 
 /// Pages in which a core follows a stream.
 const PAGES: usize = 32;
-/// Prefetches for each request.
+/// Prefetches per request.
 const PER_REQUEST: usize = 2;
 /// Lines that it runs ahead of the request.
 const AHEAD: i8 = 20;
 /// Lines of a page of 4 KiB.
 const LINES: i8 = 64;
 
-/// Where an access stands: in the whole stream, and among those of its thread.
+/// Position of an access in the whole stream and among its thread's accesses.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Position {
+    /// Index in the stream.
     pub index: u32,
+    /// Number among its thread's accesses.
     pub of_thread: u32,
 }
 
-/// A page that it watches.
+/// A watched page.
 #[derive(Debug, Clone)]
 struct Page {
-    /// Bit N: line N was brought and not yet asked for.
+    /// Bit N: line N was prefetched and not requested yet.
     brought: u64,
-    /// The line of the last request.
+    /// Line of the last request.
     last: i8,
     /// 1 or -1 in a stream, 0 before there is one.
     direction: i8,
-    /// In a stream, the line brought last.
+    /// Last prefetched line of the stream.
     front: i8,
-    /// The request that brought each line of `brought`.
+    /// Request that prefetched each line of `brought`.
     triggers: [Position; LINES as usize],
 }
 
 /// One core's streamer.
 #[derive(Debug, Clone)]
 pub struct Streamer {
-    /// The page of each entry, `u64::MAX` for none.
+    /// Page of each entry; `u64::MAX` for none.
     keys: [u64; PAGES],
-    /// The lower bits of `keys`: each request looks at all of them.
+    /// Lower bits of `keys`, which every request compares.
     tags: [u32; PAGES],
-    /// When each entry was last used: the thread's access, counted from 1.
+    /// Last use of each entry: the thread's access, from 1.
     used: Slots,
-    /// The entry of the last request, which often serves the next.
+    /// Entry of the last request, which often serves the next.
     last: usize,
     pages: Vec<Page>,
 }
@@ -75,10 +80,11 @@ impl Default for Streamer {
 }
 
 impl Streamer {
-    /// The thread asks for a line: a number of 64 bytes in its address space, told apart by `process`.
+    /// Handles a thread's request for a line: its address in `process` divided by 64.
     ///
-    /// Returns how many accesses of the thread back the one is that had it brought, at most 255; 0 if nothing did. `useless` is told the index of
-    /// each access whose prefetch turned out to be in vain, once for each line.
+    /// Returns the distance in the thread's accesses to the one that prefetched the line, at most 255; 0 if
+    /// none did. Calls `useless` with the index of the triggering access for each prefetched line that was
+    /// never used.
     pub fn request(&mut self, process: u32, line: u64, at: Position, useless: &mut dyn FnMut(u32)) -> u8 {
         let key = u64::from(process) << 44 | line >> 6;
         let entry = self.entry(key, at, useless);
@@ -96,12 +102,12 @@ impl Streamer {
         trigger
     }
 
-    /// Tells what is still brought and was never asked for.
+    /// Reports the lines that were prefetched and never requested.
     pub fn finish(&mut self, useless: &mut dyn FnMut(u32)) {
         self.pages.iter_mut().for_each(|page| page.give_up(useless));
     }
 
-    /// The entry that watches a page: the least recently used one, if none did.
+    /// Returns the page's entry, replacing the least recently used one if the page is not watched.
     fn entry(&mut self, key: u64, at: Position, useless: &mut dyn FnMut(u32)) -> usize {
         if self.keys[self.last] != key {
             self.last = self.watched(key).unwrap_or_else(|| {
@@ -115,7 +121,7 @@ impl Streamer {
         self.last
     }
 
-    /// The entry of a page; all tags are compared at once.
+    /// Finds the page's entry, comparing all tags at once.
     fn watched(&self, key: u64) -> Option<usize> {
         let equal = |(entry, &tag): (usize, &u32)| u32::from(tag == key as u32) << entry;
         let mut alike: u32 = self.tags.iter().enumerate().map(equal).sum();
@@ -131,7 +137,7 @@ impl Streamer {
 }
 
 impl Page {
-    /// Takes a request into account: it goes on with the stream, makes one, or ends it.
+    /// Continues, starts or ends the page's stream.
     fn follow(&mut self, line: i8) {
         let step = line - self.last;
         let goes_on =
@@ -159,14 +165,14 @@ impl Page {
         }
     }
 
-    /// Forgets the page.
+    /// Drops the page's stream and reports its unused lines.
     fn give_up(&mut self, useless: &mut dyn FnMut(u32)) {
         while self.brought != 0 {
             useless(self.triggers[self.brought.trailing_zeros() as usize].index);
             self.brought &= self.brought - 1;
         }
         self.direction = 0;
-        // No line is next to it: the page's first request makes no stream.
+        // No line neighbours it, so the page's first request starts no stream.
         self.last = -2;
     }
 }
@@ -176,7 +182,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// What each request finds, and how many lines each had prefetched in vain.
+    /// Returns each request's trigger, and how many lines each request prefetched in vain.
     fn run(lines: impl IntoIterator<Item = u64>) -> (Vec<u8>, Vec<u8>) {
         let mut streamer = Streamer::default();
         let (mut triggers, mut useless) = (Vec::new(), Vec::new());
@@ -208,7 +214,7 @@ mod tests {
     #[test]
     fn what_a_broken_stream_brought_is_counted_to_who_asked_for_it() {
         let (_, useless) = run(0..=10);
-        // Requests 1 to 10 sent two lines each, 2 to 21; from 11 on nobody came.
+        // Requests 1 to 10 sent two lines each, 2 to 21; nobody requested 11 and above.
         assert_eq!(useless, [0, 0, 0, 0, 0, 1, 2, 2, 2, 2, 2]);
     }
 

@@ -19,16 +19,11 @@
 //! overlapping misses stalls for its longest chain less what the window hides, and the stall falls on the misses that
 //! retirement waited for. Times are picoseconds in integers, so results do not depend on the order of summation.
 
-use crate::CoreProfile;
+use crate::limits::{MAX_TIERS, WINDOW};
+use crate::profile::CoreProfile;
 use crate::slots::Slots;
 
-/// Misses that one thread can have in its window: a load queue's size. A power of two.
-pub const WINDOW: usize = 128;
-/// The most tiers that can be simulated: fewer than [`isotherm_core::MAX_TIERS`], because every thread keeps arrays of
-/// this size in its hottest cache lines.
-pub const MAX_TIERS: usize = 4;
-
-/// The parts of [`CoreProfile`] in the form that the model uses.
+/// The numbers of [`CoreProfile`] in the form that the model uses.
 #[derive(Debug, Clone, Copy)]
 pub struct CoreTiming {
     instruction_ps: u64,
@@ -40,6 +35,7 @@ pub struct CoreTiming {
 }
 
 impl CoreTiming {
+    /// Reads the numbers of a profile's cores.
     pub fn new(profile: &CoreProfile) -> Self {
         Self {
             instruction_ps: profile.instruction_ps,
@@ -50,13 +46,13 @@ impl CoreTiming {
         }
     }
 
-    /// Whether the core has a prefetcher.
+    /// Returns whether the core has a prefetcher.
     pub fn prefetches(self) -> bool {
         self.l2_registers > 0
     }
 }
 
-/// A miss still remembered.
+/// A remembered miss; times in picoseconds.
 #[derive(Debug, Clone, Copy, Default)]
 struct Miss {
     position: u64,
@@ -65,28 +61,29 @@ struct Miss {
     retire: u64,
 }
 
-/// What a thread executes up to its next miss.
+/// A thread's execution up to its next miss.
 #[derive(Debug, Clone, Copy)]
 pub struct Request {
-    /// Instructions, the last of which misses.
+    /// Number of instructions; the last one misses.
     pub instructions: u32,
     /// Distance in the thread's misses to the one that its address depends on; 0 for none.
     pub dependence: u8,
-    /// Distance to the one that had its line prefetched; 0 for none.
+    /// Distance to the miss that prefetched its line; 0 for none.
     pub trigger: u8,
+    /// Whether the last instruction is a store rather than a load.
     pub store: bool,
 }
 
-/// What one access did to its thread, in picoseconds.
+/// Effect of one access on its thread, in picoseconds.
 #[derive(Debug, Clone, Copy)]
 pub struct Timing {
-    /// Retirement stood still for it.
+    /// Time for which retirement stalled.
     pub stall: u64,
-    /// Time that its tier had a miss of this thread in flight, beyond what earlier ones already covered.
+    /// Time with a miss of this thread in flight at its tier, beyond that of earlier misses.
     pub busy: u64,
     /// As `busy`, among loads alone; 0 for a store.
     pub load_busy: u64,
-    /// A prefetch had asked for its line before.
+    /// Whether a prefetch had requested its line before.
     pub prefetched: bool,
 }
 
@@ -96,23 +93,24 @@ pub struct ThreadModel {
     misses: [Miss; WINDOW],
     stores: [u64; WINDOW],
     registers: Slots,
-    /// Those of the second-level cache, which misses and prefetches share. None without a prefetcher.
+    /// Registers of the second-level cache, shared by misses and prefetches; empty without a prefetcher.
     l2_registers: Slots,
     busy_until: [u64; MAX_TIERS],
     load_busy_until: [u64; MAX_TIERS],
     /// Misses and stores so far.
     count: usize,
     store_count: usize,
-    /// The oldest miss that is not yet `reorder_window` instructions back.
+    /// Number of the oldest miss within the last `reorder_window` instructions.
     window_start: usize,
     position: u64,
     dispatch: u64,
     retire: u64,
-    /// Position and retirement of the last miss that left the window.
+    /// The last miss that left the window.
     left: Miss,
 }
 
 impl ThreadModel {
+    /// Creates a thread at rest.
     pub fn new(timing: CoreTiming) -> Self {
         Self {
             misses: [Miss::default(); WINDOW],
@@ -131,12 +129,12 @@ impl ThreadModel {
         }
     }
 
-    /// The thread's clock: when its last instruction retired.
+    /// Returns the thread's clock: when its last instruction retired, in picoseconds.
     pub fn clock(&self) -> u64 {
         self.retire
     }
 
-    /// The thread stands still for `duration`: an interrupt, or waiting for others. What is in flight goes on.
+    /// Stops the thread for `duration` picoseconds, to serve an interrupt or wait. Misses in flight go on.
     pub fn pause(&mut self, duration: u64) {
         self.retire += duration;
         self.dispatch += duration;
@@ -176,7 +174,7 @@ impl ThreadModel {
         Timing { stall: self.retire - ready, busy, load_busy, prefetched }
     }
 
-    /// The miss so many back; none for 0, and for one that is no longer remembered.
+    /// Returns the miss at a distance; `None` for 0 and for a miss that is no longer remembered.
     #[inline]
     fn back(&self, distance: u8) -> Option<&Miss> {
         let distance = usize::from(distance);
@@ -184,14 +182,14 @@ impl ThreadModel {
             .then(|| &self.misses[(self.count - distance) % WINDOW])
     }
 
-    /// When the line that is asked for at `issue` was prefetched; `None` if it was not, or would not have been yet.
+    /// Returns when the line that is requested at `issue` was prefetched; `None` if it was not yet.
     #[inline]
     fn prefetch(&mut self, trigger: u8, issue: u64, latency: u64) -> Option<u64> {
         if trigger == 0 || self.l2_registers.is_empty() {
             return None;
         }
         let (register, free) = self.l2_registers.earliest();
-        // What is no longer remembered was long ago.
+        // A trigger that is no longer remembered was long ago.
         let asked = self.back(trigger).map_or(0, |miss| miss.issue);
         let start = asked.max(free);
         if start >= issue {
@@ -201,7 +199,7 @@ impl ThreadModel {
         Some(start)
     }
 
-    /// A miss that nothing prefetched: where there is a prefetcher, it waits for a register that it shares. Returns its `issue`.
+    /// Takes a shared register, if there is a prefetcher, for a line not prefetched. Returns its `issue`.
     #[inline]
     fn miss(&mut self, issue: &mut u64, latency: u64) -> u64 {
         if !self.l2_registers.is_empty() {
@@ -212,7 +210,7 @@ impl ThreadModel {
         *issue
     }
 
-    /// Executes `instructions`, none of which misses.
+    /// Executes `instructions` that do not miss.
     pub fn run(&mut self, timing: CoreTiming, instructions: u64) {
         let elapsed = instructions * timing.instruction_ps;
         self.position += instructions;
@@ -220,7 +218,7 @@ impl ThreadModel {
         self.retire += elapsed;
     }
 
-    /// When the front end hands the access over: in order, and within the reorder window and the load queue.
+    /// Returns when the access is dispatched: in order, within the reorder window and the load queue.
     #[inline]
     fn dispatch(&mut self, timing: CoreTiming, elapsed: u64) -> u64 {
         let oldest = self.position.saturating_sub(timing.reorder_window);
@@ -238,7 +236,7 @@ impl ThreadModel {
         self.dispatch
     }
 
-    /// Puts a store into the store buffer and says when the one whose entry it takes has completed.
+    /// Puts a store into the store buffer and returns when the store whose entry it takes completes.
     #[inline]
     fn store_completes(&mut self, timing: CoreTiming, complete: u64) -> u64 {
         let entry = self.store_count % timing.store_buffer;
@@ -247,7 +245,7 @@ impl ThreadModel {
     }
 }
 
-/// The part of `issue..complete` that nothing before had covered up to `until`, which moves on.
+/// Returns the part of `issue..complete` beyond `until`, and advances `until`.
 #[inline]
 fn cover(until: &mut u64, issue: u64, complete: u64) -> u64 {
     let added = complete.saturating_sub(issue.max(*until));
@@ -294,7 +292,7 @@ mod tests {
 
     #[test]
     fn independent_misses_overlap_only_within_the_reorder_window() {
-        // 100 instructions a miss: two fit the window of 200.
+        // 100 instructions per miss: two misses fit the window of 200.
         let (time, _) = run(10_000, 100, 0, false);
         let ideal = 10_000 / 2 * LATENCY;
         assert!(time.abs_diff(ideal) < ideal / 10, "{time} against {ideal}");
@@ -310,7 +308,7 @@ mod tests {
     /// A core whose second-level cache has 16 registers.
     const PREFETCHING: CoreTiming = CoreTiming { l2_registers: 16, ..TIMING };
 
-    /// Runs so many loads alike; returns the time, and how many found their line prefetched.
+    /// Runs `count` equal loads; returns the time and how many found their line prefetched.
     fn stream(timing: CoreTiming, count: usize, request: Request) -> (u64, usize) {
         let mut thread = ThreadModel::new(timing);
         let found = (0..count).filter(|_| thread.access(timing, request, 0, LATENCY).prefetched).count();
@@ -319,12 +317,12 @@ mod tests {
 
     #[test]
     fn a_prefetched_chain_waits_for_registers_and_not_for_each_link() {
-        // Each load needs the one before, and its line was asked for 20 loads before: 16 are under way at any time.
+        // Each load needs the one before; its line was requested 20 loads earlier: 16 are always in flight.
         let request = Request { dependence: 1, trigger: 20, ..request(5) };
         let (time, found) = stream(PREFETCHING, 10_000, request);
         let ideal = 10_000 / 16 * LATENCY;
         assert!(time.abs_diff(ideal) < ideal / 50, "{time} against {ideal}");
-        // But for one in 16, for which the registers are free only when it is asked for itself.
+        // Except one in 16, whose register is free only when the load itself is due.
         assert!(found.abs_diff(10_000 / 16 * 15) < 50, "{found}");
         assert_eq!(stream(TIMING, 10_000, request), (10_000 * LATENCY + 5 * 100, 0), "no prefetcher");
     }
@@ -342,7 +340,7 @@ mod tests {
     fn a_line_asked_for_before_its_prefetch_was_sent_is_a_miss() {
         let mut thread = ThreadModel::new(PREFETCHING);
         thread.access(PREFETCHING, request(1), 0, LATENCY);
-        // Its trigger waits for the miss before; it itself does not, and comes first.
+        // Its trigger waits for the previous miss; the access itself does not, and comes first.
         let waits = Request { dependence: 1, ..request(1) };
         thread.access(PREFETCHING, waits, 0, LATENCY);
         let timing = thread.access(PREFETCHING, Request { trigger: 1, ..request(1) }, 0, LATENCY);
@@ -369,7 +367,7 @@ mod tests {
         let mut thread = ThreadModel::new(TIMING);
         let stall = thread.access(TIMING, request(1_000), 0, LATENCY).stall;
         assert_eq!(stall, LATENCY);
-        // 150 instructions later, a miss of another tier, four times as slow, is already under way.
+        // 150 instructions later, a miss of another tier, four times as slow, is already in flight.
         let stall = thread.access(TIMING, request(150), 1, 4 * LATENCY).stall;
         assert!(stall < 4 * LATENCY && stall > 2 * LATENCY, "{stall}");
     }

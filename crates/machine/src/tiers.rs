@@ -1,101 +1,95 @@
-//! Defines the memory tiers of the machine at work: counters, utilisation and loaded latency.
+//! Memory tiers at work: counters, utilisation and loaded latency.
 
-use isotherm_core::{Bytes, TierCounters};
+use isotherm_core::{Bytes, Nanos, TierCounters};
 
-use crate::TierProfile;
+use crate::profile::TierProfile;
 use crate::thread_model::Timing;
 
 /// Bytes of a cache line.
-pub const LINE: u64 = 64;
+pub const LINE_BYTES: u64 = 64;
 /// Picoseconds in a second.
 const SECOND_PS: u128 = 1_000_000_000_000;
 
 /// A resource that serves work at a fixed rate: a leaky bucket over time.
 ///
-/// Threads' clocks drift apart within a few blocks, so a block may ask for more than its own time offers without being
-/// late; only what does not fit `slack` earlier delays the program. Over a run, time is never less than work.
+/// Threads' clocks drift apart by a few blocks, so a block may ask for more than its own time offers without
+/// being late. Only work that does not fit since `since` delays the program. Over a run, time is never less
+/// than work.
 #[derive(Debug, Clone, Copy, Default)]
-pub struct Server {
+pub(crate) struct Server {
     free_at: u64,
 }
 
 impl Server {
     /// Adds `busy` picoseconds of work that may have begun at `since`.
-    pub fn serve(&mut self, busy: u64, since: u64) {
+    pub(crate) fn serve(&mut self, busy: u64, since: u64) {
         self.free_at = self.free_at.max(since) + busy;
     }
 
-    /// By how much the work is late at `now`.
-    pub fn late(self, now: u64) -> u64 {
+    /// Returns how late the work is at `now`, in picoseconds.
+    pub(crate) fn late(self, now: u64) -> u64 {
         self.free_at.saturating_sub(now)
     }
 }
 
-/// One tier.
-#[derive(Debug, Clone)]
+/// One memory tier.
+#[derive(Debug, Clone, Default)]
 pub struct Tier {
-    /// Picoseconds of one access under the present load.
+    /// Latency of one access under the current load, in picoseconds.
     pub latency: u64,
+    /// Counts of misses and bytes; [`Self::snapshot`] adds the times.
     pub counters: TierCounters,
-    /// Stall, occupancy and busy time in picoseconds: the counters hold them rounded.
+    /// Retirement stalls in picoseconds.
     pub stall_ps: u64,
-    pub occupancy_ps: u64,
+    /// Sum of the misses' latencies in picoseconds.
+    occupancy_ps: u64,
+    /// Time with a miss in flight, summed over threads, in picoseconds.
     pub busy_ps: u64,
-    pub load_occupancy_ps: u64,
+    load_occupancy_ps: u64,
+    /// As `busy_ps`, among loads alone.
     pub load_busy_ps: u64,
+    /// As `stall_ps`, for loads that missed.
     pub load_stall_ps: u64,
-    /// Stall for loads whose lines were prefetched and on their way.
+    /// Stall for loads whose prefetched lines were still in flight.
     pub late_stall_ps: u64,
-    /// Accesses that found their line prefetched, or on its way.
+    /// Accesses whose line had been prefetched, arrived or not.
     prefetched_loads: u64,
     prefetched_stores: u64,
     idle_latency: u64,
     loaded_latency_factor: f64,
     read_bandwidth: u64,
     write_bandwidth: u64,
-    /// Of the time, what reads of other programs take; below 1.
+    /// Share of the tier's time taken by other programs' reads; below 1.
     pressure: f64,
     reads: Server,
     writes: Server,
     utilisation: f64,
-    /// Bytes already handed to the servers.
+    /// Bytes already handed to the servers: read, written.
     served: (u64, u64),
 }
 
 impl Tier {
-    pub fn new(profile: &TierProfile) -> Self {
+    /// Creates an idle tier.
+    pub(crate) fn new(profile: &TierProfile) -> Self {
         Self {
             latency: profile.latency.0 * 1000,
-            counters: TierCounters::default(),
-            stall_ps: 0,
-            occupancy_ps: 0,
-            busy_ps: 0,
-            load_occupancy_ps: 0,
-            load_busy_ps: 0,
-            load_stall_ps: 0,
-            late_stall_ps: 0,
-            prefetched_loads: 0,
-            prefetched_stores: 0,
             idle_latency: profile.latency.0 * 1000,
             loaded_latency_factor: profile.loaded_latency_factor,
             read_bandwidth: profile.read_bandwidth,
             write_bandwidth: profile.write_bandwidth,
             pressure: pressure(profile),
-            reads: Server::default(),
-            writes: Server::default(),
-            utilisation: 0.0,
-            served: (0, 0),
+            ..Self::default()
         }
     }
 
-    /// Counts one access. A store reads its line for ownership and writes it back some time later.
+    /// Counts one access. A store reads its line for ownership and writes it back later.
     ///
-    /// An access whose line was prefetched is no miss to a PMU, whether the line has come or is on its way: it hits the second-level
-    /// cache, or a register of that.
+    /// A PMU counts no miss where the line was prefetched, even if it is still in flight: the access hits the
+    /// second-level cache or one of its registers.
     #[inline]
-    pub fn count(&mut self, store: bool, timing: Timing) {
-        self.counters.bytes_read.0 += LINE;
-        self.counters.bytes_written.0 += u64::from(store) * LINE;
+    pub(crate) fn count(&mut self, store: bool, timing: Timing) {
+        self.counters.bytes_read.0 += LINE_BYTES;
+        self.counters.bytes_written.0 += u64::from(store) * LINE_BYTES;
         self.stall_ps += timing.stall;
         if timing.prefetched {
             self.prefetched_loads += u64::from(!store);
@@ -114,28 +108,28 @@ impl Tier {
         }
     }
 
-    /// Loads that this tier served, prefetched ones included.
+    /// Returns the loads that this tier served, prefetched ones included.
     pub fn loads(&self) -> u64 {
         self.counters.load_misses + self.prefetched_loads
     }
 
-    /// Stores that this tier served, prefetched ones included.
+    /// Returns the stores that this tier served, prefetched ones included.
     pub fn stores(&self) -> u64 {
         self.counters.store_misses + self.prefetched_stores
     }
 
-    /// Counts lines that were prefetched and are not used.
+    /// Counts lines that were prefetched and are never used.
     pub fn read_in_vain(&mut self, lines: u64) {
-        self.counters.bytes_read.0 += lines * LINE;
+        self.counters.bytes_read.0 += lines * LINE_BYTES;
     }
 
     /// Ends a block: hands the bytes since the last one to the bandwidth servers and adapts the latency.
     ///
-    /// `since` is when the work may have begun, `elapsed` how long the block took in program time; both picoseconds.
-    pub fn settle(&mut self, since: u64, elapsed: u64) {
+    /// `since` is the earliest start of the work, `elapsed` the block's program time; both in picoseconds.
+    pub(crate) fn settle(&mut self, since: u64, elapsed: u64) {
         let bytes = (self.counters.bytes_read.0, self.counters.bytes_written.0);
         let own = transfer_time(bytes.0 - self.served.0, self.read_bandwidth);
-        // What others read leaves so much less of any time to the program, however late it is.
+        // Other programs' reads take their share of any interval, however late the program is.
         let read = if self.pressure > 0.0 { (own as f64 / (1.0 - self.pressure)) as u64 } else { own };
         let written = transfer_time(bytes.1 - self.served.1, self.write_bandwidth);
         self.served = bytes;
@@ -150,15 +144,15 @@ impl Tier {
         }
     }
 
-    /// By how much the tier's transfers are late at `now`, in picoseconds.
-    pub fn late(&self, now: u64) -> u64 {
+    /// Returns how late the tier's transfers are at `now`, in picoseconds.
+    pub(crate) fn late(&self, now: u64) -> u64 {
         self.reads.late(now).max(self.writes.late(now))
     }
 
-    /// The counters, with times in nanoseconds.
+    /// Returns the counters, with times in nanoseconds.
     pub fn snapshot(&self) -> TierCounters {
         TierCounters {
-            stall: isotherm_core::Nanos(self.stall_ps / 1000),
+            stall: Nanos(self.stall_ps / 1000),
             occupancy: self.occupancy_ps / 1000,
             busy: self.busy_ps / 1000,
             load_occupancy: self.load_occupancy_ps / 1000,
@@ -177,21 +171,20 @@ impl Tier {
     }
 }
 
-/// The share of a tier's time that is left to the program at least: memory controllers are fair to those who ask for little.
-const LEFT: f64 = 0.1;
-
-/// What other programs take of a tier's time.
+/// Returns the share of a tier's time that other programs take.
 fn pressure(profile: &TierProfile) -> f64 {
     let share = profile.pressure.unwrap_or(0) as f64 / profile.read_bandwidth.max(1) as f64;
     share.min(1.0 - LEFT)
 }
 
-/// How fast the utilisation follows the load, per block.
+/// Minimum share of a tier's time left to the program: memory controllers are fair to light users.
+const LEFT: f64 = 0.1;
+/// Weight of a block's load in the utilisation.
 const UTILISATION_GAIN: f64 = 0.1;
-/// Measured loaded-latency curves are flat up to about half the bandwidth and steep near its end; the cube is.
+/// Measured loaded-latency curves are flat up to half the bandwidth and steep near its end, as a cube is.
 const LOADED_LATENCY_POWER: i32 = 3;
 
-/// Picoseconds to move `bytes` at `bandwidth` bytes per second.
+/// Returns the picoseconds that `bytes` take at `bandwidth` bytes per second.
 pub fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
     (u128::from(bytes) * SECOND_PS / u128::from(bandwidth.max(1))) as u64
 }
@@ -199,7 +192,6 @@ pub fn transfer_time(bytes: u64, bandwidth: u64) -> u64 {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use isotherm_core::Nanos;
 
     const IDLE: Timing = Timing { stall: 0, busy: 0, load_busy: 0, prefetched: false };
 
@@ -230,7 +222,7 @@ mod tests {
         (0..1000).for_each(|_| tier.count(false, IDLE));
         tier.settle(0, 2_000_000);
         assert_eq!(tier.late(0), 2_000_000, "1000 lines take 2 us at the half of 64 GB/s that is left");
-        // Idle but for the others: half of the bandwidth, so 1 + 2 x 0.5^3 times the idle latency.
+        // Only the others use half of the bandwidth: 1 + 2 x 0.5^3 times the idle latency.
         (0..300).for_each(|_| tier.settle(0, 1_000_000));
         assert!((tier.latency as f64 / 125_000.0 - 1.0).abs() < 0.01, "{}", tier.latency);
         let mut full = pressed(640_000_000_000);
@@ -250,7 +242,7 @@ mod tests {
         assert_eq!((counters.load_misses, counters.store_misses, counters.occupancy), (1, 0, 100));
         assert_eq!((tier.loads(), tier.stores()), (2, 1));
         assert_eq!((tier.stall_ps, tier.load_stall_ps, tier.late_stall_ps), (7, 0, 7));
-        assert_eq!((counters.bytes_read.0, counters.bytes_written.0), (6 * LINE, LINE));
+        assert_eq!((counters.bytes_read.0, counters.bytes_written.0), (6 * LINE_BYTES, LINE_BYTES));
     }
 
     #[test]

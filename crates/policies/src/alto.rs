@@ -13,8 +13,7 @@
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
 //! - The steps between the thresholds are ours: the paper's function is not printed in full.
-//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it
-//!   counts twice.
+//! - Time with a load in flight is counted for each tier: twice while loads of two tiers are in flight.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -157,8 +156,7 @@ mod tests {
         Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
     }
 
-    /// Returns the promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count
-    /// for each load.
+    /// Returns the promotions of ten turns, a second apart, with a hot fault and busy time for each load.
     fn promotions(amortised: u64) -> usize {
         let (mut alto, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let turns = (1..=10).map(|second: u64| {

@@ -259,8 +259,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of any accesses: the rung never exceeds the run of accesses that leads to it, and only a run of
-        /// five promotes.
+        /// The rung never exceeds the run of accesses that leads to it, and only a run of five promotes.
         #[test]
         fn only_pages_accessed_again_and_again_are_promoted(bits in prop::collection::vec(any::<bool>(), 1..60)) {
             let (mut rung, mut ups) = (INACTIVE, 0);

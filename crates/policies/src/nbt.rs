@@ -17,8 +17,7 @@
 //! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for
 //!   its next fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run
 //!   two or three.
-//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is
-//!   modelled.
+//! - Linux' limit of 3 % of a thread's time for scans is not modelled, nor that fault times wrap.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{

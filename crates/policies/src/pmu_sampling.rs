@@ -10,8 +10,7 @@
 //! # Deviations
 //! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth
 //!   counters, and how it was run on samples is not said.
-//! - A host reclaims only when asked, so the policy asks for what kswapd would do at Linux' default
-//!   watermarks.
+//! - A host reclaims only on request: the policy requests kswapd's work at Linux' default watermarks.
 
 use std::collections::VecDeque;
 

@@ -80,8 +80,7 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
-    /// Objects placed once, by a profile of the run itself: computed like a limit, because it needs the run
-    /// before.
+    /// Objects placed once, by a profile of the run itself: computed, because it needs the run before.
     Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
     Belady,
@@ -424,7 +423,7 @@ pub fn bounds() -> impl Iterator<Item = (&'static Entry, Bound)> {
 /// Returns the entry of that name.
 ///
 /// # Errors
-/// If there is none.
+/// If no entry has it.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let found = ALL.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| UnknownPolicy {

@@ -7,9 +7,8 @@ use isotherm_score::{
     System, Tally, Tried, Updated, Verdict,
 };
 
-fn judged(than: &str, verdict: Verdict, evidence: Option<Proof>) -> Judged {
+fn judged(than: &str, verdict: Verdict, evidence: Option<usize>) -> Judged {
     Judged {
-        id: format!("p.t/a>{than}/w/1:8"),
         better: "a".into(),
         than: than.into(),
         workload: "w".into(),
@@ -23,8 +22,7 @@ fn judged(than: &str, verdict: Verdict, evidence: Option<Proof>) -> Judged {
 }
 
 fn cell(system: &str, paper: Option<f64>, ours: Option<f64>, missing: Option<&str>) -> Cell {
-    let ratio = paper.zip(ours).map(|(paper, ours)| ours / paper);
-    Cell { system: system.into(), paper, about: false, ours, ratio, missing: missing.map(str::to_owned) }
+    Cell { system: system.into(), paper, about: false, ours, missing: missing.map(str::to_owned) }
 }
 
 fn system(id: &str) -> System {
@@ -78,11 +76,12 @@ fn board() -> Scoreboard {
             cases: (1, 2),
         }],
         orderings: vec![
-            judged("b", Verdict::NotKept, Some(evidence)),
+            judged("b", Verdict::NotKept, Some(0)),
             judged("e", Verdict::NotKept, None),
             judged("c", Verdict::NotYet, None),
             judged("d", Verdict::Kept, None),
         ],
+        evidence: vec![evidence],
         tally,
     };
     let row = EffectRow { system: "a".into(), with: Some(40.0), without: Some(70.0), missing: None };
@@ -166,4 +165,13 @@ fn what_was_written_is_read_as_it_was_infinities_too() {
     assert_eq!((score_json(&again), score_markdown(&again)), (score_json(&board), score_markdown(&board)));
     assert!(score_markdown(&again).contains("Run by itself on 2026-11-22 with Isotherm 0.2.0."));
     assert!(score_from_json("{}").is_err());
+}
+
+#[test]
+fn the_documentation_holds_one_scoreboard_as_page_and_json() {
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scoreboard");
+    let read = |ending: &str| std::fs::read_to_string(format!("{docs}.{ending}")).expect("it is checked in");
+    let board = score_from_json(&read("json")).expect("a scoreboard");
+    assert_eq!(score_markdown(&board), read("md"));
+    assert_eq!(score_json(&board) + "\n", read("json"));
 }

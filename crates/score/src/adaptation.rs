@@ -1,19 +1,20 @@
-//! Defines how long a run takes to adapt after its hot set changed (HybridTier, Table 3).
+//! Time that a run takes to adapt after its hot set changed (HybridTier, Table 3).
 //!
-//! From the change until the hit ratio of loads is first within 1 % of its steady state, the median of the run's last tenth.
-//! Hits, not a request's median latency as in the paper: the simulator sees accesses. A running median keeps noise from
-//! ending the search early, and the search starts where that median no longer sees what was before the change.
+//! Runs from the change until the hit ratio of loads is first within 1 % of its steady state, the median of
+//! the run's last tenth. The paper measures a request's median latency; the simulator sees accesses, so hits
+//! stand for it. A running median keeps noise from ending the search early. The search starts where that
+//! median no longer includes intervals before the change.
 
 use crate::outcome::{Outcome, Point};
 
-/// Intervals that the running median is over, for each thousand of the run.
+/// Intervals of the running median, out of a thousand.
 const MEDIAN_OVER: usize = 11;
 /// Share of the steady state that counts as reached.
 const REACHED: f64 = 0.99;
 /// Nanoseconds of a minute.
 const MINUTE: f64 = 60e9;
 
-/// Minutes at the paper's scale; infinite if the steady state is never reached.
+/// Returns the minutes at the paper's scale; infinite if the steady state is never reached.
 pub(crate) fn adaptation_minutes(outcome: &Outcome, change_at: f64) -> f64 {
     let points = &outcome.points;
     let ratios = smoothed(points);
@@ -26,7 +27,7 @@ pub(crate) fn adaptation_minutes(outcome: &Outcome, change_at: f64) -> f64 {
     })
 }
 
-/// The hit ratio of loads around each interval.
+/// Returns the hit ratio of loads around each interval.
 fn smoothed(points: &[Point]) -> Vec<f64> {
     let ratio = |point: &Point| point.load_hits as f64 / point.loads.max(1) as f64;
     let ratios: Vec<f64> = points.iter().map(ratio).collect();
@@ -46,7 +47,7 @@ fn median(values: &[f64]) -> f64 {
 mod tests {
     use super::*;
 
-    /// A run of 1000 intervals of 60 s, whose hits fall at the change and are back `after` intervals later.
+    /// Returns 1000 intervals of 60 s, whose hits fall at the change and recover `after` intervals later.
     fn run(after: usize) -> Outcome {
         let point = |index: usize| Point {
             end: (index as u64 + 1) * 60_000_000_000,

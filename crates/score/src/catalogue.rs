@@ -1,9 +1,9 @@
-//! Defines what exists: the registries.
+//! Looks names up in the registries of workloads and policies.
 
-/// Every workload of the registry, where a figure is of all of them.
+/// Stands for every workload of the registry.
 pub(crate) const EVERY: &str = "*";
 
-/// What is missing for a run, in words; nothing if it can be made.
+/// Returns the names that a run lacks; `None` if it can be made.
 pub(crate) fn missing(workload: &str, policy: &str) -> Option<String> {
     let exists = workload == EVERY || isotherm_workloads::find(workload).is_ok();
     let workload = (!exists).then(|| format!("workload {workload}"));

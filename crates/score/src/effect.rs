@@ -1,4 +1,4 @@
-//! Defines how an effect of the model or the scale is measured: the same runs with and without it.
+//! Measures effects of the model or the scale: the same runs with and without them.
 
 use crate::figures::{Effect, Paper, Settings};
 use crate::plan::Mode;
@@ -8,7 +8,7 @@ use crate::values::Values;
 
 /// Measures an effect.
 pub(crate) fn effect(paper: &Paper, effect: &Effect, mode: Mode, results: &Results) -> EffectScore {
-    let with = Values::of_effect(paper, effect, mode, results);
+    let with = Values::new(paper, effect.metric, mode, results);
     let without = Values { switched: Some(effect), ..with };
     let row = |system: &String| {
         let value = |values: &Values<'_>| values.value(system, &effect.workload, &effect.size);
@@ -28,7 +28,7 @@ pub(crate) fn effect(paper: &Paper, effect: &Effect, mode: Mode, results: &Resul
     }
 }
 
-/// The settings that switch it, as a user would give them.
+/// Returns the settings that switch it, as a user would give them.
 fn switched(effect: &Effect) -> String {
     let set = |group: &str, settings: &Settings| {
         settings.iter().map(|(key, value)| format!("{group}.{key}={value}")).collect::<Vec<_>>()

@@ -1,4 +1,4 @@
-//! Defines why an ordering is not kept: paragraphs with a command that shows it, found by the ordering's id.
+//! Evidence for why orderings are not kept: paragraphs with commands, found by the ordering's id.
 
 use std::collections::BTreeMap;
 
@@ -24,35 +24,35 @@ struct File {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence {
-    /// Ids of orderings; `*` stands for anything.
+    /// Ids of orderings, `COMPARISON/BETTER>THAN/WORKLOAD/SIZE`; `*` stands for anything.
     pub(crate) of: Vec<String>,
-    /// What is the case.
+    /// Explanation.
     pub(crate) text: String,
-    /// What shows it.
+    /// Command that shows it.
     pub(crate) command: String,
 }
 
-/// What is known of why orderings are not kept.
+/// Everything known about orderings that are not kept.
 #[derive(Debug)]
 pub(crate) struct Paragraphs {
-    /// What is switched for each speed that is not in order.
+    /// Effects to switch for each speed that is not in order.
     pub(crate) probes: Vec<Effect>,
-    /// What it says if that brings the order back, or does not.
+    /// Explanation for each outcome of the probes.
     reasons: BTreeMap<String, String>,
     evidence: Vec<Evidence>,
 }
 
-/// Everything in the file.
+/// Reads the file.
 ///
 /// # Panics
-/// If the file is malformed: a mistake in the source, found by the first test that reads it.
+/// A malformed file: a mistake in the source, found by the first test that reads it.
 pub(crate) fn all() -> Paragraphs {
     let file: File = toml::from_str(FILE).unwrap_or_else(|error| panic!("figures/evidence.toml: {error}"));
     Paragraphs { probes: file.probe, reasons: file.reason, evidence: file.evidence }
 }
 
 impl Paragraphs {
-    /// The paragraph for an ordering, or for what the probes say of it.
+    /// Returns the paragraph for an ordering, or for the outcome of its probes.
     pub(crate) fn proof(&self, id: &str, reason: Option<&str>) -> Option<Proof> {
         if let Some(Evidence { text, command, .. }) = find(&self.evidence, id) {
             return Some(Proof { text: text.clone(), command: command.clone() });
@@ -63,12 +63,12 @@ impl Paragraphs {
     }
 }
 
-/// The first paragraph for an ordering.
+/// Returns the first paragraph for an ordering.
 fn find<'a>(paragraphs: &'a [Evidence], id: &str) -> Option<&'a Evidence> {
     paragraphs.iter().find(|evidence| evidence.of.iter().any(|pattern| matches(pattern, id)))
 }
 
-/// Whether `*` in the pattern can stand for something such that it is the text.
+/// Returns whether the text matches the pattern, in which `*` stands for anything.
 fn matches(pattern: &str, text: &str) -> bool {
     match pattern.split_once('*') {
         None => pattern == text,

@@ -1,4 +1,4 @@
-//! Defines the papers' comparisons as they stand in `figures/`, one file a paper.
+//! The papers' comparisons as they stand in `figures/`, one file per paper.
 
 use std::collections::BTreeMap;
 
@@ -11,27 +11,26 @@ use crate::stalls::Predictor;
 /// Settings by name, as `--set` takes them.
 pub(crate) type Settings = BTreeMap<String, String>;
 
-const FILES: [(&str, &str); 5] = [
-    ("freqtier", include_str!("../figures/freqtier.toml")),
-    ("hybridtier", include_str!("../figures/hybridtier.toml")),
-    ("jenga", include_str!("../figures/jenga.toml")),
-    ("neomem", include_str!("../figures/neomem.toml")),
-    ("pact", include_str!("../figures/pact.toml")),
-];
+/// Pairs each paper's name with the text of its file.
+macro_rules! figures {
+    ($($name:literal),+) => { [$(($name, include_str!(concat!("../figures/", $name, ".toml")))),+] };
+}
+
+const FILES: [(&str, &str); 5] = figures!["freqtier", "hybridtier", "jenga", "neomem", "pact"];
 
 /// One paper's comparisons.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
-    /// Its kebab-case name, with which the ids of its comparisons begin.
+    /// Kebab-case name, with which the ids of its comparisons begin.
     pub name: String,
-    /// Its name in print.
+    /// Name in print.
     pub title: String,
-    /// The machine profile of its comparisons.
+    /// Machine profile of its comparisons.
     pub machine: String,
-    /// What its ratios mean, and how they are translated.
+    /// Meaning of its ratios, and their translation.
     pub sizes: String,
-    /// The share of each run that its measurements leave out as warm-up, unless a comparison says otherwise.
+    /// Share of each run that its measurements leave out as warm-up, unless a comparison says otherwise.
     pub after: f64,
     /// Why that share.
     pub after_why: String,
@@ -44,7 +43,7 @@ pub struct Paper {
     /// Effects of the model, switched.
     #[serde(default)]
     pub effect: Vec<Effect>,
-    /// Runs that are repeated with other seeds: their spread is the noise.
+    /// Runs repeated with other seeds: their spread is the noise.
     pub noise: Noise,
 }
 
@@ -63,7 +62,7 @@ pub struct WorkloadRef {
     /// Numbers of the machine beside it, as `--set machine.` takes them: the traffic of other programs.
     #[serde(default)]
     pub machine: Settings,
-    /// At most so many accesses; the mode's own limit if absent.
+    /// Maximum number of accesses; the mode's own limit if absent.
     pub accesses: Option<u64>,
     /// The same in the quick run.
     pub quick_accesses: Option<u64>,
@@ -71,17 +70,17 @@ pub struct WorkloadRef {
     pub sizes: Settings,
     /// Why these sizes.
     pub why: String,
-    /// Whether its threads wait for nobody, as programs of their own do: each runs at its own pace in slow memory.
+    /// Whether its threads are independent: each runs at its own pace in slow memory.
     #[serde(default)]
     pub own_pace: bool,
     /// When the hot set changes, as a share of the run's accesses, loading included.
     pub change_at: Option<f64>,
-    /// The same in the quick run, where loading is more of it; `change_at` if absent.
+    /// The same in the quick run, where loading is a larger share; `change_at` if absent.
     pub quick_change_at: Option<f64>,
-    /// The paper's footprint, of which `sizes` are shares: the scale of a run is this over its own. The workload's own
+    /// The paper's footprint, of which `sizes` are shares: it gives the run's scale. The workload's own
     /// reference if absent.
     pub reference: Option<String>,
-    /// The paper's threads: time constants shrink by the run's threads over these too. 16 if absent.
+    /// The paper's threads, which the scale of time constants follows too. 16 if absent.
     pub reference_threads: Option<u32>,
 }
 
@@ -96,10 +95,10 @@ pub struct SystemRef {
     /// Its settings. `N*fast` is N for each page of the fast tier.
     #[serde(default)]
     pub set: Settings,
-    /// What predicts stalls, where that is compared.
+    /// Its predictor of stalls, where that is compared.
     pub predictor: Option<Predictor>,
-    /// The allocator of the programs that run on it, in place of the one that a workload names; workloads that name none make
-    /// objects larger than a page, which every allocator places alike.
+    /// Allocator of the programs that run on it, in place of the one that a workload names. Workloads that
+    /// name none make objects larger than a page, which every allocator places alike.
     pub allocator: Option<String>,
     /// Why these settings.
     #[serde(default)]
@@ -112,17 +111,17 @@ pub struct SystemRef {
 pub struct Comparison {
     /// Paper and place, such as `freqtier.table2`.
     pub id: String,
-    /// Where it stands in the paper.
+    /// Place in the paper.
     pub place: String,
-    /// What is compared.
+    /// Title.
     pub title: String,
-    /// What is measured.
+    /// Measured quantity.
     pub metric: Metric,
     /// The paper's workloads.
     pub workloads: Vec<String>,
     /// The paper's sizes.
     pub sizes: Vec<String>,
-    /// Those of the quick run; the first if absent.
+    /// Sizes of the quick run; the first one if absent.
     pub quick_sizes: Option<Vec<String>>,
     /// The paper's systems.
     pub systems: Vec<String>,
@@ -133,11 +132,11 @@ pub struct Comparison {
     pub huge: bool,
     /// Another share to leave out than the paper's.
     pub after: Option<f64>,
-    /// What the paper's values are divided by to become the metric's.
+    /// Divisor that turns the paper's values into the metric's.
     pub divide: Option<f64>,
     /// Why this cannot be run.
     pub not_yet: Option<String>,
-    /// What a reader must know.
+    /// Note for the reader.
     #[serde(default)]
     pub note: String,
     /// The paper's figures.
@@ -152,18 +151,18 @@ pub struct Comparison {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// Whose.
+    /// The system.
     pub system: String,
-    /// The workload of a cell; those averaged over if there is none.
+    /// Workload of a cell; averaged over if absent.
     pub workload: Option<String>,
-    /// The size of a cell; those averaged over if there is none.
+    /// Size of a cell; averaged over if absent.
     pub size: Option<String>,
     /// The figure.
     pub value: f64,
-    /// Whether the paper calls it a bound or an approximate value, or leaves open which case it is of.
+    /// Whether the paper gives a bound or an approximate value, or leaves open which case it is of.
     #[serde(default)]
     pub about: bool,
-    /// A figure relative to this system; `best` is the best of the others in each case.
+    /// The system that the figure is relative to; `best` is the best of the others in each case.
     pub baseline: Option<String>,
     /// How it is gathered over cases.
     pub stat: Option<Stat>,
@@ -190,23 +189,23 @@ pub enum Stat {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ordering {
-    /// The better one.
+    /// The better system.
     pub better: String,
-    /// Those that it beats, each.
+    /// The systems that it beats, each.
     pub than: Vec<String>,
-    /// Where; all workloads of the comparison if absent.
+    /// Workloads of the claim; all of the comparison if absent.
     pub workloads: Option<Vec<String>>,
-    /// Where; all sizes if absent.
+    /// Sizes of the claim; all if absent.
     pub sizes: Option<Vec<String>>,
-    /// The size of the others, where it is not the same.
+    /// Size of the others, if it differs.
     pub than_size: Option<String>,
-    /// Whether it is claimed for the mean over the workloads only.
+    /// Whether only the mean over the workloads is claimed.
     #[serde(default)]
     pub mean: bool,
     /// Whether being equal is enough.
     #[serde(default)]
     pub or_equal: bool,
-    /// Experiments that the paper itself exempts, without saying which.
+    /// Number of experiments that the paper itself exempts, without saying which.
     #[serde(default)]
     pub exceptions: usize,
 }
@@ -217,12 +216,12 @@ pub struct Ordering {
 pub struct Effect {
     /// Paper and name.
     pub id: String,
-    /// What is switched.
+    /// The switched effect.
     pub title: String,
-    /// What it stands for.
+    /// Explanation.
     #[serde(default)]
     pub what: String,
-    /// The paper's workload; none for what is tried on any.
+    /// The paper's workload; empty for a probe of any.
     #[serde(default)]
     pub workload: String,
     /// The paper's size.
@@ -231,7 +230,7 @@ pub struct Effect {
     /// The paper's systems.
     #[serde(default)]
     pub systems: Vec<String>,
-    /// What is measured.
+    /// Measured quantity.
     #[serde(default)]
     pub metric: Metric,
     /// Numbers of the machine, as `--set machine.` takes them.
@@ -243,14 +242,14 @@ pub struct Effect {
     /// Settings of the workload.
     #[serde(default)]
     pub workload_set: Settings,
-    /// The scale of time constants and sample counts, in place of the automatic one.
+    /// Scale of time constants and sample counts, in place of the automatic one.
     pub scale: Option<u32>,
     /// Pages of 2 MiB instead of 4 KiB.
     #[serde(default)]
     pub huge: bool,
 }
 
-/// What is repeated with other seeds.
+/// Runs that are repeated with other seeds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
@@ -263,24 +262,24 @@ pub struct Noise {
 }
 
 impl WorkloadRef {
-    /// When the hot set changes in a mode.
+    /// Returns when the hot set changes in a mode.
     pub(crate) fn change(&self, quick: bool) -> Option<f64> {
         self.quick_change_at.filter(|_| quick).or(self.change_at)
     }
 }
 
 impl Comparison {
-    /// The machine that it runs on.
+    /// Returns the machine that it runs on.
     pub(crate) fn machine<'a>(&'a self, paper: &'a Paper) -> &'a str {
         self.machine.as_deref().unwrap_or(&paper.machine)
     }
 
-    /// The share of each run that is left out.
+    /// Returns the share of each run that is left out.
     pub(crate) fn after(&self, paper: &Paper) -> f64 {
         self.after.unwrap_or(paper.after)
     }
 
-    /// The sizes of a mode.
+    /// Returns the sizes of a mode.
     pub(crate) fn sizes(&self, quick: bool) -> &[String] {
         match (&self.quick_sizes, quick) {
             (Some(sizes), true) => sizes,
@@ -290,7 +289,7 @@ impl Comparison {
     }
 }
 
-/// A paper or comparison that there is not.
+/// An unknown paper or comparison.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} '{name}'; {advice}")]
 pub struct UnknownName {
@@ -305,10 +304,10 @@ impl UnknownName {
     }
 }
 
-/// Every paper.
+/// Returns every paper.
 ///
 /// # Panics
-/// If a file of `figures/` is malformed: a mistake in the source, found by the first test that reads it.
+/// A malformed file of `figures/`: a mistake in the source, found by the first test that reads it.
 pub fn papers() -> Vec<Paper> {
     let read = |(name, text): &(&str, &str)| {
         toml::from_str(text).unwrap_or_else(|error| panic!("figures/{name}.toml: {error}"))

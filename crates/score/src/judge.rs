@@ -1,44 +1,50 @@
-//! Defines how the paper's orderings are judged.
+//! Judges the papers' orderings.
 //!
-//! An ordering is one pair of systems on one workload at one size. It comes from a claim of the text, or from two cells that
-//! the paper prints more than 1 % apart. Ours is *kept* if the same one is better by more than the margin, *not kept* if the
-//! other is, and a *tie* in between. A claim with exceptions exempts as many experiments as the paper does, the worst first.
+//! An ordering is one pair of systems on one workload at one size. It comes from a claim of the text, or from
+//! two cells that the paper prints more than 1 % apart. Ours is *kept* if the same system is better by more
+//! than the margin, *not kept* if the other is, and a *tie* in between. A claim with exceptions exempts as
+//! many experiments as the paper does, the worst first.
 
 use crate::evidence::Paragraphs;
 use crate::figures::{Comparison, Ordering, Value};
 use crate::probe::{Probed, probe};
-use crate::scoreboard::{Judged, Verdict};
+use crate::scoreboard::{Judged, Proof, Verdict};
 use crate::values::Values;
 
-/// The smallest margin: what differs by less is no order, in the paper's cells neither.
+/// Smallest margin: smaller differences are no order, in the paper's cells neither.
 pub(crate) const SMALLEST_MARGIN: f64 = 0.01;
 
-/// One pair to be judged.
+/// One pair to judge.
 #[derive(Debug, Clone, PartialEq)]
 struct Pair {
     better: String,
     than: String,
-    /// None for the mean over the workloads.
+    /// `None` for the mean over the workloads.
     workload: Option<String>,
     size: String,
     than_size: String,
     or_equal: bool,
 }
 
-/// Judges everything that a comparison claims.
+/// Judges everything that a comparison claims; returns the evidence that the orderings refer to.
 pub(crate) fn orderings(
     values: &Values<'_>,
     comparison: &Comparison,
     margin: f64,
     paragraphs: &Paragraphs,
-) -> Vec<Judged> {
-    let judge = |pair: &Pair| judge(values, comparison, pair, margin, paragraphs);
+) -> (Vec<Judged>, Vec<Proof>) {
+    let mut proofs = Vec::new();
+    let mut judge = |pair: &Pair| {
+        let (mut judged, proof) = judge(values, comparison, pair, margin, paragraphs);
+        judged.evidence = proof.map(|proof| number(&mut proofs, proof));
+        judged
+    };
     let mut known: Vec<Pair> = Vec::new();
     let mut judged = Vec::new();
     for ordering in &comparison.orderings {
         let pairs: Vec<Pair> = claimed(ordering, comparison, values.mode.quick);
         let pairs: Vec<Pair> = pairs.into_iter().filter(|pair| !covered(&known, pair)).collect();
-        let mut group: Vec<Judged> = pairs.iter().map(judge).collect();
+        let mut group: Vec<Judged> = pairs.iter().map(&mut judge).collect();
         exempt(&mut group, ordering.exceptions);
         known.extend(pairs);
         judged.extend(group);
@@ -46,7 +52,16 @@ pub(crate) fn orderings(
     let printed = printed(comparison, values.mode.quick);
     let printed = printed.iter().filter(|pair| !covered(&known, pair));
     judged.extend(printed.map(judge));
-    judged
+    (judged, proofs)
+}
+
+/// Returns the index of a proof, appending it if it is new.
+fn number(proofs: &mut Vec<Proof>, proof: Proof) -> usize {
+    let known = proofs.iter().position(|known| *known == proof);
+    known.unwrap_or_else(|| {
+        proofs.push(proof);
+        proofs.len() - 1
+    })
 }
 
 fn covered(known: &[Pair], pair: &Pair) -> bool {
@@ -56,7 +71,7 @@ fn covered(known: &[Pair], pair: &Pair) -> bool {
     })
 }
 
-/// The pairs of a claim.
+/// Returns the pairs of a claim.
 fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pair> {
     let sizes = ordering.sizes.as_deref().unwrap_or(comparison.sizes(quick));
     let workloads: Vec<Option<String>> = if ordering.mean {
@@ -80,7 +95,7 @@ fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pai
     pairs
 }
 
-/// The pairs of cells that the paper prints apart.
+/// Returns the pairs of cells that the paper prints apart.
 fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
     let sizes = comparison.sizes(quick);
     let cell = |value: &&Value| {
@@ -118,7 +133,7 @@ fn judge(
     pair: &Pair,
     margin: f64,
     paragraphs: &Paragraphs,
-) -> Judged {
+) -> (Judged, Option<Proof>) {
     let advantage = |values: &Values<'_>| match &pair.workload {
         Some(workload) => advantage(values, pair, workload),
         None => mean_advantage(values, pair, &comparison.workloads),
@@ -136,28 +151,29 @@ fn judge(
     let failed = verdict == Verdict::NotKept;
     let probed =
         if failed { probe(values, &paragraphs.probes, advantage, decide) } else { Probed::default() };
-    Judged {
+    let proof = failed.then(|| paragraphs.proof(&id, probed.reason)).flatten();
+    let judged = Judged {
         better: pair.better.clone(),
         than: pair.than.clone(),
         workload: workload.into(),
         size,
         verdict,
-        evidence: if failed { paragraphs.proof(&id, probed.reason) } else { None },
+        evidence: None,
         tried: probed.tried,
         missing: by.as_ref().err().cloned(),
         advantage: by.ok(),
-        id,
-    }
+    };
+    (judged, proof)
 }
 
 fn advantage(values: &Values<'_>, pair: &Pair, workload: &str) -> Result<f64, String> {
     let ours = values.value(&pair.better, workload, &pair.size);
-    // Both are asked for: the plan learns from it what is to be run.
+    // Ask for both even if one is missing: the plan runs what is asked for.
     let other = values.value(&pair.than, workload, &pair.than_size);
     Ok(values.metric.advantage(ours?, other?))
 }
 
-/// The geometric mean over the workloads that can be run.
+/// Returns the geometric mean over the workloads that can be run.
 fn mean_advantage(values: &Values<'_>, pair: &Pair, workloads: &[String]) -> Result<f64, String> {
     let all: Vec<_> = workloads.iter().map(|workload| advantage(values, pair, workload)).collect();
     let known: Vec<f64> = all.iter().flatten().map(|by| by.ln()).collect();
@@ -194,12 +210,12 @@ fn exempt(group: &mut [Judged], exceptions: usize) {
     }
 }
 
-/// The spread over seeds of a paper's repeated runs, relative; none where it was not measured.
+/// Returns the relative spread over seeds of a paper's repeated runs; `None` if it was not measured.
 pub(crate) fn noise(values: &Values<'_>) -> Option<f64> {
     let probe = &values.paper.noise;
     let spread = |system: &String| {
         let of = |reseed| Values { reseed, ..*values }.value(system, &probe.workload, &probe.size);
-        // All are asked for before one may be missing.
+        // Ask for all before one may be missing.
         let [one, two, three] = [of(0), of(1), of(2)];
         let seeds = [one.ok()?, two.ok()?, three.ok()?];
         let pairs = seeds.iter().flat_map(|&one| seeds.iter().map(move |&other| (one, other)));
@@ -224,7 +240,6 @@ mod tests {
 
     fn judged(workload: &str, than: &str, advantage: f64) -> Judged {
         Judged {
-            id: String::new(),
             better: "a".into(),
             than: than.into(),
             workload: workload.into(),

@@ -1,42 +1,42 @@
-//! Defines what a run is known by: two comparisons that ask for the same run share it.
+//! Identities of runs: comparisons that ask for the same run share it.
 
 use crate::figures::Settings;
 
-/// What a stream is made from.
+/// Origin of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
     pub(crate) workload: String,
     pub(crate) set: Settings,
-    /// At most so many accesses.
+    /// Maximum number of accesses.
     pub(crate) accesses: u64,
     pub(crate) huge: bool,
     pub(crate) seed: u64,
-    /// The machine, and the numbers set on it, on whose slow tier its threads keep their own pace; none where they wait for each other
-    /// as recorded.
+    /// Machine, with its settings, on whose slow tier each thread keeps its own pace; `None` if threads wait
+    /// for each other as recorded.
     pub(crate) own_pace: Option<(String, Settings)>,
 }
 
 /// A stream on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct BenchKey {
+pub(crate) struct TestbedKey {
     pub(crate) stream: StreamKey,
     pub(crate) machine: String,
     pub(crate) machine_set: Settings,
     /// The paper's footprint, for the scale; the workload's own if absent.
     pub(crate) reference: Option<String>,
-    /// The paper's threads, likewise.
+    /// The paper's threads, for the scale; the usual number if absent.
     pub(crate) reference_threads: Option<u32>,
-    /// In place of the automatic scale.
+    /// Scale in place of the automatic one.
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,
-    /// Seeds sampling and policies.
+    /// Seed of sampling and policies.
     pub(crate) seed: u64,
 }
 
-/// A policy on it. Streams come first in the order, so that runs of one stream stand together.
+/// A policy on a testbed. The stream comes first in the order, so that runs of one stream are adjacent.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct RunKey {
-    pub(crate) bench: BenchKey,
+    pub(crate) testbed: TestbedKey,
     pub(crate) fast: String,
     pub(crate) policy: String,
     pub(crate) set: Settings,

@@ -1,12 +1,23 @@
 //! The scoreboard: every comparison of the five papers as data, run in the simulator and judged.
 //!
-//! A file of `figures/` holds one paper: its machine, its workloads and systems in our names, and its comparisons with the
-//! figures that it prints and the orderings that it claims. [`Plan`] gathers the replays that the comparisons of a
-//! [`Request`] need, each once; [`Plan::run`] generates one stream at a time and replays it under all that need it;
-//! [`score`] compares what came of it with the paper and fills a [`Scoreboard`].
+//! A file of `figures/` holds one paper: its machine, its workloads and systems in our names, and its comparisons
+//! with their printed figures and claimed orderings. [`Plan`] gathers the replays that the comparisons of a
+//! [`Request`] need, each once. [`Plan::run`] generates one stream at a time and replays it under all policies that
+//! need it. [`score()`] compares the results with the paper and fills a [`Scoreboard`]; [`compare`] does all of this:
 //!
-//! Nothing here knows a paper, a workload or a policy by name: what does not exist yet, or is not expressible, is a row that
-//! says so. `docs/scoreboard-method.md` says how the result is read and how a comparison is added.
+//! ```
+//! use isotherm_score::{Mode, Request, compare};
+//!
+//! // Memory of the systems' own structures: they are built, and nothing is run.
+//! let request = Request::new(None, Some("hybridtier.table4"), Mode { quick: true, seed: 1 })?;
+//! let board = compare(&request, "example", &mut |_| ());
+//! let comparison = &board.papers[0].comparisons[0];
+//! assert_eq!(comparison.tally.judged(), comparison.orderings.len());
+//! # Ok::<(), isotherm_score::UnknownName>(())
+//! ```
+//!
+//! No code names a paper, a workload or a policy: one that does not exist yet, or cannot be expressed, becomes a row
+//! that says so. `docs/scoreboard-method.md` explains how to read the result and how to add a comparison.
 
 #![forbid(unsafe_code)]
 

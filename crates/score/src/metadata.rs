@@ -1,28 +1,28 @@
-//! Defines a policy's own memory at the paper's size: the structures are built, nothing is run.
+//! Policies' own memory at the paper's size: structures are built, nothing is run.
 
 use isotherm_core::{Bytes, PageSize, Pages, parse_share};
 use isotherm_policies::{Kind, Setup};
 
 use crate::figures::Settings;
-use crate::run::apply;
+use crate::run::{Failure, apply};
 
-/// Metadata of a policy in percent of a footprint, with a share of it fast.
+/// Returns the metadata of a policy in percent of a footprint of which the share `fast` is fast.
 pub(crate) fn metadata_percent(
     policy: &str,
     settings: &Settings,
     footprint: &str,
     fast: &str,
-) -> Result<f64, String> {
-    let entry = isotherm_policies::find(policy).map_err(|error| error.to_string())?;
-    let bytes: Bytes = footprint.parse().map_err(|error: isotherm_core::ParseUnitError| error.to_string())?;
+) -> Result<f64, Failure> {
+    let entry = isotherm_policies::find(policy)?;
+    let bytes: Bytes = footprint.parse()?;
     let share = parse_share(fast).ok_or_else(|| format!("'{fast}' is no share of the footprint"))?;
-    let Kind::Policy(build) = entry.kind else { return Err(format!("{policy} is a bound")) };
+    let Kind::Policy(build) = entry.kind else { return Err(format!("{policy} is a bound").into()) };
     let pages = bytes.0 >> PageSize::Base.shift();
     let fast = Pages((pages as f64 * share) as u64);
     let mut parameters = entry.parameters();
     apply(&mut parameters, settings, fast.0)?;
     let setup = Setup { pages: pages as usize, fast, page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let policy = build(&parameters, &setup).map_err(|error| error.to_string())?;
+    let policy = build(&parameters, &setup)?;
     Ok(100.0 * policy.metadata().0 as f64 / bytes.0 as f64)
 }
 

@@ -1,11 +1,11 @@
-//! Defines what is measured of a run, and in which direction it is better.
+//! Metrics of a run, and their directions.
 
 use serde::{Deserialize, Serialize};
 
 use crate::adaptation::adaptation_minutes;
 use crate::outcome::Outcome;
 
-/// What is measured.
+/// A measured quantity.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -20,7 +20,7 @@ pub enum Metric {
     Promotions,
     /// Pages promoted and demoted, in percent of the footprint.
     Migrations,
-    /// Bytes that the slow tier moved, page copies included, in percent of those of the program.
+    /// Bytes read and written on the slow tier, page copies included, in percent of the program's.
     SlowTraffic,
     /// Minutes from a change of the hot set to the new steady state, at the paper's scale.
     Adaptation,
@@ -28,9 +28,9 @@ pub enum Metric {
     Agreement,
     /// The policy's own memory at the paper's size, in percent of the footprint.
     Metadata,
-    /// Pages whose counter is at its maximum, in percent of the footprint: the most of the run.
+    /// Largest number of pages whose counter is at its maximum, in percent of the footprint.
     Saturated,
-    /// Rank correlation of what a policy attributes to pages with the stall of each.
+    /// Rank correlation of a policy's attributions to pages with their stalls.
     PageStalls,
     /// Pearson's correlation of predicted with true stalls, over workloads.
     WorkloadStalls,
@@ -39,7 +39,7 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// What it is, for a table's head.
+    /// Returns its name for a table's head.
     pub fn words(self) -> &'static str {
         match self {
             Self::Performance => "speed, % of all-fast",
@@ -58,29 +58,30 @@ impl Metric {
         }
     }
 
-    /// Whether a larger value is better.
+    /// Returns whether a larger value is better.
     pub fn higher_is_better(self) -> bool {
         matches!(self, Self::Performance | Self::HitRatio | Self::Agreement) || self.correlates()
     }
 
-    /// Whether it is a correlation with what the core model knows, from -1 to 1.
+    /// Returns whether it is a correlation with the core model's truth, from -1 to 1.
     pub fn correlates(self) -> bool {
         matches!(self, Self::PageStalls | Self::WorkloadStalls | Self::WindowStalls)
     }
 
-    /// Whether it is computed by itself, without a run that other metrics share.
+    /// Returns whether it is computed by itself, without a run that other metrics share.
     pub fn computed(self) -> bool {
         self == Self::Metadata || self.correlates()
     }
 
-    /// Intervals that a run's timeline needs for it.
+    /// Returns the intervals that a run's timeline needs for it.
     pub(crate) fn intervals(self) -> usize {
         if self == Self::Adaptation { 1000 } else { isotherm_sim::INTERVALS }
     }
 
-    /// The value of a run of which the first `after` are left out; for adaptation, the hot set changes at `change_at`.
+    /// Returns the value of a run without its first share `after`; for adaptation, the hot set changes at
+    /// `change_at`.
     ///
-    /// Infinite if a steady state is not reached; none if the run does not tell.
+    /// Infinite if a steady state is not reached; `None` if the run does not tell.
     pub(crate) fn of(self, outcome: &Outcome, after: f64, change_at: Option<f64>) -> Option<f64> {
         let pages = |count: u64| 100.0 * count as f64 / outcome.pages.max(1) as f64;
         Some(match self {
@@ -101,8 +102,8 @@ impl Metric {
         })
     }
 
-    /// How much better `ours` is than `other`: above 1 if better. A slowdown is compared as the time that it
-    /// stands for, a correlation by its distance from -1.
+    /// Returns how much better `ours` is than `other`: above 1 if better. Compares slowdowns as times, and
+    /// correlations by their distance from -1.
     pub(crate) fn advantage(self, ours: f64, other: f64) -> f64 {
         match self {
             Self::Slowdown => (100.0 + other) / (100.0 + ours),

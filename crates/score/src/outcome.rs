@@ -1,4 +1,4 @@
-//! Defines what is kept of a run: the numbers that metrics are made of.
+//! A run's outcome: the numbers that metrics are made of.
 
 use std::collections::BTreeMap;
 
@@ -28,17 +28,17 @@ pub(crate) struct Outcome {
     pub(crate) program_bytes: u64,
     /// The run over time.
     pub(crate) points: Vec<Point>,
-    /// The ends of the same intervals with all memory fast.
+    /// Ends of the same intervals with all memory fast.
     pub(crate) all_fast: Vec<u64>,
-    /// The last value of each gauge.
+    /// Last value of each gauge.
     pub(crate) gauges: BTreeMap<&'static str, f64>,
-    /// The largest value of each gauge.
+    /// Largest value of each gauge.
     pub(crate) most: BTreeMap<&'static str, f64>,
 }
 
 impl Outcome {
-    /// What is kept of a result; `all_fast` holds the ends of intervals with all memory fast, `program_bytes` what the
-    /// program itself moves.
+    /// Keeps a result's numbers. `all_fast` holds the intervals' ends with all memory fast, `program_bytes`
+    /// the program's own bytes.
     pub(crate) fn new(result: &RunResult, all_fast: Vec<u64>, program_bytes: u64) -> Self {
         let (mut gauges, mut most) = (BTreeMap::new(), BTreeMap::new());
         for (&name, &value) in result.timeline.iter().flat_map(|interval| &interval.gauges) {
@@ -68,12 +68,12 @@ impl Outcome {
         }
     }
 
-    /// The first interval that counts when the first `after` of the run are left out.
+    /// Returns the first counted interval if the first share `after` of the run is left out.
     fn first(&self, after: f64) -> usize {
         ((self.points.len() as f64 * after) as usize).min(self.points.len().saturating_sub(1))
     }
 
-    /// Time over that with all memory fast.
+    /// Returns the time over that with all memory fast.
     pub(crate) fn slowdown(&self, after: f64) -> f64 {
         let first = self.first(after);
         let time = |end: &dyn Fn(usize) -> u64| {
@@ -85,7 +85,7 @@ impl Outcome {
         ours / all_fast.max(1.0)
     }
 
-    /// Share of loads that the fast tier served.
+    /// Returns the share of loads that the fast tier served.
     pub(crate) fn load_hit_ratio(&self, after: f64) -> f64 {
         let counted = &self.points[self.first(after)..];
         let sum = |of: fn(&Point) -> u64| counted.iter().map(of).sum::<u64>() as f64;

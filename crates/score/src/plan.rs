@@ -1,4 +1,4 @@
-//! Defines what is asked for, and the runs that follow from it.
+//! A request for comparisons, and the runs that it needs.
 
 use std::collections::BTreeSet;
 
@@ -8,40 +8,40 @@ use crate::run::{Progress, Results};
 use crate::scoreboard::Scoreboard;
 use crate::table::score;
 
-/// How much is run.
+/// Size of the runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
     /// Shorter streams and fewer sizes.
     pub quick: bool,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
 impl Mode {
-    /// Accesses of a stream whose workload names no limit: what replays in about 1.5 s a policy, or in 0.3.
+    /// Returns the accesses of a stream without a limit: it replays in about 1.5 s per policy, or 0.3 s.
     pub(crate) fn accesses(self) -> u64 {
         if self.quick { 10_000_000 } else { 50_000_000 }
     }
 }
 
-/// Which comparisons are wanted, and how.
+/// The requested comparisons.
 #[derive(Debug)]
 pub struct Request {
-    /// The papers, with the comparisons and effects that are wanted.
+    /// The papers, with only the requested comparisons and effects.
     pub papers: Vec<Paper>,
-    /// How much is run.
+    /// Size of the runs.
     pub mode: Mode,
-    /// Whether anything is left out: the result is then not the whole scoreboard.
+    /// Whether anything is left out, so that the result is not the whole scoreboard.
     pub partial: bool,
     /// Whether runs are repeated with other seeds.
     pub noise: bool,
 }
 
 impl Request {
-    /// All comparisons of all papers, of one, or one comparison.
+    /// Requests all comparisons of all papers, of one paper, or one comparison.
     ///
     /// # Errors
-    /// If there is no paper or comparison of that name.
+    /// An unknown paper or comparison.
     pub fn new(paper: Option<&str>, only: Option<&str>, mode: Mode) -> Result<Self, UnknownName> {
         let mut wanted = papers();
         if let Some(name) = paper {
@@ -80,25 +80,25 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// Finds out what scoring asks for by scoring nothing: what is judged and what is run cannot differ.
+    /// Collects the runs that scoring asks for, so that planned and judged runs cannot differ.
     pub fn new(request: &Request) -> Self {
         let nothing = Results::dry();
         score(request, &nothing, "");
         Self { runs: nothing.asked() }
     }
 
-    /// The number of runs.
+    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// The number of streams.
+    /// Returns the number of streams.
     pub fn streams(&self) -> usize {
-        self.runs.iter().map(|run| &run.bench.stream).collect::<BTreeSet<_>>().len()
+        self.runs.iter().map(|run| &run.testbed.stream).collect::<BTreeSet<_>>().len()
     }
 }
 
-/// Runs what a request needs and compares it with the papers; then what the orderings that are not kept are probed with.
+/// Runs a request and compares it with the papers; then runs the probes of orderings that are not kept.
 pub fn compare(request: &Request, version: &str, progress: &mut dyn FnMut(Progress<'_>)) -> Scoreboard {
     let mut results = Plan::new(request).run(progress);
     loop {

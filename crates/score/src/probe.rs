@@ -1,12 +1,12 @@
-//! Defines what is tried on an ordering of speeds that is not kept: whether the better system serves more loads from the fast
-//! tier, and whether the order comes back when tiering costs nothing.
+//! Probes orderings of speeds that are not kept: does the better system serve more loads from the fast tier,
+//! and does the order come back when tiering costs nothing?
 
 use crate::figures::Effect;
 use crate::metric::Metric;
 use crate::scoreboard::{Tried, Verdict};
 use crate::values::Values;
 
-/// The order comes back: what tiering costs on the model decides.
+/// The order comes back: the model's costs of tiering decide.
 const COSTS: &str = "costs";
 /// It does not, and the better system hits more.
 const MORE_HITS: &str = "more-hits";
@@ -16,16 +16,17 @@ const FEWER_HITS: &str = "fewer-hits";
 #[cfg(test)]
 pub(crate) const REASONS: [&str; 3] = [COSTS, MORE_HITS, FEWER_HITS];
 
-/// What was tried, and what it says.
+/// Measurements of the probes, and the reason that they give.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     pub(crate) tried: Vec<Tried>,
     pub(crate) reason: Option<&'static str>,
 }
 
-/// Tries every probe on an ordering; `advantage` computes how much better the better system is, `verdict` judges it.
+/// Tries every probe on an ordering. `advantage` computes how much better the better system is, `verdict`
+/// judges it.
 ///
-/// Hits are in the runs already; the probes are further runs, which are asked for by asking for their values.
+/// Hits are known from the runs; probes are further runs, requested by asking for their values.
 pub(crate) fn probe(
     values: &Values<'_>,
     probes: &[Effect],

@@ -1,47 +1,48 @@
-//! Defines how a plan is carried out: a stream at a time, all its runs in parallel.
+//! Carries a plan out, one stream at a time with all its runs in parallel.
 
 use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
 
 use isotherm_core::parameters::{Parameters, REFERENCE_THREADS, Scale};
-use isotherm_core::{Bytes, PageSize, TierId};
-use isotherm_machine::Profile;
+use isotherm_core::{PageSize, TierId};
+use isotherm_machine::{LINE_BYTES, Profile};
 use isotherm_sim::{Experiment, FastSize, Loaded, Testbed, load_workload};
 use rayon::prelude::*;
 
 use crate::figures::Settings;
-use crate::key::{BenchKey, RunKey, StreamKey};
+use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 
-/// How far a plan has come.
+/// Progress of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// The workload whose stream is next.
+    /// Workload whose stream is next.
     pub workload: &'a str,
-    /// Streams done.
+    /// Number of streams done.
     pub stream: usize,
-    /// Streams in all.
+    /// Number of all streams.
     pub streams: usize,
-    /// Accesses replayed over all runs, about.
+    /// Approximate accesses replayed so far, over all runs.
     pub done: u64,
-    /// The same of the whole plan.
+    /// Approximate accesses of the whole plan.
     pub total: u64,
 }
 
-/// A run's numbers, or in one line why there are none.
-type RunStats = Result<Outcome, String>;
+/// A reason why something cannot be run.
+pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// What came of a plan's runs.
+/// Outcomes of a plan's runs.
 #[derive(Debug, Default)]
 pub struct Results {
-    outcomes: BTreeMap<RunKey, RunStats>,
-    /// Every run that was asked for and is not there.
+    /// Each run's outcome, or one line that says why there is none.
+    outcomes: BTreeMap<RunKey, Result<Outcome, String>>,
+    /// Every run that was asked for and is missing.
     asked: RefCell<BTreeSet<RunKey>>,
-    /// What was computed without a run, by what it was computed from.
+    /// Values computed without a run, by their arguments.
     pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
-    /// Whether nothing is to be computed.
+    /// Whether to compute nothing.
     pub(crate) dry: bool,
 }
 
@@ -54,7 +55,7 @@ impl Results {
         self.asked.into_inner()
     }
 
-    /// A run's numbers.
+    /// Returns a run's outcome.
     pub(crate) fn outcome(&self, key: &RunKey) -> Result<&Outcome, String> {
         match self.outcomes.get(key) {
             Some(outcome) => outcome.as_ref().map_err(Clone::clone),
@@ -65,29 +66,29 @@ impl Results {
         }
     }
 
-    /// The runs that were asked for in vain since the last call.
+    /// Takes the missing runs that were asked for since the last call.
     pub(crate) fn rest(&mut self) -> Plan {
         Plan { runs: std::mem::take(self.asked.get_mut()) }
     }
 
-    /// Adds what came of further runs.
+    /// Adds the outcomes of further runs.
     pub(crate) fn extend(&mut self, further: Self) {
         self.outcomes.extend(further.outcomes);
     }
 }
 
-/// What a stream costs, about, in accesses: it is generated, and replayed for each run.
+/// Returns a stream's approximate cost in accesses: one generation, and one replay per run.
 fn weight(stream: &StreamKey, runs: usize) -> u64 {
     let all = isotherm_workloads::find(&stream.workload).map_or(u64::MAX, |workload| workload.accesses);
     stream.accesses.min(all) * (runs as u64 + 4)
 }
 
 impl Plan {
-    /// Carries the plan out. A run that fails is a result too: it says why.
+    /// Carries the plan out. The outcome of a run that fails says why.
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
         let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
         for run in &self.runs {
-            streams.entry(&run.bench.stream).or_default().push(run);
+            streams.entry(&run.testbed.stream).or_default().push(run);
         }
         let total = streams.iter().map(|(stream, runs)| weight(stream, runs.len())).sum();
         let (mut results, mut done) = (Results::default(), 0);
@@ -97,7 +98,7 @@ impl Plan {
             done += weight(stream, runs.len());
             let outcomes = match run_stream(stream, &runs) {
                 Ok(outcomes) => outcomes,
-                Err(why) => vec![Err(why); runs.len()],
+                Err(why) => vec![Err(why.to_string()); runs.len()],
             };
             results.outcomes.extend(runs.into_iter().cloned().zip(outcomes));
         }
@@ -105,28 +106,27 @@ impl Plan {
     }
 }
 
-/// Sets every setting as a paper gives it, the preset first: it would undo the others. `N*fast` is N for each of the
-/// `fast` pages of the fast tier, which is of this run and not of the paper's.
-pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings, fast: u64) -> Result<(), String> {
+/// Applies a paper's settings, the preset first because it would undo the others. `N*fast` is N for each of
+/// the `fast` pages of this run's fast tier, which is not scaled.
+pub(crate) fn apply(parameters: &mut Parameters, settings: &Settings, fast: u64) -> Result<(), Failure> {
     let (preset, others): (Vec<_>, Vec<_>) = settings.iter().partition(|(key, _)| key.as_str() == "preset");
     preset.into_iter().chain(others).try_for_each(|(key, value)| {
-        let set = match value.strip_suffix("*fast").map(str::parse::<u64>) {
-            None => parameters.set_as_published(key, value),
-            Some(Ok(each)) => parameters.set(key, &(each * fast).to_string()),
-            Some(Err(_)) => return Err(format!("{key}: '{value}' is no multiple of the fast tier")),
-        };
-        set.map_err(|error| error.to_string())
+        match value.strip_suffix("*fast").map(str::parse::<u64>) {
+            None => parameters.set_as_published(key, value)?,
+            Some(Ok(each)) => parameters.set(key, &(each * fast).to_string())?,
+            Some(Err(_)) => return Err(format!("{key}: '{value}' is no multiple of the fast tier").into()),
+        }
+        Ok(())
     })
 }
 
-pub(crate) fn load(key: &StreamKey) -> Result<Loaded, String> {
-    let workload = isotherm_workloads::find(&key.workload).map_err(|error| error.to_string())?;
+pub(crate) fn load(key: &StreamKey) -> Result<Loaded, Failure> {
+    let workload = isotherm_workloads::find(&key.workload)?;
     let mut parameters = workload.parameters();
     apply(&mut parameters, &key.set, 0)?;
     let page_size = if key.huge { PageSize::Huge } else { PageSize::Base };
     let mut go_on = |_| ControlFlow::Continue(());
-    let mut loaded = load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)
-        .map_err(|error| error.to_string())?;
+    let mut loaded = load_workload(workload, parameters, page_size, key.seed, key.accesses, &mut go_on)?;
     if let Some((machine, set)) = &key.own_pace {
         let profile = machine_of(machine, set)?;
         loaded.input.stream = loaded.input.stream.at_own_pace(&profile, TierId(1));
@@ -134,39 +134,37 @@ pub(crate) fn load(key: &StreamKey) -> Result<Loaded, String> {
     Ok(loaded)
 }
 
-pub(crate) fn profile(key: &BenchKey) -> Result<Profile, String> {
+pub(crate) fn profile(key: &TestbedKey) -> Result<Profile, Failure> {
     machine_of(&key.machine, &key.machine_set)
 }
 
-fn machine_of(name: &str, set: &Settings) -> Result<Profile, String> {
-    let mut profile = Profile::builtin(name).map_err(|error| error.to_string())?;
+fn machine_of(name: &str, set: &Settings) -> Result<Profile, Failure> {
+    let mut profile = Profile::builtin(name)?;
     for (path, value) in set {
-        profile.set(path, value).map_err(|error| error.to_string())?;
+        profile.set(path, value)?;
     }
-    profile.check().map_err(|error| error.to_string())?;
+    profile.check()?;
     Ok(profile)
 }
 
-/// By how much a run is smaller than the paper's.
-pub(crate) fn scale(key: &BenchKey, loaded: &Loaded) -> Result<Scale, String> {
+/// Returns how much smaller a run is than the paper's.
+pub(crate) fn scale(key: &TestbedKey, loaded: &Loaded) -> Result<Scale, Failure> {
     match (key.scale, &key.reference) {
         (Some(by), _) => Ok(Scale { footprint: by.into(), time: by.into() }),
-        (None, Some(reference)) => {
-            let bytes: Bytes =
-                reference.parse().map_err(|error: isotherm_core::ParseUnitError| error.to_string())?;
-            Ok(loaded.input.scale(bytes, key.reference_threads.map_or(REFERENCE_THREADS, f64::from)))
-        }
+        (None, Some(reference)) => Ok(loaded
+            .input
+            .scale(reference.parse()?, key.reference_threads.map_or(REFERENCE_THREADS, f64::from))),
         (None, None) => Ok(loaded.scale),
     }
 }
 
 /// Generates a stream and replays it for each of `runs`; the results are in their order.
-fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<RunStats>, String> {
+fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<Result<Outcome, String>>, Failure> {
     let loaded = load(stream)?;
     let stores = loaded.input.stream.accesses.iter().map(|access| u64::from(access.store)).sum::<u64>();
-    let program_bytes = 64 * (loaded.input.stream.accesses.len() as u64 + stores);
-    let keys: Vec<&BenchKey> =
-        runs.iter().map(|run| &run.bench).collect::<BTreeSet<_>>().into_iter().collect();
+    let program_bytes = LINE_BYTES * (loaded.input.stream.accesses.len() as u64 + stores);
+    let keys: Vec<&TestbedKey> =
+        runs.iter().map(|run| &run.testbed).collect::<BTreeSet<_>>().into_iter().collect();
     let profiles = keys.iter().map(|key| profile(key)).collect::<Result<Vec<_>, _>>()?;
     let scales = keys.iter().map(|key| scale(key, &loaded)).collect::<Result<Vec<_>, _>>()?;
     let experiments: Vec<Experiment<'_>> = keys
@@ -176,43 +174,44 @@ fn run_stream(stream: &StreamKey, runs: &[&RunKey]) -> Result<Vec<RunStats>, Str
             policies: Vec::new(),
             sizes: Vec::new(),
             profile,
-            machine: profile.summary(),
             seed: key.seed,
             scale,
             intervals: key.intervals,
             version: "",
         })
         .collect();
-    let benches = experiments
+    let testbeds = experiments
         .par_iter()
-        .map(|experiment| Testbed::new(&loaded.input, experiment).map_err(|error| error.to_string()))
+        .map(|experiment| Testbed::new(&loaded.input, experiment))
         .collect::<Result<Vec<_>, _>>()?;
-    let bench_of = |run: &RunKey| keys.iter().position(|&key| *key == run.bench).map(|index| &benches[index]);
-    let ran = |run: &&RunKey| {
-        let bench = bench_of(run).ok_or("no such machine")?;
-        run_one(bench, &loaded, run, program_bytes)
+    let run = |run: &&RunKey| {
+        let testbed = keys.iter().position(|&key| *key == run.testbed).map(|index| &testbeds[index]);
+        let outcome = run_one(testbed.ok_or("no such machine")?, &loaded, run, program_bytes);
+        outcome.map_err(|error| error.to_string())
     };
-    Ok(runs.par_iter().map(ran).collect())
+    Ok(runs.par_iter().map(run).collect())
 }
 
-fn run_one(bench: &Testbed<'_>, loaded: &Loaded, run: &RunKey, program_bytes: u64) -> RunStats {
-    let text = |error: &dyn std::fmt::Display| error.to_string();
-    let entry = isotherm_policies::find(&run.policy).map_err(|error| text(&error))?;
-    let size = FastSize::parse(&run.fast).map_err(|error| text(&error))?;
-    let fast = size.pages(&loaded.input.stream).map_err(|error| text(&error))?;
+fn run_one(
+    testbed: &Testbed<'_>,
+    loaded: &Loaded,
+    run: &RunKey,
+    program_bytes: u64,
+) -> Result<Outcome, Failure> {
+    let entry = isotherm_policies::find(&run.policy)?;
+    let fast = FastSize::parse(&run.fast)?.pages(&loaded.input.stream)?;
     let mut parameters = entry.parameters();
     apply(&mut parameters, &run.set, fast.0)?;
-    let result = bench.run(entry, &parameters, fast).map_err(|error| text(&error))?;
-    Ok(Outcome::new(&result, bench.all_fast_ends().iter().map(|end| end.0).collect(), program_bytes))
+    let result = testbed.run(entry, &parameters, fast)?;
+    Ok(Outcome::new(&result, testbed.all_fast_ends().iter().map(|end| end.0).collect(), program_bytes))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn hybridtier(key: &str, value: &str) -> Result<Parameters, String> {
-        let mut parameters =
-            isotherm_policies::find("hybridtier").map_err(|error| error.to_string())?.parameters();
+    fn hybridtier(key: &str, value: &str) -> Result<Parameters, Failure> {
+        let mut parameters = isotherm_policies::find("hybridtier")?.parameters();
         apply(&mut parameters, &Settings::from([(key.into(), value.into())]), 100)?;
         parameters.scale(Scale { footprint: 10.0, time: 10.0 });
         Ok(parameters)
@@ -224,6 +223,9 @@ mod tests {
         assert_eq!(bytes.0, 1600);
         let revisit = hybridtier("revisit", "10s").expect("a duration").duration("revisit");
         assert_eq!(revisit.0, 1_000_000_000);
-        assert!(hybridtier("filter_bytes", "many*fast").is_err_and(|error| error.contains("filter_bytes")));
+        assert!(
+            hybridtier("filter_bytes", "many*fast")
+                .is_err_and(|error| error.to_string().contains("filter_bytes"))
+        );
     }
 }

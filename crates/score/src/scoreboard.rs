@@ -1,11 +1,11 @@
-//! Defines the scoreboard: plain data, from which the page, JSON and HTML are made.
+//! The scoreboard: plain data, from which the page, JSON and HTML are made.
 
 use isotherm_core::Bytes;
 use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// Everything that was compared.
+/// Every comparison, judged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scoreboard {
     /// Isotherm's version.
@@ -14,15 +14,15 @@ pub struct Scoreboard {
     pub quick: bool,
     /// Whether comparisons were left out.
     pub partial: bool,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
     /// All orderings of all papers.
     pub tally: Tally,
-    /// One entry a paper.
+    /// One entry per paper.
     pub papers: Vec<PaperScore>,
 }
 
-/// How many orderings came out how.
+/// Number of orderings by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Ours has the paper's order.
@@ -31,13 +31,13 @@ pub struct Tally {
     pub tie: usize,
     /// Ours has the opposite order.
     pub not_kept: usize,
-    /// Not kept, in the number of experiments that the paper itself exempts.
+    /// Not kept, within the number of experiments that the paper itself exempts.
     pub exempt: usize,
     /// Not judged yet.
     pub not_yet: usize,
 }
 
-/// What became of an ordering.
+/// Judgement of an ordering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
@@ -62,15 +62,15 @@ pub struct PaperScore {
     pub title: String,
     /// The machine profile.
     pub machine: String,
-    /// What its ratios mean and how they are translated.
+    /// Meaning of its ratios, and their translation.
     pub sizes: String,
-    /// The share of each run left out, and why.
+    /// Share of each run that is left out.
     pub after: f64,
     /// Why that share.
     pub after_why: String,
     /// Its orderings.
     pub tally: Tally,
-    /// Relative spread over seeds by metric; what is not there was not measured.
+    /// Relative spread over seeds of each metric that was measured.
     pub noise: Vec<(Metric, f64)>,
     /// Figures and tables.
     pub comparisons: Vec<Scored>,
@@ -85,45 +85,54 @@ pub struct Scored {
     pub id: String,
     /// Where it stands in the paper.
     pub place: String,
-    /// What is compared.
+    /// Title.
     pub title: String,
-    /// What is measured.
+    /// Measured quantity.
     pub metric: Metric,
     /// The machine profile.
     pub machine: String,
     /// Whether pages are of 2 MiB.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub huge: bool,
-    /// The share of each run left out.
+    /// Share of each run that is left out.
     pub after: f64,
-    /// Values this near each other are a tie: a share of them.
+    /// Values that differ by less than this share are a tie.
     pub margin: f64,
-    /// What a reader must know.
+    /// Note for the reader.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
     /// Why it cannot be run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub not_yet: Option<String>,
-    /// With which version and seed it was run by itself, later than the rest of the board.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// Version, day and seed, if it was run by itself, later than the rest of the board.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated: Option<Updated>,
-    /// The systems, in the columns' order.
+    /// Systems, in the columns' order.
     pub systems: Vec<System>,
-    /// A row a workload and size.
+    /// One row per workload and size.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
     /// Figures of a system against another.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<Gain>,
     /// The paper's orderings, judged.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orderings: Vec<Judged>,
-    /// Their sums.
+    /// Evidence that the orderings refer to by index.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub evidence: Vec<Proof>,
+    /// Number of orderings by verdict.
     pub tally: Tally,
 }
 
-/// What a part that was run later than the rest of its board was run with.
+/// Provenance of a part that was run later than the rest of its board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Updated {
     /// Isotherm's version.
     pub version: String,
     /// The day, as `2026-11-22`.
     pub date: String,
-    /// The seed of every random choice.
+    /// Seed of every random choice.
     pub seed: u64,
 }
 
@@ -137,6 +146,7 @@ pub struct System {
     /// Ours, with settings.
     pub policy: String,
     /// Why these settings.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
@@ -152,14 +162,16 @@ pub struct Row {
     /// Ours, as `--fast` takes it.
     pub fast: String,
     /// Why that size.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
     /// The stream, if one was run.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunFacts>,
-    /// One a system.
+    /// One cell per system.
     pub cells: Vec<Cell>,
 }
 
-/// What stands behind a row.
+/// Facts of a row's stream.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Accesses that missed the last-level cache.
@@ -168,26 +180,28 @@ pub struct RunFacts {
     pub footprint_bytes: Bytes,
     /// Size of the fast tier.
     pub fast_bytes: Bytes,
-    /// By what sample counts were divided.
+    /// Divisor of sample counts.
     pub scale: f64,
-    /// By what time constants were divided.
+    /// Divisor of time constants.
     pub time_scale: f64,
 }
 
-/// A system's figure, the paper's and ours.
+/// The paper's and our figure of a system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cell {
     /// The paper's system.
     pub system: String,
     /// The paper's figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<f64>,
     /// Whether the paper's figure is a bound or approximate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about: bool,
-    /// Ours; infinite (null in JSON) for a steady state that is not reached.
+    /// Our figure; infinite (null in JSON) for a steady state that is not reached.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
-    /// Ours over the paper's.
-    pub ratio: Option<f64>,
-    /// Why there is none of ours.
+    /// Why our figure is missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
@@ -197,22 +211,23 @@ pub struct Gain {
     /// The figure in words: systems, cases, how they are gathered.
     pub words: String,
     /// Percent or times.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// The paper's.
+    /// The paper's figure.
     pub paper: f64,
-    /// Whether the paper's is a bound or approximate.
+    /// Whether the paper's figure is a bound or approximate.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about: bool,
-    /// Ours.
+    /// Our figure.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
-    /// Cases that ours is gathered from, and cases that there are.
+    /// Cases that ours is gathered from, and all cases.
     pub cases: (usize, usize),
 }
 
 /// One ordering, judged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Judged {
-    /// Comparison, systems, workload and size: what evidence refers to.
-    pub id: String,
     /// The better one, says the paper.
     pub better: String,
     /// The other.
@@ -221,33 +236,38 @@ pub struct Judged {
     pub workload: String,
     /// The size; where the other's is another, both.
     pub size: String,
-    /// How much better the better one is in ours: a factor, above 1 if better.
+    /// Factor by which the better system is better in ours: above 1 if it is.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<f64>,
-    /// What became of it.
+    /// Judgement.
     pub verdict: Verdict,
-    /// What was tried on one that is not kept.
+    /// Further measurements of an ordering that is not kept.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
-    /// Why it is not kept.
-    pub evidence: Option<Proof>,
+    /// Index in [`Scored::evidence`] of why it is not kept.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub evidence: Option<usize>,
     /// Why it is not judged.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
-/// The same ordering measured otherwise: in hits, or with something switched off.
+/// An ordering measured otherwise: in hits, or with something switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// What is measured or switched.
+    /// The measured quantity or the switched effect.
     pub what: String,
-    /// How much better the better one is then.
+    /// Factor by which the better system is then better.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<f64>,
 }
 
 /// Evidence for why an ordering is not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// What is the case.
+    /// Explanation.
     pub text: String,
-    /// What shows it.
+    /// Command that shows it.
     pub command: String,
 }
 
@@ -256,20 +276,20 @@ pub struct Proof {
 pub struct EffectScore {
     /// Paper and name.
     pub id: String,
-    /// What is switched.
+    /// The switched effect.
     pub title: String,
-    /// What it stands for.
+    /// Explanation.
     pub what: String,
     /// Workload and size.
     pub case: String,
     /// The settings that switch it.
     pub switched: String,
-    /// As of a comparison.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
+    /// As [`Scored::updated`].
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub updated: Option<Updated>,
-    /// What is measured.
+    /// Measured quantity.
     pub metric: Metric,
-    /// One a system.
+    /// One row per system.
     pub rows: Vec<EffectRow>,
 }
 
@@ -278,16 +298,33 @@ pub struct EffectScore {
 pub struct EffectRow {
     /// The paper's system.
     pub system: String,
-    /// As everywhere else on the page.
+    /// Value as everywhere else on the page.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<f64>,
-    /// Switched.
+    /// Value with the effect switched.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub without: Option<f64>,
-    /// Why there are no figures.
+    /// Why the values are missing.
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
+impl Cell {
+    /// Returns ours over the paper's, if finite.
+    pub fn ratio(&self) -> Option<f64> {
+        Some(self.ours? / self.paper?).filter(|ratio| ratio.is_finite())
+    }
+}
+
+impl Scored {
+    /// Returns the evidence for an ordering that is not kept.
+    pub fn proof(&self, judged: &Judged) -> Option<&Proof> {
+        self.evidence.get(judged.evidence?)
+    }
+}
+
 impl Tally {
-    /// Counts one more.
+    /// Counts one more ordering.
     pub fn count(&mut self, verdict: Verdict) {
         *match verdict {
             Verdict::Kept => &mut self.kept,
@@ -298,7 +335,7 @@ impl Tally {
         } += 1;
     }
 
-    /// The sum of both.
+    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {
@@ -310,7 +347,7 @@ impl Tally {
         }
     }
 
-    /// The orderings that were judged: kept or not, ties included, exempted ones left out.
+    /// Returns the number of judged orderings: kept, ties and not kept, without exempted ones.
     pub fn judged(self) -> usize {
         self.kept + self.tie + self.not_kept
     }

@@ -1,26 +1,28 @@
-//! Defines how well stalls are predicted: correlations with what the core model knows, with all memory in the slow tier.
+//! Quality of stall predictions: correlations with the core model's truth, with all memory in the slow tier.
 
 use isotherm_core::TierId;
 use isotherm_machine::Profile;
-use isotherm_sim::{Criticality, Loaded, PageStall, TierStall, Truth, WindowStall, pearson, stall_window};
+use isotherm_sim::{
+    Criticality, Loaded, PageStall, SimulateError, TierStall, Truth, WindowStall, pearson, stall_window,
+};
 use rayon::prelude::*;
 use serde::Deserialize;
 
 use crate::catalogue::EVERY;
-use crate::key::{BenchKey, RunKey};
+use crate::key::{RunKey, TestbedKey};
 use crate::metric::Metric;
-use crate::run::{apply, load, profile, scale};
+use crate::run::{Failure, apply, load, profile, scale};
 
-/// Where everything is.
+/// Tier that holds everything.
 const SLOW: TierId = TierId(1);
 
-/// What predicts the stalls of a workload, or of each window of one, where that is compared; all without the factor `k`.
+/// Predictor of the stalls of a workload, or of each window of one; all without the factor `k`.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Predictor {
     /// PACT's Equation 1: misses / MLP, by the queue's occupancy, T1 / T2.
     Equation,
-    /// The same by bandwidth and latency; of windows only.
+    /// The same by bandwidth and latency, for windows only.
     LittlesLaw,
     /// Misses alone.
     Misses,
@@ -43,25 +45,24 @@ struct Placed {
 }
 
 impl Placed {
-    fn new(key: &BenchKey) -> Result<Self, String> {
+    fn new(key: &TestbedKey) -> Result<Self, Failure> {
         let (loaded, profile) = (load(&key.stream)?, profile(key)?);
         let scale = scale(key, &loaded)?;
         Ok(Self { loaded, profile, scale, seed: key.seed })
     }
 
-    fn bench(&self) -> Result<Criticality<'_>, String> {
+    fn criticality(&self) -> Result<Criticality<'_>, SimulateError> {
         Criticality::new(&self.loaded.input, &self.profile, self.scale, self.seed)
-            .map_err(|error| error.to_string())
     }
 
-    fn truth(&self) -> Result<Truth, String> {
-        Ok(self.bench()?.truth(SLOW, stall_window(self.scale)))
+    fn truth(&self) -> Result<Truth, Failure> {
+        Ok(self.criticality()?.truth(SLOW, stall_window(self.scale)))
     }
 }
 
 impl Case<'_> {
-    /// The correlation that `metric` asks for.
-    pub(crate) fn correlation(&self, metric: Metric) -> Result<f64, String> {
+    /// Returns the correlation that `metric` asks for.
+    pub(crate) fn correlation(&self, metric: Metric) -> Result<f64, Failure> {
         let found = match metric {
             Metric::WorkloadStalls => self.workloads()?,
             Metric::WindowStalls => self.windows()?,
@@ -71,18 +72,18 @@ impl Case<'_> {
         found.ok_or_else(|| "one of the two does not vary".into())
     }
 
-    fn pages(&self) -> Result<Option<f64>, String> {
-        let placed = Placed::new(&self.key.bench)?;
-        let entry = isotherm_policies::find(&self.key.policy).map_err(|error| error.to_string())?;
+    fn pages(&self) -> Result<Option<f64>, Failure> {
+        let placed = Placed::new(&self.key.testbed)?;
+        let entry = isotherm_policies::find(&self.key.policy)?;
         let mut parameters = entry.parameters();
         apply(&mut parameters, &self.key.set, 0)?;
         let mut pages = placed.truth()?.pages;
-        placed.bench()?.measure(&parameters, &mut pages).map_err(|error| error.to_string())?;
+        placed.criticality()?.measure(&parameters, &mut pages)?;
         Ok(PageStall::rank_correlation(&pages))
     }
 
-    /// Over workloads: each one's predicted stalls against its own.
-    fn workloads(&self) -> Result<Option<f64>, String> {
+    /// Correlates predicted with true stalls over workloads.
+    fn workloads(&self) -> Result<Option<f64>, Failure> {
         let predict: fn(&TierStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |tier| tier.serial_misses,
             Some(Predictor::Misses) => |tier| tier.misses as f64,
@@ -90,27 +91,27 @@ impl Case<'_> {
         };
         let names = isotherm_workloads::ALL.iter().map(|workload| workload.name);
         let names: Vec<&str> =
-            names.filter(|name| [EVERY, name].contains(&self.key.bench.stream.workload.as_str())).collect();
+            names.filter(|name| [EVERY, name].contains(&self.key.testbed.stream.workload.as_str())).collect();
         let pair = |name: &&str| {
-            let mut key = self.key.bench.clone();
+            let mut key = self.key.testbed.clone();
             key.stream.workload = (*name).to_owned();
             let tier = Placed::new(&key)?.truth()?.tier;
-            // A working set that its cache holds has nothing to say.
+            // A working set that fits the cache says nothing.
             Ok((tier.misses > 0).then(|| (predict(&tier), tier.stall.0 as f64)))
         };
-        let pairs = names.par_iter().map(pair).collect::<Result<Vec<_>, String>>()?;
+        let pairs = names.par_iter().map(pair).collect::<Result<Vec<_>, Failure>>()?;
         Ok(pearson(&pairs.into_iter().flatten().collect::<Vec<_>>()))
     }
 
-    /// Over windows of one workload: each one's predicted stalls against its own.
-    fn windows(&self) -> Result<Option<f64>, String> {
+    /// Correlates predicted with true stalls over windows of one workload.
+    fn windows(&self) -> Result<Option<f64>, Failure> {
         let predict: fn(&WindowStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |window| window.misses as f64 / window.parallelism,
             Some(Predictor::LittlesLaw) => |window| window.misses as f64 / window.littles_law(),
             Some(Predictor::Misses) => |window| window.misses as f64,
             None => return Err("nothing that predicts the stalls of windows".into()),
         };
-        let truth = Placed::new(&self.key.bench)?.truth()?;
+        let truth = Placed::new(&self.key.testbed)?.truth()?;
         let pairs: Vec<_> =
             truth.windows.iter().map(|window| (predict(window), window.stall.0 as f64)).collect();
         Ok(pearson(&pairs))
@@ -127,7 +128,7 @@ mod tests {
         of.iter().map(|&(key, value)| (key.to_owned(), value.to_owned())).collect()
     }
 
-    /// Without a prefetcher, what streams is sampled as often as what chases.
+    /// Without a prefetcher, streams are sampled as often as chases.
     const UNPREFETCHED: &[(&str, &str)] = &[("core.l2_registers", "0"), ("costs.sample", "0ns")];
 
     fn key(workload: &str, policy: &[(&str, &str)], own_pace: bool) -> RunKey {
@@ -139,7 +140,7 @@ mod tests {
             seed: 1,
             own_pace: own_pace.then(|| ("pact".into(), settings(UNPREFETCHED))),
         };
-        let bench = BenchKey {
+        let testbed = TestbedKey {
             stream,
             machine: "pact".into(),
             machine_set: settings(UNPREFETCHED),
@@ -149,21 +150,21 @@ mod tests {
             intervals: 20,
             seed: 1,
         };
-        RunKey { bench, fast: "0%".into(), policy: "pact".into(), set: settings(policy) }
+        RunKey { testbed, fast: "0%".into(), policy: "pact".into(), set: settings(policy) }
     }
 
     fn of(key: &RunKey, predictor: Option<Predictor>, metric: Metric) -> Result<f64, String> {
-        Case { key, predictor }.correlation(metric)
+        Case { key, predictor }.correlation(metric).map_err(|error| error.to_string())
     }
 
     #[test]
     fn times_shrink_by_the_runs_threads_over_the_papers() {
-        let mut bench = key("masim", &[], false).bench;
-        let loaded = crate::run::load(&bench.stream).expect("it loads");
-        bench.reference = Some("4G".into());
+        let mut testbed = key("masim", &[], false).testbed;
+        let loaded = crate::run::load(&testbed.stream).expect("it loads");
+        testbed.reference = Some("4G".into());
         let mut of = |threads| {
-            bench.reference_threads = threads;
-            crate::run::scale(&bench, &loaded).expect("a size")
+            testbed.reference_threads = threads;
+            crate::run::scale(&testbed, &loaded).expect("a size")
         };
         let (as_run, usual) = (of(Some(2)), of(None));
         assert_eq!(as_run.time, as_run.footprint, "the paper's two threads");
@@ -184,7 +185,7 @@ mod tests {
     #[test]
     fn with_a_prefetcher_samples_alone_tell_a_chase_from_a_traversal() {
         let mut key = key("masim", &[("sampling_period", "20"), ("score", "frequency")], false);
-        key.bench.machine_set = settings(&[("costs.sample", "0ns")]);
+        key.testbed.machine_set = settings(&[("costs.sample", "0ns")]);
         let counts = of(&key, None, Metric::PageStalls).expect("both vary");
         assert!(counts > 0.6, "{counts}");
     }

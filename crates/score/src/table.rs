@@ -1,4 +1,4 @@
-//! Defines how results become the scoreboard.
+//! Turns results into the scoreboard.
 
 use crate::catalogue::EVERY;
 use crate::effect::effect;
@@ -55,7 +55,7 @@ fn score_paper(request: &Request, paper: &Paper, results: &Results, paragraphs: 
     }
 }
 
-/// The noise of every metric of the paper that the repeated runs tell.
+/// Returns the noise of every metric of the paper that the repeated runs measure.
 fn noise_by_metric(request: &Request, paper: &Paper, results: &Results) -> Vec<(Metric, f64)> {
     let mut metrics: Vec<Metric> = paper.comparison.iter().map(|comparison| comparison.metric).collect();
     metrics.sort_unstable();
@@ -64,8 +64,8 @@ fn noise_by_metric(request: &Request, paper: &Paper, results: &Results) -> Vec<(
         |metric: &Metric| !matches!(metric, Metric::Adaptation | Metric::Agreement) && !metric.computed();
     let measure = |metric: Metric| {
         let comparison = paper.comparison.iter().find(|comparison| comparison.metric == metric)?;
-        let values = Values::of(paper, comparison, request.mode, results);
-        Some((metric, noise(&Values { machine: &paper.machine, huge: false, ..values })?))
+        let values = Values::new(paper, metric, request.mode, results);
+        Some((metric, noise(&Values { after: comparison.after(paper), ..values })?))
     };
     metrics.into_iter().filter(told).filter_map(measure).collect()
 }
@@ -74,7 +74,8 @@ fn scored(values: &Values<'_>, comparison: &Comparison, margin: f64, paragraphs:
     let runnable = comparison.not_yet.is_none();
     let rows = if runnable { rows(values, comparison) } else { Vec::new() };
     let gains = if runnable { gains(values, comparison) } else { Vec::new() };
-    let orderings = if runnable { orderings(values, comparison, margin, paragraphs) } else { Vec::new() };
+    let (orderings, evidence) =
+        if runnable { orderings(values, comparison, margin, paragraphs) } else { Default::default() };
     let mut tally = Tally::default();
     orderings.iter().for_each(|judged| tally.count(judged.verdict));
     if !runnable {
@@ -96,6 +97,7 @@ fn scored(values: &Values<'_>, comparison: &Comparison, margin: f64, paragraphs:
         rows,
         gains,
         orderings,
+        evidence,
         tally,
     }
 }
@@ -146,7 +148,7 @@ fn row(values: &Values<'_>, comparison: &Comparison, workload: &str, size: &str)
     }
 }
 
-/// Our workload with its settings, and what is special about its machine.
+/// Describes our workload with its settings, and those of its machine.
 fn described(ours: &WorkloadRef, quick: bool) -> String {
     let mut settings = ours.set.clone();
     if quick {
@@ -167,20 +169,17 @@ fn cell(values: &Values<'_>, comparison: &Comparison, system: &str, workload: &s
             && value.stat.is_none()
     };
     let printed = comparison.values.iter().find(here);
-    let paper = printed.map(|value| value.value / comparison.divide.unwrap_or(1.0));
     let ours = values.value(system, workload, size);
-    let ratio = paper.zip(ours.as_ref().ok().copied()).map(|(paper, ours)| ours / paper);
     Cell {
         system: system.into(),
-        paper,
+        paper: printed.map(|value| value.value / comparison.divide.unwrap_or(1.0)),
         about: printed.is_some_and(|value| value.about),
         missing: ours.as_ref().err().cloned(),
         ours: ours.ok(),
-        ratio: ratio.filter(|ratio| ratio.is_finite()),
     }
 }
 
-/// The figures that are no cells: of one system against another, or gathered over cases.
+/// Gathers the figures that are no cells: of one system against another, or over several cases.
 fn gains(values: &Values<'_>, comparison: &Comparison) -> Vec<Gain> {
     let sizes = comparison.sizes(values.mode.quick);
     let in_mode = |value: &&Value| value.size.as_ref().is_none_or(|size| sizes.contains(size));
@@ -217,7 +216,7 @@ fn gain(values: &Values<'_>, comparison: &Comparison, value: &Value, sizes: &[St
     }
 }
 
-/// The figure in one case.
+/// Returns the figure in one case.
 fn case(
     values: &Values<'_>,
     comparison: &Comparison,
@@ -248,7 +247,7 @@ fn stat_words(stat: Stat) -> &'static str {
     }
 }
 
-/// Percentages are gathered as the factors that they stand for where the mean is geometric.
+/// Gathers percentages; a geometric mean is that of the factors that they stand for.
 fn gather(stat: Stat, known: &[f64]) -> Option<f64> {
     let count = known.len() as f64;
     match stat {

@@ -1,9 +1,9 @@
-//! Defines how parts of a scoreboard are replaced by newer ones.
+//! Replaces parts of a scoreboard by newer ones.
 
 use crate::figures::{Paper, papers};
 use crate::scoreboard::{PaperScore, Scoreboard, Tally, Updated};
 
-/// Why a board takes no part of another.
+/// Why a board cannot take a part of another.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
     "the scoreboard there is of {there}, this part of {here}; run all of it, or the part as the board was run"
@@ -14,11 +14,11 @@ pub struct NotTheSame {
 }
 
 impl Scoreboard {
-    /// Puts the comparisons and effects of `part` in the place of those of the same name, each with the `date` of its run, and
-    /// counts anew. What the papers' files no longer have goes.
+    /// Replaces comparisons and effects by those of `part` with the same name, each with the `date` of its
+    /// run, and recounts. Drops those that the papers' files no longer have.
     ///
     /// # Errors
-    /// If one of the two is of the quick run or has another seed.
+    /// Boards of which one is of the quick run or has another seed.
     pub fn update(&mut self, part: Self, date: &str) -> Result<(), NotTheSame> {
         let mode = |board: &Self| {
             format!("{} run with seed {}", if board.quick { "the quick" } else { "a full" }, board.seed)
@@ -38,7 +38,7 @@ impl Scoreboard {
         Ok(())
     }
 
-    /// Gives values that JSON writes as null what they were: what is not missing and yet no number was infinite.
+    /// Restores infinite values, which JSON writes as null: values that are absent without a reason.
     pub fn restore_infinities(&mut self) {
         let infinite = |value: &mut Option<f64>, known: bool| {
             if known && value.is_none() {
@@ -81,7 +81,7 @@ impl PaperScore {
         self.noise.sort_unstable_by_key(|(metric, _)| *metric);
     }
 
-    /// Puts everything in the order of the paper's file and counts.
+    /// Puts everything in the order of the paper's file and recounts.
     fn arrange(&mut self, file: &Paper) {
         if self.name != file.name {
             return;
@@ -103,7 +103,7 @@ mod tests {
     use crate::run::Results;
     use crate::table::score;
 
-    /// A board in which nothing was run.
+    /// Returns a board of which nothing was run.
     fn board(only: Option<&str>, seed: u64, version: &str) -> Scoreboard {
         let mode = Mode { quick: true, seed };
         let request = Request::new(Some("pact"), only, mode).expect("it exists");

@@ -1,8 +1,8 @@
-//! Defines where a value comes from: the run that a workload, a size and a system of a paper stand for.
+//! Finds the run that a workload, a size and a system of a paper stand for, and its value.
 
 use crate::catalogue;
 use crate::figures::{Comparison, Effect, Paper, Settings};
-use crate::key::{BenchKey, RunKey, StreamKey};
+use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::metadata::metadata_percent;
 use crate::metric::Metric;
 use crate::outcome::Outcome;
@@ -10,7 +10,7 @@ use crate::plan::Mode;
 use crate::run::Results;
 use crate::stalls::Case;
 
-/// A paper, what came of its runs, and what else decides about a run.
+/// A paper, its results, and the other conditions of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Values<'a> {
     pub(crate) paper: &'a Paper,
@@ -20,16 +20,16 @@ pub(crate) struct Values<'a> {
     pub(crate) huge: bool,
     pub(crate) metric: Metric,
     pub(crate) after: f64,
-    /// The effect that is switched.
+    /// The switched effect.
     pub(crate) switched: Option<&'a Effect>,
     /// Added to the seed of sampling and policies.
     pub(crate) reseed: u64,
 }
 
-/// The workloads' parameter that a system may have a say in.
+/// Parameter of workloads that a system may override.
 const ALLOCATOR: &str = "allocator";
 
-/// Settings with others over them.
+/// Returns settings overridden by others.
 fn over(settings: &Settings, others: &Settings) -> Settings {
     let mut merged = settings.clone();
     merged.extend(others.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -37,35 +37,23 @@ fn over(settings: &Settings, others: &Settings) -> Settings {
 }
 
 impl<'a> Values<'a> {
+    /// Measures on the paper's main machine.
+    pub(crate) fn new(paper: &'a Paper, metric: Metric, mode: Mode, results: &'a Results) -> Self {
+        let (machine, after) = (paper.machine.as_str(), paper.after);
+        Self { paper, mode, results, machine, huge: false, metric, after, switched: None, reseed: 0 }
+    }
+
+    /// Measures as a comparison does.
     pub(crate) fn of(paper: &'a Paper, comparison: &'a Comparison, mode: Mode, results: &'a Results) -> Self {
         Self {
-            paper,
-            mode,
-            results,
             machine: comparison.machine(paper),
             huge: comparison.huge,
-            metric: comparison.metric,
             after: comparison.after(paper),
-            switched: None,
-            reseed: 0,
+            ..Self::new(paper, comparison.metric, mode, results)
         }
     }
 
-    pub(crate) fn of_effect(paper: &'a Paper, effect: &'a Effect, mode: Mode, results: &'a Results) -> Self {
-        Self {
-            paper,
-            mode,
-            results,
-            machine: &paper.machine,
-            huge: false,
-            metric: effect.metric,
-            after: paper.after,
-            switched: None,
-            reseed: 0,
-        }
-    }
-
-    /// The run of a system on a workload at a size, or what it lacks.
+    /// Returns the run of a system on a workload at a size, or the names that it lacks.
     fn key(&self, system: &str, workload: &str, size: &str) -> Result<RunKey, String> {
         let of_paper =
             |what: &str, name: &str| format!("the file of {} has no {what} {name}", self.paper.name);
@@ -91,7 +79,7 @@ impl<'a> Values<'a> {
             seed: self.mode.seed,
             own_pace: ours.own_pace.then(|| (self.machine.to_owned(), ours.machine.clone())),
         };
-        let bench = BenchKey {
+        let testbed = TestbedKey {
             stream,
             machine: self.machine.into(),
             machine_set: over(&ours.machine, effect(|effect| &effect.machine)),
@@ -102,15 +90,15 @@ impl<'a> Values<'a> {
             seed: self.mode.seed + self.reseed,
         };
         let set = over(&policy.set, effect(|effect| &effect.set));
-        Ok(RunKey { bench, fast: fast.clone(), policy: policy.policy.clone(), set })
+        Ok(RunKey { testbed, fast: fast.clone(), policy: policy.policy.clone(), set })
     }
 
-    /// What is known of a run.
+    /// Returns a run's outcome.
     pub(crate) fn outcome(&self, system: &str, workload: &str, size: &str) -> Result<&'a Outcome, String> {
         self.results.outcome(&self.key(system, workload, size)?)
     }
 
-    /// The metric's value, or why there is none.
+    /// Returns the metric's value, or why there is none.
     pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
         if self.metric.computed() {
             return self.computed(system, workload, size);
@@ -120,7 +108,7 @@ impl<'a> Values<'a> {
         value.ok_or_else(|| "the run does not tell".into())
     }
 
-    /// What no run tells, computed once.
+    /// Returns a value that no run tells, computed once.
     fn computed(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
         let key = self.key(system, workload, size)?;
         let (ours, theirs) = (&self.paper.workload[workload], &self.paper.system[system]);
@@ -142,7 +130,7 @@ impl<'a> Values<'a> {
         if let Some(known) = self.results.computed.borrow().get(&name) {
             return known.clone();
         }
-        let value = compute();
+        let value = compute().map_err(|error| error.to_string());
         self.results.computed.borrow_mut().insert(name, value.clone());
         value
     }

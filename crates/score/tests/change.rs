@@ -1,4 +1,4 @@
-//! The papers' files say at which share of a run its hot set changes: held against the streams themselves.
+//! Compares the papers' files, which say when a run's hot set changes, with the streams themselves.
 
 use std::collections::BTreeMap;
 use std::hash::{DefaultHasher, Hash, Hasher};
@@ -10,14 +10,14 @@ use isotherm_sim::run_workload;
 /// Settings of a workload.
 type Settings = BTreeMap<String, String>;
 
-/// Accesses that are compared at once.
+/// Accesses compared at once.
 const AT_ONCE: usize = 1000;
 
-/// How far behind the change its share may be: a search that starts before it finds the old hot set, and goes in
-/// thousandths of the run.
+/// How far behind the change its share may be: a search that starts before it finds the old hot set, and
+/// proceeds in thousandths of the run.
 const BEHIND: std::ops::Range<f64> = 0.0..0.001;
 
-/// The settings with the change put off for good, which leaves all before it as it is.
+/// Returns the settings with the change put off for good, which leaves everything before it as it is.
 fn unchanging(set: &Settings) -> Settings {
     let ways = [("change_at", "1"), ("shift", "1"), ("moves", "0")];
     let (key, value) = ways.into_iter().find(|(key, _)| set.contains_key(*key)).unwrap_or(("moves", "0"));
@@ -26,7 +26,7 @@ fn unchanging(set: &Settings) -> Settings {
     still
 }
 
-/// Hands a stream's digests to `sink`, one for each [`AT_ONCE`] accesses.
+/// Hands a stream's digests to `sink`, one per [`AT_ONCE`] accesses.
 fn digests(name: &str, set: &Settings, limit: u64, mut sink: impl FnMut(u64) -> ControlFlow<()>) {
     let workload = isotherm_workloads::find(name).expect("a workload");
     let mut parameters = workload.parameters();
@@ -41,7 +41,7 @@ fn digests(name: &str, set: &Settings, limit: u64, mut sink: impl FnMut(u64) -> 
     .expect("it runs");
 }
 
-/// The share of a run's accesses before the first that is another one because the hot set changed.
+/// Returns the share of a run's accesses before the first one that the change of the hot set alters.
 fn change(name: &str, set: &Settings, limit: u64) -> f64 {
     let mut changed = Vec::new();
     digests(name, set, limit, |digest| {
@@ -60,14 +60,14 @@ fn change(name: &str, set: &Settings, limit: u64) -> f64 {
     same as f64 / changed.len() as f64
 }
 
-/// Holds what a file says of one mode against its stream.
+/// Compares a file's statement about one mode with its stream.
 fn check(id: &str, name: &str, set: &Settings, limit: Option<u64>, said: Option<f64>) {
     let is = change(name, set, limit.expect("a limit of its own"));
     let said = said.expect("where it changes");
     assert!(BEHIND.contains(&(said - is)), "{id}: {said} is said, {is} is so");
 }
 
-/// The same of both modes of a workload; often they are one.
+/// Checks both modes of a workload, which are often the same.
 fn check_both(id: &str, paper: &Paper) {
     let ours = &paper.workload[id];
     check(id, &ours.name, &ours.set, ours.accesses, ours.change_at);

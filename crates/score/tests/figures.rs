@@ -1,4 +1,4 @@
-//! The papers' files: names that exist (policies may be planned), settings that are valid, values in range.
+//! Checks the papers' files: names exist (policies may be planned), settings are valid, values are in range.
 
 use std::collections::BTreeSet;
 
@@ -74,7 +74,7 @@ fn ids_are_unique_and_begin_with_their_paper() {
     }
 }
 
-/// Everything that a comparison names is in its paper's file.
+/// Checks that everything that a comparison names is in its paper's file.
 fn check_names(paper: &Paper) {
     for one in &paper.comparison {
         let known = |system: &String| assert!(one.systems.contains(system), "{}: {system}", one.id);

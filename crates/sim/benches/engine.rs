@@ -1,10 +1,10 @@
-//! The engine end to end on one thread: a trace in memory -> a policy -> simulated tiers, in accesses a second; and how
-//! fast rows become such a stream.
+//! Engine throughput on one thread: a trace in memory, a policy and simulated tiers, in accesses per second;
+//! and the speed at which rows become such a stream.
 //!
-//! The rows are the first misses of workloads at a small size: `cachelib-cdn`, whose objects are read in bursts, and
-//! `gups`, whose every access is to another page. `zipf` is the replacement algorithms' stream: 20 million loads of a
-//! million pages, Zipf 0.99. The time of a run is its own (`wall_s` of its result), without the
-//! bounds, which all policies of a simulation share.
+//! The rows are the first misses of workloads at a small size: `cachelib-cdn`, whose objects are read in
+//! bursts, and `gups`, whose every access is to another page. `zipf` is the replacement algorithms' stream:
+//! 20 million loads of a million pages, Zipf 0.99. The time of a run is its `wall_s`, without the bounds,
+//! which all policies of a simulation share.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 
@@ -23,12 +23,12 @@ use isotherm_workloads::{Limits, MissRecorder};
 
 /// Accesses of a stream.
 const ACCESSES: u64 = 8_000_000;
-/// The footprint of FreqTier's workload in bytes (Table I), for which the policy's defaults are made.
+/// Footprint of FreqTier's workload in bytes (Table I), for which the policy's defaults are made.
 const REFERENCE_FOOTPRINT: f64 = 267e9;
 /// Its threads (section VI-C).
 const REFERENCE_THREADS: f64 = 16.0;
 
-/// The first misses of a workload, in chunks.
+/// Returns the first misses of a workload, in chunks.
 fn misses(name: &str) -> Vec<Rows> {
     let workload = isotherm_workloads::find(name).expect("a known workload");
     let program = workload.build(&workload.parameters(), 1).expect("valid parameters");
@@ -50,7 +50,7 @@ fn stream(chunks: &[Rows]) -> Stream {
     builder.finish("bench").expect("rows")
 }
 
-/// Loads of Zipf-popular pages, one a page, of one thread.
+/// Returns loads of Zipf-popular pages, one per page, of one thread.
 fn zipf() -> Stream {
     const PAGES: u32 = 1_000_000;
     let access = |page| Access { page, instructions: 20, thread: 0, dependence: 0, ..Access::default() };
@@ -73,14 +73,13 @@ fn input(name: &str, stream: Stream) -> Input {
     }
 }
 
-/// The time that `runs` runs of a policy take at 1:8, one after another.
+/// Returns the time of `runs` runs of a policy at 1:8, one after another.
 fn replay(input: &Input, profile: &Profile, policy: &str, runs: u64) -> Duration {
     let policy = isotherm_policies::find(policy).expect("a known policy");
     let footprint = REFERENCE_FOOTPRINT / input.stream.footprint().0 as f64;
     let experiment = Experiment {
         policies: (0..runs).map(|_| (policy, policy.parameters())).collect(),
         sizes: vec![FastSize::parse("1:8").expect("a ratio")],
-        machine: profile.summary(),
         profile,
         seed: 1,
         scale: Scale { footprint, time: footprint * input.stream.threads as f64 / REFERENCE_THREADS },

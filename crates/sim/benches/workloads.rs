@@ -1,12 +1,13 @@
-//! What a workload costs at its defaults: the generator alone, with the cache that filters its accesses, the replay of its
-//! misses under HybridTier at 1:8, and all replays of a run of one policy, as `simulate` makes them: all memory fast, the bounds
-//! and the policy. One after another on one thread.
+//! Cost of each workload at its defaults: the generator alone with the cache that filters its accesses, the
+//! replay of its misses under HybridTier at 1:8, and all replays of a run of one policy as `simulate` makes
+//! them: all memory fast, the bounds and the policy, one after another on one thread.
 //!
-//! A run takes seconds and is measured once, the generator before and after the replays (the mean counts: other work on the
-//! machine comes and goes), so this is a table and not one of criterion's benchmarks. The last columns are what matters: the
-//! generator's time over that of a run's replays, of which at most half is wanted, and over the one replay.
+//! A run takes seconds and is measured once, the generator before and after the replays (the mean counts,
+//! because other work on the machine comes and goes), so this is a table and not one of criterion's
+//! benchmarks. The last columns matter: the generator's time over that of a run's replays, which should be at
+//! most half, and over the one replay.
 //!
-//! Time is the processor's, of this thread, as Linux counts it; everything runs on one thread.
+//! Time is this thread's processor time, as Linux counts it.
 //!
 //! `cargo bench -p isotherm-sim --bench workloads -- [NAME...]`
 
@@ -18,7 +19,7 @@ use isotherm_machine::Profile;
 use isotherm_sim::{Experiment, FastSize, INTERVALS, Testbed, load_workload, simulate};
 use isotherm_workloads::{ALL, CountingMemory, Workload};
 
-/// As in `isotherm`: generators and replays alike wait for memory.
+/// As in `isotherm`: generators and replays both wait for memory.
 #[global_allocator]
 static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
 
@@ -26,13 +27,14 @@ const SEED: u64 = 42;
 const POLICY: &str = "hybridtier";
 const FAST: &str = "1:8";
 
-/// Seconds that this thread has run on a processor, where Linux says so: on a busy machine the clock measures others too.
+/// Returns this thread's processor time in seconds, where Linux tells it: on a busy machine the clock
+/// measures other work too.
 fn processor_seconds() -> Option<f64> {
     let text = std::fs::read_to_string("/proc/thread-self/schedstat").ok()?;
     Some(text.split(' ').next()?.parse::<f64>().ok()? / 1e9)
 }
 
-/// Seconds that `work` takes on this thread, and what it gives.
+/// Returns the seconds that `work` takes on this thread, and its result.
 fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     let (clock, processor) = (Instant::now(), processor_seconds());
     let result = work();
@@ -40,7 +42,7 @@ fn timed<T>(work: impl FnOnce() -> T) -> (f64, T) {
     (seconds.unwrap_or_else(|| clock.elapsed().as_secs_f64()), result)
 }
 
-/// Seconds that the generator alone takes, and its accesses.
+/// Returns the seconds that the generator alone takes, and its accesses.
 fn generate(workload: &Workload) -> Result<(f64, u64), Box<dyn std::error::Error>> {
     let program = workload.build(&workload.parameters(), SEED)?;
     let mut counting = CountingMemory::default();
@@ -48,7 +50,8 @@ fn generate(workload: &Workload) -> Result<(f64, u64), Box<dyn std::error::Error
     Ok((seconds, counting.loads + counting.stores))
 }
 
-/// Measures a workload and prints its line; returns whether the generator takes at most half of a run's replays.
+/// Measures a workload and prints its line; returns whether the generator takes at most half of a run's
+/// replays.
 fn line(workload: &Workload, profile: &Profile) -> Result<bool, Box<dyn std::error::Error>> {
     let (before, accesses) = generate(workload)?;
     let accesses = accesses as f64;
@@ -63,7 +66,6 @@ fn line(workload: &Workload, profile: &Profile) -> Result<bool, Box<dyn std::err
     let experiment = Experiment {
         policies: vec![(entry, entry.parameters())],
         sizes: vec![size.clone()],
-        machine: profile.summary(),
         profile,
         seed: SEED,
         scale: loaded.scale,

@@ -1,8 +1,9 @@
 //! Migration decisions of HybridTier's filters against exact counts, over filter sizes (HybridTier, Table 5).
 //!
-//! `cargo run --release -p isotherm-sim --example migration_accuracy [WORKLOAD]`. One run for each size of Table 5, at 1:16
-//! and in the same proportion to the fast tier: the paper's 128 MB are 16 bytes a page of its 32 GB. In each run the policy
-//! counts the same samples in its filters and in exact tables, and compares every decision (`hybridtier.audit`).
+//! `cargo run --release -p isotherm-sim --example migration_accuracy [WORKLOAD]`. One run for each size of
+//! Table 5, at 1:16 and in the same proportion to the fast tier: the paper's 128 MB are 16 bytes per page of
+//! its 32 GB. In each run the policy counts the same samples in its filters and in exact tables, and compares
+//! every decision (`hybridtier.audit`).
 
 use std::error::Error;
 use std::ops::ControlFlow;
@@ -11,7 +12,7 @@ use isotherm_core::PageSize;
 use isotherm_machine::Profile;
 use isotherm_sim::{Experiment, FastSize, INTERVALS, Loaded, RunResult, load_workload, simulate};
 
-/// Table 5: filter bytes for each page of the fast tier, and megabytes and agreement as printed.
+/// Table 5: filter bytes per page of the fast tier, and megabytes and agreement as printed.
 const TABLE_5: [(u64, &str, &str); 5] = [
     (32, "256", "99.72 %"),
     (16, "128", "99.65 %"),
@@ -34,11 +35,9 @@ fn main() -> Result<(), Box<dyn Error>> {
         Ok((hybridtier, parameters))
     };
     let policies = TABLE_5.iter().map(|row| with_filter(row.0)).collect::<Result<_, Box<dyn Error>>>()?;
-    let machine = profile.summary();
     let experiment = Experiment {
         policies,
         sizes: vec![size],
-        machine,
         profile: &profile,
         seed: 1,
         scale,
@@ -57,7 +56,8 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// Decisions, the share agreed on, and the share of those in which either side moves or marks the page.
+/// Returns the decisions, the share agreed on, and that share among decisions in which either side moves or
+/// marks the page.
 fn agreement(run: &RunResult) -> String {
     let gauges = run.timeline.iter().rev().map(|interval| &interval.gauges).find(|gauges| !gauges.is_empty());
     let gauge = |name| gauges.and_then(|gauges| gauges.get(name)).copied().unwrap_or(0.0);
@@ -66,7 +66,7 @@ fn agreement(run: &RunResult) -> String {
     format!("{decisions} | {:.2} % | {:.2} %", share(decisions), share(gauge("audited-moves")))
 }
 
-/// The workload's misses, and by how much they are smaller than the paper's.
+/// Loads the workload's misses, with their scale.
 fn load(name: &str) -> Result<Loaded, Box<dyn Error>> {
     let workload = isotherm_workloads::find(name)?;
     let mut go_on = |_| ControlFlow::Continue(());

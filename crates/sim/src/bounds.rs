@@ -10,10 +10,15 @@ use std::collections::BinaryHeap;
 
 use isotherm_core::{Allocation, Pages};
 
-use crate::placement::{Locator, PageTable};
+use crate::page_table::{Locator, PageTable};
 use crate::stream::{Access, Stream};
 
+/// Average accesses per page in the oracle's horizon, rounded up to whole intervals of the timeline. A shorter
+/// horizon would fetch pages for a single access each, which no migrator can.
+const ORACLE_ACCESSES_PER_PAGE: usize = 10;
+
 /// The pages of each of the oracle's intervals, most accessed first.
+#[derive(Debug)]
 pub(crate) struct IntervalRanks {
     /// Accesses in an interval.
     length: usize,
@@ -22,8 +27,15 @@ pub(crate) struct IntervalRanks {
 }
 
 impl IntervalRanks {
-    /// Ranks the stream's pages in intervals of `length` accesses, by all of them or by loads only.
-    pub(crate) fn new(stream: &Stream, length: usize, loads_only: bool) -> Self {
+    /// Ranks the stream's pages in each of the oracle's intervals, by all accesses or by loads only. They are
+    /// whole intervals of a timeline of `interval_length` accesses each.
+    pub(crate) fn new(stream: &Stream, interval_length: usize, loads_only: bool) -> Self {
+        let wanted = (ORACLE_ACCESSES_PER_PAGE * stream.pages.len()).min(stream.accesses.len());
+        let length = wanted.div_ceil(interval_length).max(1) * interval_length;
+        Self::with_length(stream, length, loads_only)
+    }
+
+    fn with_length(stream: &Stream, length: usize, loads_only: bool) -> Self {
         let mut counts = vec![0u32; stream.pages.len()];
         let rank = |accesses: &[Access]| {
             let mut touched = Vec::new();
@@ -41,8 +53,8 @@ impl IntervalRanks {
         Self { length, loads_only, intervals: stream.accesses.chunks(length).map(rank).collect() }
     }
 
-    /// The oracle's hits in each piece of `resolution` accesses, with a fast tier of `fast` pages. `resolution` divides
-    /// the interval's length.
+    /// Returns the oracle's hits in each piece of `resolution` accesses with `fast` fast pages. `resolution`
+    /// divides the interval's length.
     pub(crate) fn hits(&self, stream: &Stream, fast: Pages, resolution: usize) -> Vec<u64> {
         let mut is_fast = vec![false; stream.pages.len()];
         let mut hits = Vec::new();
@@ -73,7 +85,7 @@ pub(crate) struct OraclePlacement<'a> {
 }
 
 impl<'a> OraclePlacement<'a> {
-    /// Places pages of a stream with `pages` pages in two tiers, `fast` of them in the first.
+    /// Places a stream's `pages` pages in two tiers, `fast` of them in the first.
     pub(crate) fn new(ranks: &'a IntervalRanks, pages: usize, fast: Pages) -> Self {
         let table = PageTable::new(pages, vec![fast.0, pages as u64], 0.0, Allocation::SlowFirst);
         Self { ranks, fast: fast.0 as usize, placed: &[], table }
@@ -97,19 +109,19 @@ impl Locator for OraclePlacement<'_> {
     }
 }
 
-/// Which accesses MIN with bypass hits: one bit each.
+/// The accesses that MIN with bypass hits: one bit each.
 pub(crate) struct Belady {
     hits: Vec<u64>,
-    /// Their number.
+    /// Number of hits.
     pub(crate) total: u64,
 }
 
 impl Belady {
-    /// Replays MIN with a fast tier of `fast` pages. `next_uses` is [`next_uses`] of the stream.
+    /// Replays MIN with `fast` fast pages. `next_uses` is [`next_uses`] of the stream.
     pub(crate) fn new(stream: &Stream, next_uses: &[u32], fast: Pages) -> Self {
         let mut hits = vec![0u64; stream.accesses.len().div_ceil(64)];
         let mut total = 0;
-        // The next use of each page while it is in the fast tier; 0 otherwise, since 0 is nobody's next use.
+        // Next use of each page while it is in the fast tier; 0 otherwise, since no next use is 0.
         let mut resident = vec![0u32; stream.pages.len()];
         let mut seen = vec![false; stream.pages.len()];
         let mut latest: BinaryHeap<(u32, u32)> = BinaryHeap::new();
@@ -142,7 +154,7 @@ impl Belady {
     }
 }
 
-/// Removes the page used last again; entries of pages that were used meanwhile are stale and dropped.
+/// Removes the page whose next use is last. Entries of pages used meanwhile are stale and dropped.
 fn evict_latest(latest: &mut BinaryHeap<(u32, u32)>, resident: &mut [u32]) {
     while let Some((next, page)) = latest.pop() {
         if resident[page as usize] == next {
@@ -159,10 +171,10 @@ impl Locator for &Belady {
     }
 }
 
-/// The next use of a page that is not used again.
+/// Next use of a page that is not used again.
 const NEVER: u32 = u32::MAX;
 
-/// For each access, the index of the next access to the same page.
+/// Returns the index of the next access to the same page, for each access.
 pub(crate) fn next_uses(stream: &Stream) -> Vec<u32> {
     let mut next = vec![NEVER; stream.pages.len()];
     let mut uses = vec![NEVER; stream.accesses.len()];
@@ -192,7 +204,7 @@ mod tests {
         Belady::new(&stream, &next_uses(&stream), Pages(fast)).total
     }
 
-    /// The most hits that any choice of pages to keep, made access by access, can reach.
+    /// Returns the most hits that any choice of pages to keep, made access by access, can reach.
     fn exhaustive(pages: &[u32], kept: u8, seen: u8, fast: u32) -> u64 {
         let Some((&page, rest)) = pages.split_first() else { return 0 };
         let bit = 1 << page;
@@ -208,7 +220,7 @@ mod tests {
     #[test]
     fn a_loop_larger_than_the_tier_hits_as_often_as_a_fixed_part_of_it() {
         let pages: Vec<u32> = (0..400).map(|index| index % 4).collect();
-        // Two of four pages stay: every other access hits, and the first accesses of the rest.
+        // Two of four pages stay: every other access hits, and so do the first accesses of the others.
         assert_eq!(belady(&pages, 2), 202);
         assert_eq!(belady(&pages, 4), 400);
         assert_eq!(belady(&pages, 0), 0);
@@ -217,7 +229,7 @@ mod tests {
     #[test]
     fn the_oracle_takes_the_top_of_each_interval() {
         let stream = stream(&[0, 0, 1, 2, 1, 1, 2, 0]);
-        let ranks = IntervalRanks::new(&stream, 4, false);
+        let ranks = IntervalRanks::with_length(&stream, 4, false);
         assert_eq!(ranks.hits(&stream, Pages(1), 4), [2, 2]);
         assert_eq!(ranks.hits(&stream, Pages(2), 4), [3, 3]);
         assert_eq!(ranks.hits(&stream, Pages(1), 2), [2, 0, 2, 0]);

@@ -1,14 +1,12 @@
-//! Defines the profiling devices of the simulated machine: a NeoProf in front of each tier but the fastest.
+//! Profiling devices of the simulated machine: a NeoProf in front of each tier but the fastest.
 //!
-//! A device sees what its tier serves: the read of each miss, the write-back of each store, and the lines of page copies. Its
-//! pages are the run's, of the run's size. What passes within a block reaches it at the block's end, in order.
+//! A device sees what its tier serves: the read of each miss, the write-back of each store, and the lines of
+//! page copies, by pages of the run's size. Requests of a block reach it at the block's end, in order.
 
 use isotherm_core::{DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic, Nanos, PageId, TierId};
+use isotherm_machine::{DeviceProfile, LINE_BYTES};
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Model, Parameters, Registers, Request, read_histogram, read_hot_pages};
-
-use isotherm_machine::DeviceProfile;
-use isotherm_machine::tiers::LINE;
 
 /// The devices of a machine.
 #[derive(Debug)]
@@ -23,15 +21,15 @@ pub(crate) struct Devices {
 #[derive(Debug)]
 struct TierDevice {
     model: Counted<Model>,
-    /// What passed since the last block.
+    /// Requests since the last block.
     requests: Vec<Request>,
-    /// Picoseconds of a cycle.
+    /// Picoseconds per cycle.
     cycle_ps: f64,
-    /// Cycles that have passed.
+    /// Cycles so far.
     cycles: u64,
 }
 
-/// A device whose register uses are counted: each has its price.
+/// A device whose register accesses are counted, since each has its price.
 #[derive(Debug)]
 struct Counted<D> {
     device: D,
@@ -51,7 +49,7 @@ impl<D: Registers> Registers for Counted<D> {
     }
 }
 
-/// The sizes of a profile's device in a run of this scale: what stands for the footprint shrinks as it does.
+/// Returns the sizes of a profile's device at a scale: sizes that follow the footprint shrink with it.
 pub(crate) fn sizes(profile: &DeviceProfile, footprint_scale: f64) -> Parameters {
     let shrink = |size: u32, least: u32| {
         let exact = (f64::from(size) / footprint_scale).max(f64::from(least));
@@ -67,7 +65,7 @@ pub(crate) fn sizes(profile: &DeviceProfile, footprint_scale: f64) -> Parameters
 }
 
 impl Devices {
-    /// Devices after power-on in front of `tiers` - 1 tiers, the clock at `now_ps`. None of a size that cannot be built.
+    /// Powers on devices in front of `tiers` - 1 tiers at `now_ps`; `None` if their size cannot be built.
     pub(crate) fn new(profile: &DeviceProfile, sizes: Parameters, tiers: usize, now_ps: u64) -> Option<Self> {
         let cycle_ps = 1e12 / profile.clock.max(1) as f64;
         let model = Model::new(sizes).ok()?;
@@ -81,7 +79,7 @@ impl Devices {
         Some(Self { devices, cost: (profile.read, profile.write), report: false })
     }
 
-    /// An access that `tier` serves.
+    /// Passes on an access that `tier` serves.
     #[inline]
     pub(crate) fn pass(&mut self, tier: usize, page: u32, store: bool) {
         if let Some(device) = tier.checked_sub(1).and_then(|index| self.devices.get_mut(index)) {
@@ -93,20 +91,20 @@ impl Devices {
         }
     }
 
-    /// A page's lines are copied from or to `tier`.
+    /// Passes on a page's lines, copied from or to `tier`.
     pub(crate) fn copy(&mut self, tier: TierId, page: PageId, bytes: u64, write: bool) {
         if let Some(device) = tier.index().checked_sub(1).and_then(|index| self.devices.get_mut(index)) {
             let request = Request { page: page.0.into(), write };
-            device.requests.extend(std::iter::repeat_n(request, (bytes / LINE) as usize));
+            device.requests.extend(std::iter::repeat_n(request, (bytes / LINE_BYTES) as usize));
         }
     }
 
-    /// A block has ended at `now_ps`: what passed in it reaches the devices.
+    /// Ends a block at `now_ps`: its requests reach the devices.
     pub(crate) fn settle(&mut self, now_ps: u64) {
         self.devices.iter_mut().for_each(|device| device.settle(now_ps));
     }
 
-    /// Carries a request out and returns what it costs the processor.
+    /// Carries a request out and returns its cost for the processor.
     pub(crate) fn request(&mut self, request: DeviceRequest) -> Nanos {
         for TierDevice { model, .. } in &mut self.devices {
             if let Some(threshold) = request.threshold {
@@ -120,7 +118,7 @@ impl Devices {
         self.price()
     }
 
-    /// Reads every device and returns what it costs the processor.
+    /// Reads every device and returns the cost for the processor.
     pub(crate) fn read(&mut self, readings: &mut Vec<DeviceReading>) -> Nanos {
         let report = std::mem::take(&mut self.report);
         let mut pages = Vec::new();
@@ -136,7 +134,7 @@ impl Devices {
         self.price()
     }
 
-    /// What the register uses since the last call cost.
+    /// Returns the cost of the register accesses since the last call.
     fn price(&mut self) -> Nanos {
         let uses = self.devices.iter_mut().map(|device| {
             let model = &mut device.model;
@@ -158,7 +156,7 @@ impl TierDevice {
         device.accesses(&self.requests);
         self.cycles += self.requests.len() as u64;
         self.requests.clear();
-        // Cycles in which nothing passed. A block that asks for more than its time offers owes them to the next.
+        // Cycles without a request. A block that asks for more than its time offers owes them to the next.
         let now = (now_ps as f64 / self.cycle_ps) as u64;
         let idle = now.saturating_sub(self.cycles);
         device.idle(idle);
@@ -167,7 +165,7 @@ impl TierDevice {
 }
 
 fn report_of(device: &mut impl Registers) -> DeviceReport {
-    // It is a model of sizes that were checked: it states them.
+    // The model reports its own checked sizes.
     let histogram = read_histogram(device).unwrap_or_default();
     DeviceReport {
         histogram,

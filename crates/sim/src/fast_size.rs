@@ -1,14 +1,14 @@
-//! Defines how a user asks for the size of the fast tier.
+//! Sizes of the fast tier as users write them.
 
 use isotherm_core::{Bytes, Pages, parse_share};
 
 use crate::SimulateError;
 use crate::stream::Stream;
 
-/// The size of the fast tier, as a user asks for it.
+/// A size of the fast tier, as a user asks for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FastSize {
-    /// As it was asked for.
+    /// The text as given.
     pub(crate) text: String,
     size: Size,
 }
@@ -21,6 +21,9 @@ enum Size {
 
 impl FastSize {
     /// Reads `1:8` (fast to slow), `25%` of the footprint, or `64M`.
+    ///
+    /// # Errors
+    /// Text in none of these forms.
     pub fn parse(text: &str) -> Result<Self, SimulateError> {
         let size = match (parse_share(text), text.parse()) {
             (Some(share), _) => Size::Share(share),
@@ -30,7 +33,10 @@ impl FastSize {
         Ok(Self { text: text.into(), size })
     }
 
-    /// The pages of the fast tier for a stream.
+    /// Returns the pages of the fast tier for a stream.
+    ///
+    /// # Errors
+    /// A size without a page, or above the footprint.
     pub fn pages(&self, stream: &Stream) -> Result<Pages, SimulateError> {
         let total = stream.pages.len() as u64;
         let pages = match self.size {

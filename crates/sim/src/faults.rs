@@ -1,21 +1,21 @@
-//! Defines what the machine remembers of armed pages: since when, who faulted, and the faults not yet delivered.
+//! Hint faults: when pages were armed, who faulted, and the faults not yet delivered.
 
 use isotherm_core::{HintFault, Nanos, Operation, PageId, TierId};
 
 use crate::stream::Access;
 
-/// The faults of a run. Its arrays are made when the first page is armed: most policies never do.
+/// The faults of a run. Its arrays are allocated when the first page is armed, which most policies never do.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
     /// When each page was armed.
     armed: Vec<Nanos>,
-    /// The thread that last faulted on each page.
+    /// Thread that last faulted on each page.
     threads: Vec<u16>,
     waiting: Vec<HintFault>,
 }
 
 impl Faults {
-    /// A page of `pages` was armed.
+    /// Arms a page of `pages`.
     pub(crate) fn arm(&mut self, page: PageId, pages: usize, now: Nanos) {
         if self.armed.is_empty() {
             self.armed = vec![Nanos(0); pages];
@@ -24,7 +24,7 @@ impl Faults {
         self.armed[page.index()] = now;
     }
 
-    /// The access finds its page armed.
+    /// Records the fault of an access to an armed page.
     pub(crate) fn take(&mut self, access: &Access, tier: usize, time: Nanos) {
         let page = PageId(access.page);
         self.threads[page.index()] = access.thread;
@@ -37,7 +37,7 @@ impl Faults {
         });
     }
 
-    /// The thread that last faulted on the page, if one has.
+    /// Returns the thread that last faulted on the page.
     pub(crate) fn thread(&self, page: PageId) -> Option<u16> {
         self.threads.get(page.index()).copied().filter(|&thread| thread != u16::MAX)
     }
@@ -46,7 +46,7 @@ impl Faults {
         self.waiting.len()
     }
 
-    /// Moves the faults that wait to `faults`.
+    /// Moves the waiting faults to `faults`.
     pub(crate) fn drain(&mut self, faults: &mut Vec<HintFault>) {
         faults.append(&mut self.waiting);
     }

@@ -1,7 +1,7 @@
-//! The simulator as a [`Host`]: the engine's view of the simulated machine, which pays for everything it is asked to do.
+//! The simulator as a [`Host`]: pays for everything that the engine asks for.
 //!
-//! The tiering thread runs beside the program on its own clock. Whatever it does takes time; the program runs on for
-//! that long before the engine is answered, and samples collect in the ring meanwhile.
+//! The tiering thread runs beside the program on its own clock. Its work takes time: the program runs on for
+//! as long before the engine gets its answer, and samples collect in the ring meanwhile.
 
 use std::ops::Range;
 
@@ -9,18 +9,17 @@ use isotherm_core::{
     Bytes, Copying, DeviceRequest, Gauge, Host, MigrationContext, MoveStatus, Nanos, Outcome, PageId,
     PageSize, Pages, Plan, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
 };
+use isotherm_machine::{Costs, DeviceProfile, LINE_BYTES, Profile, transfer_time};
 use isotherm_neoprof::Parameters;
 
 use crate::FailedMoves;
 use crate::device::{self, Devices};
 use crate::lru::Pass;
-use crate::machine::Machine;
-use crate::page_tables::PAGES_PER_TABLE;
-use crate::placement::PageTable;
-use isotherm_machine::tiers::transfer_time;
-use isotherm_machine::{Costs, DeviceProfile, Profile};
+use crate::page_table::PageTable;
+use crate::page_walk::PAGES_PER_TABLE;
+use crate::processor::Processor;
 
-/// What the migrator did.
+/// Counts of the migrator.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Migrations {
     pub(crate) promotions: u64,
@@ -29,7 +28,7 @@ pub(crate) struct Migrations {
     pub(crate) bytes: Bytes,
 }
 
-/// The policy's numbers at an interval's end.
+/// The policy's counts at an interval's end.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PolicyInterval {
     pub(crate) promotions: u64,
@@ -38,7 +37,7 @@ pub(crate) struct PolicyInterval {
     pub(crate) gauges: Vec<Gauge>,
 }
 
-/// Which account a cost of the tiering thread goes to.
+/// Account to which a cost is charged.
 #[derive(Clone, Copy)]
 enum Account {
     Draining,
@@ -49,26 +48,25 @@ enum Account {
     Reclaiming,
 }
 
-/// A machine with an engine on it.
+/// A processor with an engine on it.
 pub(crate) struct SimHost<'a> {
-    pub(crate) machine: Machine<'a, PageTable>,
+    pub(crate) processor: Processor<'a, PageTable>,
     pub(crate) migrations: Migrations,
-    /// Cumulative numbers at each interval's end, as far as the run has come.
+    /// Cumulative counts at each interval's end so far.
     pub(crate) history: Vec<PolicyInterval>,
     pub(crate) samples: u64,
     pub(crate) tiering_cpu: Nanos,
     migration_context: MigrationContext,
     /// Whether samples are read while time passes.
     reads_ahead: bool,
-    costs: Costs,
-    device: Option<(DeviceProfile, Parameters)>,
-    llc: Bytes,
+    profile: &'a Profile,
+    costs: &'a Costs,
+    /// Sizes of the profiling devices, if the profile has any.
+    device: Option<(&'a DeviceProfile, Parameters)>,
     page_size: PageSize,
-    copy_bandwidth: Vec<(u64, u64)>,
-    fast_latency: Nanos,
-    /// Bytes per second of one core reading the fast tier in order: as many lines as it has miss registers, each latency.
+    /// Bytes per second of one core that reads the fast tier in order: a line per miss register and latency.
     sweep_bandwidth: u64,
-    /// When the tiering thread is done with what it was asked so far, in picoseconds.
+    /// When the tiering thread completes its work so far, in picoseconds.
     busy_until: u64,
     last_delivery: Nanos,
     /// Gauges at the engine's last step.
@@ -79,35 +77,26 @@ pub(crate) struct SimHost<'a> {
 
 impl<'a> SimHost<'a> {
     pub(crate) fn new(
-        machine: Machine<'a, PageTable>,
-        profile: &Profile,
+        processor: Processor<'a, PageTable>,
+        profile: &'a Profile,
         page_size: PageSize,
         migration_context: MigrationContext,
         footprint_scale: f64,
     ) -> Self {
-        let device = profile.device.clone().map(|device| {
-            let sizes = device::sizes(&device, footprint_scale);
-            (device, sizes)
-        });
+        let device = profile.device.as_ref().map(|device| (device, device::sizes(device, footprint_scale)));
         Self {
-            machine,
+            processor,
             migrations: Migrations::default(),
             history: Vec::new(),
             samples: 0,
             tiering_cpu: Nanos(0),
             migration_context,
             reads_ahead: false,
-            costs: profile.costs.clone(),
+            profile,
+            costs: &profile.costs,
             device,
-            llc: profile.llc_size,
             page_size,
-            copy_bandwidth: profile
-                .tiers
-                .iter()
-                .map(|tier| (tier.read_bandwidth, tier.write_bandwidth))
-                .collect(),
-            fast_latency: profile.tiers[0].latency,
-            sweep_bandwidth: u64::from(profile.core.miss_registers) * 64 * 1_000_000_000
+            sweep_bandwidth: u64::from(profile.core.miss_registers) * LINE_BYTES * 1_000_000_000
                 / profile.tiers[0].latency.0.max(1),
             busy_until: 0,
             last_delivery: Nanos(0),
@@ -116,26 +105,26 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    /// Takes the policy's gauges after a step.
+    /// Records the policy's gauges after a step.
     pub(crate) fn note_gauges(&mut self, fill: impl FnOnce(&mut Vec<Gauge>)) {
         self.gauges.clear();
         fill(&mut self.gauges);
         self.note_intervals();
     }
 
-    /// Samples and faults that have not been delivered.
+    /// Returns the number of samples and faults not delivered yet.
     fn waiting(&self) -> usize {
-        self.machine.sampler.waiting() + self.machine.faults.waiting()
+        self.processor.sampler.waiting() + self.processor.faults.waiting()
     }
 
     fn run_block(&mut self) -> bool {
-        let running = self.machine.run_block();
+        let running = self.processor.run_block();
         self.note_intervals();
         running
     }
 
     fn note_intervals(&mut self) {
-        while self.history.len() < self.machine.intervals.len() {
+        while self.history.len() < self.processor.intervals.len() {
             self.history.push(PolicyInterval {
                 promotions: self.migrations.promotions,
                 demotions: self.migrations.demotions,
@@ -145,38 +134,38 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    /// Whoever carries the policy out works for `cost`, a program thread if one is named.
+    /// Charges `cost` to the thread that carries the plan out: a program thread if the policy runs in faults.
     fn charge_migration(&mut self, account: Account, cost: Nanos, thread: Option<u16>) {
         match self.migration_context {
             MigrationContext::Shared | MigrationContext::Dedicated => self.charge(account, cost),
             MigrationContext::Faulting => {
                 *self.entry(account) += cost;
-                self.machine.delay_program(thread, cost.0 * 1000);
+                self.processor.delay_program(thread, cost.0 * 1000);
             }
         }
     }
 
-    /// The tiering thread computes for `cost`; the program runs on meanwhile.
+    /// Charges work of the tiering thread; the program runs on meanwhile.
     fn charge(&mut self, account: Account, cost: Nanos) {
         self.compute(account, cost);
         self.pass(cost);
     }
 
-    /// A thread of the tiering system is on a core for `cost`.
+    /// Occupies a core with a thread of the tiering system for `cost`.
     fn compute(&mut self, account: Account, cost: Nanos) {
         *self.entry(account) += cost;
         self.tiering_cpu += cost;
-        self.machine.occupy_core(cost.0 * 1000);
+        self.processor.occupy_core(cost.0 * 1000);
     }
 
-    /// The thread that takes the samples reads them while another carries a plan out.
+    /// Reads samples on the sampling thread while another thread carries a plan out.
     fn read_ahead(&mut self) {
-        let samples = self.machine.sampler.read() as u64;
+        let samples = self.processor.sampler.read() as u64;
         self.compute(Account::Draining, Nanos(self.costs.drain_sample.0 * samples));
     }
 
     fn entry(&mut self, account: Account) -> &mut Nanos {
-        let charges = &mut self.machine.charges;
+        let charges = &mut self.processor.charges;
         match account {
             Account::Draining => &mut charges.draining,
             Account::Tracking => &mut charges.tracking,
@@ -187,56 +176,57 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    /// The tiering thread is busy or asleep for `duration`.
+    /// Lets `duration` pass in which the tiering thread is busy or asleep.
     fn pass(&mut self, duration: Nanos) {
-        self.busy_until = self.busy_until.max(self.machine.now_ps()) + duration.0 * 1000;
-        // The program runs in whole blocks: what is less than half of one is owed.
-        while self.machine.now_ps() + self.machine.block_time() / 2 < self.busy_until && self.run_block() {
+        self.busy_until = self.busy_until.max(self.processor.now_ps()) + duration.0 * 1000;
+        // The program runs in whole blocks: less than half a block is owed.
+        while self.processor.now_ps() + self.processor.block_time() / 2 < self.busy_until && self.run_block()
+        {
             if self.reads_ahead {
                 self.read_ahead();
             }
         }
     }
 
-    /// Moves one page for the migration_context and pays for it.
+    /// Moves one page and pays for it.
     fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
-        let Some(from) = self.machine.locator.tier_of(page) else {
+        let Some(from) = self.processor.locator.tier_of(page) else {
             return self.count(MoveStatus::Gone, to, to);
         };
-        let shadowed = self.machine.locator.has_shadow(page, to);
-        let status = self.machine.locator.relocate(page, to);
+        let shadowed = self.processor.locator.has_shadow(page, to);
+        let status = self.processor.locator.relocate(page, to);
         if status == MoveStatus::Moved {
             let cost = self.costs.move_page + if shadowed { Nanos(0) } else { self.copy(page, from, to) };
-            let thread = self.machine.faults.thread(page);
+            let thread = self.processor.faults.thread(page);
             self.charge_migration(Account::Moving, cost, thread);
             self.remapped();
         }
         self.count(status, from, to)
     }
 
-    /// Moves one page while it stays mapped. A promoted page leaves a shadow where it was.
+    /// Moves one page while it stays mapped. A promoted page leaves a shadow behind.
     fn relocate_mapped(&mut self, page: PageId, to: TierId) -> MoveStatus {
-        let Some(from) = self.machine.locator.tier_of(page) else {
+        let Some(from) = self.processor.locator.tier_of(page) else {
             return self.count(MoveStatus::Gone, to, to);
         };
-        let shadowed = self.machine.locator.has_shadow(page, to);
-        let status = self.machine.locator.may_move(page, to);
+        let shadowed = self.processor.locator.has_shadow(page, to);
+        let status = self.processor.locator.may_move(page, to);
         if status != MoveStatus::Moved {
             return self.count(status, from, to);
         }
         let copying = if shadowed { Nanos(0) } else { self.copy(page, from, to) };
-        // Its dirty bit is cleared and flushed before the copy, and the mapping is changed and flushed after it.
+        // Its dirty bit is cleared and flushed before the copy; its mapping is changed and flushed after it.
         self.shoot_down_now();
-        let written = !shadowed && self.machine.stores_within(page, copying.0 * 1000);
+        let written = !shadowed && self.processor.stores_within(page, copying.0 * 1000);
         self.charge(Account::Moving, self.costs.move_page + copying);
         if written {
             return self.count(MoveStatus::Busy, from, to);
         }
-        // The program ran on meanwhile: ask again.
-        let status = self.machine.locator.relocate(page, to);
+        // The program ran on meanwhile: check again.
+        let status = self.processor.locator.relocate(page, to);
         if status == MoveStatus::Moved {
             if to.slower() == from {
-                self.machine.locator.keep_shadow(page);
+                self.processor.locator.keep_shadow(page);
             }
             self.remapped();
         }
@@ -257,23 +247,24 @@ impl<'a> SimHost<'a> {
         status
     }
 
-    /// Copies a page: its bytes on both tiers. Returns how long that takes one core.
+    /// Copies a page's bytes on both tiers. Returns how long that takes one core.
     fn copy(&mut self, page: PageId, from: TierId, to: TierId) -> Nanos {
         let size = self.page_size.bytes();
-        if let Some(devices) = &mut self.machine.devices {
+        if let Some(devices) = &mut self.processor.devices {
             devices.copy(from, page, size.0, false);
             devices.copy(to, page, size.0, true);
         }
         self.migrations.bytes += size;
-        self.machine.tier(from).copy(size, false);
-        self.machine.tier(to).copy(size, true);
-        let slowest = self.copy_bandwidth[from.index()].0.min(self.copy_bandwidth[to.index()].1);
+        self.processor.tier(from).copy(size, false);
+        self.processor.tier(to).copy(size, true);
+        let tiers = &self.profile.tiers;
+        let slowest = tiers[from.index()].read_bandwidth.min(tiers[to.index()].write_bandwidth);
         Nanos(transfer_time(size.0, slowest.min(self.costs.copy_bandwidth)) / 1000)
     }
 
-    /// A page has another frame now: its old translation must go, if not now then with those of its batch.
+    /// Accounts for a changed mapping: flushes its translation now or with its batch.
     fn remapped(&mut self) {
-        self.machine.hold_lock(1);
+        self.processor.hold_lock(1);
         self.unflushed += 1;
         // Linux batches the flushes of base pages only (migrate_pages_batch).
         if self.page_size == PageSize::Huge || self.unflushed >= self.costs.shootdown_batch {
@@ -288,35 +279,35 @@ impl<'a> SimHost<'a> {
     }
 
     fn shoot_down_now(&mut self) {
-        self.machine.interrupt(self.costs.shootdown.0 * 1000);
+        self.processor.interrupt(self.costs.shootdown.0 * 1000);
     }
 
-    /// Makes the next access to each page fault; one flush for all of them.
+    /// Makes the next access to each page fault, with one flush for all of them.
     fn arm(&mut self, pages: &[PageId]) {
-        let (now, count) = (self.machine.now(), self.machine.locator.pages());
+        let (now, count) = (self.processor.now(), self.processor.locator.pages());
         let mut armed = 0;
         for &page in pages {
-            if self.machine.locator.arm(page) {
-                self.machine.faults.arm(page, count, now);
+            if self.processor.locator.arm(page) {
+                self.processor.faults.arm(page, count, now);
                 armed += 1;
             }
         }
         if armed > 0 {
             self.charge_migration(Account::Arming, Nanos(self.costs.arm_page.0 * armed), None);
-            self.machine.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
+            self.processor.hold_lock(armed.div_ceil(PAGES_PER_TABLE));
             self.shoot_down_now();
         }
     }
 
-    /// Has the devices do what the policy asks; the first request switches them on.
+    /// Passes a policy's request to the devices; the first request switches them on.
     fn tell_devices(&mut self, request: DeviceRequest) {
-        if self.machine.devices.is_none()
+        if self.processor.devices.is_none()
             && let Some((profile, sizes)) = &self.device
         {
-            let (tiers, now) = (self.machine.locator.tiers(), self.machine.now_ps());
-            self.machine.devices = Devices::new(profile, *sizes, tiers, now);
+            let (tiers, now) = (self.processor.locator.tiers(), self.processor.now_ps());
+            self.processor.devices = Devices::new(profile, *sizes, tiers, now);
         }
-        let cost = self.machine.devices.as_mut().map_or(Nanos(0), |devices| devices.request(request));
+        let cost = self.processor.devices.as_mut().map_or(Nanos(0), |devices| devices.request(request));
         self.charge(Account::Draining, cost);
     }
 
@@ -325,7 +316,7 @@ impl<'a> SimHost<'a> {
         let mut pass = Pass::new(from, pages);
         while reclaimed < pages {
             let mut scanned = 0;
-            let victim = self.machine.locator.next_victim(&mut pass, &mut scanned);
+            let victim = self.processor.locator.next_victim(&mut pass, &mut scanned);
             self.charge(Account::Reclaiming, Nanos(self.costs.reclaim_page.0 * scanned));
             let Some(victim) = victim else { break };
             if self.demote(victim, from) != MoveStatus::Moved {
@@ -337,7 +328,7 @@ impl<'a> SimHost<'a> {
         reclaimed
     }
 
-    /// Demotes a page for reclaim: a kernel thread's work whoever carries the policy out.
+    /// Demotes a page for reclaim, as work of a kernel thread in any migration context.
     fn demote(&mut self, page: PageId, from: TierId) -> MoveStatus {
         let migration_context = std::mem::replace(&mut self.migration_context, MigrationContext::Shared);
         let status = self.relocate(page, from.slower());
@@ -348,7 +339,7 @@ impl<'a> SimHost<'a> {
 
 impl View for SimHost<'_> {
     fn tiers(&self) -> usize {
-        self.machine.locator.tiers()
+        self.processor.locator.tiers()
     }
 
     fn page_size(&self) -> PageSize {
@@ -356,23 +347,23 @@ impl View for SimHost<'_> {
     }
 
     fn capacity(&self, tier: TierId) -> Pages {
-        self.machine.locator.capacity(tier)
+        self.processor.locator.capacity(tier)
     }
 
     fn free(&self, tier: TierId) -> Pages {
-        self.machine.locator.free(tier)
+        self.processor.locator.free(tier)
     }
 
     fn pages(&self) -> usize {
-        self.machine.locator.pages()
+        self.processor.locator.pages()
     }
 
     fn tier_of(&self, page: PageId) -> Option<TierId> {
-        self.machine.locator.tier_of(page)
+        self.processor.locator.tier_of(page)
     }
 
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId> {
-        let (next, read) = self.machine.locator.walk(cursor, limit, found);
+        let (next, read) = self.processor.locator.walk(cursor, limit, found);
         self.charge_migration(Account::Scanning, Nanos(self.costs.scan_page.0 * read), None);
         next
     }
@@ -383,14 +374,14 @@ impl View for SimHost<'_> {
         limit: usize,
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> Option<PageId> {
-        let (next, read) = self.machine.locator.scan_accessed(cursor, limit, found);
+        let (next, read) = self.processor.locator.scan_accessed(cursor, limit, found);
         self.charge_migration(Account::Scanning, Nanos(self.costs.accessed_page.0 * read), None);
-        self.machine.hold_lock(read.div_ceil(PAGES_PER_TABLE));
+        self.processor.hold_lock(read.div_ceil(PAGES_PER_TABLE));
         next
     }
 
     fn huge_range(&self, page: PageId) -> Range<u32> {
-        self.machine.huge_range(page)
+        self.processor.huge_range(page)
     }
 }
 
@@ -410,46 +401,47 @@ impl Host for SimHost<'_> {
     }
 
     fn now(&self) -> Nanos {
-        self.machine.now()
+        self.processor.now()
     }
 
     fn sample(&mut self, request: Sampling) {
-        let threads = self.machine.thread_count();
-        let changed = self.machine.sampler.request().rate != request.rate
-            || self.machine.sampler.request().scope != request.scope
-            || self.machine.sampler.request().stores != request.stores;
-        self.machine.sampler.set(request, threads);
+        let threads = self.processor.thread_count();
+        let changed = self.processor.sampler.request().rate != request.rate
+            || self.processor.sampler.request().scope != request.scope
+            || self.processor.sampler.request().stores != request.stores;
+        self.processor.sampler.set(request, threads);
         if changed {
-            self.machine.restart_events();
+            self.processor.restart_events();
         }
     }
 
     fn advance(&mut self, batch: &mut SampleBatch) -> bool {
-        let request = self.machine.sampler.request();
+        let request = self.processor.sampler.request();
         let deadline = Nanos(self.last_delivery.0.saturating_add(request.tick.0));
-        while self.waiting() < request.batch && self.machine.now() < deadline {
+        while self.waiting() < request.batch && self.processor.now() < deadline {
             if !self.run_block() {
                 break;
             }
         }
         batch.samples.clear();
         batch.faults.clear();
-        self.machine.faults.drain(&mut batch.faults);
+        self.processor.faults.drain(&mut batch.faults);
         batch.devices.clear();
-        let reading = self.machine.devices.as_mut().map(|devices| devices.read(&mut batch.devices));
-        let drained = self.machine.sampler.drain(request.batch, &mut batch.samples);
+        let reading = self.processor.devices.as_mut().map(|devices| devices.read(&mut batch.devices));
+        let drained = self.processor.sampler.drain(request.batch, &mut batch.samples);
         batch.lost = drained.lost;
         self.samples += batch.samples.len() as u64;
-        self.machine.counters(&mut batch.counters);
-        self.last_delivery = self.machine.now();
+        self.processor.counters(&mut batch.counters);
+        self.last_delivery = self.processor.now();
         let samples = Nanos(self.costs.drain_sample.0 * drained.read as u64);
         self.charge(Account::Draining, samples + reading.unwrap_or_default());
-        !self.machine.ended()
+        !self.processor.ended()
     }
 
     fn spend(&mut self, work: Work, metadata: Bytes, sleep: Nanos) {
-        let cached = (self.llc.0 as f64 / metadata.0.max(1) as f64).min(1.0);
-        let touch = self.costs.cached_touch.0 as f64 * cached + self.fast_latency.0 as f64 * (1.0 - cached);
+        let cached = (self.profile.llc_size.0 as f64 / metadata.0.max(1) as f64).min(1.0);
+        let touch = self.costs.cached_touch.0 as f64 * cached
+            + self.profile.tiers[0].latency.0 as f64 * (1.0 - cached);
         let swept = transfer_time(work.swept, self.sweep_bandwidth) / 1000;
         let operations = self.costs.operation.0 * work.operations;
         self.charge(Account::Tracking, Nanos((work.touches as f64 * touch) as u64 + operations + swept));
@@ -467,7 +459,7 @@ impl Host for SimHost<'_> {
         }
         for entry in &plan.moves {
             let status = match plan.copying {
-                _ if self.machine.ended() => MoveStatus::Gone,
+                _ if self.processor.ended() => MoveStatus::Gone,
                 Copying::Exclusive => self.relocate(entry.page, entry.to),
                 Copying::Transactional => self.relocate_mapped(entry.page, entry.to),
             };

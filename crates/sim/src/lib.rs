@@ -1,7 +1,31 @@
 //! The simulator: a modelled machine on which the engine runs over recorded or generated accesses.
 //!
-//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once; [`simulate()`] replays them under every
-//! policy and bound, on the machine that a [`Profile`] describes, and fills a [`Report`].
+//! [`StreamBuilder`] turns rows of a trace or a workload into dense pages once. [`simulate()`] replays them under
+//! every policy and bound on the machine of a profile, and fills a [`Report`]:
+//!
+//! ```
+//! # use std::ops::ControlFlow::Continue;
+//! # use isotherm_core::PageSize;
+//! use isotherm_sim::{Experiment, FastSize, INTERVALS, load_workload, simulate};
+//!
+//! let workload = isotherm_workloads::find("masim")?;
+//! let mut parameters = workload.parameters();
+//! parameters.set("preset", "test")?;
+//! let loaded = load_workload(workload, parameters, PageSize::Base, 1, 200_000, &mut |_| Continue(()))?;
+//! let policy = isotherm_policies::find("lru")?;
+//! let experiment = Experiment {
+//!     policies: vec![(policy, policy.parameters())],
+//!     sizes: vec![FastSize::parse("1:1")?],
+//!     profile: &isotherm_machine::Profile::builtin("pact")?,
+//!     seed: 1,
+//!     scale: loaded.scale,
+//!     intervals: INTERVALS,
+//!     version: "example",
+//! };
+//! let run = &simulate(&loaded.input, &experiment, &|| ())?.runs[0];
+//! assert!(0.3 < run.hit_ratio && run.hit_ratio <= run.belady_hit_ratio);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 
 #![forbid(unsafe_code)]
 
@@ -12,10 +36,10 @@ mod fast_size;
 mod faults;
 mod host;
 mod lru;
-mod machine;
 mod pace;
-mod page_tables;
-mod placement;
+mod page_table;
+mod page_walk;
+mod processor;
 mod replay;
 mod result;
 mod sampler;

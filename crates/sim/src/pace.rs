@@ -1,18 +1,17 @@
-//! Defines threads that run at their own pace: the order of a stream's accesses by the time at which each thread comes to them.
+//! Threads at their own pace: orders a stream's accesses by when each thread reaches them.
 //!
-//! A stream holds accesses in the order in which they were recorded, and a replay keeps it: a fast thread waits for a slow one.
-//! That is right where threads wait for each other, and wrong where each runs for itself, as PACT's Fig. 1a has two threads that
-//! differ in nothing but the latency that they hide.
+//! A stream holds accesses in recorded order, and a replay keeps it: a fast thread waits for a slow one. That
+//! is right where threads wait for each other, and wrong where they are independent, as PACT's Fig. 1a has
+//! two threads that differ only in the latency that they hide.
 
 use isotherm_core::TierId;
+use isotherm_machine::{CoreTiming, Profile, ThreadModel};
 
 use crate::stream::{Access, Stream};
-use isotherm_machine::Profile;
-use isotherm_machine::thread_model::{CoreTiming, ThreadModel};
 
 impl Stream {
-    /// The same accesses, those of each thread in their order, put in the order in which threads that never wait for each other
-    /// complete them with all memory at the idle latency of `tier`.
+    /// Returns the same accesses in the order in which independent threads complete them with all memory at
+    /// the idle latency of `tier`. Each thread's accesses keep their order.
     #[must_use]
     pub fn at_own_pace(&self, profile: &Profile, tier: TierId) -> Self {
         let timing = CoreTiming::new(&profile.core);

@@ -1,36 +1,42 @@
-//! Defines one replay of a stream on a machine: what comparing policies and sizing have in common.
+//! One replay of a stream on a machine: shared by comparing policies and sizing.
+
+use std::sync::OnceLock;
 
 use isotherm_core::parameters::Scale;
 use isotherm_core::{Allocation, Bytes, Counters, EngineError, EngineStatistics, Nanos, Pages, Policy};
-use isotherm_policies::Setup;
+use isotherm_machine::{MAX_TIERS, Profile};
+use isotherm_policies::{Bound, Setup};
 
+use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::host::SimHost;
-use crate::machine::{IntervalCount, Machine};
-use crate::placement::{Locator, PageTable};
+use crate::page_table::{Locator, PageTable};
+use crate::processor::{IntervalCount, Processor};
 use crate::sampler::Sampler;
 use crate::stream::Stream;
-use crate::{Charges, NamedRange, SimulateError};
-use isotherm_machine::Profile;
+use crate::{Charges, NamedRange, SimulateError, soar};
 
-/// Samples that the ring holds at any scale: the program runs in blocks, and a block's samples must fit.
+/// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
 const SMALLEST_RING: u64 = 1024;
 
-/// What every replay of one stream shares.
-#[derive(Debug, Clone, Copy)]
+/// Data shared by every replay of one stream.
+#[derive(Debug)]
 pub(crate) struct Replay<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) profile: &'a Profile,
-    /// Who allocated what, where known.
+    /// Allocation sites, where known.
     pub(crate) ranges: &'a [NamedRange],
     /// The random generator's seed.
     pub(crate) seed: u64,
-    /// By what scaled parameters are divided.
+    /// Divisors of scaled parameters.
     pub(crate) scale: Scale,
     /// Accesses in an interval of the timeline.
     pub(crate) interval_length: usize,
+    /// Computed for the first bound that needs them.
+    ranks: OnceLock<IntervalRanks>,
+    next_uses: OnceLock<Vec<u32>>,
 }
 
-/// The machine after a replay, in numbers.
+/// Counts and times at the end of a replay.
 pub(crate) struct Finished {
     pub(crate) end: Nanos,
     pub(crate) intervals: Vec<IntervalCount>,
@@ -40,37 +46,71 @@ pub(crate) struct Finished {
 }
 
 impl Finished {
-    pub(crate) fn of<L: Locator>(machine: &Machine<'_, L>) -> Self {
+    pub(crate) fn of<L: Locator>(processor: &Processor<'_, L>) -> Self {
         let mut counters = Counters::default();
-        machine.counters(&mut counters);
+        processor.counters(&mut counters);
         Self {
-            end: machine.now(),
-            intervals: machine.intervals.clone(),
+            end: processor.now(),
+            intervals: processor.intervals.clone(),
             stall: counters.tiers.iter().map(|tier| tier.stall).collect(),
             bytes: counters.tiers.iter().map(|tier| tier.bytes_read + tier.bytes_written).collect(),
-            charges: machine.charges,
+            charges: processor.charges,
         }
     }
 }
 
-/// Refuses machines that the model cannot run.
-pub(crate) fn check(profile: &Profile) -> Result<(), SimulateError> {
-    match profile.tiers.len() {
-        0 | 1 => Err(SimulateError::OneTier(profile.name.clone())),
-        2..=isotherm_machine::thread_model::MAX_TIERS => Ok(()),
-        _ => Err(SimulateError::ManyTiers(profile.name.clone())),
-    }
-}
-
 impl<'a> Replay<'a> {
-    pub(crate) fn machine<L: Locator>(&self, locator: L) -> Machine<'a, L> {
-        // The ring, too, holds samples that stand for the whole footprint.
+    /// Sets a stream on a machine, with a timeline of `intervals`.
+    ///
+    /// # Errors
+    /// A machine with a number of tiers that the model does not run.
+    pub(crate) fn new(
+        stream: &'a Stream,
+        ranges: &'a [NamedRange],
+        profile: &'a Profile,
+        scale: Scale,
+        seed: u64,
+        intervals: usize,
+    ) -> Result<Self, SimulateError> {
+        match profile.tiers.len() {
+            0 | 1 => return Err(SimulateError::OneTier(profile.name.clone())),
+            2..=MAX_TIERS => {}
+            _ => return Err(SimulateError::ManyTiers(profile.name.clone())),
+        }
+        let interval_length = stream.accesses.len().div_ceil(intervals.max(1)).max(1);
+        let (ranks, next_uses) = (OnceLock::new(), OnceLock::new());
+        Ok(Self { stream, profile, ranges, seed, scale, interval_length, ranks, next_uses })
+    }
+
+    /// Returns the pages of each of the oracle's intervals.
+    pub(crate) fn ranks(&self) -> &IntervalRanks {
+        self.ranks.get_or_init(|| IntervalRanks::new(self.stream, self.interval_length, false))
+    }
+
+    /// Computes the placement of MIN with bypass for `fast` pages.
+    pub(crate) fn belady(&self, fast: Pages) -> Belady {
+        Belady::new(self.stream, self.next_uses.get_or_init(|| next_uses(self.stream)), fast)
+    }
+
+    /// Replays under a bound with `fast` pages in the first tier.
+    pub(crate) fn bound(&self, bound: Bound, fast: Pages) -> Finished {
+        match bound {
+            Bound::AllFast => self.fixed(true),
+            Bound::AllSlow => self.fixed(false),
+            Bound::Oracle => self.placed(OraclePlacement::new(self.ranks(), self.stream.pages.len(), fast)),
+            Bound::Soar => soar::run(self, fast),
+            Bound::Belady => self.placed(&self.belady(fast)),
+        }
+    }
+
+    pub(crate) fn processor<L: Locator>(&self, locator: L) -> Processor<'a, L> {
+        // The ring's samples, too, stand for the whole footprint.
         let ring = (self.profile.costs.ring_samples as f64 / self.scale.footprint) as u64;
         let sampler = Sampler::new(ring.max(SMALLEST_RING), self.seed);
-        Machine::new(self.stream, self.profile, locator, self.interval_length, sampler)
+        Processor::new(self.stream, self.profile, locator, self.interval_length, sampler)
     }
 
-    /// The sizes of the tiers: the fast one as asked, the last as large as needed, those between as the profile says.
+    /// Returns the tiers' sizes: the fast one as asked, the last for all pages, the others by the profile.
     fn capacities(&self, fast: Pages) -> Vec<u64> {
         let pages = self.stream.pages.len() as u64;
         let shift = self.stream.page_size.shift();
@@ -80,7 +120,7 @@ impl<'a> Replay<'a> {
         std::iter::once(fast.0).chain(between).chain([pages]).collect()
     }
 
-    /// What a policy may size its structures by.
+    /// Returns the sizes by which a policy sizes its structures.
     pub(crate) fn setup(&self, fast: Pages) -> Setup {
         Setup {
             pages: self.stream.pages.len(),
@@ -91,11 +131,11 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Replays with pages where `locator` says.
-    pub(crate) fn bound<L: Locator>(&self, locator: L) -> Finished {
-        let mut machine = self.machine(locator);
-        while machine.run_block() {}
-        Finished::of(&machine)
+    /// Replays with the placement of `locator`.
+    pub(crate) fn placed<L: Locator>(&self, locator: L) -> Finished {
+        let mut processor = self.processor(locator);
+        while processor.run_block() {}
+        Finished::of(&processor)
     }
 
     /// Replays with every page in the first or in the last tier.
@@ -104,10 +144,10 @@ impl<'a> Replay<'a> {
         let tiers = self.profile.tiers.len();
         let mut capacity = vec![0; tiers];
         capacity[if fast { 0 } else { tiers - 1 }] = pages as u64 + 1;
-        self.bound(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
+        self.placed(PageTable::new(pages, capacity, 0.0, Allocation::FastFirst))
     }
 
-    /// Replays under a policy with `fast` pages in the first tier; returns the machine as the policy left it.
+    /// Replays under a policy with `fast` pages in the first tier; returns the host as the policy left it.
     pub(crate) fn policy(
         &self,
         fast: Pages,
@@ -122,7 +162,7 @@ impl<'a> Replay<'a> {
             table = table.with_lists(gib_per_page);
         }
         let mut host = SimHost::new(
-            self.machine(table),
+            self.processor(table),
             self.profile,
             page_size,
             policy.migration_context(),

@@ -1,4 +1,4 @@
-//! Defines what a simulation reports: plain data, from which tables, JSON and HTML are made.
+//! Results of a simulation: plain data, from which tables, JSON and HTML are made.
 
 use std::collections::BTreeMap;
 
@@ -6,56 +6,56 @@ use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, PageSize};
 use serde::Serialize;
 
-/// Every run over one input on one machine, and what all of them share.
+/// Every run over one input on one machine.
 #[derive(Debug, Clone, Serialize)]
 pub struct Report {
     /// Isotherm's version.
     pub version: String,
-    /// What was replayed.
+    /// The input.
     pub input: InputSummary,
     /// The machine profile, every number with its source.
     pub machine: isotherm_machine::MachineSummary,
-    /// One entry a policy and fast-tier size, in the order asked for.
+    /// One entry per policy and fast-tier size, in the order asked for.
     pub runs: Vec<RunResult>,
 }
 
-/// The replayed accesses.
+/// Summary of the replayed accesses.
 #[derive(Debug, Clone, Serialize)]
 pub struct InputSummary {
-    /// The workload's name or the trace's path.
+    /// Workload's name or trace's path.
     pub name: String,
     /// `"workload"` or `"trace"`.
     pub kind: &'static str,
-    /// The workload's parameters; none for a trace.
+    /// The workload's parameters; `None` for a trace.
     pub parameters: Option<Parameters>,
-    /// Where the input comes from, as key and value: command, recorder, cache model.
+    /// Origin, as key and value: command, recorder, cache model.
     pub provenance: BTreeMap<String, String>,
     /// The random generator's seed.
     pub seed: u64,
-    /// By what factor sample counts of policies were divided: the paper's footprint over this one's.
+    /// Divisor of policies' sample counts: the paper's footprint over this one's.
     pub scale: f64,
-    /// By what factor their time constants were divided: `scale` x threads / the paper's threads.
+    /// Divisor of policies' time constants: `scale` x threads / the paper's threads.
     pub time_scale: f64,
     /// Accesses that missed the last-level cache.
     pub accesses: u64,
     /// Instructions executed.
     pub instructions: u64,
-    /// Threads.
+    /// Number of threads.
     pub threads: usize,
     /// Bytes of the pages touched.
     pub footprint_bytes: Bytes,
     /// Accesses by time and address.
     pub heatmap: Heatmap,
-    /// The cumulative share of accesses over pages, hottest first: points `(share of pages, share of accesses)`.
+    /// Cumulative share of accesses over pages, hottest first: points `(share of pages, share of accesses)`.
     pub page_cdf: Vec<(f64, f64)>,
-    /// The share of misses of each allocation site or mapping, largest first, where known.
+    /// Misses of each allocation site or mapping, largest first, where known.
     pub regions: Vec<Region>,
 }
 
-/// What one allocation site takes.
+/// One allocation site.
 #[derive(Debug, Clone, Serialize)]
 pub struct Region {
-    /// The allocation site.
+    /// Name of the allocation site.
     pub name: String,
     /// Bytes allocated.
     pub bytes: Bytes,
@@ -66,21 +66,21 @@ pub struct Region {
 /// Accesses counted on a grid.
 #[derive(Debug, Clone, Default, Serialize)]
 pub struct Heatmap {
-    /// Columns of equally many accesses each.
+    /// Number of columns, of equally many accesses each.
     pub columns: usize,
-    /// Rows of equally many pages each, in address order; unmapped gaps are left out.
+    /// Number of rows, of equally many pages each, in address order without unmapped gaps.
     pub rows: usize,
     /// Accesses that a column spans.
     pub accesses_per_column: u64,
     /// Pages that a row spans.
     pub pages_per_row: f64,
-    /// The first address of each row.
+    /// First address of each row.
     pub addresses: Vec<u64>,
     /// Accesses in each cell, row by row.
     pub counts: Vec<u32>,
 }
 
-/// Moves that failed, by the kernel's error.
+/// Failed moves by the kernel's error.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct FailedMoves {
     /// ENOMEM: no room on the target.
@@ -93,7 +93,7 @@ pub struct FailedMoves {
     pub denied: u64,
 }
 
-/// What tiering cost, mechanism by mechanism.
+/// Costs of tiering by mechanism.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Charges {
     /// Program threads: interrupts that take samples, summed over threads.
@@ -102,26 +102,26 @@ pub struct Charges {
     pub shootdowns: Nanos,
     /// Program threads: hint faults, and write faults that drop a shadow copy, summed over threads.
     pub faulting: Nanos,
-    /// PolicyRun thread: reading samples from the ring, and registers of profiling devices.
+    /// Tiering thread: reading samples from the ring, and registers of profiling devices.
     pub draining: Nanos,
-    /// PolicyRun thread: tracker and policy.
+    /// Tiering thread: tracker and policy.
     pub tracking: Nanos,
-    /// PolicyRun thread, or the program's where it does the work itself: page-table scans.
+    /// Tiering thread, or the program's where it does the work itself: page-table scans.
     pub scanning: Nanos,
     /// As scanning: making pages fault at their next access.
     pub arming: Nanos,
     /// As scanning: moving pages.
     pub moving: Nanos,
-    /// PolicyRun thread: reclaim's search for pages.
+    /// Tiering thread: reclaim's search for pages.
     pub reclaiming: Nanos,
 }
 
 /// One policy at one size of the fast tier.
 #[derive(Debug, Clone, Serialize)]
 pub struct RunResult {
-    /// The policy's or bound's name.
+    /// Name of the policy or bound.
     pub policy: String,
-    /// Its parameters in force.
+    /// Its scaled parameters.
     pub parameters: Parameters,
     /// The workload's name, if the input is one.
     pub workload: Option<String>,
@@ -137,13 +137,13 @@ pub struct RunResult {
     pub time_scale: f64,
     /// Isotherm's version.
     pub version: String,
-    /// The page size of the run.
+    /// The run's page size.
     pub page_size: PageSize,
     /// Bytes of the pages touched.
     pub footprint_bytes: Bytes,
     /// Size of the fast tier.
     pub fast_bytes: Bytes,
-    /// How the size was asked for: `1:8`, `25%`, `64M`.
+    /// The size as asked for: `1:8`, `25%`, `64M`.
     pub fast: String,
     /// Accesses replayed.
     pub accesses: u64,
@@ -155,25 +155,25 @@ pub struct RunResult {
     pub load_hit_ratio: f64,
     /// The same over the last quarter of the run.
     pub final_load_hit_ratio: f64,
-    /// The interval oracle's hit ratio: the best placement of each interval.
+    /// Hit ratio of the interval oracle: the best placement of each interval.
     pub oracle_hit_ratio: f64,
     /// The same over the last quarter of the run.
     pub oracle_final_hit_ratio: f64,
-    /// The load hit ratio of an interval oracle that places pages by their loads.
+    /// Load hit ratio of an interval oracle that places pages by their loads.
     pub oracle_load_hit_ratio: f64,
     /// The same over the last quarter of the run.
     pub oracle_final_load_hit_ratio: f64,
-    /// The hit ratio of MIN with bypass.
+    /// Hit ratio of MIN with bypass.
     pub belady_hit_ratio: f64,
     /// Whether the policy beats the interval oracle, as it may where misses come in bursts.
     pub beats_oracle: bool,
-    /// Modelled time over that of all-fast.
+    /// Modelled time over that with all memory fast.
     pub slowdown: f64,
     /// Modelled time.
     pub modelled_ns: Nanos,
-    /// Time that retirement stood still for misses of each tier, summed over threads.
+    /// Time for which retirement stalled on each tier's misses, summed over threads.
     pub stall_ns: Vec<Nanos>,
-    /// Bytes of page copies and program together, read and written, for each tier.
+    /// Bytes read and written on each tier by page copies and program.
     pub tier_bytes: Vec<Bytes>,
     /// Pages moved to a faster tier.
     pub promotions: u64,
@@ -183,21 +183,21 @@ pub struct RunResult {
     pub failed_moves: FailedMoves,
     /// Bytes copied between tiers.
     pub bytes_moved: Bytes,
-    /// The most memory that shadow copies held at a time.
+    /// Largest memory of shadow copies at any time.
     pub shadow_bytes: Bytes,
     /// Hint faults that the program took.
     pub hint_faults: u64,
     /// Samples that reached the policy.
     pub samples: u64,
-    /// Samples lost because the ring was full.
+    /// Samples lost to a full ring.
     pub samples_lost: u64,
     /// The policy's own memory.
     pub metadata_bytes: Bytes,
     /// CPU time of the tiering thread.
     pub tiering_cpu_ns: Nanos,
-    /// What tiering cost by mechanism.
+    /// Costs of tiering by mechanism.
     pub charges: Charges,
-    /// Time that the simulation took, in seconds. The only field that differs between two equal runs.
+    /// Duration of the simulation in seconds. The only field that differs between two equal runs.
     pub wall_s: f64,
     /// The run over time.
     pub timeline: Vec<Interval>,
@@ -210,11 +210,11 @@ pub struct Interval {
     pub end_ns: Nanos,
     /// Accesses in it.
     pub accesses: u64,
-    /// Of those, served by the fast tier.
+    /// Accesses that the fast tier served.
     pub hits: u64,
     /// Loads in it.
     pub loads: u64,
-    /// Of those, served by the fast tier.
+    /// Loads that the fast tier served.
     pub load_hits: u64,
     /// Hits of the interval oracle in it.
     pub oracle_hits: u64,

@@ -1,36 +1,35 @@
-//! Defines the simulated PMU sampling: one event per thread and tier, in period or frequency mode, and the ring.
+//! Simulated PMU sampling: one event per thread and tier, in period or frequency mode, and the ring.
 
 use std::collections::VecDeque;
 
 use isotherm_core::{Sample, Sampling, SamplingRate, SamplingScope};
+use isotherm_machine::MAX_TIERS;
 use rand::{RngExt, SeedableRng};
 use rand_xoshiro::Xoshiro256PlusPlus;
 
-use isotherm_machine::thread_model::MAX_TIERS;
-
-/// How much of the old estimate an event's rate keeps from block to block: perf, too, adapts over several ticks.
+/// Weight of the old estimate of an event's rate in each block: perf adapts over several ticks too.
 const RATE_MEMORY: f64 = 0.75;
 
-/// What a delivery took.
+/// Outcome of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Drained {
     /// Samples that were still in the ring.
     pub(crate) read: usize,
-    /// Samples that found no room in it since the last time.
+    /// Samples lost to a full ring since the last delivery.
     pub(crate) lost: u64,
 }
 
-/// The sampling state of the whole machine; the countdowns themselves are the threads'.
+/// The sampling state of the whole machine; the threads hold the countdowns.
 #[derive(Debug)]
 pub(crate) struct Sampler {
     request: Sampling,
-    /// The period in force for each event; 0 while off.
+    /// Current period of each event; 0 while off.
     periods: [u64; MAX_TIERS],
-    /// Accesses a nanosecond that each event sees.
+    /// Accesses per nanosecond that each event counts.
     rates: [f64; MAX_TIERS],
-    /// What has been sampled and not been delivered.
+    /// Samples not delivered yet.
     ring: VecDeque<Sample>,
-    /// So many of them, from the first, have left the ring: they take no room in it.
+    /// Number of first samples that have left the ring and take no room in it.
     read: usize,
     ring_limit: usize,
     lost: u64,
@@ -62,8 +61,7 @@ impl Sampler {
         self.request
     }
 
-    /// Changes the request. perf starts an event in frequency mode at a period of 1 and adapts; so does this, but it
-    /// keeps what it knows of the rate.
+    /// Changes the request. perf starts a frequency at a period of 1 and adapts; this keeps the known rates.
     pub(crate) fn set(&mut self, request: Sampling, threads: usize) {
         self.request = request;
         self.adapt(threads);
@@ -73,13 +71,13 @@ impl Sampler {
         self.request.rate != SamplingRate::Off
     }
 
-    /// The event that counts accesses of `tier`.
+    /// Returns the event that counts accesses of `tier`.
     #[inline]
     pub(crate) fn event(&self, tier: usize) -> usize {
         if self.request.scope == SamplingScope::AllTiers { 0 } else { tier }
     }
 
-    /// Learns how many accesses each tier served in a block of `nanoseconds`, and adapts the periods.
+    /// Updates the rates by each tier's accesses in a block of `nanoseconds`, and adapts the periods.
     pub(crate) fn block(&mut self, accesses: &[u64; MAX_TIERS], nanoseconds: f64, threads: usize) {
         if !self.is_on() || nanoseconds <= 0.0 {
             return;
@@ -107,13 +105,13 @@ impl Sampler {
         }
     }
 
-    /// The period in force for an event; 0 while it is off.
+    /// Returns the current period of an event; 0 while it is off.
     pub(crate) fn period(&self, event: usize) -> u64 {
         self.periods[event]
     }
 
-    /// How many accesses until the event's next sample: the period, dithered by an eighth so that it cannot lock onto
-    /// a program's own rhythm (perf's adaptation and skid do the same).
+    /// Returns the accesses until the event's next sample: the period, dithered by an eighth so that it
+    /// cannot lock onto a program's rhythm (perf's adaptation and skid do the same).
     pub(crate) fn countdown(&mut self, event: usize) -> u64 {
         let period = self.periods[event];
         let dither = period / 8;
@@ -144,7 +142,7 @@ impl Sampler {
         unread
     }
 
-    /// Moves up to `limit` samples to `samples`, and in any case those that were read ahead.
+    /// Moves up to `limit` samples to `samples`, and all that were read ahead.
     pub(crate) fn drain(&mut self, limit: usize, samples: &mut Vec<Sample>) -> Drained {
         let ahead = std::mem::take(&mut self.read);
         let count = limit.max(ahead).min(self.ring.len());

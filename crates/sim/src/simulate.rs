@@ -1,29 +1,24 @@
-//! Runs policies and bounds over one input, each at each size of the fast tier, and reports what came of them.
+//! Runs policies and bounds over one input at each size of the fast tier, and reports the results.
 
 use std::collections::BTreeMap;
 use std::time::Instant;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Bytes, EngineError, Pages};
+use isotherm_machine::Profile;
 use isotherm_policies::{Bound, BuildError, Entry, Kind};
 use rayon::prelude::*;
 
-use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
+use crate::bounds::{Belady, IntervalRanks};
 use crate::fast_size::FastSize;
 use crate::result::{InputSummary, Report, RunResult};
 use crate::stream::Stream;
 use crate::summary::{NamedRange, heatmap, page_cdf, page_counts, regions};
 use crate::testbed::{Testbed, ratios};
-use isotherm_machine::MachineSummary;
-use isotherm_machine::Profile;
 
-/// Intervals that a run's timeline is divided into, of equally many accesses.
+/// Usual number of intervals in a run's timeline, of equally many accesses.
 pub const INTERVALS: usize = 100;
-/// The oracle's horizon: so many accesses a page on average, rounded up to whole intervals of the timeline. In a shorter
-/// one it would fetch pages for a single access each, which nobody who moves pages can.
-const ORACLE_ACCESSES_PER_PAGE: usize = 10;
-
-/// Why a simulation could not run.
+/// Why a simulation cannot run.
 #[derive(Debug, thiserror::Error)]
 pub enum SimulateError {
     /// The text is no size.
@@ -37,7 +32,7 @@ pub enum SimulateError {
     /// Nothing would be slow.
     #[error("--fast {0}: larger than the footprint of {1}, so there is nothing to tier")]
     LargerThanFootprint(String, Bytes),
-    /// The machine has one tier only.
+    /// The machine has only one tier.
     #[error("machine {0}: needs at least two tiers")]
     OneTier(String),
     /// The machine has more tiers than the model.
@@ -46,21 +41,21 @@ pub enum SimulateError {
     /// The policy cannot be built for this size.
     #[error(transparent)]
     Build(#[from] BuildError),
-    /// The policy asks for what the simulator lacks.
+    /// The policy asks for a signal that the simulator lacks.
     #[error(transparent)]
     Engine(#[from] EngineError),
 }
 
-/// What is replayed, and what is known of it.
+/// The accesses to replay, and what is known about them.
 #[derive(Debug)]
 pub struct Input {
-    /// The workload's name or the trace's path.
+    /// Workload's name or trace's path.
     pub name: String,
     /// Whether it is a workload rather than a trace.
     pub workload: bool,
     /// The workload's parameters.
     pub parameters: Option<Parameters>,
-    /// Where it comes from, as key and value.
+    /// Origin, as key and value.
     pub provenance: BTreeMap<String, String>,
     /// The accesses.
     pub stream: Stream,
@@ -68,7 +63,7 @@ pub struct Input {
     pub ranges: Vec<NamedRange>,
 }
 
-/// What to run.
+/// Policies and machine to run.
 #[derive(Debug)]
 pub struct Experiment<'a> {
     /// Policies and bounds with their parameters, unscaled.
@@ -77,28 +72,19 @@ pub struct Experiment<'a> {
     pub sizes: Vec<FastSize>,
     /// The machine.
     pub profile: &'a Profile,
-    /// The machine for the report.
-    pub machine: MachineSummary,
     /// The random generator's seed.
     pub seed: u64,
-    /// By what to divide scaled parameters.
+    /// Divisors of scaled parameters.
     pub scale: Scale,
-    /// Intervals of the timeline; [`INTERVALS`] if nothing else is wanted.
+    /// Intervals of the timeline, usually [`INTERVALS`].
     pub intervals: usize,
     /// Isotherm's version.
     pub version: &'a str,
 }
 
-/// What all runs over one stream share.
-struct Shared<'a> {
-    bench: Testbed<'a>,
-    ranks: IntervalRanks,
-    load_ranks: IntervalRanks,
-    next_uses: Vec<u32>,
-}
-
-/// What all runs at one size share.
+/// A testbed with a fast tier of one size, and the bounds' hits there.
 struct Sized<'a> {
+    testbed: &'a Testbed<'a>,
     size: &'a FastSize,
     fast: Pages,
     oracle_hits: Vec<u64>,
@@ -106,28 +92,27 @@ struct Sized<'a> {
     belady: Belady,
 }
 
-/// Replays the input under every policy at every size. `done` is called after each run, from any thread.
+/// Replays the input under every policy at every size. Calls `done` after each run, from any thread.
+///
+/// # Errors
+/// A size, machine or policy that cannot be simulated.
 pub fn simulate(
     input: &Input,
     experiment: &Experiment<'_>,
     done: &(dyn Fn() + Sync),
 ) -> Result<Report, SimulateError> {
     let stream = &input.stream;
-    let bench = Testbed::new(input, experiment)?;
+    let testbed = &Testbed::new(input, experiment)?;
+    let replay = &testbed.replay;
     let fast = experiment.sizes.iter().map(|size| size.pages(stream)).collect::<Result<Vec<_>, _>>()?;
-    let interval_length = bench.replay.interval_length;
-    let shared = Shared {
-        ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length), false),
-        load_ranks: IntervalRanks::new(stream, oracle_length(stream, interval_length), true),
-        next_uses: next_uses(stream),
-        bench,
-    };
+    let load_ranks = IntervalRanks::new(stream, replay.interval_length, true);
     let sized = |(size, &fast)| Sized {
+        testbed,
         size,
         fast,
-        oracle_hits: shared.ranks.hits(stream, fast, interval_length),
-        oracle_load_hits: shared.load_ranks.hits(stream, fast, interval_length),
-        belady: Belady::new(stream, &shared.next_uses, fast),
+        oracle_hits: replay.ranks().hits(stream, fast, replay.interval_length),
+        oracle_load_hits: load_ranks.hits(stream, fast, replay.interval_length),
+        belady: replay.belady(fast),
     };
     let sized: Vec<Sized<'_>> = experiment.sizes.par_iter().zip(&fast).map(sized).collect();
     let jobs: Vec<_> = sized
@@ -135,7 +120,7 @@ pub fn simulate(
         .flat_map(|sized| experiment.policies.iter().map(move |policy| (sized, policy)))
         .collect();
     let run = |(sized, (entry, parameters)): &(&Sized<'_>, &(&'static Entry, Parameters))| {
-        let result = shared.run(sized, entry, parameters);
+        let result = sized.run(entry, parameters);
         done();
         result
     };
@@ -143,45 +128,28 @@ pub fn simulate(
     Ok(Report {
         version: experiment.version.into(),
         input: input.summary(experiment.seed, experiment.scale),
-        machine: experiment.machine.clone(),
+        machine: experiment.profile.summary(),
         runs,
     })
 }
 
-/// The length of the oracle's intervals: whole intervals of the timeline.
-pub(crate) fn oracle_length(stream: &Stream, interval_length: usize) -> usize {
-    let wanted = (ORACLE_ACCESSES_PER_PAGE * stream.pages.len()).min(stream.accesses.len());
-    wanted.div_ceil(interval_length).max(1) * interval_length
-}
-
-impl Shared<'_> {
-    fn run(
-        &self,
-        sized: &Sized<'_>,
-        entry: &Entry,
-        parameters: &Parameters,
-    ) -> Result<RunResult, SimulateError> {
+impl Sized<'_> {
+    fn run(&self, entry: &Entry, parameters: &Parameters) -> Result<RunResult, SimulateError> {
         let start = Instant::now();
-        let replay = &self.bench.replay;
         let mut result = match entry.kind {
-            Kind::Bound(Bound::Oracle) => {
-                let placement = OraclePlacement::new(&self.ranks, replay.stream.pages.len(), sized.fast);
-                self.bench.result(entry, parameters, sized.fast, &replay.bound(placement))
-            }
             Kind::Bound(Bound::Belady) => {
-                self.bench.result(entry, parameters, sized.fast, &replay.bound(&sized.belady))
+                let finished = self.testbed.replay.placed(&self.belady);
+                self.testbed.result(entry, parameters, self.fast, &finished)
             }
-            _ => self.bench.run(entry, parameters, sized.fast)?,
+            _ => self.testbed.run(entry, parameters, self.fast)?,
         };
-        sized.add_bounds(&mut result, matches!(entry.kind, Kind::Policy(_)));
-        result.fast = sized.size.text.clone();
+        self.add_bounds(&mut result, matches!(entry.kind, Kind::Policy(_)));
+        result.fast = self.size.text.clone();
         result.wall_s = start.elapsed().as_secs_f64();
         Ok(result)
     }
-}
 
-impl Sized<'_> {
-    /// Fills in what the bounds make of the same stream and size.
+    /// Fills in the bounds' results on the same stream and size.
     fn add_bounds(&self, result: &mut RunResult, policy: bool) {
         let accesses = result.timeline.iter().map(|interval| interval.accesses);
         let loads = result.timeline.iter().map(|interval| interval.loads);
@@ -198,7 +166,7 @@ impl Sized<'_> {
 }
 
 impl Input {
-    /// What is replayed, in numbers and pictures: footprint, heatmap, skew over pages, allocation sites.
+    /// Summarises the input for people: footprint, heatmap, skew over pages, allocation sites.
     pub fn summary(&self, seed: u64, scale: Scale) -> InputSummary {
         let stream = &self.stream;
         let counts = page_counts(stream);

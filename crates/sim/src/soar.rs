@@ -1,17 +1,17 @@
-//! Defines Soar's profile run and placement: which objects a stream has, what each scored, and where its pages are.
+//! Soar's profile run and placement: a stream's objects, their scores, and their pages' tiers.
 
 use isotherm_core::{Nanos, Pages, TierId};
 use isotherm_policies::soar::{ProfileInterval, place};
 
-use crate::placement::Locator;
+use crate::page_table::Locator;
 use crate::replay::{Finished, Replay};
 use crate::stream::Stream;
 use crate::summary::NamedRange;
 
-/// The interval of the profile run: Soar reads its counters once a second.
+/// Interval of the profile run: Soar reads its counters once a second.
 const INTERVAL: Nanos = Nanos::SECOND;
 
-/// The object of each page.
+/// Object of each page.
 struct Objects {
     of_page: Vec<u32>,
     /// Pages of each object.
@@ -19,7 +19,7 @@ struct Objects {
 }
 
 impl Objects {
-    /// By the names of what was allocated; where nothing has a name, each run of neighbouring pages is one.
+    /// Groups pages by the names of their allocations, or each run of neighbouring pages without names.
     fn of(stream: &Stream, ranges: &[NamedRange]) -> Self {
         let of_page = if ranges.is_empty() { runs(stream) } else { named(stream, ranges) };
         let mut pages = vec![0; of_page.iter().max().map_or(0, |&last| last as usize + 1)];
@@ -40,7 +40,7 @@ fn runs(stream: &Stream) -> Vec<u32> {
         .collect()
 }
 
-/// Pages outside of every range are one more object.
+/// Groups pages by name; pages outside every range form one more object.
 fn named(stream: &Stream, ranges: &[NamedRange]) -> Vec<u32> {
     let mut sorted: Vec<&NamedRange> = ranges.iter().collect();
     sorted.sort_by_key(|range| range.address);
@@ -57,7 +57,7 @@ fn named(stream: &Stream, ranges: &[NamedRange]) -> Vec<u32> {
     stream.pages.iter().map(object).collect()
 }
 
-/// Everything in the fast tier, and the loads of each object.
+/// Places everything in the fast tier and counts each object's loads.
 struct Profiled<'a> {
     objects: &'a Objects,
     loads: Vec<u64>,
@@ -73,7 +73,7 @@ impl Locator for Profiled<'_> {
     }
 }
 
-/// A tier for each page, for ever.
+/// A fixed tier for each page.
 struct Placed(Vec<u8>);
 
 impl Locator for Placed {
@@ -89,29 +89,29 @@ pub(crate) fn run(replay: &Replay<'_>, fast: Pages) -> Finished {
     let chosen = place(&scored, fast.0);
     let slow = replay.profile.tiers.len() as u8 - 1;
     let tier = |&object: &u32| if chosen[object as usize] { TierId::FAST.0 } else { slow };
-    replay.bound(Placed(objects.of_page.iter().map(tier).collect()))
+    replay.placed(Placed(objects.of_page.iter().map(tier).collect()))
 }
 
-/// What each object scored, over the intervals of a run with all memory fast.
+/// Returns each object's score over the intervals of a run with all memory fast.
 fn scores(replay: &Replay<'_>, objects: &Objects) -> Vec<f64> {
-    let mut machine = replay.machine(Profiled { objects, loads: vec![0; objects.pages.len()] });
+    let mut processor = replay.processor(Profiled { objects, loads: vec![0; objects.pages.len()] });
     let interval = Nanos((INTERVAL.0 as f64 / replay.scale.time) as u64);
     let cycle = 1e9 / replay.profile.clock.frequency.max(1) as f64;
     let (mut scores, mut end, mut before) = (vec![0.0; objects.pages.len()], interval, (0, 0));
-    while machine.run_block() {
-        if machine.now() < end && !machine.ended() {
+    while processor.run_block() {
+        if processor.now() < end && !processor.ended() {
             continue;
         }
-        end = machine.now() + interval;
-        let tier = machine.tier(TierId::FAST);
+        end = processor.now() + interval;
+        let tier = processor.tier(TierId::FAST);
         let now = (tier.load_stall_ps, tier.load_busy_ps);
-        let all: u64 = machine.locator.loads.iter().sum();
+        let all: u64 = processor.locator.loads.iter().sum();
         let profile = ProfileInterval {
             stall: (now.0 - before.0) as f64 / 1000.0,
             amortised: (now.1 - before.1) as f64 / 1000.0 / all.max(1) as f64 / cycle,
         };
         before = now;
-        for (score, loads) in scores.iter_mut().zip(&mut machine.locator.loads) {
+        for (score, loads) in scores.iter_mut().zip(&mut processor.locator.loads) {
             *score += profile.score(std::mem::take(loads) as f64 / all.max(1) as f64);
         }
     }

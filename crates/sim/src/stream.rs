@@ -1,20 +1,18 @@
-//! Defines the accesses that a run replays: dense pages in address order, held in memory once for every policy.
+//! The accesses that a run replays: dense pages in address order, held in memory once for every policy.
 
 use std::collections::HashMap;
 
 use isotherm_core::{Bytes, PageSize};
+use isotherm_machine::{Position, Request, Streamer};
 use isotherm_trace::Rows;
 
-use isotherm_machine::streamer::{Position, Streamer};
-use isotherm_machine::thread_model::Request;
-
-/// One access that missed the last-level cache: 16 bytes, because a replay is bound by reading them.
+/// One access that missed the last-level cache: 16 bytes, because reading them bounds a replay's speed.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(C)]
 pub struct Access {
     /// Dense page.
     pub page: u32,
-    /// Instructions of the thread since its access before.
+    /// Instructions of the thread since its previous access.
     pub instructions: u32,
     /// Dense thread.
     pub thread: u16,
@@ -22,9 +20,9 @@ pub struct Access {
     pub dependence: u8,
     /// 1 for a store.
     pub store: u8,
-    /// Distance in the thread's accesses to the one that had this line prefetched; 0 for none, 255 for that or more.
+    /// Distance in the thread's accesses to the one that prefetched this line; 0 for none, at most 255.
     pub trigger: u8,
-    /// Lines that this access had prefetched and that the thread did not ask for.
+    /// Lines that this access prefetched and that the thread did not request.
     pub useless: u8,
 }
 
@@ -39,19 +37,19 @@ impl Access {
     }
 }
 
-/// Accesses that a stream may have: their numbers fit 32 bits.
+/// Maximum accesses of a stream: their numbers fit 32 bits.
 pub const MAX_ACCESSES: u64 = u32::MAX as u64 - 1;
 
 /// The accesses of a program or workload.
 #[derive(Debug, Clone, Default)]
 pub struct Stream {
-    /// In global order.
+    /// Accesses in global order.
     pub accesses: Vec<Access>,
-    /// The address space and first address of each page, ascending: `(process, address)`.
+    /// Address space and first address of each page, ascending: `(process, address)`.
     pub pages: Vec<(u32, u64)>,
-    /// Threads that appear.
+    /// Number of threads.
     pub threads: usize,
-    /// The granularity of `pages`.
+    /// Page size of `pages`.
     pub page_size: PageSize,
 }
 
@@ -73,12 +71,12 @@ pub enum StreamError {
 }
 
 impl Stream {
-    /// Bytes of the pages touched.
+    /// Returns the bytes of the pages touched.
     pub fn footprint(&self) -> Bytes {
         Bytes((self.pages.len() as u64) << self.page_size.shift())
     }
 
-    /// Instructions of all threads.
+    /// Returns the instructions of all threads.
     pub fn instructions(&self) -> u64 {
         self.accesses.iter().map(|access| u64::from(access.instructions)).sum()
     }
@@ -88,19 +86,19 @@ impl Stream {
 #[derive(Debug, Default)]
 pub struct StreamBuilder {
     accesses: Vec<Access>,
-    /// Page key to its number in order of first appearance.
+    /// Number of each page key, in order of first appearance.
     numbers: HashMap<u64, u32>,
-    /// The key of each number.
+    /// Key of each number.
     keys: Vec<u64>,
-    /// Thread number of the rows to dense thread.
+    /// Dense thread of each thread number in the rows.
     threads: HashMap<u32, u16>,
-    /// Of each dense thread.
+    /// Core of each dense thread.
     cores: Vec<Core>,
     page_size: PageSize,
     too_many_threads: bool,
 }
 
-/// What a thread runs on.
+/// A thread's core.
 #[derive(Debug, Default)]
 struct Core {
     streamer: Streamer,
@@ -117,12 +115,12 @@ impl StreamBuilder {
         Self { page_size, ..Self::default() }
     }
 
-    /// The number of accesses so far.
+    /// Returns the number of accesses so far.
     pub fn len(&self) -> usize {
         self.accesses.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no accesses yet.
     pub fn is_empty(&self) -> bool {
         self.accesses.is_empty()
     }
@@ -157,7 +155,7 @@ impl StreamBuilder {
         }
     }
 
-    /// What prefetched the line that a thread now asks for.
+    /// Returns the distance to the access that prefetched the line requested now.
     fn prefetch(&mut self, thread: u16, process: u32, line: u64) -> u8 {
         let Some(core) = self.cores.get_mut(usize::from(thread)) else { return 0 };
         let at = Position { index: self.accesses.len() as u32, of_thread: core.accesses };
@@ -184,7 +182,10 @@ impl StreamBuilder {
         thread
     }
 
-    /// Renumbers the pages in address order and hands the stream out. `name` is the input's, for errors.
+    /// Renumbers the pages in address order and returns the stream. `name` is the input's, for errors.
+    ///
+    /// # Errors
+    /// An input without accesses, or one that is too large for the simulator's numbers.
     pub fn finish(mut self, name: &str) -> Result<Stream, StreamError> {
         if self.accesses.is_empty() {
             return Err(StreamError::Empty(name.into()));
@@ -217,10 +218,10 @@ impl StreamBuilder {
     }
 }
 
-/// Counts a prefetch in vain to the access that sent it.
+/// Returns a function that counts a useless prefetch to the access that sent it.
 fn in_vain(accesses: &mut [Access]) -> impl FnMut(u32) {
     |index| {
-        // An access that is still to be pushed cannot have sent any.
+        // The access that is still to be pushed cannot have sent any.
         if let Some(access) = accesses.get_mut(index as usize) {
             access.useless = access.useless.saturating_add(1);
         }
@@ -262,7 +263,7 @@ mod tests {
     #[test]
     fn streams_are_prefetched_for_each_thread_by_itself() {
         let mut builder = StreamBuilder::new(PageSize::Huge);
-        // Two threads go through lines in turn, in rows of two batches; the rest of what was prefetched is in vain.
+        // Two threads read lines in turn, in two batches; the last prefetches are never used.
         for batch in [0..3, 3..6] {
             builder.append(&rows(&batch.flat_map(|line| [(0, line), (1, line)]).collect::<Vec<_>>()));
         }

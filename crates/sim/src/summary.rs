@@ -1,4 +1,4 @@
-//! Summarises a stream for people: heatmap, distribution over pages, and who takes the misses.
+//! Summarises a stream for people: heatmap, distribution over pages, and misses by allocation site.
 
 use isotherm_core::Bytes;
 
@@ -11,7 +11,7 @@ const ROWS: usize = 80;
 /// A named range of addresses of process 0, as an allocation leaves it.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct NamedRange {
-    /// The allocation site.
+    /// Name of the allocation site.
     pub name: String,
     /// First address.
     pub address: u64,
@@ -19,7 +19,7 @@ pub struct NamedRange {
     pub bytes: Bytes,
 }
 
-/// Accesses on a grid of time and address.
+/// Counts accesses on a grid of time and address.
 pub(crate) fn heatmap(stream: &Stream) -> Heatmap {
     let columns = COLUMNS.min(stream.accesses.len());
     let rows = ROWS.min(stream.pages.len());
@@ -42,14 +42,14 @@ pub(crate) fn heatmap(stream: &Stream) -> Heatmap {
     }
 }
 
-/// How often each page is accessed.
+/// Counts the accesses to each page.
 pub(crate) fn page_counts(stream: &Stream) -> Vec<u32> {
     let mut counts = vec![0; stream.pages.len()];
     stream.accesses.iter().for_each(|access| counts[access.page as usize] += 1);
     counts
 }
 
-/// The share of accesses that the hottest pages take, at logarithmically spaced shares of the pages.
+/// Returns the share of accesses to the hottest pages, at logarithmically spaced shares of the pages.
 pub(crate) fn page_cdf(counts: &[u32]) -> Vec<(f64, f64)> {
     const POINTS: usize = 100;
     let mut sorted = counts.to_vec();
@@ -71,8 +71,8 @@ pub(crate) fn page_cdf(counts: &[u32]) -> Vec<(f64, f64)> {
     points
 }
 
-/// The accesses of each name's ranges, which must not overlap, largest first. A page that several ranges share counts
-/// for the first.
+/// Returns the accesses of each name's ranges, which must not overlap, largest first. A page that several
+/// ranges share counts for the first.
 pub(crate) fn regions(stream: &Stream, counts: &[u32], ranges: &[NamedRange]) -> Vec<Region> {
     let mut sorted: Vec<&NamedRange> = ranges.iter().collect();
     sorted.sort_by_key(|range| range.address);

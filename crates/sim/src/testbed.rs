@@ -1,17 +1,15 @@
-//! Defines a stream on a machine on which policies run one by one: what `simulate` and the scoreboard have in common.
+//! A stream on a machine, on which [`crate::simulate()`] and the scoreboard run policies one by one.
 
 use std::time::Instant;
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, Pages, Policy};
-use isotherm_policies::{Bound, Entry, Kind};
+use isotherm_policies::{Entry, Kind};
 
-use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
-use crate::machine::IntervalCount;
-use crate::replay::{self, Finished, Replay};
+use crate::processor::IntervalCount;
+use crate::replay::{Finished, Replay};
 use crate::result::{Interval, RunResult};
-use crate::simulate::{Experiment, Input, SimulateError, oracle_length};
-use crate::soar;
+use crate::simulate::{Experiment, Input, SimulateError};
 
 /// An input on a machine, with the time that it takes with all memory fast.
 #[derive(Debug)]
@@ -19,44 +17,36 @@ pub struct Testbed<'a> {
     input: &'a Input,
     experiment: &'a Experiment<'a>,
     pub(crate) replay: Replay<'a>,
-    /// The time with all memory fast, and the end of each interval in it.
+    /// Time with all memory fast, and the end of each interval in it.
     all_fast: (Nanos, Vec<Nanos>),
 }
 
 impl<'a> Testbed<'a> {
-    /// Sets the input on the experiment's machine and replays it with all memory fast. The experiment's policies and sizes
-    /// are not looked at: they come with each run.
+    /// Sets the input on the experiment's machine and replays it with all memory fast. Ignores the
+    /// experiment's policies and sizes: they come with each run.
     ///
     /// # Errors
-    /// If the machine has a number of tiers that the model does not run.
+    /// A machine with a number of tiers that the model does not run.
     pub fn new(input: &'a Input, experiment: &'a Experiment<'a>) -> Result<Self, SimulateError> {
-        replay::check(experiment.profile)?;
-        let stream = &input.stream;
-        let replay = Replay {
-            stream,
-            profile: experiment.profile,
-            ranges: &input.ranges,
-            seed: experiment.seed,
-            scale: experiment.scale,
-            interval_length: stream.accesses.len().div_ceil(experiment.intervals.max(1)).max(1),
-        };
+        let Experiment { profile, scale, seed, intervals, .. } = *experiment;
+        let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
         let finished = replay.fixed(true);
         let ends = finished.intervals.iter().map(|interval| interval.end).collect();
         Ok(Self { input, experiment, replay, all_fast: (finished.end, ends) })
     }
 
-    /// The end of each interval of the timeline with all memory fast.
+    /// Returns the end of each interval of the timeline with all memory fast.
     pub fn all_fast_ends(&self) -> &[Nanos] {
         &self.all_fast.1
     }
 
-    /// Replays under a policy or a bound with `fast` pages in the fast tier. The parameters are unscaled.
+    /// Replays under a policy or bound with `fast` pages in the fast tier. The parameters are unscaled.
     ///
-    /// What the result says of the bounds `oracle` and `belady` is 0: [`crate::simulate()`] computes them once for all
-    /// policies, and whoever has no use for them need not wait for them.
+    /// The result's fields about the bounds `oracle` and `belady` are 0: [`crate::simulate()`] computes them
+    /// once for all policies.
     ///
     /// # Errors
-    /// If the policy cannot be built for this size, or asks for what the simulator lacks.
+    /// A policy that cannot be built for this size, or that asks for a signal that the simulator lacks.
     pub fn run(
         &self,
         entry: &Entry,
@@ -64,7 +54,6 @@ impl<'a> Testbed<'a> {
         fast: Pages,
     ) -> Result<RunResult, SimulateError> {
         let start = Instant::now();
-        let stream = self.replay.stream;
         let mut result = match entry.kind {
             Kind::Policy(build) => {
                 let mut scaled = parameters.clone();
@@ -72,20 +61,7 @@ impl<'a> Testbed<'a> {
                 let mut policy = build(&scaled, &self.replay.setup(fast))?;
                 self.run_policy(entry, parameters, fast, policy.as_mut())?
             }
-            Kind::Bound(bound) => {
-                let finished = match bound {
-                    Bound::AllFast => self.replay.fixed(true),
-                    Bound::AllSlow => self.replay.fixed(false),
-                    Bound::Oracle => {
-                        let length = oracle_length(stream, self.replay.interval_length);
-                        let ranks = IntervalRanks::new(stream, length, false);
-                        self.replay.bound(OraclePlacement::new(&ranks, stream.pages.len(), fast))
-                    }
-                    Bound::Soar => soar::run(&self.replay, fast),
-                    Bound::Belady => self.replay.bound(&Belady::new(stream, &next_uses(stream), fast)),
-                };
-                self.result(entry, parameters, fast, &finished)
-            }
+            Kind::Bound(bound) => self.result(entry, parameters, fast, &self.replay.bound(bound, fast)),
         };
         result.wall_s = start.elapsed().as_secs_f64();
         Ok(result)
@@ -99,13 +75,13 @@ impl<'a> Testbed<'a> {
         policy: &mut dyn Policy,
     ) -> Result<RunResult, SimulateError> {
         let (host, statistics) = self.replay.policy(fast, policy)?;
-        let mut result = self.result(entry, parameters, fast, &Finished::of(&host.machine));
+        let mut result = self.result(entry, parameters, fast, &Finished::of(&host.processor));
         result.promotions = host.migrations.promotions;
         result.demotions = host.migrations.demotions;
         result.failed_moves = host.migrations.failed;
         result.bytes_moved = host.migrations.bytes;
         let shift = self.replay.stream.page_size.shift();
-        result.shadow_bytes = Bytes(host.machine.locator.most_shadows().0 << shift);
+        result.shadow_bytes = Bytes(host.processor.locator.most_shadows().0 << shift);
         result.hint_faults = statistics.faults;
         result.samples = statistics.samples;
         result.samples_lost = statistics.lost;
@@ -122,7 +98,7 @@ impl<'a> Testbed<'a> {
         Ok(result)
     }
 
-    /// The result of a run that moved nothing; a policy's own numbers and the bounds' are filled in by callers.
+    /// Returns the result of a run that moved nothing; callers fill in a policy's counts and the bounds.
     pub(crate) fn result(
         &self,
         entry: &Entry,
@@ -197,7 +173,7 @@ fn interval(count: &IntervalCount) -> Interval {
     }
 }
 
-/// A ratio over the whole run and over its last quarter.
+/// Returns a ratio over the whole run and over its last quarter.
 pub(crate) fn ratios(
     hits: impl Iterator<Item = u64> + Clone,
     accesses: impl Iterator<Item = u64> + Clone,

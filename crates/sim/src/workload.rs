@@ -1,4 +1,4 @@
-//! Defines how a workload becomes an input, and by how much that input is smaller than its paper's.
+//! Turns a workload into an input, and relates its size to its paper's.
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -23,17 +23,17 @@ pub enum LoadError {
     Stream(#[from] StreamError),
 }
 
-/// An input and by how much it is smaller than its paper's.
+/// An input and its scale.
 #[derive(Debug)]
 pub struct Loaded {
-    /// What is replayed.
+    /// The input.
     pub input: Input,
-    /// By what scaled parameters are divided.
+    /// Divisors of scaled parameters.
     pub scale: Scale,
 }
 
 impl Loaded {
-    /// An input of a program whose paper's footprint is `reference`, or that of FreqTier where there is none.
+    /// Scales an input against the footprint of its paper's program, or FreqTier's if `reference` is `None`.
     pub fn new(input: Input, reference: Option<Bytes>) -> Self {
         let scale = input.scale(reference.unwrap_or(REFERENCE_FOOTPRINT), REFERENCE_THREADS);
         Self { input, scale }
@@ -41,16 +41,16 @@ impl Loaded {
 }
 
 impl Input {
-    /// By how much it is smaller than a program of that footprint and so many threads.
+    /// Returns how much smaller it is than a program of that footprint and number of threads.
     pub fn scale(&self, footprint: Bytes, threads: f64) -> Scale {
         Scale::of(self.stream.footprint(), footprint, self.stream.threads as f64 / threads)
     }
 }
 
-/// Runs a workload and hands its misses, at most `limit` of them, to `sink` in chunks; returns who allocated what.
+/// Runs a workload and hands at most `limit` of its misses to `sink` in chunks; returns its allocations.
 ///
 /// # Errors
-/// If the workload refuses its parameters.
+/// Parameters that the workload refuses.
 pub fn run_workload(
     workload: &Workload,
     parameters: &Parameters,
@@ -70,10 +70,10 @@ pub fn run_workload(
     Ok(moved.as_deref().unwrap_or(space.allocations()).iter().map(named).collect())
 }
 
-/// Generates a workload's misses, at most `limit` of them. `progress` is told how many there are, and may end it.
+/// Generates at most `limit` of a workload's misses. `progress` gets their number and may end the generation.
 ///
 /// # Errors
-/// If the workload refuses its parameters, or its misses do not fit the simulator.
+/// Parameters that the workload refuses, or misses that do not fit the simulator.
 pub fn load_workload(
     workload: &Workload,
     parameters: Parameters,
@@ -99,7 +99,7 @@ pub fn load_workload(
 mod tests {
     use super::*;
 
-    /// How many pages take half of the B-tree's misses under an allocator, and the misses.
+    /// Returns how many pages take half of the B-tree's misses under an allocator, and the misses.
     fn pages_of_half(allocator: &str) -> (usize, usize) {
         let workload = isotherm_workloads::find("btree").expect("it exists");
         let mut parameters = workload.parameters();
@@ -122,8 +122,9 @@ mod tests {
         (pages.count(), stream.accesses.len())
     }
 
-    /// Jenga's Fig. 2: objects in the order of allocation spread hot ones over the most pages, those grouped by context over
-    /// fewer, and no allocator can do better than one that knows how often each object will miss.
+    /// Jenga's Fig. 2: objects in the order of allocation spread hot ones over the most pages, objects
+    /// grouped by context over fewer, and an allocator that knows how often each object will miss is the
+    /// limit.
     #[test]
     fn grouping_objects_by_context_takes_fewer_pages_for_half_of_the_misses() {
         let [time, context, popularity] = ["glibc", "context", "popularity"].map(pages_of_half);

@@ -1,5 +1,5 @@
-//! Policies on the simulator when the hot set moves. FreqTier: monitoring notices, and the new hot set is found (section
-//! VII-D). HybridTier: it is found, and what was hot leaves (section 3.1).
+//! Policies when the hot set moves. FreqTier: monitoring notices, and the new hot set is found (section
+//! VII-D). HybridTier: it is found, and the old one leaves (section 3.1).
 
 mod support;
 
@@ -15,7 +15,7 @@ const DETECTION_NS: f64 = 30e9 / SCALE;
 /// `sampling-level` while monitoring.
 const MONITORING: f64 = 3.0;
 
-/// 90 % of accesses to 400 pages, which move once at mid-run, 10 % to all.
+/// Sends 90 % of accesses to 400 pages, which move once at mid-run, and 10 % to all.
 fn moving_hot_set(policy: &str) -> Vec<Interval> {
     let mut random = numbers(11, 1 << 30);
     let page = move |index: u32| {
@@ -45,11 +45,11 @@ fn monitoring_is_left_within_thirty_seconds_after_the_hot_set_moved() {
     assert!(hits(&timeline[99]) > 0.97 * hits(before), "{} after {}", hits(&timeline[99]), hits(before));
 }
 
-/// HybridTier's counts of samples divided by 16,000, as this footprint of 16 MiB wants; times are by 1000, as it has one
-/// thread for the paper's 16.
+/// HybridTier's counts of samples divided by 16,000, for this footprint of 16 MiB; times by 1000, since one
+/// thread stands for the paper's 16.
 const HYBRIDTIER: &str = "hybridtier:batch=64,momentum_cooling=64,frequency_cooling=5000";
 
-/// Intervals after the move until hits are back to 97 % of what they were.
+/// Returns the intervals after the move until hits are back to 97 % of their former level.
 fn intervals_to_adapt(timeline: &[Interval]) -> usize {
     let before = hits(&timeline[48]);
     assert!(before > 0.85, "the first hot set was found: {before}");

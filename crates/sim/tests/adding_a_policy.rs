@@ -1,4 +1,4 @@
-//! The example of `docs/adding-a-policy.md`: it compiles, works, and stands in the document as it is here.
+//! The example of `docs/adding-a-policy.md`: it compiles, works, and equals the document's text.
 
 mod support;
 #[path = "../../../docs/examples/twice.rs"]

@@ -1,4 +1,5 @@
-//! PACT against the core model: Equation 1 against stalls, PAC against the stall of each page, and what that is worth.
+//! PACT against the core model: Equation 1 against stalls, PAC against the stall of each page, and the value
+//! of the result.
 
 mod support;
 
@@ -17,8 +18,8 @@ const CHASED: u32 = PAGES / 2;
 const PHASE: u32 = 40_000;
 const SCALE: f64 = 200.0;
 
-/// Phases in turn: pages of the first half at random, all independent; pages of the second half, each address in the one before.
-/// All pages are accessed equally often.
+/// Alternates two phases: independent random accesses to the first half of the pages, and dependent accesses
+/// to the second half. All pages are accessed equally often.
 fn phases(count: u32) -> Stream {
     let mut random = numbers(11, 1 << 30);
     let mut accesses = stream(0..PAGES, PAGES, 20, 0);
@@ -50,14 +51,14 @@ fn rank_correlation(pages: &[PageStall]) -> f64 {
     PageStall::rank_correlation(pages).expect("both vary")
 }
 
-/// The mean of a value over the pages that are streamed and over those that are chased.
+/// Returns the mean of a value over the streamed pages, and over the chased ones.
 fn halves(pages: &[PageStall], value: impl Fn(&PageStall) -> f64) -> [f64; 2] {
     let (streamed, chased): (Vec<&PageStall>, Vec<&PageStall>) =
         pages.iter().partition(|page| page.page.0 < CHASED);
     [streamed, chased].map(|half| half.iter().map(|page| value(page)).sum::<f64>() / half.len() as f64)
 }
 
-/// So many loads that a sample stands for lose none: the tiering thread keeps up with the phases that stream.
+/// Loads per sample that lose none: the tiering thread keeps up with the streaming phases.
 const PERIOD: (&str, &str) = ("sampling_period", "8");
 
 #[test]
@@ -66,15 +67,17 @@ fn pages_of_equal_frequency_separate_by_what_they_cost() {
     let [streamed, chased] = halves(&pages, |page| page.stall.0 as f64);
     assert!(chased > 4.0 * streamed, "the model: {chased} against {streamed}");
     let pac = halves(&pages, |page| f64::from(page.pac));
-    // Less far apart than they are: Equation 1 counts as stall what the reorder window hides of overlapping misses.
+    // Less far apart than they are: Equation 1 counts as stall what the reorder window hides of overlapping
+    // misses.
     let ratio = (pac[1] / pac[0]) / (chased / streamed);
     assert!((0.5..1.1).contains(&ratio), "PAC: {pac:?}, true {streamed} {chased}");
-    // Within a kind pages differ by little but chance, and the ranks of each half are near to random: 0.75 if they were.
+    // Within a kind pages differ only by chance, so the ranks of each half are nearly random: 0.75 if they
+    // were.
     let found = rank_correlation(&pages);
     assert!(found > 0.78, "{found}");
 }
 
-/// The negative control of the test above: counting the same samples tells nothing.
+/// Negative control of the test above: counting the same samples tells nothing.
 #[test]
 fn counting_does_not_tell_pages_of_equal_frequency_apart() {
     let pages = measured(phases(20), &[PERIOD, ("score", "frequency")]);
@@ -82,13 +85,13 @@ fn counting_does_not_tell_pages_of_equal_frequency_apart() {
     assert_eq!(streamed, chased, "the program reads both halves equally often");
     let [streamed, chased] = halves(&pages, |page| f64::from(page.pac));
     assert!((0.97..1.03).contains(&(chased / streamed)), "samples a page: {streamed} and {chased}");
-    // A page that is read by chance more often than another of its kind also stalls for longer: little, but not nothing.
+    // A page that is read more often than another of its kind, by chance, also stalls for slightly longer.
     let found = rank_correlation(&pages);
     assert!(found.abs() < 0.2, "{found}");
 }
 
-/// Why counting seems as good as PAC where every load is sampled: streaming gives samples ten times as fast as the tiering thread
-/// takes them, the ring loses them, and what is left counts time.
+/// Shows why counting seems as good as PAC where every load is sampled: streaming gives samples ten times as
+/// fast as the tiering thread takes them, the ring loses them, and the remaining ones count time.
 #[test]
 fn samples_that_are_lost_make_counts_follow_time() {
     let pages = measured(phases(20), &[("sampling_period", "1"), ("score", "frequency")]);
@@ -124,7 +127,8 @@ fn without_windows_of_one_kind_only_exposed_latency_tells_pages_apart() {
     assert!(ratio("exposed") > 3.0, "{}", ratio("exposed"));
 }
 
-/// PAC of a program's pages where every load is sampled and PACT's own work costs nothing; all memory is slow.
+/// Returns the PAC of a program's pages where every load is sampled and PACT's own work costs nothing; all
+/// memory is slow.
 fn pac_of(workload: &str, settings: &[(&str, &str)], attribution: &str, own_pace: bool) -> f64 {
     let free = ["costs.sample", "costs.drain_sample", "costs.cached_touch", "costs.operation"];
     let mut costs = free.map(|cost| (cost, "0ns")).to_vec();
@@ -149,8 +153,8 @@ fn pac_of(workload: &str, settings: &[(&str, &str)], attribution: &str, own_pace
     rank_correlation(&pages)
 }
 
-/// The paper's three programs (Fig. 1), smaller. GUPS passes over its table in order and at random in turn, so that only its
-/// accesses' latencies tell its pages apart.
+/// The paper's three programs (Fig. 1), smaller. GUPS passes over its table in order and at random in turn,
+/// so that only its accesses' latencies tell its pages apart.
 #[test]
 fn pages_of_real_programs_are_ranked_by_their_stalls() {
     let masim = [("footprint", "16M"), ("operations", "2M")];
@@ -167,7 +171,7 @@ fn pages_of_real_programs_are_ranked_by_their_stalls() {
     assert!(proportional.iter().all(|&correlation| correlation > 0.88), "{proportional:?}");
 }
 
-/// Streams of different parallelism, by dependence and by instructions between misses.
+/// Returns streams of different parallelism, by dependence and by instructions between misses.
 fn varied() -> Vec<Stream> {
     let mut random = numbers(5, 1 << 30);
     let mut all = Vec::new();

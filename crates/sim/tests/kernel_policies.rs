@@ -1,4 +1,4 @@
-//! The systems that work from hint faults, accessed bits and the kernel's LRU, against what must hold for each.
+//! Policies that use hint faults, accessed bits and the kernel's LRU, against the properties of each.
 
 mod support;
 
@@ -9,11 +9,12 @@ use support::{input, machine, numbers, plain_machine, run, stream};
 const PAGES: u32 = 4096;
 const HOT: u32 = PAGES / 10;
 const ALL: [&str; 7] = ["nbt", "tpp", "nomad", "colloid", "alto", "multi-clock", "pte-scan"];
-/// The footprint of 16 MiB stands for 64 GB: a scan is 16 pages, and no scan is shorter than a block of the replay.
+/// The footprint of 16 MiB stands for 64 GB: a scan is 16 pages, and no scan is shorter than a block of the
+/// replay.
 const SCALE: f64 = 4096.0;
 
-/// Every page once, so that first touch fills the fast tier in address order; then 90 % of accesses to the last tenth of the
-/// pages and 10 % to all.
+/// Touches every page once, so that first touch fills the fast tier in address order; then sends 90 % of
+/// accesses to the last tenth of the pages and 10 % to all.
 fn misplaced(accesses: u32) -> Stream {
     let mut random = numbers(3, 1 << 30);
     let mut draw =
@@ -54,7 +55,7 @@ fn what_works_in_the_program_delays_it_by_what_it_is_charged() {
             charges.shootdowns + charges.faulting + charges.scanning + charges.arming + charges.moving;
         (program + charges.tracking + charges.reclaiming).0 as f64
     };
-    // Placement shifts a little with what is moved when: compare time less stalls.
+    // Placement varies a little with the timing of moves: compare time less stalls.
     let overhead = |run: &RunResult| {
         let stalls: u64 = run.stall_ns.iter().map(|stall| stall.0).sum();
         run.modelled_ns.0 as f64 - stalls as f64
@@ -77,7 +78,7 @@ fn what_works_in_the_program_delays_it_by_what_it_is_charged() {
 
 #[test]
 fn nomad_aborts_copies_of_pages_that_are_written_and_only_those() {
-    // A third of all accesses go to the last page: in the time of a copy there are several.
+    // A third of all accesses go to the last page: several fall into the time of a copy.
     let aborted = |store: u8| {
         let mut stream = misplaced(4_000_000);
         for access in stream.accesses.iter_mut().skip(PAGES as usize).step_by(3) {
@@ -93,7 +94,7 @@ fn nomad_aborts_copies_of_pages_that_are_written_and_only_those() {
 
 #[test]
 fn a_shadowed_page_is_demoted_without_a_copy() {
-    // The hot set changes places in each phase, so that clean pages that were promoted are demoted.
+    // The hot set alternates, so that clean promoted pages are demoted.
     let mut random = numbers(5, 1 << 30);
     let phases = (0..3_000_000u32).map(|index| index / 500_000 % 6 * 600 + random() % 600);
     let moving = stream((0..PAGES).chain(phases), PAGES, 50, 0);
@@ -113,7 +114,7 @@ fn a_shadowed_page_is_demoted_without_a_copy() {
 
 #[test]
 fn colloid_leaves_hot_pages_in_the_slow_tier_while_the_fast_one_is_the_slower() {
-    // Eight threads that the fast tier alone cannot serve: its loaded latency is beyond the slow tier's.
+    // Eight threads exceed the fast tier's bandwidth: its loaded latency is beyond the slow tier's.
     let profile = machine(&[
         ("core.cores", "8"),
         ("tier.0.read_bandwidth", "3GB/s"),

@@ -1,4 +1,4 @@
-//! The model against what can be computed by hand.
+//! Compares the model with results computed by hand.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn a_stream_takes_bytes_over_bandwidth() {
     const MISSES: u32 = 2_000_000;
     let profile = machine(&[("core.cores", "16")]);
     for (name, tier) in [("all-fast", 0), ("all-slow", 1)] {
-        // Sixteen threads, a line every eight instructions each: far more than the bandwidth.
+        // Sixteen threads, each with a line every eight instructions: far more than the bandwidth.
         let mut lines = stream((0..MISSES).map(|index| index / 64 % PAGES), PAGES, 8, 0);
         lines
             .accesses
@@ -49,7 +49,7 @@ fn a_stream_takes_bytes_over_bandwidth() {
     }
 }
 
-/// A list in address order, each element in a line of its own: every load waits for the one before.
+/// Reads a list in address order, each element in its own line: every load waits for the one before.
 fn list_in_order(passes: u64) -> Stream {
     let mut builder = StreamBuilder::new(PageSize::Base);
     let mut rows = Rows::default();
@@ -69,9 +69,10 @@ fn of_a_list_in_order_two_lines_a_page_are_missed_and_sampled() {
     let instructions = 200.0 * prefetched.core.instruction_ps as f64 / 1000.0;
     let latency = prefetched.tiers[1].latency.0 as f64;
     let time = |profile| bound(stream.clone(), profile, "all-slow").modelled_ns.0 as f64;
-    // A load waits for the one before and its instructions retire meanwhile, so that it takes the latency alone.
+    // A load waits for the one before, and its instructions retire meanwhile: it takes the latency alone.
     close(time(&unfetched), lines * latency, 0.02, "every line a miss");
-    // Of a page two misses, the instructions of all other lines, and what the first of these are late by: less than another latency.
+    // Per page: two misses, the instructions of all other lines, and the lateness of the first of these, less
+    // than another latency.
     let waits = (time(&prefetched) / (lines / 64.0) - 62.0 * instructions) / latency;
     assert!((2.0..3.0).contains(&waits), "{waits} latencies a page");
     let samples = |profile| {
@@ -97,7 +98,8 @@ fn stores_take_their_write_backs_over_the_write_bandwidth() {
 #[test]
 fn a_planted_hot_set_hits_as_often_as_its_share() {
     const ACCESSES: u32 = 4_000_000;
-    // 90 % of accesses to the last tenth of the pages, 10 % to all: first touch fills the fast tier in address order.
+    // 90 % of accesses to the last tenth of the pages, 10 % to all: first touch fills the fast tier in
+    // address order.
     let hot = PAGES / 10;
     let mut random = numbers(3, 1 << 30);
     let warm_up = 0..PAGES;
@@ -109,7 +111,7 @@ fn a_planted_hot_set_hits_as_often_as_its_share() {
     let fast_share = 0.2;
     let [first_touch, freqtier, oracle] = report.runs.as_slice() else { panic!("three runs") };
     close(first_touch.final_hit_ratio, 0.1 * fast_share, 0.03, "first-touch");
-    // The hot set fits and always hits; of what goes to all pages, the share that is fast.
+    // The hot set fits and always hits; accesses to all pages hit in the fast tier's share.
     let expected = 0.9 + 0.1 * fast_share;
     close(freqtier.final_hit_ratio, expected, 0.02, "freqtier");
     assert!(oracle.final_hit_ratio >= expected - 1e-3, "{}", oracle.final_hit_ratio);
@@ -131,7 +133,7 @@ fn each_cost_of_tiering_adds_its_own_sum() {
     let mut hot = numbers(6, PAGES / 16);
     let chase =
         input(stream((0..600_000).map(|index| if index % 4 == 0 { page() } else { hot() }), PAGES, 20, 1));
-    // A fixed period and a filter that outlives the run: what is sampled does not depend on what it costs.
+    // With a fixed period and a filter that outlives the run, the samples do not depend on their cost.
     let policy = &["lru:sampling_period=50"];
     let with = |settings: &[(&str, &str)]| {
         let mut profile = plain_machine();
@@ -152,7 +154,8 @@ fn each_cost_of_tiering_adds_its_own_sum() {
             + charges.reclaiming;
         sum.0 as f64
     };
-    // Placement, and with it stalls, shifts a little when costs change what is moved when: compare time less stalls.
+    // Placement, and with it stalls, varies a little when costs change the timing of moves: compare time less
+    // stalls.
     let overhead = |run: &RunResult| {
         let stalls: u64 = run.stall_ns.iter().map(|stall| stall.0).sum();
         run.modelled_ns.0 as f64 - stalls as f64
@@ -201,7 +204,7 @@ fn no_policy_beats_belady_and_none_is_below_all_slow() {
                 continue;
             }
             assert!(run.hit_ratio <= run.belady_hit_ratio + 1e-12, "{} at {}", run.policy, run.fast);
-            // Soar places whole objects, and here the only one is larger than the fast tier.
+            // Soar places whole objects, and the only one here is larger than the fast tier.
             let slow = ["all-slow", "soar"].contains(&run.policy.as_str());
             assert!(slow || run.hit_ratio > 0.0, "{} at {}", run.policy, run.fast);
         }
@@ -210,8 +213,9 @@ fn no_policy_beats_belady_and_none_is_below_all_slow() {
 
 #[test]
 fn a_policy_that_beats_the_interval_oracle_is_said_to() {
-    // A working set of 300 pages that changes every 20,000 accesses: it fits the fast tier of 410 pages, and whoever
-    // follows it hits nearly always. An interval of the oracle spans more than two of them, 600 pages and more.
+    // A working set of 300 pages that changes every 20,000 accesses fits the fast tier of 410 pages: a policy
+    // that follows it hits nearly always. An interval of the oracle spans more than two of them, 600 pages
+    // and more.
     let mut page = numbers(1, 300);
     let phases = (0..1_000_000).map(|index| (index / 20_000 * 300 + page()) % PAGES);
     let stream = stream(phases, PAGES, 300, 1);

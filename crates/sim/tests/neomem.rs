@@ -1,4 +1,4 @@
-//! NeoMem with the simulated device, against what must hold: hot pages found, none other, at the device's price.
+//! NeoMem with the simulated device finds hot pages, no others, at the device's price.
 
 mod support;
 
@@ -13,10 +13,10 @@ use isotherm_sim::{RunResult, Stream};
 use support::{input, machine, numbers, plain_machine, run, run_entries, stream};
 
 const PAGES: u32 = 16_384;
-/// An eighth.
+/// An eighth of the pages.
 const HOT: u32 = PAGES / 8;
 
-/// Every page once, then GUPS: 90 % of accesses to the last eighth of the pages and 10 % to all.
+/// Touches every page once, then runs GUPS: 90 % of accesses to the last eighth of the pages and 10 % to all.
 fn gups(accesses: u32, dependence: u8) -> Stream {
     let mut random = numbers(3, 1 << 30);
     let mut draw =
@@ -24,10 +24,10 @@ fn gups(accesses: u32, dependence: u8) -> Stream {
     stream((0..PAGES).chain((0..accesses).map(|_| draw())), PAGES, 20, dependence)
 }
 
-/// What NeoMem's device reported until when: each page, and the time.
+/// Pages that NeoMem's device reported, with the times.
 static FOUND: Mutex<Vec<(Nanos, PageId)>> = Mutex::new(Vec::new());
 
-/// NeoMem, with what its device reports noted.
+/// NeoMem, recording its device's reports.
 struct Watched {
     policy: Box<dyn Policy>,
     reported: Vec<PageId>,
@@ -66,7 +66,8 @@ fn build(parameters: &Parameters, setup: &Setup) -> Result<Box<dyn Policy>, Buil
 
 static WATCHED: Entry = Entry::policy("neomem", "NeoMem, watched", &[], build);
 
-/// Share of the slow hot pages that the device reported within the first clear interval, and of its reports that are hot.
+/// Returns the share of the slow hot pages that the device reported within the first clear interval, and the
+/// share of its reports that are hot.
 fn recall_and_precision(width: &str, settings: &[(&str, &str)]) -> (f64, f64) {
     let mut profile = plain_machine();
     profile.set("device.width", width).expect("a width");
@@ -84,8 +85,8 @@ fn recall_and_precision(width: &str, settings: &[(&str, &str)]) -> (f64, f64) {
     (hot / f64::from(HOT), hot / first.len() as f64)
 }
 
-/// Must hold: the hot set within one clear interval at W = 512K, recall and precision at least 99 %. A smaller sketch tells that
-/// the check can fail.
+/// Finds the hot set within one clear interval at W = 512K with recall and precision of at least 99 %. A
+/// smaller sketch shows that the check can fail.
 #[test]
 fn the_hot_set_is_found_within_one_clear_interval_and_little_else() {
     let (recall, precision) = recall_and_precision("524288", &[("threshold", "100")]);
@@ -118,7 +119,8 @@ fn it_is_deterministic() {
     assert_eq!((first.modelled_ns, first.promotions), (second.modelled_ns, second.promotions));
 }
 
-/// Profiling alone, on one core that the program and the daemon share: the paper's 0.021 % are 0.05 % at most here.
+/// Measures profiling alone, on one core shared by program and daemon: the paper's 0.021 % are at most 0.05 %
+/// here.
 #[test]
 fn profiling_costs_at_most_a_twentieth_of_a_percent() {
     let stream = || gups(8_000_000, 1);
@@ -141,7 +143,6 @@ fn a_machine_without_a_device_refuses() {
     let experiment = isotherm_sim::Experiment {
         policies: vec![(entry, entry.parameters())],
         sizes: vec![isotherm_sim::FastSize::parse("20%").expect("a size")],
-        machine: profile.summary(),
         profile: &profile,
         seed: 1,
         scale: isotherm_core::parameters::Scale::NONE,

@@ -1,4 +1,4 @@
-//! The policies that work from PMU samples, on the simulator: each finds a stable hot set that lies in slow memory.
+//! Policies that use PMU samples: each finds a stable hot set in slow memory.
 
 mod support;
 
@@ -8,12 +8,13 @@ const PAGES: u32 = 4096;
 const HOT: u32 = 400;
 const ACCESSES: u32 = 6_000_000;
 const SCALE: f64 = 1000.0;
-/// Of all accesses, those that go to any page.
+/// Share of accesses that go to any page.
 const EVEN: f64 = 0.1;
-/// The fast tier's part of the pages.
+/// The fast tier's share of the pages.
 const FAST: f64 = 0.2;
 
-/// 90 % of accesses to 400 pages at the end of the address space, 10 % to all; the first pass allocates in order.
+/// Sends 90 % of accesses to 400 pages at the end of the address space, 10 % to all; the first pass allocates
+/// in order.
 fn hot_set(policy: &str) -> isotherm_sim::RunResult {
     hot_set_on(&plain_machine(), policy)
 }
@@ -27,7 +28,7 @@ fn hot_set_on(machine: &isotherm_machine::Profile, policy: &str) -> isotherm_sim
     run(&input(accesses), machine, &[policy], &["20%"], SCALE).runs.remove(0)
 }
 
-/// The hot set hits always, and of what goes to all pages the fast tier's part.
+/// Returns the best hit ratio: always for the hot set, and the fast tier's share for the other accesses.
 fn best() -> f64 {
     1.0 - EVEN + EVEN * FAST
 }
@@ -58,14 +59,16 @@ fn quick_cooling_finds_most_of_it() {
 
 #[test]
 fn pact_finds_most_of_it() {
-    // A chain: every load costs the same, so PAC is frequency. The kernel's clock demotes, and does not know what is hot.
+    // A chain: every load costs the same, so PAC is frequency. The kernel's clock, which knows no heat,
+    // demotes.
     let found = hot_set("pact");
     assert!(found.final_hit_ratio > best() - 0.15 && found.promotions > 300, "{}", found.final_hit_ratio);
 }
 
 #[test]
 fn hemem_finds_it_where_its_period_gives_pages_enough_samples() {
-    // At its own period, 6 M accesses would be 300 samples: less than one a hot page, of which it wants four.
+    // At its own period, 6 M accesses would give 300 samples: less than one per hot page, of which it needs
+    // four.
     let found = hot_set("hemem:sampling_period=499");
     assert!(found.final_hit_ratio > best() - 0.05, "{}", found.final_hit_ratio);
 }

@@ -1,4 +1,4 @@
-//! Sizing against simulating every size in full: what it recommends and what it expects must hold there.
+//! Compares sizing with full simulations of every size: recommendations and expectations must hold there.
 
 mod support;
 
@@ -11,7 +11,8 @@ const PAGES: u32 = 4096;
 const SCALE: f64 = 1000.0;
 const POLICIES: [&str; 4] = ["first-touch", "lru", "oracle", "belady"];
 
-/// Half of the accesses to a twentieth of the pages, the rest to all; half of them depend on the one before.
+/// Sends half of the accesses to a twentieth of the pages, the rest to all; half of them depend on the one
+/// before.
 fn skewed() -> Input {
     let mut random = numbers(5, 1 << 30);
     let page = move |_| if random().is_multiple_of(2) { random() % (PAGES / 20) } else { random() % PAGES };
@@ -22,7 +23,6 @@ fn sized(input: &Input, profile: &Profile, budget: f64, sample_accesses: u64) ->
     let entry = |name: &str| isotherm_policies::find(name).expect("a known policy");
     let experiment = SizeExperiment {
         policies: POLICIES.iter().map(|name| (entry(name), entry(name).parameters())).collect(),
-        machine: profile.summary(),
         profile,
         budget,
         seed: 1,

@@ -1,9 +1,10 @@
-//! What recording costs: GNU sort of a million lines natively, recorded, and recorded with dependences, side by side.
+//! What recording costs: GNU sort of a million lines natively, recorded, and recorded with dependences, side
+//! by side.
 //!
-//! Repetitions are interleaved, since other load on the machine changes with time. The time is from start to exit, the
-//! trace's conversion to Parquet included; the processor time is that of all processes and threads.
-//! `ISOTHERM_BENCH_REPETITIONS` (5) says how often. The plugin is the one built with this bench, or the one that
-//! `ISOTHERM_RECORDER_PLUGIN` names.
+//! Repetitions are interleaved, since other load on the machine changes with time. The time is from start to
+//! exit, the trace's conversion to Parquet included; the processor time is that of all processes and threads.
+//! `ISOTHERM_BENCH_REPETITIONS` (5) says how often. The plugin is the one built with this bench, or the one
+//! that `ISOTHERM_RECORDER_PLUGIN` names.
 
 use std::ffi::OsString;
 use std::fmt::Write as _;

@@ -1,7 +1,7 @@
 //! Reading and writing a trace, in rows a second; and its size, in bytes a row, on stderr.
 //!
-//! The rows are made to compress like a real program's: streams, a hot set and some random lines. To measure a recorded
-//! trace, name it in `ISOTHERM_BENCH_TRACE`.
+//! The rows are made to compress like a real program's: streams, a hot set and some random lines. To measure
+//! a recorded trace, name it in `ISOTHERM_BENCH_TRACE`.
 
 #![allow(missing_docs, reason = "criterion's macros")]
 

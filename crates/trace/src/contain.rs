@@ -1,7 +1,8 @@
-//! Defines how panics of the Parquet decoder on corrupt files become errors.
+//! Turns panics of the Parquet decoder on corrupt files into errors.
 //!
-//! The decoder asserts what a well-formed file guarantees, and a corrupt one may break any of it. The panic hook is
-//! process-wide, so a quiet one is put before the hook in force, once, and acts only on the thread that asks for it.
+//! The decoder asserts what a well-formed file guarantees, and a corrupt one may violate all of it. The panic
+//! hook belongs to the whole process, so a quiet hook is installed once before the current one, and acts only
+//! on threads that ask for it.
 
 use std::any::Any;
 use std::cell::Cell;
@@ -12,7 +13,7 @@ thread_local! {
     static QUIET: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Puts the hook that stays silent on quiet threads before the one in force.
+/// Installs the hook that is silent on quiet threads before the current one.
 fn install() {
     static INSTALLED: Once = Once::new();
     INSTALLED.call_once(|| {
@@ -25,14 +26,14 @@ fn install() {
     });
 }
 
-/// What a panic said.
+/// Returns the first line of a panic's message.
 fn message(payload: &(dyn Any + Send)) -> String {
     let text = payload.downcast_ref::<&str>().copied();
     let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
     text.unwrap_or("the decoder gave up").lines().next().unwrap_or_default().to_owned()
 }
 
-/// Runs `decode`, whose state is given up if it panics, and returns the message of its panic as an error.
+/// Runs `decode` and returns the message of its panic as an error; its state is then abandoned.
 pub(crate) fn contained<T>(decode: impl FnOnce() -> T) -> Result<T, String> {
     install();
     let before = QUIET.replace(true);

@@ -1,97 +1,98 @@
-//! Defines what can go wrong with a trace on disk.
+//! Errors of a trace on disk.
 
 use std::io;
 use std::path::PathBuf;
 
-/// Why a trace could not be written or read: one line that names the file, the field and what was expected.
+/// Reason why a trace could not be written or read: one line that names the file, the field and what was
+/// expected.
 #[derive(Debug, thiserror::Error)]
 pub enum TraceError {
-    /// The trace to be written is there already.
+    /// The trace to write exists already.
     #[error("{}: exists already; expected a new name for the trace", path.display())]
     Exists {
-        /// The trace.
+        /// Trace.
         path: PathBuf,
     },
     /// The operating system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io {
-        /// The file or directory.
+        /// File or directory.
         path: PathBuf,
-        /// What was tried.
+        /// Attempted action.
         action: &'static str,
-        /// The operating system's reason.
+        /// Operating system's reason.
         source: io::Error,
     },
-    /// A part could not be written, for a reason other than the operating system's.
+    /// A part could not be written for a reason other than the operating system's.
     #[error("{}: cannot write the part: {reason}", path.display())]
     Write {
-        /// The part.
+        /// Part.
         path: PathBuf,
-        /// The encoder's reason.
+        /// Encoder's reason.
         reason: String,
     },
-    /// The file is no trace.
+    /// The file is not a trace.
     #[error("{}: not a trace: {reason}; expected a Parquet file that Isotherm wrote", path.display())]
     NotATrace {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What is wrong.
+        /// Fault.
         reason: String,
     },
     /// The file ends too early.
     #[error("{}: truncated: {reason}", path.display())]
     Truncated {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// What is missing.
+        /// Missing piece.
         reason: String,
     },
     /// The directory holds no finished part.
     #[error("{}: holds no finished part; expected part-00000.parquet{hint}", path.display())]
     NoParts {
-        /// The directory.
+        /// Directory.
         path: PathBuf,
-        /// What was found instead, or nothing.
+        /// What was found instead, if anything.
         hint: &'static str,
     },
-    /// A part between two others, or before the first, is missing.
+    /// A part before the last is missing.
     #[error("{}: missing; expected parts numbered from 0 without a gap", path.display())]
     MissingPart {
-        /// The part.
+        /// Part.
         path: PathBuf,
     },
-    /// The format's version is not one that this crate reads.
+    /// The trace has an unknown version.
     #[error("{}: {key} is '{found}'; expected {expected}", path.display())]
     Version {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// The key.
+        /// Key.
         key: &'static str,
-        /// Its value.
+        /// Value of the key.
         found: String,
-        /// The version that is read.
+        /// Version that is read.
         expected: &'static str,
     },
     /// The provenance is missing or unreadable.
     #[error("{}: {key}: {reason}; expected provenance as JSON", path.display())]
     Provenance {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// The key.
+        /// Key.
         key: &'static str,
-        /// What is wrong.
+        /// Fault.
         reason: String,
     },
-    /// A column is missing, of another type, or its values are impossible.
+    /// A column is missing, has another type or holds impossible values.
     #[error("{}: column '{column}' {problem}; expected {expected}", path.display())]
     Column {
-        /// The file.
+        /// File.
         path: PathBuf,
-        /// The column.
+        /// Column.
         column: &'static str,
-        /// What is wrong.
+        /// Fault.
         problem: String,
-        /// What was expected.
+        /// Expectation.
         expected: String,
     },
 }

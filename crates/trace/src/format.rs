@@ -1,4 +1,4 @@
-//! Defines the columns, keys and file names of a trace, and how each column is encoded.
+//! Columns, keys, encodings and file names of a trace.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -8,26 +8,26 @@ use parquet::errors::ParquetError;
 use parquet::file::properties::{EnabledStatistics, WriterProperties, WriterPropertiesPtr, WriterVersion};
 use parquet::schema::types::{ColumnPath, Type, TypePtr};
 
-/// The version of the format that is written and read.
+/// Version of the format that is written and read.
 pub const FORMAT_VERSION: &str = "1";
-/// The key of the format's version in a part's key-value metadata.
+/// Key of the format's version in a part's key-value metadata.
 pub const VERSION_KEY: &str = "isotherm.trace.version";
-/// The key of the provenance, as JSON, in a part's key-value metadata.
+/// Key of the provenance, as JSON, in a part's key-value metadata.
 pub const PROVENANCE_KEY: &str = "isotherm.trace.provenance";
 
-/// Who wrote the file, as Parquet wants it: the version is that of the format, since the program's stands in the provenance.
+/// Parquet's name of the writer, with the format's version. The program's version is in the provenance.
 const CREATED_BY: &str = "isotherm-trace version 1.0.0";
 
-/// Rows of a row group: enough for the encodings to pay, little enough to hold in memory.
+/// Rows per row group: many enough for the encodings to pay, few enough to hold in memory.
 pub(crate) const ROW_GROUP_ROWS: usize = 1 << 18;
-/// Rows of a page: a reader decodes a page at a time, and a page of 8-byte values fits the second-level cache.
+/// Rows per page. A reader decodes a page at a time, and a page of 8-byte values fits the second-level cache.
 const PAGE_ROWS: usize = 1 << 17;
-/// Bytes of a page, as a limit that `PAGE_ROWS` never reaches.
+/// Maximum bytes per page, which `PAGE_ROWS` never reaches.
 const PAGE_BYTES: usize = 4 << 20;
 /// Values encoded at once.
 const BATCH: usize = 8192;
 
-/// A column of the trace, in the order of the schema.
+/// Column of the trace, in the order of the schema.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Column {
     Process,
@@ -42,7 +42,7 @@ impl Column {
     pub(crate) const ALL: [Self; 6] =
         [Self::Process, Self::Thread, Self::Instructions, Self::Line, Self::Store, Self::Dependence];
 
-    /// The name on disk.
+    /// Returns the name on disk.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Process => "process",
@@ -54,7 +54,7 @@ impl Column {
         }
     }
 
-    /// The physical type on disk.
+    /// Returns the physical type on disk.
     pub(crate) const fn physical(self) -> Physical {
         match self {
             Self::Line => Physical::INT64,
@@ -63,7 +63,7 @@ impl Column {
         }
     }
 
-    /// The width of the unsigned integer; `None` for a truth value.
+    /// Returns the width of the unsigned integer; `None` for a boolean.
     const fn bits(self) -> Option<i8> {
         match self {
             Self::Process | Self::Thread | Self::Instructions => Some(32),
@@ -73,12 +73,12 @@ impl Column {
         }
     }
 
-    /// The type as a reader would call it.
+    /// Describes the type in an error.
     pub(crate) fn expected(self) -> String {
         self.bits().map_or_else(|| "a boolean".into(), |bits| format!("an unsigned integer of {bits} bits"))
     }
 
-    /// Whether values are so varied that splitting their bytes beats a dictionary.
+    /// Returns whether values vary so much that splitting their bytes beats a dictionary.
     const fn is_varied(self) -> bool {
         matches!(self, Self::Instructions | Self::Line)
     }
@@ -91,13 +91,13 @@ impl Column {
     }
 }
 
-/// The schema that is written.
+/// Returns the schema that is written.
 pub(crate) fn schema() -> Result<TypePtr, ParquetError> {
     let fields = Column::ALL.into_iter().map(Column::field).collect::<Result<_, _>>()?;
     Type::group_type_builder("trace").with_fields(fields).build().map(Arc::new)
 }
 
-/// How the columns are encoded.
+/// Returns the encodings of the columns.
 pub(crate) fn properties() -> WriterPropertiesPtr {
     let mut builder = WriterProperties::builder()
         .set_writer_version(WriterVersion::PARQUET_2_0)
@@ -118,17 +118,17 @@ pub(crate) fn properties() -> WriterPropertiesPtr {
     Arc::new(builder.build())
 }
 
-/// The name of a finished part.
+/// Returns the path of a finished part.
 pub(crate) fn part_path(trace: &Path, number: usize) -> PathBuf {
     trace.join(format!("part-{number:05}.parquet"))
 }
 
-/// The name of a part while it is written: hidden, so that `*.parquet` and `*` pass it by.
+/// Returns the path of an unfinished part: hidden, so that `*.parquet` and `*` do not match it.
 pub(crate) fn unfinished_path(trace: &Path, number: usize) -> PathBuf {
     trace.join(format!(".part-{number:05}.tmp"))
 }
 
-/// The number of a finished part, from its file name.
+/// Returns the number of a finished part from its file name.
 pub(crate) fn part_number(name: &str) -> Option<usize> {
     let digits = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
     (digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?

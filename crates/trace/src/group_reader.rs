@@ -1,4 +1,4 @@
-//! Defines one row group of a part while it is read: six columns, decoded in step into flat vectors.
+//! One row group of a part while it is read: six columns, decoded in step into flat vectors.
 
 use parquet::column::reader::ColumnReaderImpl;
 use parquet::data_type::{BoolType, DataType, Int32Type, Int64Type};
@@ -8,7 +8,7 @@ use crate::format::Column;
 use crate::part_reader::Part;
 use crate::{Rows, TraceError};
 
-/// A row group while it is read, all columns in step.
+/// Row group that is being read.
 pub(crate) struct GroupReader {
     process: ColumnReaderImpl<Int32Type>,
     thread: ColumnReaderImpl<Int32Type>,
@@ -93,7 +93,8 @@ impl Step<'_> {
         })
     }
 
-    /// Reads a column whose values are as wide in memory as decoded: the vector is recast in place, not copied.
+    /// Reads a column whose values are as wide in memory as decoded: recasts the vector in place instead of
+    /// copying it.
     fn recast<T: DataType, V>(
         &mut self,
         column: Column,
@@ -101,7 +102,7 @@ impl Step<'_> {
         values: &mut Vec<V>,
         cast: impl Fn(T::T) -> V,
     ) -> Result<(), TraceError> {
-        // The vector is empty: only its memory is reused.
+        // The vector is empty; only its memory is reused.
         let mut decoded: Vec<T::T> = std::mem::take(values).into_iter().map(|_| T::T::default()).collect();
         self.column(column, reader, &mut decoded)?;
         *values = decoded.into_iter().map(cast).collect();

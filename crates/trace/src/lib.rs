@@ -1,5 +1,25 @@
-//! The access trace: what is recorded of a program, on disk and in memory.
-
+//! The access trace: accesses of a program that missed the last-level cache, on disk and in memory.
+//!
+//! [`record`] records programs, [`import`] reads other tools' records, and [`TraceWriter`] and
+//! [`TraceReader`] write and read the format.
+//!
+//! ```
+//! use isotherm_trace::{Provenance, Row, Rows, TraceReader, TraceWriter};
+//!
+//! let folder = tempfile::tempdir()?;
+//! let mut rows = Rows::default();
+//! rows.push(Row { process: 0, thread: 0, instructions: 12, line: 0x7f00, store: true, dependence: 0 });
+//!
+//! let mut writer = TraceWriter::create(folder.path().join("trace"), Provenance::new("true"))?;
+//! writer.append(&rows)?;
+//! assert_eq!(writer.finish()?.rows, 1);
+//!
+//! let mut reader = TraceReader::open(folder.path().join("trace"))?;
+//! let mut read = Rows::default();
+//! assert!(reader.next(&mut read)?);
+//! assert_eq!((read, reader.provenance().command.as_str()), (rows, "true"));
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 #![forbid(unsafe_code)]
 
 mod contain;

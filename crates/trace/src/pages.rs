@@ -1,7 +1,7 @@
-//! Defines what stands between a corrupt file and the memory of its reader.
+//! Protects the memory of a reader from corrupt files.
 //!
-//! The decoder allocates what a page's header asks for: up to 2 GiB for a page, up to 32 GiB for a dictionary. Here the
-//! header is looked at first.
+//! The decoder allocates as much as a page's header demands: up to 2 GiB for a page, up to 32 GiB for a
+//! dictionary. So the header is checked first.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
@@ -12,10 +12,10 @@ use parquet::column::page::{Page, PageMetadata, PageReader};
 use parquet::errors::{ParquetError, Result};
 use parquet::file::reader::{ChunkReader, Length};
 
-/// The largest page that is read, uncompressed; whole row groups of other writers fit.
+/// Largest uncompressed page that is read; whole row groups of other writers fit.
 const PAGE_LIMIT: i64 = 64 << 20;
 
-/// A file whose absurdly large pages are refused before they are decompressed.
+/// File whose absurdly large pages are refused before they are decompressed.
 #[derive(Debug)]
 pub(crate) struct GuardedFile(pub(crate) File);
 
@@ -28,7 +28,7 @@ impl Length for GuardedFile {
 impl ChunkReader for GuardedFile {
     type T = BufReader<File>;
 
-    /// The decoder calls this where a page's header starts.
+    /// Checks the page whose header starts here: the decoder calls this at each header.
     fn get_read(&self, start: u64) -> Result<Self::T> {
         let mut reader = self.0.get_read(start)?;
         let size = uncompressed_size(reader.fill_buf()?)
@@ -45,16 +45,16 @@ impl ChunkReader for GuardedFile {
     }
 }
 
-/// The uncompressed size in a page header: the second field of its Thrift structure, in compact protocol. Both the first
-/// field, the page's type, and the second are 32-bit integers: a byte 0x15 (one field on, of type i32), then a zigzag
-/// varint.
+/// Returns the uncompressed size in a page header, the second field of its Thrift structure in compact
+/// protocol. The first field, the page's type, and the second are 32-bit integers: a byte 0x15 (next field,
+/// of type i32), then a zigzag varint.
 fn uncompressed_size(header: &[u8]) -> Option<i64> {
     let (_, rest) = field(header)?;
     let (size, _) = field(rest)?;
     Some(size)
 }
 
-/// Reads one such field.
+/// Reads one such field, and returns its value and the rest.
 fn field(bytes: &[u8]) -> Option<(i64, &[u8])> {
     const NEXT_I32: u8 = 0x15;
     let (&NEXT_I32, varint) = bytes.split_first()? else { return None };
@@ -64,10 +64,10 @@ fn field(bytes: &[u8]) -> Option<(i64, &[u8])> {
     Some((value, &varint[end + 1..]))
 }
 
-/// A column's pages, of which none claims more values than it has bytes for or than the row group has rows.
+/// Column's pages, checked to claim no more values than they have bytes for or than the row group has rows.
 pub(crate) struct GuardedPages<P> {
     pages: P,
-    /// Rows that the pages to come may hold.
+    /// Rows that the remaining pages may hold.
     rows_left: u64,
     /// Bytes of a plain value.
     width: usize,

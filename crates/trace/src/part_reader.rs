@@ -1,4 +1,4 @@
-//! Defines one part while it is read: its footer, checked, and the columns of its row groups.
+//! One part while it is read: its checked footer and the columns of its row groups.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -19,16 +19,16 @@ use crate::pages::{GuardedFile, GuardedPages};
 use crate::{Provenance, TraceError};
 
 const MAGIC: &[u8; 4] = b"PAR1";
-/// A magic at both ends, and the footer's length before the second.
+/// A magic at both ends, and the footer's length before the second one.
 const SMALLEST: u64 = 12;
 
-/// An open part.
+/// Open part.
 #[derive(Debug)]
 pub(crate) struct Part {
     path: PathBuf,
     file: Arc<GuardedFile>,
     metadata: ParquetMetaData,
-    /// Where each of [`Column::ALL`] stands in the file.
+    /// Position of each of [`Column::ALL`] in the file.
     positions: [usize; Column::ALL.len()],
     provenance: Provenance,
     bytes: u64,
@@ -41,7 +41,7 @@ impl Part {
         let mut file = File::open(path).map_err(io("open"))?;
         let about = file.metadata().map_err(io("examine"))?;
         if !about.is_file() {
-            return Err(not_a_trace(path, "it is no regular file"));
+            return Err(not_a_trace(path, "it is not a regular file"));
         }
         let bytes = about.len();
         check_magic(path, &mut file, bytes)?;
@@ -58,22 +58,22 @@ impl Part {
         Ok(part)
     }
 
-    /// What the part says of the trace.
+    /// Returns the part's provenance.
     pub(crate) fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
-    /// The size of the file.
+    /// Returns the size of the file in bytes.
     pub(crate) fn bytes(&self) -> u64 {
         self.bytes
     }
 
-    /// The number of row groups.
+    /// Returns the number of row groups.
     pub(crate) fn groups(&self) -> usize {
         self.metadata.num_row_groups()
     }
 
-    /// The rows of all row groups; each was found not to be negative.
+    /// Returns the rows of all row groups, which are checked not to be negative.
     pub(crate) fn rows(&self) -> u64 {
         let rows = self.metadata.row_groups().iter().map(|group| group.num_rows().unsigned_abs());
         rows.fold(0, u64::saturating_add)
@@ -105,7 +105,7 @@ impl Part {
         Ok(())
     }
 
-    /// The rows of a row group.
+    /// Returns the number of rows of a row group.
     pub(crate) fn group_rows(&self, group: usize) -> u64 {
         self.metadata.row_group(group).num_rows().unsigned_abs()
     }
@@ -128,7 +128,7 @@ impl Part {
         self.attempt(column, open)
     }
 
-    /// Runs the decoder on a column; its errors and panics name the column.
+    /// Runs the decoder on a column. Its errors and panics name the column.
     pub(crate) fn attempt<R>(
         &self,
         column: Column,
@@ -148,7 +148,7 @@ fn not_a_trace(path: &Path, reason: &str) -> TraceError {
     TraceError::NotATrace { path: path.into(), reason: reason.into() }
 }
 
-/// The decoder's message in one line, without its prefix.
+/// Returns the decoder's message in one line, without its prefix.
 fn reason(error: &ParquetError) -> String {
     let text = match error {
         ParquetError::General(text) | ParquetError::EOF(text) | ParquetError::NYI(text) => text.clone(),
@@ -157,7 +157,7 @@ fn reason(error: &ParquetError) -> String {
     text.lines().next().unwrap_or_default().to_owned()
 }
 
-/// Tells files that are no Parquet from those that were cut.
+/// Distinguishes files that are not Parquet from truncated ones.
 fn check_magic(path: &Path, file: &mut File, size: u64) -> Result<(), TraceError> {
     let io = |source| TraceError::Io { path: path.into(), action: "read", source };
     let mut magic = [0; 4];

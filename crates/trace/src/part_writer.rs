@@ -1,4 +1,4 @@
-//! Defines one part while it is written: hidden under a temporary name until it is whole and on the disk.
+//! One part while it is written: hidden under a temporary name until it is complete and on the disk.
 
 use std::error::Error as _;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use parquet::file::writer::{SerializedFileWriter, SerializedRowGroupWriter};
 use crate::format::{self, FORMAT_VERSION, PROVENANCE_KEY, VERSION_KEY};
 use crate::{Provenance, Rows, TraceError};
 
-/// A part being written. Dropped before [`PartWriter::finish`], it removes its file.
+/// Part being written. Dropping it before [`PartWriter::finish`] removes its file.
 #[derive(Debug)]
 pub(crate) struct PartWriter {
     unfinished: PathBuf,
@@ -22,7 +22,7 @@ pub(crate) struct PartWriter {
     rows: usize,
 }
 
-/// The operating system's error under an encoder's, if one is.
+/// Returns the operating system's error behind an encoder's, if there is one.
 fn system_error(error: &ParquetError) -> Option<io::Error> {
     let inner = match error {
         ParquetError::External(inner) => inner.downcast_ref::<io::Error>(),
@@ -31,7 +31,7 @@ fn system_error(error: &ParquetError) -> Option<io::Error> {
     Some(inner.raw_os_error().map_or_else(|| inner.kind().into(), io::Error::from_raw_os_error))
 }
 
-/// Names the file in an encoder's error.
+/// Adds the file to an encoder's error.
 fn failure(path: &Path, error: ParquetError) -> TraceError {
     match system_error(&error) {
         Some(source) => TraceError::Io { path: path.into(), action: "write", source },
@@ -54,17 +54,17 @@ impl PartWriter {
         Ok(Self { unfinished, finished: format::part_path(trace, number), writer: Some(writer), rows: 0 })
     }
 
-    /// Rows written so far.
+    /// Returns the number of rows written so far.
     pub(crate) fn rows(&self) -> usize {
         self.rows
     }
 
-    /// Bytes written so far.
+    /// Returns the bytes written so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.writer.as_ref().map_or(0, |writer| writer.bytes_written() as u64)
     }
 
-    /// Writes the rows as one row group. `rows` is changed only in passing: its vectors serve as scratch space.
+    /// Writes the rows as one row group. `rows` is unchanged afterwards: its vectors serve as scratch space.
     pub(crate) fn write(&mut self, rows: &mut Rows) -> Result<(), TraceError> {
         let Some(writer) = &mut self.writer else { return Ok(()) };
         let written = writer.next_row_group().and_then(|mut group| {
@@ -76,7 +76,8 @@ impl PartWriter {
         Ok(())
     }
 
-    /// Writes the footer, brings everything to the disk and gives the part its name. Returns its size in bytes.
+    /// Writes the footer, flushes everything to the disk and gives the part its name. Returns its size in
+    /// bytes.
     pub(crate) fn finish(mut self, provenance: &Provenance) -> Result<u64, TraceError> {
         let Some(mut writer) = self.writer.take() else { return Ok(0) };
         let json = serde_json::to_string(provenance).map_err(|error| TraceError::Write {
@@ -102,9 +103,9 @@ impl PartWriter {
         Ok(bytes)
     }
 
-    /// Removes the file: on a full disk its space is needed, and nobody can read it.
+    /// Removes the file, which is unreadable: a full disk needs its space.
     fn discard(&self) {
-        // It may be gone with its directory; there is nothing left to do then.
+        // The file may be gone with its directory.
         let _ = fs::remove_file(&self.unfinished);
     }
 }
@@ -130,7 +131,8 @@ fn write_columns(group: &mut Group<'_>, rows: &mut Rows) -> Result<(), ParquetEr
     write_column::<Int32Type>(group, &dependence)
 }
 
-/// Writes a column whose values are as wide on disk as in memory: the vector is recast in place, there and back.
+/// Writes a column whose values are as wide on disk as in memory: recasts the vector in place, there and
+/// back.
 fn write_recast<T: DataType, V>(
     group: &mut Group<'_>,
     column: &mut Vec<V>,

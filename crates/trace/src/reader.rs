@@ -1,4 +1,4 @@
-//! Defines the reader of a trace: a directory of parts, or a single Parquet file.
+//! Reader of a trace: a directory of parts, or a single Parquet file.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,10 +8,10 @@ use crate::group_reader::GroupReader;
 use crate::part_reader::Part;
 use crate::{Provenance, Rows, TraceError};
 
-/// Rows handed out at once: few enough that the columns stay in the cache between the decoder and the user.
+/// Rows read at once: few enough that the columns stay in the cache between the decoder and the user.
 const CHUNK_ROWS: usize = 1 << 16;
 
-/// Reads a trace from start to end.
+/// Reader of a trace from start to end.
 #[derive(Debug)]
 pub struct TraceReader {
     paths: Vec<PathBuf>,
@@ -22,7 +22,7 @@ pub struct TraceReader {
     open: Option<OpenPart>,
 }
 
-/// The part that is being read.
+/// Part that is being read.
 struct OpenPart {
     part: Part,
     next_group: usize,
@@ -36,7 +36,10 @@ impl std::fmt::Debug for OpenPart {
 }
 
 impl TraceReader {
-    /// Opens a directory of parts or a single Parquet file, and checks the footer of every part.
+    /// Opens a directory of parts or a single Parquet file.
+    ///
+    /// # Errors
+    /// If it cannot be read, or the footer of a part is not a trace's.
     pub fn open(path: impl AsRef<Path>) -> Result<Self, TraceError> {
         let path = path.as_ref();
         let io = |source| TraceError::Io { path: path.into(), action: "open", source };
@@ -52,29 +55,31 @@ impl TraceReader {
         Ok(Self { paths, provenance, rows, bytes, next_path: 0, open: None })
     }
 
-    /// Where the trace comes from, as its last part says.
+    /// Returns the origin of the trace, as stored in its last part.
     pub fn provenance(&self) -> &Provenance {
         &self.provenance
     }
 
-    /// Rows in all parts, as their footers say.
+    /// Returns the number of rows in all parts, as stored in their footers.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes of all parts.
+    /// Returns the bytes of all parts.
     pub fn bytes_on_disk(&self) -> u64 {
         self.bytes
     }
 
-    /// The number of parts.
+    /// Returns the number of parts.
     pub fn parts(&self) -> usize {
         self.paths.len()
     }
 
-    /// Replaces `rows` by the next rows, at most 65,536; its memory is reused. Returns false, and no rows, at the end.
+    /// Replaces `rows` by the next rows, at most 65,536, reusing its memory. Returns false, and no rows, at
+    /// the end.
     ///
-    /// After an error the rows are unspecified and reading should stop.
+    /// # Errors
+    /// If a part cannot be read or decoded. The rows are then unspecified, and reading should stop.
     pub fn next(&mut self, rows: &mut Rows) -> Result<bool, TraceError> {
         loop {
             if let Some(open) = &mut self.open
@@ -94,7 +99,7 @@ impl TraceReader {
 }
 
 impl OpenPart {
-    /// Reads the next rows of the part; false at its end.
+    /// Reads the next rows of the part. Returns false at its end.
     fn read(&mut self, rows: &mut Rows) -> Result<bool, TraceError> {
         loop {
             if let Some(group) = &mut self.group {
@@ -112,7 +117,7 @@ impl OpenPart {
     }
 }
 
-/// The parts of the directory in order. Files of other names, unfinished parts among them, are passed by.
+/// Returns the parts of the directory in order. Ignores files of other names, among them unfinished parts.
 fn parts(directory: &Path) -> Result<Vec<PathBuf>, TraceError> {
     let io = |source| TraceError::Io { path: directory.into(), action: "list", source };
     let mut numbers = Vec::new();
@@ -124,7 +129,7 @@ fn parts(directory: &Path) -> Result<Vec<PathBuf>, TraceError> {
         unfinished |= name.starts_with(".part-");
     }
     if numbers.is_empty() {
-        let hint = if unfinished { " beside the unfinished one, which nobody can read" } else { "" };
+        let hint = if unfinished { " beside the unfinished one, which is unreadable" } else { "" };
         return Err(TraceError::NoParts { path: directory.into(), hint });
     }
     numbers.sort_unstable();

@@ -1,28 +1,29 @@
-//! Defines the row of a trace, in columns.
+//! Rows of a trace, in columns.
 
 use std::ops::Range;
 
-/// A batch of accesses that missed the last-level cache, column by column; all vectors have one length.
+/// Batch of accesses that missed the last-level cache, column by column; all vectors have the same length.
 ///
-/// Rows stand in the global order in which they happened, as far as the source knows it.
+/// Rows are in the global order in which they happened, as far as the source knows it.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Rows {
-    /// The process, numbered from 0 in order of appearance. Its address space changes with `exec`: then the number does.
+    /// Process, numbered from 0 in order of appearance. `exec` changes the address space and with it the
+    /// number.
     pub process: Vec<u32>,
-    /// The thread, numbered from 0 over all processes.
+    /// Thread, numbered from 0 over all processes.
     pub thread: Vec<u32>,
-    /// Instructions that the thread executed since its row before, this one's included.
+    /// Instructions that the thread executed since its previous row, including this one's.
     pub instructions: Vec<u32>,
-    /// The cache line: virtual address >> 6.
+    /// Cache line: virtual address >> 6.
     pub line: Vec<u64>,
     /// 0 for a load, 1 for a store.
     pub store: Vec<u8>,
-    /// The distance, in this thread's misses, to the miss whose value this row's address depends on; 0 for none within
-    /// the recorder's window, at most 255.
+    /// Distance, in this thread's misses, to the miss whose value this row's address depends on, at most 255;
+    /// 0 for none within the recorder's window.
     pub dependence: Vec<u8>,
 }
 
-/// One row.
+/// Single row.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Row {
     /// See [`Rows::process`].
@@ -40,12 +41,12 @@ pub struct Row {
 }
 
 impl Rows {
-    /// The number of rows.
+    /// Returns the number of rows.
     pub fn len(&self) -> usize {
         self.line.len()
     }
 
-    /// Whether there are none.
+    /// Returns whether there are no rows.
     pub fn is_empty(&self) -> bool {
         self.line.is_empty()
     }
@@ -74,10 +75,10 @@ impl Rows {
         self.dependence.extend_from_slice(&other.dependence[range]);
     }
 
-    /// The row at `index`.
+    /// Returns the row at `index`.
     ///
     /// # Panics
-    /// If there are not that many.
+    /// If there is no such row.
     #[inline]
     pub fn get(&self, index: usize) -> Row {
         Row {
@@ -90,7 +91,7 @@ impl Rows {
         }
     }
 
-    /// The rows in order.
+    /// Returns the rows in order.
     pub fn iter(&self) -> impl Iterator<Item = Row> + '_ {
         (0..self.len()).map(|index| self.get(index))
     }

@@ -1,7 +1,7 @@
-//! Defines the writer of a trace: a directory that grows by whole parts.
+//! Writer of a trace: a directory that grows by whole parts.
 //!
-//! A Parquet file without its footer is lost whole. A part is therefore written under a hidden name, brought to the disk
-//! and then renamed: whatever kills the writer, every part with its final name can be read.
+//! A Parquet file without its footer is lost as a whole. So a part is written under a hidden name, flushed to
+//! the disk and then renamed: whatever kills the writer, every part with its final name is readable.
 
 use std::fs::{self, File};
 use std::io;
@@ -11,21 +11,21 @@ use crate::format::ROW_GROUP_ROWS;
 use crate::part_writer::PartWriter;
 use crate::{Provenance, Rows, TraceError};
 
-/// Rows of a part, unless [`TraceWriter::flush_part`] ends it before.
+/// Rows per part, unless [`TraceWriter::flush_part`] ends it earlier.
 const PART_ROWS: usize = 1 << 21;
 
-/// What was written.
+/// Size of a written trace.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct TraceSummary {
     /// Rows in all parts.
     pub rows: u64,
     /// Bytes of all parts.
     pub bytes: u64,
-    /// The number of parts.
+    /// Number of parts.
     pub parts: usize,
 }
 
-/// Writes a trace. Rows that no finished part holds are lost when it is dropped: call [`TraceWriter::finish`].
+/// Writer of a trace. Dropping it loses the rows that no finished part holds: call [`TraceWriter::finish`].
 #[derive(Debug)]
 pub struct TraceWriter {
     path: PathBuf,
@@ -38,7 +38,10 @@ pub struct TraceWriter {
 }
 
 impl TraceWriter {
-    /// Creates the directory `path`, which must not exist yet, for a trace.
+    /// Creates the directory `path` for a trace.
+    ///
+    /// # Errors
+    /// If the directory exists already or cannot be created.
     pub fn create(path: impl Into<PathBuf>, provenance: Provenance) -> Result<Self, TraceError> {
         let path = path.into();
         fs::create_dir(&path).map_err(|source| match source.kind() {
@@ -49,8 +52,11 @@ impl TraceWriter {
         Ok(Self { path, provenance, pending, part: None, parts: 0, rows: 0, finished_bytes: 0 })
     }
 
-    /// Appends rows. After an error what was appended since the last finished part is lost, and the trace is as long as
-    /// its finished parts.
+    /// Appends rows.
+    ///
+    /// # Errors
+    /// If they cannot be written. The rows since the last finished part are then lost, and the trace ends
+    /// with that part.
     pub fn append(&mut self, rows: &Rows) -> Result<(), TraceError> {
         check_lengths(&self.path, rows)?;
         let mut start = 0;
@@ -66,27 +72,30 @@ impl TraceWriter {
         Ok(())
     }
 
-    /// The provenance, which goes into every part that is finished from now on.
+    /// Returns the provenance, which goes into every part that is finished from now on.
     pub fn provenance_mut(&mut self) -> &mut Provenance {
         &mut self.provenance
     }
 
-    /// Rows appended so far.
+    /// Returns the number of rows appended so far.
     pub fn rows(&self) -> u64 {
         self.rows
     }
 
-    /// Bytes on disk so far.
+    /// Returns the bytes on disk so far.
     pub fn bytes(&self) -> u64 {
         self.finished_bytes + self.part.as_ref().map_or(0, PartWriter::bytes)
     }
 
-    /// Where the trace is written.
+    /// Returns the directory of the trace.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Ends the part, so that what was appended so far survives whatever comes. Without new rows it does nothing.
+    /// Ends the part, so that the rows appended so far are safe. Does nothing without new rows.
+    ///
+    /// # Errors
+    /// See [`TraceWriter::append`].
     pub fn flush_part(&mut self) -> Result<(), TraceError> {
         if !self.pending.is_empty() {
             self.write_group()?;
@@ -94,8 +103,10 @@ impl TraceWriter {
         if self.part.is_some() { self.finish_part() } else { Ok(()) }
     }
 
-    /// Ends the trace. The last part carries the final provenance; where all rows stand in parts already, and it may
-    /// have changed since, it is a part without rows.
+    /// Ends the trace. The last part carries the final provenance; it has no rows if earlier parts hold all.
+    ///
+    /// # Errors
+    /// See [`TraceWriter::append`].
     pub fn finish(mut self) -> Result<TraceSummary, TraceError> {
         if !self.pending.is_empty() {
             self.write_group()?;
@@ -121,7 +132,7 @@ impl TraceWriter {
             Some(part) => part,
             None => PartWriter::create(&self.path, self.parts)?,
         };
-        // A part that fails is dropped here, and with it its file.
+        // A part that fails is dropped here, which removes its file.
         let written = part.write(&mut self.pending);
         self.pending.clear();
         written.map(|()| self.part = Some(part))
@@ -131,7 +142,7 @@ impl TraceWriter {
         let Some(part) = self.part.take() else { return Ok(()) };
         self.finished_bytes += part.finish(&self.provenance)?;
         self.parts += 1;
-        // The new name is on the disk only with its directory.
+        // The new name is on the disk only once its directory is.
         let synced = File::open(&self.path).and_then(|directory| directory.sync_all());
         synced.map_err(|source| TraceError::Io { path: self.path.clone(), action: "write", source })
     }

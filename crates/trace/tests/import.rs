@@ -8,7 +8,8 @@ use isotherm_trace::import::{self, DamonOptions, ImportError, ImportSummary, Per
 use isotherm_trace::{Row, Rows};
 use proptest::prelude::*;
 
-/// Real output: `valgrind --tool=lackey --trace-mem=yes` of a static program, its first 300 instructions and accesses.
+/// Real output: `valgrind --tool=lackey --trace-mem=yes` of a static program, its first 300 instructions and
+/// accesses.
 const LACKEY: &str = include_str!("data/lackey.txt");
 /// Real output: `perf record -e page-faults -d` of a shell pipeline, some of its samples.
 const PERF_SCRIPT: &str = include_str!("data/perf-script.txt");
@@ -96,7 +97,8 @@ fn perf_memory_reports_give_a_row_a_sample() {
     assert!(summary.processes[0].starts_with("process "), "{:?}", summary.processes);
 }
 
-/// What `perf script -F comm,pid,tid,cpu,time,period,event,addr,data_src,weight` prints where the processor samples memory.
+/// What `perf script -F comm,pid,tid,cpu,time,period,event,addr,data_src,weight` prints where the processor
+/// samples memory.
 const SAMPLED: &str = "\
 redis 1 90/91 [003]  12.000001:  1000  mem-loads:P:  7f0000001040  68100842 |OP LOAD|LVL L3 hit|SNP None  61
 redis 1 90/91 [003]  12.000002:  1000  mem-loads:P:  7f0000001080  68101042 |OP LOAD|LVL Local RAM hit|SNP None  300

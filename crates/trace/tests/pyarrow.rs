@@ -1,7 +1,7 @@
 //! The trace is read by another implementation of Parquet, and what that writes is read here.
 //!
-//! Needs a Python with pyarrow and duckdb: the one that `ISOTHERM_PYTHON` names, otherwise `build/venv/bin/python` in the
-//! workspace, which `make setup` creates.
+//! Needs a Python with pyarrow and duckdb: the one that `ISOTHERM_PYTHON` names, otherwise
+//! `build/venv/bin/python` in the workspace, which `make setup` creates.
 
 mod common;
 

@@ -44,7 +44,7 @@ fn key(record: u64) -> String {
     format!("user{}", mix(record))
 }
 
-/// The bytes of a record.
+/// Fills in the bytes of a record.
 fn fill(record: u64, value: &mut String) {
     value.clear();
     let mut state = record;
@@ -76,7 +76,7 @@ impl Client {
         Ok(Self { requests, replies, checksum: 0 })
     }
 
-    /// Makes a request for each number, some at once, and returns the checksum over all that was ever answered.
+    /// Makes a request for each number, `PIPELINE` at a time; returns the checksum over all answers so far.
     fn all(
         &mut self,
         numbers: std::ops::Range<u64>,

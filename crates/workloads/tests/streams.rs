@@ -44,7 +44,7 @@ const STREAMS: &[(&str, u64, u64)] = &[
 /// Folds everything that a recorder sees of a run into one number.
 #[derive(Default)]
 struct Fingerprint {
-    /// Whether values are observed, so that programs may not read ahead.
+    /// Whether values are observed, which forbids reading ahead.
     observed: bool,
     space: AddressSpace,
     thread: usize,

@@ -1,58 +1,119 @@
-//! Defines what Isotherm's plugins share of QEMU's plugin interface: its types, the lookup of its functions in the
-//! running QEMU, and what an access is.
+//! What Isotherm's two plugins share of QEMU's plugin interface: its types, the lookup of its functions in
+//! the running QEMU, the meaning of an access, the reading of options and shared mappings.
 //!
-//! QEMU's header is in no package, and its functions are not linked against: a plugin declares those that it uses with
-//! [`api!`](crate::api!) and finds them when it is loaded, so one shared object serves several versions.
+//! No package has QEMU's header, and plugins do not link against its functions. A plugin declares those that
+//! it uses with [`api!`](crate::api!) and finds them when it is loaded, so one shared object serves several
+//! versions of QEMU.
 #![allow(unsafe_code)]
 
 pub mod access;
+mod mapping;
 
-use std::ffi::{CStr, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+
+pub use mapping::map_shared;
 
 /// QEMU's handle of a plugin.
 pub type PluginId = u64;
 
-/// A translation block, opaque.
+/// Opaque translation block.
 #[repr(C)]
 pub struct Block {
     _private: [u8; 0],
 }
 
-/// An instruction of a translation block, opaque.
+/// Opaque instruction of a translation block.
 #[repr(C)]
 pub struct Instruction {
     _private: [u8; 0],
 }
 
-/// Called before a block, or an instruction, runs: the vCPU and the data registered with it.
+/// Callback before a block or an instruction runs: the vCPU and the data registered with it.
 pub type BlockCallback = extern "C" fn(c_uint, *mut c_void);
-/// Called after a memory access, with what it was, where, and the data registered with it.
+/// Callback after a memory access: the vCPU, the access ([`access::kind`]), its address and the data
+/// registered with it.
 pub type MemoryCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
-/// Called with a vCPU's index.
+/// Callback with a vCPU's index.
 pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
-/// Called when a block is translated.
+/// Callback when QEMU translates a block.
 pub type TranslateCallback = extern "C" fn(PluginId, *mut Block);
-/// Called without arguments.
+/// Callback without arguments.
 pub type SimpleCallback = extern "C" fn(PluginId);
-/// Called when QEMU ends.
+/// Callback when QEMU ends.
 pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 
 /// `QEMU_PLUGIN_CB_NO_REGS`: the callback reads no registers.
 pub const NO_REGISTERS: c_int = 0;
-/// `QEMU_PLUGIN_MEM_RW`. The narrower filters do not work: 7.2 gives loads to callbacks registered for stores.
+/// `QEMU_PLUGIN_MEM_RW`. The narrower filters do not work: 7.2 gives loads to callbacks registered for
+/// stores.
 pub const READS_AND_WRITES: c_int = 3;
 
-/// A function of QEMU, or of what it is linked with; `None` where it has none of this name.
+/// Looks up a function of QEMU, or of a library that it is linked with.
 pub fn find(symbol: &CStr) -> Option<*mut c_void> {
     // SAFETY: a lookup by a terminated name in the objects loaded already.
     let found = unsafe { libc::dlsym(libc::RTLD_DEFAULT, symbol.as_ptr()) };
     (!found.is_null()).then_some(found)
 }
 
-/// Declares a struct `Api` of functions that are looked up by their symbols, with `Api::load`. Each has to have the
-/// declared signature in every version of QEMU that the plugin loads in.
+/// Returns the options that QEMU passes to a plugin's `qemu_plugin_install`.
+///
+/// # Safety
+/// `options` points to `count` pointers to terminated strings, all alive and unchanged for `'a`.
+pub unsafe fn options<'a>(count: c_int, options: *const *const c_char) -> impl Iterator<Item = &'a CStr> {
+    // SAFETY: the caller's contract; every index is below `count`.
+    (0..usize::try_from(count).unwrap_or(0)).map(move |index| unsafe { CStr::from_ptr(*options.add(index)) })
+}
+
+/// Declares a struct `Api` of QEMU's functions: those that both plugins use, and the given ones.
+///
+/// `Api::load` looks all of them up by their symbols, and `Api::access` tells what an access is. Each
+/// function must have the declared signature in every version of QEMU that the plugin loads in.
 #[macro_export]
 macro_rules! api {
+    ($($own:tt)*) => {
+        $crate::declare_api! {
+            /// Returns the number of instructions of a block.
+            block_length = c"qemu_plugin_tb_n_insns": fn(*const $crate::Block) -> usize;
+            /// Returns an instruction of a block.
+            instruction = c"qemu_plugin_tb_get_insn": fn(*const $crate::Block, usize) -> *mut $crate::Instruction;
+            /// Returns the size of an access, as a power of two.
+            access_shift = c"qemu_plugin_mem_size_shift": fn(u32) -> ::std::ffi::c_uint;
+            /// Returns whether an access is a store.
+            is_store = c"qemu_plugin_mem_is_store": fn(u32) -> bool;
+            /// Registers a callback after an instruction's accesses.
+            on_memory = c"qemu_plugin_register_vcpu_mem_cb": fn(
+                *mut $crate::Instruction,
+                $crate::MemoryCallback,
+                ::std::ffi::c_int,
+                ::std::ffi::c_int,
+                *mut ::std::ffi::c_void,
+            );
+            /// Registers a callback for the translation of each block.
+            on_translate = c"qemu_plugin_register_vcpu_tb_trans_cb":
+                fn($crate::PluginId, $crate::TranslateCallback);
+            /// Registers a callback for the start of each vCPU.
+            on_start = c"qemu_plugin_register_vcpu_init_cb": fn($crate::PluginId, $crate::VcpuCallback);
+            /// Registers a callback for QEMU's end.
+            on_exit = c"qemu_plugin_register_atexit_cb":
+                fn($crate::PluginId, $crate::ExitCallback, *mut ::std::ffi::c_void);
+            $($own)*
+        }
+
+        impl Api {
+            /// Tells what the word `access` means, which a memory callback was given.
+            #[inline]
+            pub(crate) fn access(&self, access: u32) -> $crate::access::Kind {
+                // SAFETY: these are QEMU's two functions, and the word is a callback's.
+                unsafe { $crate::access::kind(self.access_shift, self.is_store, access) }
+            }
+        }
+    };
+}
+
+/// Declares a struct `Api` of exactly the given functions, for [`api!`](crate::api!).
+#[doc(hidden)]
+#[macro_export]
+macro_rules! declare_api {
     ($($(#[$doc:meta])* $name:ident = $symbol:literal: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)*) => {
         /// QEMU's functions.
         #[derive(Clone, Copy)]
@@ -61,13 +122,16 @@ macro_rules! api {
         }
 
         impl Api {
-            /// Looks all of them up; the symbol of the first that is missing if there is one.
+            /// Looks all functions up.
+            ///
+            /// # Errors
+            /// The symbol of the first function that this QEMU lacks.
             pub(crate) fn load() -> Result<Self, &'static ::std::ffi::CStr> {
                 Ok(Self {
                     $($name: {
                         let symbol = $crate::find($symbol).ok_or($symbol)?;
-                        // SAFETY: the symbol is QEMU's function of this name, which has this signature in every version
-                        // that the plugin declares to work with.
+                        // SAFETY: the symbol is QEMU's function of this name, which has this signature in
+                        // every version that the plugin declares to work with.
                         unsafe {
                             ::std::mem::transmute::<
                                 *mut ::std::ffi::c_void,

@@ -1,5 +1,5 @@
-//! The first process of the tests' virtual machine: runs programs with known accesses and says what the virtual PMU
-//! told of them. It is its own program, too: `guest touch ...` makes the accesses.
+//! The first process of the tests' virtual machine: runs programs with known accesses and says what the
+//! virtual PMU told of them. It is its own program, too: `guest touch ...` makes the accesses.
 #![allow(unsafe_code)]
 
 use std::collections::BTreeMap;
@@ -227,7 +227,8 @@ fn pair(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     Ok(())
 }
 
-/// Two processes at the same addresses, whose buffers fit the cache together: neither finds the other's lines.
+/// Two processes at the same addresses, whose buffers fit the cache together: neither finds the other's
+/// lines.
 fn twins(pmu: &mut VirtualPmu, name: &str) -> Outcome {
     let toucher = || Toucher::new("touch", &["load", "1", "1", "0"]);
     run(pmu, name, vec![toucher()?, toucher()?])
@@ -318,7 +319,8 @@ fn gather(memory: &[u64], count: u64) -> u64 {
     sum
 }
 
-/// Lets QEMU's software TLB grow to hold all pages: it looks whether it should when it is flushed, as other processes run.
+/// Lets QEMU's software TLB grow to hold all pages: it looks whether it should when it is flushed, as other
+/// processes run.
 fn grow_tlb(memory: &[u64]) -> Outcome {
     for _ in 0..24 {
         std::hint::black_box(memory.iter().step_by(512).fold(0u64, |sum, word| sum.wrapping_add(*word)));

@@ -1,14 +1,14 @@
-//! Defines what each process has accessed, and which processes are followed.
+//! Counts of each process, and the choice of processes that are followed.
 
 use std::collections::{HashMap, HashSet};
 
 use isotherm_virtual_pmu::Process;
 use serde::{Serialize, Serializer};
 
-/// Processes that get an account of their own; the rest share the first.
+/// Number of processes with their own account; the rest share the first.
 const MAX: usize = 1 << 16;
 
-/// What a process has done in a phase.
+/// Counts of a process in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Account {
     #[serde(flatten, serialize_with = "name")]
@@ -17,7 +17,7 @@ pub(crate) struct Account {
     pub(crate) accesses: u64,
     /// Instructions of its user-mode code.
     pub(crate) instructions: u64,
-    /// Picoseconds that it stood still for memory.
+    /// Picoseconds for which it stood still for memory.
     #[serde(rename = "stall_ns", serialize_with = "nanoseconds")]
     pub(crate) stall_ps: u64,
     /// Load and store misses of each tier.
@@ -45,25 +45,19 @@ fn name<S: Serializer>(process: &Option<Process>, serializer: S) -> Result<S::Ok
     Name { tgid, page_tables }.serialize(serializer)
 }
 
-/// The number of a process's account.
+/// Number of a process's account.
 pub(crate) type AccountId = usize;
 
-/// The accounts of a phase.
+/// Accounts of a phase.
 #[derive(Debug)]
 pub(crate) struct Accounts {
-    numbers: HashMap<Key, AccountId>,
+    numbers: HashMap<Process, AccountId>,
     list: Vec<Account>,
     tiers: usize,
 }
 
-#[derive(Debug, PartialEq, Eq, Hash)]
-enum Key {
-    Tgid(u32),
-    PageTables(u64),
-}
-
 impl Accounts {
-    /// No accounts but that of all others.
+    /// Makes the account that all others share.
     pub(crate) fn new(tiers: usize) -> Self {
         let mut accounts = Self { numbers: HashMap::new(), list: Vec::new(), tiers };
         accounts.open(None);
@@ -76,36 +70,32 @@ impl Accounts {
         self.list.len() - 1
     }
 
-    /// The account of a process.
+    /// Returns the number of a process's account.
     pub(crate) fn number(&mut self, process: Process) -> AccountId {
-        let key = match process {
-            Process::Tgid(tgid) => Key::Tgid(tgid),
-            Process::PageTables(tables) => Key::PageTables(tables),
-        };
-        if let Some(&number) = self.numbers.get(&key) {
+        if let Some(&number) = self.numbers.get(&process) {
             return number;
         }
         if self.list.len() > MAX {
             return 0;
         }
         let number = self.open(Some(process));
-        self.numbers.insert(key, number);
+        self.numbers.insert(process, number);
         number
     }
 
-    /// An account.
+    /// Returns an account.
     #[inline]
     pub(crate) fn get(&mut self, number: AccountId) -> Option<&mut Account> {
         self.list.get_mut(number)
     }
 
-    /// All that have accessed anything, in the order in which they appeared.
+    /// Returns all accounts with accesses, in order of appearance.
     pub(crate) fn used(&self) -> impl Iterator<Item = &Account> {
         self.list.iter().filter(|account| account.accesses > 0)
     }
 }
 
-/// Which processes are followed.
+/// Choice of processes that are followed.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     all: bool,
@@ -116,7 +106,7 @@ pub(crate) struct Followed {
 }
 
 impl Followed {
-    /// Takes the guest's filter over; without an entry, every process is followed.
+    /// Applies the guest's filter; an empty one follows every process.
     pub(crate) fn set(&mut self, filter: impl Iterator<Item = u32>, children: bool) {
         self.asked = filter.collect();
         self.all = self.asked.is_empty();
@@ -126,7 +116,7 @@ impl Followed {
         }
     }
 
-    /// Whether a process is followed; `parent` is asked only where that decides.
+    /// Returns whether a process is followed; calls `parent` only if that decides.
     pub(crate) fn has(&mut self, process: Process, parent: impl FnOnce() -> Option<u32>) -> bool {
         let Process::Tgid(tgid) = process else { return self.all };
         if self.all || self.asked.contains(&tgid) || self.inherited.contains(&tgid) {

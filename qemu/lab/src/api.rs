@@ -1,18 +1,15 @@
-//! Defines the part of QEMU's plugin interface, version 4 (QEMU 10.0), that this plugin uses.
+//! The part of QEMU's plugin interface, version 4 (QEMU 10.0), that this plugin uses.
 
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
-pub(crate) use isotherm_qemu_api::{
-    Block, BlockCallback, ExitCallback, Instruction, MemoryCallback, NO_REGISTERS, PluginId,
-    READS_AND_WRITES, TranslateCallback, VcpuCallback,
-};
+use isotherm_qemu_api::{Block, BlockCallback, Instruction};
 
-/// The version that this plugin is written for.
+/// API version that this plugin is written for.
 pub(crate) const VERSION: c_int = 4;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 pub(crate) const ADD: c_int = 0;
 
-/// `qemu_info_t`: the machine that QEMU emulates.
+/// `qemu_info_t`: the virtual machine that QEMU emulates.
 #[repr(C)]
 pub struct Info {
     pub(crate) target: *const c_char,
@@ -23,7 +20,7 @@ pub struct Info {
     pub(crate) most_vcpus: c_int,
 }
 
-/// An array with an element for each vCPU, opaque.
+/// Opaque array with an element for each vCPU.
 #[repr(C)]
 pub(crate) struct Scoreboard {
     _private: [u8; 0],
@@ -37,7 +34,7 @@ pub(crate) struct Counter {
     pub(crate) offset: usize,
 }
 
-/// A physical address, opaque.
+/// Opaque physical address.
 #[repr(C)]
 pub(crate) struct Physical {
     _private: [u8; 0],
@@ -66,48 +63,31 @@ pub(crate) struct RegisterDescriptor {
 }
 
 isotherm_qemu_api::api! {
-    /// The number of instructions of a block.
-    block_length = c"qemu_plugin_tb_n_insns": fn(*const Block) -> usize;
-    /// A block's guest address.
+    /// Returns a block's guest address.
     block_address = c"qemu_plugin_tb_vaddr": fn(*const Block) -> u64;
-    /// An instruction of a block.
-    instruction = c"qemu_plugin_tb_get_insn": fn(*const Block, usize) -> *mut Instruction;
-    /// Copies the beginning of an instruction's bytes and returns how many.
+    /// Copies the beginning of an instruction's bytes and returns their number.
     bytes = c"qemu_plugin_insn_data": fn(*const Instruction, *mut c_void, usize) -> usize;
-    /// The size of an access, as a power of two.
-    access_shift = c"qemu_plugin_mem_size_shift": fn(u32) -> c_uint;
-    /// Whether an access is a store.
-    is_store = c"qemu_plugin_mem_is_store": fn(u32) -> bool;
-    /// Where a virtual address lies, during a memory callback; null if the TLB does not have it.
+    /// Translates a virtual address during a memory callback; null if the TLB does not have it.
     hardware_address = c"qemu_plugin_get_hwaddr": fn(u32, u64) -> *mut Physical;
-    /// Its physical address.
+    /// Returns the physical address.
     physical_address = c"qemu_plugin_hwaddr_phys_addr": fn(*const Physical) -> u64;
-    /// A new scoreboard of elements of this size.
+    /// Makes a scoreboard of elements of this size.
     new_scoreboard = c"qemu_plugin_scoreboard_new": fn(usize) -> *mut Scoreboard;
-    /// A vCPU's element. It may move when a vCPU starts.
+    /// Returns a vCPU's element, which may move when a vCPU starts.
     element = c"qemu_plugin_scoreboard_find": fn(*mut Scoreboard, c_uint) -> *mut c_void;
-    /// The registers of the vCPU that is starting.
+    /// Returns the registers of the vCPU that is starting.
     registers = c"qemu_plugin_get_registers": fn() -> *mut Array;
-    /// Appends a register of the current vCPU to an array; returns its size, or a negative number.
+    /// Appends a register of the current vCPU to an array, and returns its size or a negative number.
     read_register = c"qemu_plugin_read_register": fn(*mut c_void, *mut ByteArray) -> c_int;
     /// Reads memory at a virtual address of the current vCPU.
     read_memory = c"qemu_plugin_read_memory_vaddr": fn(u64, *mut ByteArray, usize) -> bool;
-    /// GLib's: a new array.
+    /// GLib's function: makes an array.
     new_bytes = c"g_byte_array_new": fn() -> *mut ByteArray;
-    /// GLib's: cuts or extends an array.
+    /// GLib's function: cuts or extends an array.
     resize_bytes = c"g_byte_array_set_size": fn(*mut ByteArray, c_uint) -> *mut ByteArray;
     /// Adds to a counter whenever a block runs.
     count_block = c"qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu": fn(*mut Block, c_int, Counter, u64);
-    /// Registers a call before an instruction.
+    /// Registers a callback before an instruction.
     on_instruction = c"qemu_plugin_register_vcpu_insn_exec_cb":
         fn(*mut Instruction, BlockCallback, c_int, *mut c_void);
-    /// Registers a [`MemoryCallback`].
-    on_memory = c"qemu_plugin_register_vcpu_mem_cb":
-        fn(*mut Instruction, MemoryCallback, c_int, c_int, *mut c_void);
-    /// Registers a [`TranslateCallback`].
-    on_translate = c"qemu_plugin_register_vcpu_tb_trans_cb": fn(PluginId, TranslateCallback);
-    /// Registers a [`VcpuCallback`] for the start of a vCPU.
-    on_start = c"qemu_plugin_register_vcpu_init_cb": fn(PluginId, VcpuCallback);
-    /// Registers an [`ExitCallback`].
-    on_exit = c"qemu_plugin_register_atexit_cb": fn(PluginId, ExitCallback, *mut c_void);
 }

@@ -1,21 +1,23 @@
-//! Defines the functions that QEMU calls.
+//! The functions that QEMU calls.
 //!
-//! User-mode code lies in the lower half of the address space, the kernel in the upper. Of the kernel only the
-//! instructions that return to user mode are instrumented, so that it costs nothing.
+//! User-mode code lies in the lower half of the address space, the kernel in the upper. Of the kernel only
+//! the instructions that return to user mode are instrumented, so that it costs nothing else.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{NonNull, null_mut};
 use std::sync::PoisonError;
 
-use crate::api::{ADD, Block, NO_REGISTERS, PluginId, READS_AND_WRITES};
+use isotherm_qemu_api::{Block, NO_REGISTERS, PluginId, READS_AND_WRITES};
+
+use crate::api::ADD;
 use crate::guest::Guest;
 use crate::plugin::{self, Plugin};
 use crate::vcpu;
 
-/// Registers everything that is not registered block by block.
+/// Registers every callback that does not belong to a block.
 pub(crate) fn register(plugin: &Plugin, id: PluginId) {
     let api = &plugin.api;
-    // SAFETY: `id` is ours, and the callbacks have the types that QEMU expects.
+    // SAFETY: `id` is this plugin's, and the callbacks have the types that QEMU expects.
     unsafe {
         (api.on_start)(id, started);
         (api.on_translate)(id, translated);
@@ -26,7 +28,7 @@ pub(crate) fn register(plugin: &Plugin, id: PluginId) {
 extern "C" fn started(_: PluginId, index: c_uint) {
     let Some(plugin) = plugin::get() else { return };
     let guest = Guest::find(&plugin.api);
-    // SAFETY: a callback of this vCPU; the only reference.
+    // SAFETY: this is a callback of this vCPU, and there is no other reference.
     unsafe { vcpu::get(index) }.start(guest);
 }
 
@@ -45,7 +47,8 @@ extern "C" fn translated(_: PluginId, block: *mut Block) {
         watch_return(plugin, block, length);
         return;
     }
-    // SAFETY: the block and its instructions are valid during translation; the callbacks have the expected types.
+    // SAFETY: the block and its instructions are valid during translation; the callbacks have the expected
+    // types.
     unsafe {
         (api.count_block)(block, ADD, plugin.instructions(), length as u64);
         for index in 0..length {
@@ -55,12 +58,14 @@ extern "C" fn translated(_: PluginId, block: *mut Block) {
     }
 }
 
-/// Watches the block's last instruction if it may return to user mode; no block goes on behind such an instruction.
+/// Watches the block's last instruction if it may return to user mode; such an instruction always ends a
+/// block.
 fn watch_return(plugin: &Plugin, block: *mut Block, length: usize) {
     let api = &plugin.api;
     let Some(last) = length.checked_sub(1) else { return };
     let mut bytes = [0; 3];
-    // SAFETY: `last` is an instruction of the block, which is valid during translation; no more is copied than fits.
+    // SAFETY: `last` is an instruction of the block, which is valid during translation; copies no more than
+    // fits.
     let (instruction, copied) = unsafe {
         let instruction = (api.instruction)(block, last);
         (instruction, (api.bytes)(instruction, bytes.as_mut_ptr().cast(), bytes.len()))
@@ -71,7 +76,7 @@ fn watch_return(plugin: &Plugin, block: *mut Block, length: usize) {
     }
 }
 
-/// Whether an instruction is SYSRET, SYSEXIT or IRET of any operand size.
+/// Returns whether an instruction is SYSRET, SYSEXIT or IRET of any operand size.
 fn returns(bytes: &[u8]) -> bool {
     let rest = match bytes {
         [0x40..=0x4f | 0x66, rest @ ..] => rest,
@@ -80,22 +85,22 @@ fn returns(bytes: &[u8]) -> bool {
     matches!(rest, [0xcf, ..] | [0x0f, 0x07 | 0x35, ..])
 }
 
-/// The kernel is about to return.
+/// Notes that the kernel is about to return.
 extern "C" fn returning(index: c_uint, _: *mut c_void) {
     if let Some(plugin) = plugin::get() {
-        // SAFETY: the scoreboard is ours and has an element for every vCPU that has started. Another vCPU that starts may
-        // move all elements, so this is asked for anew each time.
+        // SAFETY: the scoreboard is the plugin's and has an element for every vCPU that has started. Another
+        // vCPU that starts may move all elements, so each return looks the element up.
         let place = unsafe { (plugin.api.element)(plugin.instructions().scoreboard, index) };
-        // SAFETY: a callback of this vCPU; the only reference.
+        // SAFETY: this is a callback of this vCPU, and there is no other reference.
         let vcpu = unsafe { vcpu::get(index) };
         vcpu.count_at(NonNull::new(place.cast()));
         vcpu.enter_user_mode(plugin, index);
     }
 }
 
-/// User-mode code has accessed memory.
+/// Notes an access of user-mode code.
 extern "C" fn accessed(index: c_uint, access: u32, address: u64, _: *mut c_void) {
-    // SAFETY: a callback of this vCPU; the only reference, last used here.
+    // SAFETY: this is a callback of this vCPU; the only reference ends with `repeats`.
     let vcpu = unsafe { vcpu::get(index) };
     if !vcpu.repeats(access, address) {
         other_line(index, access, address);
@@ -105,7 +110,7 @@ extern "C" fn accessed(index: c_uint, access: u32, address: u64, _: *mut c_void)
 #[inline(never)]
 extern "C" fn other_line(index: c_uint, access: u32, address: u64) {
     if let Some(plugin) = plugin::get() {
-        // SAFETY: a callback of this vCPU; the only reference.
+        // SAFETY: this is a callback of this vCPU, and there is no other reference.
         unsafe { vcpu::get(index) }.access(plugin, index, access, address);
     }
 }

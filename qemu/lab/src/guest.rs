@@ -1,4 +1,4 @@
-//! Defines how the guest's processor and memory are read: who is running.
+//! Reads the guest's registers and memory to find the process that runs.
 
 use std::ffi::{CStr, c_void};
 use std::ptr::NonNull;
@@ -7,10 +7,10 @@ use isotherm_virtual_pmu::{Mailbox, Process};
 
 use crate::api::{Api, ByteArray, RegisterDescriptor};
 
-/// Bits of CR3 that are an address.
+/// Address bits of CR3.
 const TABLES: u64 = 0x000f_ffff_ffff_f000;
 
-/// A vCPU's registers of interest, and a buffer to read into.
+/// Relevant registers of a vCPU, and a buffer to read into.
 pub(crate) struct Guest {
     buffer: NonNull<ByteArray>,
     kernel_base: *mut c_void,
@@ -20,7 +20,8 @@ pub(crate) struct Guest {
 impl Guest {
     /// Finds the registers of the vCPU that is starting; `None` if QEMU does not name them.
     pub(crate) fn find(api: &Api) -> Option<Self> {
-        // SAFETY: called while a vCPU starts, as QEMU asks; the array and its names are QEMU's and live on.
+        // SAFETY: called while a vCPU starts, as QEMU demands; the array and its names are QEMU's and live
+        // on.
         let descriptors = unsafe {
             let array = (api.registers)().as_ref()?;
             std::slice::from_raw_parts(array.data.cast::<RegisterDescriptor>(), array.length as usize)
@@ -36,8 +37,8 @@ impl Guest {
         Some(Self { buffer, kernel_base: register(c"k_gs_base")?, page_tables: register(c"cr3")? })
     }
 
-    /// Who runs user-mode code on this vCPU, and where its task lies in the kernel's memory if that is known. Called by a
-    /// callback of this vCPU.
+    /// Returns the process that runs user-mode code on this vCPU, and its task's address if known. Called by
+    /// a callback of this vCPU.
     pub(crate) fn process(&self, api: &Api, mailbox: Option<&Mailbox>) -> (Process, Option<u64>) {
         let known = mailbox.and_then(|mailbox| {
             let task = self.task(api, mailbox)?;
@@ -49,7 +50,7 @@ impl Guest {
         }
     }
 
-    /// The thread group of a task's parent.
+    /// Returns the thread group of a task's parent.
     pub(crate) fn parent(&self, api: &Api, mailbox: &Mailbox, task: u64) -> Option<u32> {
         if mailbox.parent == 0 {
             return None;
@@ -58,20 +59,20 @@ impl Guest {
         self.read_u32(api, parent.wrapping_add(mailbox.tgid))
     }
 
-    /// The id of the thread that a task is.
+    /// Returns a task's thread id.
     pub(crate) fn thread(&self, api: &Api, mailbox: &Mailbox, task: u64) -> Option<u32> {
         self.read_u32(api, task.wrapping_add(mailbox.thread))
     }
 
     fn task(&self, api: &Api, mailbox: &Mailbox) -> Option<u64> {
         let base = self.register(api, self.kernel_base)?;
-        // The kernel's per-CPU data; while it boots there is none.
+        // The kernel's per-CPU data; absent while it boots.
         let task =
             (base >> 63 != 0).then(|| self.read_u64(api, base.wrapping_add(mailbox.current_task)))??;
         (task >> 63 != 0).then_some(task)
     }
 
-    /// The first word of the page of a virtual address.
+    /// Returns the first word of the page of a virtual address.
     pub(crate) fn first_word(&self, api: &Api, address: u64) -> Option<u64> {
         self.read_u64(api, address >> 12 << 12)
     }
@@ -94,13 +95,13 @@ impl Guest {
     }
 
     fn read<const N: usize>(&self, api: &Api, address: u64) -> Option<[u8; N]> {
-        // SAFETY: QEMU checks the address; the array is ours.
+        // SAFETY: QEMU checks the address; the array is this structure's.
         unsafe { (api.read_memory)(address, self.buffer.as_ptr(), N) }.then(|| self.taken())?
     }
 
-    /// What the buffer holds, if it is that long.
+    /// Returns the buffer's content if it has this length.
     fn taken<const N: usize>(&self) -> Option<[u8; N]> {
-        // SAFETY: GLib keeps `length` valid bytes at `data`, or none.
+        // SAFETY: GLib keeps `length` valid bytes at `data`, or a null pointer.
         let bytes = unsafe {
             let array = self.buffer.as_ref();
             if array.data.is_null() {

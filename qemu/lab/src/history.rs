@@ -1,18 +1,18 @@
-//! Defines how misses of each tier went over modelled time, in a bounded number of points.
+//! Each tier's misses over modelled time, in a bounded number of points.
 
 use serde::Serialize;
 
-/// The most points that are kept: with one more, every second one goes.
+/// Maximum number of points; the next one halves them.
 const MAX: usize = 1024;
 /// Modelled time between the first points.
 const FIRST_INTERVAL: u64 = 100_000;
 
-/// Cumulated misses at points in time.
+/// Cumulative misses at points in time.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct History {
     /// Nanoseconds between points, at least.
     interval_ns: u64,
-    /// Modelled time in nanoseconds, and since the phase began the misses of each tier.
+    /// Modelled time in nanoseconds, and the misses of each tier since the phase began.
     points: Vec<(u64, Vec<u64>)>,
 }
 
@@ -23,7 +23,7 @@ impl Default for History {
 }
 
 impl History {
-    /// Whether the next point is due.
+    /// Returns whether the next point is due.
     #[inline]
     pub(crate) fn is_due(&self, time: u64) -> bool {
         self.points.last().map_or(0, |(last, _)| *last) + self.interval_ns <= time

@@ -1,19 +1,22 @@
-//! The lab's QEMU plugin: it sees every access of user-mode code inside `qemu-system-x86_64`, models a last-level cache,
-//! finds the memory tier of each miss by its physical address, charges it by the simulator's cost model, and samples
-//! misses into memory that it shares with the guest: the *virtual PMU* ([`isotherm_virtual_pmu`]).
+//! The lab's QEMU plugin. It sees every access of user-mode code inside `qemu-system-x86_64`, models a
+//! last-level cache, finds the memory tier of each miss by its physical address, charges it by the
+//! simulator's cost model, and samples misses into memory that it shares with the guest: the *virtual PMU*
+//! ([`isotherm_virtual_pmu`]).
 //!
-//! Arguments: `bar=FILE` (of the `ivshmem-plain` device), `result=FILE` (JSON), `machine=FILE` (a machine profile),
-//! `tierN=START-END` (physical addresses; several joined by `+`) for each tier, and to override the profile `llc=SIZE`
-//! and `ways=N`. It counts nothing until the guest asks. With `neoprof=FILE` (of a second such device) it is a NeoProf in front of the
-//! last tier too: the model, or with `neoprof-rtl=LIBRARY` the simulated hardware; `neoprof-fault=KIND` lets it go wrong.
+//! Arguments: `bar=FILE` (of the `ivshmem-plain` device), `result=FILE` (JSON), `machine=FILE` (a machine
+//! profile), `tierN=START-END` (physical addresses; several joined by `+`) for each tier, and to override the
+//! profile `llc=SIZE` and `ways=N`. It counts nothing until the guest asks. With `neoprof=FILE` (of a second
+//! such device) it is also a NeoProf in front of the last tier: the model, or with `neoprof-rtl=LIBRARY` the
+//! simulated hardware; `neoprof-fault=KIND` makes it fail.
 //!
-//! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (what is counted);
-//! `neoprof` (the profiling device); `model` (what becomes of an access); `api`, `shared_memory` and `guest` (what QEMU and the guest tell); `plugin`
-//! and `vcpu` (the state); `callbacks` (what QEMU calls).
+//! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (counts);
+//! `neoprof` (the profiling device); `model` (the effects of an access); `api`, `shared_memory` and `guest`
+//! (QEMU's and the guest's state); `plugin` and `vcpu` (the plugin's state); `callbacks` (the functions that
+//! QEMU calls).
 //!
-//! What it does not see: the kernel's own accesses, and so the copying of migrated pages. The cache is looked up by
-//! process and virtual address: memory that processes share counts for each of them, and a page that was migrated is
-//! still cached.
+//! It does not see the kernel's own accesses, and so not the copying of migrated pages. The cache is looked
+//! up by process and virtual address: memory that processes share counts for each of them, and a migrated
+//! page is still cached.
 #![allow(unsafe_code)]
 
 mod accounts;
@@ -39,15 +42,16 @@ use neoprof::NeoProf;
 use options::Options;
 use plugin::Plugin;
 
-/// The API version that QEMU checks.
+/// API version that QEMU checks.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU's name")]
 pub static qemu_plugin_version: c_int = VERSION;
 
-/// QEMU's entry. A result other than 0 ends QEMU, after one line on standard error that says why.
+/// QEMU's entry. A result other than 0 ends QEMU, after one line on standard error that tells the reason.
 ///
 /// # Safety
-/// QEMU's contract: `info` is valid and `options` are `count` terminated strings, alive during the call.
+/// QEMU's contract: `info` is valid and `options` points to `count` terminated strings, all alive during the
+/// call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
     id: u64,
@@ -55,13 +59,11 @@ pub unsafe extern "C" fn qemu_plugin_install(
     count: c_int,
     options: *const *const c_char,
 ) -> c_int {
-    let text = |index: usize| {
-        // SAFETY: the caller's contract.
-        unsafe { CStr::from_ptr(*options.add(index)) }.to_string_lossy().into_owned()
-    };
-    let options: Vec<String> = (0..usize::try_from(count).unwrap_or(0)).map(text).collect();
     // SAFETY: the caller's contract.
-    let machine = unsafe { info.as_ref() }.ok_or_else(|| "QEMU tells no machine".to_owned());
+    let options = unsafe { isotherm_qemu_api::options(count, options) };
+    let options: Vec<String> = options.map(|option| option.to_string_lossy().into_owned()).collect();
+    // SAFETY: the caller's contract.
+    let machine = unsafe { info.as_ref() }.ok_or_else(|| "QEMU does not describe its machine".to_owned());
     match machine.and_then(|info| install(id, info, &options)) {
         Ok(()) => 0,
         Err(message) => {
@@ -87,7 +89,7 @@ fn install(id: u64, info: &Info, options: &[String]) -> Result<(), String> {
     Ok(())
 }
 
-/// The NeoProf that the machine is to have, if any.
+/// Returns the requested NeoProf, if any.
 fn profiling_device(options: &Options) -> Result<Option<NeoProf>, String> {
     let (Some(asked), Some(profile)) = (&options.neoprof, &options.profile.device) else { return Ok(None) };
     let wrong = |error: &dyn std::fmt::Display| format!("neoprof={}: {error}", asked.registers.display());
@@ -98,7 +100,7 @@ fn profiling_device(options: &Options) -> Result<Option<NeoProf>, String> {
     device.map(Some).map_err(|error| wrong(&error))
 }
 
-/// The number of vCPUs, if this is a QEMU and a machine that the plugin knows.
+/// Returns the number of vCPUs, or an error unless the plugin supports this QEMU and virtual machine.
 fn supported(info: &Info) -> Result<u16, String> {
     if info.version != VERSION {
         let found = info.version;

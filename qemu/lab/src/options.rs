@@ -1,4 +1,4 @@
-//! Defines the plugin's arguments.
+//! The plugin's arguments.
 
 use std::ops::Range;
 use std::path::PathBuf;
@@ -8,14 +8,14 @@ use isotherm_machine::{CostModel, Profile, ProfileError};
 
 use crate::ranges::Ranges;
 
-/// What goes wrong with a device, to see what its driver makes of it.
+/// Fault of a profiling device, to test its driver.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Fault {
-    /// It states a version that nobody speaks.
+    /// It states a version that does not exist.
     Version,
     /// After some time all its registers read all ones.
     Vanishes,
-    /// After some time the same hot page comes again and again.
+    /// After some time it reports the same hot page again and again.
     Stuck,
 }
 
@@ -24,88 +24,88 @@ impl Fault {
         [("version", Self::Version), ("vanishes", Self::Vanishes), ("stuck", Self::Stuck)];
 }
 
-/// A NeoProf in front of the last tier; its sizes are in the machine's profile.
+/// NeoProf in front of the last tier; its sizes are in the machine profile.
 #[derive(Debug)]
 pub(crate) struct NeoProfOptions {
-    /// The file of its registers.
+    /// File of its registers.
     pub(crate) registers: PathBuf,
-    /// The simulated hardware; its model where there is none.
+    /// Simulated hardware; its model where this is `None`.
     pub(crate) library: Option<PathBuf>,
-    /// What goes wrong with it.
+    /// Fault to simulate.
     pub(crate) fault: Option<Fault>,
 }
 
-/// What the plugin was asked to do.
+/// Settings of the plugin.
 #[derive(Debug)]
 pub(crate) struct Options {
-    /// The file of the shared memory.
+    /// File of the shared memory.
     pub(crate) bar: PathBuf,
-    /// The file that results go to.
+    /// File for results.
     pub(crate) result: PathBuf,
-    /// The machine.
+    /// Machine profile.
     pub(crate) profile: Profile,
-    /// Its last-level cache, rounded to a power of two of sets.
+    /// Last-level cache of the profile, rounded to a power of two of sets.
     pub(crate) geometry: Geometry,
-    /// Where its tiers lie.
+    /// Physical addresses of the tiers.
     pub(crate) ranges: Ranges,
-    /// The profiling device, if the machine is to have one.
+    /// Profiling device, if the virtual machine has one.
     pub(crate) neoprof: Option<NeoProfOptions>,
 }
 
-/// Arguments that cannot be used.
+/// Reason why arguments cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
-    /// It is not known.
+    /// The argument is unknown.
     #[error(
         "unknown argument '{0}'; expected bar=, result=, machine=, tierN=, llc=, ways=, neoprof=, neoprof-rtl= or neoprof-fault="
     )]
     Unknown(String),
-    /// It must be there.
+    /// An argument is missing.
     #[error("argument {0} is missing; expected {1}")]
     Missing(&'static str, &'static str),
-    /// The machine cannot be read.
+    /// The profile cannot be read.
     #[error("machine={0}: {1}")]
     File(String, std::io::Error),
-    /// The machine is not valid.
+    /// The profile is invalid.
     #[error(transparent)]
     Profile(#[from] ProfileError),
-    /// Not a range.
+    /// The text is not a range.
     #[error("tier{0}={1}: expected START-END of physical addresses, several joined by '+'")]
     Range(usize, String),
-    /// Two tiers at one address.
+    /// Two tiers have the same address.
     #[error("tier{tier}: {:#x}-{:#x} overlaps another range", range.start, range.end)]
     Overlap {
-        /// The tier.
+        /// Tier.
         tier: usize,
-        /// The range.
+        /// Range.
         range: Range<u64>,
     },
-    /// A tier without memory, or memory without a tier.
+    /// A tier lacks memory, or memory a tier.
     #[error("the machine has {machine} tiers, the arguments have ranges of {given}; expected tier0= to tier{}=", machine - 1)]
     Tiers {
-        /// Of the machine.
+        /// Tiers of the profile.
         machine: usize,
-        /// In the arguments.
+        /// Tiers of the arguments.
         given: usize,
     },
-    /// More tiers than the model has.
+    /// The model has no room for that many tiers.
     #[error("the machine has {0} tiers; expected at most {max}", max = CostModel::MAX_TIERS)]
     ManyTiers(usize),
-    /// Not even one set.
+    /// The cache has less than one set, or too many.
     #[error("a last-level cache of {size} bytes with {ways} ways; expected at least one set, at most 2^31")]
     Cache {
-        /// Its size.
+        /// Size in bytes.
         size: u64,
-        /// Its ways.
+        /// Number of ways.
         ways: u32,
     },
-    /// A profiling device without sizes.
+    /// The profiling device has no sizes.
     #[error("neoprof=: the machine has no [device]")]
     NoDevice,
 }
 
 impl Options {
-    /// Reads the arguments, and the machine that they name.
+    /// Reads the arguments, and the machine profile that they name.
     pub(crate) fn read(arguments: &[String]) -> Result<Self, OptionError> {
         let (mut bar, mut result, mut machine) = (None, None, None);
         let (mut numbers, mut tiers) = (Vec::new(), Vec::new());

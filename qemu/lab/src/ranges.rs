@@ -1,4 +1,4 @@
-//! Defines which physical addresses are which tier.
+//! Physical addresses of the tiers.
 
 use std::ops::Range;
 
@@ -10,8 +10,8 @@ pub(crate) struct Ranges {
 }
 
 impl Ranges {
-    /// Reads `START-END`, more of them joined by `+`; the end is the first address behind. Numbers are decimal, or
-    /// hexadecimal after `0x`.
+    /// Parses `START-END`, several joined by `+`; END is the first address after the range. Numbers are
+    /// decimal, or hexadecimal after `0x`.
     pub(crate) fn parse(text: &str) -> Option<Vec<Range<u64>>> {
         text.split('+')
             .map(|part| {
@@ -22,7 +22,10 @@ impl Ranges {
             .collect()
     }
 
-    /// Adds a tier's ranges; `Err` with one that overlaps another.
+    /// Adds a tier's ranges.
+    ///
+    /// # Errors
+    /// A range that overlaps another.
     pub(crate) fn add(&mut self, tier: u8, ranges: Vec<Range<u64>>) -> Result<(), Range<u64>> {
         for range in ranges {
             let place = self.sorted.partition_point(|(other, _)| other.start < range.start);
@@ -37,13 +40,13 @@ impl Ranges {
         Ok(())
     }
 
-    /// The tier of a physical address.
+    /// Returns the tier of a physical address.
     #[inline]
     pub(crate) fn tier(&self, address: u64) -> Option<u8> {
         self.sorted.iter().find(|(range, _)| range.contains(&address)).map(|&(_, tier)| tier)
     }
 
-    /// The ranges of a tier.
+    /// Returns the ranges of a tier.
     pub(crate) fn of(&self, tier: u8) -> impl Iterator<Item = &Range<u64>> {
         self.sorted.iter().filter(move |(_, other)| *other == tier).map(|(range, _)| range)
     }

@@ -1,4 +1,4 @@
-//! Defines the results that the plugin writes.
+//! The result file.
 
 use std::path::Path;
 
@@ -11,21 +11,21 @@ use crate::history::History;
 use crate::neoprof::Uses;
 use crate::options::Options;
 
-/// Finished phases that are kept.
+/// Maximum number of finished phases kept.
 const MAX_PHASES: usize = 256;
 
-/// Everything that was counted, phase by phase.
+/// All counts, phase by phase.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
-    /// Grows with every change of this form.
+    /// Version of the format; grows with every change.
     format: u32,
     plugin: &'static str,
     machine: String,
     cache: CacheShape,
     tiers: Vec<Tier>,
-    /// Whether the cost model knows which miss depends on which; if not, all of a window overlap.
+    /// Whether the cost model knows dependences between misses; if not, all of a window overlap.
     dependence: bool,
-    /// Phases that were dropped because there were too many: the oldest.
+    /// Oldest phases, dropped because there were too many.
     dropped_phases: u64,
     phases: Vec<Phase>,
 }
@@ -41,49 +41,49 @@ struct CacheShape {
 struct Tier {
     name: String,
     latency_ns: u64,
-    /// Physical addresses, the end behind the last.
+    /// Physical addresses; the end is the first address after the range.
     ranges: Vec<[u64; 2]>,
 }
 
 /// Samples of a phase.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Samples {
-    /// Taken, lost ones included.
+    /// Samples taken, lost ones included.
     pub(crate) taken: u64,
-    /// Those that found the ring full.
+    /// Samples that found the ring full.
     pub(crate) lost: u64,
-    /// Those whose process is known by its page tables only.
+    /// Samples whose process is known by its page tables only.
     pub(crate) unresolved: u64,
 }
 
-/// What was counted from one epoch command to the next. Phase 0 is what came before the first.
+/// Counts from one epoch command to the next. Phase 0 comes before the first.
 #[derive(Debug, Clone, Default, Serialize)]
 pub(crate) struct Phase {
     pub(crate) epoch: u64,
     modelled_ns: u64,
-    /// Of user-mode code that is followed.
+    /// Accesses of user-mode code that is followed.
     pub(crate) accesses: u64,
-    /// Of user-mode code that is followed.
+    /// Instructions of user-mode code that is followed.
     pub(crate) instructions: u64,
     /// Misses at addresses of no tier.
     pub(crate) elsewhere: u64,
-    /// Part of the misses that the first tier served; 0 without misses.
+    /// Fraction of the misses that the first tier served; 0 without misses.
     hit_ratio: f64,
     tiers: Vec<TierCounters>,
     pub(crate) samples: Samples,
-    /// Of the profiling device, where the machine has one.
+    /// Use of the profiling device, if the virtual machine has one.
     pub(crate) neoprof: Option<Uses>,
     processes: Vec<Account>,
     history: History,
 }
 
 impl Phase {
-    /// A phase in which nothing has happened yet.
+    /// Begins a phase.
     pub(crate) fn begin(epoch: u64) -> Self {
         Self { epoch, ..Self::default() }
     }
 
-    /// The phase with everything that is counted elsewhere.
+    /// Adds the counts that are kept elsewhere.
     pub(crate) fn finish(
         self,
         snapshot: &Snapshot,
@@ -106,7 +106,7 @@ impl Phase {
 }
 
 impl Report {
-    /// A report without phases.
+    /// Makes a report without phases.
     pub(crate) fn new(options: &Options) -> Self {
         let tier = |(index, tier): (usize, &isotherm_machine::TierProfile)| Tier {
             name: tier.name.clone(),
@@ -135,7 +135,7 @@ impl Report {
         self.phases.push(phase);
     }
 
-    /// Writes the file with all phases and the one that runs. A file is there whole, or as it was before.
+    /// Writes the file with all phases and the current one. Replaces the file as a whole.
     pub(crate) fn write(&mut self, path: &Path, running: Phase) {
         self.phases.push(running);
         let written = serde_json::to_vec(self).map_err(Into::into).and_then(|json| replace(path, &json));

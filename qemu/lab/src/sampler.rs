@@ -1,4 +1,4 @@
-//! Defines which misses are sampled.
+//! Selects the misses to sample.
 
 use isotherm_virtual_pmu::Control;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
@@ -6,7 +6,7 @@ use isotherm_virtual_pmu::layout::MAX_TIERS;
 /// Countdowns to the next samples.
 #[derive(Debug, Clone)]
 pub(crate) struct Sampler {
-    /// Of each event: one for each tier, or the first for all.
+    /// Period of each event: one event for each tier, or the first for all.
     periods: [u64; MAX_TIERS],
     events: u64,
     each_tier: bool,
@@ -16,7 +16,7 @@ pub(crate) struct Sampler {
 }
 
 impl Sampler {
-    /// What `control` asks for, from the beginning.
+    /// Starts what `control` requests.
     pub(crate) fn new(control: &Control) -> Self {
         let mut sampler = Self {
             periods: if control.counting { control.periods } else { [0; MAX_TIERS] },
@@ -30,7 +30,7 @@ impl Sampler {
         sampler
     }
 
-    /// Takes over another request; countdowns go on where it is the same.
+    /// Applies another request; an unchanged one lets the countdowns continue.
     pub(crate) fn change(&mut self, control: &Control) {
         let new = Self::new(control);
         let of = |sampler: &Self| (sampler.periods, sampler.events, sampler.each_tier, sampler.exact);
@@ -39,7 +39,7 @@ impl Sampler {
         }
     }
 
-    /// Counts a miss; the weight of the sample if it is to be sampled.
+    /// Counts a miss. Returns the weight of the sample if it is sampled.
     #[inline]
     pub(crate) fn count(&mut self, tier: u8, store: bool) -> Option<u64> {
         let event = if self.each_tier { usize::from(tier) } else { 0 };
@@ -54,7 +54,8 @@ impl Sampler {
         Some(self.periods[event])
     }
 
-    /// Misses until the next sample, at least 1: the period, dithered by an eighth as the simulator does.
+    /// Returns the misses until the next sample, at least 1: the period, dithered by an eighth as in the
+    /// simulator.
     fn countdown(&mut self, event: usize) -> u64 {
         let period = self.periods[event];
         let dither = if self.exact { 0 } else { period / 8 };

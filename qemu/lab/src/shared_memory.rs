@@ -1,10 +1,11 @@
-//! Defines how the device's memory is mapped.
+//! Maps the memory of an `ivshmem-plain` device, which the plugin shares with the guest.
 
 use std::fs::OpenOptions;
-use std::os::fd::AsRawFd;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
 use std::{io, slice};
+
+use isotherm_qemu_api::map_shared;
 
 use crate::model::Memory;
 
@@ -15,13 +16,9 @@ pub(crate) fn map(path: &Path) -> io::Result<Memory> {
     if bytes < size_of::<AtomicU64>() {
         return Err(io::Error::other("the file is empty; it must be as large as the ivshmem device"));
     }
-    let (access, flags) = (libc::PROT_READ | libc::PROT_WRITE, libc::MAP_SHARED);
-    // SAFETY: a new mapping of an open file, placed by the kernel.
-    let memory = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, file.as_raw_fd(), 0) };
-    if memory == libc::MAP_FAILED {
-        return Err(io::Error::last_os_error());
-    }
-    // SAFETY: the mapping is never unmapped, is aligned to a page and `bytes` long; whoever else writes to it, words are
-    // atomic here, and any value is valid. QEMU and the host must not shorten the file, as for any mapping.
-    Ok(unsafe { slice::from_raw_parts(memory.cast::<AtomicU64>(), bytes / size_of::<AtomicU64>()) })
+    let memory = map_shared(&file, bytes)?;
+    // SAFETY: the mapping is never unmapped, aligned to a page and `bytes` long. Others may write to it, but
+    // words are atomic here, and any value is valid. QEMU and the host must not shorten the file, as for any
+    // mapping.
+    Ok(unsafe { slice::from_raw_parts(memory.cast().as_ptr(), bytes / size_of::<AtomicU64>()) })
 }

@@ -1,7 +1,8 @@
-//! Defines a vCPU: the filter in front of the model, and the stretches of user-mode code that it runs.
+//! A vCPU: the filter in front of the model, and the stretches of user-mode code that it runs.
 //!
-//! A *stretch* is what runs between two moments at which the kernel hands the processor to user mode. It belongs to one
-//! process, and virtual addresses mean the same throughout. So everything that is remembered ends with it.
+//! A *stretch* is the code between two moments at which the kernel hands the processor to user mode. It
+//! belongs to one process, and a virtual address keeps its meaning throughout, so everything remembered ends
+//! with it.
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
@@ -16,64 +17,64 @@ use crate::guest::Guest;
 use crate::model::{Missed, Model, Stretch};
 use crate::plugin::Plugin;
 
-/// vCPUs that there may be: a record numbers as many.
+/// Maximum number of vCPUs: a record numbers as many.
 pub(crate) const MAX: usize = 128;
-/// In place of a line where there is none.
+/// Marks the absence of a line.
 const NONE: u64 = u64::MAX;
-/// Above the number of a line of user memory, 47 bits less 6, stands the process.
+/// Shift of the process in a line's number, above those of user memory: 47 bits less 6.
 const PROCESS_SHIFT: u32 = 47 - LINE_SHIFT;
-/// Bits that the process has there.
+/// Bits of the process there.
 const PROCESS_BITS: u64 = (1 << 22) - 1;
-/// An access that begins here or before in its line ends in it: none is longer than 16 bytes.
+/// Last offset in a line at which an access surely ends in that line: none is longer than 16 bytes.
 const SAFE: u64 = 48;
-/// Pages that are remembered to hold no registers.
+/// Number of pages remembered to hold no registers.
 const PLAIN: usize = 64;
 
-/// Who runs.
+/// Process that runs.
 #[derive(Clone, Copy)]
 struct Running {
     process: Process,
     account: AccountId,
-    /// In the place of lines' numbers.
+    /// Its bits in the numbers of lines.
     tag: u64,
 }
 
-/// A vCPU.
+/// A guest's processor.
 #[repr(align(128))]
 pub(crate) struct Vcpu {
-    /// The line touched last.
+    /// Last line touched.
     line: u64,
     /// Accesses of the stretch.
     accesses: u64,
-    /// Whether it is known who runs.
+    /// Whether `running` is up to date.
     resolved: bool,
-    /// Who, if it is followed.
+    /// Process that runs, if it is followed.
     running: Option<Running>,
-    /// The number of the requests in force when that was found out.
+    /// Number of the requests in force when `running` was found.
     generation: u64,
-    /// The phase then.
+    /// Phase at that time.
     epoch: u64,
-    /// Instructions that all stretches have run: QEMU counts them.
+    /// Instructions of all stretches, which QEMU counts.
     instructions: Option<NonNull<u64>>,
-    /// Of these, those before the stretch, and those up to its last miss.
+    /// Value of that before the stretch, and at its last miss.
     began: u64,
     charged: u64,
     guest: Option<Guest>,
-    /// Virtual pages, by their lowest bits, that hold no registers of the profiling device in this stretch.
+    /// Virtual pages, by their lowest bits, without registers of the profiling device in this stretch.
     plain: [u64; PLAIN],
 }
 
 struct Cell(UnsafeCell<Vcpu>);
 
-// SAFETY: a vCPU is touched only by the thread that runs it, in callbacks of this vCPU, which do not nest.
+// SAFETY: only the thread that runs a vCPU touches it, in callbacks of this vCPU, which do not nest.
 unsafe impl Sync for Cell {}
 
 static VCPUS: [Cell; MAX] = [const { Cell(UnsafeCell::new(Vcpu::new())) }; MAX];
 
-/// A vCPU. The plugin refuses machines with more of them than there are places.
+/// Returns a vCPU. The plugin refuses machines that have more vCPUs than places.
 ///
 /// # Safety
-/// A callback of this vCPU is under way, and has no other reference to it.
+/// A callback of this vCPU is running, and has no other reference to it.
 #[inline(always)]
 pub(crate) unsafe fn get<'a>(index: u32) -> &'a mut Vcpu {
     // SAFETY: the caller's contract; other vCPUs have other places.
@@ -97,22 +98,22 @@ impl Vcpu {
         }
     }
 
-    /// The vCPU starts: how its registers are read.
+    /// Starts the vCPU, whose registers `guest` reads.
     pub(crate) fn start(&mut self, guest: Option<Guest>) {
         self.guest = guest;
     }
 
-    /// Its instructions are counted here from now on.
+    /// Sets the counter of its instructions.
     pub(crate) fn count_at(&mut self, place: Option<NonNull<u64>>) {
         self.instructions = place;
     }
 
     fn executed(&self) -> u64 {
-        // SAFETY: the element of the scoreboard of this vCPU, looked up again whenever it may have moved.
+        // SAFETY: this vCPU's element of the scoreboard, looked up again whenever it may have moved.
         self.instructions.map_or(0, |place| unsafe { place.read() })
     }
 
-    /// Whether an access is to the line touched last, and to no other: nothing but its count changes.
+    /// Returns whether an access lies in the last line touched and in no other: then only its count changes.
     #[inline(always)]
     pub(crate) fn repeats(&mut self, access: u32, address: u64) -> bool {
         self.accesses += 1;
@@ -122,17 +123,17 @@ impl Vcpu {
                 || access::known(access).is_some_and(|kind| within + kind.reach < 1 << LINE_SHIFT))
     }
 
-    /// An access to another line than the last.
+    /// Makes an access to another line than the last.
     pub(crate) fn access(&mut self, plugin: &Plugin, index: u32, access: u32, address: u64) {
         if plugin.is_called() || !self.resolved || self.generation != plugin.generation() {
             self.resolve(plugin, index);
         }
-        let kind = access::kind(plugin.tell, access);
+        let kind = plugin.api.access(access);
         let (first, last) = (address >> LINE_SHIFT, (address + kind.reach) >> LINE_SHIFT);
         let before = std::mem::replace(&mut self.line, last);
         let Some(running) = self.running else {
             if plugin.has_registers && self.uses_register(plugin, access, address, kind.store) {
-                // The next access to it is a use, too.
+                // The next access to it is another use.
                 self.line = NONE;
             }
             return;
@@ -146,7 +147,8 @@ impl Vcpu {
         }
     }
 
-    /// Whether code that is not followed has used a register of the profiling device, which then knows.
+    /// Returns whether code that is not followed has used a register of the profiling device, which then
+    /// notes the use.
     fn uses_register(&mut self, plugin: &Plugin, access: u32, address: u64, store: bool) -> bool {
         let page = address >> 12;
         let plain = &mut self.plain[page as usize % PLAIN];
@@ -181,7 +183,7 @@ impl Vcpu {
         model.miss(&Missed { vcpu: index as u16, process, account, address, physical, store, instructions });
     }
 
-    /// The kernel hands the processor to user mode: whoever ran before, it is another stretch.
+    /// Ends the stretch, since the kernel hands the processor to user mode.
     pub(crate) fn enter_user_mode(&mut self, plugin: &Plugin, index: u32) {
         self.end_stretch(plugin, index, self.accesses);
         self.accesses = 0;
@@ -191,7 +193,7 @@ impl Vcpu {
         let executed = self.executed();
         if let Some(running) = self.running.take() {
             let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
-            // What is left of an earlier phase belongs to none.
+            // The rest of an earlier phase is dropped.
             if model.epoch() == self.epoch {
                 model.end_stretch(&Stretch {
                     vcpu: index as u16,
@@ -209,11 +211,11 @@ impl Vcpu {
         }
     }
 
-    /// Finds out who runs, and takes over what the guest has asked for.
+    /// Finds the process that runs, and applies the guest's requests.
     #[cold]
     #[inline(never)]
     fn resolve(&mut self, plugin: &Plugin, index: u32) {
-        // The access under way belongs to what follows.
+        // The current access belongs to the next stretch.
         if self.resolved {
             self.end_stretch(plugin, index, self.accesses.saturating_sub(1));
             self.accesses = 1;

@@ -1,5 +1,4 @@
-//! Defines what kind of program a file is: whether QEMU can run it, or an interpreter must, or nobody.
-#![allow(dead_code, reason = "two crates include this file and each uses its part")]
+//! Finds the program that QEMU runs for a file: the file itself, or the interpreter of its `#!` line.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -7,26 +6,26 @@ use std::io::{self, Read};
 use std::os::unix::ffi::OsStrExt;
 use std::path::{Path, PathBuf};
 
-/// How many `#!` may follow each other, as in the Linux kernel.
+/// Longest chain of `#!` lines, as in the Linux kernel.
 const INTERPRETERS: usize = 4;
-/// Bytes of the first line that the kernel looks at.
+/// Bytes of the first line that the kernel reads.
 const FIRST_LINE: usize = 256;
 
-/// A file that can be executed, or not.
+/// Kind of a file, as far as executing it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Executable {
     /// An x86-64 ELF program.
     Native,
-    /// A `#!` script: the interpreter and its one optional argument.
+    /// A `#!` script, with its interpreter and optional argument.
     Script(PathBuf, Option<OsString>),
-    /// An ELF program of another kind, in words.
+    /// An ELF file of another kind, described in words.
     Foreign(String),
     /// Neither ELF nor `#!`.
     Other,
 }
 
-/// Reads the head of `path` and says what it is.
-pub fn inspect(path: &Path) -> io::Result<Executable> {
+/// Reads the head of `path` and tells its kind.
+fn inspect(path: &Path) -> io::Result<Executable> {
     let mut head = Vec::with_capacity(FIRST_LINE);
     File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut head)?;
     Ok(if let Some(line) = head.strip_prefix(b"#!") {
@@ -49,7 +48,7 @@ fn script(head: &[u8]) -> Executable {
     Executable::Script(PathBuf::from(OsStr::from_bytes(interpreter)), argument)
 }
 
-/// Judges by class, byte order, type and machine of the ELF header.
+/// Judges by the ELF header's class, byte order, type and machine.
 fn elf(head: &[u8]) -> Executable {
     let [class, order] = [head.get(4), head.get(5)];
     let half = |at: usize| {
@@ -58,7 +57,7 @@ fn elf(head: &[u8]) -> Executable {
     };
     match (class, order, half(18)) {
         (Some(2), Some(1), Some(62)) if matches!(half(16), Some(2 | 3)) => Executable::Native,
-        (Some(2), _, Some(62)) => Executable::Foreign("an x86-64 file that is no program".into()),
+        (Some(2), _, Some(62)) => Executable::Foreign("an x86-64 file that is not a program".into()),
         (_, _, Some(3)) => Executable::Foreign("a 32-bit x86 program".into()),
         (_, _, Some(40)) => Executable::Foreign("a 32-bit Arm program".into()),
         (_, _, Some(62)) => Executable::Foreign("an x32 program".into()),
@@ -68,16 +67,19 @@ fn elf(head: &[u8]) -> Executable {
     }
 }
 
-/// A command ready for QEMU: what the kernel would have loaded, with which arguments.
+/// Command for QEMU: the program that the kernel would load, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// The x86-64 program.
+    /// x86-64 program.
     pub program: PathBuf,
-    /// Its arguments, `argv[0]` first.
+    /// Arguments of the program, `argv[0]` first.
     pub arguments: Vec<OsString>,
 }
 
-/// Follows `#!` lines from `path` until an x86-64 program; otherwise what stood in the way, and where.
+/// Follows `#!` lines from `path` to an x86-64 program, or to the file that QEMU cannot run and its kind.
+///
+/// # Errors
+/// If a file on the way cannot be read.
 pub fn resolve(path: &Path, arguments: &[OsString]) -> io::Result<Result<Resolved, (PathBuf, Executable)>> {
     let mut resolved = Resolved { program: path.to_owned(), arguments: arguments.to_vec() };
     for _ in 0..=INTERPRETERS {

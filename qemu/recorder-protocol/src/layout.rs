@@ -1,126 +1,136 @@
-//! Defines the file that the plugin and the launcher share: the *pool*.
+//! Layout of the *pool*, the file through which plugins hand records to the recorder.
 //!
-//! The pool is a header, a table of slots and as many chunks of records as slots. Every traced process maps it once,
-//! shared, so that a forked child has it already, no descriptor stays open that the guest could close, and whatever
-//! a process had written stands there however the process died. A vCPU claims a free chunk, writes a record and then
-//! the count in its slot, and marks the slot full; the launcher reads full and unfinished chunks alike and marks full
-//! ones free. The pool bounds both the disk and the memory that recording takes: when no chunk is free, the guest waits.
+//! The pool is a header, a table of slots and a chunk of records for each slot. Every traced process maps it
+//! once, shared: a forked child has it already, no descriptor stays open that the guest could close, and what
+//! a process has written stays there however the process dies. A vCPU claims a free chunk, writes each record
+//! and then the count in the slot, and marks the slot full. The recorder reads full and unfinished chunks
+//! alike and marks full ones free. The pool bounds both the disk and the memory that recording takes: while
+//! no chunk is free, the guest waits.
 //!
-//! The launcher uses plain reads and writes (the page cache is coherent with mappings), so it needs offsets; the plugin
-//! has structures with the same layout, asserted at compile time.
+//! The plugin maps [`Header`] and [`Slot`]; the recorder reads and writes the file at their fields' offsets,
+//! since the page cache is coherent with mappings.
+
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 
-/// The first eight bytes of a pool.
+/// First eight bytes of a pool.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool1");
 /// Bytes before the slot table.
 pub const HEADER_BYTES: usize = 4096;
-/// Bytes of a slot: a cache line, since each is written by another thread.
-pub const SLOT_BYTES: usize = 64;
-/// Slots, and chunks.
+/// Bytes of a slot.
+pub const SLOT_BYTES: usize = size_of::<Slot>();
+/// Number of slots, and of chunks.
 pub const CHUNKS: usize = 4096;
 /// Bytes of a record.
 pub const RECORD_BYTES: usize = 16;
-/// Records of a chunk.
+/// Records per chunk.
 pub const CHUNK_RECORDS: usize = 4096;
 /// Bytes of a chunk.
 pub const CHUNK_BYTES: usize = CHUNK_RECORDS * RECORD_BYTES;
-/// Where the chunks begin.
+/// Offset of the first chunk.
 pub const DATA_OFFSET: usize = HEADER_BYTES + CHUNKS * SLOT_BYTES;
-/// The whole file, when every chunk has been used.
+/// Bytes of a pool whose chunks are all in use.
 pub const POOL_BYTES: usize = DATA_OFFSET + CHUNKS * CHUNK_BYTES;
 
 /// Lines of the largest filter, which is 128 KiB.
 pub const LARGEST_FILTER: u32 = 2048;
 
-/// The filter of each thread, a direct-mapped cache in front of the one that all share (see the plugin's `filter`): at
-/// most a quarter of that, or none in front of a cache of fewer than 8 lines.
+/// Returns the geometry of each thread's filter, a direct-mapped cache in front of the `shared` one: at most
+/// a quarter of it, or `None` in front of a cache of fewer than 8 lines.
 pub fn filter(shared: Geometry) -> Option<Geometry> {
     let lines = shared.size().0 >> LINE_SHIFT;
     let sets = 1 << (lines / 4).checked_ilog2()?.min(LARGEST_FILTER.ilog2());
     (sets > 1).then_some(Geometry { sets, ways: 1 })
 }
 
-/// Offsets in the header. The launcher writes the first five, the plugins the others.
-pub mod header {
-    /// u64, [`MAGIC`](super::MAGIC).
-    pub const MAGIC: usize = 0;
-    /// u32, sets of the cache model.
-    pub const SETS: usize = 8;
-    /// u32, ways of the cache model.
-    pub const WAYS: usize = 12;
-    /// u32, 1 to follow dependences.
-    pub const DEPENDENCE: usize = 16;
-    /// u32, 1 to record nothing more.
-    pub const STOP: usize = 64;
-    /// u64, grows while the launcher lives.
-    pub const HEARTBEAT: usize = 72;
-    /// u32, chunks with disk space behind them.
-    pub const ALLOCATED: usize = 128;
-    /// u32, processes seen.
-    pub const PROCESSES: usize = 132;
-    /// u32, threads seen.
-    pub const THREADS: usize = 136;
-    /// u32, programs that ran untraced.
-    pub const UNTRACED: usize = 140;
-    /// u64, misses that found no chunk.
-    pub const LOST: usize = 144;
-    /// u64, accesses of threads that held no chunk when they ended.
-    pub const ACCESSES: usize = 152;
+/// Start of the pool. What the recorder writes often and what plugins write lie on cache lines of their own.
+#[repr(C)]
+#[derive(Debug)]
+pub struct Header {
+    /// [`MAGIC`], by the recorder.
+    pub magic: AtomicU64,
+    /// Sets of the cache model, by the recorder.
+    pub sets: AtomicU32,
+    /// Ways of the cache model, by the recorder.
+    pub ways: AtomicU32,
+    /// 1 to follow dependences, by the recorder.
+    pub dependence: AtomicU32,
+    _constants: [u32; 11],
+    /// 1 to record nothing more, by the recorder.
+    pub stop: AtomicU32,
+    _stop: u32,
+    /// Grows while the recorder lives.
+    pub heartbeat: AtomicU64,
+    _heartbeat: [u64; 6],
+    /// Chunks that have disk space, by the plugins.
+    pub allocated: AtomicU32,
+    /// Processes seen, by the plugins.
+    pub processes: AtomicU32,
+    /// Threads seen, by the plugins.
+    pub threads: AtomicU32,
+    /// Programs that ran untraced, by the plugins.
+    pub untraced: AtomicU32,
+    /// Misses that found no chunk, by the plugins.
+    pub lost: AtomicU64,
+    /// Accesses of threads that held no chunk when they ended, by the plugins.
+    pub accesses: AtomicU64,
 }
 
-/// Offsets in a slot.
-pub mod slot {
-    /// u32, see [`state`](super::state).
-    pub const STATE: usize = 0;
-    /// u32, records (or bytes of text) written.
-    pub const COUNT: usize = 4;
-    /// u32, the process.
-    pub const PROCESS: usize = 8;
-    /// u32, the thread.
-    pub const THREAD: usize = 12;
-    /// u64, the stamp that the records' stamps count from.
-    pub const BASE: usize = 16;
-    /// u64, accesses (misses and hits) made while the chunk was held, up to its last record or its release.
-    pub const ACCESSES: usize = 24;
-    /// u32, the operating system's process id.
-    pub const PID: usize = 32;
-    /// u32, see [`kind`](super::kind).
-    pub const KIND: usize = 36;
+/// State and contents of a chunk. Each slot has its own cache line, since another thread writes it.
+#[repr(C, align(64))]
+#[derive(Debug)]
+pub struct Slot {
+    /// One of [`state`].
+    pub state: AtomicU32,
+    /// Records (or bytes of text) written.
+    pub count: AtomicU32,
+    /// Number of the process that writes.
+    pub process: AtomicU32,
+    /// Number of the thread that writes.
+    pub thread: AtomicU32,
+    /// Stamp from which the records' stamps count.
+    pub base: AtomicU64,
+    /// Accesses (misses and hits) made while the chunk was held, up to its last record or its release.
+    pub accesses: AtomicU64,
+    /// The operating system's id of the process that writes.
+    pub pid: AtomicU32,
+    /// One of [`kind`].
+    pub kind: AtomicU32,
 }
 
-/// States of a slot. Only a plugin leaves `FREE`, only the launcher leaves `FULL`.
+/// States of a slot. Only a plugin leaves `FREE`, only the recorder leaves `FULL`.
 pub mod state {
-    /// Nobody's.
+    /// Belongs to nobody.
     pub const FREE: u32 = 0;
     /// A plugin is filling in the slot.
     pub const CLAIMED: u32 = 1;
-    /// Records are being written.
+    /// A plugin is writing records.
     pub const OPEN: u32 = 2;
     /// Complete.
     pub const FULL: u32 = 3;
 }
 
-/// What a chunk holds.
+/// Contents of a chunk.
 pub mod kind {
     /// Records.
     pub const RECORDS: u32 = 0;
-    /// The command of a process that begins, as text.
+    /// Text: the command of a process that begins.
     pub const PROCESS: u32 = 1;
-    /// The path of a program that runs untraced, as text.
+    /// Text: the path of a program that runs untraced.
     pub const UNTRACED: u32 = 2;
 }
 
-/// A miss as a chunk holds it.
+/// Miss in a chunk.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
     /// Address >> 6, at most 51 bits.
     pub line: u64,
     /// Whether it is a store.
     pub store: bool,
-    /// Distance in misses, 0 for none.
+    /// Distance in misses to the one that the address depends on, 0 without one.
     pub dependence: u8,
-    /// Instructions since the thread's record before.
+    /// Instructions since the thread's previous record.
     pub instructions: u32,
     /// Time since the chunk's base, in stamps.
     pub stamp: u32,
@@ -129,7 +139,7 @@ pub struct Record {
 const LINE_BITS: u32 = 51;
 
 impl Record {
-    /// The record as two words.
+    /// Packs the record into two words.
     #[inline]
     pub fn pack(self) -> [u64; 2] {
         let line = self.line & ((1 << LINE_BITS) - 1);
@@ -137,7 +147,7 @@ impl Record {
         [place, u64::from(self.instructions) | u64::from(self.stamp) << 32]
     }
 
-    /// The reverse of [`Record::pack`].
+    /// Reverses [`Record::pack`].
     #[inline]
     pub fn unpack([place, time]: [u64; 2]) -> Self {
         Self {
@@ -153,6 +163,14 @@ impl Record {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::mem::offset_of;
+
+    #[test]
+    fn what_different_sides_write_lies_on_different_cache_lines() {
+        let lines = [offset_of!(Header, magic), offset_of!(Header, stop), offset_of!(Header, allocated)];
+        assert_eq!(lines, [0, 64, 128]);
+        assert_eq!((offset_of!(Header, accesses), size_of::<Slot>(), offset_of!(Slot, kind)), (152, 64, 36));
+    }
 
     #[test]
     fn a_filter_is_at_most_a_quarter_of_the_cache_and_at_most_128_kib() {

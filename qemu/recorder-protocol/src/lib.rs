@@ -1,6 +1,22 @@
-//! The protocol between the recorder and its QEMU plugin: the file that both map, and how both find an executable.
-
+//! What the recorder and its QEMU plugin share: the pool of records that both use, and the test whether QEMU
+//! can run a program.
+//!
+//! ```
+//! use isotherm_recorder_protocol::{Executable, Record, resolve};
+//!
+//! // The plugin packs a miss into two words of the pool, and the recorder unpacks it.
+//! let miss = Record { line: 0x1234, store: true, dependence: 3, instructions: 40, stamp: 7 };
+//! assert_eq!(Record::unpack(miss.pack()), miss);
+//!
+//! // Both refuse what QEMU cannot run.
+//! let refused = resolve("/etc/passwd".as_ref(), &["passwd".into()])?;
+//! assert_eq!(refused, Err(("/etc/passwd".into(), Executable::Other)));
+//! # Ok::<(), std::io::Error>(())
+//! ```
 #![forbid(unsafe_code)]
 
-pub mod executable;
+mod executable;
 pub mod layout;
+
+pub use executable::{Executable, Resolved, resolve};
+pub use layout::Record;

@@ -1,20 +1,20 @@
-//! Defines what is known of a block's addresses before it runs: which of them differ by a constant only.
+//! Which addresses of a block differ by a constant, as far as that is known before the block runs.
 
 use iced_x86::{Code, CodeSize, Instruction, InstructionInfo, Mnemonic, Register, UsedMemory};
 
 use crate::summary::writes;
 
-/// An address: the distance from a sum of register values that nobody knows yet. Two addresses with the same sum are as
-/// far apart as their distances.
+/// Address as a distance from a sum of unknown register values. Two addresses with the same sum are as far
+/// apart as their distances.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Address {
-    /// The sum.
+    /// Sum of register values.
     pub(crate) sum: Sum,
-    /// The distance in bytes.
+    /// Distance in bytes.
     pub(crate) distance: i64,
 }
 
-/// A sum of values: those of a segment, a base, and an index times its scale; 0 is no value.
+/// Sum of the values of a segment, a base, and an index times its scale; 0 stands for no value.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Sum {
     segment: Register,
@@ -23,14 +23,14 @@ pub(crate) struct Sum {
     scale: u32,
 }
 
-/// A register's content: an unknown value, by its number, and a distance from it.
+/// Content of a register: an unknown value, by its number, and a distance from it.
 #[derive(Debug, Clone, Copy)]
 struct Content {
     value: u32,
     distance: i64,
 }
 
-/// The general registers at an instruction of a block.
+/// Contents of the general registers before an instruction of a block.
 #[derive(Debug)]
 pub(crate) struct Registers {
     contents: [Content; 16],
@@ -46,7 +46,7 @@ impl Default for Registers {
 }
 
 impl Registers {
-    /// The address that the instruction about to be executed accesses; `None` if it is not a plain 64-bit one.
+    /// Returns the address that the next instruction accesses, unless it is not a plain 64-bit one.
     pub(crate) fn address(&self, memory: &UsedMemory) -> Option<Address> {
         let (base, index) = (self.content(memory.base())?, self.content(memory.index())?);
         let scale = if index.value == 0 { 0 } else { memory.scale() };
@@ -63,16 +63,17 @@ impl Registers {
         })
     }
 
-    /// What the register of an address holds, none being 0.
+    /// Returns the content of an address's register; value 0 without a register.
     fn content(&self, register: Register) -> Option<Content> {
         match register {
-            // The displacement is the whole address then.
+            // The displacement is the whole address.
             Register::None | Register::RIP => Some(Content { value: 0, distance: 0 }),
             _ => register.is_gpr64().then(|| self.contents[register.number()]),
         }
     }
 
-    /// Carries the contents through an instruction: a known distance from an earlier content, or a new value.
+    /// Carries the contents through an instruction. A written register gets a new value or a known distance
+    /// from an old one.
     pub(crate) fn execute(&mut self, instruction: &Instruction, info: &InstructionInfo) {
         let before = self.contents;
         for used in info.used_registers() {
@@ -85,7 +86,7 @@ impl Registers {
         }
     }
 
-    /// After something that may have changed all of them.
+    /// Forgets all contents.
     pub(crate) fn forget(&mut self) {
         for content in &mut self.contents {
             self.values += 1;
@@ -94,7 +95,7 @@ impl Registers {
     }
 }
 
-/// The new content of `register` where it is a known distance from one of those before.
+/// Returns the new content of `register` where it is a known distance from a content `before`.
 fn moved(instruction: &Instruction, register: Register, before: &[Content; 16]) -> Option<Content> {
     let far = |from: Register, distance: i64| {
         let content = before[from.number()];

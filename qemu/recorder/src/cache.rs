@@ -1,52 +1,54 @@
-//! Defines the last-level cache that all threads of a process share.
+//! The last-level cache that all threads of a process share.
 //!
-//! It sees what misses in a thread's filter, see [`crate::filter`]. Each set begins on a cache line of the real machine
-//! with the tag of its most recent line. A thread locks a set by a value in that place that is no tag, and the most
-//! recent tag is the key: writing it unlocks. So threads that use different sets do not disturb each other. While the
-//! process has one thread, no lock is taken. A forked child goes on with its own copy.
+//! It sees the misses of the threads' filters ([`crate::filter`]). Each set begins on a cache line of the
+//! real machine with the tag of its most recent line. A thread locks a set by writing a value that is not a
+//! tag in that place, and unlocks it by writing the most recent tag. So threads that use different sets do
+//! not disturb each other. While the process has one thread, no lock is taken. A forked child continues with
+//! its own copy.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use isotherm_core::cache::Geometry;
 
-/// Stands in place of the most recent tag while the set is locked; no line has it.
+/// Stands in place of the most recent tag while the set is locked; no line has this tag.
 const LOCKED: u64 = u64::MAX;
-/// Tags of a block.
+/// Tags per block.
 const BLOCK: usize = 8;
 
 /// Tags that share a cache line of the real machine.
 #[repr(C, align(64))]
 struct Block {
-    /// In a set's first block the tag of the most recent line, or [`LOCKED`].
+    /// The tag of the most recent line in a set's first block, or [`LOCKED`].
     recent: AtomicU64,
     others: UnsafeCell<[u64; BLOCK - 1]>,
 }
 
-/// The cache.
+/// Set-associative cache with least-recently-used replacement.
 pub(crate) struct SharedCache {
     geometry: Geometry,
     blocks: Box<[Block]>,
     threaded: AtomicBool,
 }
 
-// SAFETY: `others` of a set are touched only under its lock, or while the process has one thread; the rest is atomic.
+// SAFETY: a set's `others` are touched only under its lock, or while the process has one thread; the rest is
+// atomic.
 unsafe impl Sync for SharedCache {}
 
 impl SharedCache {
-    /// An empty cache.
+    /// Makes an empty cache.
     pub(crate) fn new(geometry: Geometry) -> Self {
         let blocks = geometry.sets as usize * blocks_of(geometry);
         let empty = || Block { recent: AtomicU64::new(0), others: UnsafeCell::new([0; BLOCK - 1]) };
         Self { geometry, blocks: (0..blocks).map(|_| empty()).collect(), threaded: AtomicBool::new(false) }
     }
 
-    /// From now on more than one thread touches. Called by the thread that creates the second.
+    /// Takes locks from now on. Called by the thread that creates the second one.
     pub(crate) fn set_threaded(&self) {
         self.threaded.store(true, Ordering::SeqCst);
     }
 
-    /// In a forked child, which has one thread: drops the locks of threads that are no more.
+    /// Drops the locks of threads that a forked child does not have: it has one thread.
     pub(crate) fn reset_threads(&self) {
         self.threaded.store(false, Ordering::SeqCst);
         for block in self.blocks.iter().step_by(blocks_of(self.geometry)) {
@@ -67,7 +69,8 @@ impl SharedCache {
         if self.threaded.load(Ordering::Relaxed) {
             front = lock(recent);
         }
-        // SAFETY: `Block` is laid out as its tags are, `set` has room for all ways, and it is ours (lock above).
+        // SAFETY: `Block` is laid out as its tags are and `set` has room for all ways. The set is this
+        // thread's: by the lock above, or because there is no other thread.
         let others = unsafe {
             let tags = set.as_ptr().cast::<u64>().cast_mut();
             std::slice::from_raw_parts_mut(tags.add(1), self.geometry.ways as usize - 1)
@@ -78,7 +81,7 @@ impl SharedCache {
     }
 }
 
-/// The blocks of a set.
+/// Returns the number of blocks per set.
 fn blocks_of(geometry: Geometry) -> usize {
     (geometry.ways as usize).div_ceil(BLOCK)
 }
@@ -96,8 +99,8 @@ fn lock(recent: &AtomicU64) -> u64 {
     }
 }
 
-/// Takes `tag` out of the others of its set, or the least recent one, and puts `front` before them. Returns whether it
-/// was there.
+/// Moves `tag` out of `others`, or the least recent tag, and puts `front` before the rest. Returns whether
+/// `tag` was there.
 fn bring(others: &mut [u64], tag: u64, front: u64) -> bool {
     let mut carried = front;
     for way in others {

@@ -1,20 +1,19 @@
-//! Defines the functions that QEMU calls.
+//! The functions that QEMU calls. The data registered with a call is a pointer to a [`Summary`].
 //!
-//! The data registered with a call is a pointer to a [`Summary`].
-//!
-//! A call costs as much as what it does. So accesses that always happen once and are close to each other are told of
-//! together, see [`crate::group`]; where those are the block's first, their call also says that the block begins, and
-//! the block has no call of its own; and they are counted when the block begins.
+//! Calls are the recorder's main cost. So one call reports nearby accesses that always happen exactly once
+//! (see [`crate::group`]). Where those are the block's first, their call also announces the block, which then
+//! has no call of its own. Such accesses are counted when the block begins.
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::null_mut;
 use std::sync::Mutex;
 use std::sync::atomic::Ordering;
 
-use crate::access::{self, Kind};
-use crate::api::{
+use isotherm_qemu_api::access::{self, Kind};
+use isotherm_qemu_api::{
     Block, BlockCallback, Instruction, MemoryCallback, NO_REGISTERS, PluginId, READS_AND_WRITES,
 };
+
 use crate::exec::{self, GUEST_BASE};
 use crate::recorder::{self, Recorder};
 use crate::summary::{self, Found, Summarizer, Summary, Touch};
@@ -23,10 +22,10 @@ use crate::{group, vcpu};
 /// Summaries of the blocks translated since the last flush.
 static SUMMARIES: Mutex<Vec<Box<[Summary]>>> = Mutex::new(Vec::new());
 
-/// Registers everything that is not registered block by block.
+/// Registers every callback that does not belong to a block.
 pub(crate) fn register(recorder: &Recorder, id: PluginId) {
     let api = &recorder.api;
-    // SAFETY: `id` is ours, and the callbacks have the types that QEMU expects.
+    // SAFETY: `id` is this plugin's, and the callbacks have the types that QEMU expects.
     unsafe {
         (api.on_start)(id, started);
         (api.on_end)(id, ended);
@@ -82,7 +81,7 @@ extern "C" fn called(
     }
 }
 
-/// QEMU drops all translations; no vCPU runs meanwhile.
+/// Forgets all blocks: QEMU drops its translations while no vCPU runs.
 extern "C" fn flushed(_: PluginId) {
     vcpu::all().for_each(vcpu::Vcpu::forget_blocks);
     if let Ok(mut summaries) = SUMMARIES.lock() {
@@ -116,7 +115,8 @@ fn inspect(
     index: usize,
 ) -> (*mut Instruction, Found) {
     let api = &recorder.api;
-    // SAFETY: `index` is an instruction of `block`, which is valid during translation, and so are its bytes.
+    // SAFETY: `index` is an instruction of `block`. The block, its instructions and their bytes are valid
+    // during translation.
     unsafe {
         let instruction = (api.instruction)(block, index);
         let (address, bytes) = ((api.address)(instruction), (api.bytes)(instruction));
@@ -129,8 +129,8 @@ fn inspect(
     }
 }
 
-/// Registers a call with the block, unless an access tells of its beginning, and with each instruction that tells of
-/// accesses.
+/// Registers a call with each instruction that reports accesses, and one with the block unless an access
+/// announces it.
 fn attach<const TRACKED: bool>(
     recorder: &Recorder,
     block: *mut Block,
@@ -143,7 +143,7 @@ fn attach<const TRACKED: bool>(
     let mut opens = first.is_some_and(|first| first.once);
     if !opens {
         let entered: BlockCallback = entered::<TRACKED>;
-        // SAFETY: the block is valid during translation; the data fits the callback.
+        // SAFETY: the block is valid during translation; the data is of the callback's type.
         unsafe { (recorder.api.on_block)(block, entered, NO_REGISTERS, data(0)) };
     }
     for (index, found) in found.iter().enumerate().filter(|(_, found)| found.tells) {
@@ -152,7 +152,7 @@ fn attach<const TRACKED: bool>(
             (true, false) => told::<TRACKED, false>,
             (true, true) => told::<TRACKED, true>,
         };
-        // SAFETY: the instruction is valid during translation; the data fits the callback.
+        // SAFETY: the instruction is valid during translation; the data is of the callback's type.
         unsafe {
             (recorder.api.on_memory)(
                 instructions[index],
@@ -165,18 +165,18 @@ fn attach<const TRACKED: bool>(
     }
     match SUMMARIES.lock() {
         Ok(mut kept) => kept.push(summaries),
-        // Never freed then, since callbacks hold pointers to it.
+        // Callbacks hold pointers to them, so they are never freed.
         Err(_) => drop(Box::leak(summaries)),
     }
 }
 
-/// A block begins, of which `summary` is one.
+/// Announces a block; `summary` is one of its instructions.
 extern "C" fn entered<const TRACKED: bool>(index: c_uint, summary: *mut c_void) {
-    // SAFETY: registered with this callback, and alive as long as the translation.
+    // SAFETY: the data registered with this callback, which lives as long as the translation.
     vcpu::get(index).enter::<TRACKED>(unsafe { &*summary.cast::<Summary>() });
 }
 
-/// The accesses of a group, counted with their block; with `OPENS` the block begins too.
+/// Reports the accesses of a group, which their block has counted. With `OPENS` it announces the block, too.
 extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     index: c_uint,
     _: u32,
@@ -184,7 +184,7 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     summary: *mut c_void,
 ) {
     let vcpu = vcpu::get(index);
-    // SAFETY: registered with this callback, and alive as long as the translation.
+    // SAFETY: the data registered with this callback, which lives as long as the translation.
     let summary = unsafe { &*summary.cast::<Summary>() };
     if OPENS {
         vcpu.enter::<TRACKED>(summary);
@@ -196,11 +196,11 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     }
 }
 
-/// An access of an instruction that may make any number of them.
+/// Reports one access of an instruction that may make any number of them.
 extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, summary: *mut c_void) {
     let vcpu = vcpu::get(index);
     vcpu.count();
-    // SAFETY: registered with this callback, and alive as long as the translation.
+    // SAFETY: the data registered with this callback, which lives as long as the translation.
     let summary = unsafe { &*summary.cast::<Summary>() };
     if !access::known(access).is_some_and(|kind| vcpu.hits(address, kind.reach)) {
         touch::<TRACKED, false>(index, access, address, summary);
@@ -209,8 +209,8 @@ extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u6
     }
 }
 
-/// The accesses of the group that `teller` tells of, in their order; the lowest is at `address`. With `HITS` they
-/// all hit in the filter.
+/// Makes the accesses of `teller`'s group in program order; the lowest is at `address`. With `HITS` all hit
+/// in the filter.
 #[inline(never)]
 extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, address: u64, teller: &Summary) {
     let Some(recorder) = recorder::get() else { return };
@@ -221,7 +221,7 @@ extern "C" fn replay<const TRACKED: bool, const HITS: bool>(index: c_uint, addre
     }
 }
 
-/// One access. With `HITS` it hits in the filter.
+/// Makes one access. With `HITS` it hits in the filter.
 #[inline(never)]
 extern "C" fn touch<const TRACKED: bool, const HITS: bool>(
     index: c_uint,
@@ -230,6 +230,6 @@ extern "C" fn touch<const TRACKED: bool, const HITS: bool>(
     summary: &Summary,
 ) {
     let Some(recorder) = recorder::get() else { return };
-    let kind = access::kind(recorder, access);
+    let kind = recorder.api.access(access);
     vcpu::get(index).touch::<TRACKED, HITS>(recorder, kind, address, summary);
 }

@@ -1,47 +1,49 @@
-//! Defines which earlier miss an address depends on: dataflow through registers, cache lines and stored values.
+//! Finds the earlier miss that an address depends on: dataflow through registers, cache lines and stored
+//! values.
 //!
 //! # Problem
-//! Two misses overlap in a real core unless the second's address is computed from the first's data. A trace of
-//! addresses alone does not tell. So the recorder follows data from each miss to the addresses made of it.
+//! Two misses overlap in a real core unless the second one's address is computed from the first one's data.
+//! Addresses alone do not show that, so the recorder follows data from each miss to the addresses made of it.
 //!
 //! # Approach
-//! The misses of a thread are numbered. A register's *taint* is the number of the latest miss that its value depends
-//! on. A load's value takes the taint of the miss that it is; or of the miss that is still bringing its line (else a
-//! chase that reads a node's second word would be overlooked); or of the value stored there before (else a pointer
-//! spilled to the stack would be lost); and in each case of its address. A miss whose address is tainted is recorded
-//! with the distance, in misses, to that taint.
+//! The misses of a thread are numbered. A register's *taint* is the number of the latest miss that its value
+//! depends on. A loaded value takes the taint of the miss that loads it, or of the miss that is still
+//! bringing its line (for a chase that reads a node's second word), or of the value stored there before (for
+//! a pointer spilled to the stack); and in each case the taint of its address. A miss whose address is
+//! tainted is recorded with its distance, in misses, to that taint.
 //!
-//! A dependence ends [`WINDOW`] instructions after its miss, about a core's reorder window: by then the data has come.
-//! With no miss inside the window nothing can be tainted, and the tracker is *idle*: the caller skips it altogether.
+//! A dependence ends [`WINDOW`] instructions after its miss, about a core's reorder window: by then the data
+//! has arrived. Without a miss inside the window nothing is tainted; the tracker is then *idle*, and the
+//! caller skips it.
 
 use crate::summary::Summary;
 
-/// Instructions after a miss in which something may depend on it.
+/// Instructions after a miss that may depend on it.
 const WINDOW: u64 = 512;
-/// The longest distance recorded, in misses.
+/// Longest distance recorded, in misses.
 const LONGEST: u32 = 255;
 /// Entries of the table of lines in flight.
 const LINES: usize = 256;
-/// Entries of the table of stored values, each 8 bytes of memory.
+/// Entries of the table of stored values, each for 8 bytes of memory.
 const STORES: usize = 4096;
 
-/// The taints of one vCPU.
+/// Taints of one vCPU.
 pub(crate) struct Tracker {
-    /// The number of the latest miss; numbers start at 1 and 0 is no taint.
+    /// Number of the latest miss; numbers start at 1, and 0 is no taint.
     latest: u32,
-    /// The oldest miss inside the window; `latest + 1` when there is none.
+    /// Oldest miss inside the window; `latest + 1` without one.
     oldest: u32,
     /// Registers whose taint may be inside the window.
     tainted: u32,
     registers: [u32; 32],
-    /// What the loads of the instruction in progress brought.
+    /// Taint of the values that the current instruction has loaded.
     loaded: u32,
     /// Instruction positions of the latest misses, by number.
     positions: [u64; 256],
     lines: Box<[(u64, u32); LINES]>,
-    /// Tag (the upper bits of the address) and taint.
+    /// Tag (upper bits of the address) and taint.
     stores: Box<[(u32, u32); STORES]>,
-    /// The latest taint among them.
+    /// Latest taint in `stores`.
     stored: u32,
 }
 
@@ -62,18 +64,18 @@ impl Default for Tracker {
 }
 
 impl Tracker {
-    /// Whether no miss lies inside the window.
+    /// Returns whether no miss lies inside the window.
     #[inline]
     pub(crate) fn idle(&self) -> bool {
         self.oldest > self.latest
     }
 
-    /// Forgets every miss: the thread goes on as another one.
+    /// Forgets every miss, since the thread continues as another one.
     pub(crate) fn forget(&mut self) {
         self.oldest = self.latest + 1;
     }
 
-    /// Lets misses leave the window that ends at instruction `position`.
+    /// Removes misses from the window, which ends at instruction `position`.
     #[inline]
     pub(crate) fn age(&mut self, position: u64) {
         let before = self.oldest;
@@ -98,7 +100,7 @@ impl Tracker {
         }
     }
 
-    /// Whether no register is tainted, nor what the instruction in progress loaded: stepping changes nothing then.
+    /// Returns whether no register and no loaded value is tainted, so that stepping changes nothing.
     #[inline]
     pub(crate) fn is_clean(&self) -> bool {
         self.tainted == 0 && self.loaded == 0
@@ -121,7 +123,7 @@ impl Tracker {
         self.tainted = tainted;
     }
 
-    /// Carries taints through an instruction, with what its loads brought.
+    /// Carries taints through an instruction and the values it has loaded.
     #[cfg(test)]
     fn step(&mut self, instruction: &Summary) {
         self.pass(std::slice::from_ref(instruction));
@@ -131,7 +133,7 @@ impl Tracker {
         bits(registers).fold(0, |taint, register| taint.max(self.registers[register]))
     }
 
-    /// The taint of the instruction's address, 0 if it left the window.
+    /// Returns the taint of the instruction's address, 0 if it left the window.
     #[inline]
     fn address(&self, instruction: &Summary) -> u32 {
         self.fresh(self.strongest(instruction.address & self.tainted))
@@ -141,7 +143,8 @@ impl Tracker {
         if taint < self.oldest { 0 } else { taint }
     }
 
-    /// Numbers a miss of `line` at instruction `position` and returns its distance to the miss that it depends on.
+    /// Numbers a miss of `line` at instruction `position`. Returns its distance to the miss that it depends
+    /// on, or 0.
     pub(crate) fn miss(&mut self, instruction: &Summary, line: u64, position: u64) -> u8 {
         if self.latest == u32::MAX - 1 {
             *self = Self::default();
@@ -158,7 +161,7 @@ impl Tracker {
         u8::try_from(distance).unwrap_or(0)
     }
 
-    /// A load by the instruction in progress from `address`, in cache or (`missed`) just numbered by [`Tracker::miss`].
+    /// Notes a load from `address`, which hit or (`missed`) was just numbered by [`Tracker::miss`].
     #[inline]
     pub(crate) fn load(&mut self, instruction: &Summary, address: u64, missed: bool) {
         let brought = if missed { self.latest } else { self.found(address) };
@@ -166,11 +169,11 @@ impl Tracker {
         self.loaded = self.loaded.max(brought);
     }
 
-    /// A store by the instruction in progress to `address`.
+    /// Notes a store to `address`.
     #[inline]
     pub(crate) fn store(&mut self, instruction: &Summary, address: u64) {
         let taint = self.strongest(instruction.sources & self.tainted).max(self.loaded);
-        // What is clean need not be noted where nothing is tainted.
+        // An untainted value needs no entry where no tainted one can lie.
         if taint != 0 || self.is_suspect(address) {
             let (entry, tag) = place(address);
             self.stores[entry] = (tag, taint);
@@ -178,7 +181,7 @@ impl Tracker {
         }
     }
 
-    /// The taint of what lies at `address`.
+    /// Returns the taint of the value at `address`.
     #[inline]
     fn found(&self, address: u64) -> u32 {
         if !self.is_suspect(address) {
@@ -189,7 +192,8 @@ impl Tracker {
         if found == tag { taint } else { self.in_flight(address >> 6) }
     }
 
-    /// Whether what lies at `address` may be tainted inside the window: rarely, and the large table needs no look then.
+    /// Returns whether the value at `address` may be tainted inside the window: rarely, which spares the
+    /// large table.
     #[inline]
     fn is_suspect(&self, address: u64) -> bool {
         self.stored.max(self.in_flight(address >> 6)) >= self.oldest
@@ -202,13 +206,13 @@ impl Tracker {
     }
 }
 
-/// The entry and the tag of the 8 bytes at `address`; the tag is never 0, which marks an empty entry.
+/// Returns the entry and the tag of the 8 bytes at `address`. The tag is never 0, which marks an empty entry.
 fn place(address: u64) -> (usize, u32) {
     let word = address >> 3;
     (word as usize % STORES, (word / STORES as u64) as u32 | 1 << 31)
 }
 
-/// The positions of the bits set.
+/// Returns the positions of the set bits.
 fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let position = mask.trailing_zeros();

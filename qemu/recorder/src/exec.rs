@@ -1,6 +1,8 @@
-//! Defines how recording goes on through `execve`: the guest's call is answered by executing QEMU itself, with this
-//! plugin, on the program asked for. Whatever the kernel would refuse is left to it, so that the guest sees its error;
-//! what QEMU cannot run (another architecture, a set-user-ID program) runs natively, untraced, and is counted.
+//! Continues recording through `execve`: instead of the guest's call, the plugin executes QEMU with itself on
+//! the program.
+//!
+//! A call that the kernel would refuse is left to it, so that the guest sees its error. A program that QEMU
+//! cannot run (another architecture, a set-user-ID program) runs natively and untraced, and is counted.
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,19 +12,19 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use crate::recorder::Recorder;
 use crate::vcpu;
-use isotherm_recorder_protocol::executable::{Executable, Resolved, resolve};
+use isotherm_recorder_protocol::{Executable, Resolved, resolve};
 
 const EXECVE: i64 = 59;
 const EXECVEAT: i64 = 322;
-/// The kernel's own limit of a string (`MAX_ARG_STRLEN`).
+/// The kernel's limit of a string (`MAX_ARG_STRLEN`).
 const LONGEST: usize = 128 << 10;
-/// More strings than the kernel takes in all (`ARG_MAX` bytes, 2 MiB by default).
+/// More strings than the kernel takes (`ARG_MAX` bytes, 2 MiB by default).
 const MAX: usize = 1 << 20;
 
-/// What to add to a guest address to get the host's.
+/// Offset from a guest address to the host's.
 pub(crate) static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
 
-/// Looks at a system call before it is made. Does not return if it was an `exec` that is traced on.
+/// Inspects a system call before it is made. Does not return from an `exec` that it traces.
 pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments: [u64; 5]) {
     let request = match number {
         EXECVE => Request::read(path_of(arguments[0]), arguments[1], arguments[2]),
@@ -48,7 +50,7 @@ pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments:
     }
 }
 
-/// What the guest asked for.
+/// Arguments of the guest's call.
 struct Request {
     path: PathBuf,
     arguments: Vec<OsString>,
@@ -79,11 +81,11 @@ fn replace(recorder: &Recorder, resolved: Resolved, environment: Vec<OsString>) 
     let pointers = |words: &[CString]| -> Vec<_> {
         words.iter().map(|word| word.as_ptr()).chain(std::iter::once(std::ptr::null())).collect()
     };
-    // SAFETY: terminated strings in terminated arrays, alive during the call.
+    // SAFETY: null-terminated arrays of terminated strings, all alive during the call.
     unsafe { libc::execve(qemu.as_ptr(), pointers(&arguments).as_ptr(), pointers(&environment).as_ptr()) };
 }
 
-/// The guest's own program where it says `/proc/self/exe`, which is QEMU to the kernel.
+/// Replaces `/proc/self/exe`, which is QEMU to the kernel, by the guest's own program.
 fn guest_path(recorder: &Recorder, path: PathBuf) -> PathBuf {
     let own = format!("/proc/{}/exe", std::process::id());
     let itself = [Path::new("/proc/self/exe"), Path::new("/proc/thread-self/exe"), Path::new(&own)];
@@ -94,7 +96,7 @@ fn path_of(address: u64) -> Option<PathBuf> {
     string(address).map(PathBuf::from)
 }
 
-/// The path that `execveat` means: relative to a descriptor, or the descriptor's own file.
+/// Returns the path that `execveat` means: relative to a descriptor, or the descriptor's own file.
 fn path_at(descriptor: u64, address: u64) -> Option<PathBuf> {
     let path = path_of(address)?;
     let descriptor = descriptor as i32;
@@ -113,7 +115,7 @@ fn is_executable(path: &Path) -> bool {
     allowed && path.is_file()
 }
 
-/// Whether executing the file changes the user or group, which QEMU in between would prevent.
+/// Returns whether executing the file changes the user or group, which QEMU in between would prevent.
 fn changes_user(path: &Path) -> bool {
     let Ok(file) = std::fs::metadata(path) else { return false };
     // SAFETY: these calls only read the process's identity.
@@ -122,7 +124,8 @@ fn changes_user(path: &Path) -> bool {
     (set(libc::S_ISUID) && file.uid() != user) || (set(libc::S_ISGID) && file.gid() != group)
 }
 
-/// The strings of a guest's null-terminated array; none where the array is null, `None` where it is unreadable.
+/// Reads a guest's null-terminated array of strings: empty where the array is null, `None` where it is
+/// unreadable.
 fn strings(array: u64) -> Option<Vec<OsString>> {
     let mut found = Vec::new();
     for index in 0..MAX as u64 {
@@ -141,13 +144,13 @@ fn strings(array: u64) -> Option<Vec<OsString>> {
     Some(found)
 }
 
-/// A guest's terminated string.
+/// Reads a guest's terminated string.
 fn string(address: u64) -> Option<OsString> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];
     while bytes.len() < LONGEST {
         let at = address + bytes.len() as u64;
-        // Up to the end of the page: the next may not be there.
+        // Up to the end of the page, since the next one may not be mapped.
         let length = 4096 - (at % 4096) as usize;
         let read = read_memory(at, &mut buffer[..length]);
         if read == 0 {
@@ -162,12 +165,13 @@ fn string(address: u64) -> Option<OsString> {
     None
 }
 
-/// Reads guest memory that may not be there, and says how many bytes could be read.
+/// Reads guest memory that may not be mapped, and returns the number of bytes read.
 fn read_memory(address: u64, buffer: &mut [u8]) -> usize {
     let host = address.wrapping_add(GUEST_BASE.load(Ordering::Relaxed));
     let local = libc::iovec { iov_base: buffer.as_mut_ptr().cast(), iov_len: buffer.len() };
     let remote = libc::iovec { iov_base: host as *mut libc::c_void, iov_len: buffer.len() };
-    // SAFETY: the kernel copies into `buffer` and fails on addresses that are not mapped.
+    // SAFETY: the kernel copies into `buffer`, which has this length, and fails on addresses that are not
+    // mapped.
     let read =
         unsafe { libc::process_vm_readv(libc::getpid(), &raw const local, 1, &raw const remote, 1, 0) };
     usize::try_from(read).unwrap_or(0)

@@ -1,59 +1,60 @@
-//! Defines the first-level cache of a thread, a *filter* in front of the one that all threads share.
+//! First-level cache of a thread: a *filter* in front of the cache that all threads share.
 //!
-//! In a machine the caches of a core come first, and the last-level cache neither sees what hits there nor keeps it as
-//! recent for that. So it is here: a hit in the thread's filter ends the access, and only the others go on. It makes
-//! recording faster, too, being a direct-mapped array of at most 16 KiB that needs no lock.
+//! In a real machine a core's own caches come first, and a hit there does not refresh the line in the
+//! last-level cache. Likewise a hit in the thread's filter ends the access, and only the others go on. It
+//! also speeds recording up: it is a direct-mapped array of at most 16 KiB that needs no lock.
 //!
-//! A hit changes nothing, so a few accesses that all hit may come in any order. Another thread's store does not
-//! invalidate a line, and a line that leaves the shared cache stays: neither would make an access to memory, only one to
-//! another core's cache or one more hit. A forked child goes on with a copy, as it does with the shared cache.
+//! A hit changes nothing, so accesses that all hit may come in any order. Another thread's store does not
+//! invalidate a line, and a line that leaves the shared cache stays: neither would cause an access to memory,
+//! only one to another core's cache or one more hit. A forked child continues with a copy, as with the shared
+//! cache.
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 
 use isotherm_recorder_protocol::layout::LARGEST_FILTER;
 
 const LINES: usize = LARGEST_FILTER as usize;
-/// In place of a line where there is none; no address lies there.
+/// Marks a place without a line; no address lies there.
 const NONE: u64 = u64::MAX;
 
-/// The lines that the filter holds, each at the one place that it can have.
+/// Lines in a direct-mapped cache, each at its only possible place.
 pub(crate) struct Filter {
-    /// The last place.
+    /// Index of the last place.
     last: usize,
     lines: Option<Box<[u64; LINES]>>,
 }
 
 impl Filter {
-    /// One that never holds anything.
+    /// Makes a filter that never holds anything.
     pub(crate) const fn none() -> Self {
         Self { last: 0, lines: None }
     }
 
-    /// An empty one, of one way and at most [`LARGEST_FILTER`] sets.
+    /// Makes an empty filter of one way and at most [`LARGEST_FILTER`] sets.
     pub(crate) fn new(geometry: Geometry) -> Self {
         Self { last: geometry.sets as usize - 1, lines: Some(Box::new([NONE; LINES])) }
     }
 
     #[inline(always)]
     fn place(&self, line: u64) -> usize {
-        // The remainder spares a check of the bounds.
+        // The remainder spares a bounds check.
         (line as usize & self.last) % LINES
     }
 
-    /// Whether it holds `line`.
+    /// Returns whether the filter holds `line`.
     #[inline(always)]
     pub(crate) fn holds(&self, line: u64) -> bool {
         self.lines.as_ref().is_some_and(|lines| lines[self.place(line)] == line)
     }
 
-    /// Whether it holds all of `reach + 1` bytes at `address`, at most 64.
+    /// Returns whether the filter holds all of `reach + 1` bytes at `address`, at most 64.
     #[inline(always)]
     pub(crate) fn covers(&self, address: u64, reach: u64) -> bool {
         let (low, high) = (address >> LINE_SHIFT, (address + reach) >> LINE_SHIFT);
         self.holds(low) && (low == high || self.holds(high))
     }
 
-    /// Touches `line`: takes it in, for the one that has its place. Returns whether it was there.
+    /// Puts `line` in its place, and returns whether it was there before.
     #[inline(always)]
     pub(crate) fn touch(&mut self, line: u64) -> bool {
         let place = self.place(line);

@@ -1,12 +1,12 @@
-//! Defines how a vCPU's dependences are followed through blocks: the tracker is told of each instruction in order,
-//! though QEMU only calls for blocks and accesses, and of none while it is idle.
+//! Follows a vCPU's dependences through blocks. QEMU calls only for blocks and accesses; the tracker gets
+//! each instruction in order, unless it is idle.
 
 use std::ptr::NonNull;
 
 use crate::dependence::Tracker;
 use crate::summary::Summary;
 
-/// A tracker and the place of the program that it has come to.
+/// Tracker and its position in the program.
 pub(crate) struct Follower {
     /// `None` while the tracker is idle.
     position: Option<Position>,
@@ -14,7 +14,7 @@ pub(crate) struct Follower {
     tracker: Option<Box<Tracker>>,
 }
 
-/// A block's summaries and the next instruction to step over.
+/// Block's summaries and the index of the next instruction.
 #[derive(Clone, Copy)]
 struct Position {
     first: NonNull<Summary>,
@@ -23,22 +23,22 @@ struct Position {
 }
 
 impl Position {
-    /// The start of the block that `instruction` is in; it must lie in a block's array of summaries.
+    /// Returns the start of the block of `instruction`, which must lie in a block's array of summaries.
     #[inline]
     fn start(instruction: &Summary) -> Self {
-        // SAFETY: summaries of a block lie in one array, each knowing its index.
+        // SAFETY: the summaries of a block lie in one array, each at its index.
         let first = unsafe { NonNull::from(instruction).sub(usize::from(instruction.index)) };
         Self { first, length: instruction.block_length() as u32, next: 0 }
     }
 
     #[inline]
     fn block(&self) -> &'static [Summary] {
-        // SAFETY: the array lives until QEMU drops its translations, and then every position is forgotten
-        // (`forget`). `'static` does not leave this module.
+        // SAFETY: the array lives until QEMU drops its translations, which forgets every position (`forget`).
+        // The reference does not leave this module.
         unsafe { std::slice::from_raw_parts(self.first.as_ptr(), self.length as usize) }
     }
 
-    /// Steps over the instructions before the one of index `target`.
+    /// Steps over the instructions before index `target`.
     #[inline(always)]
     fn advance(&mut self, tracker: &mut Tracker, target: u32) {
         let target = target.min(self.length);
@@ -57,7 +57,7 @@ impl Follower {
         Self { position: None, tracker: None }
     }
 
-    /// Whether a miss lies inside the window.
+    /// Returns whether a miss lies inside the window.
     #[inline(always)]
     pub(crate) fn is_active(&self) -> bool {
         self.position.is_some()
@@ -71,7 +71,7 @@ impl Follower {
         }
     }
 
-    /// The block of `instruction` begins, which ends at instruction `end` of the thread.
+    /// Enters the block of `instruction`, which ends at instruction `end` of the thread.
     #[inline(never)]
     pub(crate) fn change_block(&mut self, instruction: &Summary, end: u64) {
         let (Some(position), Some(tracker)) = (&mut self.position, &mut self.tracker) else { return };
@@ -80,8 +80,8 @@ impl Follower {
         self.position = (!tracker.idle()).then(|| Position::start(instruction));
     }
 
-    /// A miss of `line` by `instruction` at instruction `at` of the thread. Returns the distance to the miss that its
-    /// address depends on.
+    /// Notes a miss of `line` by `instruction`, the thread's instruction `at`. Returns the distance to the
+    /// miss that its address depends on, or 0.
     #[inline]
     pub(crate) fn miss(&mut self, instruction: &Summary, line: u64, at: u64) -> u8 {
         let tracker = self.tracker.get_or_insert_default();
@@ -95,7 +95,7 @@ impl Follower {
         tracker.miss(instruction, line, at)
     }
 
-    /// `instruction` loads from `address` or stores there; a miss has been told already.
+    /// Notes a load or store of `instruction` at `address`; `missed` if [`Self::miss`] was called for it.
     #[inline(always)]
     pub(crate) fn access(&mut self, instruction: &Summary, address: u64, store: bool, missed: bool) {
         let (Some(position), Some(tracker)) = (&mut self.position, &mut self.tracker) else { return };

@@ -1,40 +1,40 @@
-//! Defines the *groups* of a block: accesses of which one call tells.
+//! Finds the *groups* of a block: accesses that one call reports.
 //!
-//! A call costs as much as what it does, and accesses like those of a function's pushes come in rows. So accesses that
-//! follow each other, without any other between, at known distances from each other and over at most 64 bytes make a
-//! group, and the one at the lowest address tells of all. They lie in one or two cache lines; where both are in
-//! the thread's filter, none of the accesses changes anything, in whatever order they come. Otherwise they are made one
-//! by one in the program's order, which is therefore kept: the model comes out as if each had called. Two exceptions are
-//! small: where an instruction of a group faults, the whole group is made or nothing of it; and another thread's access
-//! that came between the members comes before or after them.
+//! Calls are the recorder's main cost, and accesses such as those of a function's pushes come in rows. So
+//! consecutive accesses at known distances from each other, over at most 64 bytes, form a group, and the one
+//! at the lowest address reports all. They lie in one or two cache lines; where both are in the thread's
+//! filter, none of the accesses changes anything, in whatever order they come. Otherwise they are made one by
+//! one in program order, so the model's result is the same as if each had called. There are two small
+//! exceptions: where an instruction of a group faults, either the whole group is made or nothing of it; and
+//! another thread's access between the members comes before or after them all.
 
 use crate::address::Address;
 use crate::summary::{Found, Summary, Touch};
 
-/// Bytes that a group may reach over.
+/// Largest span of a group in bytes.
 const WIDEST: i64 = 64;
 
-/// A group that grows.
+/// Group that grows.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     first: usize,
     last: usize,
-    /// The member at the lowest address.
+    /// Member at the lowest address.
     teller: usize,
-    /// The lowest address.
+    /// Lowest address.
     low: Address,
-    /// The distance behind the last byte.
+    /// Distance after the last byte.
     high: i64,
 }
 
 impl Group {
-    /// One of the access of `reach + 1` bytes at `low`.
+    /// Makes a group of the access of `reach + 1` bytes at `low`.
     fn new(index: usize, low: Address, reach: u8) -> Self {
         let high = low.distance.saturating_add(i64::from(reach) + 1);
         Self { first: index, last: index, teller: index, low, high }
     }
 
-    /// With the access of `reach + 1` bytes at `place`, if that belongs here.
+    /// Returns the group with the access of `reach + 1` bytes at `place` added, if that belongs to it.
     fn joined(self, index: usize, place: Address, reach: u8) -> Option<Self> {
         let high = self.high.max(place.distance.saturating_add(i64::from(reach) + 1));
         let (low, teller) = match place.distance < self.low.distance {
@@ -60,7 +60,7 @@ impl Group {
     }
 }
 
-/// Finds the groups, and who tells of them.
+/// Finds the groups, and marks the instructions that report them.
 pub(crate) fn find(block: &mut [Found]) {
     let mut group: Option<Group> = None;
     for index in 0..block.len() {
@@ -86,7 +86,8 @@ mod tests {
     use super::*;
     use crate::summary::{Summarizer, place};
 
-    /// Of each instruction that tells: the group's first and last instruction, its span and its members' offsets.
+    /// Returns for each reporting instruction the group's first and last instruction, span and members'
+    /// offsets.
     fn groups(code: &[&[u8]]) -> Vec<(u16, u16, u8, Vec<u8>)> {
         let mut summarizer = Summarizer::default();
         let mut block: Vec<_> = code.iter().map(|bytes| summarizer.summarize(bytes, 0x1000)).collect();

@@ -1,27 +1,28 @@
-//! Defines how QEMU was started, and how it is started again for what the guest executes:
-//! `qemu-x86_64 -plugin PLUGIN,pool=POOL[,previous=PROCESS] [-E NAME=VALUE].. -0 ARGV0 PROGRAM ARGUMENT..`
+//! The command line that started QEMU, and the one that starts it again for a program that the guest
+//! executes: `qemu-x86_64 -plugin PLUGIN,pool=POOL[,previous=PROCESS] [-E NAME=VALUE].. -0 ARGV0 PROGRAM
+//! ARGUMENT..`
 
 use std::ffi::{CString, OsStr, OsString};
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
 use std::path::PathBuf;
 
-use isotherm_recorder_protocol::executable::Resolved;
+use isotherm_recorder_protocol::Resolved;
 
-/// The option of the plugin that names the process replaced by `exec`.
+/// Plugin's option that names the process replaced by `exec`.
 const PREVIOUS: &str = ",previous=";
 
-/// A QEMU command line, taken apart.
+/// QEMU's command line, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Invocation {
     qemu: PathBuf,
     plugin: OsString,
-    /// The guest's program.
+    /// Guest's program.
     pub(crate) program: PathBuf,
     arguments: Vec<OsString>,
 }
 
 impl Invocation {
-    /// That of this process. `None` if it was not started in the form above.
+    /// Returns this process's command line, unless it has another form than the one above.
     pub(crate) fn current() -> Option<Self> {
         let line = std::fs::read("/proc/self/cmdline").ok()?;
         let mut invocation = Self::parse(std::fs::read_link("/proc/self/exe").ok()?, &line)?;
@@ -45,17 +46,18 @@ impl Invocation {
         Some(Self { qemu, plugin: without_previous(&plugin?), program: program.into(), arguments })
     }
 
-    /// The guest's command, its words joined by spaces.
+    /// Returns the guest's command, its words joined by spaces.
     pub(crate) fn command_line(&self) -> Vec<u8> {
         self.arguments.join(OsStr::new(" ")).into_vec()
     }
 
-    /// The QEMU binary.
+    /// Returns the QEMU binary.
     pub(crate) fn qemu(&self) -> Option<CString> {
         CString::new(self.qemu.as_os_str().as_bytes()).ok()
     }
 
-    /// QEMU's arguments and environment to run `resolved` with `environment`, in place of process `previous`.
+    /// Returns QEMU's arguments and environment to run `resolved` with `environment` in place of process
+    /// `previous`.
     pub(crate) fn again(
         &self,
         resolved: Resolved,
@@ -77,8 +79,9 @@ impl Invocation {
     }
 }
 
-/// `LD_*` speaks to the guest's loader; in the environment it would speak to QEMU's. Values with commas cannot be given
-/// by `-E`, which splits at them, and stay in the environment, from where the guest has them too.
+/// Returns whether a variable addresses the guest's loader: in the environment `LD_*` would address QEMU's.
+/// `-E` splits values at commas, so those with commas stay in the environment, where the guest finds them,
+/// too.
 fn concerns_loader(entry: &OsStr) -> bool {
     entry.as_bytes().starts_with(b"LD_") && !entry.as_bytes().contains(&b',')
 }

@@ -1,19 +1,19 @@
-//! The recorder's QEMU plugin: it runs inside `qemu-x86_64`, sees every memory access of the guest program, and keeps
-//! those that miss a modelled last-level cache.
+//! The recorder's QEMU plugin: it runs inside `qemu-x86_64`, sees every memory access of the guest program,
+//! and records those that miss a modelled last-level cache.
 //!
-//! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) and 2 to 4 (up to 10.0): QEMU reads the variable
-//! `qemu_plugin_version` after loading the object, and a constructor, which runs before, sets it by what QEMU offers.
+//! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) and 2 to 4 (up to 10.0): QEMU reads the
+//! variable `qemu_plugin_version` after loading the object, and a constructor, which runs before, sets it to
+//! a version that this QEMU offers.
 //!
-//! The parts, bottom up: `layout` (the file shared with the launcher), `pool` (its chunks), `filter` and `cache` (the
-//! model), `address`, `summary` and `group` (what an instruction does, and which accesses one call tells of), `access`
-//! (what QEMU tells of one), `dependence` and `follower` (which miss an address depends on), `vcpu` (a guest thread),
-//! `recorder` (the process), `executable`, `invocation` and `exec` (what the guest executes is recorded too), `callbacks`
-//! (what QEMU calls).
+//! The parts, bottom up: `pool` (the chunks of the file shared with the recorder), `filter` and `cache` (the
+//! model), `address`, `summary` and `group` (what an instruction does, and which accesses one call reports),
+//! `dependence` and `follower` (the miss that an address depends on), `vcpu` (a guest thread), `recorder`
+//! (the process), `invocation` and `exec` (recording what the guest executes), `callbacks` (the functions
+//! that QEMU calls).
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
 #![allow(unsafe_code)]
 
-mod access;
 mod address;
 mod api;
 mod cache;
@@ -30,10 +30,14 @@ mod stamp;
 mod summary;
 mod vcpu;
 
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{OsStr, c_char, c_int, c_void};
+use std::os::unix::ffi::OsStrExt;
+use std::path::PathBuf;
 use std::sync::atomic::{AtomicI32, Ordering};
 
-/// The API version that QEMU checks.
+use isotherm_qemu_api::PluginId;
+
+/// API version that QEMU checks.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU's name")]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);
@@ -46,25 +50,25 @@ extern "C" fn choose_version() {
     qemu_plugin_version.store(api::version(), Ordering::Relaxed);
 }
 
-/// QEMU's entry: options `pool=PATH` and, after an `exec`, `previous=PROCESS`. A result other than 0 ends QEMU.
+/// QEMU's entry. Its options are `pool=PATH` and, after an `exec`, `previous=PROCESS`. A result other than 0
+/// ends QEMU.
 ///
 /// # Safety
-/// QEMU's contract: `options` are `count` terminated strings, alive during the call.
+/// QEMU's contract: `options` points to `count` terminated strings, alive during the call.
 #[unsafe(no_mangle)]
 pub unsafe extern "C" fn qemu_plugin_install(
-    id: api::PluginId,
+    id: PluginId,
     _info: *const c_void,
     count: c_int,
     options: *const *const c_char,
 ) -> c_int {
     // SAFETY: the caller's contract.
-    let options =
-        (0..usize::try_from(count).unwrap_or(0)).map(|index| unsafe { CStr::from_ptr(*options.add(index)) });
+    let options = unsafe { isotherm_qemu_api::options(count, options) };
     let (mut path, mut previous) = (None, None);
     for option in options {
         let bytes = option.to_bytes();
         if let Some(value) = bytes.strip_prefix(b"pool=") {
-            path = CString::new(value).ok();
+            path = Some(OsStr::from_bytes(value).into());
         } else if let Some(value) = bytes.strip_prefix(b"previous=") {
             previous = str::from_utf8(value).ok().and_then(|number| number.parse().ok());
         }
@@ -72,7 +76,7 @@ pub unsafe extern "C" fn qemu_plugin_install(
     i32::from(install(id, path, previous).is_none())
 }
 
-fn install(id: api::PluginId, path: Option<CString>, previous: Option<u32>) -> Option<()> {
+fn install(id: PluginId, path: Option<PathBuf>, previous: Option<u32>) -> Option<()> {
     let pool = pool::Pool::open(path?)?;
     if let Some(process) = previous {
         pool.release_process(process);

@@ -1,4 +1,4 @@
-//! Defines the plugin's one state: the pool, the cache, the process's number and how QEMU was started.
+//! The plugin's state: the pool, the cache, the process's number and how QEMU was started.
 
 use std::ffi::OsString;
 use std::sync::OnceLock;
@@ -15,15 +15,15 @@ use isotherm_recorder_protocol::layout::{self, kind};
 
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
-/// The state.
+/// State of the plugin in one process.
 pub(crate) struct Recorder {
     /// QEMU's functions.
     pub(crate) api: Api,
-    /// Where records go.
+    /// Destination of records.
     pub(crate) pool: Pool,
-    /// The cache model.
+    /// Cache model.
     pub(crate) cache: SharedCache,
-    /// The shape of the threads' filters before it.
+    /// Geometry of the threads' filters.
     pub(crate) filter: Option<Geometry>,
     /// Whether dependences are followed.
     pub(crate) dependence: bool,
@@ -32,14 +32,14 @@ pub(crate) struct Recorder {
     process: AtomicU32,
 }
 
-/// The state; `None` before the plugin is installed.
+/// Returns the state, or `None` before the plugin is installed.
 #[inline]
 pub(crate) fn get() -> Option<&'static Recorder> {
     RECORDER.get()
 }
 
 impl Recorder {
-    /// Makes the state from the pool's header. `None` where that makes no sense.
+    /// Makes the state from the pool's header, or `None` where that makes no sense.
     pub(crate) fn new(api: Api, pool: Pool, invocation: Invocation) -> Option<Self> {
         let header = pool.header();
         let geometry =
@@ -52,7 +52,7 @@ impl Recorder {
         Some(Self { api, pool, cache, filter, dependence, invocation, process: AtomicU32::new(0) })
     }
 
-    /// Makes this the process's state and the process a new one. `None` if there is one already.
+    /// Installs the state and begins a process. Returns `None` if a state is installed already.
     pub(crate) fn install(self) -> Option<&'static Self> {
         RECORDER.set(self).ok()?;
         let recorder = get()?;
@@ -60,24 +60,24 @@ impl Recorder {
         Some(recorder)
     }
 
-    /// This process's number.
+    /// Returns this process's number.
     pub(crate) fn process(&self) -> u32 {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// Takes a number and tells the launcher the command.
+    /// Takes a number and sends the command to the recorder.
     fn begin_process(&self) {
         let process = self.pool.header().processes.fetch_add(1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
         self.pool.send(Writer { process, thread: 0 }, kind::PROCESS, &self.invocation.command_line());
     }
 
-    /// A number for a thread.
+    /// Returns a number for a thread.
     pub(crate) fn next_thread(&self) -> u32 {
         self.pool.header().threads.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// A miss had no chunk to go to. After a stop that was asked for, it is not missed.
+    /// Counts a miss that found no chunk.
     pub(crate) fn count_lost(&self) {
         self.pool.header().lost.fetch_add(1, Ordering::Relaxed);
     }
@@ -87,19 +87,20 @@ impl Recorder {
         self.pool.header().accesses.fetch_add(accesses, Ordering::Relaxed);
     }
 
-    /// Tells the launcher that `program` runs untraced.
+    /// Reports that `program` runs untraced.
     pub(crate) fn report_untraced(&self, program: &OsString) {
         let writer = Writer { process: self.process(), thread: 0 };
         self.pool.send(writer, kind::UNTRACED, program.as_encoded_bytes());
     }
 }
 
-/// In a child just forked: a new process with one thread.
+/// Begins a process with one thread in a child just forked.
 pub(crate) extern "C" fn forked() {
     if let Some(recorder) = get() {
         recorder.cache.reset_threads();
         recorder.begin_process();
-        // Only the thread that forked lives on, but QEMU does not tell which it is: each gets a number when it runs.
+        // Only the thread that forked lives on, but QEMU does not say which one it is: each gets a number
+        // when it runs.
         let thread = recorder.next_thread();
         vcpu::all().for_each(|vcpu| vcpu.adopt(thread));
     }

@@ -1,8 +1,8 @@
-//! Defines the static summary of an instruction: which registers make its addresses, which its values, and which it
+//! Static summary of an instruction: the registers that make its addresses and its values, and those that it
 //! writes. It is made once, when QEMU translates the block, so that running costs a few bit operations.
 //!
-//! A register is a bit: 0-15 the general ones, 16-31 the vector ones. Flags are left out, since branches are predicted
-//! and do not delay an address; so are x87 and MMX registers, which hardly ever make an address.
+//! A register is a bit: 0-15 for general, 16-31 for vector registers. Flags are left out, since branches are
+//! predicted and do not delay an address; so are x87 and MMX registers, which hardly ever make an address.
 
 use iced_x86::{
     CpuidFeature, Decoder, DecoderOptions, Instruction, InstructionInfo, InstructionInfoFactory, OpAccess,
@@ -11,49 +11,50 @@ use iced_x86::{
 
 use crate::address::{Address, Registers};
 
-/// The registers of an instruction, and its place in the block and in its group, see [`crate::group`].
+/// Registers of an instruction, and its place in the block and in its group ([`crate::group`]).
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(crate) struct Summary {
-    /// Registers that its memory addresses are made of.
+    /// Registers that make its memory addresses.
     pub(crate) address: u32,
-    /// Registers whose values flow into what it writes.
+    /// Registers whose values flow into the written ones.
     pub(crate) sources: u32,
     /// Registers that it writes.
     pub(crate) destinations: u32,
-    /// Its index in the block.
+    /// Index in the block.
     pub(crate) index: u16,
-    /// How many instructions of the block follow it.
+    /// Number of instructions after it in the block.
     pub(crate) behind: u16,
-    /// How many instructions of the block make exactly one access.
+    /// Number of the block's instructions that make exactly one access.
     pub(crate) once: u16,
-    /// The index in the block of the first instruction of the group that this one tells of.
+    /// Index in the block of the first instruction of the group that this one reports.
     pub(crate) first: u16,
-    /// That of the last.
+    /// Index of the group's last instruction.
     pub(crate) last: u16,
-    /// The bytes of that group behind its lowest, which is this instruction's lowest.
+    /// Bytes of the group after its lowest one, which is this instruction's lowest.
     pub(crate) span: u8,
-    /// How far above the group's lowest byte this instruction's access begins.
+    /// Distance of this instruction's access from the group's lowest byte.
     pub(crate) offset: u8,
-    /// The bytes of this instruction's access behind its first.
+    /// Bytes of this instruction's access after its first.
     pub(crate) reach: u8,
     /// Whether it accesses memory, and how.
     pub(crate) touches: Touch,
 }
 
 impl Summary {
-    /// Instructions of the block.
+    /// Returns the number of the block's instructions.
     #[inline(always)]
     pub(crate) fn block_length(&self) -> u64 {
         u64::from(self.index) + u64::from(self.behind) + 1
     }
 
-    /// The members of the group that this one tells of; it must lie in a block's array of summaries.
+    /// Returns the members of the group that this one reports. It must lie in a block's array of summaries.
     #[inline(always)]
     pub(crate) fn group(&self) -> impl Iterator<Item = &Self> {
         let back = usize::from(self.index - self.first);
         let length = usize::from(self.last - self.first) + 1;
-        // SAFETY: summaries of a block lie in one array, each knowing its index, and `first` and `last` are two.
+        // SAFETY: the summaries of a block lie in one array, each at its index; `first` and `last` are two of
+        // its indices.
         let group = unsafe { std::slice::from_raw_parts(std::ptr::from_ref(self).sub(back), length) };
         group.iter().filter(|member| member.touches != Touch::Nothing)
     }
@@ -62,22 +63,22 @@ impl Summary {
 const RAX: u32 = 1;
 const RSP: u32 = 1 << 4;
 
-/// What an instruction does to memory.
+/// Effect of an instruction on memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Touch {
-    /// Nothing.
+    /// Does not access it.
     #[default]
     Nothing,
     /// Reads it.
     Loads,
     /// Writes it.
     Stores,
-    /// Perhaps both.
+    /// May do both.
     Both,
 }
 
-/// Makes the summaries of a block.
+/// Maker of a block's summaries.
 pub(crate) struct Summarizer {
     factory: InstructionInfoFactory,
     registers: Registers,
@@ -90,9 +91,9 @@ impl Default for Summarizer {
 }
 
 impl Summarizer {
-    /// What the block's next instruction is, which `bytes` encode at `address`.
+    /// Summarizes the block's next instruction, which `bytes` encode at `address`.
     ///
-    /// Bytes that do not decode may do anything, with no registers.
+    /// Bytes that do not decode count as an instruction that may do anything, with no registers.
     pub(crate) fn summarize(&mut self, bytes: &[u8], address: u64) -> Found {
         let instruction = Decoder::with_ip(64, bytes, address, DecoderOptions::NONE).decode();
         if instruction.is_invalid() {
@@ -111,7 +112,7 @@ impl Summarizer {
         Found { summary, once, place, tells: false }
     }
 
-    /// An instruction that may do anything.
+    /// Returns an instruction that may do anything.
     pub(crate) fn unknown(&mut self) -> Found {
         self.registers.forget();
         Found {
@@ -123,20 +124,20 @@ impl Summarizer {
     }
 }
 
-/// What an instruction was found to be.
+/// Instruction as found in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
-    /// Its registers; the place in the block is not yet known, nor the group.
+    /// Its registers; its place in the block and in a group come later.
     pub(crate) summary: Summary,
     /// Whether QEMU makes exactly one access whenever it runs.
     pub(crate) once: bool,
-    /// The address of that access, where it is plain.
+    /// Address of that access, where it is plain.
     pub(crate) place: Option<Address>,
     /// Whether its access calls, for itself or for a group.
     pub(crate) tells: bool,
 }
 
-/// Tells the instructions of a block their places and what the whole block is.
+/// Writes into each instruction its place in the block, and the block's number of single accesses.
 pub(crate) fn place(block: &mut [Found]) {
     let last = block.len().saturating_sub(1);
     let once = block.iter().filter(|found| found.once).count() as u16;
@@ -145,8 +146,9 @@ pub(crate) fn place(block: &mut [Found]) {
     }
 }
 
-/// The access, if QEMU makes exactly one for it: of a plain instruction on general registers, which moves at most 8
-/// bytes in one direction and always. Larger ones it splits, and string instructions repeat.
+/// Returns the memory operand if QEMU makes exactly one access for it: of a plain instruction on general
+/// registers, which always moves at most 8 bytes in one direction. QEMU splits larger ones, and string
+/// instructions repeat.
 fn only_access<'a>(instruction: &Instruction, info: &'a InstructionInfo) -> Option<&'a UsedMemory> {
     let [memory] = info.used_memory() else { return None };
     let plain = matches!(memory.access(), OpAccess::Read | OpAccess::Write)
@@ -156,7 +158,7 @@ fn only_access<'a>(instruction: &Instruction, info: &'a InstructionInfo) -> Opti
     plain.then_some(memory)
 }
 
-/// Whether instructions with it use general registers only.
+/// Returns whether the instructions of a feature use general registers only.
 fn is_base(feature: CpuidFeature) -> bool {
     use CpuidFeature::{INTEL186, INTEL386, INTEL8086, X64};
     matches!(feature, INTEL8086 | INTEL186 | INTEL386 | X64)
@@ -177,12 +179,12 @@ fn reads(access: OpAccess) -> bool {
     matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// Whether it writes, perhaps.
+/// Returns whether an operand is written, at least sometimes.
 pub(crate) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// The registers of the addresses that are really accessed (`lea` accesses none), and how.
+/// Returns the registers of the addresses that are really accessed (`lea` accesses none), and how.
 fn addresses(info: &InstructionInfo) -> (u32, Touch) {
     let (mut mask, mut loads, mut stores) = (0, false, false);
     for memory in info.used_memory() {
@@ -205,7 +207,7 @@ fn registers(instruction: &Instruction, info: &InstructionInfo, address: u32) ->
     let (mut read, mut written) = (0, 0);
     for used in info.used_registers() {
         let mask = bit(used.register());
-        // A write of 8 or 16 bits, or one that may not happen, leaves the old value in part.
+        // A write of 8 or 16 bits, or one that may not happen, keeps part of the old value.
         let merges = used.register().size() < 4 || used.access() == OpAccess::CondWrite;
         if reads(used.access()) || (writes(used.access()) && merges) {
             read |= mask;
@@ -214,15 +216,15 @@ fn registers(instruction: &Instruction, info: &InstructionInfo, address: u32) ->
             written |= mask;
         }
     }
-    // The register of an address is no source of the value, unless it is an operand too: `mov [rax], rax`.
+    // An address's register is a source of the value only if it is an operand too: `mov [rax], rax`.
     let operands = (0..instruction.op_count())
         .filter(|&operand| instruction.op_kind(operand) == OpKind::Register && reads(info.op_access(operand)))
         .fold(0, |mask, operand| mask | bit(instruction.op_register(operand)));
     Summary { address, sources: read & !address | operands, destinations: written, ..Summary::default() }
 }
 
-/// Takes out flows that the masks would invent: what is pushed does not reach the stack pointer, what a string
-/// instruction copies does not reach its pointers.
+/// Removes flows that the masks would invent: a pushed value does not reach the stack pointer, and a copied
+/// one does not reach the pointers of a string instruction.
 fn restrict(instruction: &Instruction, summary: &mut Summary) {
     if instruction.is_stack_instruction() {
         summary.sources &= !RSP;

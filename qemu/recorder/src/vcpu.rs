@@ -1,63 +1,66 @@
-//! Defines what the recorder knows of a vCPU, which is a guest thread, and what an access does to it.
+//! State of a vCPU, which is a guest thread, and the effects of an access on it.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicU32, Ordering};
 
-use crate::access::Kind;
+use isotherm_qemu_api::access::Kind;
+
 use crate::filter::Filter;
 use crate::follower::Follower;
 use crate::pool::{Chunk, Writer};
 use crate::recorder::Recorder;
 use crate::stamp;
 use crate::summary::Summary;
-use isotherm_recorder_protocol::layout::{Record, kind};
+use isotherm_recorder_protocol::Record;
+use isotherm_recorder_protocol::layout::kind;
 
-/// More vCPUs than one process can have at once (`vm.max_map_count` and `threads-max` end far below).
+/// More vCPUs than one process can have at once (`vm.max_map_count` and `threads-max` are far below).
 const VCPUS: usize = 1 << 16;
 
-/// In place, not behind pointers: every access looks its vCPU up. Memory that no vCPU uses is never touched.
+/// In place, not behind pointers, since every access looks its vCPU up. Memory that no vCPU uses is never
+/// touched.
 static TABLE: [Place; VCPUS] = [const { Place(UnsafeCell::new(Vcpu::new())) }; VCPUS];
-/// One more than the highest index used.
+/// Highest index used, plus one.
 static USED: AtomicU32 = AtomicU32::new(0);
 
-/// Where a vCPU lies.
+/// Place of a vCPU.
 struct Place(UnsafeCell<Vcpu>);
 
-// SAFETY: a vCPU is only used by the thread that runs it (or creates, forks or ends it).
+// SAFETY: only the thread that runs a vCPU (or creates, forks or ends it) uses it.
 unsafe impl Sync for Place {}
 
-/// A guest thread. What every access needs comes first, on one cache line.
+/// Guest thread. The fields that every access needs come first, on one cache line.
 #[repr(C, align(64))]
 pub(crate) struct Vcpu {
     /// Instructions begun, the running block's included.
     instructions: u64,
     filter: Filter,
     follower: Follower,
-    /// Accesses since the chunk was claimed. Not beside `instructions`: added to both at once, a pair could not be
-    /// forwarded from the stores before, which are single.
+    /// Accesses since the chunk was claimed. Not beside `instructions`: if both were added at once, the pair
+    /// could not be forwarded from the previous stores, which are single.
     accesses: u64,
-    /// The value of `instructions` at the last record.
+    /// Value of `instructions` at the last record.
     recorded: u64,
-    /// The stamp of the last record: stamps of a thread never go back.
+    /// Stamp of the last record: stamps of a thread never go back.
     stamp: u64,
     thread: u32,
     chunk: Option<Chunk>,
 }
 
-/// The vCPU of this index.
+/// Returns the vCPU of this index.
 #[inline(always)]
 pub(crate) fn get(index: u32) -> &'static mut Vcpu {
-    // SAFETY: a vCPU is only used by the thread that runs it (or creates, forks or ends it), so the reference is the
-    // only one.
+    // SAFETY: only the thread that runs a vCPU (or creates, forks or ends it) uses it, so the reference is
+    // the only one.
     unsafe { &mut *TABLE[index as usize & (VCPUS - 1)].0.get() }
 }
 
-/// All vCPUs that there were; for moments when no other thread runs.
+/// Returns all vCPUs that have ever started, for moments when no other thread runs.
 pub(crate) fn all() -> impl Iterator<Item = &'static mut Vcpu> {
     (0..USED.load(Ordering::Relaxed).min(VCPUS as u32)).map(get)
 }
 
-/// A vCPU starts: a thread with a new number. Indices are reused after a thread's end.
+/// Starts a vCPU as a thread with a new number. Indices are reused after a thread's end.
 pub(crate) fn start(index: u32, recorder: &Recorder) {
     let vcpu = get(index);
     if USED.fetch_max(index + 1, Ordering::Relaxed) > index {
@@ -81,7 +84,7 @@ impl Vcpu {
         }
     }
 
-    /// The thread ends, or the program: what it recorded is handed over.
+    /// Ends the thread, or the program, and hands its records over.
     pub(crate) fn end(&mut self, recorder: &Recorder) {
         match self.chunk.take() {
             Some(chunk) => chunk.release(self.accesses),
@@ -90,7 +93,7 @@ impl Vcpu {
         self.accesses = 0;
     }
 
-    /// In a forked child the thread is another one, and the chunk stays the parent's.
+    /// Continues as another thread in a forked child; the chunk stays the parent's.
     pub(crate) fn adopt(&mut self, thread: u32) {
         self.chunk = None;
         self.accesses = 0;
@@ -99,12 +102,12 @@ impl Vcpu {
         self.follower.forget();
     }
 
-    /// QEMU drops the translations.
+    /// Forgets the translations, which QEMU drops.
     pub(crate) fn forget_blocks(&mut self) {
         self.follower.forget();
     }
 
-    /// A block begins, of which `instruction` is one.
+    /// Begins the block of `instruction`.
     #[inline(always)]
     pub(crate) fn enter<const TRACKED: bool>(&mut self, instruction: &Summary) {
         self.instructions += instruction.block_length();
@@ -114,27 +117,27 @@ impl Vcpu {
         }
     }
 
-    /// Counts an access that [`Vcpu::enter`] did not know of.
+    /// Counts an access that [`Vcpu::enter`] has not counted.
     #[inline(always)]
     pub(crate) fn count(&mut self) {
         self.accesses += 1;
     }
 
-    /// Whether all of `reach + 1` bytes at `address`, at most 64, hit in the thread's filter: then no access to any of
-    /// them changes anything in a cache. Most accesses end here.
+    /// Returns whether all of `reach + 1` bytes at `address`, at most 64, hit in the thread's filter. Then no
+    /// access to them changes anything in a cache. Most accesses end here.
     #[inline(always)]
     pub(crate) fn hits(&self, address: u64, reach: u64) -> bool {
         self.filter.covers(address, reach)
     }
 
-    /// Whether accesses must be followed though they change nothing in a cache.
+    /// Returns whether accesses must be followed though they change nothing in a cache.
     #[inline(always)]
     pub(crate) fn is_tracking(&self) -> bool {
         self.follower.is_active()
     }
 
-    /// Touches the one or two lines of an access of `instruction` at `address`. With `HITS` they are in the filter, and
-    /// what is loaded or stored there is followed only.
+    /// Touches the one or two lines of an access of `instruction` at `address`. With `HITS` they are in the
+    /// filter, and the access only feeds the follower.
     #[inline(always)]
     pub(crate) fn touch<const TRACKED: bool, const HITS: bool>(
         &mut self,
@@ -173,8 +176,8 @@ impl Vcpu {
         }
     }
 
-    /// Touches a line in the filter, and in the shared cache where it is not in the filter. Returns whether it is in
-    /// neither.
+    /// Touches a line in the filter, and in the shared cache if the filter does not hold it. Returns whether
+    /// neither held it.
     #[inline(always)]
     fn misses(&mut self, recorder: &Recorder, line: u64) -> bool {
         !self.filter.touch(line) && !recorder.cache.touch(line)

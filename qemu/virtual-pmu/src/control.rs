@@ -1,35 +1,36 @@
-//! Defines what the guest asks of the plugin.
+//! The guest's requests to the plugin.
 
 use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::{FILTER_ENTRIES, MAX_TIERS, flag, word};
 
-/// What is counted and sampled.
+/// Request for counting and sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// Counters restart when this changes.
     pub epoch: u64,
-    /// Whether accesses are counted (and misses sampled) at all.
+    /// Whether accesses are counted and misses sampled.
     pub counting: bool,
-    /// Every n-th miss is sampled; 0 for none. With [`Self::each_tier`] each tier has its own, else the first is for all.
+    /// Distance between sampled misses, 0 for no samples: one for each tier with [`Self::each_tier`], else
+    /// the first for all.
     pub periods: [u64; MAX_TIERS],
-    /// Which misses count towards samples: bit `2 x tier + store`.
+    /// Misses that count towards samples: bit `2 x tier + store`.
     pub events: u64,
-    /// Whether each tier has a countdown of its own, loads and stores together.
+    /// Whether each tier has its own countdown, loads and stores together.
     pub each_tier: bool,
-    /// Whether periods are exact. Without it each differs by up to an eighth, so that it cannot lock onto a program's
-    /// own rhythm; the mean is the period.
+    /// Whether periods are exact. Otherwise each differs by up to an eighth, so that it cannot lock onto a
+    /// program's rhythm; the mean is the period.
     pub exact: bool,
-    /// Whether children of processes in the filter are in it too, from their first instruction on.
+    /// Whether children of processes in the filter belong to it, from their first instruction on.
     pub children: bool,
-    /// The thread that is neither counted nor sampled, whatever its process: an engine inside of a program. 0 for none.
+    /// Thread that is neither counted nor sampled, such as that of an engine inside a program; 0 for none.
     pub left_out: u32,
 }
 
-/// Where the guest's kernel keeps what the plugin needs to name a process; offsets in bytes.
+/// Places in the guest's kernel that name a process; offsets in bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Mailbox {
-    /// The current task's address, from the processor's base of per-CPU data.
+    /// Offset of the current task's address from the processor's base of per-CPU data.
     pub current_task: u64,
     /// `task_struct.tgid`.
     pub tgid: u64,
@@ -40,13 +41,13 @@ pub struct Mailbox {
 }
 
 impl Control {
-    /// Bits of [`Self::events`] for every tier.
+    /// Returns the bits of [`Self::events`] for every tier.
     pub fn all_events(stores: bool) -> u64 {
         let loads = (0..MAX_TIERS).fold(0, |bits, tier| bits | Self::event(tier, false));
         if stores { loads | loads << 1 } else { loads }
     }
 
-    /// The bit of [`Self::events`] for a tier's loads or stores.
+    /// Returns the bit of [`Self::events`] for a tier's loads or stores.
     pub fn event(tier: usize, store: bool) -> u64 {
         1 << (2 * tier + usize::from(store))
     }
@@ -58,12 +59,12 @@ impl Control {
         self.write_sampling(words);
     }
 
-    /// Writes whose accesses are counted, the filter apart, and leaves what is sampled of them.
+    /// Writes the requested counting, without the filter, and keeps the sampling.
     pub(crate) fn write_counting(self, words: &[AtomicU64]) {
         set_flags(words, [(self.counting, flag::COUNTING), (self.children, flag::CHILDREN)]);
     }
 
-    /// Writes what is sampled, and leaves whose accesses are counted.
+    /// Writes the requested sampling, and keeps the counting.
     pub(crate) fn write_sampling(self, words: &[AtomicU64]) {
         set_flags(words, [(self.each_tier, flag::EACH_TIER), (self.exact, flag::EXACT)]);
         self.periods.iter().enumerate().for_each(|(tier, &period)| set(words, word::PERIODS + tier, period));
@@ -105,7 +106,7 @@ impl Mailbox {
     }
 }
 
-/// Sets or clears bits of the flags; the others stay as they are.
+/// Sets or clears bits of the flags and keeps the others.
 fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
     for (on, bit) in bits {
         if on {
@@ -116,7 +117,7 @@ fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
     }
 }
 
-/// Writes the filter; thread groups that do not fit are left out. Returns how many.
+/// Writes the filter, and returns the number of thread groups that do not fit.
 pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
     let count = tgids.len().min(FILTER_ENTRIES);
     for (place, &tgid) in words[word::FILTER..].iter().zip(&tgids[..count]) {
@@ -126,7 +127,7 @@ pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
     tgids.len() - count
 }
 
-/// The filter's thread groups.
+/// Returns the filter's thread groups.
 pub(crate) fn filter(words: &[AtomicU64]) -> impl Iterator<Item = u32> + '_ {
     let count = get(words, word::FILTER_COUNT).min(FILTER_ENTRIES as u64) as usize;
     words[word::FILTER..word::FILTER + count].iter().map(|place| place.load(Ordering::Relaxed) as u32)

@@ -1,13 +1,13 @@
-//! Defines the counters and how they are handed over as a whole.
+//! The counters, which the plugin publishes and the guest reads as a consistent whole.
 
 use core::sync::atomic::{AtomicU64, Ordering, fence};
 
 use crate::layout::{MAX_TIERS, word};
 
-/// How often a reader tries while the plugin writes.
+/// Attempts of a reader while the plugin writes.
 const TRIES: usize = 1000;
 
-/// What one tier has served in the epoch.
+/// Counters of one tier in the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TierCount {
     /// Loads that missed the last-level cache.
@@ -18,7 +18,7 @@ pub struct TierCount {
     pub bytes_read: u64,
     /// Bytes written to it.
     pub bytes_written: u64,
-    /// Nanoseconds that retirement stood still for it.
+    /// Nanoseconds for which retirement stood still for it.
     pub stall: u64,
     /// In-flight requests integrated over time, in request-nanoseconds.
     pub occupancy: u64,
@@ -29,7 +29,7 @@ pub struct TierCount {
 /// All counters of the epoch at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    /// The epoch.
+    /// Epoch.
     pub epoch: u64,
     /// Modelled time since it began, in nanoseconds.
     pub time: u64,
@@ -39,7 +39,7 @@ pub struct Snapshot {
     pub instructions: u64,
     /// Misses at addresses of no tier, such as a device's.
     pub elsewhere: u64,
-    /// Each tier, fastest first; those that there are not stay 0.
+    /// Counters of each tier, fastest first; those of missing tiers stay 0.
     pub tiers: [TierCount; MAX_TIERS],
 }
 
@@ -61,7 +61,7 @@ impl Snapshot {
         words[word::SEQUENCE].store((before | 1).wrapping_add(1), Ordering::Release);
     }
 
-    /// Reads all of it; `None` if the plugin does not stop writing.
+    /// Reads all counters; `None` if the plugin does not stop writing.
     pub(crate) fn read(words: &[AtomicU64], tiers: usize) -> Option<Self> {
         (0..TRIES).find_map(|_| {
             let before = words[word::SEQUENCE].load(Ordering::Acquire);

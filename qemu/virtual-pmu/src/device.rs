@@ -1,4 +1,4 @@
-//! Defines the plugin's side.
+//! The plugin's side of the shared memory.
 
 use core::sync::atomic::Ordering;
 
@@ -6,16 +6,16 @@ use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
-/// What the plugin says of the machine.
+/// Facts about the virtual machine that the plugin publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
-    /// Tiers that it counts; 1 to [`MAX_TIERS`].
+    /// Number of counted tiers, 1 to [`MAX_TIERS`].
     pub tiers: usize,
-    /// Processors of the guest.
+    /// Number of the guest's processors.
     pub vcpus: usize,
 }
 
-/// The plugin's side of the memory: it counts, writes samples and obeys.
+/// Plugin's side: it obeys requests, counts and writes samples.
 #[derive(Debug)]
 pub struct Device<W> {
     memory: W,
@@ -25,10 +25,10 @@ pub struct Device<W> {
 }
 
 impl<W: Words> Device<W> {
-    /// Lays the memory out. What stood in it is gone.
+    /// Lays the memory out, whatever it held.
     ///
     /// # Errors
-    /// If it is too small, or there are too many tiers.
+    /// If the memory is too small or there are too many tiers.
     pub fn new(memory: W, identity: Identity) -> Result<Self, LayoutError> {
         let Identity { tiers, vcpus } = identity;
         if !(1..=MAX_TIERS).contains(&tiers) {
@@ -43,38 +43,38 @@ impl<W: Words> Device<W> {
         set(words, word::RING_CAPACITY, ring.capacity);
         set(words, word::TIERS, tiers as u64);
         set(words, word::VCPUS, vcpus as u64);
-        // A guest that finds the magic finds the rest.
+        // A guest that finds the magic word finds the rest.
         set(words, word::MAGIC, MAGIC);
         Ok(Self { memory, ring, head: 0, tiers })
     }
 
-    /// The doorbell, which is to be compared with the one answered last: a plain load.
+    /// Returns the doorbell, to be compared with the last one answered: a plain load.
     #[inline(always)]
     pub fn doorbell(&self) -> u64 {
         self.memory.words()[word::DOORBELL].load(Ordering::Acquire)
     }
 
-    /// Says that everything up to this doorbell is in force.
+    /// Answers a doorbell: all requests up to it are in force.
     pub fn answer(&self, doorbell: u64) {
         set(self.memory.words(), word::ANSWERED, doorbell);
     }
 
-    /// What the guest asks for.
+    /// Returns the guest's request.
     pub fn control(&self) -> Control {
         Control::read(self.memory.words())
     }
 
-    /// Where the guest's kernel keeps processes; `None` until the guest has said it.
+    /// Returns where the guest's kernel keeps processes; `None` until the guest has told it.
     pub fn mailbox(&self) -> Option<Mailbox> {
         Mailbox::read(self.memory.words())
     }
 
-    /// The thread groups to count; none means all.
+    /// Returns the thread groups to count; an empty filter means all.
     pub fn filter(&self) -> impl Iterator<Item = u32> + '_ {
         control::filter(self.memory.words())
     }
 
-    /// Writes a sample, or counts it as lost where the ring is full. Returns whether it was written.
+    /// Writes a sample, or counts it as lost if the ring is full. Returns whether it was written.
     #[inline]
     pub fn push(&mut self, record: Record) -> bool {
         let fits = self.ring.push(&self.memory, &mut self.head, record);
@@ -84,18 +84,18 @@ impl<W: Words> Device<W> {
         fits
     }
 
-    /// Counts a sample whose process is not known.
+    /// Counts a sample whose process is unknown.
     pub fn count_unresolved(&self) {
         self.add(word::UNRESOLVED);
     }
 
-    /// Hands the counters over.
+    /// Publishes the counters.
     pub fn publish(&self, snapshot: &Snapshot) {
         set(self.memory.words(), word::EPOCH, snapshot.epoch);
         snapshot.write(self.memory.words(), self.tiers);
     }
 
-    /// Records that the ring holds.
+    /// Returns the number of records that the ring holds.
     pub fn capacity(&self) -> u64 {
         self.ring.capacity
     }

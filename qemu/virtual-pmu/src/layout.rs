@@ -1,91 +1,91 @@
-//! Defines where each word of the shared memory lies.
+//! Layout of the shared memory, word by word.
 
 use core::sync::atomic::Ordering;
 
 use crate::Words;
 
-/// What the first word says: the bytes `ISOTHPMU`.
+/// First word: the bytes `ISOTHPMU`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ISOTHPMU");
-/// Grows with every change of the layout.
+/// Version of the layout; grows with every change.
 pub const VERSION: u64 = 2;
 /// Bytes of the memory that the lab uses.
 pub const USUAL_BYTES: usize = 16 << 20;
-/// The least that a layout fits in.
+/// Smallest memory that a layout fits in, in bytes.
 pub const MIN_BYTES: usize = 64 << 10;
-/// The most tiers: part of the layout, so that it stays smaller than a host's 16 until the version changes.
+/// Maximum number of tiers: part of the layout, and smaller than a host's until the version changes.
 pub const MAX_TIERS: usize = 8;
 /// Thread group ids that the filter holds.
 pub const FILTER_ENTRIES: usize = 1024;
-/// Words of a record.
+/// Words per record.
 pub const RECORD_WORDS: usize = 4;
 
-/// Words by their index. "Plugin" and "guest" say who writes them.
+/// Indices of words. "Plugin" and "guest" name the writer.
 pub mod word {
-    /// Plugin, last of the identity: [`super::MAGIC`].
+    /// Plugin, written last of the identity: [`super::MAGIC`].
     pub const MAGIC: usize = 0;
     /// Plugin: [`super::VERSION`].
     pub const VERSION: usize = 1;
     /// Plugin: bytes of the memory.
     pub const BYTES: usize = 2;
-    /// Plugin: where the ring begins, in bytes.
+    /// Plugin: offset of the ring in bytes.
     pub const RING_OFFSET: usize = 3;
     /// Plugin: records that the ring holds, a power of two.
     pub const RING_CAPACITY: usize = 4;
-    /// Plugin: tiers that it counts.
+    /// Plugin: number of counted tiers.
     pub const TIERS: usize = 5;
-    /// Plugin: processors of the guest.
+    /// Plugin: number of the guest's processors.
     pub const VCPUS: usize = 6;
 
-    /// Plugin: the doorbell that it has answered.
+    /// Plugin: last doorbell answered.
     pub const ANSWERED: usize = 8;
-    /// Plugin: the epoch that runs.
+    /// Plugin: current epoch.
     pub const EPOCH: usize = 9;
 
     /// Plugin: records written since the start.
     pub const HEAD: usize = 16;
     /// Plugin: samples that found the ring full, since the start.
     pub const LOST: usize = 17;
-    /// Plugin: samples whose process was not to be had, since the start.
+    /// Plugin: samples whose process was unknown, since the start.
     pub const UNRESOLVED: usize = 18;
 
     /// Guest: records read since the start.
     pub const TAIL: usize = 24;
 
-    /// Guest: grows with each change below.
+    /// Guest: doorbell; grows with each change below.
     pub const DOORBELL: usize = 32;
-    /// Guest: the epoch to begin; counters start from 0 with each.
+    /// Guest: epoch to begin, which restarts the counters.
     pub const WANTED_EPOCH: usize = 33;
     /// Guest: bits of [`super::flag`].
     pub const FLAGS: usize = 34;
-    /// Guest: which misses are counted towards samples, bit `2 x tier + store`.
+    /// Guest: misses that count towards samples, bit `2 x tier + store`.
     pub const EVENTS: usize = 35;
     /// Guest: entries of the filter; 0 for every user process.
     pub const FILTER_COUNT: usize = 36;
 
-    /// Guest: where the current task's address lies, from the processor's base of per-CPU data.
+    /// Guest: offset of the current task's address from the processor's base of per-CPU data.
     pub const CURRENT_TASK: usize = 40;
-    /// Guest: where a task's thread group id lies in it; 0 while the mailbox is empty.
+    /// Guest: offset of the thread group id in a task; 0 while the mailbox is empty.
     pub const TASK_TGID: usize = 41;
-    /// Guest: where the pointer to its parent lies in it.
+    /// Guest: offset of the parent's address in a task.
     pub const TASK_PARENT: usize = 42;
-    /// Guest: where a task's thread id lies in it.
+    /// Guest: offset of the thread id in a task.
     pub const TASK_THREAD: usize = 43;
-    /// Guest: the thread that is neither counted nor sampled, whatever its process; 0 for none.
+    /// Guest: thread that is neither counted nor sampled; 0 for none.
     pub const LEFT_OUT: usize = 44;
 
-    /// Guest: every n-th miss is sampled, 0 for none; a word for each tier, or the first for all of them.
+    /// Guest: distance between sampled misses, 0 for no samples; a word for each tier, or the first for all.
     pub const PERIODS: usize = 48;
 
-    /// Plugin: even while the counters are whole.
+    /// Plugin: even while the counters are consistent.
     pub const SEQUENCE: usize = 512;
-    /// Plugin: the first counter; see [`crate::Snapshot`].
+    /// Plugin: first counter; see [`crate::Snapshot`].
     pub const COUNTERS: usize = 513;
-    /// Plugin: the first tier's counters.
+    /// Plugin: counters of the first tier.
     pub const TIER_COUNTERS: usize = 520;
     /// Words from one tier's counters to the next one's.
     pub const TIER_STRIDE: usize = 8;
 
-    /// Guest: the filter.
+    /// Guest: first entry of the filter.
     pub const FILTER: usize = 1024;
 }
 
@@ -93,66 +93,66 @@ pub mod word {
 pub mod flag {
     /// Accesses are counted.
     pub const COUNTING: u64 = 1;
-    /// Each tier is sampled by an event of its own.
+    /// Each tier has its own sampling event.
     pub const EACH_TIER: u64 = 2;
     /// Periods are exact; without it, each differs by up to an eighth.
     pub const EXACT: u64 = 4;
-    /// Children of filtered processes are filtered too.
+    /// Children of processes in the filter belong to it.
     pub const CHILDREN: u64 = 8;
 }
 
-/// Memory that holds no layout of ours.
+/// Reason why memory holds no usable layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub enum LayoutError {
-    /// It is too small.
+    /// The memory is too small.
     #[error("the shared memory has {bytes} bytes; expected at least {MIN_BYTES}")]
     Small {
-        /// Its size.
+        /// Size of the memory.
         bytes: usize,
     },
-    /// The plugin has not written it.
+    /// The plugin has not laid the memory out.
     #[error("the shared memory begins with {found:#018x}; expected \"ISOTHPMU\": the plugin did not load")]
     Magic {
-        /// Its first word.
+        /// First word.
         found: u64,
     },
-    /// Plugin and guest are of different versions.
+    /// Plugin and guest have different versions.
     #[error(
         "the plugin's layout has version {found}; expected {VERSION}: use plugin and isotherm of one build"
     )]
     Version {
-        /// What the plugin writes.
+        /// Plugin's version.
         found: u64,
     },
-    /// A word of the identity is not possible.
+    /// A word of the identity is impossible.
     #[error("the shared memory says that {field} is {found}, which is not possible in {bytes} bytes")]
     Field {
-        /// What it is.
+        /// Meaning of the word.
         field: &'static str,
-        /// What the word says.
+        /// Value of the word.
         found: u64,
-        /// The memory's size.
+        /// Size of the memory.
         bytes: usize,
     },
-    /// More tiers than the layout has room for.
+    /// The layout has no room for that many tiers.
     #[error("there are {tiers} tiers; expected 1 to {MAX_TIERS}")]
     Tiers {
-        /// How many.
+        /// Number of tiers.
         tiers: usize,
     },
 }
 
-/// Where the ring lies.
+/// Place of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingPlace {
-    /// Its first word.
+    /// Index of the first word.
     pub(crate) first: usize,
     /// Records that fit, a power of two.
     pub(crate) capacity: u64,
 }
 
 impl RingPlace {
-    /// The ring of memory of so many words: its upper half, rounded down to a power of two.
+    /// Returns the ring in a memory of `words` words: its upper half, rounded down to a power of two.
     pub(crate) fn of(words: usize) -> Result<Self, LayoutError> {
         let bytes = words * 8;
         if bytes < MIN_BYTES {
@@ -162,7 +162,7 @@ impl RingPlace {
         Ok(Self { first: words - capacity as usize * RECORD_WORDS, capacity })
     }
 
-    /// The ring that the plugin has laid out, if it can be.
+    /// Returns the ring that the plugin has laid out, if it is possible.
     pub(crate) fn read(memory: &impl Words) -> Result<Self, LayoutError> {
         let words = memory.words();
         let bytes = words.len() * 8;

@@ -1,22 +1,44 @@
-//! The lab's virtual PMU: what the QEMU plugin and the guest say to each other through shared memory.
+//! The lab's virtual PMU: what the QEMU plugin and the guest tell each other through shared memory.
 //!
-//! The memory is BAR 2 of an `ivshmem-plain` device ([`PCI_VENDOR`], [`PCI_DEVICE`]), a file that the plugin maps too.
-//! It is plain memory to both: nothing traps, and every word is an [`AtomicU64`] in little-endian order.
+//! The memory is BAR 2 of an `ivshmem-plain` device ([`PCI_VENDOR`], [`PCI_DEVICE`]), a file that the plugin
+//! maps, too. It is plain memory to both: nothing traps, and every word is an [`AtomicU64`] in little-endian
+//! order.
 //!
-//! | bytes | what | written by |
+//! | bytes | content | written by |
 //! |---|---|---|
 //! | 0.. | identity, state, ring positions, control, mailbox: [`layout::word`] | see there |
 //! | 4 KiB.. | counters, behind a sequence number: [`Snapshot`] | plugin |
 //! | 8 KiB.. | filter: thread group ids, at most [`layout::FILTER_ENTRIES`] | guest |
 //! | upper half | ring of [`Record`]s of 32 bytes | plugin |
 //!
-//! The plugin's side is [`Device`], the guest's [`Driver`]. **Guest to plugin**: the guest changes control words, then rings
-//! the doorbell; the plugin looks at it with every access of user-mode code that it models, takes everything over at once
-//! and echoes the doorbell's value. So a guest that waits for the echo needs no more than to read it. **Plugin to guest**:
-//! samples through the ring, which drops what does not fit and counts it; counters as a whole, as of the end of a block
-//! of misses or of the last doorbell.
+//! The plugin's side is [`Device`], the guest's [`Driver`]. **Guest to plugin**: the guest changes control
+//! words, then rings the doorbell. The plugin looks at it with every access of user-mode code that it models,
+//! applies all changes at once and echoes the doorbell's value; a guest that waits for the echo only has to
+//! read it. **Plugin to guest**: samples go through the ring, which drops and counts those that do not fit;
+//! counters are consistent, as of the end of a block of misses or of the last doorbell.
 //!
-//! Neither side trusts the other's words: a position or a size that cannot be is taken as a full or an empty ring.
+//! Neither side trusts the other's words: an impossible position or size counts as a full or an empty ring.
+//!
+//! ```
+//! use isotherm_virtual_pmu::{Control, Device, Driver, Identity, Process, Record, layout::MIN_BYTES};
+//! use std::sync::atomic::AtomicU64;
+//!
+//! let memory: Vec<AtomicU64> = (0..MIN_BYTES / 8).map(|_| AtomicU64::new(0)).collect();
+//! let mut plugin = Device::new(&memory[..], Identity { tiers: 2, vcpus: 1 })?;
+//! let mut guest = Driver::open(&memory[..])?;
+//!
+//! guest.set_control(Control { counting: true, ..Control::default() });
+//! let doorbell = guest.ring();
+//! assert!(plugin.control().counting);
+//! plugin.answer(plugin.doorbell());
+//! assert!(guest.is_answered(doorbell));
+//!
+//! let process = Process::Tgid(7);
+//! let miss = Record { address: 0x1000, process, time: 5, tier: 1, store: false, vcpu: 0, latency: 90, weight: 100 };
+//! assert!(plugin.push(miss));
+//! assert_eq!(guest.pop(), Some(miss));
+//! # Ok::<(), isotherm_virtual_pmu::LayoutError>(())
+//! ```
 #![no_std]
 #![forbid(unsafe_code)]
 
@@ -40,14 +62,14 @@ pub use driver::Driver;
 pub use layout::LayoutError;
 pub use record::{Process, Record};
 
-/// PCI vendor of the device.
+/// PCI vendor of the shared memory's device.
 pub const PCI_VENDOR: u16 = 0x1af4;
-/// PCI device number of the device.
+/// PCI device number of the shared memory's device.
 pub const PCI_DEVICE: u16 = 0x1110;
 
-/// The shared memory, as words.
+/// Shared memory, as words.
 pub trait Words {
-    /// All of its words; the same at each call.
+    /// Returns all words; the same ones at each call.
     fn words(&self) -> &[AtomicU64];
 }
 

@@ -1,45 +1,46 @@
-//! Defines a sample as it lies in the ring: four words.
+//! A sample as the ring holds it: four words.
 
-/// Whose access it was.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// Process of an access.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Process {
-    /// The thread group (what a user calls process id).
+    /// Known by its thread group (a user's process id).
     Tgid(u32),
-    /// Only the page tables are known: bits 12 to 51 of CR3.
+    /// Known only by its page tables: bits 12 to 51 of CR3.
     PageTables(u64),
 }
 
-/// One sampled miss of the last-level cache.
+/// Sampled miss of the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// The virtual address.
+    /// Virtual address.
     pub address: u64,
-    /// Whose.
+    /// Process that made the access.
     pub process: Process,
     /// Modelled time of its epoch in nanoseconds.
     pub time: u64,
-    /// The tier that served it; below 256.
+    /// Tier that served it; below 256.
     pub tier: u8,
     /// Whether it was a store.
     pub store: bool,
-    /// The guest's processor; below 128.
+    /// Guest's processor; below 128.
     pub vcpu: u8,
-    /// Its latency in nanoseconds, at most [`Self::MAX_LATENCY`].
+    /// Latency in nanoseconds, at most [`Self::MAX_LATENCY`].
     pub latency: u32,
-    /// The misses that it stands for, at most [`Self::MAX_WEIGHT`].
+    /// Misses that it stands for, at most [`Self::MAX_WEIGHT`].
     pub weight: u32,
 }
 
-/// In the word of the process: the rest is not a thread group.
+/// Flag in the process's word: the other bits are page tables, not a thread group.
 const PAGE_TABLES: u64 = 1 << 63;
 
 impl Record {
-    /// The largest latency that a record holds: a millisecond.
+    /// Largest latency that a record holds: a millisecond.
     pub const MAX_LATENCY: u32 = (1 << 20) - 1;
-    /// The largest weight that a record holds.
+    /// Largest weight that a record holds.
     pub const MAX_WEIGHT: u32 = (1 << 28) - 1;
 
-    /// The record as words. From bit 0 of the last: tier 8, store 1, processor 7, latency 20, weight 28.
+    /// Packs the record into words. From bit 0 of the last: tier 8, store 1, processor 7, latency 20, weight
+    /// 28 bits.
     pub fn pack(self) -> [u64; 4] {
         let process = match self.process {
             Process::Tgid(tgid) => u64::from(tgid),
@@ -53,7 +54,7 @@ impl Record {
         [self.address, process, self.time, info]
     }
 
-    /// The record that these words hold; any words hold one.
+    /// Unpacks the record that these words hold; any words hold one.
     pub fn unpack([address, process, time, info]: [u64; 4]) -> Self {
         let process = match process & PAGE_TABLES {
             0 => Process::Tgid(process as u32),

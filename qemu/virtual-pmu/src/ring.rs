@@ -1,4 +1,4 @@
-//! Defines the ring: one writer, one reader, positions that only grow.
+//! The ring of records: one writer, one reader, positions that only grow.
 
 use core::sync::atomic::Ordering;
 
@@ -6,8 +6,8 @@ use crate::layout::{RECORD_WORDS, RingPlace, word};
 use crate::{Record, Words};
 
 impl RingPlace {
-    /// Writes a record at `head`, which the caller keeps, and says whether it fitted. A reader's position that cannot
-    /// be means a full ring.
+    /// Writes a record at `head`, which the caller keeps, and returns whether it fitted. An impossible
+    /// position of the reader means a full ring.
     pub(crate) fn push(self, memory: &impl Words, head: &mut u64, record: Record) -> bool {
         let words = memory.words();
         let tail = words[word::TAIL].load(Ordering::Acquire);
@@ -19,12 +19,13 @@ impl RingPlace {
             place.store(value, Ordering::Relaxed);
         }
         *head = head.wrapping_add(1);
-        // The record stands before it counts.
+        // The record is complete before it counts.
         words[word::HEAD].store(*head, Ordering::Release);
         true
     }
 
-    /// Reads the record at `tail`, which the caller keeps; `None` if there is none, or the writer's position cannot be.
+    /// Reads the record at `tail`, which the caller keeps; `None` for an empty ring or an impossible position
+    /// of the writer.
     pub(crate) fn pop(self, memory: &impl Words, tail: &mut u64) -> Option<Record> {
         let words = memory.words();
         let waiting = words[word::HEAD].load(Ordering::Acquire).wrapping_sub(*tail);

@@ -1,4 +1,4 @@
-//! What the guest asks arrives, and only memory that a plugin has laid out is taken.
+//! The guest's requests arrive, and only memory that a plugin has laid out is accepted.
 
 use std::sync::atomic::{AtomicU64, Ordering};
 

@@ -15,7 +15,7 @@ fn identity() -> Identity {
     Identity { tiers: 2, vcpus: 1 }
 }
 
-/// The n-th record; each of its words depends on `n`.
+/// Returns the n-th record; each of its words depends on `n`.
 fn record(n: u64) -> Record {
     Record {
         address: n.wrapping_mul(0x9e37_79b9_7f4a_7c15),
@@ -46,7 +46,8 @@ fn steps() -> impl Strategy<Value = Vec<Step>> {
 }
 
 proptest! {
-    /// Whatever is pushed and popped, the ring is a queue of its capacity whose overflow is counted, over many wraps.
+    /// Whatever is pushed and popped, the ring is a queue of its capacity that counts its overflow, over many
+    /// wraps.
     #[test]
     fn the_ring_is_a_bounded_queue(steps in steps()) {
         let memory = memory();
@@ -70,7 +71,7 @@ proptest! {
         }
     }
 
-    /// A position of the other side that cannot be loses samples and nothing else.
+    /// An impossible position of the other side loses samples and nothing else.
     #[test]
     fn positions_that_cannot_be_harm_nobody(tail: u64, head: u64) {
         let memory = memory();
@@ -105,7 +106,7 @@ proptest! {
     }
 }
 
-/// Pushes; after a loss the reader gets time to make room.
+/// Pushes a record; after a loss gives the reader time to make room.
 fn push_or_wait(device: &mut Device<&[AtomicU64]>, memory: &[AtomicU64], n: u64) -> bool {
     let tail = memory[word::TAIL].load(Ordering::Relaxed);
     let fits = device.push(record(n));

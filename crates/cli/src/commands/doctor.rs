@@ -15,10 +15,10 @@ use isotherm_live::session::{
 };
 use isotherm_policies::ALL;
 
-use super::print;
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
 use crate::libraries;
+use crate::output::print;
 
 /// Scans accessed bits several times within the second that a self-test takes.
 const PACE: Pace = Pace { interval: Nanos(50 * Nanos::MILLISECOND.0), budget: 0.1, program_budget: 0.1 };

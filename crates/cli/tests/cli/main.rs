@@ -4,6 +4,7 @@ mod alloc_run;
 mod bad_input;
 mod calibrate;
 mod doctor;
+mod documents;
 mod generated;
 mod golden;
 mod listings;

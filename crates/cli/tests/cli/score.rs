@@ -60,7 +60,7 @@ fn a_part_is_put_into_a_scoreboard_that_is_there() {
     );
     std::fs::write(format!("{output}/scoreboard.json"), "{}").expect("it is writable");
     let garbage = isotherm(&[&SMALL[..], &["--output", &output, "--update"]].concat()).refused(2);
-    assert!(garbage.contains("no scoreboard"), "{garbage}");
+    assert!(garbage.contains("not a scoreboard"), "{garbage}");
 }
 
 #[test]

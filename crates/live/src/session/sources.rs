@@ -11,8 +11,11 @@ use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
 use super::candidates::{SourceRequest, candidates};
 use super::choice::choose;
+use super::config::SessionConfig;
 use super::environment::Environment;
-use super::{SessionConfig, SessionError, Target, TierPlan};
+use super::error::SessionError;
+use super::target::Target;
+use super::tiers::TierPlan;
 use crate::host::{counter_origin, offers, remedy};
 use crate::policy_run::PolicyRun;
 

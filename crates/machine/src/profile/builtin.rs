@@ -1,18 +1,19 @@
-//! Defines the profiles that come with Isotherm: the machines of the five papers.
+//! The built-in profiles: the machines of the five papers.
 
 use isotherm_core::names::advice;
 
 use super::{Profile, ProfileError};
 
+/// Pairs each name with the text of its file in `machines/`.
+macro_rules! machines {
+    ($($name:literal),+) => {
+        &[$(($name, include_str!(concat!("../../../../machines/", $name, ".toml")))),+]
+    };
+}
+
 /// Names and texts, in alphabetical order.
-const BUILTIN: &[(&str, &str)] = &[
-    ("freqtier-cxl1", include_str!("../../../../machines/freqtier-cxl1.toml")),
-    ("freqtier-cxl2", include_str!("../../../../machines/freqtier-cxl2.toml")),
-    ("hybridtier", include_str!("../../../../machines/hybridtier.toml")),
-    ("jenga", include_str!("../../../../machines/jenga.toml")),
-    ("neomem", include_str!("../../../../machines/neomem.toml")),
-    ("pact", include_str!("../../../../machines/pact.toml")),
-];
+const BUILTIN: &[(&str, &str)] =
+    machines!["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
 pub(super) fn names() -> impl Iterator<Item = &'static str> {
     BUILTIN.iter().map(|(name, _)| *name)

@@ -1,4 +1,4 @@
-//! Defines what can be wrong with a machine profile: one line each.
+//! Errors of a machine profile, one line each.
 
 use isotherm_core::Nanos;
 
@@ -12,12 +12,12 @@ pub enum ProfileError {
     Syntax {
         /// The file.
         file: String,
-        /// Counted from 1.
+        /// Line, from 1.
         line: usize,
-        /// What the TOML parser says.
+        /// The TOML parser's message.
         message: String,
     },
-    /// A field is not there.
+    /// A field is missing.
     #[error("{file}: {field} is missing; expected {expected}")]
     Missing {
         /// The file.
@@ -27,16 +27,16 @@ pub enum ProfileError {
         /// What belongs there.
         expected: String,
     },
-    /// A field that does not exist.
+    /// A field does not exist.
     #[error("{file}: unknown field {field} of {section}; {advice}")]
     Unknown {
         /// The file, or the machine's name.
         file: String,
         /// The field's path.
         field: String,
-        /// Where it stands.
+        /// Section in which it was found.
         section: String,
-        /// The nearest names there, or all of them where none is near.
+        /// The nearest names of the section, or all of them.
         advice: String,
     },
     /// A value of another type or unit, or out of range.
@@ -46,9 +46,9 @@ pub enum ProfileError {
         file: String,
         /// The field's path.
         field: String,
-        /// What was given.
+        /// The given text.
         text: String,
-        /// What is valid.
+        /// The valid values.
         expected: String,
     },
     /// A tier is faster than the one before it.
@@ -58,19 +58,19 @@ pub enum ProfileError {
     Order {
         /// The file, or the machine's name.
         file: String,
-        /// The tier.
+        /// The tier's index.
         tier: usize,
         /// Its latency.
         latency: Nanos,
-        /// That of the tier before it.
+        /// Latency of the tier before it.
         before: Nanos,
     },
-    /// No profile of that name comes with Isotherm.
+    /// No built-in profile has that name.
     #[error("there is no machine '{name}' (a name, or the path of a TOML file); {advice}")]
     UnknownMachine {
-        /// What was asked for.
+        /// The given name.
         name: String,
-        /// The nearest names, or all of them where none is near.
+        /// The nearest names, or all of them.
         advice: String,
     },
 }
@@ -98,7 +98,7 @@ impl ProfileError {
     }
 }
 
-/// Foreign text as it may stand in a message: without line breaks and control characters.
+/// Escapes line breaks and control characters, so that foreign text fits a one-line message.
 pub(super) fn one_line(text: &str) -> String {
     let breaks = |letter: char| letter.is_control() || matches!(letter, '\u{2028}' | '\u{2029}');
     if !text.contains(breaks) {
@@ -107,7 +107,7 @@ pub(super) fn one_line(text: &str) -> String {
     text.chars().map(|c| if breaks(c) { c.escape_default().to_string() } else { c.into() }).collect()
 }
 
-/// The beginning of a foreign value or key, which may be endless.
+/// Cuts a foreign value or key, which may be endless, to a message's length.
 fn shortened(text: &str) -> String {
     const LONGEST: usize = 80;
     match text.char_indices().nth(LONGEST) {

@@ -1,4 +1,4 @@
-//! Defines how a profile is read from TOML: walked along the table of fields, so that every error knows its path.
+//! Reads and writes profiles as TOML, walking the table of fields so that every error names its path.
 
 use isotherm_core::MAX_TIERS;
 use isotherm_core::names::advice;
@@ -38,7 +38,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
     Ok(profile)
 }
 
-/// Writes every number with its source, so that [`read`] gives the same profile.
+/// Writes every number with its source, so that [`read`] returns the same profile.
 pub(super) fn write(profile: &Profile) -> String {
     let quoted = |text: &str| Value::from(text).to_string();
     let section = |section: &str, tier: usize| -> String {
@@ -59,7 +59,7 @@ pub(super) fn write(profile: &Profile) -> String {
     text
 }
 
-/// `machines/pact.toml` becomes `pact`.
+/// Turns `machines/pact.toml` into `pact`.
 fn stem(file: &str) -> String {
     let name = file.rsplit(['/', '\\']).next().unwrap_or(file);
     one_line(name.strip_suffix(".toml").unwrap_or(name))
@@ -113,7 +113,7 @@ impl Reader<'_> {
         Ok((amount, self.text(entry, &format!("{path}.source"), "where the number comes from")?))
     }
 
-    /// Reads a string of one line that is not empty; the key is the path's last part.
+    /// Reads a non-empty string of one line; the key is the path's last part.
     fn text(&self, table: &Table, path: &str, expected: &str) -> Result<String, ProfileError> {
         let key = path.rsplit('.').next().unwrap_or(path);
         let value = table.get(key).ok_or_else(|| self.missing(path, expected))?;
@@ -163,7 +163,7 @@ impl Reader<'_> {
     }
 }
 
-/// A value as the user wrote it, a string without its quotes.
+/// Returns a value as the user wrote it, a string without its quotes.
 fn plain(value: &Value) -> String {
     value.as_str().map_or_else(|| value.to_string(), Into::into)
 }

@@ -1,13 +1,13 @@
-//! Defines the kinds of numbers in a profile: their units, ranges and text.
+//! Kinds of numbers in a profile: their units, ranges and text.
 
-/// A kind of number: what units it is written in and what values are valid.
+/// A kind of number: its units and valid values.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Quantity {
-    /// With article: `a duration`.
+    /// Name with its article: `a duration`.
     what: &'static str,
-    /// Suffixes with their factors, smallest first.
+    /// Unit suffixes with their factors, smallest first.
     units: &'static [(&'static str, f64)],
-    /// The smallest and the largest value, in the base unit.
+    /// Smallest and largest valid value, in the base unit.
     range: (f64, f64),
     /// Whether the base unit is indivisible.
     whole: bool,
@@ -26,42 +26,42 @@ const SIZE: &[(&str, f64)] = &[
 ];
 
 impl Quantity {
-    /// A whole number from `low` to `high`.
+    /// Returns a whole number from `low` to `high`.
     pub(super) const fn count(low: u32, high: u32) -> Self {
         Self { what: "a whole number", units: &[("", 1.0)], range: (low as f64, high as f64), whole: true }
     }
 
-    /// A ratio from `low` to `high`.
+    /// Returns a ratio from `low` to `high`.
     pub(super) const fn ratio(low: f64, high: f64) -> Self {
         Self { what: "a number", units: &[("", 1.0)], range: (low, high), whole: false }
     }
 
-    /// A percentage below `high`, held as a share.
+    /// Returns a percentage below `high`, held as a share.
     pub(super) const fn percent(high: f64) -> Self {
         Self { what: "a percentage", units: &[("%", 0.01)], range: (0.0, high), whole: false }
     }
 
-    /// A duration in nanoseconds from `low` to one second.
+    /// Returns a duration in nanoseconds from `low` to one second.
     pub(super) const fn duration(low: u32) -> Self {
         Self { what: "a duration", units: DURATION, range: (low as f64, 1e9), whole: true }
     }
 
-    /// A decimal bandwidth in bytes per second, from 1 MB/s to 1000 TB/s.
+    /// Returns a decimal bandwidth in bytes per second, from 1 MB/s to 1000 TB/s.
     pub(super) const fn bandwidth() -> Self {
         Self { what: "a bandwidth", units: BANDWIDTH, range: (1e6, 1e15), whole: true }
     }
 
-    /// A frequency in hertz, from 1 MHz to 1000 GHz.
+    /// Returns a frequency in hertz, from 1 MHz to 1000 GHz.
     pub(super) const fn frequency() -> Self {
         Self { what: "a frequency", units: FREQUENCY, range: (1e6, 1e12), whole: true }
     }
 
-    /// A size in bytes, from 4 KiB to 1024 TiB.
+    /// Returns a size in bytes, from 4 KiB to 1024 TiB.
     pub(super) const fn size() -> Self {
         Self { what: "a size", units: SIZE, range: (4096.0, 1_125_899_906_842_624.0), whole: true }
     }
 
-    /// Reads a number with its unit; `None` where it is not valid for this quantity.
+    /// Parses a number with its unit; returns `None` if it is not valid for this quantity.
     pub(super) fn parse(&self, text: &str) -> Option<f64> {
         let text = text.trim();
         let end = text.find(|c: char| !matches!(c, '0'..='9' | '.' | '_')).unwrap_or(text.len());
@@ -73,16 +73,16 @@ impl Quantity {
         (self.range.0..=self.range.1).contains(&value).then_some(value)
     }
 
-    /// Writes a value in the largest unit that leaves at least 1 before the point.
+    /// Formats a value in the largest unit that leaves at least 1 before the point.
     pub(super) fn format(&self, value: f64) -> String {
         let fits = |unit: &&(&str, f64)| value >= unit.1;
         let (name, factor) =
             self.units.iter().rev().find(fits).or(self.units.first()).copied().unwrap_or(("", 1.0));
-        // Nine digits hide what the division by a decimal factor adds.
+        // Nine digits hide the error of dividing by a decimal factor.
         format!("{}{name}", (value / factor * 1e9).round() / 1e9)
     }
 
-    /// The smallest and the largest value.
+    /// Returns the smallest and the largest valid value.
     #[cfg(test)]
     pub(super) fn range(&self) -> (f64, f64) {
         self.range
@@ -94,7 +94,7 @@ impl Quantity {
     }
 }
 
-/// The whole number that `value` stands for, where decimal fractions such as 1.1us lose their last bits.
+/// Rounds away the last bits that decimal fractions such as 1.1us lose; `None` if `value` is not whole.
 fn whole(value: f64) -> Option<f64> {
     let nearest = value.round();
     ((value - nearest).abs() <= 1e-9 * nearest.max(1.0)).then_some(nearest)

@@ -144,8 +144,7 @@ impl FreqTier {
         self.work.swept += self.filter.bytes() as u64;
     }
 
-    /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there
-    /// was one.
+    /// Demotes down to the watermark if room is needed (section V-B). Returns the scan's result, if any.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {

@@ -179,8 +179,7 @@ impl Hemem {
         self.work.touches += 4;
     }
 
-    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold
-    /// list.
+    /// Looks at the next hot pages after a tick of the clock: those hot no more go to the cold list.
     fn cool_lists(&mut self) {
         for (turn, hot, cold) in [(0, FAST_HOT, FAST_COLD), (1, SLOW_HOT, SLOW_COLD)] {
             let looked = self.uncooled[turn].min(self.cooling_pages);
@@ -195,8 +194,7 @@ impl Hemem {
         }
     }
 
-    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than
-    /// `needed`.
+    /// Lists unlisted fast pages as cold, by the page table, if the cold list has fewer than `needed`.
     fn adopt(&mut self, needed: u64, view: &mut dyn View) {
         let used = (view.capacity(TierId::FAST) - view.free(TierId::FAST)).0;
         let listed = (self.lists.len(FAST_HOT) + self.lists.len(FAST_COLD)) as u64;
@@ -248,7 +246,7 @@ impl Policy for Hemem {
         self.sampling
     }
 
-    /// Returns the library has `pebs_scan_thread` beside `pebs_policy_thread`.
+    /// The library has `pebs_scan_thread` beside `pebs_policy_thread`.
     fn migration_context(&self) -> MigrationContext {
         MigrationContext::Dedicated
     }

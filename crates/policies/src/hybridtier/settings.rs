@@ -149,8 +149,7 @@ impl Settings {
         FilterShape::with_bytes(bytes, frequency.width().bits(), frequency.hashes())
     }
 
-    /// Returns the settings of the frequency threshold, whose hot set leaves `reserve` pages of the fast tier
-    /// free.
+    /// Returns the frequency threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.
     pub(super) fn threshold(&self, reserve: u64, setup: &Setup) -> ThresholdSettings {
         let initial = by_size(setup, self.initial_threshold, self.initial_threshold_huge);
         ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup)

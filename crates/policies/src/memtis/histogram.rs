@@ -2,8 +2,7 @@
 
 /// Bins that thresholds distinguish.
 pub(crate) const BINS: u8 = 16;
-/// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by
-/// one.
+/// Bins: all that a 32-bit count can have, so that a cooling moves even the largest counts.
 const KEPT: usize = 33;
 
 /// Returns the bin of a count: floor(log2(count + 1)).
@@ -45,8 +44,7 @@ impl Histogram {
 
     /// Follows a cooling: halving a count takes it one bin down.
     ///
-    /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is
-    /// next counted.
+    /// The largest count of a bin stays in it when halved; such a page is corrected when next counted.
     pub(crate) fn cool(&mut self) {
         self.bins.copy_within(2.., 1);
         self.bins[KEPT - 1] = 0;

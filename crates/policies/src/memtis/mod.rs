@@ -50,9 +50,8 @@ pub(crate) use settings::{Common, QUICK_COOLING, QuickSettings, Settings, Splits
 use split::Splitter;
 use units::Units;
 
-/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round:
-/// nothing waits for a full batch, since coolings and fittings fall on their sample wherever it is in the
-/// batch.
+/// Samples that are taken in at once, unless a round of moves comes before. It is larger than a round:
+/// coolings and fittings fall on their sample wherever it is in the batch.
 const BATCH: usize = 4096;
 /// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
 const COUNT_OPERATIONS: u64 = 10;

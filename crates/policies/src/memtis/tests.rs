@@ -46,8 +46,7 @@ fn hot_slow_pages_take_the_place_of_cold_fast_ones() {
 #[test]
 fn the_threshold_fits_the_fast_tier() {
     let (mut memtis, mut view) = (policy(400, FAST, &[]), machine(FAST, 400));
-    // 50 pages with 16 samples, 100 more with 4, 200 more with 1: only the first bin of 50 and not the 150
-    // fit.
+    // 50 pages with 16 samples, 100 more with 4, 200 more with 1: only the first bin fits.
     let mut samples = rounds(0..50, 12);
     samples.extend(rounds(0..150, 3));
     samples.extend(rounds(0..350, 1));

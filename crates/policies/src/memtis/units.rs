@@ -20,8 +20,7 @@ impl Units {
         Self { huge, heads: Vec::new(), sizes: Vec::new() }
     }
 
-    /// Enters the pages that `view` has and this has not: whole ranges as one unit, late comers to a range
-    /// singly.
+    /// Enters the new pages of `view`: whole ranges as one unit, late comers to a range singly.
     pub(super) fn reserve(&mut self, view: &dyn View) {
         if !self.huge {
             return;

@@ -25,8 +25,7 @@
 //!   not read the device for as long as the kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
-//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can
-//!   be had.
+//! - A device without a histogram, such as CXL 3.2's hotness monitoring unit, needs a fixed threshold.
 
 mod settings;
 mod threshold;

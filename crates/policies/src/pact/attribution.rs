@@ -1,5 +1,4 @@
-//! A window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part
-//! of the stalls.
+//! A window (section 4.3.1, algorithm 1): its samples and counters, and each page's part of the stalls.
 
 use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId, choices};
 use isotherm_trackers::Window;
@@ -120,8 +119,7 @@ impl Attribution {
         });
     }
 
-    /// Returns each tier's stalls; `None` if the counters are incomplete, went backwards or were
-    /// extrapolated.
+    /// Returns each tier's stalls; `None` if counters are missing, went backwards or were extrapolated.
     fn stalls(&mut self) -> Option<Vec<f64>> {
         if self.now.multiplexed {
             return None;

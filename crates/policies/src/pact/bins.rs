@@ -1,5 +1,4 @@
-//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of
-//! bins that follows.
+//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, its quartiles and the bins' width.
 
 use isotherm_core::choices;
 

@@ -191,8 +191,8 @@ impl Pact {
         }
     }
 
-    /// Demotes as many pages as are promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages
-    /// took the room.
+    /// Demotes what is promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages took the
+    /// room.
     fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
         let moves = Pages(plan.moves.len() as u64);
         let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);

@@ -55,8 +55,7 @@ pub(crate) struct Tiered<R> {
     sampling: Sampling,
     budget: usize,
     reserve: Pages,
-    /// Sampled in a slow tier, in that order; those that are residents by the end of the batch are to be
-    /// promoted.
+    /// Sampled in a slow tier, in that order; those that are residents at the batch's end are promoted.
     entering: VecDeque<PageId>,
     /// Evicted while in the fast tier, in that order; those that have not come back are to be demoted.
     leaving: VecDeque<PageId>,
@@ -119,8 +118,7 @@ impl<R: Replacement> Tiered<R> {
         self.queued[page.index()] &= !flag;
     }
 
-    /// Takes the slow residents out of their queue, up to the budget. In chunks, so that cache misses
-    /// overlap.
+    /// Takes slow residents out of their queue, up to the budget, in chunks: their cache misses overlap.
     fn promotions(&mut self, view: &dyn View) -> Vec<PageId> {
         let mut promotions = Vec::new();
         while promotions.len() < self.budget && !self.entering.is_empty() {

@@ -137,8 +137,7 @@ impl View for TestView {
     }
 }
 
-/// Returns a batch of one sample for each of `pages`, from where they are now, with counters at `(fast, all)`
-/// load misses.
+/// Returns a batch of one sample for each of `pages`, with counters at `(fast, all)` load misses.
 pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) -> SampleBatch {
     let sample = |&page: &u32| Sample {
         time: Nanos(0),

@@ -1,4 +1,4 @@
-//! Defines the scoreboard as one HTML file without any reference to another: tables whose colours say what is kept.
+//! The scoreboard as one self-contained HTML file: tables whose colours say what is kept.
 
 use isotherm_score::{EffectScore, Judged, PaperScore, Proof, Row, Scoreboard, Scored, Tally};
 
@@ -8,7 +8,7 @@ use crate::html::{STYLE, escape, fill, prose, table};
 const PAGE: &str = include_str!("../../assets/score.html");
 const MARKS: &str = include_str!("../../assets/score.css");
 
-/// The scoreboard as one HTML file, for light and dark screens; it needs neither scripts nor a network.
+/// Returns the scoreboard as one HTML file, for light and dark screens, without scripts and network.
 pub fn score_html(board: &Scoreboard) -> String {
     let papers: String = board.papers.iter().map(section).collect();
     let parts = [
@@ -22,7 +22,7 @@ pub fn score_html(board: &Scoreboard) -> String {
     fill(PAGE, &parts)
 }
 
-/// A paper's orderings as one bar, in the colours of the tables.
+/// Draws a paper's orderings as one bar, in the colours of the tables.
 fn bar(paper: &PaperScore) -> String {
     let Tally { kept, tie, not_kept, exempt, not_yet } = paper.tally;
     let parts = [(kept, "kept"), (tie + exempt, "tie"), (not_kept, "not-kept"), (not_yet, "not-yet")];
@@ -76,7 +76,7 @@ fn compared(comparison: &Scored) -> String {
     )
 }
 
-/// A row, marked by what became of its orderings.
+/// Writes a row, marked by the verdicts of its orderings.
 fn marked(comparison: &Scored, row: &Row) -> String {
     let mut tally = Tally::default();
     let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
@@ -101,8 +101,8 @@ fn class(tally: Tally) -> &'static str {
 }
 
 fn failures(comparison: &Scored) -> String {
-    let line = |failed: &words::Failed| {
-        let evidence = failed.evidence.as_ref().map_or_else(
+    let line = |failed: &words::Failed<'_>| {
+        let evidence = failed.evidence.map_or_else(
             || "No evidence yet.".to_owned(),
             |Proof { text, command }| format!("{} <code>{}</code>", prose(text.trim()), escape(command)),
         );

@@ -1,10 +1,10 @@
-//! Defines the scoreboard's page in Markdown.
+//! The scoreboard's page in Markdown.
 
 use isotherm_score::{EffectScore, PaperScore, Proof, Scoreboard, Scored};
 
 use super::words;
 
-/// The page: the summary, then a section a paper.
+/// Returns the page: the summary, then a section per paper.
 pub fn score_markdown(board: &Scoreboard) -> String {
     let mut page = format!(
         "# Scoreboard\n\n**{}**\n\n{}\n[How to read it](scoreboard-method.md).\n\n",
@@ -55,14 +55,14 @@ fn compared(comparison: &Scored) -> String {
     text + &failures(comparison)
 }
 
-/// The orderings that are not kept, each with its evidence.
+/// Lists the orderings that are not kept, each with its evidence.
 fn failures(comparison: &Scored) -> String {
     let failed = words::failed(comparison);
     if failed.is_empty() {
         return String::new();
     }
-    let line = |failed: &words::Failed| {
-        let evidence = failed.evidence.as_ref().map_or_else(
+    let line = |failed: &words::Failed<'_>| {
+        let evidence = failed.evidence.map_or_else(
             || "No evidence yet.".to_owned(),
             |Proof { text, command }| format!("{} `{command}`", text.trim()),
         );
@@ -93,7 +93,7 @@ fn table<'a>(head: &[&str], rows: impl Iterator<Item = &'a [String]>) -> String 
     format!("{head_line}|{}\n{rows}", "---|".repeat(head.len()))
 }
 
-/// Text that cannot end its cell.
+/// Escapes text so that it cannot end its cell.
 fn safe(text: &str) -> String {
     text.replace('|', "\\|").replace('\n', " ")
 }

@@ -1,4 +1,4 @@
-//! Defines how the scoreboard is put into words and cells, the same in Markdown and HTML.
+//! The scoreboard in words and cells, the same in Markdown and HTML.
 
 use isotherm_score::{
     Cell, EffectScore, Gain, Judged, PaperScore, Proof, Row, Scoreboard, Scored, System, Tally, Updated,
@@ -7,15 +7,15 @@ use isotherm_score::{
 
 use crate::format::{count, list};
 
-/// The head of the summary.
+/// Head of the summary.
 pub(super) const SUMMARY: [&str; 7] =
     ["paper", "orderings", "kept", "tie", "not kept", "exempt by the paper", "not yet"];
-/// The head of an effect's table.
+/// Head of an effect's table.
 pub(super) const EFFECT: [&str; 4] = ["system", "as above", "switched", "difference"];
-/// The head of gathered figures.
+/// Head of gathered figures.
 pub(super) const GAINS: [&str; 5] = ["figure", "paper", "ours", "ours / paper", "cases"];
 
-/// A row a paper, and one for all.
+/// Returns a row per paper, and one for all.
 pub(super) fn summary(board: &Scoreboard) -> Vec<[String; 7]> {
     let row = |name: &str, tally: Tally| {
         let all = tally.judged() + tally.exempt + tally.not_yet;
@@ -27,13 +27,13 @@ pub(super) fn summary(board: &Scoreboard) -> Vec<[String; 7]> {
     papers.chain([row("all", board.tally)]).collect()
 }
 
-/// The whole in a sentence.
+/// Returns the whole in a sentence.
 pub(super) fn verdict(board: &Scoreboard) -> String {
     let Tally { kept, tie, not_yet, .. } = board.tally;
     format!("{kept} of {} orderings kept, {tie} ties; {not_yet} not yet judged.", board.tally.judged())
 }
 
-/// What was run, and how to run it again.
+/// Says what was run, and how to run it again.
 pub(super) fn provenance(board: &Scoreboard) -> String {
     let mode = if board.quick { " --quick" } else { "" };
     let seed = if board.seed == 1 { String::new() } else { format!(" --seed {}", board.seed) };
@@ -46,7 +46,7 @@ pub(super) fn provenance(board: &Scoreboard) -> String {
     format!("Isotherm {}, `isotherm score{mode}{seed}`, seed {}.{quick}{partial}", board.version, board.seed)
 }
 
-/// A number as short as it is exact enough: three digits.
+/// Formats a number with three digits.
 pub(super) fn number(value: f64) -> String {
     let size = value.abs();
     if value.is_infinite() {
@@ -65,17 +65,17 @@ fn about(value: f64, about: bool) -> String {
     format!("{}{}", if about { "~" } else { "" }, number(value))
 }
 
-/// The head of a comparison's table.
+/// Returns the head of a comparison's table.
 pub(super) fn columns(comparison: &Scored) -> Vec<String> {
     let fixed = ["workload", "fast tier", "order"].map(str::to_owned);
     let systems = comparison.systems.iter().map(|system| system.title.clone());
     fixed.into_iter().chain(systems).chain(["accesses, footprint, scale (times)".to_owned()]).collect()
 }
 
-/// The column that says what became of a row's orderings.
+/// Column of the verdicts on a row's orderings.
 pub(super) const ORDER: usize = 2;
 
-/// A row of a comparison's table.
+/// Returns a row of a comparison's table.
 pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
     let run = row.run.as_ref().map_or("-".to_owned(), |run| {
         format!(
@@ -91,10 +91,10 @@ pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
     fixed.into_iter().chain(systems).chain([run]).collect()
 }
 
-/// `paper → ours (ratio)`.
+/// Returns `paper → ours (ratio)`.
 fn cell(cell: &Cell) -> String {
     let paper = cell.paper.map(|paper| about(paper, cell.about));
-    match (paper, cell.ours, cell.ratio) {
+    match (paper, cell.ours, cell.ratio()) {
         (Some(paper), Some(ours), Some(ratio)) => format!("{paper} → {} ({ratio:.2})", number(ours)),
         (Some(paper), Some(ours), None) => format!("{paper} → {}", number(ours)),
         (None, Some(ours), _) => number(ours),
@@ -103,14 +103,14 @@ fn cell(cell: &Cell) -> String {
     }
 }
 
-/// What stands where there is no figure of ours. Which workload or policy is missing, row and column say.
+/// Returns the words in place of our figure. Row and column say which workload or policy is missing.
 pub(super) fn missing(why: Option<&str>) -> String {
     let why = why.unwrap_or("not run");
     let absent = why.starts_with("workload ") || why.starts_with("policy ");
     if absent { "not yet".into() } else { format!("failed: {why}") }
 }
 
-/// What became of a row's orderings.
+/// Returns the verdicts on a row's orderings.
 fn order(comparison: &Scored, row: &Row) -> String {
     let mut tally = Tally::default();
     let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
@@ -118,7 +118,7 @@ fn order(comparison: &Scored, row: &Row) -> String {
     tallied(tally)
 }
 
-/// `same: 5 kept, 1 tie`.
+/// Returns `5 kept, 1 tie`.
 pub(super) fn tallied(tally: Tally) -> String {
     let parts = [
         (tally.kept, "kept"),
@@ -135,7 +135,7 @@ pub(super) fn tallied(tally: Tally) -> String {
     if said.is_empty() { "-".into() } else { said.join(", ") }
 }
 
-/// A figure over cases.
+/// Returns the cells of a figure over cases.
 pub(super) fn gain(gain: &Gain) -> [String; 5] {
     let unit = if gain.unit.is_empty() { String::new() } else { format!(" {}", gain.unit) };
     let ratio = gain.ours.map(|ours| ours / gain.paper).filter(|ratio| ratio.is_finite());
@@ -148,7 +148,7 @@ pub(super) fn gain(gain: &Gain) -> [String; 5] {
     ]
 }
 
-/// What the table of a comparison measures and under which conditions.
+/// Says what the table of a comparison measures, and under which conditions.
 pub(super) fn conditions(comparison: &Scored) -> String {
     let huge = if comparison.huge { ", pages of 2 MiB" } else { "" };
     let after = if comparison.after > 0.0 && !comparison.metric.computed() {
@@ -166,12 +166,12 @@ pub(super) fn conditions(comparison: &Scored) -> String {
     )
 }
 
-/// That a part was run later than the rest.
+/// Says that a part was run later than the rest.
 pub(super) fn updated(updated: &Updated) -> String {
     format!(" Run by itself on {} with Isotherm {}.", updated.date, updated.version)
 }
 
-/// Our names for the systems, where there is anything to say.
+/// Returns our names for the systems, with the reasons for their settings.
 pub(super) fn systems(systems: &[System]) -> String {
     let said = systems.iter().map(|system| {
         let why = if system.why.is_empty() { String::new() } else { format!(" ({})", system.why) };
@@ -181,21 +181,21 @@ pub(super) fn systems(systems: &[System]) -> String {
 }
 
 /// Orderings that are not kept for one reason.
-pub(super) struct Failed {
-    /// Why.
-    pub(super) evidence: Option<Proof>,
+pub(super) struct Failed<'a> {
+    /// The reason.
+    pub(super) evidence: Option<&'a Proof>,
     /// Pairs of systems, and the cases of each.
     pairs: Vec<(String, Vec<String>)>,
 }
 
-impl Failed {
-    /// `FreqTier > TPP: cdn 1:32 (0.95) and cdn 1:8 (0.90)`, a line a pair.
+impl Failed<'_> {
+    /// Returns a line per pair: `FreqTier > TPP: cdn 1:32 (0.95) and cdn 1:8 (0.90)`.
     pub(super) fn lines(&self) -> impl Iterator<Item = String> {
         self.pairs.iter().map(|(pair, cases)| format!("{pair}: {}", list(cases)))
     }
 }
 
-/// How much better ours is, and what was tried: `(0.80; hits 2.02, tiering free 1.12)`.
+/// Returns how much better ours is, and the probes: `(0.80; hits 2.02, tiering free 1.12)`.
 fn measured(judged: &Judged) -> String {
     let tried = judged.tried.iter().filter_map(|one| Some((one, one.advantage?)));
     let tried: Vec<String> = tried.map(|(one, by)| format!("{} {by:.2}", one.what)).collect();
@@ -203,19 +203,20 @@ fn measured(judged: &Judged) -> String {
     judged.advantage.map_or(String::new(), |by| format!(" ({by:.2}{tried})"))
 }
 
-/// The orderings that are not kept, by reason.
-pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
+/// Returns the orderings that are not kept, by reason.
+pub(super) fn failed(comparison: &Scored) -> Vec<Failed<'_>> {
     let title = |id: &String| {
         let known = comparison.systems.iter().find(|system| system.id == *id);
         known.map_or_else(|| id.clone(), |system| system.title.clone())
     };
-    let mut found: Vec<Failed> = Vec::new();
+    let mut found: Vec<Failed<'_>> = Vec::new();
     for judged in comparison.orderings.iter().filter(|judged| judged.verdict == Verdict::NotKept) {
         let pair = format!("{} > {}", title(&judged.better), title(&judged.than));
         let case = format!("{} {}{}", judged.workload, judged.size, measured(judged));
-        let place = found.iter().position(|known| known.evidence == judged.evidence);
+        let evidence = comparison.proof(judged);
+        let place = found.iter().position(|known| known.evidence == evidence);
         let place = place.unwrap_or_else(|| {
-            found.push(Failed { evidence: judged.evidence.clone(), pairs: Vec::new() });
+            found.push(Failed { evidence, pairs: Vec::new() });
             found.len() - 1
         });
         let pairs = &mut found[place].pairs;
@@ -227,7 +228,7 @@ pub(super) fn failed(comparison: &Scored) -> Vec<Failed> {
     found
 }
 
-/// A row an effect's system.
+/// Returns a row per system of an effect.
 pub(super) fn effect(effect: &EffectScore) -> Vec<[String; 4]> {
     let row = |row: &isotherm_score::EffectRow| {
         let cell = |value: Option<f64>| value.map_or_else(|| missing(row.missing.as_deref()), number);
@@ -238,7 +239,7 @@ pub(super) fn effect(effect: &EffectScore) -> Vec<[String; 4]> {
     effect.rows.iter().map(row).collect()
 }
 
-/// How a paper's runs are measured.
+/// Says how a paper's runs are measured.
 pub(super) fn paper(paper: &PaperScore) -> String {
     let noise: Vec<String> = paper
         .noise

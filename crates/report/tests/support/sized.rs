@@ -36,7 +36,6 @@ pub fn sizing(budget: f64) -> SizeReport {
     let entry = |name: &str| isotherm_policies::find(name).expect("a known policy");
     let experiment = SizeExperiment {
         policies: policies.iter().map(|name| (entry(name), entry(name).parameters())).collect(),
-        machine: profile.summary(),
         profile: &profile,
         budget,
         seed: 1,

@@ -44,8 +44,8 @@ const MACHINES: [(&str, u8, Settings); 3] = [
     ),
     ("190 ns", 1, &[]),
 ];
-/// The workloads of Fig. 1.
-/// The name in the table, the workload, its settings, and whether its threads run at their own pace.
+/// The workloads of Fig. 1: name in the table, workload, its settings, and whether its threads run at their
+/// own pace.
 const PAGES: [(&str, &str, Settings, bool); 4] = [
     ("masim, in turns", "masim", MASIM, false),
     ("masim, own pace", "masim", MASIM, true),
@@ -53,7 +53,7 @@ const PAGES: [(&str, &str, Settings, bool); 4] = [
     ("gapbs-tc-kron", "gapbs-tc-kron", &[("threads", "8")], false),
 ];
 const MASIM: Settings = &[("footprint", "64M"), ("operations", "8M")];
-/// Settings of PACT that pages are measured with.
+/// Settings of PACT for measuring pages.
 const SETTINGS: [(&str, Settings); 8] = [
     ("1 in 400, the default", &[]),
     ("1 in 100, as Fig. 1", &[("sampling_period", "100")]),
@@ -102,7 +102,7 @@ fn load(workload: &Workload, settings: &[(&str, &str)], accesses: u64) -> Result
     Ok(load_workload(workload, parameters, PageSize::Base, 1, accesses, &mut |_| ControlFlow::Continue(()))?)
 }
 
-/// Fig. 2: a table, and a picture of a panel for each machine.
+/// Fig. 2: writes a table, and a picture with a panel for each machine.
 fn equation(full: bool) -> Result<(String, String)> {
     let profiles = MACHINES.iter().map(|machine| profile(machine.2)).collect::<Result<Vec<_>>>()?;
     let mut rows = Vec::new();
@@ -114,7 +114,7 @@ fn equation(full: bool) -> Result<(String, String)> {
         };
         let found = MACHINES.iter().zip(&profiles).map(measure).collect::<Result<Vec<TierStall>>>()?;
         eprintln!("{}: {} misses", workload.name, found[2].misses);
-        // A working set that its cache holds has nothing to say.
+        // A working set that fits the cache says nothing.
         if found[2].misses > 0 {
             rows.push((workload.name, found));
         }
@@ -182,7 +182,7 @@ fn equation(full: bool) -> Result<(String, String)> {
     Ok((text, picture::draw(&panels)))
 }
 
-/// What Equation 1 predicts, and all that loads wait for: misses, and lines that were prefetched and are on their way.
+/// Pairs Equation 1's prediction with all stalls of loads: misses, and prefetched lines still in flight.
 fn of_all(rows: &[(&str, Vec<TierStall>)], machine: usize) -> Vec<(f64, f64)> {
     let pair = |tier: &TierStall| (tier.serial_misses, (tier.stall.0 + tier.late.0) as f64);
     rows.iter().map(|(_, found)| pair(&found[machine])).collect()
@@ -192,9 +192,9 @@ fn scaled(points: &[(f64, f64)], x: f64, y: f64) -> Vec<(f64, f64)> {
     points.iter().map(|point| (point.0 * x, point.1 * y)).collect()
 }
 
-/// Fig. 1: a table of rank correlations, and a picture of stalls a load.
+/// Fig. 1: writes a table of rank correlations, and a picture of stalls per load.
 fn pages() -> Result<(String, String)> {
-    // What is sampled shall be complete at any rate: PACT's thread costs nothing here.
+    // Samples shall be complete at any rate: PACT's thread costs nothing here.
     let profile = profile(&[
         ("costs.sample", "0ns"),
         ("costs.ring_samples", "1000000000"),

@@ -26,7 +26,7 @@ const LEFT: f64 = 58.0;
 const TOP: f64 = 34.0;
 const SIDE: f64 = 240.0;
 
-/// The panels, three in a row.
+/// Draws the panels, three in a row.
 pub(crate) fn draw(panels: &[Panel]) -> String {
     let rows = panels.len().div_ceil(COLUMNS);
     let (width, height) = (WIDTH * COLUMNS as f64, HEIGHT * rows as f64);
@@ -43,7 +43,7 @@ pub(crate) fn draw(panels: &[Panel]) -> String {
     svg
 }
 
-/// A value's place between two others, from 0 to 1.
+/// Maps a value to its place between two others, from 0 to 1.
 struct Axis {
     low: f64,
     high: f64,

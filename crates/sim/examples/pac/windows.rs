@@ -1,4 +1,4 @@
-//! Measures how alike the windows of a run are, which is what attribution in proportion lives by.
+//! Measures how much the windows of a run differ, on which attribution in proportion depends.
 
 use std::fmt::Write as _;
 
@@ -7,7 +7,8 @@ use isotherm_sim::{Criticality, PageStall, WindowStall, pearson, spearman, stall
 
 use crate::{Result, Settings, load, profile};
 
-/// Those of PACT's Fig. 9 and 10, and its colocated pair; with settings and the paper's footprint, as in the scoreboard.
+/// The workloads of PACT's Fig. 9 and 10 and its colocated pair, with settings and the paper's footprint, as
+/// in the scoreboard.
 const WORKLOADS: [(&str, Settings, Bytes); 7] = [
     ("gapbs-bc-kron", GRAPH, Bytes(20 << 30)),
     ("gapbs-bc-urand", GRAPH, Bytes(20 << 30)),
@@ -21,7 +22,8 @@ const GRAPH: Settings = &[("scale", "19"), ("degree", "16"), ("threads", "8")];
 /// As many as the scoreboard replays.
 const ACCESSES: u64 = 50_000_000;
 
-/// A table: stalls of windows, how the two estimates of parallelism follow them, and PAC beside counts.
+/// Writes a table: stalls of windows, how the two estimates of parallelism follow them, and PAC beside
+/// counts.
 pub(crate) fn windows() -> Result<String> {
     let profile = profile(&[])?;
     let mut text = String::from(

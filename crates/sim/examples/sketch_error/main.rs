@@ -1,8 +1,9 @@
-//! The error bound of a device's sketch against its true error, over the run of a workload (NeoMem, Fig. 15c).
+//! Error bound of a device's sketch against its true error, over the run of a workload (NeoMem, Fig. 15c).
 //!
-//! `cargo run --release -p isotherm-sim --example sketch_error -- FILE.svg [WORKLOAD [KEY=VALUE]...]`; `gapbs-pr-kron scale=24` if
-//! nothing is named. All memory lies behind the device, which counts the reads that miss the last-level cache, as in the simulator. A clear
-//! interval is 40 million of them; what does not fill one at the end is left out. One device for each width, cleared with it.
+//! `cargo run --release -p isotherm-sim --example sketch_error -- FILE.svg [WORKLOAD [KEY=VALUE]...]`;
+//! `gapbs-pr-kron scale=24` by default. All memory lies behind the device, which counts the reads that miss
+//! the last-level cache, as in the simulator. A clear interval is 40 million of them; an incomplete one at
+//! the end is left out. Each width has its own device, cleared with the interval.
 
 mod picture;
 
@@ -19,18 +20,18 @@ use isotherm_workloads::Workload;
 
 /// Reads between two clears.
 const INTERVAL: u64 = 40_000_000;
-/// Intervals at most.
+/// Maximum number of intervals.
 const INTERVALS: u64 = 25;
 const DELTA: f64 = 0.25;
 const WIDTHS: [u32; 5] = [32, 64, 128, 256, 512];
 /// Cache lines of a page, as a power of two.
 const LINES: u32 = 6;
 
-/// What the devices have seen, and how far they were off at the end of each interval.
+/// What the devices have seen, and their errors at the end of each interval.
 struct Run {
     devices: Vec<Model>,
     results: Vec<Vec<Accuracy>>,
-    /// The frame of each page.
+    /// Frame of each page.
     numbers: HashMap<u64, u32>,
     /// The page last looked up, and its frame.
     last: (u64, u32),
@@ -57,7 +58,7 @@ impl Run {
         })
     }
 
-    /// Lets misses pass. Ends the run after enough intervals.
+    /// Passes misses to the devices. Ends the run after enough intervals.
     fn pass(&mut self, rows: &Rows) -> ControlFlow<()> {
         for &line in &rows.line {
             let page = self.number(line >> LINES);
@@ -76,7 +77,7 @@ impl Run {
         }
     }
 
-    /// The frame of a page: frames are given in the order of first access.
+    /// Returns the frame of a page: frames are given in the order of first access.
     fn number(&mut self, page: u64) -> u32 {
         if page != self.last.0 {
             let next = self.counts.len() as u32;
@@ -138,7 +139,7 @@ impl Run {
         }
     }
 
-    /// Each width with its bound after each interval.
+    /// Returns each width with its bound after each interval.
     fn series(&self) -> Vec<(String, Vec<u32>)> {
         let bounds = |results: &Vec<Accuracy>| results.iter().map(|result| result.bound).collect();
         WIDTHS

@@ -1,4 +1,4 @@
-//! Defines the picture of bounds over clear intervals, on a logarithmic scale from 0 up.
+//! Draws bounds over clear intervals, on a logarithmic scale from 0 up.
 
 use std::fmt::{self, Write};
 
@@ -17,7 +17,7 @@ fn height(bound: f64) -> f64 {
     HEIGHT - BOTTOM - (HEIGHT - BOTTOM - TOP) * (bound + 1.0).min(MAX).log10() / MAX.log10()
 }
 
-/// The picture as SVG: a line for each series, which has a name and a bound after each interval.
+/// Returns the picture as SVG: a line for each series, which has a name and a bound after each interval.
 pub(crate) fn draw(series: &[(String, Vec<u32>)]) -> Result<String, fmt::Error> {
     let mut svg = format!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {HEIGHT}\" font-family=\"sans-serif\" font-size=\"12\">\n\

@@ -1,6 +1,6 @@
-//! Defines how two series go together: by value, and by rank.
+//! Correlation of two series: by value, and by rank.
 
-/// Pearson's correlation of pairs; `None` where one of the two does not vary.
+/// Returns Pearson's correlation of pairs; `None` if one of the series does not vary.
 pub fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     let count = pairs.len() as f64;
     let mean = |pick: fn(&(f64, f64)) -> f64| pairs.iter().map(pick).sum::<f64>() / count;
@@ -10,7 +10,7 @@ pub fn pearson(pairs: &[(f64, f64)]) -> Option<f64> {
     (spread > 0.0).then(|| sum(&|a, b| a * b) / spread)
 }
 
-/// Spearman's rank correlation of pairs: Pearson's of their ranks, where equal values share the mean of theirs.
+/// Returns Spearman's rank correlation of pairs: Pearson's of their ranks; equal values share a rank.
 pub fn spearman(pairs: &[(f64, f64)]) -> Option<f64> {
     let first = ranks(pairs.iter().map(|pair| pair.0));
     let second = ranks(pairs.iter().map(|pair| pair.1));

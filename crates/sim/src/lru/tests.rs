@@ -2,9 +2,9 @@ use isotherm_core::{Allocation, MoveStatus};
 use proptest::prelude::*;
 
 use super::*;
-use crate::placement::{Locator, PageTable};
+use crate::page_table::{Locator, PageTable};
 
-/// A page table whose fast tier has taken the pages below `pages` at their first access.
+/// Returns a page table whose fast tier has taken the pages below `pages` at their first access.
 fn touched(pages: u32) -> PageTable {
     let capacity = vec![u64::from(pages), 1000];
     let mut table = PageTable::new(pages as usize, capacity, 0.0, Allocation::FastFirst).with_lists(0.0);
@@ -12,7 +12,7 @@ fn touched(pages: u32) -> PageTable {
     table
 }
 
-/// One pass that demotes at most so many pages of the fast tier: which.
+/// Demotes at most `wanted` pages of the fast tier in one pass; returns them.
 fn reclaim(table: &mut PageTable, wanted: usize) -> Vec<u32> {
     let mut pass = Pass::new(TierId::FAST, Pages(wanted as u64));
     let mut demoted = Vec::new();
@@ -47,7 +47,7 @@ fn what_is_used_between_passes_outlasts_what_is_not() {
 }
 
 proptest! {
-    /// Whatever happens, each page is on one list of its tier, and what leaves was not used since it was looked at last.
+    /// Each page is on one list of its tier, and pages that leave were not used since the last look.
     #[test]
     fn every_page_is_on_a_list_of_its_tier(steps in prop::collection::vec((0..3, 0..40_u32), 1..60)) {
         let mut table = touched(40);
@@ -70,7 +70,7 @@ proptest! {
     }
 }
 
-/// Lists of a tier with so many inactive and active pages.
+/// Returns lists of a tier with that many inactive and active pages.
 fn lists(inactive: u32, active: u32, gib_per_page: f64) -> Lru {
     let mut lru = Lru::new((inactive + active) as usize, gib_per_page);
     (0..inactive).for_each(|page| lru.put(PageId(page), TierId::FAST, List::Inactive));
@@ -82,7 +82,7 @@ fn lists(inactive: u32, active: u32, gib_per_page: f64) -> Lru {
 fn active_pages_age_only_while_inactive_ones_are_few_for_the_size() {
     let low = |inactive, active, gib| lists(inactive, active, gib).inactive_is_low(TierId::FAST);
     assert!(low(40, 41, 0.0) && !low(40, 40, 0.0));
-    // 100 pages that stand for 10 GiB: the root of 100 is the ratio.
+    // 100 pages that stand for 10 GiB: the ratio is the root of 100.
     assert!(low(10, 90, 0.0) && !low(10, 90, 0.1) && low(9, 91, 0.1));
 }
 
@@ -96,7 +96,7 @@ fn a_pass_takes_turns_between_the_lists_and_ends() {
         lru.put(page, TierId::FAST, List::Inactive);
     }
     let turns: Vec<(List, usize)> = looked.chunk_by(|a, b| a == b).map(|run| (run[0], run.len())).collect();
-    // Of few inactive pages there is nothing to look at before active ones have aged.
+    // With few inactive pages there is nothing to examine before active ones have aged.
     assert_eq!(turns[0].0, List::Active, "{turns:?}");
     assert!(turns.contains(&(List::Inactive, CLUSTER as usize)), "{turns:?}");
     assert!(looked.len() < 2 * 4160, "each page once or twice: {}", looked.len());

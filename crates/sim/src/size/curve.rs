@@ -1,4 +1,4 @@
-//! Defines what is read off a curve of slowdown against size: where it crosses the budget, and where it bends.
+//! Reads a curve of slowdown against size: where it crosses the budget, and where it bends.
 
 use std::ops::RangeInclusive;
 
@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 const STEPS_PER_DOUBLING: i32 = 2;
 const DOUBLINGS: i32 = 6;
 
-/// The sizes at which every curve is measured: from 1/64 of the pages to all of them, each about the root of two larger
-/// than the one before.
+/// Returns the sizes at which every curve is measured: from 1/64 of the pages to all of them, each about the
+/// root of two larger than the one before.
 pub(super) fn grid(pages: u64) -> Vec<u64> {
     let steps = STEPS_PER_DOUBLING * DOUBLINGS;
     let size = |step: i32| {
@@ -19,14 +19,14 @@ pub(super) fn grid(pages: u64) -> Vec<u64> {
     sizes
 }
 
-/// The index of the first size from which on no value exceeds the limit.
+/// Returns the index of the first size from which on no value exceeds the limit.
 pub(super) fn first_within(values: &[f64], limit: f64) -> Option<usize> {
     let above = values.iter().rposition(|&value| value > limit);
     let first = above.map_or(0, |index| index + 1);
     (first < values.len()).then_some(first)
 }
 
-/// The smallest size from which on the curve stays within the limit, by interpolation over the logarithm of the size.
+/// Returns the smallest size from which on the curve stays within the limit, on a logarithmic scale.
 pub(super) fn crossing(sizes: &[u64], values: &[f64], limit: f64) -> Option<f64> {
     let within = first_within(values, limit)?;
     let right = sizes[within] as f64;
@@ -36,7 +36,7 @@ pub(super) fn crossing(sizes: &[u64], values: &[f64], limit: f64) -> Option<f64>
     Some(left * (right / left).powf(share))
 }
 
-/// The pair of neighbours that a size lies between, and how far between them on a logarithmic scale: 0 to 1.
+/// Returns the two neighbours of a size, and its place between them on a logarithmic scale: 0 to 1.
 fn between(sizes: &[u64], size: f64) -> (RangeInclusive<usize>, f64) {
     let right = sizes.partition_point(|&other| (other as f64) < size).min(sizes.len() - 1);
     let left = right.saturating_sub(1);
@@ -45,14 +45,14 @@ fn between(sizes: &[u64], size: f64) -> (RangeInclusive<usize>, f64) {
     (left..=right, share.clamp(0.0, 1.0))
 }
 
-/// The value at a size, by interpolation over its logarithm; beyond the ends, that of the end.
+/// Returns the value at a size, interpolated over its logarithm; beyond the ends, that of the end.
 pub(super) fn value_at(sizes: &[u64], values: &[f64], size: f64) -> f64 {
     let (pair, share) = between(sizes, size);
     values[*pair.start()] * (1.0 - share) + values[*pair.end()] * share
 }
 
-/// The least and the largest value of the two neighbours of a size: where the curve does not turn between them, it is
-/// somewhere from one to the other. Twice the value itself at a measured size.
+/// Returns the smaller and the larger value of a size's two neighbours, between which the curve lies if it
+/// does not turn there. Both are the value itself at a measured size.
 pub(super) fn range_at(sizes: &[u64], values: &[f64], size: f64) -> (f64, f64) {
     let (pair, share) = between(sizes, size);
     let (left, right) = (values[*pair.start()], values[*pair.end()]);
@@ -63,9 +63,10 @@ pub(super) fn range_at(sizes: &[u64], values: &[f64], size: f64) -> (f64, f64) {
     }
 }
 
-/// The index of the knee: the point farthest below the straight line from the curve's first point to its last (Satopää
-/// et al., Finding a "Kneedle" in a Haystack, ICDCSW 2011, section III), sizes not logarithmic, because they are paid for
-/// by the byte. None where that distance is not above `least` or the curve does not fall.
+/// Returns the index of the knee: the point farthest below the straight line from the curve's first point to
+/// its last (Satopää et al., Finding a "Kneedle" in a Haystack, ICDCSW 2011, section III). Sizes are not
+/// logarithmic, because they are paid for by the byte. `None` if that distance is not above `least` or the
+/// curve does not fall.
 pub(super) fn knee(sizes: &[u64], values: &[f64], least: f64) -> Option<usize> {
     let (first, last) = (*sizes.first()? as f64, *sizes.last()? as f64);
     let (top, bottom) = (*values.first()?, *values.last()?);
@@ -80,7 +81,7 @@ pub(super) fn knee(sizes: &[u64], values: &[f64], least: f64) -> Option<usize> {
     (below(index) > least).then_some(index)
 }
 
-/// The 97.5 % quantile of Student's t for so many degrees of freedom: half the width of a 95 % interval.
+/// Returns the 97.5 % quantile of Student's t for `freedom` degrees: half of a 95 % interval.
 pub(super) fn student(freedom: usize) -> f64 {
     const QUANTILES: [f64; 10] = [12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228];
     // Beyond ten, the first terms of its expansion around the normal distribution's 1.96 are exact to 0.003.

@@ -1,4 +1,4 @@
-//! Defines the estimate of one policy's curve: sub-samples give its shape, full simulations its height.
+//! Estimate of one policy's curve: sub-samples give its shape, full simulations its height.
 
 use std::collections::BTreeMap;
 
@@ -16,18 +16,18 @@ pub(super) struct Expected {
 /// One policy's measurements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimate {
-    /// The slowdown of each sub-sample at each size in pages.
+    /// Slowdown of each sub-sample at each size in pages.
     samples: BTreeMap<u64, Vec<f64>>,
     sizes: Vec<u64>,
     means: Vec<f64>,
     /// Half the width of the 95 % interval of each mean.
     noise: Vec<f64>,
-    /// Full simulations: size, their slowdown less the sub-samples' mean; ascending.
+    /// Each fully simulated size, with its slowdown less the sub-samples' mean; ascending.
     errors: BTreeMap<u64, f64>,
 }
 
 impl Estimate {
-    /// Adds what each sub-sample measured at a size.
+    /// Adds each sub-sample's slowdown at a size.
     pub(super) fn add(&mut self, size: u64, slowdowns: Vec<f64>) {
         self.samples.insert(size, slowdowns);
         self.sizes = self.samples.keys().copied().collect();
@@ -40,7 +40,7 @@ impl Estimate {
         self.errors.insert(size, error);
     }
 
-    /// What the sub-samples say of a size on average.
+    /// Returns the sub-samples' mean at a size.
     pub(super) fn mean(&self, size: u64) -> f64 {
         value_at(&self.sizes, &self.means, size as f64)
     }
@@ -49,14 +49,14 @@ impl Estimate {
         self.samples.iter().map(|(&size, values)| (size, values))
     }
 
-    /// Whether a size was simulated in full.
+    /// Returns whether a size was simulated in full.
     pub(super) fn is_known(&self, size: u64) -> bool {
         self.errors.contains_key(&size)
     }
 
-    /// What to expect of a full simulation: the mean of the sub-samples, shifted by what full simulations of other sizes
-    /// were off by. Its interval adds up the spread of the sub-samples, what interpolation can hide, and half of that
-    /// shift, because it was measured elsewhere.
+    /// Returns the slowdown to expect of a full simulation: the sub-samples' mean, shifted by the errors
+    /// found at other sizes. Its interval adds the spread of the sub-samples, what interpolation can hide,
+    /// and half of that shift, because it was measured elsewhere.
     pub(super) fn expect(&self, size: u64) -> Expected {
         let at = size as f64;
         let shift = self.shift(at);
@@ -75,7 +75,7 @@ impl Estimate {
         if sizes.is_empty() { 0.0 } else { value_at(&sizes, &errors, size) }
     }
 
-    /// The smallest size in pages from which on what is expected, or an end of its interval, is within the limit.
+    /// Returns the smallest size in pages from which on `end` of the expectation is within the limit.
     pub(super) fn needed(&self, limit: f64, end: impl Fn(Expected) -> f64) -> Option<u64> {
         let values: Vec<f64> = self.sizes.iter().map(|&size| end(self.expect(size))).collect();
         // Rounding must not leave the curve.
@@ -83,19 +83,19 @@ impl Estimate {
         crossing(&self.sizes, &values, limit).map(|size| (size.ceil() as u64).min(largest))
     }
 
-    /// The smallest size in pages from which on the limit is expected to hold.
+    /// Returns the smallest size in pages from which on the limit is expected to hold.
     pub(super) fn expected_size(&self, limit: f64) -> Option<u64> {
         self.needed(limit, |expected| expected.slowdown)
     }
 
-    /// The pair of measured sizes that the crossing lies between; the same twice at the ends.
+    /// Returns the two measured sizes around the crossing; the same twice at the ends.
     pub(super) fn bracket(&self, limit: f64) -> Option<(u64, u64)> {
         let needed = self.expected_size(limit)?;
         let right = self.sizes.partition_point(|&size| size < needed).min(self.sizes.len() - 1);
         Some((self.sizes[right.saturating_sub(1)], self.sizes[right]))
     }
 
-    /// Compares a full simulation with what was expected of it.
+    /// Compares a full simulation with its expectation.
     pub(super) fn judge(&self, size: u64, slowdown: f64, limit: f64, page_shift: u32) -> FullRun {
         let Expected { slowdown: expected, low, high } = self.expect(size);
         FullRun {
@@ -110,7 +110,7 @@ impl Estimate {
     }
 }
 
-/// The mean, and half the width of its 95 % interval; no width for less than two values.
+/// Returns the mean and half the width of its 95 % interval; no width below two values.
 fn mean_and_width(values: &[f64]) -> (f64, f64) {
     let count = values.len() as f64;
     let mean = values.iter().sum::<f64>() / count;

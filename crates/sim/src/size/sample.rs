@@ -1,14 +1,15 @@
-//! Defines sub-samples of a stream: one page in so many, with all of its accesses.
+//! Sub-samples of a stream: one page in several, with all of its accesses.
 //!
-//! Sampling pages, not accesses, keeps what placement depends on: which page is used how often and when (spatial
-//! sampling, as in SHARDS, Waldspurger et al., FAST 2015, section 3). SHARDS takes pages whose hash is below a limit and
-//! must correct for the few hot pages that a sub-sample happens to have or to lack. Here the whole stream is in memory,
-//! so pages are ranked by their accesses, and of each `one_in` neighbours in that order every group gets one, by lot.
-//! All groups thus have nearly the same distribution of accesses over pages, and no page in common.
+//! Sampling pages, not accesses, keeps what placement depends on: how often and when each page is used
+//! (spatial sampling, as in SHARDS, Waldspurger et al., FAST 2015, section 3). SHARDS takes pages whose hash
+//! is below a limit and must correct for an excess or lack of hot pages in a sub-sample. Here the whole
+//! stream is in memory, so pages are ranked by their accesses, and each group gets one of every `one_in`
+//! neighbours in that order, by lot. All groups thus have nearly the same distribution of accesses over
+//! pages, and no page in common.
 //!
-//! A group is a smaller program, not a thinner one: each access keeps the instructions before it, so that misses are as
-//! dense as in the whole, and what fell between two of them is gone together with its time. An access that depended on
-//! one that is left out depends on that one's own parent instead: a chain stays a chain.
+//! A group is a smaller program, not a thinner one: each access keeps the instructions before it, so that
+//! misses are as dense as in the whole, and omitted accesses go together with their time. An access that
+//! depended on an omitted one depends on that one's own parent instead: a chain stays a chain.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -17,12 +18,12 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 use crate::stream::{Access, Stream};
 use crate::summary::page_counts;
 
-/// How far back a dependence can reach: it has 8 bits.
+/// Reach of a dependence, which has 8 bits.
 const REACH: usize = 256;
 /// No access.
 const NONE: u32 = u32::MAX;
 
-/// The pages of a stream, dealt into groups alike.
+/// The pages of a stream, dealt into equal groups.
 pub(crate) struct Groups {
     group: Vec<u32>,
     count: u32,
@@ -46,7 +47,7 @@ impl Groups {
         Self { group, count }
     }
 
-    /// The accesses to the pages of one group, in order; nothing for a group that no page is in.
+    /// Returns the accesses to the pages of one group, in order; empty for a group without pages.
     pub(crate) fn sample(&self, stream: &Stream, group: u32) -> Stream {
         let kept = |page: usize| self.group[page] == group;
         let mut dense = vec![NONE; stream.pages.len()];
@@ -68,9 +69,9 @@ impl Groups {
     }
 }
 
-/// Which kept access each of a thread's last accesses stands for.
+/// The kept access that each of a thread's last accesses stands for.
 struct Ancestry {
-    /// The number among the kept ones of each access itself or, if it was left out, of its nearest kept ancestor.
+    /// Number among the kept accesses of each access or, if it was omitted, of its nearest kept ancestor.
     kept: [u32; REACH],
     seen: usize,
     count: u32,
@@ -83,14 +84,14 @@ impl Default for Ancestry {
 }
 
 impl Ancestry {
-    /// The number among the kept ones of what an access so far back stands for; none for 0.
+    /// Returns the kept number of the access `back` accesses ago; `None` for 0.
     fn kept(&self, back: u8) -> Option<u32> {
         let back = usize::from(back);
         let known = back != 0 && back <= self.seen;
         known.then(|| self.kept[(self.seen - back) % REACH]).filter(|&kept| kept != NONE)
     }
 
-    /// The distance in the sub-sample of the next access to the one that had its line prefetched, which lies in the same page.
+    /// Returns the distance in the sub-sample from the next access to the one that prefetched its line.
     fn trigger(&self, trigger: u8) -> u8 {
         match trigger {
             u8::MAX => u8::MAX,
@@ -98,7 +99,7 @@ impl Ancestry {
         }
     }
 
-    /// Takes the next access and returns the distance to what it depends on in the sub-sample; 0 for nothing.
+    /// Takes the next access and returns its dependence's distance in the sub-sample; 0 for none.
     fn next(&mut self, dependence: u8, keep: bool) -> u8 {
         let parent = self.kept(dependence);
         self.kept[self.seen % REACH] = if keep { self.count } else { parent.unwrap_or(NONE) };
@@ -114,7 +115,7 @@ mod tests {
     use super::*;
     use proptest::prelude::*;
 
-    /// Accesses of one thread as `(page, dependence)`.
+    /// Builds accesses of one thread from `(page, dependence)`.
     fn stream(accesses: &[(u32, u8)], pages: u32) -> Stream {
         let access = |&(page, dependence)| Access {
             page,
@@ -131,7 +132,7 @@ mod tests {
         }
     }
 
-    /// Which page of the whole each access of a sub-sample goes to.
+    /// Returns the page of the whole that each access of a sub-sample goes to.
     fn originals(whole: &Stream, part: &Stream) -> Vec<u32> {
         let number = |page: u32| {
             let address = part.pages[page as usize];
@@ -198,7 +199,7 @@ mod tests {
 
     #[test]
     fn what_prefetched_a_line_is_found_again() {
-        // Two pages in turn, a stream in each: every access but the first two of a page was prefetched two or more accesses back.
+        // Two pages in turn, a stream in each: all but a page's first two accesses were prefetched.
         let triggers = [0, 0, 0, 0, 2, 2, 4, 4, 255, 255];
         let mut whole = stream(&[(0, 0), (1, 0)].repeat(5), 2);
         whole.accesses.iter_mut().zip(triggers).for_each(|(access, trigger)| access.trigger = trigger);
@@ -212,13 +213,13 @@ mod tests {
 
     #[test]
     fn chains_stay_chains_through_accesses_that_are_left_out() {
-        // Every access depends on the one before, but for the last, which has a parent of its own page.
+        // Every access depends on the one before, except the last, whose parent is in its own page.
         let whole = stream(&[(0, 0), (1, 1), (1, 1), (0, 1), (1, 1), (1, 0), (0, 1), (0, 3)], 2);
         let groups = Groups { group: vec![0, 1], count: 2 };
         let dependences = |group| -> Vec<u8> {
             groups.sample(&whole, group).accesses.iter().map(|access| access.dependence).collect()
         };
-        // The third access to page 0 hung on the fifth of page 1, which hung on nothing; the last one on the fourth.
+        // The third access to page 0 depended on page 1's fifth, a root; the last one on the fourth.
         assert_eq!(dependences(0), [0, 1, 0, 2]);
         assert_eq!(dependences(1), [0, 1, 1, 0]);
     }

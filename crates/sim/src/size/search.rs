@@ -1,4 +1,4 @@
-//! Defines the search for the smallest size within the budget: first on sub-samples, then on the whole.
+//! Searches the smallest size within the budget: first on sub-samples, then on the whole.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Pages};
@@ -13,11 +13,11 @@ use super::{FULL_RUNS, SizeExperiment};
 use crate::SimulateError;
 use crate::stream::Stream;
 
-/// Times that the pair of sizes around the crossing is halved.
+/// Number of times that the pair of sizes around the crossing is halved.
 const HALVINGS: usize = 3;
-/// Sizes that a curve has at most, about.
+/// Approximate maximum number of sizes of a curve.
 pub(super) const SIZES: usize = 13 + HALVINGS;
-/// A knee lies at least so much slowdown below the straight line; what is less is not worth a decision.
+/// Minimum slowdown by which a knee lies below the straight line: less is not worth a decision.
 const MIN_KNEE: f64 = 0.01;
 
 type Selected = (&'static Entry, Parameters);
@@ -31,7 +31,7 @@ pub(super) struct Search<'a> {
 }
 
 impl Search<'_> {
-    /// Sizes every policy, `in_full` of them, those that seem to need least, with full simulations.
+    /// Sizes every policy; the `in_full` policies that seem to need least with full simulations.
     pub(super) fn policies(&self, in_full: usize) -> Result<Vec<PolicySize>, SimulateError> {
         let policies = &self.experiment.policies;
         let estimates =
@@ -58,7 +58,7 @@ impl Search<'_> {
         self.stream.pages.len() as u64
     }
 
-    /// Whether sub-samples are less than the whole.
+    /// Returns whether sub-samples are smaller than the whole.
     fn is_sampled(&self) -> bool {
         self.experiment.one_in(self.stream) > 1
     }
@@ -67,7 +67,7 @@ impl Search<'_> {
         Bytes(pages << self.stream.page_size.shift())
     }
 
-    /// The curve as the sub-samples tell it.
+    /// Returns the curve by the sub-samples.
     fn estimate(&self, policy: &Selected) -> Result<Estimate, SimulateError> {
         let mut estimate = Estimate::default();
         let sizes = grid(self.pages());
@@ -87,7 +87,7 @@ impl Search<'_> {
         Ok(estimate)
     }
 
-    /// The slowdown of every sub-sample at a size of the whole.
+    /// Returns the slowdown of every sub-sample at a size of the whole.
     fn sample(&self, (entry, parameters): &Selected, size: u64) -> Result<Vec<f64>, SimulateError> {
         let share = size as f64 / self.pages() as f64;
         let run = |runs: &Runs<'_>| {
@@ -98,12 +98,11 @@ impl Search<'_> {
         self.samples.par_iter().map(run).collect()
     }
 
-    /// Simulates the whole at the size that is needed, corrects the estimate by it, and goes on until one meets the budget
-    /// where it was expected to.
+    /// Simulates the needed size in full and corrects the estimate, until one meets the budget as expected.
     fn confirm(&self, policy: &Selected, estimate: &mut Estimate) -> Result<Vec<FullRun>, SimulateError> {
         let mut full: Vec<FullRun> = Vec::new();
         let shift = self.stream.page_size.shift();
-        // Too small for the budget as far as is known.
+        // Largest size known to be too small for the budget.
         let mut too_small = 0;
         while full.len() < FULL_RUNS {
             let needed = estimate.expected_size(self.limit()).unwrap_or(self.pages());
@@ -117,7 +116,7 @@ impl Search<'_> {
             if self.is_sampled() {
                 estimate.correct(size, slowdown);
             } else {
-                // Sub-samples are the whole under other seeds: nothing is to be corrected, but one size more is known.
+                // Sub-samples are the whole under other seeds: one more size is known, nothing to correct.
                 estimate.add(size, self.sample(policy, size)?);
                 estimate.correct(size, estimate.mean(size));
             }
@@ -167,8 +166,8 @@ impl Search<'_> {
         estimate.samples().map(point).collect()
     }
 
-    /// The smallest size that a full simulation confirmed and none above contradicts; without full simulations, the
-    /// estimate.
+    /// Returns the smallest size that a full simulation confirmed and none above contradicts; without full
+    /// simulations, the estimate.
     fn recommend(&self, estimate: &Estimate, full: &[FullRun]) -> (Outcome, Option<Recommended>) {
         let too_small = full.iter().filter(|run| !run.meets).map(|run| run.fast_bytes).max();
         let confirmed = full
@@ -208,8 +207,9 @@ fn is_bound((entry, _): &Selected) -> bool {
     matches!(entry.kind, Kind::Bound(_))
 }
 
-/// A sub-sample's slowdown, made up for what it lost or gained of the overlap between misses: with all memory slow it is
-/// `part` times as slow, the whole `whole` times. What exceeds that is not stall but the policy's own cost, and stays.
+/// Corrects a sub-sample's slowdown for lost or gained overlap between misses: with all memory slow it is
+/// `part` times as slow, the whole `whole` times. The excess is no stall but the policy's own cost, and
+/// stays.
 fn adjusted(slowdown: f64, part: f64, whole: f64) -> f64 {
     let stall = if part > 1.0 { ((slowdown - 1.0) / (part - 1.0)).clamp(0.0, 1.0) } else { 0.0 };
     slowdown + stall * (whole - part)

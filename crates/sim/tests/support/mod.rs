@@ -19,7 +19,7 @@ pub fn machine(settings: &[(&str, &str)]) -> Profile {
     profile
 }
 
-/// A machine with one core on which only latencies cost time.
+/// Returns a machine with one core on which only latencies cost time.
 pub fn plain_machine() -> Profile {
     machine(&[
         ("core.cores", "1"),
@@ -29,7 +29,7 @@ pub fn plain_machine() -> Profile {
     ])
 }
 
-/// One access a page in the order of `pages`, each `instructions` after the one before.
+/// Builds one access per page in the order of `pages`, each `instructions` after the one before.
 pub fn stream(pages: impl IntoIterator<Item = u32>, count: u32, instructions: u32, dependence: u8) -> Stream {
     let access = |page| Access { page, instructions, thread: 0, dependence, ..Access::default() };
     Stream {
@@ -40,7 +40,7 @@ pub fn stream(pages: impl IntoIterator<Item = u32>, count: u32, instructions: u3
     }
 }
 
-/// A seeded sequence of numbers below `bound`.
+/// Returns a seeded sequence of numbers below `bound`.
 pub fn numbers(seed: u64, bound: u32) -> impl FnMut() -> u32 {
     let mut state = seed.wrapping_mul(2).wrapping_add(1);
     move || {
@@ -86,7 +86,6 @@ pub fn run_entries(
     let experiment = Experiment {
         policies,
         sizes: fast.iter().map(|text| FastSize::parse(text).expect("a size")).collect(),
-        machine: profile.summary(),
         profile,
         seed: 1,
         scale: Scale { footprint: scale, time: scale },

@@ -1,12 +1,12 @@
-//! Defines the importer of DAMON's records as `damo report raw` prints them. Its rows are *synthetic*.
+//! Imports DAMON's records as `damo report raw` prints them. The rows are *synthetic*.
 //!
-//! DAMON tells how often a page of a region was found accessed in each aggregation interval, and nothing of single
-//! accesses. The importer makes a stream that would have looked the same to DAMON, in rounds: in round `r` of a snapshot,
-//! every region that was found accessed at least `r` times is walked once, one access for each
-//! [`DamonOptions::bytes_per_access`]. Real are: which regions are how hot, and when. Made up are: the order within a
-//! round, the line within its page, that all are loads of one thread, the absence of dependences, and the number of accesses
-//! (DAMON cannot tell one access in its sampling interval from a million). Instructions are the interval's duration times
-//! [`DamonOptions::instructions_per_microsecond`], spread evenly.
+//! DAMON tells how often a page of a region was found accessed in each aggregation interval, but no single
+//! accesses. The importer makes a stream that would have looked the same to DAMON, in rounds: in round `r` of
+//! a snapshot, it walks every region once that was found accessed at least `r` times, with one access per
+//! [`DamonOptions::bytes_per_access`]. The regions' heat over time is real. The order within a round, the
+//! line within its page, the absence of stores, further threads and dependences, and the number of accesses
+//! are made up (DAMON cannot tell one access in its sampling interval from a million). Instructions are the
+//! interval's duration times [`DamonOptions::instructions_per_microsecond`], spread evenly.
 
 use std::io::BufRead;
 
@@ -19,28 +19,31 @@ use crate::{Row, Rows};
 
 const EXPECTED: &str = "a line of 'damo report raw': monitoring_start, monitoring_duration, target_id or 'START-END(SIZE): ACCESSES'";
 const EXPECTED_SIZE: &str = "fewer accesses: a snapshot may make 2^28 rows; more bytes per access make fewer";
-/// Lines that say nothing that is needed.
+/// Lines without needed facts.
 const IGNORED: [&str; 3] = ["base_time_absolute:", "monitoring_end:", "nr_regions:"];
 const MAX_ROWS: u64 = 1 << 28;
 const PAGE: u64 = 4096;
 
-/// What DAMON does not tell.
+/// Rules for what DAMON does not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct DamonOptions {
-    /// Each so many bytes of a region are touched once in a round; at least 64.
+    /// Bytes of a region per access in a round; at least 64.
     pub bytes_per_access: u64,
-    /// The speed of the program.
+    /// Speed of the program.
     pub instructions_per_microsecond: u64,
 }
 
 impl Default for DamonOptions {
-    /// Each page once in a round; 1,000 instructions in a microsecond, as at 1 instruction per cycle and 1 GHz.
+    /// Returns one access per page and round, and 1,000 instructions per microsecond, as at 1 IPC and 1 GHz.
     fn default() -> Self {
         Self { bytes_per_access: PAGE, instructions_per_microsecond: 1000 }
     }
 }
 
 /// Imports DAMON's records. Every target is a process with one thread.
+///
+/// # Errors
+/// If a line cannot be read or is not DAMON's, or a snapshot would make more than 2^28 rows.
 pub fn damon(
     reader: impl BufRead,
     options: &DamonOptions,
@@ -82,14 +85,32 @@ pub fn damon(
     Ok(summary)
 }
 
-/// A region in a snapshot.
+/// Region in a snapshot.
 #[derive(Debug, PartialEq, Eq)]
 struct Region {
     process: u32,
     start: u64,
     end: u64,
-    /// How often a page was found accessed.
+    /// Number of times that a page was found accessed.
     found: u64,
+}
+
+impl Region {
+    fn accesses(&self, options: &DamonOptions) -> u64 {
+        (self.end - self.start).div_ceil(options.bytes_per_access.max(1 << LINE_SHIFT))
+    }
+
+    /// Returns an access of a round; the line in its page changes from round to round.
+    fn row(&self, access: u64, round: u64, instructions: u32, options: &DamonOptions) -> Row {
+        let mut address = self.start + access * options.bytes_per_access.max(1 << LINE_SHIFT);
+        if options.bytes_per_access >= PAGE {
+            let lines = PAGE >> LINE_SHIFT;
+            let line = (address / PAGE).wrapping_add(round).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
+            address = (address & !(PAGE - 1)) + ((line % lines) << LINE_SHIFT);
+        }
+        let line = address >> LINE_SHIFT;
+        Row { process: self.process, thread: self.process, instructions, line, store: false, dependence: 0 }
+    }
 }
 
 /// Reads `563ebaa00000-563ebc99e000(  31.617 MiB):        1`.
@@ -122,7 +143,7 @@ fn duration(text: &str) -> Option<f64> {
     (!pairs.is_empty() && sum.is_finite() && sum >= 0.0).then_some(sum)
 }
 
-/// One aggregation interval.
+/// Aggregation interval.
 #[derive(Default)]
 struct Snapshot {
     regions: Vec<Region>,
@@ -130,14 +151,8 @@ struct Snapshot {
     rows: u64,
 }
 
-impl Region {
-    fn accesses(&self, options: &DamonOptions) -> u64 {
-        (self.end - self.start).div_ceil(options.bytes_per_access.max(1 << LINE_SHIFT))
-    }
-}
-
 impl Snapshot {
-    /// Adds a region; false where there would be too many rows.
+    /// Adds a region. Returns false if there are too many rows.
     fn add(&mut self, region: Region, options: &DamonOptions) -> bool {
         self.rows = self.rows.saturating_add(region.accesses(options).saturating_mul(region.found));
         self.regions.push(region);
@@ -148,7 +163,7 @@ impl Snapshot {
     fn expand(&mut self, options: &DamonOptions, output: &mut Output<'_>) {
         let rounds = self.regions.iter().map(|region| region.found).max().unwrap_or(0);
         let instructions = self.nanoseconds / 1000.0 * options.instructions_per_microsecond as f64;
-        // Converting from floating point saturates.
+        // Conversion from floating point saturates.
         let instructions = (instructions / self.rows.max(1) as f64) as u32;
         for round in 0..rounds {
             for region in self.regions.iter().filter(|region| region.found > round) {
@@ -158,22 +173,6 @@ impl Snapshot {
             }
         }
         *self = Self::default();
-    }
-}
-
-impl Region {
-    /// The access of a round; the line in its page changes from round to round.
-    fn row(&self, access: u64, round: u64, instructions: u32, options: &DamonOptions) -> Row {
-        let address = self.start + access * options.bytes_per_access.max(1 << LINE_SHIFT);
-        let address = if options.bytes_per_access >= PAGE {
-            let lines = PAGE >> LINE_SHIFT;
-            let line = (address / PAGE).wrapping_add(round).wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32;
-            (address & !(PAGE - 1)) + ((line % lines) << LINE_SHIFT)
-        } else {
-            address
-        };
-        let line = address >> LINE_SHIFT;
-        Row { process: self.process, thread: self.process, instructions, line, store: false, dependence: 0 }
     }
 }
 

@@ -1,9 +1,10 @@
-//! Defines the importer of `valgrind --tool=lackey --trace-mem=yes --log-file=FILE CMD`.
+//! Imports the output of `valgrind --tool=lackey --trace-mem=yes --log-file=FILE CMD`.
 //!
-//! Lackey prints every instruction (`I  address,size`), load (` L`), store (` S`) and modification (` M`), addresses in
-//! hexadecimal. The data accesses pass through a model of the last-level cache, and its misses become rows. Instructions
-//! are counted from the `I` lines. Lackey tells neither threads nor dependences: all rows are of process 0 and thread 0, with
-//! distance 0. A modification loads first, so its miss is a load's.
+//! Lackey prints every instruction (`I  address,size`), load (` L`), store (` S`) and modification (` M`),
+//! with addresses in hexadecimal. The data accesses pass through a model of the last-level cache, and its
+//! misses become rows. Instructions are counted from the `I` lines. Lackey tells neither threads nor
+//! dependences: all rows have process 0, thread 0 and distance 0. A modification loads first, so its miss is
+//! a load's.
 
 use std::io::BufRead;
 
@@ -15,10 +16,13 @@ use super::{ImportError, ImportSummary};
 use crate::{Row, Rows};
 
 const EXPECTED: &str = "Lackey's 'I  address,size', ' L address,size', ' S ...' or ' M ...'";
-/// The widest access: a whole `xsave` area is smaller.
+/// Widest access; a whole `xsave` area is smaller.
 const WIDEST: u64 = 1 << 16;
 
-/// Imports Lackey's trace through a cache of this geometry. Lines of Valgrind's own (`==PID==`) are passed by.
+/// Imports Lackey's trace through a cache of this geometry. Skips Valgrind's own lines (`==PID==`).
+///
+/// # Errors
+/// If a line cannot be read or is not Lackey's.
 pub fn lackey(
     reader: impl BufRead,
     geometry: Geometry,
@@ -51,7 +55,7 @@ enum Kind {
     Store,
 }
 
-/// Reads ` L 1ffefff7e0,8`: what, address, size.
+/// Reads ` L 1ffefff7e0,8` as kind, address and size.
 fn parse(text: &str) -> Option<(Kind, u64, u64)> {
     let (kind, rest) = text.trim_start().split_at_checked(1)?;
     let kind = match kind {
@@ -67,10 +71,10 @@ fn parse(text: &str) -> Option<(Kind, u64, u64)> {
     Some((kind, address, size))
 }
 
-/// The cache, and what became of it.
+/// Cache model and its misses.
 struct Misses<'a> {
     cache: Cache,
-    /// Since the last row.
+    /// Instructions since the last row.
     instructions: u32,
     output: Output<'a>,
 }

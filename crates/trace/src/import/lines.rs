@@ -1,26 +1,26 @@
-//! Defines the lines of a text that may be anything.
+//! Lines of a text that may hold anything.
 
 use std::io::{BufRead, Read};
 
 use super::ImportError;
 
-/// The longest line; a file without line ends is no text.
+/// Longest line in bytes; a file without line ends is not text.
 const LONGEST: u64 = 1 << 16;
-/// How much of a bad line is shown.
+/// Characters of a bad line that are shown.
 const SHOWN: usize = 80;
 
-/// The lines of a text, numbered.
+/// Numbered lines of a text.
 pub(super) struct Lines<R> {
     reader: R,
     number: u64,
     bytes: Vec<u8>,
 }
 
-/// One line.
+/// Single line.
 pub(super) struct Line {
-    /// Counted from 1.
+    /// Number, from 1.
     pub(super) number: u64,
-    /// Without its end; what is not UTF-8 is replaced.
+    /// Text without its end; what is not UTF-8 is replaced.
     pub(super) text: String,
 }
 
@@ -29,12 +29,12 @@ impl<R: BufRead> Lines<R> {
         Self { reader, number: 0, bytes: Vec::new() }
     }
 
-    /// Lines read so far.
+    /// Returns the number of lines read so far.
     pub(super) fn number(&self) -> u64 {
         self.number
     }
 
-    /// Reads the next line into `line`; false at the end.
+    /// Reads the next line into `line`. Returns false at the end.
     pub(super) fn next(&mut self, line: &mut Line) -> Result<bool, ImportError> {
         self.bytes.clear();
         let read = self.reader.by_ref().take(LONGEST).read_until(b'\n', &mut self.bytes);
@@ -62,7 +62,7 @@ impl Line {
         Self { number: 0, text: String::new() }
     }
 
-    /// The error that the line is not what was expected.
+    /// Makes the error that the line is not what was expected.
     pub(super) fn wrong(&self, expected: &'static str) -> ImportError {
         let found = self.text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
         ImportError::Line { line: self.number, found, expected }

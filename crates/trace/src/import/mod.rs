@@ -1,7 +1,7 @@
-//! Reads what other tools recorded: the text of `perf`, of Valgrind's Lackey, and of DAMON.
+//! Imports what other tools recorded: the text of `perf`, of Valgrind's Lackey, and of DAMON.
 //!
-//! Each importer is a function from text to rows, handed out in batches, so that a file may be larger than memory. What
-//! the source does not tell is set by a stated rule; each importer names its own.
+//! Each importer is a function from text to rows in batches, so the text may be larger than memory. It sets
+//! what the source does not tell by rules stated in its module.
 
 mod damon;
 mod lackey;
@@ -15,40 +15,40 @@ pub use perf::{PerfOptions, perf};
 
 use std::io;
 
-/// What was imported.
+/// Counts of an import.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ImportSummary {
     /// Lines read.
     pub lines: u64,
-    /// Accesses that the text tells of.
+    /// Accesses in the text.
     pub accesses: u64,
     /// Rows made of them.
     pub rows: u64,
-    /// Accesses that gave no row for another reason than a hit in a cache model, such as having no address.
+    /// Accesses without a row for another reason than a hit in a cache model, such as a missing address.
     pub skipped: u64,
-    /// The name of each process by its number, where the text tells it; otherwise what identifies it there.
+    /// Name of each process by its number, where the text tells it; otherwise its identity there.
     pub processes: Vec<String>,
 }
 
-/// Why a text could not be imported.
+/// Reason why a text could not be imported.
 #[derive(Debug, thiserror::Error)]
 pub enum ImportError {
-    /// A line is not of the format.
+    /// A line has another format.
     #[error("line {line}: '{found}'; expected {expected}")]
     Line {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The start of the line.
+        /// Start of the line.
         found: String,
-        /// What was expected.
+        /// Expected format.
         expected: &'static str,
     },
     /// The text could not be read.
     #[error("line {line}: cannot read: {source}")]
     Io {
-        /// Counted from 1.
+        /// Line number, from 1.
         line: u64,
-        /// The operating system's reason.
+        /// Operating system's reason.
         source: io::Error,
     },
 }

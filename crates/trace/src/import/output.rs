@@ -1,14 +1,14 @@
-//! Defines what importers write to: rows in batches, and numbers for processes and threads.
+//! Output of the importers: rows in batches, and numbers for processes and threads.
 
 use std::collections::HashMap;
 use std::hash::Hash;
 
 use crate::{Row, Rows};
 
-/// Rows handed out at once.
+/// Rows per batch.
 const BATCH: usize = 1 << 16;
 
-/// Collects rows and hands them out.
+/// Collector of rows, which hands them out in batches.
 pub(super) struct Output<'a> {
     rows: Rows,
     count: u64,
@@ -33,7 +33,7 @@ impl<'a> Output<'a> {
         self.rows.clear();
     }
 
-    /// Hands out what is left, and returns how many rows there were.
+    /// Hands out the rest, and returns the number of rows.
     pub(super) fn finish(mut self) -> u64 {
         if !self.rows.is_empty() {
             self.hand_out();
@@ -42,7 +42,7 @@ impl<'a> Output<'a> {
     }
 }
 
-/// Numbers what appears, from 0.
+/// Numbers of keys in order of appearance, from 0.
 pub(super) struct Numbering<K>(HashMap<K, u32>);
 
 impl<K: Eq + Hash> Numbering<K> {
@@ -50,7 +50,7 @@ impl<K: Eq + Hash> Numbering<K> {
         Self(HashMap::new())
     }
 
-    /// The number of `key`, and whether it is new.
+    /// Returns the number of `key`, and whether it is new.
     pub(super) fn number(&mut self, key: K) -> (u32, bool) {
         // More than 2^32 different keys do not fit in memory.
         let next = self.0.len() as u32;

@@ -1,4 +1,4 @@
-//! Defines the importer of `perf`'s text: each sample of a data address becomes a row.
+//! Imports `perf`'s text: each sample of a data address becomes a row.
 //!
 //! Two forms are understood, also mixed:
 //! - `perf script -F comm,pid,tid,time,event,addr`, with any of `cpu`, `period`, `weight`, `data_src`, `phys_addr` and more
@@ -6,10 +6,10 @@
 //!   `sort 812/813 [001] 99.125: 4000 mem_load_retired.l3_miss:pp: 7f31a0c0 68101042 |OP LOAD|LVL Local RAM hit|...`
 //! - `perf mem report -D`, with or without `--phys-data`: `812 813 0x4014f0 0x7f31a0c0 230 0x68100142 a.out:main`
 //!
-//! A process whose main thread has another command than before has executed a program: it gets a new number, as its address
-//! space is new. What samples do not tell: they are not all accesses, so `instructions` is [`PerfOptions::instructions_per_event`] times
-//! the sample's period, and the dependence is 0. Whether it is a store says the data source; without one, an event whose
-//! name contains `store`.
+//! A process whose main thread has another command than before has executed a program; its address space is
+//! new, so it gets a new number. Samples are not all accesses, so `instructions` is
+//! [`PerfOptions::instructions_per_event`] times the sample's period, and the dependence is 0. The data
+//! source tells whether it is a store; without one, an event whose name contains `store` is.
 
 use std::collections::HashMap;
 use std::io::BufRead;
@@ -22,26 +22,31 @@ use super::{ImportError, ImportSummary};
 use crate::{Row, Rows};
 
 const EXPECTED: &str = "a sample as of 'perf script -F comm,pid,tid,time,event,addr' or 'perf mem report -D'";
-/// From here on addresses are the kernel's.
+/// First address of the kernel.
 const KERNEL: u64 = 1 << 63;
 
-/// What `perf`'s samples do not tell.
+/// Rules for what `perf`'s samples do not tell.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct PerfOptions {
     /// Instructions between two counted events: 1,000 divided by the misses per thousand instructions.
     pub instructions_per_event: u32,
-    /// Whether samples whose data source is a hit in a cache are left out, since a trace holds misses.
+    /// Whether samples whose data source is a cache hit are skipped, since a trace holds misses.
     pub misses_only: bool,
 }
 
 impl Default for PerfOptions {
-    /// 100 instructions, which is 10 misses per thousand instructions, as memory-bound programs have; misses only.
+    /// Returns 100 instructions, for the 10 misses per thousand instructions of memory-bound programs, and
+    /// misses only.
     fn default() -> Self {
         Self { instructions_per_event: 100, misses_only: true }
     }
 }
 
-/// Imports `perf`'s text. Samples without an address, of the kernel's addresses, and (if so asked) of hits are skipped.
+/// Imports `perf`'s text. Skips samples without an address, of the kernel's addresses, and (by option) of
+/// hits.
+///
+/// # Errors
+/// If a line cannot be read or is not `perf`'s.
 pub fn perf(
     reader: impl BufRead,
     options: &PerfOptions,
@@ -71,12 +76,12 @@ pub fn perf(
     Ok(summary)
 }
 
-/// The processes so far.
+/// Processes seen so far.
 #[derive(Default)]
 struct Processes {
-    /// The name of each, by its number.
+    /// Name of each, by its number.
     names: Vec<String>,
-    /// The number that a process has now.
+    /// Current number of each process id.
     current: HashMap<u32, usize>,
 }
 
@@ -95,7 +100,7 @@ impl Processes {
     }
 }
 
-/// A sample as the line tells it.
+/// Sample as in the text.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample<'a> {
     command: &'a str,
@@ -131,7 +136,7 @@ impl Sample<'_> {
     }
 }
 
-/// The kernel's `perf_mem_data_src` (include/uapi/linux/perf_event.h).
+/// Kernel's `perf_mem_data_src` (include/uapi/linux/perf_event.h).
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct DataSource(u64);
 
@@ -142,7 +147,7 @@ impl DataSource {
     /// L1, line fill buffer, L2 and L3.
     const CACHES: u64 = 0x78 << 5;
 
-    /// `None` where it does not say.
+    /// Returns whether it is a store; `None` where the source does not tell.
     fn is_store(self) -> Option<bool> {
         (self.0 & (Self::LOAD | Self::STORE) != 0).then_some(self.0 & Self::STORE != 0)
     }
@@ -160,8 +165,8 @@ fn hexadecimal(text: &str) -> Option<u64> {
     u64::from_str_radix(text.strip_prefix("0x").unwrap_or(text), 16).ok()
 }
 
-/// Reads a line of `perf mem report -D`: process, thread, instruction, address, perhaps physical address and page size,
-/// weight, data source, symbol.
+/// Reads a line of `perf mem report -D`: process, thread, instruction, address, optional physical address and
+/// page size, weight, data source, symbol.
 fn memory_report(text: &str) -> Option<Sample<'_>> {
     let mut words = text.split_whitespace();
     let (process, thread) = (words.next()?.parse().ok()?, words.next()?.parse().ok()?);
@@ -172,7 +177,8 @@ fn memory_report(text: &str) -> Option<Sample<'_>> {
     Some(Sample { command: "", process, thread, period: 1, address, source, event: "" })
 }
 
-/// Reads a line of `perf script`. The command may hold spaces and digits, so every word is tried as the process.
+/// Reads a line of `perf script`. The command may hold spaces and digits, so every word is tried as the
+/// process.
 fn script(text: &str) -> Option<Sample<'_>> {
     let starts = text.split_whitespace().map(|word| word.as_ptr().addr() - text.as_ptr().addr());
     starts.take(16).find_map(|start| script_from(text, start))
@@ -203,7 +209,7 @@ fn script_from(text: &str, start: usize) -> Option<Sample<'_>> {
     Some(Sample { command: text[..start].trim(), process, thread, period, address, source, event })
 }
 
-/// Whether it is `1240.505375:`.
+/// Returns whether the word is a time such as `1240.505375:`.
 fn is_time(word: &str) -> bool {
     word.strip_suffix(':').is_some_and(|word| word.contains('.') && word.parse::<f64>().is_ok())
 }

@@ -1,4 +1,4 @@
-//! Defines the command line that records a command: finds the program, QEMU and the plugin, and checks them first.
+//! The command line that records a command. Finds the program, QEMU and the plugin, and checks them first.
 
 use std::ffi::{OsStr, OsString};
 use std::os::unix::ffi::OsStrExt;
@@ -7,12 +7,12 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use super::{RecordError, RecordOptions};
-use isotherm_recorder_protocol::executable::{Executable, Resolved, resolve};
+use isotherm_recorder_protocol::{Executable, Resolved, resolve};
 
 const QEMU: &str = "qemu-x86_64";
 const PLUGIN: &str = "libisotherm_recorder_plugin.so";
 
-/// Everything that was found.
+/// Programs and files of a recording.
 #[derive(Debug)]
 pub(super) struct Prepared {
     qemu: PathBuf,
@@ -53,7 +53,8 @@ pub(super) fn prepare(options: &RecordOptions) -> Result<Prepared, RecordError> 
 }
 
 impl Prepared {
-    /// The command, recording into the pool at `pool` (absolute), with inherited standard streams.
+    /// Returns the command that records into the pool at the absolute path `pool`, with inherited standard
+    /// streams.
     pub(super) fn command(&self, pool: &Path) -> Command {
         let mut command = match &self.setarch {
             None => Command::new(&self.qemu),
@@ -73,7 +74,7 @@ impl Prepared {
         command
     }
 
-    /// QEMU's name and version.
+    /// Returns QEMU's name and version.
     pub(super) fn recorder(&self) -> String {
         let output = Command::new(&self.qemu).arg("--version").stdin(Stdio::null()).output();
         let text =
@@ -82,7 +83,8 @@ impl Prepared {
     }
 }
 
-/// What `LD_*` variables say is for the program's loader, not for QEMU's. QEMU splits at commas: such values stay.
+/// Passes `LD_*` variables to the program's loader instead of QEMU's. QEMU splits values at commas, so those
+/// stay.
 fn pass_loader_variables(command: &mut Command) {
     for (name, value) in std::env::vars_os() {
         if name.as_bytes().starts_with(b"LD_") && !value.as_bytes().contains(&b',') {
@@ -92,7 +94,7 @@ fn pass_loader_variables(command: &mut Command) {
     }
 }
 
-/// QEMU's options end at a comma, and two stand for one.
+/// Doubles the commas, at which QEMU's options would end.
 fn escaped(text: &OsStr) -> OsString {
     let bytes: Vec<u8> = text
         .as_bytes()
@@ -110,7 +112,7 @@ fn find_command(name: &OsStr) -> Result<PathBuf, RecordError> {
     search(name).ok_or_else(|| RecordError::NotFound { command: name.to_string_lossy().into_owned() })
 }
 
-/// The first executable file of this name in `PATH`.
+/// Returns the first executable file of this name in `PATH`.
 fn search(name: &OsStr) -> Option<PathBuf> {
     let directories = std::env::var_os("PATH")?;
     std::env::split_paths(&directories)
@@ -131,7 +133,7 @@ fn check_executable(path: &Path) -> Result<(), RecordError> {
     Ok(())
 }
 
-/// The plugin: as told, or beside the executable, where cargo and installations put it.
+/// Returns the plugin: as given, or beside the executable, where cargo and installations put it.
 fn find_plugin(options: &RecordOptions) -> Result<PathBuf, RecordError> {
     let told =
         options.plugin.clone().or_else(|| std::env::var_os("ISOTHERM_RECORDER_PLUGIN").map(PathBuf::from));

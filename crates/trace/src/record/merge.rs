@@ -1,9 +1,10 @@
-//! Defines how the records of all threads become rows in one order.
+//! Merges the records of all threads into rows in one order.
 
 use crate::{Row, Rows};
-use isotherm_recorder_protocol::layout::{RECORD_BYTES, Record};
+use isotherm_recorder_protocol::Record;
+use isotherm_recorder_protocol::layout::RECORD_BYTES;
 
-/// A record of a thread, at its time.
+/// Record of a thread with its time.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     stamp: u64,
@@ -12,17 +13,17 @@ struct Event {
     record: Record,
 }
 
-/// Records that wait until no earlier one can come.
+/// Records that wait until no earlier one can arrive.
 #[derive(Debug, Default)]
 pub(super) struct Merge {
     pending: Vec<Event>,
-    /// The latest stamp seen, and that of one round before.
+    /// Latest stamp seen, and that of the previous round.
     latest: u64,
     settled: u64,
 }
 
 impl Merge {
-    /// Adds the records that `bytes` hold. Chunks of a thread come in their order.
+    /// Adds the records in `bytes`. Chunks of a thread arrive in order.
     pub(super) fn add(&mut self, process: u32, thread: u32, base: u64, bytes: &[u8]) {
         let (records, _) = bytes.as_chunks::<RECORD_BYTES>();
         self.pending.extend(records.iter().map(|bytes| {
@@ -33,10 +34,11 @@ impl Merge {
         self.latest = self.pending.last().map_or(self.latest, |event| event.stamp.max(self.latest));
     }
 
-    /// Ends a round, in which every thread's records were added, and moves into `rows` what was made before the latest
-    /// record of the round before: all threads have published theirs since. With `all`, moves everything.
+    /// Ends a round, in which every thread's records were added. Moves those into `rows` that are no later
+    /// than the latest record of the previous round: all threads have published theirs since. With `all`,
+    /// moves everything.
     pub(super) fn settle(&mut self, rows: &mut Rows, all: bool) {
-        // Stable, and quick on the sorted runs that threads are.
+        // Stable, and fast on sorted runs such as the threads.
         self.pending.sort_by_key(|event| event.stamp);
         let until = if all { u64::MAX } else { self.settled };
         let ready = self.pending.partition_point(|event| event.stamp <= until);

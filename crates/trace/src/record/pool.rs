@@ -1,23 +1,24 @@
-//! Defines the launcher's side of the pool: making it, emptying it, stopping the plugins.
+//! The recorder's side of the pool: makes it, empties it and stops the plugins.
 
 use std::fs::File;
 use std::io;
+use std::mem::offset_of;
 use std::os::unix::fs::FileExt;
 use std::path::{Path, PathBuf};
 
 use isotherm_core::cache::Geometry;
 
 use super::merge::Merge;
-use isotherm_recorder_protocol::layout::{self, header, kind, slot, state};
+use isotherm_recorder_protocol::layout::{self, Header, Slot, kind, state};
 
-/// A pool. Dropping it removes the file.
+/// Pool, whose file is removed when this is dropped.
 #[derive(Debug)]
 pub(super) struct Pool {
     path: PathBuf,
     file: File,
     header: Vec<u8>,
     heartbeat: u64,
-    /// What was taken of each slot's chunk so far.
+    /// Progress in each slot's chunk.
     taken: Vec<Taken>,
     /// Accesses of chunks that were freed.
     accesses: u64,
@@ -26,36 +27,36 @@ pub(super) struct Pool {
 
 #[derive(Debug, Clone, Copy, Default)]
 struct Taken {
-    /// Whether the chunk was open in the round before: only then its slot is surely filled in.
+    /// Whether the chunk was open in the previous round: only then its slot is surely filled in.
     open: bool,
     records: usize,
     accesses: u64,
 }
 
-/// A slot as read.
+/// Slot as read from the file.
 #[derive(Debug, Clone, Copy)]
-struct Slot {
+struct Found {
     index: usize,
     bytes: [u8; layout::SLOT_BYTES],
 }
 
-/// A message of a plugin.
+/// Message of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
-    /// A process of this number runs this command.
+    /// The process of this number runs this command.
     Process(u32, String),
     /// This program runs untraced.
     Untraced(String),
 }
 
-/// Which chunks a round takes.
+/// Selection of the chunks that a round takes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Round {
-    /// Those of living writers.
+    /// Full ones, and the new records of open ones.
     Running,
-    /// And frees those of processes that are no more.
+    /// Likewise, and all of those whose process has ended.
     Sweep,
-    /// Everything: there are no writers.
+    /// All: there are no writers.
     Last,
 }
 
@@ -67,34 +68,38 @@ fn u64_at(bytes: &[u8], at: usize) -> u64 {
     u64::from_le_bytes(std::array::from_fn(|i| bytes[at + i]))
 }
 
-impl Slot {
+impl Found {
     fn state(&self) -> u32 {
-        u32_at(&self.bytes, slot::STATE)
+        u32_at(&self.bytes, offset_of!(Slot, state))
+    }
+
+    fn process(&self) -> u32 {
+        u32_at(&self.bytes, offset_of!(Slot, process))
     }
 
     fn base(&self) -> u64 {
-        u64_at(&self.bytes, slot::BASE)
+        u64_at(&self.bytes, offset_of!(Slot, base))
     }
 
     fn is_records(&self) -> bool {
-        u32_at(&self.bytes, slot::KIND) == kind::RECORDS
+        u32_at(&self.bytes, offset_of!(Slot, kind)) == kind::RECORDS
     }
 
-    /// Whether the process that claimed it is no more.
+    /// Returns whether the process that claimed it has ended.
     fn is_orphan(&self) -> bool {
-        !Path::new("/proc").join(u32_at(&self.bytes, slot::PID).to_string()).exists()
+        !Path::new("/proc").join(u32_at(&self.bytes, offset_of!(Slot, pid)).to_string()).exists()
     }
 }
 
 impl Pool {
-    /// Makes the pool at `path` (absolute).
+    /// Makes the pool at the absolute `path`.
     pub(super) fn create(path: PathBuf, cache: Geometry, dependence: bool) -> io::Result<Self> {
         let file = File::options().read(true).write(true).create_new(true).open(&path)?;
         let mut start = vec![0; layout::DATA_OFFSET];
-        start[header::MAGIC..][..8].copy_from_slice(&layout::MAGIC.to_le_bytes());
-        start[header::SETS..][..4].copy_from_slice(&cache.sets.to_le_bytes());
-        start[header::WAYS..][..4].copy_from_slice(&cache.ways.to_le_bytes());
-        start[header::DEPENDENCE..][..4].copy_from_slice(&u32::from(dependence).to_le_bytes());
+        start[offset_of!(Header, magic)..][..8].copy_from_slice(&layout::MAGIC.to_le_bytes());
+        start[offset_of!(Header, sets)..][..4].copy_from_slice(&cache.sets.to_le_bytes());
+        start[offset_of!(Header, ways)..][..4].copy_from_slice(&cache.ways.to_le_bytes());
+        start[offset_of!(Header, dependence)..][..4].copy_from_slice(&u32::from(dependence).to_le_bytes());
         let taken = vec![Taken::default(); layout::CHUNKS];
         let header = start[..layout::HEADER_BYTES].to_vec();
         let pool = Self { path, file, header, heartbeat: 0, taken, accesses: 0, buffer: Vec::new() };
@@ -102,24 +107,25 @@ impl Pool {
         Ok(pool)
     }
 
-    /// The pool's path.
+    /// Returns the pool's path.
     pub(super) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Tells the plugins to record nothing more.
+    /// Makes the plugins stop recording.
     pub(super) fn stop(&self) -> io::Result<()> {
-        self.file.write_all_at(&[1], header::STOP as u64)
+        self.file.write_all_at(&[1], offset_of!(Header, stop) as u64)
     }
 
-    /// Takes what the plugins wrote since the round before. Returns the messages, and whether a chunk was full.
+    /// Takes what the plugins wrote since the previous round. Returns the messages, and whether a chunk was
+    /// full.
     pub(super) fn drain(&mut self, round: Round, merge: &mut Merge) -> io::Result<(Vec<Message>, bool)> {
         self.heartbeat += 1;
-        self.file.write_all_at(&self.heartbeat.to_le_bytes(), header::HEARTBEAT as u64)?;
+        self.file.write_all_at(&self.heartbeat.to_le_bytes(), offset_of!(Header, heartbeat) as u64)?;
         self.file.read_exact_at(&mut self.header, 0)?;
         let mut slots = self.used_slots()?;
-        // A thread may have filled several chunks since: in their order, please.
-        slots.sort_by_key(Slot::base);
+        // A thread may have filled several chunks since, whose records must stay in order.
+        slots.sort_by_key(Found::base);
         let (mut messages, mut busy) = (Vec::new(), false);
         for found in slots {
             let ends = found.state() == state::FULL
@@ -135,20 +141,20 @@ impl Pool {
         Ok((messages, busy))
     }
 
-    fn used_slots(&self) -> io::Result<Vec<Slot>> {
-        let allocated = (u32_at(&self.header, header::ALLOCATED) as usize).min(layout::CHUNKS);
+    fn used_slots(&self) -> io::Result<Vec<Found>> {
+        let allocated = (u32_at(&self.header, offset_of!(Header, allocated)) as usize).min(layout::CHUNKS);
         let mut table = vec![0; allocated * layout::SLOT_BYTES];
         self.file.read_exact_at(&mut table, layout::HEADER_BYTES as u64)?;
         let (slots, _) = table.as_chunks::<{ layout::SLOT_BYTES }>();
-        let all = slots.iter().enumerate().map(|(index, &bytes)| Slot { index, bytes });
+        let all = slots.iter().enumerate().map(|(index, &bytes)| Found { index, bytes });
         Ok(all.filter(|slot| matches!(slot.state(), state::OPEN | state::FULL)).collect())
     }
 
-    /// Takes a chunk that is complete, and frees it.
+    /// Takes a complete chunk and frees it.
     fn take_all(&mut self, index: usize, merge: &mut Merge) -> io::Result<Option<Message>> {
         let place = (layout::HEADER_BYTES + index * layout::SLOT_BYTES) as u64;
-        let mut found = Slot { index, bytes: [0; layout::SLOT_BYTES] };
-        // Once more: what was read before may stem from the moment before completion.
+        let mut found = Found { index, bytes: [0; layout::SLOT_BYTES] };
+        // Read once more, since the first reading may stem from the moment before completion.
         self.file.read_exact_at(&mut found.bytes, place)?;
         let message = if found.is_records() {
             self.take(&found, merge)?;
@@ -156,13 +162,13 @@ impl Pool {
         } else {
             Some(self.message(&found)?)
         };
-        self.accesses += u64_at(&found.bytes, slot::ACCESSES);
+        self.accesses += u64_at(&found.bytes, offset_of!(Slot, accesses));
         self.taken[index] = Taken::default();
         self.file.write_all_at(&[state::FREE as u8], place)?;
         Ok(message)
     }
 
-    fn take_open(&mut self, found: &Slot, merge: &mut Merge) -> io::Result<()> {
+    fn take_open(&mut self, found: &Found, merge: &mut Merge) -> io::Result<()> {
         if self.taken[found.index].open && found.is_records() {
             self.take(found, merge)?;
         }
@@ -170,24 +176,24 @@ impl Pool {
         Ok(())
     }
 
-    /// Takes the records of a chunk that were not taken yet.
-    fn take(&mut self, found: &Slot, merge: &mut Merge) -> io::Result<()> {
-        let count = (u32_at(&found.bytes, slot::COUNT) as usize).min(layout::CHUNK_RECORDS);
+    /// Takes the new records of a chunk.
+    fn take(&mut self, found: &Found, merge: &mut Merge) -> io::Result<()> {
+        let count = (u32_at(&found.bytes, offset_of!(Slot, count)) as usize).min(layout::CHUNK_RECORDS);
         let taken = &mut self.taken[found.index];
         let first = taken.records.min(count);
-        (taken.records, taken.accesses) = (count, u64_at(&found.bytes, slot::ACCESSES));
+        (taken.records, taken.accesses) = (count, u64_at(&found.bytes, offset_of!(Slot, accesses)));
         self.read_chunk(found.index, first * layout::RECORD_BYTES, count * layout::RECORD_BYTES)?;
-        let [process, thread] = [slot::PROCESS, slot::THREAD].map(|at| u32_at(&found.bytes, at));
-        merge.add(process, thread, found.base(), &self.buffer);
+        let thread = u32_at(&found.bytes, offset_of!(Slot, thread));
+        merge.add(found.process(), thread, found.base(), &self.buffer);
         Ok(())
     }
 
-    fn message(&mut self, found: &Slot) -> io::Result<Message> {
-        let length = (u32_at(&found.bytes, slot::COUNT) as usize).min(layout::CHUNK_BYTES);
+    fn message(&mut self, found: &Found) -> io::Result<Message> {
+        let length = (u32_at(&found.bytes, offset_of!(Slot, count)) as usize).min(layout::CHUNK_BYTES);
         self.read_chunk(found.index, 0, length)?;
         let text = String::from_utf8_lossy(&self.buffer).into_owned();
-        Ok(match u32_at(&found.bytes, slot::KIND) {
-            kind::PROCESS => Message::Process(u32_at(&found.bytes, slot::PROCESS), text),
+        Ok(match u32_at(&found.bytes, offset_of!(Slot, kind)) {
+            kind::PROCESS => Message::Process(found.process(), text),
             _ => Message::Untraced(text),
         })
     }
@@ -198,31 +204,31 @@ impl Pool {
         self.file.read_exact_at(&mut self.buffer, offset as u64)
     }
 
-    /// Accesses seen until the last round.
+    /// Returns the accesses seen until the last round.
     pub(super) fn accesses(&self) -> u64 {
         let open: u64 = self.taken.iter().map(|taken| taken.accesses).sum();
-        self.accesses + open + u64_at(&self.header, header::ACCESSES)
+        self.accesses + open + u64_at(&self.header, offset_of!(Header, accesses))
     }
 
-    /// Misses lost until the last round.
+    /// Returns the misses lost until the last round.
     pub(super) fn lost(&self) -> u64 {
-        u64_at(&self.header, header::LOST)
+        u64_at(&self.header, offset_of!(Header, lost))
     }
 
-    /// Programs that ran untraced until the last round.
+    /// Returns the number of programs that ran untraced until the last round.
     pub(super) fn untraced(&self) -> u64 {
-        u64::from(u32_at(&self.header, header::UNTRACED))
+        u64::from(u32_at(&self.header, offset_of!(Header, untraced)))
     }
 
-    /// Threads seen until the last round.
+    /// Returns the number of threads seen until the last round.
     pub(super) fn threads(&self) -> u32 {
-        u32_at(&self.header, header::THREADS)
+        u32_at(&self.header, offset_of!(Header, threads))
     }
 }
 
 impl Drop for Pool {
     fn drop(&mut self) {
-        // What cannot be removed does not make the trace unreadable.
+        // A pool that stays does not make the trace unreadable.
         let _ = std::fs::remove_file(&self.path);
     }
 }

@@ -1,4 +1,4 @@
-//! Defines a recording from the program's start to the finished trace.
+//! A recording from the program's start to the finished trace.
 
 use std::fs;
 use std::io;
@@ -14,22 +14,22 @@ use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
 use crate::{Provenance, Rows, TraceWriter};
 use isotherm_recorder_protocol::layout;
 
-/// The pool's name in the trace's directory.
+/// Pool's name in the trace's directory.
 const POOL: &str = ".pool";
-/// How long to rest when no chunk is full.
+/// Pause when no chunk is full.
 const REST: Duration = Duration::from_millis(5);
-/// How often the caller hears of the progress.
+/// Time between progress reports.
 const REPORT: Duration = Duration::from_millis(100);
-/// How often chunks of dead processes are looked for.
+/// Time between searches for chunks of dead processes.
 const SWEEP: Duration = Duration::from_secs(1);
-/// The longest that rows wait for the end of their part.
+/// Longest time that rows wait for the end of their part.
 const PART: Duration = Duration::from_secs(5);
-/// How long after the stop flag the program gets SIGTERM, and then SIGKILL.
+/// Times after the stop flag at which the program gets SIGTERM, and then SIGKILL.
 const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(12)];
-/// How many untraced programs are named.
+/// Maximum number of untraced programs that are named.
 const NAMED: usize = 16;
 
-/// A recording.
+/// Running recording.
 pub(super) struct Session<'a> {
     options: &'a RecordOptions,
     child: Child,
@@ -43,7 +43,7 @@ pub(super) struct Session<'a> {
     started: Instant,
     stopped: Option<(Stopped, Instant)>,
     signals_sent: usize,
-    /// Rows and bytes when the writer failed.
+    /// Rows and bytes written, still known after the writer failed.
     written: (u64, u64),
     /// Processes seen.
     processes: usize,
@@ -54,7 +54,7 @@ fn failed(action: &'static str) -> impl FnOnce(io::Error) -> RecordError {
 }
 
 impl<'a> Session<'a> {
-    /// Makes the trace and starts the program.
+    /// Creates the trace and starts the program.
     pub(super) fn start(options: &'a RecordOptions, prepared: &Prepared) -> Result<Self, RecordError> {
         let writer = TraceWriter::create(&options.output, provenance(options, prepared))?;
         let started = (|| -> Result<_, RecordError> {
@@ -66,7 +66,7 @@ impl<'a> Session<'a> {
             Ok((pool, child))
         })();
         let (pool, child) = started.inspect_err(|_| {
-            // Nothing was recorded; the directory is empty.
+            // Nothing was recorded, and the directory is empty.
             let _ = fs::remove_dir(&options.output);
         })?;
         Ok(Self {
@@ -119,10 +119,10 @@ impl<'a> Session<'a> {
         self.finish(status)
     }
 
-    /// Moves what the plugins wrote into the trace. Returns whether there was much.
+    /// Moves the plugins' records into the trace. Returns whether there were many.
     fn round(&mut self, round: Round) -> bool {
         if round == Round::Last {
-            // Children that outlive the command write nothing more.
+            // Children that outlive the command must not write any more.
             self.note(self.pool.stop().map_err(failed("write the recorder's pool")));
         }
         let drained = self.pool.drain(round, &mut self.merge).map_err(failed("read the recorder's pool"));
@@ -161,7 +161,7 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// Uses the writer, unless it failed; the first failure ends the recording, not the program.
+    /// Uses the writer, unless it has failed. The first failure ends the recording, not the program.
     fn write(&mut self, use_it: impl FnOnce(&mut TraceWriter) -> Result<(), crate::TraceError>) {
         let Some(writer) = &mut self.writer else { return };
         let result = use_it(writer);
@@ -185,7 +185,7 @@ impl<'a> Session<'a> {
     fn stop(&mut self, reason: Stopped) {
         if self.stopped.is_none() {
             self.stopped = Some((reason, Instant::now()));
-            // If even this fails, the drain does too, and what comes is dropped.
+            // If even this fails, so does the next drain.
             let _ = self.pool.stop();
         }
     }
@@ -203,14 +203,14 @@ impl<'a> Session<'a> {
         }
     }
 
-    /// After the stop flag: makes the program end if it does not by itself.
+    /// Ends the program after the stop flag if it does not end by itself.
     fn press(&mut self) {
         let Some((Stopped::Asked, since)) = self.stopped else { return };
         if PATIENCE.get(self.signals_sent).is_none_or(|&patience| since.elapsed() < patience) {
             return;
         }
         self.signals_sent += 1;
-        // Failures mean that the program has ended meanwhile.
+        // These fail only if the program has ended meanwhile.
         if self.signals_sent == 1 {
             let kill = format!("kill -TERM {}", self.child.id());
             let _ = Command::new("/bin/sh").arg("-c").arg(kill).stderr(Stdio::null()).status();
@@ -264,7 +264,7 @@ fn provenance(options: &RecordOptions, prepared: &Prepared) -> Provenance {
     }
 }
 
-/// The processor and the kernel.
+/// Describes the processor and the kernel.
 fn machine() -> String {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

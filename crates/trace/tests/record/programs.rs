@@ -12,7 +12,8 @@ use crate::Bench;
 /// Lines that a sweep of `misc` touches.
 const LINES: usize = 1 << 17;
 
-/// Runs a shell script natively and recorded, each with its own `$OUT`; returns the bench, the outputs being equal.
+/// Runs a shell script natively and recorded, each with its own `$OUT`; returns the bench, the outputs being
+/// equal.
 fn same_as_native(script: &str) -> (Bench, isotherm_trace::record::RecordSummary) {
     let bench = Bench::new();
     let run = |name: &str| {

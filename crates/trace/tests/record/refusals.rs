@@ -1,4 +1,5 @@
-//! What cannot be recorded is refused in one clear line, with the shell's exit codes, and leaves nothing behind.
+//! What cannot be recorded is refused in one clear line, with the shell's exit codes, and leaves nothing
+//! behind.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,4 +1,5 @@
-//! Programs that QEMU cannot stand in for run natively, untraced: they behave as always, are counted, and named.
+//! Programs that QEMU cannot stand in for run natively, untraced: they behave as always, are counted, and
+//! named.
 
 use std::fs;
 use std::os::unix::fs::PermissionsExt;

@@ -1,16 +1,18 @@
 //! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words.
 //!
-//! HPCC RandomAccess updates words drawn uniformly from the whole table. HeMem confined most updates to a hot region, and
-//! NeoMem (VI-D, Fig. 16) took that over: 90 % of accesses fall into the region, 10 % uniformly on the whole table (the
-//! region included), and then the region suddenly lies elsewhere. Kept: the table is initialised front to back by one
-//! thread, so first touch places it in address order; an update loads a word and stores it back, its address coming from
-//! a random number generator and not from memory. Left out: HPCC's batches of 1,024 look-ahead updates (updates here are
-//! independent of each other, which is what the batches achieve).
+//! HPCC RandomAccess updates words drawn uniformly from the whole table. HeMem confined most updates to a hot
+//! region, and NeoMem (VI-D, Fig. 16) took that over: 90 % of accesses fall into the region, 10 % uniformly
+//! on the whole table, and then the region suddenly moves. **Kept.** One thread initialises the table front
+//! to back, so first touch places it in address order. An update loads a word and stores it back; its address
+//! comes from a generator and not from memory. **Left out.** HPCC's batches of 1,024 look-ahead updates:
+//! updates here are independent anyway.
 //!
-//! PACT (2.2) runs another variant: phases of sequential and of random updates in turn, half of the updates each, every one a
-//! read and a write (`pattern=alternating`, preset `pact`). A thread updates its own part of the table in a sequential phase.
+//! PACT (2.2) alternates phases of sequential and of random updates, half of the updates each
+//! (`pattern=alternating`, preset `pact`). In a sequential phase each thread updates its own part of the
+//! table.
 //!
-//! The table is divided into slots of the region's size; the region takes a seeded random sequence of different slots.
+//! The table is divided into slots of the region's size; the region takes a seeded random sequence of
+//! different slots.
 
 use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, choices, parameters};
@@ -34,7 +36,7 @@ choices! {
 }
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Size of the table.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M")
@@ -119,7 +121,7 @@ impl Gups {
         Permutation::new(slots, mix(self.seed)).at(phase % slots) * self.hot_words
     }
 
-    /// Updates in a phase: the run's, divided as evenly as whole numbers allow.
+    /// Returns a phase's updates: equal shares of the run's.
     fn phase(&self, phase: u64) -> std::ops::Range<u64> {
         let start = |phase: u64| {
             (u128::from(self.settings.operations) * u128::from(phase) / u128::from(self.settings.moves + 1))
@@ -128,8 +130,8 @@ impl Gups {
         start(phase)..start(phase + 1)
     }
 
-    /// Returns the word of an update in a sequential phase: the next of its thread's part of the table, which it goes through round
-    /// and round. `None` in a random phase.
+    /// Returns the word of an update in a sequential phase, in which each thread cycles through its part of
+    /// the table; `None` in a random phase.
     #[inline]
     fn in_order(&self, update: u64) -> Option<u64> {
         if self.settings.pattern != Pattern::Alternating {

@@ -1,16 +1,16 @@
 //! masim: reads of equal frequency in patterns of very different cost.
 //!
-//! DAMON's masim (a simulator of memory access patterns) reads regions of memory in phases, each region sequentially or
-//! at random. PACT (2.2) extended it to show that frequency is not criticality: two threads read memory of the same size
-//! equally often, one traversing an array, the other chasing pointers in random order; each makes 1.5 billion loads. That is
-//! the default here (`mixed`). Every thread has memory of its own, `footprint / threads`, divided into `regions`. With
-//! `hot_share` set, one region in each phase takes that share of the thread's reads and the next phase heats the next
-//! region: masim's phases with a hot region. Each region keeps its own position (and chain), so that revisiting a region
-//! goes on where it was left.
+//! DAMON's masim (a simulator of memory access patterns) reads regions of memory in phases, sequentially or
+//! at random. PACT (2.2) extended it to show that frequency is not criticality: two threads read memory of
+//! the same size equally often (1.5 billion loads each), one traversing an array, the other chasing pointers
+//! in random order. That is the default here (`mixed`). Every thread has its own memory, `footprint /
+//! threads`, divided into `regions`. With `hot_share`, one region takes that share of the thread's reads, and
+//! each phase heats the next region. A region keeps its position (and chain) from visit to visit.
 //!
-//! Kept: a chase is one cycle through all lines of its region, each address depending on the value read before; reads only,
-//! after one pass of stores that fills the memory. Left out: masim's phases are timed, these are counted in reads. With
-//! `processes` each thread is a process with an address space of its own, as in PACT's colocated pair (5.9).
+//! **Kept.** A chase is one cycle through all lines of its region, in which each address depends on the value
+//! read before. After one pass of stores that fills the memory there are only reads. **Changed.** Phases are
+//! counted in reads, not timed. With `processes` each thread is a process with its own address space, as in
+//! PACT's colocated pair (5.9).
 
 use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, choices, parameters};
@@ -38,7 +38,7 @@ choices! {
 }
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// What threads do; mixed: even threads read sequentially, odd ones chase pointers.
         pattern: Patterns = choice("mixed").source("PACT 2.2"),
@@ -163,7 +163,7 @@ impl Masim {
         }
     }
 
-    /// The accesses that follow are this thread's.
+    /// Makes the following accesses this thread's.
     fn enter(&self, thread: u16, memory: &mut dyn Memory) {
         if self.settings.processes {
             memory.process(thread);

@@ -1,9 +1,11 @@
-//! Defines the lab's NeoProf: the device in front of the last tier, and its registers in a memory that the guest maps.
+//! The lab's NeoProf: the device in front of the last tier, and its registers in memory that the guest maps.
 //!
-//! The guest loads and stores that memory (a `ivshmem-plain` device's) without QEMU's help, and QEMU calls only afterwards. So each
-//! register holds what the next load shall find: they are *staged* whenever code that is not followed goes on (the engine's, while
-//! the program stands still) and after each use of a register. A load of a FIFO's register has taken what was staged, and the next is
-//! staged. With several processors a register may be as old as the engine's last entry into user mode; nothing is lost by that.
+//! The guest loads from and stores to that memory (of an `ivshmem-plain` device) without QEMU, which calls
+//! the plugin only afterwards. So each register holds the value for the next load: the registers are *staged*
+//! whenever code that is not followed continues (the engine's, while the program stands still) and after each
+//! use of a register. A load of a FIFO's register has taken the staged value, and the next one is staged.
+//! With several processors a register may be as old as the engine's last entry into user mode; that loses
+//! nothing.
 
 mod rtl;
 
@@ -24,53 +26,54 @@ use crate::options::Fault;
 const BATCH: usize = 4096;
 /// Bytes of a page, as a power of two.
 const PAGE_SHIFT: u32 = 12;
-/// Uses of registers after which the device of a test goes wrong.
+/// Uses of registers after which a faulty device fails.
 const SOUND: u64 = 500;
-/// What a device whose registers stand still says: so many hot pages, and which.
+/// Constant registers of a stuck device: the number of hot pages, and the page.
 const STUCK: (u64, u64) = (16, 3);
 
-/// What passed the device and how it was used, since a phase began.
+/// Traffic and use of the device since a phase began.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub(crate) struct Uses {
-    /// Whether it is the simulated hardware, and not its model.
+    /// Whether it is the simulated hardware, not its model.
     rtl: bool,
-    /// Requests of the memory behind it.
+    /// Requests to the memory behind it.
     reads: u64,
     writes: u64,
-    /// Loads and stores of its registers by the guest.
+    /// Guest's loads and stores of its registers.
     register_reads: u64,
     register_writes: u64,
-    /// What these cost by the machine's profile.
+    /// Cost of these by the machine profile.
     register_ns: u64,
-    /// Resets by the guest.
+    /// Guest's resets.
     resets: u64,
-    /// Hot pages that the guest took, and how many of them a second time since the reset.
+    /// Hot pages that the guest took, and those among them that it took again since the reset.
     hot_pages: u64,
     hot_again: u64,
-    /// As the device counts them, since the reset: accesses of hot pages that found the buffer full, and those that the sketch missed.
+    /// Device's counts since the reset: accesses of hot pages that found the buffer full, and accesses that
+    /// the sketch missed.
     hot_refused: u64,
     dropped: u64,
 }
 
-/// The device.
+/// NeoProf in front of the last tier.
 pub(crate) struct NeoProf {
     device: Box<dyn Device + Send>,
     sizes: Parameters,
     profile: DeviceProfile,
     registers: Memory,
-    /// Where its memory lies.
+    /// Physical addresses of its memory.
     ranges: Vec<Range<u64>>,
     fault: Option<Fault>,
-    /// Where the guest sees the registers, once it has used them.
+    /// Physical address of the registers, known once the guest has used them.
     base: Option<u64>,
     requests: Vec<Request>,
     cycles: u64,
     /// Whether requests have passed since the registers were staged.
     stale: bool,
-    /// Taken out of the device and not read yet.
+    /// Values taken out of the device and not yet read.
     hot: Option<u64>,
     bin: Option<u64>,
-    /// How many are behind these.
+    /// Values left in the device.
     hot_behind: u64,
     bins_behind: u64,
     /// Hot pages read since the reset.
@@ -79,7 +82,7 @@ pub(crate) struct NeoProf {
 }
 
 impl NeoProf {
-    /// The device of a profile, by its model or by the simulated hardware in `library`, after power-on.
+    /// Makes a profile's device after power-on, by its model or by the simulated hardware in `library`.
     ///
     /// # Errors
     /// If it cannot have these sizes, or the library cannot be used.
@@ -129,7 +132,8 @@ impl NeoProf {
         Ok(neoprof)
     }
 
-    /// A miss at a physical address, the modelled time being `now_ns`: the line is read, and that of a store is written back.
+    /// Passes a miss at a physical address at modelled time `now_ns`: a read of the line, and a write-back of
+    /// a store's.
     #[inline]
     pub(crate) fn pass(&mut self, physical: u64, store: bool, now_ns: impl FnOnce() -> u64) {
         let Some(page) = self.page(physical) else { return };
@@ -145,7 +149,7 @@ impl NeoProf {
         }
     }
 
-    /// The device's number of a page: those of its memory follow each other.
+    /// Returns the device's number of a page; its memory is numbered contiguously.
     fn page(&self, physical: u64) -> Option<u64> {
         let mut before = 0;
         for range in &self.ranges {
@@ -157,8 +161,8 @@ impl NeoProf {
         None
     }
 
-    /// What has passed reaches the device, and with it the cycles in which nothing passed. More requests than its clock has cycles for
-    /// owe them to the time that follows.
+    /// Sends the collected requests to the device, and the cycles in which nothing passed. Requests beyond
+    /// the clock's cycles use up later ones.
     fn settle(&mut self, now_ns: u64) {
         self.device.accesses(&self.requests);
         self.cycles += self.requests.len() as u64;
@@ -169,14 +173,14 @@ impl NeoProf {
         self.cycles += idle;
     }
 
-    /// A phase begins, and modelled time with it.
+    /// Begins a phase, and modelled time with it.
     pub(crate) fn begin_phase(&mut self) {
         self.settle(0);
         self.cycles = 0;
         self.uses = Uses { rtl: self.uses.rtl, ..Uses::default() };
     }
 
-    /// What happened since the phase began.
+    /// Returns the use since the phase began.
     pub(crate) fn uses(&mut self) -> Uses {
         let DeviceProfile { read, write, .. } = self.profile;
         self.uses.register_ns = self.uses.register_reads * read.0 + self.uses.register_writes * write.0;
@@ -185,8 +189,8 @@ impl NeoProf {
         self.uses.clone()
     }
 
-    /// Whether a physical address, which is no memory of the machine, is one of the registers. `word` is the first of its page as the
-    /// guest sees it: the device's is known by its identity.
+    /// Returns whether a physical address, which is not memory, is one of the registers. `word` reads the
+    /// first word of its page, by whose identity the device is recognised.
     pub(crate) fn is_register(&mut self, physical: u64, word: impl FnOnce() -> Option<u64>) -> bool {
         let page = physical >> PAGE_SHIFT << PAGE_SHIFT;
         match self.base {
@@ -199,7 +203,7 @@ impl NeoProf {
         }
     }
 
-    /// Stages the registers anew if anything has passed.
+    /// Stages the registers again if anything has passed.
     pub(crate) fn stage(&mut self, now_ns: u64) {
         if std::mem::take(&mut self.stale) {
             self.settle(now_ns);
@@ -207,7 +211,7 @@ impl NeoProf {
         }
     }
 
-    /// The guest has used the register at this physical address.
+    /// Notes that the guest has used the register at this physical address.
     pub(crate) fn used(&mut self, physical: u64, store: bool, now_ns: u64) {
         let offset = physical & (at::BYTES - 1);
         if store {
@@ -270,13 +274,14 @@ impl NeoProf {
         self.spoil();
     }
 
-    /// Takes the next out of the FIFO if none is there to be read.
+    /// Takes the next page out of the FIFO if none is staged.
     fn stage_hot(&mut self) {
         if self.hot.is_none() && self.hot_behind > 0 {
             self.hot = Some(self.device.read(at::GET_HOT_PAGE));
             self.hot_behind -= 1;
         }
-        // What is staged has left room in the FIFO, which may be full again: no device says that it holds more than it can.
+        // The staged value has left room in the FIFO, which may be full again: a device never reports more
+        // than it can hold.
         let waiting = self.hot_behind + u64::from(self.hot.is_some());
         self.put(at::GET_NR_HOT_PAGE, waiting.min(self.sizes.hot_entries.into()));
         self.put(at::GET_HOT_PAGE, self.hot.unwrap_or(at::EMPTY));
@@ -301,7 +306,7 @@ impl NeoProf {
         self.registers.get(offset as usize / 8).map_or(u64::MAX, |word| word.load(Relaxed))
     }
 
-    /// Lets the registers be those of a device that has gone wrong, where a test asks for one.
+    /// Spoils the registers where a fault is simulated.
     fn spoil(&self) {
         let sound = self.uses.register_reads < SOUND;
         match self.fault {

@@ -1,5 +1,5 @@
-//! Defines the device that is the simulated hardware: `libisotherm_neoprof_rtl.so` of `hardware/neoprof/verilated`, found and loaded
-//! at run time, so that nothing else here needs verilator.
+//! The device as simulated hardware: `libisotherm_neoprof_rtl.so` of `hardware/neoprof/verilated`, loaded at
+//! run time, so that nothing else here needs verilator.
 
 use std::ffi::{CStr, CString, c_void};
 use std::os::unix::ffi::OsStrExt;
@@ -8,13 +8,13 @@ use std::path::Path;
 use isotherm_neoprof::registers::{COUNTER_MAX, GET_NR_SAMPLE, RESET};
 use isotherm_neoprof::{Device, Parameters, Registers, Request};
 
-/// The version of the shared object's functions that is spoken here.
+/// Version of the shared object's functions.
 const VERSION: u32 = 1;
 
-/// A device of the shared object.
+/// Device of the shared object.
 type Handle = *mut c_void;
 
-/// Its functions, see `hardware/neoprof/verilated/src/exports.rs`.
+/// Functions of the shared object, see `hardware/neoprof/verilated/src/exports.rs`.
 #[derive(Debug, Clone, Copy)]
 struct Functions {
     new: unsafe extern "C" fn(u64, u64) -> Handle,
@@ -24,7 +24,7 @@ struct Functions {
     pass: unsafe extern "C" fn(Handle, *const u64, usize),
 }
 
-/// The simulated hardware. Its clocks stand still while nothing passes; those cycles are added to its counter of them.
+/// Simulated hardware. Its clocks stand still while nothing passes; its cycle counter includes those cycles.
 #[derive(Debug)]
 pub(super) struct Rtl {
     handle: Handle,
@@ -34,11 +34,12 @@ pub(super) struct Rtl {
     words: Vec<u64>,
 }
 
-// SAFETY: the simulated device owns all that it uses and is tied to no thread; this is its only handle.
+// SAFETY: the simulated device owns everything that it uses and is tied to no thread; this is its only
+// handle.
 unsafe impl Send for Rtl {}
 
 impl Rtl {
-    /// The hardware of these sizes after power-on.
+    /// Makes hardware of these sizes after power-on.
     ///
     /// # Errors
     /// If the shared object cannot be loaded, is of another version, or was not built in these sizes.
@@ -58,51 +59,49 @@ impl Rtl {
 
 fn load(path: &Path) -> Result<Functions, String> {
     let name = CString::new(path.as_os_str().as_bytes()).map_err(|error| error.to_string())?;
-    // SAFETY: loads a shared object that the user named, whose constructors are those of C++'s runtime; it is never unloaded.
+    // SAFETY: loads the shared object that the user named, with constructors of C++'s runtime only; it is
+    // never unloaded.
     let object = unsafe { libc::dlopen(name.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
     if object.is_null() {
         // SAFETY: after a failure this is a terminated string of this thread.
         let reason = unsafe { CStr::from_ptr(libc::dlerror()) }.to_string_lossy().into_owned();
         return Err(reason);
     }
-    let find = |name: &CStr| {
-        // SAFETY: the object is loaded, the name terminated.
-        let found = unsafe { libc::dlsym(object, name.as_ptr()) };
-        let missing = || format!("it has no {}; expected libisotherm_neoprof_rtl.so", name.to_string_lossy());
-        (!found.is_null()).then_some(found).ok_or_else(missing)
-    };
-    // SAFETY: the object's function of this name has this signature in every version.
-    let version = unsafe {
-        std::mem::transmute::<*mut c_void, extern "C" fn() -> u32>(find(c"isotherm_neoprof_version")?)
-    }();
+    // SAFETY: the function of this name has this signature in every version of the object.
+    let version = unsafe { symbol::<extern "C" fn() -> u32>(object, c"isotherm_neoprof_version")? }();
     if version != VERSION {
-        return Err(format!("its functions have version {version}; expected {VERSION}: build both anew"));
+        return Err(format!("its functions have version {version}; expected {VERSION}: build both again"));
     }
-    // SAFETY: of this version, the functions of these names have the signatures that the fields declare.
+    // SAFETY: in this version the functions of these names have the signatures that the fields declare.
     unsafe {
         Ok(Functions {
-            new: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(u64, u64) -> Handle>(find(
-                c"isotherm_neoprof_new",
-            )?),
-            free: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Handle)>(find(
-                c"isotherm_neoprof_free",
-            )?),
-            read: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Handle, u64) -> u64>(find(
-                c"isotherm_neoprof_read",
-            )?),
-            write: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Handle, u64, u64)>(find(
-                c"isotherm_neoprof_write",
-            )?),
-            pass: std::mem::transmute::<*mut c_void, unsafe extern "C" fn(Handle, *const u64, usize)>(find(
-                c"isotherm_neoprof_pass",
-            )?),
+            new: symbol(object, c"isotherm_neoprof_new")?,
+            free: symbol(object, c"isotherm_neoprof_free")?,
+            read: symbol(object, c"isotherm_neoprof_read")?,
+            write: symbol(object, c"isotherm_neoprof_write")?,
+            pass: symbol(object, c"isotherm_neoprof_pass")?,
         })
     }
 }
 
+/// Looks a function up in a loaded object.
+///
+/// # Safety
+/// `F` is the type of a pointer to a function with the symbol's signature.
+unsafe fn symbol<F: Copy>(object: *mut c_void, name: &CStr) -> Result<F, String> {
+    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
+    // SAFETY: the object is loaded, the name terminated.
+    let found = unsafe { libc::dlsym(object, name.as_ptr()) };
+    if found.is_null() {
+        return Err(format!("it has no {}; expected libisotherm_neoprof_rtl.so", name.to_string_lossy()));
+    }
+    // SAFETY: the caller's contract; both pointers have the same size.
+    Ok(unsafe { std::mem::transmute_copy(&found) })
+}
+
 impl Registers for Rtl {
     fn read(&mut self, offset: u64) -> u64 {
-        // SAFETY: the device is there until this is dropped.
+        // SAFETY: the device lives until this is dropped.
         let value = unsafe { (self.functions.read)(self.handle, offset) };
         if offset == GET_NR_SAMPLE { value.saturating_add(self.skipped).min(COUNTER_MAX) } else { value }
     }
@@ -128,7 +127,7 @@ impl Device for Rtl {
     fn accesses(&mut self, requests: &[Request]) {
         self.words.clear();
         self.words.extend(requests.iter().map(|request| request.page << 1 | u64::from(request.write)));
-        // SAFETY: as above; as many words as are said.
+        // SAFETY: as above; there are that many words.
         unsafe { (self.functions.pass)(self.handle, self.words.as_ptr(), self.words.len()) };
     }
 }

@@ -109,8 +109,8 @@ fn processes_are_told_apart_at_the_same_addresses() {
     let (loads, _) = run.misses("twins", 0);
     assert!((2 * MEGABYTE / LINE..2 * MEGABYTE / LINE + 2 * OWN).contains(&loads), "{loads}");
 
-    // A child's accesses are counted though only its parent was named: two rounds, less what was still cached of the
-    // stores, one a page, that filled the memory.
+    // A child's accesses are counted though only its parent was named: two rounds, less what was still cached
+    // of the stores, one a page, that filled the memory.
     let (loads, stores) = run.misses("children", 1);
     assert_eq!(stores, 8 * MEGABYTE / 4096);
     let (rounds, pages) = (2 * 8 * MEGABYTE / LINE, 8 * MEGABYTE / 4096);
@@ -128,7 +128,8 @@ fn with_counted_instructions_two_runs_give_the_same_bytes() {
 
 #[test]
 fn tiers_lie_where_the_nodes_are() {
-    // What the other tests rely on: each scenario's buffer is bound to a node, and no miss was at another's address.
+    // What the other tests rely on: each scenario's buffer is bound to a node, and no miss was at another's
+    // address.
     let Some(cache) = cache() else { return };
     let run = run(&cache, "sequential,stores", false);
     let result: Value = serde_json::from_slice(&run.result).expect("JSON");

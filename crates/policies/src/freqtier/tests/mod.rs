@@ -160,8 +160,7 @@ fn with_three_tiers_pages_come_from_any_and_leave_to_the_next() {
 fn work_is_reported_for_every_mechanism() {
     let (mut policy, mut view) = (policy(&[("ageing_samples_per_page", "0.1")]), machine());
     let (plan, _) = act(&mut policy, &mut view, &[500, 500, 501]);
-    // Three samples coalesced, two pages increased, and every page of the first scan batch that is fast
-    // looked up.
+    // Three samples coalesced, two pages increased, and every fast page of the first scan batch looked up.
     assert_eq!(plan.work.touches, 3 + 2 + FAST);
     assert_eq!(plan.work.swept, 0);
     let (plan, _) = act(&mut policy, &mut view, &samples([1], 16));

@@ -213,8 +213,7 @@ fn a_machine_with_one_tier_is_left_alone_and_of_three_any_page_can_become_fast()
 fn work_is_reported_for_every_mechanism() {
     let (mut policy, mut view) = (policy(&[("momentum_cooling", "64")]), machine());
     let (plan, _) = act(&mut policy, &mut view, &[500, 500, 501]);
-    // Three samples coalesced, two pages counted twice, and every fast page of the first scan batch looked up
-    // twice.
+    // Three samples coalesced; two pages counted and the first scan batch's fast pages looked up, both twice.
     assert_eq!(plan.work.touches, 3 + 2 * 2 + 2 * FAST);
     assert_eq!(plan.work.swept, 0);
     let (plan, _) = act(&mut policy, &mut view, &samples([1], 61));

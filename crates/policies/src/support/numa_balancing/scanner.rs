@@ -14,7 +14,7 @@ const MAX_PERIODS: u64 = 8;
 /// Looks at the time within a period.
 const LOOKS_PER_PERIOD: u64 = 10;
 
-/// Walks the address space from where it stopped and arms `pages` of it in each period.
+/// A walk through the address space that arms `pages` of it in each period.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner {
     pages: u64,

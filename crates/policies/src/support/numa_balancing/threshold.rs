@@ -1,5 +1,5 @@
-//! The hot threshold that follows the rate limit (`numa_promotion_adjust_threshold`), and that limit
-//! (`numa_promotion_rate_limit`).
+//! The hot threshold (`numa_promotion_adjust_threshold`) and the rate limit (`numa_promotion_rate_limit`)
+//! that it follows.
 
 use isotherm_core::Nanos;
 
@@ -33,8 +33,7 @@ impl HotThreshold {
         self.current = None;
     }
 
-    /// Steps down after a period with a tenth more candidates than `target`, and up after one with a tenth
-    /// fewer.
+    /// Steps down after a period with 10 % more candidates than `target`, and up after one with 10 % fewer.
     pub(crate) fn adjust(&mut self, now: Nanos, candidates: u64, target: f64) {
         if now - self.started <= self.period {
             return;
@@ -126,8 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where the number of candidates grows with the threshold, it comes to rest at the rate or one step
-        /// beside it.
+        /// If the candidates grow with the threshold, it comes to rest at the rate or one step beside it.
         #[test]
         fn it_finds_the_rate(slope in 0.02..0.2f64) {
             let mut threshold = HotThreshold::new(Nanos(1600), Nanos(MINUTE));

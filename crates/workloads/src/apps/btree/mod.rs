@@ -1,15 +1,15 @@
 //! `btree`: a B+-tree index of records, built in random order and then read at random.
 //!
-//! The benchmark that Memtis, NeoMem and Jenga ran is Mitosis' `btree` (mitosis-project, after A. Aviram's B+ tree). Kept: its
-//! data structures with their sizes and sites (elements of 64 B in one array, shuffled keys; records of 32 B and nodes of 56 B
-//! from slabs of 1 MiB; key and pointer arrays of a line each, allocated one by one, by leaves and by inner nodes; order 6),
-//! the load by one thread in the shuffled order, and the lookups: uniform over twice the keys, of which every other one exists;
-//! one that finds its record counts in it and reads the element. Jenga (3.1): 200 million records, 2 billion random reads, ten
-//! a record.
+//! Memtis, NeoMem and Jenga ran Mitosis' `btree` (mitosis-project, after A. Aviram's B+ tree). **Kept.** Its
+//! data structures with their sizes and allocation sites: elements of 64 B in one array with shuffled keys,
+//! records of 32 B and nodes of 56 B from slabs of 1 MiB, key and pointer arrays of a line each, allocated
+//! separately for leaves and inner nodes, order 6. One thread loads in the shuffled order. Lookups are
+//! uniform over twice the keys, of which every other one exists; a hit counts in the record and reads the
+//! element. Jenga (3.1): 200 million records, 2 billion random reads.
 //!
-//! Not kept: the second of an insertion's two descents (all hits), the temporary arrays of a split (always the same few lines),
-//! the shared state of the random number generator, and the line that glibc leaves free behind each key array: its pages
-//! hold a fifth more than the original's.
+//! **Left out.** The second of an insertion's two descents (all hits), the temporary arrays of a split
+//! (always the same lines), the generator's shared state, and the line that glibc leaves free after each key
+//! array: these pages hold a fifth more than the original's.
 
 mod slab;
 mod tree;
@@ -27,11 +27,11 @@ use crate::{Memory, Program, Token};
 
 /// Bytes of an element: key, counter, value and payload.
 const ELEMENT: u64 = 64;
-/// Where the value lies in an element.
+/// Offset of an element's value.
 const VALUE: u64 = 16;
 /// Bytes of a record: the element's address, a link, flags, a counter.
 const RECORD: u64 = 32;
-/// Where the counter lies in a record.
+/// Offset of a record's counter.
 const COUNTER: u64 = 24;
 /// Keys are this far apart.
 const STRIDE: u64 = 2;
@@ -39,11 +39,11 @@ const STRIDE: u64 = 2;
 const KEYS_PER_LEAF: f64 = 3.70;
 /// Nodes for each leaf, inner ones included (measured).
 const NODES_PER_LEAF: f64 = 1.298;
-/// Instructions of a lookup beside the way down: two steps of the random number generator, the remainder, the sum.
+/// Instructions of a lookup, the descent aside: two steps of the generator, the remainder, the sum.
 const LOOKUP_INSTRUCTIONS: u32 = 60;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of elements, records and nodes; sets the number of records.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 420,000 records"),

@@ -1,14 +1,16 @@
-//! `bwaves`: a blast wave in three dimensions, stepped implicitly, after SPEC CPU 2017's 603.bwaves_s (Kremenetsky).
+//! `bwaves`: a blast wave in three dimensions, stepped implicitly, after SPEC CPU 2017's 603.bwaves_s
+//! (Kremenetsky).
 //!
-//! **Kept.** What SPEC's description says of the program: the compressible flow of a gas, five equations a point, an
-//! implicit time step linearised to a block-heptadiagonal system, solved by BiCGstab.
-//! Seven arrays of 5 x 5 blocks of doubles (1,400 of 1,760 bytes a point) are filled in each time step
-//! and read twice in each iteration; vectors of five doubles a point are read at the point and its six neighbours. The
-//! first index runs fastest, edges are periodic, threads take planes as OpenMP's static schedule hands them out and take
-//! turns every 8 points.
+//! **Kept.** SPEC's description of the program: the compressible flow of a gas, five equations for each
+//! point, and an implicit time step linearised to a block-heptadiagonal system, solved by BiCGstab. Each time
+//! step fills seven arrays of 5 x 5 blocks of doubles (1,400 of 1,760 bytes for each point), each iteration
+//! reads them twice, and it reads vectors of five doubles at the point and its six neighbours. The first
+//! index runs fastest, edges are periodic, and threads take planes as in OpenMP's static schedule, in turns
+//! of 8 points.
 //!
-//! **Reduced.** Central differences and one constant viscosity instead of the original's viscous terms; a cube instead of
-//! its grids; tolerance 1e-6. Values are computed in one thread's order and each loop's accesses reported after.
+//! **Reduced.** Central differences and one constant viscosity replace the original's viscous terms, and a
+//! cube its grids; the tolerance is 1e-6. One thread computes the values; each loop's accesses are reported
+//! afterwards.
 
 mod flow;
 mod grid;
@@ -25,7 +27,7 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of the blocks and vectors; the cube's side follows from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")

@@ -3,17 +3,17 @@
 use super::sizes;
 use crate::random::mix;
 
-/// Bytes before the key: reference count and flags, the hook of the hash chain, the hook of the LRU list with the time
-/// of the last refresh, creation and expiry times, and the sizes of key and value (CacheLib: 31 bytes, here rounded).
+/// Bytes before the key: reference count and flags, hooks of hash chain and LRU list with the time of the
+/// last refresh, creation and expiry times, sizes of key and value (CacheLib: 31 bytes, rounded here).
 pub(super) const HEADER: u64 = 32;
 
 /// No item.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// A key: what it is compared by.
+/// A key of the cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
-    /// Identifies it; stands for its characters.
+    /// Number that stands for its characters.
     pub id: u64,
     /// Its hash.
     pub hash: u64,
@@ -32,7 +32,7 @@ impl Key {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     pub key: Key,
-    /// Where its header starts.
+    /// Address of its header.
     pub address: u64,
     /// The value's bytes.
     pub value: u64,
@@ -49,7 +49,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Header, key and value.
+    /// Returns the bytes of header, key and value.
     pub(super) fn bytes(key: Key, value: u64) -> u64 {
         HEADER + key.bytes + value
     }

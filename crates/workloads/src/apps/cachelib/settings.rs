@@ -14,7 +14,7 @@ choices! {
 }
 
 parameters! {
-    /// What a user may set, with the defaults of `cachelib-cdn`.
+    /// Parameters of both workloads, with the defaults of `cachelib-cdn`.
     pub(super) struct Settings {
         /// Memory of cache, index and client together.
         footprint: Bytes = size(32 << 20, 1 << 40, "128M").source("ours: a two-thousandth of FreqTier's 267 GB"),

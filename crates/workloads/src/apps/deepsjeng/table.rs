@@ -1,21 +1,21 @@
 //! The transposition table: buckets of four 16-byte entries, a line each.
 //!
-//! It is one mapping of bytes, so that the system may be asked for large pages: each bucket is at a random place, and with
-//! small pages a processor looks most of these places' pages up in memory too.
+//! It is one mapping, so that the system can use large pages: buckets lie at random places, and with small
+//! pages most accesses would also read the page table from memory.
 
 use memmap2::{Advice, MmapMut};
 use prefetch_index::prefetch_index;
 
 use crate::{Memory, Token};
 
-/// Entries of a bucket, their bytes, and those of a bucket.
+/// Entries of a bucket, bytes of an entry, and bytes of a bucket.
 const BUCKET: usize = 4;
 const ENTRY_BYTES: usize = 16;
 pub(super) const BUCKET_BYTES: usize = BUCKET * ENTRY_BYTES;
 /// The best move of an empty entry: its bytes are all zero.
 const NO_MOVE: u8 = 64;
 
-/// What a value says of a position.
+/// Relation of a stored value to a position's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     Exact,
@@ -23,7 +23,7 @@ pub(super) enum Bound {
     AtMost,
 }
 
-/// What an earlier visit found.
+/// Result of an earlier visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: u64,
@@ -79,7 +79,7 @@ impl Bytes {
     fn new(length: usize) -> Self {
         match MmapMut::map_anon(length) {
             Ok(map) => {
-                // A wish: a system without large pages goes on with small ones.
+                // Only a hint: a system without large pages uses small ones.
                 _ = map.advise(Advice::HugePage);
                 Self::Mapped(map)
             }
@@ -105,7 +105,7 @@ impl Bytes {
 }
 
 impl Table {
-    /// Creates a table of so many buckets, cleared front to back.
+    /// Creates a table of `buckets`, cleared front to back.
     pub(super) fn new(buckets: usize, memory: &mut dyn Memory) -> Self {
         let length = buckets * BUCKET_BYTES;
         let start = memory.allocate(length as u64, "transposition table");
@@ -120,7 +120,7 @@ impl Table {
         ((u128::from(key) * self.buckets as u128) >> 64) as usize * BUCKET_BYTES
     }
 
-    /// Returns the bytes of a bucket's entries: most visits want one or none of them decoded.
+    /// Returns the bytes of a bucket's entries. Most visits decode at most one.
     #[inline]
     fn bucket(&self, place: usize) -> [[u8; ENTRY_BYTES]; BUCKET] {
         let bytes = &self.bytes.get()[place..place + BUCKET_BYTES];
@@ -134,13 +134,13 @@ impl Table {
         prefetch_index(self.bytes.get(), self.place(key));
     }
 
-    /// What an earlier visit found, and the name of the value read.
+    /// Returns the result of an earlier visit, and the name of the value read.
     #[inline]
     pub(super) fn probe(&self, key: u64, memory: &mut dyn Memory) -> (Option<Entry>, Token) {
         let place = self.place(key);
         let token = memory.load(self.start + place as u64, Token::NONE);
         let bucket = self.bucket(place);
-        // Every entry is looked at, for no processor predicts which one it is.
+        // Looks at every entry, because the match is unpredictable.
         let is_it = |entry: Entry| (entry.key == key) & (entry.best < NO_MOVE);
         let found = (0..BUCKET)
             .rev()

@@ -1,14 +1,15 @@
 //! `flexkvs`: a key-value store as a log of items, with a contiguous hot set that moves.
 //!
-//! FlexKVS under its benchmark `kvsbench`, as HeMem and Jenga (3.1) ran it: reads only, 90 % of them to 20 % of the items,
-//! which lie together (4 GB of 20), and midway the hot set is another contiguous fifth. Kept: buckets of a line with five
-//! pointers, hashes and a lock, which every read takes; items of a header, a 32-byte key and the value in a log of 2 MiB
-//! segments, in the order of loading; the reference count that a read writes in the item; the whole value is read. The
-//! other 10 % of reads go to the items outside of the hot set.
+//! HeMem and Jenga (3.1) ran FlexKVS under its benchmark `kvsbench`: reads only, 90 % of them to 20 % of the
+//! items, which lie together (4 GB of 20), and from midway to another contiguous fifth. **Kept.** Buckets of
+//! a line with five pointers, hashes and a lock that every read takes; items of a header, a 32-byte key and
+//! the value in a log of 2 MiB segments, in the order of loading; the reference count that a read writes; the
+//! read of the whole value. The other 10 % of reads go to items outside the hot set.
 //!
-//! Not kept: the network, responses (they stay in the cache), segment cleaning (nothing is overwritten), and loading by all
-//! threads: one loads in the order of keys, so that a range of keys is a range of the log. The number of buckets is not
-//! published with the runs; here it is the power of two that leaves 1.25 to 2.5 items for each, so that chains are rare.
+//! **Left out.** The network, responses (they stay in the cache), segment cleaning (nothing is overwritten),
+//! and parallel loading: one thread loads in the order of keys, so that a range of keys is a range of the
+//! log. The number of buckets is unpublished; here the power of two that gives 1.25 to 2.5 items for each, so
+//! that chains are rare.
 
 mod store;
 
@@ -25,7 +26,7 @@ use crate::{Memory, Program};
 const ITEMS_A_BUCKET_PAIR: u64 = 5;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of items and hash table; sets the number of items.
         footprint: Bytes = size(1 << 20, 1 << 42, "128M").source("ours: 120,000 items"),
@@ -108,7 +109,7 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
 }
 
 impl FlexKvs {
-    /// Returns the first hot key at a read: each move goes to the next range, and from the last one to the first.
+    /// Returns the first hot key at a read: each move goes to the next range, and from the last to the first.
     fn hot_start(&self, read: u64) -> u64 {
         let phase = (u128::from(read) * u128::from(self.moves + 1) / u128::from(self.reads)) as u64;
         phase % (self.items / self.hot_items) * self.hot_items

@@ -1,6 +1,6 @@
-//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search counts shortest
-//! paths and marks in a bitmap over all edges which lead to a successor; then dependencies are added up from the last level
-//! of the search to the first.
+//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search
+//! counts shortest paths and marks in a bitmap the edges that lead to a successor; then dependencies are
+//! added up from its last level to the first.
 
 use std::ops::Range;
 
@@ -20,7 +20,7 @@ use crate::{Memory, Token};
 const CHUNK: usize = 64;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("20"),
         degree: u64 = degree("4"),

@@ -24,7 +24,7 @@ const BETA: usize = 18;
 const CHUNK: usize = 1024;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -116,7 +116,7 @@ impl Bfs {
         awake
     }
 
-    /// Bottom-up steps from the queue's frontier until it is small; leaves it in the queue again.
+    /// Runs bottom-up steps from the queue's frontier until it is small, and returns it to the queue.
     fn sweep(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>) {
         let (window, mut line) = (self.queue.window(), Token::NONE);
         for (thread, range) in self.threads.even(window.len()) {

@@ -1,6 +1,7 @@
-//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two neighbours of each
-//! vertex are linked, then the largest component is guessed from a sample, and only vertices outside it are linked to the
-//! rest of their neighbours. Components are trees; compressing makes each vertex point to its root.
+//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two
+//! neighbours of each vertex are linked, a sample gives the largest component, and only vertices outside it
+//! are linked to their other neighbours. Components are trees; compression makes each vertex point to its
+//! root.
 
 use std::collections::HashMap;
 
@@ -22,11 +23,11 @@ const ROUNDS: usize = 2;
 const SAMPLES: usize = 1024;
 /// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
-/// Vertices between two questions whether the run shall end.
+/// Vertices between two checks for the end of the run.
 const PATIENCE: usize = 1024;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -125,7 +126,7 @@ impl Components {
         }
     }
 
-    /// Links vertices outside a component to all neighbours but those of the rounds.
+    /// Links vertices outside a component to their neighbours after those of the first rounds.
     fn link_rest(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, largest: u32) {
         for (thread, range) in self.threads.dynamic(graph.vertices(), CHUNK) {
             memory.thread(thread);

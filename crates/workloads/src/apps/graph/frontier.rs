@@ -35,7 +35,7 @@ impl SlidingQueue {
         self.end += 1;
     }
 
-    /// The window becomes what was pushed since it became what it is.
+    /// Makes the vertices pushed since the last slide the window.
     pub(crate) fn slide(&mut self) {
         self.window = self.window.end..self.end;
     }
@@ -45,7 +45,7 @@ impl SlidingQueue {
         self.window.clone()
     }
 
-    /// Returns the few vertices from a place on, unreported, if `place` is the first of a block of the part that is read.
+    /// Returns the next vertices, unreported, if `place` starts a block of the part that is read.
     #[inline]
     pub(crate) fn block(&self, place: usize, part: &Range<usize>) -> &[u32] {
         match (place - part.start).is_multiple_of(AHEAD) {

@@ -1,14 +1,15 @@
-//! `graph500`: breadth-first searches on a Kronecker graph, after the reference code of Graph500 (version 2.1.4, `omp-csr`),
-//! as run by Memtis and Jenga.
+//! `graph500`: breadth-first searches on a Kronecker graph, after Graph500's reference code (version 2.1.4,
+//! `omp-csr`), as run by Memtis and Jenga.
 //!
-//! **Kept.** An edge list of 16 bytes an edge is generated first and stays to the end. The graph is built from it by two
-//! passes (counting degrees, scattering neighbours), its lists are sorted and freed of duplicates in place; a vertex has its
-//! list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A search goes top-down through a list of
-//! vertices in the order of their discovery and writes a predecessor (8 bytes) for each. Roots are different vertices with an
-//! edge to another one.
+//! **Kept.** An edge list of 16 bytes for each edge is generated first and stays to the end. Two passes build
+//! the graph from it (counting degrees, scattering neighbours); its lists are sorted and freed of duplicates
+//! in place. A vertex has its list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A
+//! search goes top-down through a list of vertices in the order of discovery and writes a predecessor (8
+//! bytes) for each. Roots are distinct vertices with an edge to another one.
 //!
-//! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the buffers in which threads collect what
-//! they discover (they stay in a core's cache); isolated vertices' compaction and the reference's own random number generator.
+//! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the threads' buffers of
+//! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
+//! random number generator.
 
 use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
@@ -26,11 +27,11 @@ use crate::{Memory, Program, Token};
 const STEP_INSTRUCTIONS: u32 = 4;
 /// Edges or vertices of a list that a thread takes at once.
 const CHUNK: usize = 1024;
-/// What stands for no predecessor.
+/// Marks a vertex without a predecessor.
 const NONE: i64 = -1;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("17").source("ours: about 100 MiB, a run of seconds (Jenga 3.2: 27)"),
         degree: u64 = degree("16"),
@@ -81,7 +82,7 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
 /// The program's memory.
 struct Run {
     edges: Array<[i64; 2]>,
-    /// For each vertex where its neighbours start and end.
+    /// Start and end of each vertex' neighbours.
     lists: Array<[i64; 2]>,
     neighbours: Array<i64>,
     predecessors: Array<i64>,
@@ -198,7 +199,7 @@ impl Run {
         }
     }
 
-    /// Discovers the neighbours of the vertex at a place of the list, whose end is `end`; returns the new end.
+    /// Discovers the neighbours of the vertex at a place of the list that ends at `end`; returns the new end.
     fn visit(&mut self, memory: &mut dyn Memory, place: usize, mut end: usize) -> usize {
         let (vertex, token) = self.order.load(memory, place, Token::NONE);
         let ([start, stop], token) = self.lists.load(memory, vertex as usize, token);

@@ -18,7 +18,7 @@ const DAMPING: f32 = 0.85;
 const CHUNK: usize = 16_384;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -59,7 +59,7 @@ impl PageRank {
         }
     }
 
-    /// One iteration; returns the sum of changes.
+    /// Runs one iteration; returns the sum of changes.
     fn iterate(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>) -> f64 {
         let base = (1.0 - DAMPING) / graph.vertices() as f32;
         let mut error = 0.0;

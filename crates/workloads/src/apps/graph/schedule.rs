@@ -1,4 +1,4 @@
-//! Defines which thread does which part of a parallel loop, and in what order the parts run.
+//! The schedules of parallel loops: the thread of each part, and the order of the parts.
 
 use std::ops::Range;
 

@@ -21,11 +21,11 @@ use crate::{Memory, Token};
 const UNREACHED: i32 = i32::MAX / 2;
 /// Vertices of the frontier that a thread takes at once.
 const CHUNK: usize = 64;
-/// A thread goes on with its own bin while that has fewer vertices.
+/// Largest bin, exclusive, with which a thread goes on by itself.
 const FUSION: usize = 1000;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         scale: u32 = scale("18"),
         degree: u64 = degree("16"),
@@ -42,7 +42,7 @@ parameters! {
 pub(crate) struct ShortestPaths {
     distances: Array<i32>,
     frontier: Array<u32>,
-    /// For each thread its bins by distance / delta.
+    /// Bins of each thread by distance / delta.
     bins: Vec<Vec<Bin>>,
     heap: Heap,
     delta: i32,
@@ -106,7 +106,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Each thread goes on with its own bin of the current distance while that is small.
+    /// Lets each thread go on with its own bin of the current distance while that is small.
     fn fuse(&mut self, memory: &mut dyn Memory, graph: &Graph<Weighted>, bin: usize) {
         for thread in 0..self.threads.0 {
             memory.thread(thread as u16);
@@ -127,7 +127,8 @@ impl ShortestPaths {
         }
     }
 
-    /// Copies all threads' lowest bins into the frontier; returns its length and their number, or `None` at the end.
+    /// Copies all threads' lowest bins into the frontier; returns its length and the bin, or `None` at the
+    /// end.
     fn gather(&mut self, memory: &mut dyn Memory, current: usize) -> Option<(usize, usize)> {
         let lowest = |bins: &Vec<Bin>| (current..bins.len()).find(|&bin| !bins[bin].is_empty());
         let next = self.bins.iter().filter_map(lowest).min()?;

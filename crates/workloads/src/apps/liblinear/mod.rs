@@ -1,19 +1,21 @@
 //! `liblinear`: training of L1-regularised logistic regression on sparse data of many features.
 //!
-//! Memtis' artifact runs multi-core liblinear 2.45 with `-s 6 -m 16` on KDD12, and Jenga (3.1) took KDD12 over. `-s 6` is
-//! newGLMNET (Yuan, Ho and Lin, JMLR 2012), which `solver` holds.
+//! Memtis' artifact runs multi-core liblinear 2.45 with `-s 6 -m 16` on KDD12, and Jenga (3.1) took KDD12
+//! over. `-s 6` is newGLMNET (Yuan, Ho and Lin, JMLR 2012), in `solver`.
 //!
-//! **Kept.** The samples in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end mark after each
-//! sample; an array of pointers); the transposed copy that the solver works on, after which the rows stay cold; the
-//! solver's arrays by feature and by sample in their order of allocation; gradient pass, random order of features in each
-//! cycle of coordinate descent, shrinking, line search, stopping rules and tolerance (0.01). Long columns are divided
-//! among the threads, short ones stay with one (Zhuang et al., CIKM 2018); the result is that of one thread.
+//! **Kept.** The samples in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end
+//! mark after each sample; an array of pointers); the transposed copy that the solver works on, after which
+//! the rows stay cold; the solver's arrays by feature and by sample in their order of allocation; gradient
+//! pass, random order of features in each cycle of coordinate descent, shrinking, line search, stopping rules
+//! and tolerance (0.01). Threads share long columns (Zhuang et al., CIKM 2018); the result is that of one
+//! thread.
 //!
-//! **Data.** Generated in KDD12's form: 11 fields with as many categories as there (54.7 million in 149.6 million samples,
-//! scaled with the samples), one non-zero each, categories of a field popular by Zipf's law, all values 1 / sqrt(11), about
-//! one label in twenty positive.
+//! **Data.** KDD12's form: 11 fields with its number of categories (54.7 million in 149.6 million samples,
+//! scaled with the samples), one non-zero each, popularity within a field by Zipf's law, all values 1 /
+//! sqrt(11), about one label in twenty positive.
 //!
-//! **Left out.** The reading of the file (rows are written in order), and the arrays of pointers that `train` permutes.
+//! **Left out.** The reading of the file (rows are written in order), and the arrays of pointers that `train`
+//! permutes.
 
 mod data;
 mod solver;
@@ -29,7 +31,7 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of the samples, their transposed copy and the solver; the samples follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")

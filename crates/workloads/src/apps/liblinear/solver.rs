@@ -22,7 +22,7 @@ const MAX_HALVINGS: usize = 20;
 /// Non-zeros that a thread gets at least: shorter columns are not divided.
 const SHARE: usize = 64;
 
-/// What the solver allocates; the letters of the paper in brackets.
+/// The solver's arrays; the paper's letters in brackets.
 pub(super) struct Solver<'a> {
     columns: &'a Sparse,
     threads: usize,
@@ -47,7 +47,7 @@ pub(super) struct Solver<'a> {
     pub(super) weights: Array<f64>,
 }
 
-/// Returns the best step of one coordinate, and how far it is from its optimum; `None` where it can be left out.
+/// Returns a coordinate's best step and its distance from the optimum; `None` if it can be left out.
 fn coordinate(gradient: f64, curvature: f64, weight: f64, threshold: f64) -> Option<(f64, f64)> {
     let (up, down) = (gradient + 1.0, gradient - 1.0);
     let violation = if weight > 0.0 {
@@ -167,7 +167,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Runs at most `iterations` Newton iterations, fewer where the gradient has shrunk to `tolerance` of the first one.
+    /// Runs up to `iterations` Newton iterations, until the gradient has shrunk to `tolerance` of the first.
     pub(super) fn solve(
         &mut self,
         iterations: u64,
@@ -189,7 +189,8 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Gradient and curvature of every feature. Returns how many features stay in play, the violation's sum and maximum.
+    /// Computes gradient and curvature of every feature; returns the features in play, the sum of violations
+    /// and the largest.
     fn differentiate(&mut self, largest: f64, memory: &mut dyn Memory) -> (usize, f64, f64) {
         let threshold = largest / self.tau.len() as f64;
         let (mut active, mut at, mut sum, mut most) = (self.order.len(), 0, 0.0, 0.0f64);
@@ -327,7 +328,7 @@ impl<'a> Solver<'a> {
         self.update_tau(memory);
     }
 
-    /// By how much the loss changes with the step; fills the exponentials after it.
+    /// Computes the exponentials after the step; returns the change of the loss.
     fn score_step(&mut self, memory: &mut dyn Memory) -> f64 {
         let mut loss = 0.0;
         for sample in 0..self.tau.len() {

@@ -1,7 +1,8 @@
 //! Redis' hash table: chained entries, tables of a power of two, and rehashing a bucket at a time.
 //!
-//! While a table grows there are two: every operation on it moves one bucket, looks in both, and adds to the new one. A dict
-//! lies on the heap as in Redis 7 (56 bytes): type, two tables, their counts, the next bucket to move, their sizes as powers.
+//! A growing dict has two tables: every operation moves one bucket, looks in both, and adds to the new one.
+//! It lies on the heap as in Redis 7 (56 bytes): type, two tables, their counts, the next bucket to move,
+//! their sizes as powers.
 
 use std::collections::HashMap;
 
@@ -94,13 +95,13 @@ impl Dict {
         heap.word(self.0 + REHASH) != NOT_REHASHING
     }
 
-    /// Entries.
+    /// Returns the number of entries.
     #[cfg(test)]
     pub(crate) fn len(self, heap: &Heap) -> u64 {
         self.used(0, heap) + self.used(1, heap)
     }
 
-    /// Returns the value of the key whose string begins with `id`, and the name of the entry that points to it.
+    /// Returns the value of the key whose string begins with `id`, and the name of the pointer to it.
     pub(crate) fn find(
         self,
         id: u64,
@@ -128,7 +129,7 @@ impl Dict {
         None
     }
 
-    /// Returns the value of the key whose string begins with `id`, natively, with nothing reported or moved.
+    /// Returns the value of the key whose string begins with `id`, natively: it reports and moves nothing.
     #[inline]
     pub(crate) fn peek(self, id: u64, heap: &Heap) -> Option<u64> {
         for which in 0..=u64::from(self.is_rehashing(heap)) {
@@ -144,7 +145,8 @@ impl Dict {
         None
     }
 
-    /// Asks for what adding `id` to each of these dicts will read, step by step: the steps wait for each other, the dicts do not.
+    /// Prefetches what adding `id` to each of these dicts reads, step by step: only the steps wait for each
+    /// other.
     pub(crate) fn read_ahead(dicts: &[Self], id: u64, heap: &Heap) {
         let mut slots = Vec::with_capacity(4 * dicts.len());
         for dict in dicts {
@@ -181,7 +183,7 @@ impl Dict {
         }
     }
 
-    /// Adds a key that is not there yet.
+    /// Adds a new key.
     pub(crate) fn add(
         self,
         key: u64,
@@ -358,7 +360,8 @@ mod tests {
             }
         }
         let tables = memory.allocations().iter().filter(|found| found.context == "redis dict table");
-        // 4, 8, 16, 32 and 64 slots; the second dict takes over the first three. Both still move buckets from 32 to 64 slots.
+        // The second dict reuses the first's tables of 4, 8 and 16 slots; both still move buckets from 32 to
+        // 64.
         assert_eq!(tables.map(|found| found.bytes / 8).collect::<Vec<_>>(), [4, 8, 16, 32, 64, 32, 64]);
     }
 }

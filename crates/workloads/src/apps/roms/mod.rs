@@ -1,15 +1,16 @@
-//! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s (the ROMS/TOMS group).
+//! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s (the ROMS/TOMS
+//! group).
 //!
-//! **Kept.** The order of a time step (depths and equation of state, mixing, right-hand sides, 30 fast steps of the surface
-//! and the mean flow, then velocities, transports and tracers), the fields with 30 levels, 8-byte numbers with the eastern index
-//! fastest, which loops go level by level and which (vertical integrals, implicit tridiagonal solves) row by row through all
-//! levels, tracers advected third-order upstream, and bands of rows for the threads. So phases alternate between all
-//! of the memory and a few flat fields.
+//! **Kept.** The order of a time step (depths and equation of state, mixing, right-hand sides, 30 fast steps
+//! of the surface and the mean flow, then velocities, transports and tracers); fields with 30 levels of
+//! 8-byte numbers, the eastern index fastest; the loops that go level by level and those (vertical integrals,
+//! implicit tridiagonal solves) that go row by row through all levels; third-order upstream tracers; bands of
+//! rows for the threads. Phases thus alternate between all of the memory and a few flat fields.
 //!
-//! **Reduced.** 23 of the original's fields: no time levels beside the present and the next, a linear equation of state,
-//! mixing after Pacanowski and Philander instead of KPP, a closed basin without forcing. A few drifters (an option of ROMS)
-//! depend on the seed; nothing else does. Values are computed in one thread's order and each loop's accesses reported after;
-//! scratch rows that the original keeps in its tiles (a core's cache) are not reported.
+//! **Reduced.** 23 of the original's fields: only the present and the next time level, a linear equation of
+//! state, mixing after Pacanowski and Philander instead of KPP, a closed basin without forcing. Only a few
+//! drifters (an option of ROMS) depend on the seed. One thread computes the values, and each loop's accesses
+//! are reported afterwards. The original's scratch rows (in a core's cache) are not reported.
 
 mod grid;
 mod ocean;
@@ -29,7 +30,7 @@ use crate::{Memory, Program};
 const ASPECT: u64 = 8;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of the fields; the columns follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")

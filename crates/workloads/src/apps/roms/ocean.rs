@@ -19,12 +19,12 @@ const DRIFTER_COLUMNS: usize = 64;
 const DEEP: usize = 16;
 const FLAT: usize = 7;
 
-/// Returns bytes of a column with so many levels.
+/// Returns the bytes of a column.
 pub(super) fn column_bytes(levels: usize) -> u64 {
     (8 * (DEEP * levels + FLAT)) as u64
 }
 
-/// Fields of the ocean. East and north stand for a column's western and southern face.
+/// Fields of the ocean; east and north mean a column's western and southern face.
 pub(super) struct Ocean {
     grid: Grid,
     depth: Array<f64>,
@@ -115,7 +115,7 @@ impl Ocean {
         }
     }
 
-    /// One time step, in the order of the original's `main3d`.
+    /// Runs one time step, in the order of the original's `main3d`.
     pub(super) fn advance(&mut self, memory: &mut dyn Memory) {
         self.set_depths(memory);
         self.set_density(memory);
@@ -133,7 +133,7 @@ impl Ocean {
         self.drift(memory);
     }
 
-    /// Levels of equal thickness between bottom and surface.
+    /// Sets levels of equal thickness between bottom and surface.
     fn set_depths(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for column in 0..grid.columns() {
@@ -149,7 +149,7 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.thickness, &self.height], 8, memory);
     }
 
-    /// The equation of state.
+    /// Computes the density by the equation of state.
     fn set_density(&mut self, memory: &mut dyn Memory) {
         let (warmth, salt) = (self.tracers[0].values(), self.tracers[1].values());
         for (at, density) in self.density.values_mut().iter_mut().enumerate() {
@@ -160,7 +160,8 @@ impl Ocean {
         self.grid.sweep(Order::Columns, &read, &[&self.density], 60, memory);
     }
 
-    /// Vertical friction and diffusion from stability and shear (Pacanowski and Philander), at each point's top.
+    /// Computes vertical friction and diffusion from stability and shear (Pacanowski and Philander) at each
+    /// point's top.
     fn set_mixing(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for level in 0..grid.levels - 1 {
@@ -180,7 +181,7 @@ impl Ocean {
         grid.sweep(Order::Levels, &read, &[&self.friction, &self.diffusion], 40, memory);
     }
 
-    /// Pressure of the stratification, rotation, advection and sideways friction.
+    /// Computes the forces: pressure of the stratification, rotation, advection, sideways friction.
     fn force(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         let mut pressure = vec![0.0; grid.columns()];
@@ -217,7 +218,7 @@ impl Ocean {
         grid.sweep(Order::Levels, &read, &[&self.force_east, &self.force_north], 90, memory);
     }
 
-    /// Fast steps of surface and mean flow, forward and backward, driven by the mean of the forces.
+    /// Runs the fast steps of surface and mean flow, forward and backward, driven by the mean forces.
     fn step_surface(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         let mean = |field: &Array<f64>| -> Vec<f64> {
@@ -270,7 +271,7 @@ impl Ocean {
         }
     }
 
-    /// Adds forces, lets friction act implicitly from top to bottom, and gives each column the mean flow's transport.
+    /// Adds forces, applies friction implicitly, and gives each column the mean flow's transport.
     fn step_velocities(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for (velocity, force, flow, stride) in [
@@ -302,7 +303,7 @@ impl Ocean {
         }
     }
 
-    /// Transports through the sides, the new thickness and what must then flow upward.
+    /// Computes transports through the sides, the new thickness, and the flow upward that follows.
     fn set_transports(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for level in 0..grid.levels {
@@ -334,7 +335,7 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.upward, &self.next_thickness], 16, memory);
     }
 
-    /// Advection by the transports, third-order upstream sideways and centred upward, then implicit diffusion.
+    /// Advects a tracer, third-order upstream sideways and centred upward, then diffuses it implicitly.
     fn step_tracer(&mut self, tracer: usize, memory: &mut dyn Memory) {
         let grid = self.grid;
         let values = self.tracers[tracer].values();
@@ -384,7 +385,7 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.tracers[tracer]], 40, memory);
     }
 
-    /// Drifters at the surface follow the flow around them.
+    /// Moves the drifters with the flow at the surface.
     fn drift(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for place in &mut self.drifters {

@@ -1,18 +1,19 @@
 //! `silo`: an in-memory transactional store under YCSB.
 //!
-//! After Silo (Tu et al., SOSP 2013) and the YCSB benchmark in its repository. Kept: the Masstree index (nodes of 15 keys in
-//! five lines, four of them fetched at once), tuples of a 24-byte header and 100 bytes, each allocated by itself when its key
-//! is inserted, loading by one thread in ascending order, and optimistic transactions of one operation each: read versions, lock,
-//! validate, write in place. Between a thread's execution and its commit every other thread has its turn, so that transactions
-//! conflict as they do on that many cores; an aborted one is not retried (as in the benchmark).
+//! After Silo (Tu et al., SOSP 2013) and the YCSB benchmark in its repository. **Kept.** The Masstree index
+//! (nodes of 15 keys in five lines, four of them fetched at once); tuples of a 24-byte header and 100 bytes,
+//! allocated when their keys are inserted; loading by one thread in ascending order; optimistic transactions
+//! of one operation each: read versions, lock, validate, write in place. Between a thread's execution and its
+//! commit every other thread has its turn, so that transactions conflict as on that many cores; as in the
+//! benchmark, an aborted one is not retried.
 //!
-//! Keys are drawn uniformly, as Silo's benchmark does; this is the program that Memtis, HybridTier, NeoMem, Jenga and PACT
-//! name "Silo with YCSB-C". `distribution=zipfian` is YCSB's own scrambled Zipfian; D reads the latest in either.
+//! Keys are drawn uniformly, as in Silo's benchmark, which Memtis, HybridTier, NeoMem, Jenga and PACT call
+//! "Silo with YCSB-C". `distribution=zipfian` is YCSB's scrambled Zipfian; D reads the latest keys in either.
 //!
-//! Not kept: Masstree's permutation word (keys arrive in order), its border nodes' key suffixes, epochs and logging, snapshots
-//! and version chains (updates always write in place), Silo's arenas by size (allocations follow each other in time, as with
-//! the allocator that Jenga puts under it), and transaction buffers, which stay in the core's cache. The load commits each
-//! key at once instead of in batches.
+//! **Left out.** Masstree's permutation word (keys arrive in order) and key suffixes, epochs and logging,
+//! snapshots and version chains (updates write in place), Silo's arenas by size (allocations follow each
+//! other in time, as with Jenga's allocator), and transaction buffers, which stay in the core's cache. The
+//! load commits each key at once instead of in batches.
 
 mod transaction;
 pub(crate) mod tree;
@@ -35,7 +36,7 @@ const AHEAD: u64 = tree::AHEAD as u64;
 const TRANSACTION_INSTRUCTIONS: u32 = 400;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of tuples and index; sets the number of keys.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 445,000 keys"),

@@ -1,7 +1,8 @@
 //! Optimistic transactions over the index: reads note versions, a commit locks, validates and writes.
 //!
-//! As in Silo (Tu et al., SOSP 2013, section 4): a commit locks the tuples to write, checks that no tuple read and no leaf
-//! scanned has another version now, and only then writes in place, with a version above all that it saw.
+//! As in Silo (Tu et al., SOSP 2013, section 4), a commit locks the tuples to write, checks that the versions
+//! of all tuples read and leaves scanned are unchanged, and only then writes in place, with a version above
+//! all that it saw.
 
 use super::tree::{AHEAD, Tree, Visit};
 use crate::memory::WORD;
@@ -19,7 +20,7 @@ const LOCKED: u64 = 1;
 /// Instructions of a commit, beside loads and stores.
 const COMMIT: u32 = 150;
 
-/// What a transaction does.
+/// Operation of a transaction.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Read(u64),

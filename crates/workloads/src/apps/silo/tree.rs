@@ -1,8 +1,8 @@
 //! The index: a B+ tree of wide nodes as in Masstree, for keys of one slice (8 bytes).
 //!
-//! Searches touch a node's first four lines at once, as Masstree prefetches them. A key behind all others opens a new node
-//! and leaves the full one full, so that ascending insertion packs the tree. A node's first word is its version: whether it is
-//! a leaf, a counter of changes, its keys.
+//! Searches touch a node's first four lines at once, as Masstree prefetches them. A key above all others
+//! opens a new node and leaves the last one full, so that ascending insertion packs the tree. A node's first
+//! word is its version: the leaf bit, a counter of changes, the number of keys.
 
 use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ const CHANGE: u64 = 2;
 const COUNT_SHIFT: u32 = 32;
 const NEXT: u64 = 280;
 
-/// Where a node of a kind keeps its keys, values (a leaf's tuples, an inner node's children) and parent.
+/// Offsets of keys, values (a leaf's tuples, an inner node's children) and parent in a kind of node.
 struct Layout {
     keys: u64,
     values: u64,
@@ -39,8 +39,7 @@ const INNER: Layout = Layout { keys: 8, values: 128, parent: 256 };
 /// A map from keys to tuples.
 pub(crate) struct Tree {
     root: u64,
-    /// The keys that were looked up ahead and are still to come, with the nodes on the way to their leaves. They are forgotten when
-    /// the tree changes.
+    /// Keys looked up ahead, and the nodes on their ways; forgotten when the tree changes.
     ahead: RefCell<Paths>,
 }
 
@@ -48,13 +47,13 @@ pub(crate) struct Tree {
 #[derive(Debug, Default)]
 struct Paths {
     keys: Vec<u64>,
-    /// The first of the keys that was not looked up since.
+    /// First of the keys not used since.
     next: usize,
     levels: Vec<[u64; AHEAD]>,
 }
 
 impl Paths {
-    /// Returns the place of a key, if it is the next one.
+    /// Returns the place of a key if it is the next.
     #[inline]
     fn take(&mut self, key: u64) -> Option<usize> {
         (self.keys.get(self.next) == Some(&key)).then(|| {
@@ -117,8 +116,8 @@ impl Tree {
         }
     }
 
-    /// Reads all that looking these keys up will read and `bytes` of each tuple, natively: on each level all of them side by
-    /// side, so that only the levels wait for each other. There are no branches that wait for a value either.
+    /// Reads natively what looking these keys up reads, and `bytes` of each tuple, level by level: the loads
+    /// of one level do not wait for each other, and no branch waits for a value.
     pub(crate) fn read_ahead(&self, keys: &[u64], bytes: u64, heap: &Heap, memory: &dyn Memory) {
         if !memory.reads_ahead() {
             return;
@@ -157,7 +156,8 @@ impl Tree {
         Some(heap.load(memory, leaf + LEAF.values + place * WORD, token))
     }
 
-    /// Visits up to `limit` tuples from `key` on in ascending order, and each leaf with its version before its tuples.
+    /// Visits up to `limit` tuples from `key` on in ascending order, and before them their leaf with its
+    /// version.
     pub(crate) fn scan(
         &self,
         key: u64,
@@ -184,7 +184,7 @@ impl Tree {
         }
     }
 
-    /// Adds a tuple under a key that is not there yet.
+    /// Adds a tuple under a new key.
     pub(crate) fn insert(&mut self, key: u64, tuple: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         let (leaf, _) = self.find_leaf(key, heap, memory);
         *self.ahead.get_mut() = Paths::default();
@@ -232,7 +232,7 @@ impl Tree {
         self.split_inner(parent, place, key, right, heap, memory);
     }
 
-    /// Splits a full inner node that is to take `key` at `place` and the child `right` behind it.
+    /// Splits a full inner node and adds `key` at `place`, with the child `right` behind it.
     fn split_inner(
         &mut self,
         node: u64,
@@ -267,7 +267,7 @@ impl Tree {
     }
 }
 
-/// What a scan comes by.
+/// Step of a scan.
 pub(crate) enum Visit {
     /// A leaf and its version.
     Leaf(u64, u64),

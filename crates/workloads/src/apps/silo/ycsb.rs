@@ -1,4 +1,4 @@
-//! YCSB's core workloads A to F: the mix of operations and the keys that they ask for.
+//! YCSB's core workloads A to F: the mix of operations and their keys.
 
 use isotherm_core::choices;
 
@@ -59,7 +59,7 @@ impl Core {
     }
 }
 
-/// How keys are drawn.
+/// Distribution of the keys drawn.
 #[derive(Debug, Clone, Copy)]
 enum Popularity {
     Uniform,
@@ -72,7 +72,7 @@ enum Popularity {
 pub(super) struct Ycsb {
     mix: Mix,
     popularity: Popularity,
-    /// Keys in the store, those of insertions under way included.
+    /// Keys in the store, with those being inserted.
     keys: u64,
 }
 

@@ -1,16 +1,17 @@
 //! `social-network`: composing posts in DeathStarBench's social network.
 //!
-//! NeoMem (VI-A) ran DeathStarBench and took the latency of composing posts. Kept: what its services do to their stores for one
-//! request (its wrk2 script: a user drawn uniformly, a text of 256 characters, 1 to 6 mentions, 1 to 6 links, 1 to 5 pictures):
-//! shortened links become documents of their own, mentioned names are looked up in the cache, the post becomes a document, the
-//! author's timeline gets it at the front of a document and in a sorted set, and so does the home timeline of every follower
-//! and of those mentioned. Sorted sets are Redis' (packed up to 128 members, then skip list and hash table), hash tables
-//! too. 962 users follow each other as in the graph that comes with it; see `graph`. Memory only grows, as in the
-//! original, and the hot set moves with it: timelines are appended to.
+//! NeoMem (VI-A) ran DeathStarBench and measured the latency of composing posts. **Kept.** What its services
+//! do to their stores for a request (its wrk2 script: a uniform user, a text of 256 characters, 1 to 6
+//! mentions, 1 to 6 links, 1 to 5 pictures). Shortened links become documents; mentioned names are looked up
+//! in the cache; the post becomes a document; the author's timeline gets it at the front of a document and in
+//! a sorted set, and so do the home timelines of followers and mentioned users. Sorted sets (packed up to 128
+//! members, then skip list and hash table) and hash tables are Redis'. 962 users follow each other as in the
+//! benchmark's graph; see `graph`. Memory only grows, as in the original, and the hot set moves with it,
+//! because timelines are appended to.
 //!
-//! Not kept: remote calls, serialisation, tracing (one number of instructions); separate servers (all stores share one heap and a
-//! request is one thread's from end to end); MongoDB's storage engine (documents on the heap, indexed by a B+ tree, the timeline
-//! documents by a hash table).
+//! **Left out.** Remote calls, serialisation, tracing (one number of instructions); separate servers (all
+//! stores share one heap, and one thread serves a request); MongoDB's storage engine (documents lie on the
+//! heap, indexed by a B+ tree, timeline documents by a hash table).
 
 mod graph;
 mod network;
@@ -25,7 +26,7 @@ use crate::random::Random;
 use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
-/// Mentions, links and pictures of a post: one more than a number below this (the script's loops include both ends).
+/// Limits of a post's mentions, links and pictures, drawn from 1 on (the script's loops include both ends).
 const MENTIONS: u64 = 6;
 const LINKS: u64 = 6;
 const MEDIA: u64 = 5;
@@ -34,7 +35,7 @@ const BYTES_PER_POST: u64 = 8500;
 const BYTES_PER_USER: u64 = 2500;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Posts composed; each adds about 8 KB.
         operations: u64 = count(1, 1 << 32, "12k").unit("posts")

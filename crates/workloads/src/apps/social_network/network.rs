@@ -14,7 +14,7 @@ const USER: u64 = 64;
 const POST: u64 = 300;
 /// Characters of a post's text (the benchmark's script).
 const TEXT: u64 = 256;
-/// Bytes that each mention, link and picture adds to a post's document: field names, name or address, identifier.
+/// Bytes that a mention, link and picture adds to a post's document: field names, address, identifier.
 const MENTION: u64 = 70;
 const LINK: u64 = 190;
 const MEDIA: u64 = 80;
@@ -30,7 +30,7 @@ const REQUEST_INSTRUCTIONS: u32 = 100_000;
 struct Sets(Dict);
 
 impl Sets {
-    /// Returns the set of a user, made if it is not there, and the name of the pointer to it.
+    /// Returns a user's set, which it makes if necessary, and the name of the pointer to it.
     fn of(self, user: u64, space: &mut Space, memory: &mut dyn Memory) -> (SortedSet, Token) {
         if let Some((set, token)) = self.0.find(user, space, memory, Token::NONE) {
             return (SortedSet(set), token);
@@ -107,7 +107,7 @@ impl Network {
         set.add(follower, follower, &mut self.space, &mut self.levels, memory, token);
     }
 
-    /// Composes a post and hands it to everybody who is to see it; returns its identifier.
+    /// Composes a post and adds it to all timelines that show it; returns its identifier.
     pub(super) fn compose(&mut self, request: &Request, memory: &mut dyn Memory) -> u64 {
         memory.compute(REQUEST_INSTRUCTIONS);
         let post = self.posted;
@@ -124,7 +124,7 @@ impl Network {
         post
     }
 
-    /// The shortening service: a document for each address, indexed by the short one, which is random.
+    /// Shortens an address: adds a document, indexed by the short address, which is random.
     fn shorten(&mut self, memory: &mut dyn Memory) {
         let document = self.space.heap.allocate(memory, URL, "mongo url");
         self.space.heap.words_mut(document, URL / WORD).fill(self.shortened);
@@ -133,7 +133,7 @@ impl Network {
         self.shortened += 1;
     }
 
-    /// The post storage: the document, indexed by its identifier.
+    /// Stores the post's document, indexed by its identifier.
     fn store_post(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
         let bytes = POST
             + TEXT
@@ -147,7 +147,8 @@ impl Network {
         self.posts.insert(post, document, &mut self.space.heap, memory);
     }
 
-    /// The user timeline: the post goes to the front of the user's document, which is written anew, and into a sorted set.
+    /// Rewrites the user's timeline document with the post at its front, and adds the post to the user's
+    /// sorted set.
     fn write_user_timeline(&mut self, user: u64, post: u64, memory: &mut dyn Memory) {
         let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
         let record = match found {
@@ -179,7 +180,8 @@ impl Network {
         record
     }
 
-    /// The home timelines of all followers and of those mentioned, each once, in the order of their identifiers.
+    /// Adds the post to the home timelines of followers and mentioned users, each once, in the order of
+    /// identifiers.
     fn write_home_timelines(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
         let (set, token) = self.followers.of(request.user, &mut self.space, memory);
         let mut readers = set.members(&self.space, memory, token);
@@ -219,14 +221,14 @@ impl Network {
         [cached, stored]
     }
 
-    /// Those who follow a user, and whoever wrote a post.
+    /// Returns a user's followers.
     #[cfg(test)]
     pub(super) fn followers(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
         let (set, token) = self.followers.of(user, &mut self.space, memory);
         set.members(&self.space, memory, token)
     }
 
-    /// Whoever wrote a post.
+    /// Returns the author of a post.
     #[cfg(test)]
     pub(super) fn author(&self, post: u64, memory: &mut dyn Memory) -> Option<u64> {
         self.posts.find(post, &self.space.heap, memory).map(|(document, _)| self.space.heap.word(document))

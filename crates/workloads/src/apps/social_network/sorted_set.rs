@@ -1,7 +1,7 @@
 //! Redis' sorted set: up to 128 members in one packed list, more in a skip list beside a hash table.
 //!
-//! Members are numbers (post or user identifiers), ordered by their score. The skip list is Redis': up to 32 levels, one in four
-//! nodes reaches the next, spans on every level, a search from the highest level down.
+//! Members are numbers (post or user identifiers), ordered by score. The skip list is Redis': up to 32
+//! levels, one node in four reaches the next, spans on every level, a search from the highest level down.
 
 use crate::apps::redis::dict::{Dict, Space};
 use crate::memory::WORD;
@@ -51,8 +51,8 @@ impl SortedSet {
         set
     }
 
-    /// Reads ahead, natively, what adding this member to each of these sets will: a search waits for each node, while those
-    /// of different sets do not wait for each other.
+    /// Reads ahead, natively, what adding this member to each of these sets reads: a search waits for each
+    /// node, but searches of different sets do not wait for each other.
     pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
         let heap = &space.heap;
         sets.iter().for_each(|set| heap.ask_ahead(set.0, SET));
@@ -193,7 +193,7 @@ impl SortedSet {
         dict.add(string, score, "redis member entry", space, memory);
     }
 
-    /// On each level the last node before this score and member.
+    /// Returns, for each level, the last node before this score and member.
     fn search(self, score: u64, member: u64, space: &Space, memory: &mut dyn Memory) -> [u64; LEVELS] {
         let heap = &space.heap;
         let (mut node, mut token) = (heap.word(self.0 + HEAD), Token::NONE);

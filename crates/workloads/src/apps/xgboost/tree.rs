@@ -61,11 +61,11 @@ struct Node {
     histogram: Option<Array<Sums>>,
 }
 
-/// What training changes from round to round.
+/// State that training changes from round to round.
 pub(super) struct State {
     pub(super) margins: Array<f32>,
     pub(super) pairs: Array<[f32; 2]>,
-    /// Row numbers, those of a node together, ascending.
+    /// Row numbers, ascending within each node.
     rows: Array<u64>,
     buffer: Array<u64>,
     /// Histograms of nodes that are done, for the next ones.

@@ -1,15 +1,17 @@
 //! `xz`: compression of text with LZMA's match finder, and decompression.
 //!
-//! PACT (5.3) runs SPEC CPU 2017's 657.xz_s: xz 5.0.5 with pxz, which compresses 1,400 MiB at level 8 (and 6,643 MiB at level
-//! 4), decompresses the result and compares. **Kept.** All in memory: input, compressed and decompressed buffer. Blocks of
-//! three dictionaries, as pxz cuts them, go to the threads in turn. Each thread's encoder has a window that input is
-//! copied to, hash tables of 3 and 4 bytes and bt4's array of trees (11.5 bytes for each byte of the dictionary), cleared for
-//! each block; every position is searched and inserted, at most 48 nodes deep (level 8). Decompression is one thread's.
+//! PACT (5.3) runs SPEC CPU 2017's 657.xz_s: xz 5.0.5 with pxz, which compresses 1,400 MiB at level 8 (and
+//! 6,643 MiB at level 4), decompresses the result and compares. **Kept.** All in memory: input, compressed
+//! and decompressed buffer. Threads take blocks of three dictionaries in turn, as pxz cuts them. Each
+//! thread's encoder has a window that input is copied to, hash tables of 3 and 4 bytes and bt4's array of
+//! trees (11.5 bytes for each byte of the dictionary), cleared for each block; every position is searched and
+//! inserted, at most 48 nodes deep (level 8). One thread decompresses.
 //!
-//! **Scale.** Dictionary and buffers shrink together: the input is 1,400 / 32 dictionaries, and [`crate::Workload::cache`]
-//! shrinks the cache. **Left out.** The optimising parser and the range coder, whose tables stay in a core's cache: matches
-//! are taken greedily and written as plain bytes. The text is generated: words of skewed popularity, tags, repeated
-//! passages; SPEC's inputs are documentation in HTML and virus signatures.
+//! **Scale.** Dictionary and buffers shrink together: the input is 1,400 / 32 dictionaries, and
+//! [`crate::Workload::cache`] shrinks the cache. **Left out.** The optimising parser and the range coder,
+//! whose tables stay in a core's cache: matches are taken greedily and written as plain bytes. The text is
+//! generated: words of skewed popularity, tags, repeated passages; SPEC's inputs are documentation in HTML
+//! and virus signatures.
 
 mod finder;
 mod text;
@@ -30,11 +32,12 @@ const INPUT: f64 = 1400.0 / 32.0;
 const BLOCK: usize = 3;
 /// Positions that a thread searches in its turn.
 const TURN: usize = AHEAD;
-/// The longest run of literals with one mark; larger marks stand for a match of that much more than [`SHORTEST`].
+/// Longest run of literals with one mark. Larger marks mean a match, this much above its length less
+/// [`SHORTEST`].
 const LITERALS: usize = 128;
 
 parameters! {
-    /// What a user may set.
+    /// Parameters of the workload.
     struct Settings {
         /// Memory of the encoders and buffers; the dictionary follows from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "32M")
@@ -101,7 +104,7 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
 /// A thread's work on a block.
 struct Encoder {
     finder: Finder,
-    /// What is left of the block.
+    /// Rest of the block.
     input: std::ops::Range<usize>,
     output: Vec<u8>,
     literals: Vec<u8>,
@@ -115,7 +118,7 @@ impl Encoder {
         self.finder.reset(memory);
     }
 
-    /// Searches a few positions; returns whether the block goes on.
+    /// Searches a few positions; returns whether any of the block is left.
     fn turn(&mut self, input: &Array<u8>, memory: &mut dyn Memory) -> bool {
         if self.finder.ahead() <= LONGEST + TURN && !self.input.is_empty() {
             let taken = self.finder.fill(&input.values()[self.input.clone()], memory);
@@ -155,7 +158,7 @@ impl Encoder {
     }
 }
 
-/// Compresses the input block by block, as many at once as there are encoders, into `output`; returns its length.
+/// Compresses the input into `output`, one block for each encoder at a time; returns its length.
 fn compress(
     input: &Array<u8>,
     dictionary: usize,

@@ -1,89 +1,89 @@
-//! Defines the machine profile: cores, tiers and costs, each number with its source.
+//! The machine profile: cores, tiers and costs, each number with its source.
 
 use std::collections::BTreeMap;
 
 use isotherm_core::names::advice;
 use isotherm_core::{Bytes, Nanos};
 
-use crate::{MachineNumber, MachineSummary};
-
 mod builtin;
 mod error;
 mod fields;
 mod file;
 mod quantity;
+mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use error::ProfileError;
 use fields::{FIELDS, Field};
+pub use summary::{MachineNumber, MachineSummary};
 
-/// What stands as the source of a number that [`Profile::set`] has changed.
+/// Source of a number that [`Profile::set`] changed.
 const SET_BY_USER: &str = "set by the user";
 
-/// A machine, as the model sees it. Read from `machines/NAME.toml`.
+/// A machine, as read from `machines/NAME.toml`.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Profile {
     /// Kebab-case name.
     pub name: String,
-    /// One line.
+    /// One-line title.
     pub title: String,
     /// The processor.
     pub core: CoreProfile,
-    /// The last-level cache that filters a workload's accesses.
+    /// Size of the last-level cache that filters a workload's accesses.
     pub llc_size: Bytes,
-    /// Its ways.
+    /// Ways of the last-level cache.
     pub llc_ways: u32,
-    /// The tiers, fastest first; at least one.
+    /// Memory tiers, fastest first; at least one.
     pub tiers: Vec<TierProfile>,
-    /// What tiering costs.
+    /// Costs of tiering.
     pub costs: Costs,
-    /// The profiling device in front of each slower tier, if the machine has any.
+    /// Profiling device in front of each slower tier, if the machine has any.
     pub device: Option<DeviceProfile>,
-    /// What [`CoreProfile::instruction_ps`] is derived from.
+    /// Clock from which [`CoreProfile::instruction_ps`] is derived.
     pub clock: CoreClock,
-    /// Where each number comes from, by its path, such as `tier.1.latency`.
+    /// Source of each number, by its path, such as `tier.1.latency`.
     pub sources: BTreeMap<String, String>,
 }
 
-/// How fast a core runs where no miss stalls it.
+/// Speed of a core where no miss stalls it.
 #[derive(Debug, Clone, Copy, Default, PartialEq)]
 pub struct CoreClock {
-    /// In hertz.
+    /// Frequency in hertz.
     pub frequency: u64,
-    /// Instructions that retire in a cycle.
+    /// Instructions that retire per cycle.
     pub instructions_per_cycle: f64,
 }
 
 impl CoreClock {
-    /// Time of one instruction in picoseconds, at least 1; 0 for a clock that stands still.
+    /// Returns the time of one instruction in picoseconds, at least 1; 0 if the clock stands still.
     fn instruction_ps(self) -> u64 {
         let rate = self.frequency as f64 * self.instructions_per_cycle;
         if rate > 0.0 { ((1e12 / rate).round() as u64).max(1) } else { 0 }
     }
 }
 
-/// The processor of a profile.
+/// Processor of a profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct CoreProfile {
     /// Cores that the program and the tiering thread share.
     pub cores: u32,
-    /// Time of one instruction where no miss stalls, in picoseconds (1000 / (GHz x instructions per cycle)).
+    /// Time of one instruction where no miss stalls, in picoseconds: 1000 / (GHz x instructions per cycle).
     pub instruction_ps: u64,
     /// Instructions in the reorder buffer.
     pub reorder_window: u32,
-    /// Outstanding misses a core can have (line fill buffers).
+    /// Outstanding misses per core (line fill buffers).
     pub miss_registers: u32,
     /// Stores that may wait for memory after retirement.
     pub store_buffer: u32,
-    /// Requests that a core's second-level cache can have outstanding, misses and its streamer's prefetches; `None`: no prefetcher.
+    /// Outstanding requests of a second-level cache, misses and prefetches; `None` without a prefetcher.
     pub l2_registers: Option<u32>,
 }
 
-/// A memory tier of a profile.
+/// Memory tier of a profile.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct TierProfile {
-    /// What it is: `DRAM`, `CXL`.
+    /// Kind of memory: `DRAM`, `CXL`.
     pub name: String,
     /// Idle load-to-use latency.
     pub latency: Nanos,
@@ -93,47 +93,46 @@ pub struct TierProfile {
     pub read_bandwidth: u64,
     /// Peak write bandwidth in bytes per second.
     pub write_bandwidth: u64,
-    /// The size of a tier between the fastest and the slowest; the fastest's is asked for with each run and the
-    /// slowest takes what is left. `None`: as large as the fastest.
+    /// Size of a tier between the fastest and the slowest: each run sets the fastest tier's, and the slowest
+    /// takes what is left. `None`: as large as the fastest.
     pub capacity: Option<Bytes>,
-    /// Bytes a second that other programs read of it, all the time; `None`: none.
+    /// Bytes per second that other programs read from it throughout; `None` for no other traffic.
     pub pressure: Option<u64>,
-    /// What a load that it serves costs if nothing overlaps it, as `isotherm calibrate` measured it: PACT's `k`. The simulator
-    /// does not use it; live runs of PACT do.
+    /// Cost of a load that nothing overlaps, from `isotherm calibrate`: PACT's `k`, for live runs only.
     pub k: Option<Nanos>,
 }
 
-/// The profiling devices of a machine: NeoProf, one in front of each tier but the fastest.
+/// Profiling devices of a machine: one NeoProf in front of each tier but the fastest.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeviceProfile {
-    /// Rows of its sketch: D.
+    /// Rows of the sketch: D.
     pub lanes: u32,
-    /// Entries of a row, at the paper's scale: W. Rounded to a power of two.
+    /// Entries per row at the paper's scale: W. Rounded to a power of two.
     pub width: u32,
     /// Bits of a counter.
     pub counter_bits: u32,
-    /// Hot pages that it holds until they are read, at the paper's scale. Rounded to a power of two.
+    /// Hot pages held until they are read, at the paper's scale. Rounded to a power of two.
     pub hot_entries: u32,
-    /// Cycles of its memory controller a second, in each of which a cache line can pass.
+    /// Memory controller's cycles per second; a cache line can pass in each.
     pub clock: u64,
-    /// PolicyRun thread: reading one of its registers.
+    /// Tiering thread: reading a register.
     pub read: Nanos,
-    /// PolicyRun thread: writing one.
+    /// Tiering thread: writing a register.
     pub write: Nanos,
 }
 
-/// What tiering costs on a machine.
+/// Costs of tiering on a machine.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Costs {
     /// Program thread: the interrupt that takes one PMU sample.
     pub sample: Nanos,
     /// Samples that the ring buffers hold before they lose any.
     pub ring_samples: u64,
-    /// PolicyRun thread: reading and decoding one sample from the ring.
+    /// Tiering thread: reading and decoding one sample from the ring.
     pub drain_sample: Nanos,
-    /// PolicyRun thread: one `move_pages` call, whatever its pages.
+    /// Tiering thread: one `move_pages` call, whatever its pages.
     pub move_call: Nanos,
-    /// PolicyRun thread: unmapping, remapping and locking one page of either size, without its copy.
+    /// Tiering thread: unmapping, remapping and locking one page of either size, without its copy.
     pub move_page: Nanos,
     /// Bytes per second of one core copying a page, if the tiers are not slower.
     pub copy_bandwidth: u64,
@@ -141,57 +140,67 @@ pub struct Costs {
     pub shootdown: Nanos,
     /// Pages that share one shootdown (the kernel's migration batch).
     pub shootdown_batch: u32,
-    /// PolicyRun thread: one entry of a page-table scan (pagemap).
+    /// Tiering thread: one entry of a page-table scan (pagemap).
     pub scan_page: Nanos,
-    /// PolicyRun thread, or the program's: one entry of a scan that tests and clears accessed bits.
+    /// Tiering thread or program: one entry of a scan that tests and clears accessed bits.
     pub accessed_page: Nanos,
-    /// PolicyRun thread, or the program's: making one page fault at its next access.
+    /// Tiering thread or program: making one page fault at its next access.
     pub arm_page: Nanos,
-    /// Program thread: one hint fault, or write fault on a page with a shadow, without what is done in it.
+    /// Program thread: one hint fault, or write fault on a page with a shadow, without the work done in it.
     pub fault: Nanos,
-    /// How long a fault, a move, or one page table's arming or scanning holds the lock that they share.
+    /// Time for which a fault, a move, or one page table's arming or scanning holds the shared lock.
     pub lock_hold: Nanos,
-    /// PolicyRun thread: one page looked at by the kernel's reclaim.
+    /// Tiering thread: one page examined by the kernel's reclaim.
     pub reclaim_page: Nanos,
-    /// By how many lists the kernel's reclaim tells cold pages: 2, an inactive and an active one; 1 or `None`, a clock over all pages.
+    /// Lists of the kernel's reclaim: 2, an inactive and an active one; 1 or `None`, a clock over all pages.
     pub reclaim_lists: Option<u32>,
-    /// PolicyRun thread: a metadata cache line that hits the last-level cache. One that misses costs the fast tier's latency.
+    /// Tiering thread: a metadata line that hits the last-level cache; a miss costs the fast latency.
     pub cached_touch: Nanos,
-    /// PolicyRun thread: one simple operation.
+    /// Tiering thread: one simple operation.
     pub operation: Nanos,
-    /// Share of a tier's pages kept free for the kernel (the `min` watermark): programs cannot allocate it.
+    /// Share of a tier's pages that the kernel keeps free (the `min` watermark); programs cannot allocate it.
     pub reserve: f64,
 }
 
 impl Profile {
-    /// Reads a profile from the text of a TOML file, in the form that `docs/machines.md` describes.
+    /// Reads a profile from the text of a TOML file, in the format of `docs/machines.md`.
     ///
     /// `file` names the text in errors; its stem becomes the profile's name.
     ///
     /// # Errors
-    /// One line that names the file, the field and what was expected: text that is no TOML, an unknown or missing field, a
-    /// value of the wrong unit or out of range, a number without a source, tiers that do not stand fastest first.
+    /// One line that names the file, the field and what was expected: text that is no TOML, an unknown or
+    /// missing field, a value of the wrong unit or out of range, a number without a source, tiers that are
+    /// not ordered fastest first.
     pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
         file::read(text, file)
     }
 
-    /// One of the profiles that come with Isotherm.
+    /// Returns one of the built-in profiles.
     ///
     /// # Errors
-    /// If there is none of that name; the error lists those there are.
+    /// An unknown name; the error suggests known ones.
     pub fn builtin(name: &str) -> Result<Self, ProfileError> {
         builtin::load(name)
     }
 
-    /// The names that [`Self::builtin`] knows.
+    /// Returns the names of the built-in profiles, in alphabetical order.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         builtin::names()
     }
 
-    /// Sets one number from text, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last one.
+    /// Returns each number that a profile may hold: its path (`tier.N` for each tier), its unit and range, its meaning.
+    pub fn fields() -> impl Iterator<Item = (String, String, &'static str)> {
+        FIELDS.iter().map(|field| {
+            let section = if field.of_tier() { "tier.N" } else { field.section };
+            (format!("{section}.{}", field.name), field.quantity.expected(), field.help)
+        })
+    }
+
+    /// Sets one number from text, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last
+    /// one.
     ///
     /// # Errors
-    /// If no number has that path, or the value is not valid for it.
+    /// An unknown path, or a value that is not valid for it.
     pub fn set(&mut self, path: &str, value: &str) -> Result<(), ProfileError> {
         let (field, tier) = Field::find(path, self.tiers.len()).ok_or_else(|| self.unknown(path))?;
         let amount = field
@@ -202,10 +211,11 @@ impl Profile {
         Ok(())
     }
 
-    /// Checks what no single number shows: there is a tier, tiers stand fastest first, and a device has all its numbers.
+    /// Checks what spans several numbers: there is a tier, tiers are ordered fastest first, a device is
+    /// complete.
     ///
     /// # Errors
-    /// One line that names the first tier out of order, or the number that lacks.
+    /// One line that names the first tier out of order, or the missing number.
     pub fn check(&self) -> Result<(), ProfileError> {
         let lacking = Field::of("device").find(|field| !self.sources.contains_key(&field.path(0)));
         if let (Some(_), Some(field)) = (&self.device, lacking) {
@@ -214,7 +224,7 @@ impl Profile {
         self.check_order(&self.name)
     }
 
-    /// Every number in force with its unit and source, in the order of the documentation.
+    /// Returns every number in force with its unit and source, in the order of the documentation.
     pub fn summary(&self) -> MachineSummary {
         let number = |(field, tier): (&Field, usize)| {
             let value = field.quantity.format((field.get)(self, tier)?);
@@ -231,12 +241,13 @@ impl Profile {
         MachineSummary { name: self.name.clone(), title: self.title.clone(), numbers }
     }
 
-    /// The profile as a TOML file that [`Self::parse`] reads.
+    /// Writes the profile as a TOML file that [`Self::parse`] reads.
     pub fn to_toml(&self) -> String {
         file::write(self)
     }
 
-    /// Sets one number with the source that it is from, such as `tier.1.k` to `170ns`. Call [`Self::check`] after the last one.
+    /// Sets one number with its source, such as `tier.1.k` to `170ns`. Call [`Self::check`] after the last
+    /// one.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -246,7 +257,7 @@ impl Profile {
         Ok(())
     }
 
-    /// Every field of this profile; those of tiers once for each.
+    /// Returns every field of this profile, with each tier's fields in turn.
     fn positions(&self) -> impl Iterator<Item = (&'static Field, usize)> + '_ {
         FIELDS.iter().flat_map(|field| {
             (0..if field.of_tier() { self.tiers.len() } else { 1 }).map(move |tier| (field, tier))

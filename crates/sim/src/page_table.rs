@@ -1,59 +1,59 @@
-//! Defines where pages are: the simulated page table, its allocation and the kernel's reclaim.
+//! The simulated page table: where pages are, how they are allocated, and how the kernel reclaims them.
 
 use crate::lru::{List, Lru, Pass};
-use crate::page_tables::EntriesRead;
+use crate::page_walk::EntriesRead;
 use isotherm_core::{Allocation, MoveStatus, PageId, Pages, TierId};
 
 /// Marks a page that has not been touched yet.
 const UNMAPPED: u8 = 0x07;
 pub(crate) const TIER_MASK: u8 = 0x07;
-/// The accessed bit as reclaim sees it, set by every access and cleared by reclaim.
+/// The accessed bit that reclaim reads: every access sets it, reclaim clears it.
 pub(crate) const REFERENCED: u8 = 0x08;
-/// The accessed bit as a scan sees it, cleared by the scan. Linux keeps the two apart as well: a scan that clears the
-/// entry's bit leaves `PG_young` behind for reclaim (`mm/page_idle.c`).
+/// The accessed bit that scans read and clear. Linux keeps both as well: a scan that clears the entry's bit
+/// leaves `PG_young` for reclaim (`mm/page_idle.c`).
 const ACCESSED: u8 = 0x10;
 /// The next access faults.
 const ARMED: u8 = 0x20;
-/// The next slower tier holds a copy that is still valid: the next store faults and drops it.
+/// The next slower tier holds a valid copy: the next store faults and drops it.
 const SHADOWED: u8 = 0x40;
-/// Reclaim found the page referenced when it looked last: the kernel's `PG_referenced`.
+/// Reclaim found the page referenced on its last look: the kernel's `PG_referenced`.
 pub(crate) const MARKED: u8 = 0x80;
-/// What a page keeps when it moves.
+/// Bits that a page keeps when it moves.
 const KEPT: u8 = REFERENCED | ACCESSED | MARKED;
 
-/// Whether the state that [`Locator::serve`] returned makes this access fault.
+/// Returns whether an access faults in the state that [`Locator::serve`] returned.
 #[inline]
 pub(crate) fn traps(state: u8, store: u8) -> bool {
     state & (ARMED | (store << SHADOWED.trailing_zeros())) != 0
 }
 
-/// Answers which tier serves the next access. One implementation is a page table, others know the future.
+/// Decides which tier serves each access: a page table, or a bound that knows the future.
 pub(crate) trait Locator {
-    /// The tier that serves the access number `index` to `page`, in the bits of [`TIER_MASK`], with the page's state.
+    /// Returns the serving tier of access `index` to `page`, in [`TIER_MASK`]'s bits, with the page's state.
     fn serve(&mut self, index: usize, page: u32) -> u8;
 
-    /// The access to `page` trapped: its fault handler mends the page table. Returns whether the page was armed.
+    /// Handles the trap of an access to `page`. Returns whether the page was armed.
     fn trap(&mut self, page: u32, store: bool) -> bool {
         let _ = (page, store);
         false
     }
 
-    /// Retirement stood still for `stall` picoseconds for the access to `page` just served.
+    /// Reports the stall in picoseconds of the access to `page` just served.
     fn stalled(&mut self, _page: u32, _store: bool, _stall: u64) {}
 
-    /// An interval begins with the access number `first_access`.
+    /// Begins an interval with access number `first_access`.
     fn interval(&mut self, first_access: usize) {
         let _ = first_access;
     }
 }
 
-/// The page table of the simulated machine: one byte a page.
+/// The page table of the simulated machine, one byte per page.
 #[derive(Debug, Clone)]
 pub(crate) struct PageTable {
     state: Vec<u8>,
     capacity: Vec<u64>,
     used: Vec<u64>,
-    /// Shadow copies that each tier holds beside the pages in use.
+    /// Shadow copies in each tier, beside its pages.
     shadows: Vec<u64>,
     most_shadows: u64,
     /// Pages of each tier that only the kernel may allocate.
@@ -62,7 +62,7 @@ pub(crate) struct PageTable {
     reclaim: Reclaim,
 }
 
-/// How the kernel finds cold pages: the machine's `costs.reclaim_lists`.
+/// How the kernel finds cold pages: the profile's `costs.reclaim_lists`.
 #[derive(Debug, Clone)]
 enum Reclaim {
     /// A clock with second chance over all pages in address order.
@@ -72,8 +72,9 @@ enum Reclaim {
 }
 
 impl PageTable {
-    /// An empty page table for `pages` pages. `capacity` holds a size for each tier, fastest first; the last one must
-    /// hold what the others do not. A `reserve`d share of every tier but the last is kept from allocation.
+    /// Creates an empty table for `pages` pages. `capacity` holds each tier's size, fastest first; the last
+    /// tier must have room for what does not fit the others. A `reserve`d share of every tier but the last is
+    /// not allocated.
     pub(crate) fn new(pages: usize, capacity: Vec<u64>, reserve: f64, allocation: Allocation) -> Self {
         let last = capacity.len() - 1;
         let share =
@@ -90,7 +91,7 @@ impl PageTable {
         }
     }
 
-    /// Has reclaim keep two lists, whose balance depends on how many GiB a page stands for. No page is placed yet.
+    /// Switches reclaim to two lists, balanced by the GiB that a page stands for. Call it before any access.
     pub(crate) fn with_lists(mut self, gib_per_page: f64) -> Self {
         self.reclaim = Reclaim::Lists(Lru::new(self.state.len(), gib_per_page));
         self
@@ -128,12 +129,12 @@ impl PageTable {
         (tier != UNMAPPED).then_some(TierId(tier))
     }
 
-    /// The most shadow copies that there were at a time.
+    /// Returns the largest number of shadow copies at any time.
     pub(crate) fn most_shadows(&self) -> Pages {
         Pages(self.most_shadows)
     }
 
-    /// Maps a new page: the first tier, in the order of the allocation policy, with room above its reserve.
+    /// Maps a new page in the first tier, in the allocation policy's order, with room above its reserve.
     #[cold]
     fn allocate(&mut self, page: usize) -> u8 {
         let last = self.tiers() - 1;
@@ -151,7 +152,7 @@ impl PageTable {
         tier as u8
     }
 
-    /// What would become of a move now.
+    /// Returns the status that a move would have now.
     pub(crate) fn may_move(&self, page: PageId, to: TierId) -> MoveStatus {
         match self.tier_of(page) {
             None => MoveStatus::Gone,
@@ -177,7 +178,7 @@ impl PageTable {
         MoveStatus::Moved
     }
 
-    /// Takes a page of the tier; a shadow gives way where there is no other room.
+    /// Takes a page of the tier, dropping a shadow if there is no other room.
     fn occupy(&mut self, tier: usize) {
         self.used[tier] += 1;
         if self.used[tier] + self.shadows[tier] > self.capacity[tier] && self.shadows[tier] > 0 {
@@ -188,7 +189,7 @@ impl PageTable {
         }
     }
 
-    /// Keeps the copy that a page, just promoted by one tier, has left behind.
+    /// Keeps the copy that a page, just promoted by one tier, left behind.
     pub(crate) fn keep_shadow(&mut self, page: PageId) {
         let state = &mut self.state[page.index()];
         let behind = usize::from(*state & TIER_MASK) + 1;
@@ -199,7 +200,7 @@ impl PageTable {
         }
     }
 
-    /// Whether `tier` holds a valid copy of the page.
+    /// Returns whether `tier` holds a valid copy of the page.
     pub(crate) fn has_shadow(&self, page: PageId, tier: TierId) -> bool {
         let state = self.state[page.index()];
         state & SHADOWED != 0 && (state & TIER_MASK) + 1 == tier.0
@@ -213,7 +214,7 @@ impl PageTable {
         }
     }
 
-    /// Makes the page's next access fault. Returns false where it is not mapped or already armed.
+    /// Makes the page's next access fault. Returns false if it is not mapped or already armed.
     pub(crate) fn arm(&mut self, page: PageId) -> bool {
         match self.state.get_mut(page.index()) {
             Some(state) if *state & TIER_MASK != UNMAPPED && *state & ARMED == 0 => {
@@ -224,7 +225,7 @@ impl PageTable {
         }
     }
 
-    /// Goes on with a pass of reclaim until it finds a page to demote, and counts the pages looked at. `None`: the pass is over.
+    /// Continues a pass of reclaim to the next page to demote, counting examined pages; `None` at its end.
     pub(crate) fn next_victim(&mut self, pass: &mut Pass, scanned: &mut u64) -> Option<PageId> {
         match &mut self.reclaim {
             Reclaim::Lists(lru) => lru.next_victim(pass, &mut self.state, scanned),
@@ -235,54 +236,52 @@ impl PageTable {
         }
     }
 
-    /// As [`Self::walk`], with and clearing the accessed bit.
+    /// Appends at most `limit` mapped pages from `cursor` on with their accessed bits, and clears these. Returns
+    /// where to continue, and the entries read.
     pub(crate) fn scan_accessed(
         &mut self,
         cursor: PageId,
         limit: usize,
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> (Option<PageId>, u64) {
-        let start = cursor.index().min(self.state.len());
-        let end = found.len() + limit;
-        let mut read = EntriesRead::default();
-        for (offset, state) in self.state[start..].iter_mut().enumerate() {
-            if found.len() == end {
-                return (Some(PageId((start + offset) as u32)), read.total());
-            }
-            let tier = *state & TIER_MASK;
-            read.visit(start + offset, tier != UNMAPPED);
-            if tier != UNMAPPED {
-                found.push((PageId((start + offset) as u32), TierId(tier), *state & ACCESSED != 0));
-                *state &= !ACCESSED;
-            }
-        }
-        (None, read.total())
+        self.walk_mapped(cursor, limit, |page, state| {
+            found.push((page, TierId(*state & TIER_MASK), *state & ACCESSED != 0));
+            *state &= !ACCESSED;
+        })
     }
 
-    /// Appends mapped pages from `cursor` on, at most `limit`, and says where to go on and how many entries it read.
+    /// Appends at most `limit` mapped pages from `cursor` on. Returns where to continue, and the entries read.
     pub(crate) fn walk(
-        &self,
+        &mut self,
         cursor: PageId,
         limit: usize,
         found: &mut Vec<(PageId, TierId)>,
     ) -> (Option<PageId>, u64) {
-        let start = cursor.index();
-        let end = found.len() + limit;
+        self.walk_mapped(cursor, limit, |page, state| found.push((page, TierId(*state & TIER_MASK))))
+    }
+
+    fn walk_mapped(
+        &mut self,
+        cursor: PageId,
+        mut limit: usize,
+        mut visit: impl FnMut(PageId, &mut u8),
+    ) -> (Option<PageId>, u64) {
         let mut read = EntriesRead::default();
-        for (offset, &state) in self.state[start.min(self.state.len())..].iter().enumerate() {
-            if found.len() == end {
-                return (Some(PageId((start + offset) as u32)), read.total());
+        for (page, state) in self.state.iter_mut().enumerate().skip(cursor.index()) {
+            if limit == 0 {
+                return (Some(PageId(page as u32)), read.total());
             }
-            let tier = state & TIER_MASK;
-            read.visit(start + offset, tier != UNMAPPED);
-            if tier != UNMAPPED {
-                found.push((PageId((start + offset) as u32), TierId(tier)));
+            let mapped = *state & TIER_MASK != UNMAPPED;
+            read.visit(page, mapped);
+            if mapped {
+                visit(PageId(page as u32), state);
+                limit -= 1;
             }
         }
         (None, read.total())
     }
 
-    /// Places a page without cost or limit; for the oracle, which knows what fits.
+    /// Places a page without cost or limit, for the oracle, which knows that it fits.
     pub(crate) fn place(&mut self, page: u32, tier: u8) {
         let state = &mut self.state[page as usize];
         if *state & TIER_MASK != UNMAPPED {
@@ -313,8 +312,8 @@ impl Locator for PageTable {
     }
 }
 
-/// The next page of `tier`, which holds some, that a clock with second chance meets unreferenced: a page referenced since the hand
-/// last passed stays.
+/// Returns the next unreferenced page of `tier`, which is not empty, by a clock with second chance: pages
+/// referenced since the hand last passed stay.
 fn next_by_clock(hand: &mut usize, states: &mut [u8], tier: TierId, scanned: &mut u64) -> PageId {
     loop {
         let page = *hand;

@@ -1,4 +1,4 @@
-//! Defines what becomes of an access: cache, tier, cost, sample, count.
+//! The effects of an access: cache, tier, cost, sample, count.
 
 use std::sync::atomic::AtomicU64;
 
@@ -16,38 +16,38 @@ use crate::options::Options;
 use crate::report::{Phase, Report};
 use crate::sampler::Sampler;
 
-/// Misses between two moments at which counters are handed over: a block of the cost model.
+/// Misses between two publications of the counters: a block of the cost model.
 const BLOCK: u64 = 1024;
-/// Blocks between two moments at which results are written to their file.
+/// Blocks between two writes of the result file.
 const REPORT_BLOCKS: u64 = 4096;
 
-/// The shared memory, which lives as long as QEMU.
+/// Shared memory, which lives as long as QEMU.
 pub(crate) type Memory = &'static [AtomicU64];
 
-/// A miss of the last-level cache.
+/// Miss of the last-level cache.
 pub(crate) struct Missed {
     pub(crate) vcpu: u16,
     pub(crate) process: Process,
     pub(crate) account: AccountId,
     pub(crate) address: u64,
-    /// Where it lies; `None` if the TLB does not say.
+    /// Physical address; `None` if the TLB does not have it.
     pub(crate) physical: Option<u64>,
     pub(crate) store: bool,
-    /// Of the vCPU since the miss or the stretch before.
+    /// Instructions of the vCPU since the previous miss or stretch.
     pub(crate) instructions: u64,
 }
 
-/// What a vCPU did between entering user mode and leaving it.
+/// Work of a vCPU between entering and leaving user mode.
 pub(crate) struct Stretch {
     pub(crate) vcpu: u16,
     pub(crate) account: AccountId,
     pub(crate) accesses: u64,
     pub(crate) instructions: u64,
-    /// Those since the last miss.
+    /// Instructions since the last miss.
     pub(crate) rest: u64,
 }
 
-/// The whole state behind the vCPUs.
+/// State that all vCPUs share.
 pub(crate) struct Model {
     cache: Cache,
     options: Options,
@@ -70,13 +70,13 @@ pub(crate) struct Model {
     neoprof: Option<NeoProf>,
 }
 
-/// A model that cannot be.
+/// Reason why a model cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ModelError {
-    /// The shared memory does not suffice.
+    /// The shared memory is too small.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// More vCPUs or tiers than the model has room for.
+    /// The model has no room for that many vCPUs or tiers.
     #[error("a machine of {0} vCPUs cannot be modelled")]
     Machine(u16),
 }
@@ -86,7 +86,7 @@ fn cost_model(profile: &Profile, vcpus: u16) -> Result<CostModel, ModelError> {
 }
 
 impl Model {
-    /// A machine of so many vCPUs at rest, which counts nothing until the guest asks.
+    /// Makes a model of `vcpus` vCPUs that counts nothing until the guest asks.
     pub(crate) fn new(options: Options, memory: Memory, vcpus: u16) -> Result<Self, ModelError> {
         let tiers = options.profile.tiers.len();
         let control = Control::default();
@@ -117,19 +117,19 @@ impl Model {
         self.neoprof = neoprof;
     }
 
-    /// Whether there is a profiling device.
+    /// Returns whether there is a profiling device.
     pub(crate) fn has_neoprof(&self) -> bool {
         self.neoprof.is_some()
     }
 
-    /// Code that is not followed goes on: what the profiling device's registers tell is to be of now.
+    /// Updates the profiling device's registers, since code that is not followed may read them.
     pub(crate) fn stage_registers(&mut self) {
         if let Some(neoprof) = &mut self.neoprof {
             neoprof.stage(self.cost.now().0);
         }
     }
 
-    /// Code that is not followed has accessed a physical address. Whether that was a register of the profiling device.
+    /// Uses the profiling device's register at a physical address, and returns whether there is one.
     pub(crate) fn use_register(
         &mut self,
         physical: u64,
@@ -144,27 +144,27 @@ impl Model {
         used
     }
 
-    /// Whether anything is counted at all.
+    /// Returns whether anything is counted.
     pub(crate) fn counts(&self) -> bool {
         self.control.counting
     }
 
-    /// Whether the thread that runs is neither counted nor sampled; asks for it only where one is to be left out.
+    /// Returns whether the running thread is left out; calls `thread` only if a thread is.
     pub(crate) fn leaves_out(&self, thread: impl FnOnce() -> Option<u32>) -> bool {
         self.control.left_out != 0 && thread() == Some(self.control.left_out)
     }
 
-    /// The phase that runs.
+    /// Returns the current phase.
     pub(crate) fn epoch(&self) -> u64 {
         self.phase.epoch
     }
 
-    /// Where the guest's kernel keeps processes.
+    /// Returns where the guest's kernel keeps processes.
     pub(crate) fn mailbox(&self) -> Option<Mailbox> {
         self.mailbox
     }
 
-    /// The account of a process, if it is followed.
+    /// Returns the account of a process, if it is followed.
     pub(crate) fn account(
         &mut self,
         process: Process,
@@ -173,7 +173,8 @@ impl Model {
         self.followed.has(process, parent).then(|| self.accounts.number(process))
     }
 
-    /// Looks a line up in the last-level cache, and brings it in. The line's number has the process in its upper bits.
+    /// Looks a line up in the last-level cache and brings it in. The upper bits of the line's number are its
+    /// process.
     #[inline]
     pub(crate) fn touch(&mut self, line: u64) -> bool {
         self.cache.touch(line)
@@ -227,7 +228,7 @@ impl Model {
         self.phase.samples.lost += u64::from(!fits);
     }
 
-    /// A followed process left user mode.
+    /// Counts a stretch of a followed process.
     pub(crate) fn end_stretch(&mut self, stretch: &Stretch) {
         self.pending[usize::from(stretch.vcpu)] += stretch.rest;
         self.phase.accesses += stretch.accesses;
@@ -247,7 +248,7 @@ impl Model {
         }
     }
 
-    /// The guest rang: takes over what it asks for, and hands the counters over.
+    /// Answers the guest's doorbell: applies its requests and publishes the counters.
     pub(crate) fn obey(&mut self, doorbell: u64) {
         let control = self.device.control();
         self.settle();
@@ -262,7 +263,7 @@ impl Model {
         self.device.answer(doorbell);
     }
 
-    /// Charges what is left, so that counters are as of now.
+    /// Charges the rest, so that counters are current.
     fn settle(&mut self) {
         let mut charged = self.block > 0;
         for (thread, pending) in self.pending.iter_mut().enumerate() {
@@ -330,13 +331,13 @@ impl Model {
         phase.finish(&snapshot, &self.counters, &self.accounts, history)
     }
 
-    /// Writes results as of now.
+    /// Writes the results up to now.
     pub(crate) fn write_report(&mut self) {
         let phase = self.finished_phase();
         self.report.write(&self.options.result, phase);
     }
 
-    /// QEMU ends.
+    /// Writes the final results, since QEMU ends.
     pub(crate) fn finish(&mut self) {
         self.settle();
         self.publish();
@@ -348,7 +349,7 @@ fn misses(counters: &Counters) -> Vec<u64> {
     counters.tiers.iter().map(|tier| tier.load_misses + tier.store_misses).collect()
 }
 
-/// Tiers that both the layout and the cost model have room for.
+// Both the layout and the cost model have room for these tiers.
 const _: () = assert!(CostModel::MAX_TIERS <= layout::MAX_TIERS);
 
 #[cfg(test)]

@@ -1,5 +1,5 @@
-//! Defines how many page-table entries a walk reads: a table that maps nothing does not exist, its range is passed over by one
-//! look at the level above.
+//! Counts the page-table entries that a walk reads. A table without mapped pages does not exist: one entry of
+//! the level above skips it.
 
 /// Entries of one page table.
 pub(crate) const PAGES_PER_TABLE: u64 = 512;
@@ -7,16 +7,16 @@ pub(crate) const PAGES_PER_TABLE: u64 = 512;
 /// Counts the entries of a walk in ascending order.
 #[derive(Debug, Default)]
 pub(crate) struct EntriesRead {
-    /// Of tables that were left.
+    /// Entries of the tables passed.
     read: u64,
     table: u64,
-    /// Of the present table.
+    /// Entries of the current table.
     entries: u64,
     mapped: bool,
 }
 
 impl EntriesRead {
-    /// The walk comes to the entry of a page.
+    /// Visits the entry of a page.
     pub(crate) fn visit(&mut self, page: usize, mapped: bool) {
         let table = page as u64 / PAGES_PER_TABLE;
         if table != self.table {
@@ -26,7 +26,7 @@ impl EntriesRead {
         self.mapped |= mapped;
     }
 
-    /// Entries read so far.
+    /// Returns the entries read so far.
     pub(crate) fn total(&self) -> u64 {
         self.read + if self.mapped { self.entries } else { self.entries.min(1) }
     }

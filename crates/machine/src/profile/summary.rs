@@ -2,24 +2,24 @@
 
 use serde::Serialize;
 
-/// The machine in short, for the head of a table, and in full.
+/// A machine in results: its title and all of its numbers.
 #[derive(Debug, Clone, Serialize)]
 pub struct MachineSummary {
-    /// Its kebab-case name.
+    /// Kebab-case name.
     pub name: String,
-    /// One line.
+    /// One-line title.
     pub title: String,
-    /// Every number in force: path, value, unit and source.
+    /// Every number in force.
     pub numbers: Vec<MachineNumber>,
 }
 
 /// One number of a machine profile.
 #[derive(Debug, Clone, Serialize)]
 pub struct MachineNumber {
-    /// Where it stands, such as `tier.1.latency`.
+    /// Path, such as `tier.1.latency`.
     pub path: String,
-    /// Its value with unit.
+    /// Value with its unit.
     pub value: String,
-    /// Where it comes from.
+    /// Source of the number.
     pub source: String,
 }

@@ -1,23 +1,18 @@
-//! Defines the simulated machine: replays accesses in blocks, each on its thread's pipeline and its page's tier, and
-//! samples them.
+//! Executes a stream's accesses in blocks, each on its thread's pipeline and page's tier, and samples them.
 
 use std::ops::Range;
 
 use isotherm_core::{Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
+use isotherm_machine::{BLOCK, BlockEnd, Cores, MAX_TIERS, Profile, Tier};
 
 use crate::Charges;
 use crate::device::Devices;
 use crate::faults::Faults;
-use crate::placement::{Locator, TIER_MASK, traps};
+use crate::page_table::{Locator, TIER_MASK, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
-use isotherm_machine::BLOCK;
-use isotherm_machine::Profile;
-use isotherm_machine::cores::{Cores, Ended};
-use isotherm_machine::thread_model::MAX_TIERS;
-use isotherm_machine::tiers::Tier;
 
-/// What a machine counts in one interval.
+/// Counts of one interval.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct IntervalCount {
     pub(crate) end: Nanos,
@@ -27,32 +22,32 @@ pub(crate) struct IntervalCount {
     pub(crate) load_hits: u64,
 }
 
-/// The machine, generic over how pages are found.
-pub(crate) struct Machine<'a, L> {
+/// Cores and tiers that execute a stream, generic over how pages are placed.
+pub(crate) struct Processor<'a, L> {
     pub(crate) locator: L,
     pub(crate) sampler: Sampler,
     pub(crate) charges: Charges,
     pub(crate) faults: Faults,
-    /// The profiling devices, from the policy's first request on.
+    /// Profiling devices, from the policy's first request on.
     pub(crate) devices: Option<Devices>,
     pub(crate) intervals: Vec<IntervalCount>,
     stream: &'a Stream,
     cores: Cores,
-    /// Accesses until each event's next sample, for each thread.
+    /// Accesses until each event's next sample, per thread.
     countdowns: Vec<[u64; MAX_TIERS]>,
     sample_cost: u64,
     fault_cost: u64,
     lock_hold: u64,
-    /// The thread that does the next task work.
+    /// Thread that did the last task work.
     task_thread: usize,
     next: usize,
     interval_length: usize,
-    /// Hits, loads and load hits before the interval under way.
+    /// Hits, loads and load hits before the current interval.
     before: [u64; 3],
 }
 
-impl<'a, L: Locator> Machine<'a, L> {
-    /// A machine at rest before the first access. Intervals are `interval_length` accesses long.
+impl<'a, L: Locator> Processor<'a, L> {
+    /// Creates an idle processor before the first access. Intervals are `interval_length` accesses long.
     pub(crate) fn new(
         stream: &'a Stream,
         profile: &Profile,
@@ -80,17 +75,17 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
     }
 
-    /// The modelled time in picoseconds.
+    /// Returns the modelled time in picoseconds.
     pub(crate) fn now_ps(&self) -> u64 {
         self.cores.now()
     }
 
-    /// The modelled time.
+    /// Returns the modelled time.
     pub(crate) fn now(&self) -> Nanos {
         Nanos(self.now_ps() / 1000)
     }
 
-    /// About how long a block takes, in picoseconds.
+    /// Returns about how long a block takes, in picoseconds.
     pub(crate) fn block_time(&self) -> u64 {
         self.cores.block_time()
     }
@@ -103,7 +98,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         &mut self.cores.tiers[tier.index()]
     }
 
-    /// What the PMU has counted so far.
+    /// Copies the PMU's counts so far into `counters`.
     pub(crate) fn counters(&self, counters: &mut Counters) {
         self.cores.counters(counters);
     }
@@ -151,7 +146,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
         let event = self.sampler.event(tier);
         let countdown = &mut self.countdowns[usize::from(access.thread)][event];
-        // A load's event counts misses, a store's every store that retires.
+        // A load event counts misses, a store event every store that retires.
         let counts = if store { self.sampler.request().stores } else { !timing.prefetched };
         *countdown -= u64::from(counts);
         if counts && *countdown == 0 {
@@ -159,7 +154,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
     }
 
-    /// Lines that the access had prefetched and nobody asks for are read all the same.
+    /// Charges the lines that the access prefetched and nobody uses: they are read all the same.
     fn prefetched_in_vain(&mut self, access: &Access, tier: usize) {
         self.cores.tiers[tier].read_in_vain(access.useless.into());
         if let Some(devices) = &mut self.devices {
@@ -167,7 +162,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
     }
 
-    /// The access traps: its thread pays for the fault before the access goes on.
+    /// Handles a trap: the thread pays for the fault before the access goes on.
     #[cold]
     fn fault(&mut self, access: &Access, tier: usize) {
         let time = Nanos(self.cores.clock(access.thread) / 1000);
@@ -179,7 +174,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         self.hold_lock(1);
     }
 
-    /// Takes the lock of the page tables and LRU lists `times`; who waits for it is delayed at the block's end.
+    /// Takes the lock of the page tables and LRU lists `times`; waiters are delayed at the block's end.
     pub(crate) fn hold_lock(&mut self, times: u64) {
         self.cores.hold_lock(self.lock_hold * times);
     }
@@ -201,7 +196,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         });
     }
 
-    /// Accesses that each tier's sampling event has counted.
+    /// Returns the accesses that each tier's sampling event has counted.
     fn event_counts(&self) -> [u64; MAX_TIERS] {
         let stores = u64::from(self.sampler.request().stores);
         let mut counts = [0; MAX_TIERS];
@@ -211,9 +206,9 @@ impl<'a, L: Locator> Machine<'a, L> {
         counts
     }
 
-    /// Brings clocks, bandwidth, cores and sampling up to date.
+    /// Updates clocks, bandwidth, cores and sampling.
     fn end_block(&mut self, before: [u64; MAX_TIERS]) {
-        let Ended { elapsed, active } = self.cores.end_block();
+        let BlockEnd { elapsed, active } = self.cores.end_block();
         if let Some(devices) = &mut self.devices {
             devices.settle(self.cores.now());
         }
@@ -245,20 +240,20 @@ impl<'a, L: Locator> Machine<'a, L> {
         }
     }
 
-    /// Threads the program has run in the last block or, between blocks, ever.
+    /// Returns the number of threads that ran in the last blocks.
     pub(crate) fn thread_count(&self) -> usize {
         (0..self.cores.threads()).filter(|&thread| self.cores.runs(thread)).count()
     }
 
-    /// Stops one program thread for `duration` picoseconds: the one given, or each in turn.
+    /// Stops one program thread for `duration` picoseconds: the given one, or each in turn.
     pub(crate) fn delay_program(&mut self, thread: Option<u16>, duration: u64) {
         let thread = thread.unwrap_or_else(|| self.next_task_thread());
         self.cores.pause(thread, duration);
-        // It works all that time: its core is not free for others.
+        // The thread works all that time, so its core is not free for others.
         self.occupy_core(duration);
     }
 
-    /// The next thread, in turn, that runs.
+    /// Returns the next running thread, in turn.
     fn next_task_thread(&mut self) -> u16 {
         let count = self.cores.threads();
         let found = (1..=count).map(|step| (self.task_thread + step) % count).find(|&t| self.cores.runs(t));
@@ -266,7 +261,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         self.task_thread as u16
     }
 
-    /// The pages whose addresses lie in the same 2 MiB-aligned range as those of `page`.
+    /// Returns the pages in the same 2 MiB-aligned range of addresses as `page`.
     pub(crate) fn huge_range(&self, page: PageId) -> Range<u32> {
         let pages = &self.stream.pages;
         let range_of = |&(process, address): &(u32, u64)| (process, address >> PageSize::Huge.shift());
@@ -276,7 +271,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         (page.index() - first) as u32..(page.index() + behind) as u32
     }
 
-    /// Whether one of the accesses of the next `duration` picoseconds, at the present rate, stores to the page.
+    /// Returns whether an access of the next `duration` picoseconds, at the current rate, stores to the page.
     pub(crate) fn stores_within(&self, page: PageId, duration: u64) -> bool {
         let accesses = (duration * BLOCK as u64).checked_div(self.block_time()).unwrap_or(0) as usize;
         let end = self.next.saturating_add(accesses).min(self.stream.accesses.len());
@@ -296,7 +291,7 @@ impl<'a, L: Locator> Machine<'a, L> {
         self.occupy_core(duration * interrupted);
     }
 
-    /// Takes `duration` picoseconds of one core for what is not program instructions.
+    /// Occupies one core for `duration` picoseconds with work other than program instructions.
     pub(crate) fn occupy_core(&mut self, duration: u64) {
         self.cores.occupy(duration);
     }
@@ -307,12 +302,12 @@ mod tests {
     use isotherm_core::Counters;
     use isotherm_machine::{BLOCK, CostModel, Miss, Profile};
 
-    use super::Machine;
-    use crate::placement::Locator;
+    use super::Processor;
+    use crate::page_table::Locator;
     use crate::sampler::Sampler;
     use crate::{Access, Stream};
 
-    /// Pages lie in the tiers in turn.
+    /// Places pages in the tiers in turn.
     struct Alternate;
 
     impl Locator for Alternate {
@@ -338,8 +333,8 @@ mod tests {
         let accesses: Vec<Access> = (0..100 * BLOCK as u64).map(access).collect();
         let pages = (0..64).map(|page| (0, page << 12)).collect();
         let stream = Stream { accesses, pages, threads: 2, ..Stream::default() };
-        let mut machine = Machine::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1));
-        while machine.run_block() {}
+        let mut processor = Processor::new(&stream, &profile, Alternate, usize::MAX, Sampler::new(1, 1));
+        while processor.run_block() {}
         let mut model = CostModel::new(&profile, 2).expect("a valid machine");
         for access in &stream.accesses {
             let Access { page, instructions, thread, dependence, store, .. } = *access;
@@ -347,8 +342,8 @@ mod tests {
             model.miss(miss).expect("a tier");
         }
         let (mut simulated, mut modelled) = (Counters::default(), Counters::default());
-        machine.counters(&mut simulated);
+        processor.counters(&mut simulated);
         model.counters(&mut modelled);
-        assert_eq!((model.now(), modelled), (machine.now(), simulated));
+        assert_eq!((model.now(), modelled), (processor.now(), simulated));
     }
 }

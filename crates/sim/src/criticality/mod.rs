@@ -1,108 +1,108 @@
-//! Compares what PACT sees with what the core model knows: Equation 1 with a tier's stalls, PAC with each page's.
+//! Compares PACT's estimates with the core model's truth: Equation 1 with a tier's stalls, PAC with each
+//! page's.
 //!
-//! Everything is placed in one tier. Two replays: one without a policy, in which the model says how long retirement stood
-//! still for the loads of each page; one under PACT that moves nothing and samples as it does.
+//! Everything is placed in one tier and replayed twice: without a policy, to learn each page's stalls from
+//! the model, and under PACT, which samples as usual and moves nothing.
 
 mod correlation;
 
 use isotherm_core::parameters::{Parameters, Scale};
 use isotherm_core::{Bytes, Nanos, PageId, Pages, TierId};
+use isotherm_machine::{LINE_BYTES, Profile};
 use isotherm_policies::Pact;
 use isotherm_trackers::Window;
 
 pub use correlation::{pearson, spearman};
 
 use crate::INTERVALS;
-use crate::machine::Machine;
-use crate::placement::Locator;
-use crate::replay::{self, Replay};
+use crate::page_table::Locator;
+use crate::processor::Processor;
+use crate::replay::Replay;
 use crate::simulate::{Input, SimulateError};
-use isotherm_machine::Profile;
-use isotherm_machine::tiers::LINE;
 
-/// PACT's window and what one takes at least here, in nanoseconds.
+/// PACT's window and its minimum here, in nanoseconds.
 const WINDOW: u64 = 20_000_000;
 const SHORTEST: u64 = 200_000;
 
-/// A tier's loads over a whole run, and what Equation 1 makes of them.
+/// A tier's loads over a whole run, and Equation 1's view of them.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct TierStall {
     /// Loads that it served.
     pub misses: u64,
-    /// How long retirement stood still for them, summed over threads: the model's truth.
+    /// Time for which retirement stalled on them, summed over threads: the model's truth.
     pub stall: Nanos,
-    /// How long it stood still for loads that were no misses, as their lines were prefetched and on their way.
+    /// Stall for loads that were no misses because their prefetched lines were in flight.
     pub late: Nanos,
-    /// The sum over windows of misses / MLP, in misses: Equation 1 without its `k`.
+    /// Sum over windows of misses / MLP, in misses: Equation 1 without its `k`.
     pub serial_misses: f64,
-    /// Requests in flight while there were any, over the whole run.
+    /// Mean number of requests in flight while there were any, over the whole run.
     pub parallelism: f64,
-    /// The mean latency of a load.
+    /// Mean latency of a load in nanoseconds.
     pub latency: f64,
 }
 
 /// A tier over one window of PACT.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct WindowStall {
-    /// How long it took.
+    /// Length of the window.
     pub time: Nanos,
     /// Loads that the tier served.
     pub misses: u64,
-    /// How long retirement stood still for them, summed over threads.
+    /// Time for which retirement stalled on them, summed over threads.
     pub stall: Nanos,
-    /// The mean latency of a load, in nanoseconds.
+    /// Mean latency of a load in nanoseconds.
     pub latency: f64,
-    /// Loads in flight while there were any: T1 / T2.
+    /// Mean number of loads in flight while there were any: T1 / T2.
     pub parallelism: f64,
     /// Bytes that the tier read and wrote.
     pub bytes: Bytes,
 }
 
 impl WindowStall {
-    /// Little's law: the requests in flight that its bandwidth and latency tell, 64 bytes each.
+    /// Returns the requests in flight by Little's law, from bandwidth and latency, 64 bytes each.
     pub fn littles_law(&self) -> f64 {
-        self.bytes.0 as f64 / LINE as f64 * self.latency / self.time.0 as f64
+        self.bytes.0 as f64 / LINE_BYTES as f64 * self.latency / self.time.0 as f64
     }
 }
 
-/// What the core model knows of a run with all memory in one tier.
+/// The core model's knowledge of a run with all memory in one tier.
 #[derive(Debug, Clone)]
 pub struct Truth {
     /// The tier over the whole run.
     pub tier: TierStall,
-    /// The same in windows, those without a load or a stall left out.
+    /// The tier in windows, without those that lack a load or a stall.
     pub windows: Vec<WindowStall>,
-    /// Every page that was loaded, with no PAC yet.
+    /// Every loaded page, with no PAC yet.
     pub pages: Vec<PageStall>,
 }
 
-/// One page.
+/// One page's stalls and attribution.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct PageStall {
     /// The page.
     pub page: PageId,
     /// Its loads.
     pub loads: u32,
-    /// How long retirement stood still for them.
+    /// Time for which retirement stalled on them.
     pub stall: Nanos,
-    /// What PACT attributed to it, in nanoseconds.
+    /// PACT's attribution to it, in nanoseconds.
     pub pac: f32,
 }
 
 impl PageStall {
-    /// The rank correlation of what PACT attributed to pages with their true stalls.
+    /// Returns the rank correlation of PACT's attributions with the pages' true stalls.
     pub fn rank_correlation(pages: &[Self]) -> Option<f64> {
         let pairs: Vec<_> = pages.iter().map(|page| (f64::from(page.pac), page.stall.0 as f64)).collect();
         spearman(&pairs)
     }
 }
 
-/// PACT's window in the time of a scaled run: 20 ms, and some blocks of the replay at least.
+/// Returns PACT's window in the time of a scaled run: 20 ms, and at least some blocks of the replay.
 pub fn stall_window(scale: Scale) -> Nanos {
     Nanos(((WINDOW as f64 / scale.time) as u64).max(SHORTEST))
 }
 
-/// Where everything is, and what the loads of each page cost.
+/// Places every page in one tier, and counts the stalls of each page's loads.
 struct Everywhere {
     tier: u8,
     loads: Vec<u32>,
@@ -122,7 +122,7 @@ impl Locator for Everywhere {
     }
 }
 
-/// An input on a machine, with all of it in one tier.
+/// An input on a machine with all memory in one tier.
 #[derive(Debug)]
 pub struct Criticality<'a> {
     replay: Replay<'a>,
@@ -132,37 +132,27 @@ impl<'a> Criticality<'a> {
     /// Sets the input on a machine.
     ///
     /// # Errors
-    /// If the machine has a number of tiers that the model does not run.
+    /// A machine with a number of tiers that the model does not run.
     pub fn new(
         input: &'a Input,
         profile: &'a Profile,
         scale: Scale,
         seed: u64,
     ) -> Result<Self, SimulateError> {
-        replay::check(profile)?;
-        let interval_length = input.stream.accesses.len().div_ceil(INTERVALS).max(1);
-        Ok(Self {
-            replay: Replay {
-                stream: &input.stream,
-                profile,
-                ranges: &input.ranges,
-                seed,
-                scale,
-                interval_length,
-            },
-        })
+        let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, INTERVALS)?;
+        Ok(Self { replay })
     }
 
-    /// Replays with all of it in `tier`, in windows of `window` of the modelled time.
+    /// Replays with everything in `tier`, in windows of `window` of the modelled time.
     pub fn truth(&self, tier: TierId, window: Nanos) -> Truth {
         let pages = self.replay.stream.pages.len();
         let locator = Everywhere { tier: tier.0, loads: vec![0; pages], stalls: vec![0; pages] };
-        let mut machine = self.replay.machine(locator);
+        let mut processor = self.replay.processor(locator);
         let (mut sum, mut windows) = (TierStall::default(), Vec::new());
-        let mut before = Reading::of(&mut machine, tier);
-        while machine.run_block() {
-            if machine.now() >= before.time + window || machine.ended() {
-                let now = Reading::of(&mut machine, tier);
+        let mut before = Reading::of(&mut processor, tier);
+        while processor.run_block() {
+            if processor.now() >= before.time + window || processor.ended() {
+                let now = Reading::of(&mut processor, tier);
                 sum.serial_misses += before.loads_until(&now).stall(1.0, f64::INFINITY).unwrap_or(0.0);
                 windows.extend(before.until(&now));
                 before = now;
@@ -170,10 +160,10 @@ impl<'a> Criticality<'a> {
         }
         sum.misses = before.loads.misses;
         sum.stall = before.stall;
-        sum.late = Nanos(machine.tier(tier).late_stall_ps / 1000);
+        sum.late = Nanos(processor.tier(tier).late_stall_ps / 1000);
         sum.parallelism = before.loads.parallelism(f64::INFINITY).unwrap_or(1.0);
         sum.latency = before.loads.occupancy as f64 / before.loads.misses.max(1) as f64;
-        let found = machine.locator.loads.iter().zip(&machine.locator.stalls).enumerate();
+        let found = processor.locator.loads.iter().zip(&processor.locator.stalls).enumerate();
         let found = found.filter(|(_, (loads, _))| **loads > 0);
         let pages = found.map(|(page, (&loads, &stall))| PageStall {
             page: PageId(page as u32),
@@ -184,11 +174,11 @@ impl<'a> Criticality<'a> {
         Truth { tier: sum, windows, pages: pages.collect() }
     }
 
-    /// Replays under PACT with all of it in the second tier and nothing moved, and fills in the PAC of each page. The parameters
-    /// are unscaled.
+    /// Replays under PACT with everything in the second tier and no moves, and fills in each page's PAC. The
+    /// parameters are unscaled.
     ///
     /// # Errors
-    /// If PACT asks for what the simulator lacks.
+    /// A signal that PACT asks for and the simulator lacks.
     ///
     /// # Panics
     /// If `parameters` are another policy's.
@@ -203,7 +193,7 @@ impl<'a> Criticality<'a> {
     }
 }
 
-/// What a tier's counters and the model say at one time.
+/// A tier's counters and the model's stalls at one time.
 struct Reading {
     time: Nanos,
     loads: Window,
@@ -212,8 +202,8 @@ struct Reading {
 }
 
 impl Reading {
-    fn of(machine: &mut Machine<'_, Everywhere>, tier: TierId) -> Self {
-        let (time, tier) = (machine.now(), machine.tier(tier));
+    fn of(processor: &mut Processor<'_, Everywhere>, tier: TierId) -> Self {
+        let (time, tier) = (processor.now(), processor.tier(tier));
         let counters = tier.snapshot();
         let loads = Window {
             misses: counters.load_misses,
@@ -224,7 +214,7 @@ impl Reading {
         Self { time, loads, stall: Nanos(tier.load_stall_ps / 1000), bytes }
     }
 
-    /// What the counters counted from here to a later time.
+    /// Returns the counts from here to a later time.
     fn loads_until(&self, later: &Self) -> Window {
         Window {
             misses: later.loads.misses - self.loads.misses,
@@ -233,7 +223,7 @@ impl Reading {
         }
     }
 
-    /// The window from here to a later time; none without a load or a stall.
+    /// Returns the window from here to a later time; `None` without a load or a stall.
     fn until(&self, later: &Self) -> Option<WindowStall> {
         let loads = self.loads_until(later);
         let stall = later.stall - self.stall;

@@ -1,0 +1,9 @@
+//! Sizes that the core model is built for. Profiles that ask for more are refused.
+
+/// Maximum number of tiers that are modelled: fewer than [`isotherm_core::MAX_TIERS`], because every thread keeps
+/// arrays of this size in its hottest cache lines.
+pub const MAX_TIERS: usize = 4;
+/// Misses and stores in one thread's window: the size of a load queue. A power of two.
+pub(crate) const WINDOW: usize = 128;
+/// Bits of a register's number; the number of miss registers is limited to their range.
+pub(crate) const REGISTER_BITS: u32 = 7;
