@@ -1,5 +1,6 @@
--- A day of an online shop, in memory: some tens of megabytes, most of them rarely read, and look-ups that favour few
--- customers and products. Nothing is random: every run executes the same statements on the same data.
+-- A day of an online shop, in memory: some tens of megabytes, most of them rarely read, and look-ups that
+-- favour few customers and products. Nothing is random: every run executes the same statements on the same
+-- data.
 --
 --     sqlite3 :memory: < demo/shop.sql
 PRAGMA cache_size = -200000;
@@ -10,7 +11,8 @@ CREATE TABLE purchase (customer INTEGER, id INTEGER, product INTEGER, amount INT
     WITHOUT ROWID;
 CREATE TABLE receipt (id INTEGER PRIMARY KEY, text TEXT);
 
--- `n * 2654435761 % m` scatters; the product of several such numbers, over m, makes small ones frequent.
+-- `n * 2654435761 % m` scatters; the product of several such numbers, divided by m, makes small ones
+-- frequent.
 INSERT INTO customer
     WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 60000)
     SELECT i, 'customer number ' || i, i * 40503 % 50 FROM n;
@@ -25,7 +27,7 @@ INSERT INTO purchase
     FROM (WITH RECURSIVE n(i) AS (SELECT 0 UNION ALL SELECT i + 1 FROM n WHERE i < 239999) SELECT i FROM n)
     ORDER BY 1, 2;
 
--- The day's business: what a customer bought before, and at what price.
+-- The day's business: a customer's earlier purchases and their prices.
 SELECT 'look-ups', count(*), sum(amount * price)
 FROM (WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 200000)
       SELECT 1 + (i * 2654435761 % 60000) * (i * 40503 % 60000) / 60000 * (i * 69069 % 60000) / 60000 AS who FROM n)
