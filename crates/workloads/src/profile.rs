@@ -38,8 +38,7 @@ impl PageProfile {
         self.counts.iter().sum()
     }
 
-    /// Returns, for each of `shares` (0 to 1), the share of all misses that the hottest pages of that share
-    /// take.
+    /// Returns the share of misses that the hottest pages take, for each of `shares` of pages (0 to 1).
     pub fn shares_of_hottest(&self, shares: &[f64]) -> Vec<f64> {
         let mut counts = self.counts.clone();
         counts.sort_unstable_by(|a, b| b.cmp(a));

@@ -60,8 +60,8 @@ impl ObjectSize {
 
 /// An application ready to run once.
 pub trait Program: Send {
-    /// Returns about how much memory the run reserves. It may touch up to a fifth less, because chunks are larger than
-    /// their items.
+    /// Returns about how much memory the run reserves; chunks exceed their items, so it may touch a fifth
+    /// less.
     fn footprint(&self) -> Bytes;
 
     /// Returns the number of its processes, each with an address space of its own.

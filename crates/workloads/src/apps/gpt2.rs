@@ -243,8 +243,7 @@ impl Model {
         Self { shape, embedding, positions, layers, norm: Norm::new(width, memory) }
     }
 
-    /// Returns the scores of every possible token after `token` at `position`, with the cache of what came
-    /// before.
+    /// Returns the scores of every possible token after `token` at `position`, given the cache.
     fn forward(&mut self, token: usize, position: usize, memory: &mut dyn Memory) -> Vec<f32> {
         let (word, _) = self.embedding.values.load_run(memory, self.embedding.row(token), Token::NONE);
         let (place, _) = self.positions.values.load_run(memory, self.positions.row(position), Token::NONE);
@@ -271,8 +270,7 @@ impl Layer {
         state.iter_mut().zip(change).for_each(|(state, change)| *state += change);
     }
 
-    /// Keeps the position's key and value; weighs all values, head by head, by how well their keys fit the
-    /// query.
+    /// Keeps the position's key and value; weighs all values, by head, by how well their keys fit the query.
     fn attend(&mut self, mixed: &[f32], position: usize, shape: Shape, memory: &mut dyn Memory) -> Vec<f32> {
         let width = shape.width;
         let (query, rest) = mixed.split_at(width);

@@ -50,8 +50,7 @@ impl<T: Copy> Array<T> {
         &mut self.values
     }
 
-    /// Reads an element ahead of its use, unreported. Later instructions wait for it, together with other
-    /// such reads.
+    /// Reads an element ahead of its use, unreported; the following instructions wait for all such reads.
     #[inline]
     pub(crate) fn read_ahead(&self, index: usize) {
         std::hint::black_box(self.values[index]);

@@ -24,8 +24,7 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// Creates a heap for about `bytes`. Beyond that it grows, and its values leave the places that the
-    /// memory was told.
+    /// Creates a heap for about `bytes`. Beyond that it grows, and its values leave their reported places.
     pub(crate) fn new(bytes: u64) -> Self {
         let words = vec![0; (bytes.next_multiple_of(PAGE) + 2 * PAGE).div_ceil(WORD) as usize];
         let past_page = words.as_ptr().addr() as u64 % PAGE;

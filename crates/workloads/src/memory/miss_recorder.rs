@@ -217,8 +217,8 @@ mod tests {
         assert!(found.iter().all(|&distance| distance == 0));
     }
 
-    /// `values[index[i]]` with 16 indices a line: the line misses once, and 16 values depend on it, at
-    /// distances 1 to 16.
+    /// `values[index[i]]` with 16 indices a line: the line misses, and 16 values depend on it at distances 1
+    /// to 16.
     #[test]
     fn a_gather_depends_on_the_miss_of_its_index_line() {
         let found = dependences(|memory| {

@@ -19,8 +19,7 @@ impl Slab {
         Self { object, context, free: NULL }
     }
 
-    /// Returns a zeroed object. A new slab is handed out from its end, because its list is built front to
-    /// back.
+    /// Returns a zeroed object. A new slab is handed out from its end, because its list grows forwards.
     pub(super) fn allocate(&mut self, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
         if self.free == NULL {
             self.grow(heap, memory);

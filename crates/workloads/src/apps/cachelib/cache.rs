@@ -32,8 +32,8 @@ impl Cache {
         }
     }
 
-    /// Looks up a key, which depends on `after`, and with `touch_value` reads the value; returns whether it
-    /// is present.
+    /// Looks up a key, which depends on `after`; with `touch_value` reads the value. Returns whether it is
+    /// present.
     pub(super) fn get(
         &mut self,
         key: Key,
@@ -170,8 +170,7 @@ mod tests {
     }
 
     proptest! {
-        /// Compares with a map: a get hits if and only if the key was set and not evicted; chains and lists
-        /// stay whole.
+        /// A get hits if and only if the key was set and not evicted; chains and lists stay whole.
         #[test]
         fn the_cache_holds_what_was_set_and_not_evicted(
             requests in prop::collection::vec((0u64..200, 0u64..60_000), 1..400)

@@ -81,8 +81,7 @@ pub(super) fn upstream(quantiles: &[(f64, f64)], keys: u64) -> Vec<f64> {
     shares.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Returns the weight of each of `keys` keys, normal around the middle of their range; `sigma` is a share of
-/// it.
+/// Returns the weight of each key, normal around the middle of the range; `sigma` is a share of it.
 pub(super) fn normal(sigma: f64, keys: u64) -> Vec<f64> {
     let density = |key: u64| {
         let distance = ((key as f64 + 0.5) / keys as f64 - 0.5) / sigma;

@@ -28,8 +28,7 @@ use crate::{Memory, Program};
 
 /// Most moves played ahead of their search, so that their buckets are on the way; a power of two.
 const AHEAD: usize = 8;
-/// Moves played ahead before the first is searched. Many positions are left after one move, which wastes the
-/// rest.
+/// Moves played ahead before the first is searched; leaving after one move wastes the others.
 const FIRST_AHEAD: usize = 4;
 /// Moves added after each search: the longer it goes on, the less likely it is to end soon.
 const MORE_AHEAD: usize = 2;
@@ -95,8 +94,7 @@ impl Position {
     }
 }
 
-/// Positions after the moves of another, the remembered move first, and alone if it is likely to end the
-/// search.
+/// Positions after a position's moves, the remembered one first, and alone if it is likely to end the search.
 struct Children {
     /// Moves not yet played, and the remembered one, if any.
     left: u64,
@@ -250,8 +248,8 @@ impl<'a> Search<'a> {
         Some(child)
     }
 
-    /// Prefetches the bucket of a position that a search of this depth will enter, and that of its likely
-    /// first move.
+    /// Prefetches the bucket of a position that a search of this depth enters, and that of its likely first
+    /// move.
     #[inline]
     fn read_ahead(&self, child: &mut Position, depth: u8) {
         self.table.read_ahead(child.key);

@@ -136,8 +136,7 @@ impl Store {
         None
     }
 
-    /// Reads and copies the value of `key` to the response, which stays in the cache; returns the sum of its
-    /// words.
+    /// Copies the value of `key` to the response, which stays in the cache; returns the sum of its words.
     pub(super) fn get(&mut self, key: u64, memory: &mut dyn Memory) -> Option<u64> {
         memory.compute(REQUEST);
         let (item, token) = self.find(key, memory)?;

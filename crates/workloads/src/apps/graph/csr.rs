@@ -5,8 +5,7 @@ use super::stored::Stored;
 use crate::memory::Array;
 use crate::{Memory, Token};
 
-/// Instructions of a step along a list: the neighbour's load (most share a line), comparison, branch,
-/// increment.
+/// Instructions of a step along a list: load (most share a line), comparison, branch, increment.
 pub(super) const STEP_INSTRUCTIONS: u32 = 4;
 /// Vertices whose lists are read ahead at once.
 pub(crate) const AHEAD: usize = 64;
@@ -70,7 +69,7 @@ impl<N: Neighbour> Graph<N> {
     /// threads write the pointers. The temporary vector of offsets is left out.
     pub(crate) fn load(memory: &mut dyn Memory, stored: &mut Stored<N>, threads: Threads) -> Self {
         let graph = match memory.reads_ahead() {
-            // If no values are observed, the file's arrays become the program's, and the copying is only
+            // Unless values are observed, the file's arrays become the program's, and copying is only
             // reported.
             true => Self {
                 neighbours: Array::of(memory, std::mem::take(&mut stored.neighbours), "graph neighbours"),
@@ -148,8 +147,7 @@ impl<N: Neighbour> Graph<N> {
         Walk { start: start as usize, edge, end: end as usize, index: token, line: token, fresh: true }
     }
 
-    /// Returns the address of a vertex' list and the name of the pointer to it; the vertex came with the
-    /// value `after`.
+    /// Returns a vertex' list and the name of the pointer to it; the vertex came with the value `after`.
     #[inline]
     pub(super) fn open(&self, memory: &mut dyn Memory, vertex: u32, after: Token) -> (u64, Token) {
         let walk = self.neighbours(memory, vertex, 0, after);

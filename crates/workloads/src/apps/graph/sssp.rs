@@ -125,8 +125,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Copies all threads' lowest bins into the frontier; returns its length and the bin, or `None` at the
-    /// end.
+    /// Copies all threads' lowest bins into the frontier; returns its length and the bin, `None` at the end.
     fn gather(&mut self, memory: &mut dyn Memory, current: usize) -> Option<(usize, usize)> {
         let lowest = |bins: &Vec<Bin>| (current..bins.len()).find(|&bin| !bins[bin].is_empty());
         let next = self.bins.iter().filter_map(lowest).min()?;

@@ -116,8 +116,7 @@ fn step_by_step(
     memory.compute(std::mem::take(&mut passed));
     let mut own = graph.neighbours(memory, high, 0, Token::NONE);
     while let Some((third, ..)) = graph.step(memory, &mut own, &mut passed).filter(|found| found.0 <= low) {
-        // The original needs no check for the end: the list of `low` contains `high`, which exceeds every
-        // third.
+        // The original needs no check for the end: the list of `low` contains `high`, above every third.
         while other.is_some_and(|found| found.0 < third) {
             other = graph.step(memory, &mut others, &mut passed);
         }

@@ -149,8 +149,7 @@ impl Dict {
         None
     }
 
-    /// Prefetches what adding `id` to each of these dicts reads, step by step: only the steps wait for each
-    /// other.
+    /// Prefetches what adding `id` to each of these dicts reads, step by step.
     pub(crate) fn read_ahead(dicts: &[Self], id: u64, heap: &Heap) {
         let mut slots = Vec::with_capacity(4 * dicts.len());
         for dict in dicts {
@@ -358,8 +357,7 @@ mod tests {
             }
         }
         let tables = memory.allocations().iter().filter(|found| found.context == "redis dict table");
-        // The second dict reuses the first's tables of 4, 8 and 16 slots; both still move buckets from 32 to
-        // 64.
+        // The second dict reuses tables of 4, 8 and 16 slots; both still move buckets from 32 to 64.
         assert_eq!(tables.map(|found| found.bytes / 8).collect::<Vec<_>>(), [4, 8, 16, 32, 64, 32, 64]);
     }
 }

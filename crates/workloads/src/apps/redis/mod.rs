@@ -169,8 +169,8 @@ impl Server {
         found.iter().for_each(|&object| heap.read_ahead(object, OBJECTS));
     }
 
-    /// Runs HGETALL: copies every field and value to the reply; returns the sum of the values, `None` for an
-    /// unknown record.
+    /// Runs HGETALL: copies every field and value to the reply; returns the values' sum, `None` if there is
+    /// no record.
     fn get_all(&mut self, record: u64, client: Client, memory: &mut dyn Memory) -> Option<u64> {
         memory.compute(COMMAND_INSTRUCTIONS);
         let request = memory.load_range(client.query, REQUEST, Token::NONE);

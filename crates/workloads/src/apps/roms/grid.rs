@@ -53,8 +53,7 @@ impl Grid {
         to_east - east[column] + to_north - north[column]
     }
 
-    /// Reports a loop that reads and writes these fields on all their levels, with `instructions` for each
-    /// point.
+    /// Reports a loop that reads and writes these fields on all levels, with `instructions` for each point.
     pub(super) fn sweep(
         &self,
         order: Order,

@@ -155,8 +155,7 @@ impl Ocean {
         self.grid.sweep(Order::Columns, &read, &[&self.density], 60, memory);
     }
 
-    /// Computes vertical friction and diffusion from stability and shear (Pacanowski and Philander) at each
-    /// point's top.
+    /// Computes vertical friction and diffusion from stability and shear (Pacanowski, Philander) at each top.
     fn set_mixing(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for level in 0..grid.levels - 1 {

@@ -155,8 +155,7 @@ impl Tree {
         Some(heap.load(memory, leaf + LEAF.values + place * WORD, token))
     }
 
-    /// Visits up to `limit` tuples from `key` on in ascending order, and before them their leaf with its
-    /// version.
+    /// Visits up to `limit` tuples from `key` on in order, and each leaf with its version before its tuples.
     pub(crate) fn scan(
         &self,
         key: u64,

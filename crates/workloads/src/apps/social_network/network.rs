@@ -146,8 +146,7 @@ impl Network {
         self.posts.insert(post, document, &mut self.space.heap, memory);
     }
 
-    /// Rewrites the user's timeline document with the post at its front, and adds the post to the user's
-    /// sorted set.
+    /// Rewrites the user's timeline document with the post at its front; adds the post to the sorted set.
     fn write_user_timeline(&mut self, user: u64, post: u64, memory: &mut dyn Memory) {
         let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
         let record = match found {
@@ -179,8 +178,7 @@ impl Network {
         record
     }
 
-    /// Adds the post to the home timelines of followers and mentioned users, each once, in the order of
-    /// identifiers.
+    /// Adds the post to the home timelines of followers and mentioned users, once, by ascending identifier.
     fn write_home_timelines(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
         let (set, token) = self.followers.of(request.user, &mut self.space, memory);
         let mut readers = set.members(&self.space, memory, token);

@@ -31,8 +31,7 @@ const INPUT: f64 = 1400.0 / 32.0;
 const BLOCK: usize = 3;
 /// Positions that a thread searches in its turn.
 const TURN: usize = AHEAD;
-/// Longest run of literals with one mark. Larger marks mean a match, this much above its length less
-/// [`SHORTEST`].
+/// Longest run of literals with one mark; a larger mark is a match's length plus this less [`SHORTEST`].
 const LITERALS: usize = 128;
 
 parameters! {
@@ -112,6 +111,11 @@ struct Encoder {
 }
 
 impl Encoder {
+    fn new(dictionary: usize, memory: &mut dyn Memory) -> Self {
+        let finder = Finder::new(dictionary, memory);
+        Self { finder, input: 0..0, output: Vec::new(), literals: Vec::new(), skip: 0 }
+    }
+
     fn start(&mut self, input: std::ops::Range<usize>, memory: &mut dyn Memory) {
         (self.input, self.skip) = (input, 0);
         self.finder.reset(memory);
@@ -233,14 +237,8 @@ impl Program for Xz {
         input.store_run(memory, 0..length, Token::NONE);
         let mut compressed = Array::new(memory, length + length / 64 + 64, 0, "xz compressed");
         let mut output = Array::new(memory, length, 0, "xz output");
-        let encoder = |_| Encoder {
-            finder: Finder::new(self.dictionary, memory),
-            input: 0..0,
-            output: Vec::new(),
-            literals: Vec::new(),
-            skip: 0,
-        };
-        let mut encoders: Vec<Encoder> = (0..self.threads).map(encoder).collect();
+        let mut encoders: Vec<Encoder> =
+            (0..self.threads).map(|_| Encoder::new(self.dictionary, memory)).collect();
         for _ in 0..self.runs {
             let written = compress(&input, self.dictionary, &mut encoders, &mut compressed, memory);
             if memory.finished() {
@@ -266,14 +264,7 @@ mod tests {
         for (length, threads) in [(100_000, 3), (20_011, 1), (5, 2)] {
             let input = Array::of(memory, text(length, 4000, &mut Random::new(8)), "input");
             let mut compressed = Array::new(memory, length + length / 64 + 64, 0, "compressed");
-            let encoder = |_| Encoder {
-                finder: Finder::new(4096, memory),
-                input: 0..0,
-                output: Vec::new(),
-                literals: Vec::new(),
-                skip: 0,
-            };
-            let mut encoders: Vec<Encoder> = (0..threads).map(encoder).collect();
+            let mut encoders: Vec<Encoder> = (0..threads).map(|_| Encoder::new(4096, memory)).collect();
             let written = compress(&input, 4096, &mut encoders, &mut compressed, memory);
             assert!(length < 1000 || (written as f64) < 0.8 * length as f64, "{written} of {length}");
             let mut output = Array::new(memory, length, 0, "output");
