@@ -103,7 +103,7 @@ pub(crate) fn set_nonblocking(file: &File) -> io::Result<()> {
     checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
 }
 
-/// The writing end of the pipe that the handler writes to; -1 while there is none.
+/// The writing end of the pipe that the handler writes to; -1 without one.
 static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.
