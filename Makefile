@@ -1,16 +1,25 @@
-# Every target installs what it needs. `make` alone lists them.
+# Every target installs what it needs. `make` alone lists the targets.
 .DEFAULT_GOAL := help
-.PHONY: help setup demo demo-clean build test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
+PREFIX ?= /usr/local
+.PHONY: help setup demo demo-clean build install docs test lint fuzz bench bench-live adaptation score score-quick lab-setup lab-test lab-neoprof lab-programs alloc-programs hw-test hw-test-quick hw-library hw-synth streams jenga-figures clean
 
 help: ## List the targets
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "make %-14s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
-setup: ## Install what building, demo and tests need (apt, and a Python environment in build/)
+setup: ## Install what demo and tests need (apt, and a Python environment in build/)
 	@scripts/setup.sh all
 
 build: ## Build the isotherm binary, the recorder's plugin, libisotherm.so and libisotherm_alloc.so in target/release
 	@scripts/setup.sh demo
 	cargo build --release -p isotherm -p isotherm-recorder-plugin -p isotherm-lab-plugin -p isotherm-preload -p isotherm-alloc
+
+install: build ## Copy the binary and its libraries to PREFIX (/usr/local)
+	install -D -t $(PREFIX)/bin target/release/isotherm
+	install -D -t $(PREFIX)/lib target/release/libisotherm.so target/release/libisotherm_alloc.so
+	install -D -t $(PREFIX)/lib/isotherm target/release/libisotherm_recorder_plugin.so target/release/libisotherm_lab_plugin.so
+
+docs: setup ## Write the documents' tables of policies, workloads and machines from the registries
+	ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm --test cli documents
 
 demo: build ## Record sqlite3, replay it under FreqTier and the bounds, write build/demo/report.html
 	@scripts/demo.sh

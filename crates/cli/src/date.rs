@@ -1,13 +1,13 @@
-//! Defines the day of a measurement.
+//! The date of a measurement.
 
 use isotherm_linux::clock::unix_seconds;
 
-/// The day it is, in UTC, as `2026-11-22`.
+/// Returns the current day in UTC, as `2026-11-22`.
 pub(crate) fn today() -> String {
     date(unix_seconds())
 }
 
-/// The day as `2026-11-22` (Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
+/// Formats a day as `2026-11-22` (Hinnant, "chrono-Compatible Low-Level Date Algorithms", `civil_from_days`).
 fn date(unix_seconds: u64) -> String {
     let days = unix_seconds / 86_400 + 719_468;
     let (era, day) = (days / 146_097, days % 146_097);

@@ -1,32 +1,43 @@
-//! Defines how a command fails: one line for the user and an exit code.
+//! Failures of commands: one line for the user and an exit code.
 
 use std::fmt;
+use std::path::Path;
 
-/// Why a command ends without success.
+/// Reason why a command ends without success.
 #[derive(Debug)]
 pub(crate) enum Failure {
     /// Bad input or usage: exit code 2.
     Usage(String),
     /// The work itself failed: exit code 1.
     Failed(String),
-    /// A command cannot be run, as a shell says it: 126 or 127.
+    /// The program cannot be run; the code is a shell's, 126 or 127.
     Command(u8, String),
-    /// Nothing to say: the exit status of the program that ran.
+    /// The program ran and ended with this exit status; prints nothing.
     Exit(u8),
 }
 
 impl Failure {
-    /// Bad input.
+    /// Returns a failure for bad input.
     pub(crate) fn usage(error: impl fmt::Display) -> Self {
         Self::Usage(error.to_string())
     }
 
-    /// Failed work.
+    /// Returns a failure of the work itself.
     pub(crate) fn failed(error: impl fmt::Display) -> Self {
         Self::Failed(error.to_string())
     }
 
-    /// The exit code.
+    /// Returns a failure at a file.
+    pub(crate) fn failed_at(path: &Path, error: impl fmt::Display) -> Self {
+        Self::Failed(format!("{}: {error}", path.display()))
+    }
+
+    /// Returns a failure at a file that the user named.
+    pub(crate) fn usage_at(path: &Path, error: impl fmt::Display) -> Self {
+        Self::Usage(format!("{}: {error}", path.display()))
+    }
+
+    /// Returns the exit code.
     pub(crate) fn code(&self) -> u8 {
         match self {
             Self::Usage(_) => 2,

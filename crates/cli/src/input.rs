@@ -1,6 +1,7 @@
-//! Loads what a simulation replays: a trace or a workload.
+//! Loads the input of a simulation: a trace or a workload.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::ops::ControlFlow;
 use std::path::Path;
 
@@ -13,11 +14,12 @@ use isotherm_workloads::Workload;
 use crate::failure::Failure;
 use crate::progress;
 
-/// Bytes that an access takes while it is loaded and replayed: itself, the growth of its vector, its next use.
+/// Bytes per access while it is loaded and replayed: the access, the growth of its vector, its next use.
 const BYTES_PER_ACCESS: u64 = 32;
 
-/// How many accesses this machine's free memory can hold; all that the simulator can name where it does not tell.
-fn most_accesses() -> u64 {
+/// Returns how many accesses fit into this machine's free memory, or the simulator's maximum if that is
+/// unknown.
+fn max_accesses() -> u64 {
     let available = std::fs::read_to_string("/proc/meminfo").ok().and_then(|text| {
         let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
         line.trim().strip_suffix("kB")?.trim().parse::<u64>().ok()
@@ -25,13 +27,27 @@ fn most_accesses() -> u64 {
     available.map_or(MAX_ACCESSES, |kibibytes| kibibytes * 1024 / BYTES_PER_ACCESS).min(MAX_ACCESSES)
 }
 
-fn too_many(name: &str, most: u64) -> Failure {
+fn too_many(name: &str, max: u64) -> Failure {
     Failure::Usage(format!(
-        "{name}: more accesses than fit into free memory; expected at most {most}: try --max-accesses {most}"
+        "{name}: more accesses than fit into free memory; expected at most {max}: try --max-accesses {max}"
     ))
 }
 
-/// Reads a trace, at most `limit` rows of it.
+/// Loads an entry by its name, or from a file if the name ends in `.toml` or contains a `/`.
+pub(crate) fn load_named<T, E: Display>(
+    name: &str,
+    builtin: impl FnOnce(&str) -> Result<T, E>,
+    parse: impl FnOnce(&str, &str) -> Result<T, E>,
+) -> Result<T, Failure> {
+    let path = Path::new(name);
+    if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
+        return builtin(name).map_err(Failure::usage);
+    }
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage_at(path, error))?;
+    parse(&text, name).map_err(Failure::usage)
+}
+
+/// Reads at most `limit` rows of a trace.
 pub(crate) fn load_trace(
     path: &Path,
     page_size: PageSize,
@@ -40,9 +56,9 @@ pub(crate) fn load_trace(
 ) -> Result<Loaded, Failure> {
     let mut reader = TraceReader::open(path).map_err(Failure::usage)?;
     let name = path.display().to_string();
-    let most = most_accesses();
-    if reader.rows().min(limit) > most {
-        return Err(too_many(&name, most));
+    let max = max_accesses();
+    if reader.rows().min(limit) > max {
+        return Err(too_many(&name, max));
     }
     let bar = progress::bar(reader.rows().min(limit), "reading", quiet);
     let mut builder = StreamBuilder::new(page_size);
@@ -59,7 +75,7 @@ pub(crate) fn load_trace(
     Ok(Loaded::new(input, None))
 }
 
-/// A trace's provenance as keys and values, without what is empty.
+/// Returns a trace's provenance as keys and values without empty ones.
 pub(crate) fn describe(provenance: &Provenance) -> BTreeMap<String, String> {
     let before = provenance.filter.map(|filter| format!(", behind {} of each thread", filter.size()));
     let cache = provenance
@@ -85,7 +101,7 @@ pub(crate) fn describe(provenance: &Provenance) -> BTreeMap<String, String> {
     .collect()
 }
 
-/// Generates a workload's misses, at most `limit` of them.
+/// Generates at most `limit` misses of a workload.
 pub(crate) fn load_workload(
     workload: &Workload,
     parameters: Parameters,
@@ -95,10 +111,10 @@ pub(crate) fn load_workload(
     quiet: bool,
 ) -> Result<Loaded, Failure> {
     let bar = progress::line(quiet);
-    let most = most_accesses();
+    let max = max_accesses();
     let mut full = false;
     let mut progress = |misses: u64| {
-        full = misses > most;
+        full = misses > max;
         bar.set_message(format!("{}: {} M misses", workload.name, misses / 1_000_000));
         bar.tick();
         if full { ControlFlow::Break(()) } else { ControlFlow::Continue(()) }
@@ -106,7 +122,7 @@ pub(crate) fn load_workload(
     let loaded = isotherm_sim::load_workload(workload, parameters, page_size, seed, limit, &mut progress);
     bar.finish_and_clear();
     if full {
-        return Err(too_many(workload.name, most));
+        return Err(too_many(workload.name, max));
     }
     loaded.map_err(Failure::usage)
 }

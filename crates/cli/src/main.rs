@@ -1,4 +1,4 @@
-//! The `isotherm` command: its verbs, and nothing else.
+//! The `isotherm` command.
 
 #![forbid(unsafe_code)]
 
@@ -8,24 +8,23 @@ mod date;
 mod failure;
 mod input;
 mod libraries;
+mod output;
 mod progress;
 mod settings;
 
 use std::process::ExitCode;
 
-use clap::Parser;
-
 use crate::args::{Cli, Verb};
 use crate::failure::Failure;
 
-/// Samples and replays look pages up at random in large arrays. Tests are linked with `libisotherm.so`'s crate, which has its
-/// own.
+/// Uses huge pages: samples and replays look pages up at random in large arrays. Tests are linked with the
+/// crate of `libisotherm.so`, which has its own allocator.
 #[cfg(not(test))]
 #[global_allocator]
 static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = Cli::read();
     let result = match cli.verb {
         Verb::Record(args) => commands::record::run(args),
         Verb::Simulate(args) => commands::simulate::run(&args),

@@ -1,10 +1,10 @@
-//! Defines progress bars: on standard error, and only where that is a terminal.
+//! Progress bars on standard error, shown only on a terminal.
 
 use std::io::IsTerminal;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 
-/// A bar of `length` steps, or one that shows nothing.
+/// Returns a bar of `length` steps, hidden if `quiet` or not on a terminal.
 pub(crate) fn bar(length: u64, what: &'static str, quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();
@@ -16,7 +16,7 @@ pub(crate) fn bar(length: u64, what: &'static str, quiet: bool) -> ProgressBar {
     bar
 }
 
-/// A line without a known end, refreshed by the caller.
+/// Returns a line without a known end, which the caller refreshes.
 pub(crate) fn line(quiet: bool) -> ProgressBar {
     if quiet || !std::io::stderr().is_terminal() {
         return ProgressBar::hidden();

@@ -1,4 +1,4 @@
-//! Defines `--set GROUP.KEY=VALUE`: who each setting is meant for.
+//! Parses `--set GROUP.KEY=VALUE` and assigns each setting to its group.
 
 use isotherm_core::parameters::Parameters;
 
@@ -7,15 +7,15 @@ use crate::failure::Failure;
 /// One `--set`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Setting<'a> {
-    /// Policy, workload or `machine`.
+    /// A policy, a workload or `machine`.
     pub(crate) group: &'a str,
-    /// The parameter.
+    /// Name of the parameter.
     pub(crate) key: &'a str,
-    /// Its value as text.
+    /// Value as text.
     pub(crate) value: &'a str,
 }
 
-/// Reads every `--set`.
+/// Parses every `--set`.
 pub(crate) fn parse(texts: &[String]) -> Result<Vec<Setting<'_>>, Failure> {
     texts.iter().map(|text| parse_one(text)).collect()
 }
@@ -40,12 +40,12 @@ pub(crate) fn apply(settings: &mut Vec<Setting<'_>>, parameters: &mut Parameters
     ours.iter().try_for_each(|setting| parameters.set(setting.key, setting.value).map_err(Failure::usage))
 }
 
-/// Fails if a setting is left that nobody took.
+/// Fails if no group took a setting.
 pub(crate) fn finish(settings: &[Setting<'_>]) -> Result<(), Failure> {
     match settings.first() {
         None => Ok(()),
         Some(setting) => Err(Failure::Usage(format!(
-            "--set {}.{}: '{}' is no policy, workload or machine of this run",
+            "--set {}.{}: '{}' is not a policy, workload or machine of this run",
             setting.group, setting.key, setting.group
         ))),
     }
@@ -70,7 +70,7 @@ mod tests {
     }
 
     #[test]
-    fn a_setting_that_nobody_took_is_an_error() {
+    fn a_setting_of_an_unknown_group_is_an_error() {
         let text = ["nobody.batch=1".to_owned()];
         assert!(finish(&parse(&text).unwrap_or_default()).is_err());
     }

@@ -3,7 +3,7 @@
 use std::path::Path;
 use std::process::Command;
 
-/// Three functions: one keeps much, one keeps little, one gives all back.
+/// Three functions: one keeps much, one keeps little, one frees everything.
 const PROGRAM: &str = r#"
 #include <stdlib.h>
 #include <string.h>

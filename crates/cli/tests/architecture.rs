@@ -64,10 +64,14 @@ impl Graph {
             .iter()
             .map(|node| {
                 let linked = list(&node["deps"]).into_iter().filter(is_linked);
-                (names[&text(&node["id"])].clone(), linked.map(|to| names[&text(&to["pkg"])].clone()).collect())
+                (
+                    names[&text(&node["id"])].clone(),
+                    linked.map(|to| names[&text(&to["pkg"])].clone()).collect(),
+                )
             })
             .collect();
-        let workspace = list(&metadata["workspace_members"]).iter().map(|id| names[&text(id)].clone()).collect();
+        let workspace =
+            list(&metadata["workspace_members"]).iter().map(|id| names[&text(id)].clone()).collect();
         Self { direct, workspace }
     }
 

@@ -1,5 +1,5 @@
-//! Every workload under every policy and bound, at its test size: each runs, its numbers hold together, and it runs to the
-//! same bytes again.
+//! Every workload at its test size under every policy and bound: each runs, its numbers are consistent, and a
+//! second run gives the same bytes.
 
 use std::ops::ControlFlow;
 
@@ -10,17 +10,17 @@ use isotherm_sim::{Experiment, FastSize, Report, load_workload, simulate};
 use isotherm_workloads::{ALL, TEST_PRESET, Workload};
 
 const SEED: u64 = 7;
-/// Misses of a workload that are replayed: enough for every policy to sample and to move.
+/// Replayed misses of a workload: enough for every policy to sample and to move.
 const MISSES: u64 = 300_000;
 
-/// The workload, generated anew, under everything that the registry has.
+/// Generates the workload and replays it under every entry of the registry.
 fn run(workload: &Workload) -> Report {
     let mut parameters = workload.parameters();
     parameters.set("preset", TEST_PRESET).expect("every workload has it");
     let mut progress = |_| ControlFlow::Continue(());
     let loaded = load_workload(workload, parameters, PageSize::Base, SEED, MISSES, &mut progress)
         .unwrap_or_else(|error| panic!("{}: {error}", workload.name));
-    let profile = Profile::builtin("freqtier-cxl1").expect("a machine that comes with Isotherm");
+    let profile = Profile::builtin("freqtier-cxl1").expect("a builtin machine");
     let experiment = Experiment {
         policies: isotherm_policies::ALL.iter().map(|entry| (entry, entry.parameters())).collect(),
         sizes: vec![FastSize::parse("1:4").expect("a size")],
@@ -36,7 +36,7 @@ fn run(workload: &Workload) -> Report {
     report
 }
 
-/// What must hold of any run, whatever the workload.
+/// Checks the properties that every run has.
 fn check(workload: &Workload, report: &Report) {
     let of = |name: &str| report.runs.iter().find(|run| run.policy == name).expect("every policy ran");
     let (belady, slow) = (of("belady").hit_ratio, of("all-slow").modelled_ns);

@@ -8,8 +8,7 @@ use crate::{Bytes, DeviceReading, Nanos};
 
 /// A page of the run: a dense index in address order, of the run's one [`PageSize`].
 ///
-/// Hosts remap addresses once; policies and trackers index flat arrays with it. 32 bits of 4 KiB pages reach
-/// 16 TiB.
+/// Hosts remap addresses once; policies and trackers index flat arrays with it. 32 bits reach 16 TiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct PageId(pub u32);
@@ -74,7 +73,7 @@ impl TierId {
         self.0 as usize
     }
 
-    /// Returns the next slower tier; whether there is one, the host knows.
+    /// Returns the next slower tier, whether or not the host has it.
     #[must_use]
     pub fn slower(self) -> Self {
         Self(self.0 + 1)
@@ -102,8 +101,7 @@ pub struct Sample {
     /// Its latency in nanoseconds; 0 where the source does not tell.
     pub latency: u32,
     /// The part of its latency that nothing hid, in nanoseconds: the time that retirement stalled for it
-    /// (Intel's "retire latency"); 0 where it was hidden or the source does not tell
-    /// ([`crate::Signal::ExposedLatency`]).
+    /// (Intel's "retire latency"); 0 without [`crate::Signal::ExposedLatency`].
     pub exposed: u32,
     /// The tier that served it.
     pub tier: TierId,
@@ -133,8 +131,7 @@ pub struct SampleBatch {
     pub samples: Vec<Sample>,
     /// The hint faults, in the order they were taken. No host loses any.
     pub faults: Vec<HintFault>,
-    /// Readings of the profiling devices, one of each; none before the policy's first
-    /// [`crate::DeviceRequest`].
+    /// Readings of the profiling devices, one of each, from the first [`crate::DeviceRequest`] on.
     pub devices: Vec<DeviceReading>,
     /// Samples lost since the batch before, because a buffer was full.
     pub lost: u64,
@@ -145,11 +142,9 @@ pub struct SampleBatch {
 /// PMU counters of one tier, since the start of the run.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct TierCounters {
-    /// Loads that missed the last-level cache and were served here. Loads of prefetched lines are not
-    /// counted.
+    /// Loads served here after a miss in the last-level cache, without those of prefetched lines.
     pub load_misses: u64,
-    /// Stores that missed the last-level cache and were served here. Stores to prefetched lines are not
-    /// counted.
+    /// Stores served here after a miss in the last-level cache, without those to prefetched lines.
     pub store_misses: u64,
     /// Time that retirement stalled for a miss served here, summed over threads.
     pub stall: Nanos,

@@ -20,8 +20,7 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Returns the geometry of a cache of about `size` bytes with `ways` ways: sets rounded to a power of
-    /// two.
+    /// Returns the geometry of about `size` bytes with `ways` ways: sets rounded to a power of two.
     ///
     /// Returns `None` if the size holds no set or needs more than 2^31 sets.
     pub fn new(size: Bytes, ways: u32) -> Option<Self> {
@@ -36,8 +35,7 @@ impl Geometry {
         Bytes((u64::from(self.sets) * u64::from(self.ways)) << LINE_SHIFT)
     }
 
-    /// Returns the set that a line belongs to. Upper address bits are folded in, as real last-level caches
-    /// hash.
+    /// Returns a line's set. Upper address bits are folded in, as real last-level caches hash.
     #[inline]
     pub fn set_of(self, line: u64) -> usize {
         let folded = line ^ (line >> 13) ^ (line >> 27);
@@ -45,8 +43,8 @@ impl Geometry {
     }
 }
 
-/// Looks `line` up in one set, most recent first, and moves it to the front. Returns whether it was there; a
-/// line that was not replaces the least recent one. Tags are `line + 1`; 0 is an empty way.
+/// Looks `line` up in one set, most recent first, and moves it to the front; a missing line replaces the
+/// least recent one. Returns whether it was there. Tags are `line + 1`; 0 is an empty way.
 #[inline]
 pub fn touch(set: &mut [u64], line: u64) -> bool {
     let tag = line + 1;

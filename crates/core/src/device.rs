@@ -2,8 +2,8 @@
 //!
 //! Such a device sees every access to its memory and finds hot pages by itself (NeoProf; the CXL 3.2 hotness
 //! monitoring unit). A host reads it with each batch, from the policy's first [`DeviceRequest`] on, and pays
-//! for each register that it reads; whether it is a model, a register block of a virtual machine or a card is
-//! nothing that a policy knows.
+//! for each register that it reads. A policy does not know whether it is a model, a virtual machine's or a
+//! card.
 
 use crate::{Histogram, PageId, TierId};
 

@@ -60,9 +60,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the quantile function of NeoMem, section V-A: a count that at least the share `share` of all
-    /// entries stays below or at; a bin's highest, so that no more entries than asked for exceed it. 0 for an
-    /// empty histogram.
+    /// Returns the quantile of NeoMem, section V-A: a count that at least the share `share` of all entries
+    /// does not exceed. It is the highest of a bin; 0 for an empty histogram.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u32 {
         // A share such as 1 - 0.0001 is a bit less than that: whole numbers of entries stay whole.
@@ -71,9 +70,9 @@ impl Histogram {
     }
 
     /// Returns the bound e of NeoMem, section IV-B: with probability `1 - delta` a page's estimate exceeds
-    /// its true count by at most that. It is the count of rank `W * delta^(1/D)`, for two lanes and `delta =
-    /// 0.25` the median; of the bin that this falls into, the highest, so the promise holds with bins too.
-    /// `delta` is taken into 0 to 1.
+    /// its true count by at most that. It is the count of rank `W * delta^(1/D)` (the median, for two lanes
+    /// and `delta` 0.25), or the highest of its bin, so that the promise holds with bins too. `delta` is
+    /// clamped to 0 to 1.
     ///
     /// Why: another page's error in a lane is a count of that lane drawn by the hash, and less than the share
     /// `delta^(1/D)` of counts exceeds e; the estimate is off by more only if that happens in all D lanes.

@@ -52,8 +52,7 @@ pub trait View {
         found: &mut Vec<(PageId, TierId, bool)>,
     ) -> Option<PageId>;
 
-    /// Returns the pages whose addresses lie in the same 2 MiB-aligned range as those of `page`: itself, if
-    /// pages are huge.
+    /// Returns the pages of the 2 MiB-aligned range that `page` lies in: itself, if pages are huge.
     fn huge_range(&self, page: PageId) -> Range<u32>;
 }
 
@@ -74,16 +73,15 @@ pub trait Host {
     /// Starts or changes sampling.
     fn sample(&mut self, request: Sampling);
 
-    /// Lets the program run until the batch (samples and hint faults together) or the tick of the sampling
-    /// request is full, and fills `batch`.
+    /// Lets the program run until the sampling request's batch of samples and hint faults, or its tick, is
+    /// full. Fills `batch`.
     ///
-    /// Returns false when the program has ended; `batch` then holds what was left.
+    /// Returns false when the program has ended; `batch` then holds the rest.
     fn advance(&mut self, batch: &mut SampleBatch) -> bool;
 
     /// Charges the policy's own computation and sleep; the program runs on meanwhile.
     fn spend(&mut self, work: Work, metadata: Bytes, sleep: Nanos);
 
-    /// Carries out the plan's reclaim, moves and arming while the program runs on, and reports the result of
-    /// each.
+    /// Carries out the plan while the program runs on, and reports the result of each request.
     fn carry_out(&mut self, plan: &Plan, outcome: &mut Outcome);
 }

@@ -3,6 +3,27 @@
 //! A *policy* decides which pages belong in the fast tier. A *host* is the machine under it: a simulator, a
 //! virtual machine or a live process. Both meet only here, so the same policy source runs on every host.
 //! Nothing in this crate performs I/O, reads a clock or starts a thread.
+//!
+//! ```
+//! use isotherm_core::*;
+//!
+//! /// A policy that samples loads and moves nothing.
+//! struct Idle;
+//!
+//! impl Policy for Idle {
+//!     fn signals(&self) -> Signals { Signals::NONE.with(Signal::LoadSamples) }
+//!     fn sampling(&self) -> Sampling {
+//!         Sampling::loads(SamplingRate::Period(1000), SamplingScope::AllTiers, 512, Nanos::SECOND)
+//!     }
+//!     fn observe(&mut self, _: &SampleBatch, _: &mut dyn View) {}
+//!     fn step(&mut self, _: Nanos, _: &mut dyn View, _: &mut Plan) {}
+//!     fn metadata(&self) -> Bytes { Bytes(0) }
+//! }
+//!
+//! // The engine, `run`, refuses a host that lacks a signal.
+//! let missing: Vec<_> = Idle.signals().missing(Signals::NONE).collect();
+//! assert_eq!(missing, [Signal::LoadSamples]);
+//! ```
 
 #![forbid(unsafe_code)]
 

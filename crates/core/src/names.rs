@@ -3,11 +3,9 @@
 /// Names offered at most.
 const OFFERED: usize = 3;
 
-/// Returns `did you mean lru?` with the nearest of `known`, or `there are a, b, c` with all of them if none
-/// is near.
+/// Returns `did you mean lru?` with the nearest of `known`, or `there are a, b, c` if none is near.
 ///
-/// Near is a distance (insertions, deletions, replacements, swaps of neighbours) of at most a third of the
-/// name.
+/// Near is an edit distance, swaps of neighbours included, of at most a third of the name.
 pub fn advice<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let mut near: Vec<(usize, &str)> = known

@@ -27,8 +27,8 @@ pub enum Copying {
     #[default]
     Exclusive,
     /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted
-    /// page keeps its slow copy as a shadow until it is written; demoting it before costs no copy (Nomad,
-    /// OSDI 2024).
+    /// page keeps its slow copy as a shadow until it is written; until then demoting it is free (Nomad, OSDI
+    /// 2024).
     Transactional,
 }
 

@@ -18,8 +18,7 @@ pub enum MigrationContext {
     /// A thread of the tiering system, which takes its samples too: they wait while it moves pages.
     #[default]
     Shared,
-    /// A thread of the tiering system, beside another that takes the samples: none is lost because pages are
-    /// moved.
+    /// A thread of the tiering system, beside another that takes the samples: moves lose none.
     Dedicated,
     /// The program's own threads, in their page faults and in task work, as with NUMA balancing. Reclaim and
     /// [`crate::Copying::Transactional`] moves remain a kernel thread's.
@@ -37,9 +36,8 @@ pub struct Gauge {
 
 /// A tiering policy: it sees samples and decides which pages move.
 ///
-/// A policy performs no I/O and has no clock, no thread and no randomness but the seeded generator it was
-/// built with. The engine calls `observe`, `step` and, if the plan moved pages, `settle`, in that order, for
-/// each batch.
+/// A policy performs no I/O and has no clock, no thread and no randomness but its seeded generator. For each
+/// batch the engine calls `observe`, `step` and, if the plan moved pages, `settle`.
 pub trait Policy: Send {
     /// Returns the signals that it needs; a host that lacks one refuses to start.
     fn signals(&self) -> Signals;

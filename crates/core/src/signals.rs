@@ -101,8 +101,7 @@ pub enum SamplingRate {
     Off,
     /// Every n-th access of each thread.
     Period(u64),
-    /// About this many samples a second of each thread, in the way of `perf record -F`: the host adjusts the
-    /// period.
+    /// About this many samples a second of each thread, as `perf record -F`: the host adapts the period.
     Frequency(u64),
 }
 
@@ -132,4 +131,17 @@ pub struct Sampling {
     pub batch: usize,
     /// Deliver after this much time, whatever the samples.
     pub tick: crate::Nanos,
+}
+
+impl Sampling {
+    /// Returns a request for samples of loads.
+    pub const fn loads(rate: SamplingRate, scope: SamplingScope, batch: usize, tick: crate::Nanos) -> Self {
+        Self { rate, scope, stores: false, batch, tick }
+    }
+
+    /// Returns the same request with samples of stores too.
+    #[must_use]
+    pub const fn and_stores(self) -> Self {
+        Self { stores: true, ..self }
+    }
 }

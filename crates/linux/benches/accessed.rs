@@ -1,8 +1,8 @@
-//! Cost of accessed bits to the scanning thread and to the program.
+//! Costs of accessed bits: to the scanning thread, to the program, and of splitting mappings into grains.
 //!
-//! `scan/` measures the halves of a `ClearRefs` scan and all of it, per present page; `mappings/` the same with many
-//! mappings; `program/` the time to touch each page once, after a flush and after clearing and a flush: the difference is
-//! `WALK`.
+//! `scan/` times the two halves of a `ClearRefs` scan and the whole per present page; `mappings/` the same
+//! with many mappings; `program/` touching each page once, after a flush alone and after clearing and a flush
+//! (the difference is `WALK`); `grains/` splitting and joining 2 GiB.
 #![allow(unsafe_code)]
 
 use std::fs;

@@ -1,10 +1,10 @@
-//! The speed of the whole path of a sample on one thread: from the memory of perf rings through decoding, page numbers and
-//! residency to a policy and its trackers, in the engine's own loop over the live host.
+//! Measures the whole path of a sample on one thread: from the memory of perf rings through decoding, page
+//! numbers and residency to a policy and its trackers, in the engine's loop over the live host.
 //!
-//! Each drain decodes rings of 128 KiB with 100,000 samples together, as at ten million samples a second. The samples are loads with latency and data source
-//! in frequency mode (as Intel PEBS writes them), Zipf 0.9 over 4 GiB of 4 KiB pages, scattered; tiers are shadows, 1:3.
-//! The time is the thread's processor time: a policy that waits costs nothing. `decode` ends behind the decoder, `host`
-//! before the policy.
+//! Each drain decodes rings of 128 KiB with 100,000 samples together, as at ten million samples a second. The
+//! samples are loads with latency and data source in frequency mode (as Intel PEBS writes them), Zipf 0.9
+//! over 4 GiB of scattered 4 KiB pages; tiers are shadows, 1:3. The time is the thread's processor time: a
+//! policy that waits costs nothing. `decode` ends behind the decoder, `host` before the policy.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -30,7 +30,7 @@ use isotherm_live::host::{
 };
 use isotherm_policies::{Kind, Setup};
 
-/// As in `isotherm`.
+/// The allocator of `isotherm`.
 #[global_allocator]
 static ALLOCATOR: isotherm_linux::HugePages = isotherm_linux::HugePages;
 
@@ -40,19 +40,19 @@ const BASE: u64 = 0x7f00_0000_0000;
 const PAGES: u64 = 1 << 20;
 /// Bytes of a ring.
 const RING: usize = 1 << 17;
-/// Different samples, in as many rings as they need; then they come again.
+/// Distinct samples, which repeat after the last ring.
 const DISTINCT: u64 = 1 << 20;
-/// Samples of one drain. There is one every ten milliseconds: with fewer the thread would be asleep for most of the time, and
-/// others on the machine would empty its caches.
+/// Samples per drain, one every ten milliseconds. With fewer samples the thread would sleep most of the time,
+/// and other programs would empty its caches.
 const DRAIN: u64 = 100_000;
 /// Samples of one repetition.
 const SAMPLES: u64 = 2_000_000;
 
-/// Those that take samples.
+/// Policies that take samples.
 const POLICIES: [&str; 10] =
     ["hybridtier", "freqtier", "memtis", "memtis-qc", "hemem", "pmu-sampling", "lru", "arc", "twoq", "jenga"];
 
-/// One record: header, task, time, address, period, latency, data source.
+/// Returns one record: header, task, time, address, period, latency, data source.
 fn record(number: u64, page: u64) -> Vec<u8> {
     let task = u64::from(PROCESS.0) | 4_243 << 32;
     let address = BASE + page * 4096 + number % 64 * 64;
@@ -62,7 +62,7 @@ fn record(number: u64, page: u64) -> Vec<u8> {
     std::iter::once(header).chain(words).flat_map(u64::to_le_bytes).collect()
 }
 
-/// Rings full of samples.
+/// Returns rings full of samples.
 fn rings() -> Vec<Vec<u8>> {
     let mut rings = vec![Vec::with_capacity(RING)];
     let mut random = 1u64;
@@ -87,11 +87,11 @@ fn rings() -> Vec<Vec<u8>> {
     rings
 }
 
-/// What source and processes share.
+/// State that source and processes share.
 #[derive(Default)]
 struct World {
     given: AtomicU64,
-    /// The program ends when so many samples were given.
+    /// Number of samples after which the program ends.
     end: AtomicU64,
     started: AtomicBool,
 }
@@ -115,7 +115,7 @@ impl Rings {
     fn read(&mut self, accesses: &mut Vec<Access>) {
         let memory = &self.rings[self.next];
         self.next = (self.next + 1) % self.rings.len();
-        // A ring wraps anywhere: one record is put together.
+        // A ring wraps anywhere: joins the parts of one record.
         let (first, second) = memory.split_at(memory.len() / 3 / 8 * 8 + 8);
         for_each(first, second, &mut self.scratch, |record| {
             if let Content::Sample(body) = record.content()
@@ -144,7 +144,7 @@ impl AccessSource for Rings {
         Ok(())
     }
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError> {
-        // What the engine has not taken yet waits there: a ring that is full.
+        // A full ring waits for the engine.
         while (accesses.len() as u64) < DRAIN {
             let before = accesses.len();
             self.read(accesses);
@@ -157,7 +157,7 @@ impl AccessSource for Rings {
     }
 }
 
-/// One mapping that stays.
+/// An address space with one permanent mapping.
 struct Spaces;
 
 impl AddressSpaces for Spaces {
@@ -208,7 +208,7 @@ fn host(world: &Arc<World>, rings: &Arc<Vec<Vec<u8>>>) -> LiveHost {
         LiveHost::new(options, vec![Box::new(source)], Box::new(Spaces), Box::new(Tree(world.clone())));
     assert!(host.settle(Duration::from_millis(10)), "the program runs");
     assert_eq!(host.footprint(), Pages(PAGES));
-    // Otherwise the memory has outgrown the policy that is not there yet.
+    // Otherwise the memory would outgrow the missing policy.
     host.begin_policy(Allocation::FastFirst);
     host
 }
@@ -223,7 +223,7 @@ fn policy(name: &str, host: &LiveHost) -> Box<dyn Policy> {
     build(&parameters, &setup).expect("built")
 }
 
-/// The processor time that `work` takes for each of the samples it says, times those of `repetitions`.
+/// Returns the processor time of `work` per sample, times the samples of `repetitions`.
 fn timed(repetitions: u64, work: impl FnOnce() -> u64) -> Duration {
     let start = clock::thread_cpu();
     let samples = work();
@@ -231,7 +231,7 @@ fn timed(repetitions: u64, work: impl FnOnce() -> u64) -> Duration {
     Duration::from_nanos((cost.0 as f64 * (repetitions * SAMPLES) as f64 / samples.max(1) as f64) as u64)
 }
 
-/// Decodes so many samples, and no more.
+/// Decodes samples without numbering them.
 fn decode(rings: &Arc<Vec<Vec<u8>>>, samples: u64) -> u64 {
     let mut source = Rings::new(Arc::default(), rings.clone());
     let (mut accesses, mut given) = (Vec::new(), 0);
@@ -243,7 +243,7 @@ fn decode(rings: &Arc<Vec<Vec<u8>>>, samples: u64) -> u64 {
     given
 }
 
-/// Has the host number so many samples, without a policy.
+/// Makes the host number samples without a policy.
 fn number(host: &mut LiveHost, samples: u64) -> u64 {
     let mut batch = SampleBatch::default();
     let mut given = 0;

@@ -1,6 +1,7 @@
 //! The control socket of a running engine (the user-space interface of NeoMem, section V-B).
 //!
-//! A client sends lines. The answer to each is lines that end with an empty one; the first is `ok` or `error: why`.
+//! A client sends lines. The answer to each is lines that end with an empty one; the first is `ok` or `error:
+//! why`.
 //!
 //! | line | effect |
 //! |---|---|

@@ -1,4 +1,4 @@
-//! An engine that is asked, changed and replaced at its socket while it runs.
+//! An engine that is inspected, changed and replaced at its socket while it runs.
 
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
@@ -18,7 +18,7 @@ use isotherm_live::host::{
 };
 use isotherm_live::policy_run::PolicyRun;
 
-/// Notes whether it was asked to watch.
+/// A source without accesses that notes whether it was asked to sample.
 #[derive(Default)]
 struct Silent(Arc<Mutex<Vec<bool>>>);
 
@@ -45,7 +45,7 @@ impl AccessSource for Silent {
     }
 }
 
-/// A hundred pages.
+/// An address space of a hundred pages.
 struct Small;
 
 impl AddressSpaces for Small {
@@ -77,7 +77,7 @@ impl Processes for One {
     }
 }
 
-/// Sends a line and waits for its whole answer.
+/// Sends a line and reads the whole answer.
 fn ask(stream: &mut UnixStream, line: &str) -> String {
     stream.write_all(format!("{line}\n").as_bytes()).expect("the engine listens");
     hear(stream)
@@ -107,7 +107,7 @@ fn converse(path: &Path) -> Vec<String> {
         "resume",
     ];
     let mut answers: Vec<String> = lines.iter().map(|line| ask(&mut stream, line)).collect();
-    // Lines that come together are answered in one step, before the engine has built what they ask for.
+    // Lines that arrive together are answered in one step, before the engine has built the requested policy.
     stream.write_all(b"set threshold=4\nparameters\npolicy tpp\nstatus\n").expect("the engine listens");
     answers.extend((0..4).map(|_| hear(&mut stream)));
     answers.push(ask(&mut stream, "status"));
@@ -144,7 +144,7 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
         ended.store(true, Ordering::Relaxed);
         answers
     });
-    let ran = tiering.run_under(&mut host, Some(&mut control)).expect("it runs");
+    let ran = tiering.run(&mut host, Some(&mut control)).expect("it runs");
     let answers = client.join().expect("every line was answered");
     assert!(answers[0].starts_with("ok\npolicy = pmu-sampling\n") && answers[0].contains("tier.1.free"));
     assert_eq!(answers[1], "error: pmu-sampling.threshold: '0' is not a whole number from 1 to 254\n\n");
@@ -159,7 +159,7 @@ fn a_running_engine_is_read_changed_and_its_policy_replaced() {
     for line in [11, 12] {
         assert!(answers[line].starts_with("ok\npolicy = tpp\nstate = running\n"), "{}", answers[line]);
     }
-    // The policy, its parameter changed, paused, resumed; TPP takes no samples.
+    // The requests: the policy, the changed parameter, pause, resume; TPP takes no samples.
     let asked = watched.lock().expect("one at a time").clone();
     assert_eq!(asked[..4], [true, true, false, true], "{asked:?}");
     assert_eq!((tiering.entry.name, ran.resized), ("tpp", 0));

@@ -1,4 +1,4 @@
-//! The live host with sources and processes that say what the test wants: real policies, shadow and real tiers.
+//! The live host with scripted sources and processes: real policies, shadow and real tiers.
 
 use std::sync::{Arc, Mutex};
 
@@ -17,22 +17,22 @@ use isotherm_live::host::{
 const BASE: u64 = 0x7f00_0000_0000;
 const PROCESS: Pid = Pid(7);
 
-/// What the test controls and what it sees.
+/// The state that the test controls and inspects.
 #[derive(Default)]
 struct World {
     accesses: Vec<Access>,
     requests: Vec<Sampling>,
     armed: Vec<u64>,
-    /// What devices were told, and the addresses that they find hot.
+    /// Commands to devices, and the addresses that they report as hot.
     commands: Vec<DeviceRequest>,
     hot: Vec<u64>,
     events: Vec<ProcessEvent>,
     ended: bool,
     mapped: u64,
-    /// The tier of each page from [`BASE`], where tiers are real.
+    /// The tier of each page from [`BASE`], with real tiers.
     tiers: Vec<u8>,
     answers: Vec<MoveStatus>,
-    /// Processes whose memory is no longer what it was.
+    /// Processes whose memory was forgotten.
     forgotten: Vec<Pid>,
     /// The source's own clock.
     clock: Option<Nanos>,
@@ -179,7 +179,7 @@ fn access(page: u64, cause: Cause) -> Access {
     }
 }
 
-/// One step of the engine without a policy.
+/// Makes one step of the engine without a policy.
 fn step(host: &mut LiveHost) -> (SampleBatch, bool) {
     let mut batch = SampleBatch::default();
     let running = host.advance(&mut batch);
@@ -258,7 +258,7 @@ fn hint_faults_reach_the_policy_and_plans_arm_pages_by_address() {
 }
 
 #[test]
-fn real_tiers_are_asked_for_and_the_kernels_answers_are_kept() {
+fn real_tiers_are_queried_and_the_kernels_answers_are_kept() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), false, 4);
     host.sample(sampling(SamplingRate::Period(1), 4));
     step(&mut host);
@@ -278,7 +278,7 @@ fn real_tiers_are_asked_for_and_the_kernels_answers_are_kept() {
 }
 
 #[test]
-fn what_a_plan_demotes_makes_room_for_what_it_promotes() {
+fn demotions_of_a_plan_make_room_for_its_promotions() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(2 * 4096)), false, 6);
     world.lock().expect("lock").tiers = vec![0, 0, 1, 1, 1, 1];
     host.sample(sampling(SamplingRate::Period(1), 6));
@@ -300,7 +300,7 @@ fn a_page_that_no_scan_has_seen_is_where_its_sample_was_served() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(100 * 4096)), false, 1);
     host.sample(sampling(SamplingRate::Period(1), 1));
     step(&mut host);
-    // In the same 2 MiB as what the scan has seen, and mapped after it.
+    // A page in a scanned chunk that was mapped after the scan.
     let new = Access { tier: Some(TierId(1)), ..access(5, Cause::Sampled) };
     world.lock().expect("lock").accesses.push(new);
     let page = step(&mut host).0.samples[0].page;
@@ -308,7 +308,7 @@ fn a_page_that_no_scan_has_seen_is_where_its_sample_was_served() {
 }
 
 #[test]
-fn a_policy_that_cannot_follow_leaves_new_accesses_to_the_source() {
+fn a_policy_that_falls_behind_leaves_new_accesses_to_the_source() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 4);
     host.sample(sampling(SamplingRate::Period(1), 3));
     step(&mut host);
@@ -326,7 +326,7 @@ fn a_policy_that_cannot_follow_leaves_new_accesses_to_the_source() {
 }
 
 #[test]
-fn a_policy_goes_by_the_clock_of_a_source_that_has_one() {
+fn a_policy_uses_the_clock_of_a_source_that_has_one() {
     let (_, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 4);
     world.lock().expect("lock").clock = Some(Nanos(5));
     let mut host = LiveHost::new(
@@ -353,7 +353,7 @@ fn a_policy_goes_by_the_clock_of_a_source_that_has_one() {
 }
 
 #[test]
-fn what_the_kernel_puts_above_the_limit_is_demoted() {
+fn pages_that_the_kernel_places_above_the_limit_are_demoted() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(4096)), false, 4);
     world.lock().expect("lock").tiers = vec![0; 4];
     host.sample(sampling(SamplingRate::Period(1), 1));
@@ -363,7 +363,7 @@ fn what_the_kernel_puts_above_the_limit_is_demoted() {
 }
 
 #[test]
-fn memory_that_is_unmapped_is_forgotten_and_the_end_is_told() {
+fn unmapped_memory_is_forgotten_and_the_end_is_reported() {
     let (mut host, world) = host(FastLimit::Share(0.25), true, 1000);
     assert!(host.settle(std::time::Duration::from_millis(50)));
     host.begin_policy(isotherm_core::Allocation::FastFirst);
@@ -399,7 +399,7 @@ fn a_process_that_executes_another_program_is_still_one_and_its_old_memory_is_go
 }
 
 #[test]
-fn the_memory_of_a_process_that_ended_is_forgotten_also_if_another_has_its_number() {
+fn the_memory_of_an_ended_process_is_forgotten_even_if_its_number_is_reused() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
     host.sample(sampling(SamplingRate::Period(1), 1));
     let other = Pid(8);
@@ -407,7 +407,7 @@ fn the_memory_of_a_process_that_ended_is_forgotten_also_if_another_has_its_numbe
     step(&mut host);
     assert_eq!(host.footprint(), Pages(2000));
     world.lock().expect("lock").events.push(ProcessEvent::Ended(other));
-    // Until the next scan it is known.
+    // The memory stays known until the next scan.
     (0..30).take_while(|_| step(&mut host).1 && host.footprint() != Pages(1000)).for_each(drop);
     assert_eq!(host.footprint(), Pages(1000));
     {
@@ -421,7 +421,7 @@ fn the_memory_of_a_process_that_ended_is_forgotten_also_if_another_has_its_numbe
 }
 
 #[test]
-fn a_footprint_that_doubles_asks_for_a_policy_of_its_size() {
+fn a_doubled_footprint_resizes_the_policy() {
     let (mut host, world) = host(FastLimit::Share(0.5), true, 100);
     assert!(host.settle(std::time::Duration::from_millis(50)));
     host.begin_policy(isotherm_core::Allocation::FastFirst);
@@ -433,11 +433,11 @@ fn a_footprint_that_doubles_asks_for_a_policy_of_its_size() {
 }
 
 #[test]
-fn a_policy_that_was_sized_while_memory_grew_is_sized_once_more_when_it_has_settled() {
+fn a_policy_sized_while_memory_grew_is_resized_once_it_settles() {
     let (mut host, world) = host(FastLimit::Bytes(Bytes(1 << 20)), true, 1000);
     host.resize_policy(true);
     host.sample(sampling(SamplingRate::Period(1), 1));
-    // One look at memory, and one access, with which the step ends.
+    // One scan, and one access that ends the step.
     let mut goes_on = |pages: u64| {
         world.lock().expect("lock").mapped = pages;
         world.lock().expect("lock").accesses.push(access(0, Cause::Sampled));
@@ -465,7 +465,7 @@ fn hybridtier_finds_the_hot_pages_of_shadow_tiers() {
     let entry = isotherm_policies::find("hybridtier").expect("a policy");
     let isotherm_policies::Kind::Policy(build) = entry.kind else { panic!("no bound") };
     let mut parameters = entry.parameters();
-    // As for a footprint of 40 MB instead of 267 GB, and some seconds instead of hours.
+    // The scale of a footprint of 40 MB instead of 267 GB, and of seconds instead of hours.
     parameters.scale(isotherm_core::parameters::Scale { footprint: 6500.0, time: 1000.0 });
     let setup = isotherm_policies::Setup {
         pages: 10_000,
@@ -505,7 +505,7 @@ fn hybridtier_finds_the_hot_pages_of_shadow_tiers() {
 }
 
 #[test]
-fn devices_are_told_what_a_plan_asks_and_their_hot_pages_get_numbers() {
+fn devices_receive_a_plans_commands_and_their_hot_pages_get_numbers() {
     let (mut host, world) = host(FastLimit::Share(0.5), true, 100);
     assert!(host.settle(std::time::Duration::from_millis(50)));
     host.begin_policy(isotherm_core::Allocation::FastFirst);

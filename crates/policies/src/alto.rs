@@ -6,15 +6,14 @@
 //!
 //! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over
 //!   the loads.
-//! - Below the lower threshold accesses overlap so well that no promotion pays: none is made. Above the upper
-//!   one all are, between them a share that rises in tenths.
-//! - Of what Colloid would promote, that share is; its demotions go on.
+//! - Below the lower threshold accesses overlap so well that no promotion pays. Above the upper one Alto
+//!   makes all of Colloid's promotions, between them a share that rises in tenths.
+//! - Colloid's demotions go on.
 //!
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
 //! - The steps between the thresholds are ours: the paper's function is not printed in full.
-//! - Time with a load in flight is counted for each tier; where loads of two tiers are in flight at once it
-//!   counts twice.
+//! - Time with a load in flight is counted for each tier: twice while loads of two tiers are in flight.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -147,18 +146,16 @@ impl Policy for Alto {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{Move, PageId, PageSize, Pages, TierCounters, TierId};
+    use isotherm_core::{Move, PageId, Pages, TierCounters, TierId};
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy() -> Alto {
-        let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Alto::new(&Parameters::new("alto", Settings::SPECS), &setup)
+        Alto::new(&parameters(Settings::SPECS, &[]), &setup(400, 100))
     }
 
-    /// Returns the promotions of ten turns, a second apart, with a hot fault each and a busy nanosecond count
-    /// for each load.
+    /// Returns the promotions of ten turns, a second apart, with a hot fault and busy time for each load.
     fn promotions(amortised: u64) -> usize {
         let (mut alto, mut view) = (policy(), TestView::new(&[Pages(100), Pages(400)], 200));
         let turns = (1..=10).map(|second: u64| {

@@ -17,13 +17,7 @@ impl Policy for FirstTouch {
     }
 
     fn sampling(&self) -> Sampling {
-        Sampling {
-            rate: SamplingRate::Off,
-            scope: SamplingScope::AllTiers,
-            stores: false,
-            batch: usize::MAX,
-            tick: TICK,
-        }
+        Sampling::loads(SamplingRate::Off, SamplingScope::AllTiers, usize::MAX, TICK)
     }
 
     fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}

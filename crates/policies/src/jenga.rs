@@ -1,8 +1,8 @@
 //! Jenga: Memtis' thresholds and queues over smooth access counts.
 //!
 //! # Paper
-//! Jenga, sections 2.2 and 5 (its other half, the context-based allocator of section 4, is a matter of the
-//! program: `--alloc context` live, the workload parameter `allocator=context` in the simulator). Pseudocode:
+//! Jenga, sections 2.2 and 5. (Its other half, the context-based allocator of section 4, belongs to the
+//! program: `--alloc context` live, the workload parameter `allocator=context` in the simulator.) Pseudocode:
 //!
 //! ```text
 //! at a sample of page p, the t-th of its cooling period:        observe
@@ -17,16 +17,16 @@
 //! sampling period: such that sampling takes under 3 % of a core PeriodControl
 //! ```
 //!
-//! The arithmetic of `AS`, and why it is continuous, stands in `isotherm_trackers`' `smooth`.
+//! `isotherm_trackers`' `smooth` explains the arithmetic of `AS` and why it is continuous.
 //!
 //! # Parameters
 //! Those of Memtis-QC without splitting, which Jenga's authors switched off (section 7): 32 bytes of table a
 //! page become 12 (section 6), the period of cooling is 120K samples (sections 5 and 7.6.1).
 //!
 //! # Deviations
-//! - The paper does not say how the histogram learns of scores that fall between two samples. Here pages that
-//!   were sampled in a period are put into their bins anew at its end, and all others one bin lower, as their
-//!   scores have halved: the cost is one visit a sampled page and period.
+//! - The paper does not say how the histogram learns of scores that fall between two samples. Here a period's
+//!   end puts the pages sampled in it into their bins again, and all others one bin lower because their
+//!   scores have halved: one visit for each sampled page and period.
 //! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis', on whose design
 //!   Jenga's is modelled; the paper gives none.
 
@@ -140,11 +140,11 @@ impl PageCounts for SmoothCounts {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{Nanos, PageSize, Pages, TierId, View as _};
+    use isotherm_core::{Nanos, Pages, TierId, View as _};
     use proptest::prelude::*;
 
     use super::*;
-    use crate::support::test_view::{TestView, batch_of, turn};
+    use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
 
     proptest! {
         /// The histogram has each page in the bin of its score: exactly where it was sampled in this period
@@ -177,13 +177,8 @@ mod tests {
     }
 
     fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Jenga {
-        let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("jenga", Settings::SPECS);
         let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
-        for (key, value) in fixed.iter().chain(settings) {
-            parameters.set(key, value).expect("in range");
-        }
-        Jenga::new(&parameters, &setup)
+        Jenga::new(&parameters(Settings::SPECS, &[&fixed, settings].concat()), &setup(pages, fast))
     }
 
     /// Feeds rounds of samples of `pages` and lets it migrate after each; returns the pages moved.

@@ -10,14 +10,14 @@
 //! not accessed:  inactive <- inactive, referenced <- active <- active, referenced; active <- promote
 //! ```
 //!
-//! The daemon kpromoted scans the lists each `scan_interval` and promotes what was referenced again on the
-//! promote list: pages that are both recent and frequent. Where the fast tier has too little room, pages
-//! leave from the tail of its inactive list.
+//! The daemon kpromoted scans the lists each `scan_interval` and promotes pages that were referenced again on
+//! the promote list: pages both recent and frequent. If the fast tier lacks room, pages leave from the tail
+//! of its inactive list.
 //!
 //! # Deviations
-//! - A list's order is that of the scan's hand through the address space, as in the host's own reclaim; a
-//!   page's list and mark are one byte. So the tail of the inactive list are the unreferenced inactive pages
-//!   that the hand met first.
+//! - The scan's hand through the address space orders each list, as in the host's own reclaim; a page's list
+//!   and mark are one byte. So the tail of the inactive list are its unreferenced pages that the hand met
+//!   first.
 //! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive
 //!   pages are few.
 //! - Active pages are never demoted to make room: without inactive ones promotions wait.
@@ -58,8 +58,7 @@ parameters! {
 /// MULTI-CLOCK. See the module.
 #[derive(Debug)]
 pub(crate) struct MultiClock {
-    interval: Nanos,
-    scan_share: f64,
+    settings: Settings,
     marks: Watermarks,
     next_scan: Nanos,
     cursor: PageId,
@@ -89,8 +88,6 @@ impl MultiClock {
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
-            interval: settings.scan_interval,
-            scan_share: settings.scan_share,
             marks: Watermarks::new(&settings.marks, setup),
             next_scan: settings.scan_interval,
             cursor: PageId(0),
@@ -99,6 +96,7 @@ impl MultiClock {
             victims: VecDeque::new(),
             found: Vec::new(),
             work: Work::default(),
+            settings,
         }
     }
 
@@ -107,7 +105,7 @@ impl MultiClock {
         self.rungs.resize(view.pages().max(self.rungs.len()), INACTIVE);
         self.wanted.clear();
         self.victims.clear();
-        let mut left = ((view.pages() as f64 * self.scan_share).ceil() as u64).max(1);
+        let mut left = ((view.pages() as f64 * self.settings.scan_share).ceil() as u64).max(1);
         while left > 0 {
             self.found.clear();
             let next = view.scan_accessed(self.cursor, left.min(CHUNK) as usize, &mut self.found);
@@ -153,14 +151,14 @@ impl Policy for MultiClock {
     }
 
     fn sampling(&self) -> Sampling {
-        faults_only(self.interval)
+        faults_only(self.settings.scan_interval)
     }
 
     fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         if now >= self.next_scan {
-            self.next_scan = now + self.interval;
+            self.next_scan = now + self.settings.scan_interval;
             self.scan(view);
         }
         if view.tiers() > 1 {
@@ -190,19 +188,16 @@ impl Policy for MultiClock {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
     use proptest::prelude::*;
 
     use super::*;
-    use crate::support::test_view::{TestView, turn};
+    use crate::support::test_view::{TestView, parameters, setup, turn};
 
     const FAST: u64 = 16;
 
     fn policy(settings: &[(&str, &str)]) -> MultiClock {
-        let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("multi-clock", Settings::SPECS);
-        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        MultiClock::new(&parameters, &setup)
+        MultiClock::new(&parameters(Settings::SPECS, settings), &setup(64, FAST))
     }
 
     /// One scan with `accessed` since the one before; the plan's moves.
@@ -259,8 +254,7 @@ mod tests {
     }
 
     proptest! {
-        /// Of any accesses: the rung never exceeds the run of accesses that leads to it, and only a run of
-        /// five promotes.
+        /// The rung never exceeds the run of accesses that leads to it, and only a run of five promotes.
         #[test]
         fn only_pages_accessed_again_and_again_are_promoted(bits in prop::collection::vec(any::<bool>(), 1..60)) {
             let (mut rung, mut ups) = (INACTIVE, 0);

@@ -6,10 +6,10 @@
 //! `mm/vmscan.c` (demotion). FreqTier and HybridTier call it AutoNUMA, PACT NBT.
 //!
 //! - `task_numa_work`: `numa_balancing::Scanner` arms `scan_size` of slow memory each `scan_period`.
-//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free a page that faults is
-//!   promoted; else if it faulted within the hot threshold and the rate limit allows.
+//! - `should_numa_migrate_memory`: [`Promotion`]. With max(1 GiB, node / 16) free every faulting page is
+//!   promoted; else one that faulted within the hot threshold, if the rate limit allows.
 //! - `numa_promotion_adjust_threshold`: `numa_balancing::threshold`.
-//! - kswapd: [`Watermarks`] and the host's reclaim, which stands for MGLRU.
+//! - kswapd: [`Watermarks`] and the host's reclaim in place of MGLRU.
 //!
 //! # Deviations
 //! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow
@@ -17,8 +17,7 @@
 //! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for
 //!   its next fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run
 //!   two or three.
-//! - Linux limits scans to 3 % of a thread's time and remembers fault times modulo some seconds; neither is
-//!   modelled.
+//! - Linux' limit of 3 % of a thread's time for scans is not modelled, nor that fault times wrap.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -98,16 +97,13 @@ impl Policy for Nbt {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy(settings: &[(&str, &str)]) -> Nbt {
-        let setup = Setup { pages: 64, fast: Pages(16), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("nbt", Settings::SPECS);
-        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        Nbt::new(&parameters, &setup)
+        Nbt::new(&parameters(Settings::SPECS, settings), &setup(64, 16))
     }
 
     /// Returns the plan after one fault on `page`, `latency` after it was armed.

@@ -18,8 +18,8 @@
 //! - The paper gives the queues no sizes and kpromote no interval: the parameters are ours and say so.
 //! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts`
 //!   and may come back by another fault.
-//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list;
-//!   kept, such pages would pile up before those that became hot since.
+//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list.
+//!   Kept, such pages would pile up before those that have become hot since.
 //! - A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
 
 use std::collections::VecDeque;
@@ -68,15 +68,12 @@ pub(crate) struct Nomad {
     headroom: Headroom,
     /// PCQ, oldest first.
     candidates: VecDeque<PageId>,
-    most_candidates: usize,
-    examined: usize,
+    settings: Settings,
     /// MPQ, oldest first.
     pending: VecDeque<Pending>,
     /// Pages in either queue.
     queued: PageBits,
-    kpromote_interval: Nanos,
     next_round: Nanos,
-    attempts: u8,
     aborted: u64,
     found: Vec<(PageId, TierId, bool)>,
     work: Work,
@@ -90,16 +87,13 @@ impl Nomad {
             scanner: Scanner::new(&settings.scan, setup),
             headroom: Headroom::new(&settings.headroom, setup),
             candidates: VecDeque::new(),
-            most_candidates: settings.candidates,
-            examined: settings.examined,
             pending: VecDeque::new(),
             queued: PageBits::new(setup.pages),
-            kpromote_interval: settings.kpromote_interval,
             next_round: settings.kpromote_interval,
-            attempts: settings.attempts,
             aborted: 0,
             found: Vec::new(),
             work: Work::default(),
+            settings,
         }
     }
 
@@ -116,7 +110,7 @@ impl Nomad {
             return;
         }
         self.test_accessed(page, view);
-        if self.candidates.len() >= self.most_candidates
+        if self.candidates.len() >= self.settings.candidates
             && let Some(oldest) = self.candidates.pop_front()
         {
             self.queued.remove(oldest);
@@ -126,7 +120,7 @@ impl Nomad {
 
     /// Makes the accessed ones of the oldest candidates pending; the others wait on.
     fn examine(&mut self, view: &mut dyn View) {
-        for _ in 0..self.examined.min(self.candidates.len()) {
+        for _ in 0..self.settings.examined.min(self.candidates.len()) {
             let Some(page) = self.candidates.pop_front() else { return };
             match view.tier_of(page) {
                 Some(TierId::FAST) | None => self.queued.remove(page),
@@ -149,7 +143,7 @@ impl Policy for Nomad {
     }
 
     fn sampling(&self) -> Sampling {
-        faults_only(self.scanner.tick().min(self.kpromote_interval))
+        faults_only(self.scanner.tick().min(self.settings.kpromote_interval))
     }
 
     fn migration_context(&self) -> MigrationContext {
@@ -162,15 +156,15 @@ impl Policy for Nomad {
             self.enter(fault.page, view);
         }
         let faults = batch.faults.len() as u64;
-        self.work.operations += (FAULT_OPERATIONS + self.examined as u64) * faults;
-        self.work.touches += (1 + self.examined as u64) * faults;
+        self.work.operations += (FAULT_OPERATIONS + self.settings.examined as u64) * faults;
+        self.work.touches += (1 + self.settings.examined as u64) * faults;
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         self.scanner.run(now, view, plan, &mut self.work);
         self.headroom.keep(view, plan);
         if now >= self.next_round {
-            self.next_round = now + self.kpromote_interval;
+            self.next_round = now + self.settings.kpromote_interval;
             plan.copying = Copying::Transactional;
             plan.moves.extend(self.pending.iter().map(|entry| Move { page: entry.page, to: TierId::FAST }));
         }
@@ -183,7 +177,7 @@ impl Policy for Nomad {
             let busy = *status == MoveStatus::Busy;
             self.aborted += u64::from(busy);
             entry.aborted += u8::from(busy);
-            if busy && entry.aborted < self.attempts {
+            if busy && entry.aborted < self.settings.attempts {
                 self.pending.push_back(entry);
             } else {
                 self.queued.remove(entry.page);
@@ -209,18 +203,15 @@ impl Policy for Nomad {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     const FAST: u64 = 100;
 
     fn policy(settings: &[(&str, &str)]) -> Nomad {
-        let setup = Setup { pages: 400, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("nomad", Settings::SPECS);
-        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        Nomad::new(&parameters, &setup)
+        Nomad::new(&parameters(Settings::SPECS, settings), &setup(400, FAST))
     }
 
     fn machine() -> TestView {

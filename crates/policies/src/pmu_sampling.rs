@@ -1,17 +1,14 @@
-//! PMU sampling: promotes what PEBS samples show to be accessed in slow memory, and leaves demotion to the
-//! kernel.
+//! PMU sampling: promotes slow pages that PEBS samples, and leaves demotion to the kernel.
 //!
 //! # Paper
-//! NeoMem, sections II-C and VI: the baseline "PEBS", which is NeoMem with its device profiler replaced by
-//! sampled last-level cache misses. Samples are taken every 200 to 5,000 misses ("fine-tuned for each
-//! benchmark"); hot pages are migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the
-//! kernel's LRU makes room.
+//! NeoMem, sections II-C and VI: the baseline "PEBS", NeoMem with sampled last-level cache misses in place of
+//! its device. Samples are taken every 200 to 5,000 misses ("fine-tuned for each benchmark"); hot pages are
+//! migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the kernel's LRU makes room.
 //!
 //! # Deviations
 //! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth
-//!   counters, and how it was run on samples is not said.
-//! - A host reclaims only when asked, so the policy asks for what kswapd would do at Linux' default
-//!   watermarks.
+//!   counters, and the paper does not say how it was run on samples.
+//! - A host reclaims only on request: the policy requests kswapd's work at Linux' default watermarks.
 
 use std::collections::VecDeque;
 
@@ -58,13 +55,11 @@ parameters! {
 /// PMU sampling. See the module.
 #[derive(Debug)]
 pub(crate) struct PmuSampling {
-    sampling: Sampling,
-    threshold: u8,
+    settings: Settings,
     /// Pages that one round may promote.
     quota: usize,
     low_mark: u64,
     high_mark: u64,
-    reset_interval: Nanos,
     /// Samples of each page since the last reset.
     counts: Vec<u8>,
     /// Hot slow pages, in the order in which they became hot.
@@ -78,27 +73,18 @@ impl PmuSampling {
     /// Creates PMU sampling without counts.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
-        let Settings { interval, reset_interval, .. } = settings;
-        let promoted = settings.quota.0 as f64 * interval.as_seconds();
+        let promoted = settings.quota.0 as f64 * settings.interval.as_seconds();
         let low_mark = setup.share(settings.low_watermark);
         Self {
-            sampling: Sampling {
-                rate: SamplingRate::Period(settings.sampling_period),
-                scope: SamplingScope::AllTiers,
-                stores: false,
-                batch: BATCH,
-                tick: interval,
-            },
-            threshold: settings.threshold,
             quota: setup.pages_in(Bytes(promoted as u64)).max(1) as usize,
             low_mark,
             high_mark: setup.share(settings.high_watermark).max(low_mark),
-            reset_interval,
             counts: vec![0; setup.pages],
             hot: VecDeque::new(),
-            next_round: interval,
-            next_reset: reset_interval,
+            next_round: settings.interval,
+            next_reset: settings.reset_interval,
             work: Work::default(),
+            settings,
         }
     }
 
@@ -113,7 +99,7 @@ impl PmuSampling {
     fn count(&mut self, page: PageId) {
         let count = &mut self.counts[page.index()];
         *count = count.saturating_add(1);
-        if *count == self.threshold {
+        if *count == self.settings.threshold {
             self.hot.push_back(page);
         }
         self.work.touches += 1;
@@ -145,7 +131,8 @@ impl Policy for PmuSampling {
     }
 
     fn sampling(&self) -> Sampling {
-        self.sampling
+        let rate = SamplingRate::Period(self.settings.sampling_period);
+        Sampling::loads(rate, SamplingScope::AllTiers, BATCH, self.settings.interval)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -164,11 +151,11 @@ impl Policy for PmuSampling {
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         if now >= self.next_reset {
-            self.next_reset = now + self.reset_interval;
+            self.next_reset = now + self.settings.reset_interval;
             self.reset();
         }
         if now >= self.next_round && view.tiers() > 1 {
-            self.next_round = now + self.sampling.tick;
+            self.next_round = now + self.settings.interval;
             self.promote(view, plan);
         }
         plan.work = self.work.take();
@@ -177,7 +164,7 @@ impl Policy for PmuSampling {
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
         for (step, status) in plan.moves.iter().zip(&outcome.moves) {
             if matches!(status, MoveStatus::NoRoom | MoveStatus::Busy) {
-                self.counts[step.page.index()] = self.threshold;
+                self.counts[step.page.index()] = self.settings.threshold;
                 self.hot.push_back(step.page);
             }
         }
@@ -195,20 +182,14 @@ impl Policy for PmuSampling {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::PageSize;
 
     use super::*;
-    use crate::support::test_view::{TestView, batch_of, turn};
+    use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
 
     const FAST: u64 = 1000;
 
     fn policy(settings: &[(&str, &str)]) -> PmuSampling {
-        let setup = Setup { pages: 4000, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("pmu-sampling", Settings::SPECS);
-        for (key, value) in settings {
-            parameters.set(key, value).expect("in range");
-        }
-        PmuSampling::new(&parameters, &setup)
+        PmuSampling::new(&parameters(Settings::SPECS, settings), &setup(4000, FAST))
     }
 
     /// Returns a full fast tier and a round at the `round`-th 10 ms.

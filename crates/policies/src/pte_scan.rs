@@ -7,12 +7,11 @@
 //! the kernel's LRU (section V).
 //!
 //! # Deviations
-//! - The paper does not say how many scans must find a page accessed. Section II-C says that several are
-//!   needed to tell frequently accessed pages; `hot_scans` is 2, as TPP asks for two accesses. 1 is what it
-//!   says of Nimble.
-//! - Watermarks are Linux'; hot pages that the quota left over are forgotten at the next scan, which finds
-//!   them again. Promotion goes on behind the page promoted last, or the quota would always go to the lowest
-//!   addresses.
+//! - The paper does not say how many scans must find a page accessed: several (section II-C), one in Nimble.
+//!   `hot_scans` is 2, as TPP asks for two accesses.
+//! - Watermarks are Linux'. Hot pages that the quota left over are forgotten at the next scan, which finds
+//!   them again. Promotion continues behind the page promoted last: the lowest addresses would use up the
+//!   quota.
 
 use std::collections::VecDeque;
 
@@ -24,6 +23,7 @@ use isotherm_core::{
 
 use crate::Setup;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
+use crate::support::quota::Quota;
 
 /// Page-table entries read at once.
 const CHUNK: usize = 4096;
@@ -50,17 +50,12 @@ parameters! {
 /// PTE-scan. See the module.
 #[derive(Debug)]
 pub(crate) struct PteScan {
-    interval: Nanos,
-    migration_interval: Nanos,
-    /// Pages that may be promoted in a nanosecond, and saved up.
-    quota: f64,
-    most_saved: f64,
-    saved: f64,
+    settings: Settings,
+    quota: Quota,
     /// The last scans of a page in a row that must all have found it accessed.
     hot_mask: u8,
     marks: Watermarks,
     next_scan: Nanos,
-    last_step: Nanos,
     /// Accessed bits of the last eight scans of each page, the newest lowest.
     history: Vec<u8>,
     hot: VecDeque<PageId>,
@@ -74,22 +69,17 @@ impl PteScan {
     /// Creates PTE-scan before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
-        let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
         Self {
-            interval: settings.scan_interval,
-            migration_interval: settings.migration_interval,
-            quota: pages / settings.quota_period.0.max(1) as f64,
-            most_saved: pages.max(1.0),
-            saved: 0.0,
+            quota: Quota::new(settings.quota, settings.quota_period, setup),
             hot_mask: u8::MAX >> (8 - settings.hot_scans),
             marks: Watermarks::new(&settings.marks, setup),
             next_scan: settings.scan_interval,
-            last_step: Nanos(0),
             history: vec![0; setup.pages],
             hot: VecDeque::new(),
             last_promoted: PageId(u32::MAX),
             found: Vec::new(),
             work: Work::default(),
+            settings,
         }
     }
 
@@ -117,11 +107,9 @@ impl PteScan {
 
     /// Plans as many promotions as the quota has saved up.
     fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
-        let earned = (now - self.last_step).0 as f64 * self.quota;
-        self.saved = (self.saved + earned).min(self.most_saved);
-        self.last_step = now;
-        let count = self.hot.len().min(self.saved as usize);
-        self.saved -= count as f64;
+        self.quota.earn(now);
+        let count = self.hot.len().min(self.quota.available());
+        self.quota.spend(count);
         self.marks.keep(count as u64, view, plan);
         self.last_promoted = count.checked_sub(1).map_or(self.last_promoted, |last| self.hot[last]);
         plan.moves.extend(self.hot.drain(..count).map(|page| Move { page, to: TierId::FAST }));
@@ -134,14 +122,14 @@ impl Policy for PteScan {
     }
 
     fn sampling(&self) -> Sampling {
-        faults_only(self.migration_interval)
+        faults_only(self.settings.migration_interval)
     }
 
     fn observe(&mut self, _batch: &SampleBatch, _view: &mut dyn View) {}
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
         if now >= self.next_scan {
-            self.next_scan = now + self.interval;
+            self.next_scan = now + self.settings.scan_interval;
             self.scan(view);
         }
         self.promote(now, view, plan);
@@ -161,18 +149,15 @@ impl Policy for PteScan {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, turn};
+    use crate::support::test_view::{TestView, parameters, setup, turn};
 
     const FAST: u64 = 16;
 
     fn policy(settings: &[(&str, &str)]) -> PteScan {
-        let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        let mut parameters = Parameters::new("pte-scan", Settings::SPECS);
-        settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-        PteScan::new(&parameters, &setup)
+        PteScan::new(&parameters(Settings::SPECS, settings), &setup(64, FAST))
     }
 
     /// Returns the pages that a scan after `seconds` promotes, with `accessed` since the one before.

@@ -8,27 +8,10 @@ use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, PageSize, Pages, Policy, names};
 use isotherm_trackers::ShapeError;
 
-use crate::alto::Alto;
-use crate::colloid::Colloid;
-use crate::first_touch::FirstTouch;
-use crate::freqtier::FreqTier;
-use crate::hemem::Hemem;
-use crate::hybridtier::HybridTier;
-use crate::jenga::Jenga;
-use crate::lru::Lru;
-use crate::memtis::Memtis;
-use crate::multi_clock::MultiClock;
-use crate::nbt::Nbt;
-use crate::neomem::NeoMem;
-use crate::nomad::Nomad;
-use crate::pact::Pact;
-use crate::pmu_sampling::PmuSampling;
-use crate::pte_scan::PteScan;
 use crate::replacement::adapter::Tiered;
-use crate::tpp::Tpp;
 use crate::{
-    alto, colloid, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem, nomad, pact,
-    pmu_sampling, pte_scan, replacement, tpp,
+    alto, colloid, first_touch, freqtier, hemem, hybridtier, jenga, lru, memtis, multi_clock, nbt, neomem,
+    nomad, pact, pmu_sampling, pte_scan, replacement, tpp,
 };
 
 /// The run that a policy sizes its structures for.
@@ -80,8 +63,7 @@ pub enum Bound {
     AllSlow,
     /// Each interval's best placement, known in advance, moved for free.
     Oracle,
-    /// Objects placed once, by a profile of the run itself: computed like a limit, because it needs the run
-    /// before.
+    /// Objects placed once, by a profile of the run itself: computed, because it needs the run before.
     Soar,
     /// MIN with bypass over pages: the most hits that any placement can have.
     Belady,
@@ -238,11 +220,16 @@ fn boxed(policy: impl Policy + 'static) -> Result<Box<dyn Policy>, BuildError> {
     Ok(Box::new(policy))
 }
 
-fn filtered(
-    name: &'static str,
-    policy: Result<impl Policy + 'static, ShapeError>,
-) -> Result<Box<dyn Policy>, BuildError> {
-    boxed(policy.map_err(|source| BuildError::Filter { policy: name, source })?)
+/// Makes a policy's entry from its name, its title, its type and its settings.
+macro_rules! entry {
+    ($name:literal, $title:literal, fallible $policy:ty, $settings:ty) => {
+        Entry::policy($name, $title, <$settings>::SPECS, |p, s| {
+            boxed(<$policy>::new(p, s).map_err(|source| BuildError::Filter { policy: $name, source })?)
+        })
+    };
+    ($name:literal, $title:literal, $policy:ty, $settings:ty) => {
+        Entry::policy($name, $title, <$settings>::SPECS, |p, s| boxed(<$policy>::new(p, s)))
+    };
 }
 
 /// The policy that a live run has if the user names none.
@@ -254,121 +241,105 @@ pub const SUBJECT: &str = "freqtier";
 
 /// Every policy and bound, in the order in which they are listed.
 pub static ALL: &[Entry] = &[
-    Entry::policy("first-touch", "First touch", &[], |_, _| boxed(FirstTouch))
+    Entry::policy("first-touch", "First touch", &[], |_, _| boxed(first_touch::FirstTouch))
         .paper("Linux' default placement")
         .help("Pages stay where they were allocated: in the fast tier while it has room.")
         .proved_on(Hosts::LIVE),
-    Entry::policy("lru", "LRU", lru::Settings::SPECS, |p, s| boxed(Lru::new(p, s)))
+    entry!("lru", "LRU", lru::Lru, lru::Settings)
         .paper("textbook; here over sampled accesses")
         .help("Promotes every sampled page and demotes the least recently sampled ones.")
         .proved_on(Hosts::LAB),
-    Entry::policy("arc", "ARC", replacement::settings::Settings::SPECS, |p, s| {
-        boxed(Tiered::<replacement::Arc>::new(p, s))
-    })
-    .paper("Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2")
-    .help(
-        "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between \
+    entry!("arc", "ARC", Tiered<replacement::Arc>, replacement::settings::Settings)
+        .paper("Megiddo and Modha, FAST 2003; over sampled accesses as in HybridTier 5.2")
+        .help(
+            "Keeps what its recency and frequency lists hold in the fast tier, and shifts the border between \
              them by hits on pages it remembers having demoted.",
-    ),
-    Entry::policy("twoq", "2Q", replacement::settings::TwoQSettings::SPECS, |p, s| {
-        boxed(Tiered::<replacement::TwoQ>::new(p, s))
-    })
-    .paper("Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2")
-    .help(
-        "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again \
+        ),
+    entry!("twoq", "2Q", Tiered<replacement::TwoQ>, replacement::settings::TwoQSettings)
+        .paper("Johnson and Shasha, VLDB 1994; over sampled accesses as in HybridTier 5.2")
+        .help(
+            "Promotes every sampled page into a queue of newcomers, and keeps those that are sampled again \
              after they left it.",
-    ),
-    Entry::policy("freqtier", "FreqTier", freqtier::Settings::SPECS, |p, s| {
-        filtered("freqtier", FreqTier::new(p, s))
-    })
-    .paper("FreqTier: frequency-based memory tiering for CXL (counting Bloom filter, userspace)")
-    .help(
-        "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
+        ),
+    entry!("freqtier", "FreqTier", fallible freqtier::FreqTier, freqtier::Settings)
+        .paper("FreqTier: frequency-based memory tiering for CXL (counting Bloom filter, userspace)")
+        .help(
+            "Counts sampled accesses in a counting Bloom filter, promotes pages above a hot threshold that \
              follows the distribution, and stops sampling while the hit ratio is stable.",
-    )
-    .proved_on(Hosts::LAB),
-    Entry::policy("hybridtier", "HybridTier", hybridtier::Settings::SPECS, |p, s| {
-        filtered("hybridtier", HybridTier::new(p, s))
-    })
-    .paper("HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)")
-    .help(
-        "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the \
+        )
+        .proved_on(Hosts::LAB),
+    entry!("hybridtier", "HybridTier", fallible hybridtier::HybridTier, hybridtier::Settings)
+        .paper("HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System (ASPLOS 2025)")
+        .help(
+            "Counts sampled accesses in two counting Bloom filters, one for the long term and one for the \
              last seconds: promotes what either calls hot, demotes what neither does, the rest after a \
              second look.",
-    )
-    .presets(hybridtier::PRESETS)
-    .proved_on(Hosts::LAB)
-    .proved_on(Hosts::LIVE),
-    Entry::policy("memtis", "Memtis", memtis::Settings::SPECS, |p, s| boxed(<Memtis>::new(p, s)))
+        )
+        .presets(hybridtier::PRESETS)
+        .proved_on(Hosts::LAB)
+        .proved_on(Hosts::LIVE),
+    entry!("memtis", "Memtis", memtis::Memtis, memtis::Settings)
         .paper("Memtis, SOSP 2023 (in-kernel, access histogram)")
         .help(
             "Counts sampled accesses of each page exactly, fits a hot threshold to the fast tier by a \
              histogram of powers of two, halves counts every 2 M samples and samples as densely as 3 % of a \
              core allow.",
         ),
-    Entry::policy("memtis-qc", "Memtis-QC", memtis::QuickSettings::SPECS, |p, s| boxed(<Memtis>::new(p, s)))
+    entry!("memtis-qc", "Memtis-QC", memtis::Memtis, memtis::QuickSettings)
         .paper("Memtis as Jenga compares it, section 5")
         .help("Memtis with quick cooling: counts are halved every 120,000 samples."),
-    Entry::policy("jenga", "Jenga", jenga::Settings::SPECS, |p, s| boxed(Jenga::new(p, s)))
+    entry!("jenga", "Jenga", jenga::Jenga, jenga::Settings)
         .paper("Jenga, SOSP 2025, section 5 (in-kernel, smooth hotness tracking)")
         .help(
             "Memtis' histogram and thresholds over counts that decay a little at every access, so that they \
              adapt as quickly as with quick cooling and pages that stay hot stay in their bin.",
         ),
-    Entry::policy("hemem", "HeMem", hemem::Settings::SPECS, |p, s| boxed(Hemem::new(p, s)))
+    entry!("hemem", "HeMem", hemem::Hemem, hemem::Settings)
         .paper("HeMem, SOSP 2021 (userspace library, fixed thresholds)")
         .help(
             "Promotes pages with four sampled reads or writes in turn against cold ones; halves counts when \
              one page reaches a threshold.",
         ),
-    Entry::policy("pmu-sampling", "PMU sampling", pmu_sampling::Settings::SPECS, |p, s| {
-        boxed(PmuSampling::new(p, s))
-    })
-    .paper("the baseline PEBS of NeoMem, sections II-C and VI")
-    .help("Promotes sampled slow pages within a quota; the kernel's LRU demotes."),
-    Entry::policy("nbt", "NUMA balancing tiering", nbt::Settings::SPECS, |p, s| boxed(Nbt::new(p, s)))
+    entry!("pmu-sampling", "PMU sampling", pmu_sampling::PmuSampling, pmu_sampling::Settings)
+        .paper("the baseline PEBS of NeoMem, sections II-C and VI")
+        .help("Promotes sampled slow pages within a quota; the kernel's LRU demotes."),
+    entry!("nbt", "NUMA balancing tiering", nbt::Nbt, nbt::Settings)
         .paper("Linux 6.2, kernel.numa_balancing = 2 (AutoNUMA, NBT)")
         .help(
             "Promotes slow pages that fault soon after they were made to; the hot threshold follows a rate \
              limit, and the kernel's reclaim demotes.",
         ),
-    Entry::policy("tpp", "TPP", tpp::Settings::SPECS, |p, s| boxed(Tpp::new(p, s)))
-        .paper("Maruf et al., ASPLOS 2023")
-        .help(
-            "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of \
+    entry!("tpp", "TPP", tpp::Tpp, tpp::Settings).paper("Maruf et al., ASPLOS 2023").help(
+        "Promotes a slow page at its second hint fault; the kernel's reclaim keeps room ahead of \
              allocation.",
-        ),
-    Entry::policy("neomem", "NeoMem", neomem::Settings::SPECS, |p, s| boxed(NeoMem::new(p, s)))
+    ),
+    entry!("neomem", "NeoMem", neomem::NeoMem, neomem::Settings)
         .paper("Zhou et al., MICRO 2024")
         .help(
             "Promotes what a profiling device in the slow memory finds hot, above a quantile of the device's \
              histogram that follows bandwidth, ping-pong, error bound and quota.",
         )
         .proved_on(Hosts::LAB),
-    Entry::policy("pte-scan", "PTE-scan", pte_scan::Settings::SPECS, |p, s| boxed(PteScan::new(p, s)))
+    entry!("pte-scan", "PTE-scan", pte_scan::PteScan, pte_scan::Settings)
         .paper("baseline of NeoMem, MICRO 2024")
         .help(
             "Promotes pages that were accessed in several page-table scans in a row, within a quota; the \
              kernel's reclaim demotes.",
         ),
-    Entry::policy("nomad", "Nomad", nomad::Settings::SPECS, |p, s| boxed(Nomad::new(p, s)))
-        .paper("Xiang et al., OSDI 2024")
-        .help(
-            "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped \
+    entry!("nomad", "Nomad", nomad::Nomad, nomad::Settings).paper("Xiang et al., OSDI 2024").help(
+        "TPP's detection, with promotions by a kernel thread that copies pages while they stay mapped \
              and keeps the slow copy as a shadow.",
-        ),
-    Entry::policy("colloid", "Colloid", colloid::Settings::SPECS, |p, s| boxed(Colloid::new(p, s)))
+    ),
+    entry!("colloid", "Colloid", colloid::Colloid, colloid::Settings)
         .paper("Vuppalapati and Agarwal, SOSP 2024, on NUMA balancing")
         .help(
             "Promotes hot pages while the fast tier's loaded latency is below the slow one's, else demotes \
              them, until the two are equal.",
         ),
-    Entry::policy("alto", "Alto", alto::Settings::SPECS, |p, s| boxed(Alto::new(p, s)))
-        .paper("Liu et al., OSDI 2025, on Colloid")
-        .help(
-            "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core \
+    entry!("alto", "Alto", alto::Alto, alto::Settings).paper("Liu et al., OSDI 2025, on Colloid").help(
+        "Colloid that promotes the fewer of its pages the better loads overlap (amortised off-core \
              latency).",
-        ),
+    ),
     Entry::bound(
         Bound::Soar,
         "Soar",
@@ -378,15 +349,13 @@ pub static ALL: &[Entry] = &[
         "Whole objects placed at allocation by what a profile of the same run says of their loads' cost; \
              nothing moves.",
     ),
-    Entry::policy("multi-clock", "MULTI-CLOCK", multi_clock::Settings::SPECS, |p, s| {
-        boxed(MultiClock::new(p, s))
-    })
-    .paper("Maruf et al., HPCA 2022")
-    .help(
-        "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and \
+    entry!("multi-clock", "MULTI-CLOCK", multi_clock::MultiClock, multi_clock::Settings)
+        .paper("Maruf et al., HPCA 2022")
+        .help(
+            "Scans accessed bits; a page climbs from the inactive to the active to the promote list, and \
              unreferenced inactive pages are demoted.",
-    ),
-    Entry::policy("pact", "PACT", pact::Settings::SPECS, |p, s| boxed(Pact::new(p, s)))
+        ),
+    entry!("pact", "PACT", pact::Pact, pact::Settings)
         .paper("PACT, ASPLOS 2026 (stalls of each page from four counters)")
         .help(
             "Shares the slow tier's stalls out among sampled pages by Equation 1, promotes what reaches the \
@@ -424,7 +393,7 @@ pub fn bounds() -> impl Iterator<Item = (&'static Entry, Bound)> {
 /// Returns the entry of that name.
 ///
 /// # Errors
-/// If there is none.
+/// If no entry has it.
 pub fn find(name: &str) -> Result<&'static Entry, UnknownPolicy> {
     let found = ALL.iter().find(|entry| entry.name == name);
     found.ok_or_else(|| UnknownPolicy {

@@ -2,8 +2,8 @@
 //!
 //! # Paper
 //! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025; PACT compares it in section 5.4. Here
-//! are its scores and its ranking; the profile run and the placement are the simulator's, because both need
-//! what only it has: the run before.
+//! are its scores and its ranking; the simulator does the profile run and the placement, because only it has
+//! the run before.
 //!
 //! - In each interval of the profile run (all memory fast) stalls of loads give a predicted slowdown, `stalls
 //!   x K`, with `K = 1 / (a + b / AOL)` and AOL, amortised off-core latency, the time with a load in flight
@@ -16,9 +16,8 @@
 //! # Deviations
 //! - Loads are counted, not sampled: a profile without noise.
 //! - The factor is the limit over the AOL, in whole steps up to 8: the paper gives its ends, not its steps.
-//! - An object is what a workload allocates under one name; in a trace without names, each run of
-//!   neighbouring pages.
-//! - What fits into no room that is left stays slow, and the rest of that room free.
+//! - An object is all that a workload allocates under one name; in a trace without names, a run of pages.
+//! - Objects that do not fit into the remaining room stay slow, and that room stays free.
 
 /// Of the published fit on Skylake: `K = 1 / (A + B / AOL)`, AOL in cycles.
 const A: f64 = 0.87;

@@ -3,19 +3,17 @@
 //! # Paper
 //! Maruf et al., "TPP: Transparent Page Placement for CXL-Enabled Tiered-Memory", ASPLOS 2023, section 5.
 //!
-//! - Migration for lightweight reclamation (5.1): the host's reclaim demotes from the tail of the inactive
-//!   list.
+//! - Migration for lightweight reclamation (5.1): the host's reclaim demotes the inactive list's tail.
 //! - Decoupled allocation and reclamation (5.2): reclaim keeps `demote_watermark` (`demote_scale_factor`, 2
 //!   %) free, ahead of the watermarks of allocation.
-//! - Promotion (5.3): hint faults on slow pages only. A page that is not on the active list when it faults is
-//!   put there and left where it is; on the active list it is promoted at once, whatever the watermarks of
-//!   allocation say.
+//! - Promotion (5.3): hint faults on slow pages only. The first puts a page on the active list; a fault on
+//!   the active list promotes it at once, whatever the watermarks of allocation say.
 //!
 //! # Deviations
 //! - A page leaves the slow tier's active list only with its promotion: that tier has room, so the kernel
 //!   never ages its lists. A page that reclaim demoted comes from the inactive list and needs two faults
 //!   again.
-//! - Page-type-aware allocation (5.4) needs to know what is page cache; a trace does not say.
+//! - Page-type-aware allocation (5.4) is missing: a trace does not tell the page cache.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -118,16 +116,15 @@ impl Policy for Tpp {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageSize, Pages};
+    use isotherm_core::Pages;
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     const FAST: u64 = 100;
 
     fn policy() -> Tpp {
-        let setup = Setup { pages: 400, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Tpp::new(&Parameters::new("tpp", Settings::SPECS), &setup)
+        Tpp::new(&parameters(Settings::SPECS, &[]), &setup(400, FAST))
     }
 
     fn fault(tpp: &mut Tpp, view: &mut TestView, page: u32) -> Plan {

@@ -2,11 +2,11 @@
 //!
 //! `cargo run --release -p isotherm-workloads --example native -- MAP NAME [KEY=VALUE]...` (seed 1)
 //!
-//! At the end it writes to MAP where each allocation with real values behind it lay, a line each: its start and bytes in
-//! the workload's address space and its real address, in decimal, separated by spaces, in the order of allocation.
+//! At the end it writes one line to MAP for each allocation that real values back, in the order of allocation: its
+//! start and bytes in the workload's address space, and its real address, in decimal, separated by spaces.
 //!
-//! With `-` for MAP it prints instead how many accesses the workload reports and a checksum of their addresses. What is accessed
-//! follows from the values read before, so that the line tells whether its memory was intact.
+//! With `-` for MAP it prints the number of accesses that the workload reports and a checksum of their addresses.
+//! Accesses follow from the values read before, so that the line tells whether its memory was intact.
 
 use std::fmt::Write;
 
@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Native memory, and a checksum of what is reported.
+/// Native memory with a checksum of the reported accesses.
 struct Checksum {
     memory: NativeMemory,
     accesses: u64,
@@ -60,10 +60,6 @@ impl Memory for Checksum {
     fn allocate(&mut self, bytes: u64, context: &'static str) -> u64 {
         self.memory.allocate(bytes, context)
     }
-
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
 
     fn load(&mut self, address: u64, _after: Token) -> Token {
         self.add(address);

@@ -1,4 +1,4 @@
-//! Prints where the misses of a workload go: `cargo run --release --example profile -- NAME [KEY=VALUE]...`
+//! Prints the pages and structures that a workload's misses go to: `cargo run --release --example profile -- NAME [KEY=VALUE]...`
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;

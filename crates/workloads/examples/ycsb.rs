@@ -1,7 +1,8 @@
-//! YCSB's workload C (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010) against a real redis-server:
+//! YCSB's workload C (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010) against a real
+//! redis-server:
 //!
 //! `ycsb SOCKET RECORDS READS` loads records of 1,000 bytes over the unix socket, reads them by the scrambled Zipf
-//! distribution, and prints how many it has read and a checksum over their bytes, which depends on the arguments alone.
+//! distribution, and prints the number of reads and a checksum over their bytes, which depends only on the arguments.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};
@@ -12,11 +13,11 @@ use isotherm_workloads::{Random, Zipf, mix};
 
 /// YCSB's ten fields of 100 bytes, as one value.
 const RECORD: usize = 1000;
-/// Requests under way at once.
+/// Requests in flight at once.
 const PIPELINE: u64 = 32;
 const SEED: u64 = 1;
-/// Looks for the server's socket, one every 100 ms.
-const LOOKS: usize = 600;
+/// Attempts to connect to the server's socket, one every 100 ms.
+const ATTEMPTS: usize = 600;
 
 fn main() -> Result<(), Box<dyn std::error::Error>> {
     let words: Vec<String> = std::env::args().skip(1).collect();
@@ -44,7 +45,7 @@ fn key(record: u64) -> String {
     format!("user{}", mix(record))
 }
 
-/// The bytes of a record.
+/// Fills in the bytes of a record.
 fn fill(record: u64, value: &mut String) {
     value.clear();
     let mut state = record;
@@ -64,10 +65,10 @@ struct Client {
 impl Client {
     /// Waits for the server.
     fn connect(socket: &str) -> io::Result<Self> {
-        let mut looks = 0;
+        let mut attempts = 0;
         let requests = loop {
             match UnixStream::connect(socket) {
-                Err(_) if looks < LOOKS => looks += 1,
+                Err(_) if attempts < ATTEMPTS => attempts += 1,
                 other => break other?,
             }
             std::thread::sleep(Duration::from_millis(100));
@@ -76,7 +77,7 @@ impl Client {
         Ok(Self { requests, replies, checksum: 0 })
     }
 
-    /// Makes a request for each number, some at once, and returns the checksum over all that was ever answered.
+    /// Makes a request for each number, `PIPELINE` at a time; returns the checksum over all answers so far.
     fn all(
         &mut self,
         numbers: std::ops::Range<u64>,
@@ -108,7 +109,11 @@ impl Client {
                 self.replies.read_exact(reply)?;
             }
             Some(("+", _)) => {}
-            _ => return Err(format!("the server says '{line}'").into()),
+            _ => {
+                return Err(
+                    format!("expected +OK or a record from the server, but it answered '{line}'").into()
+                );
+            }
         }
         for part in reply.chunks(8) {
             let word = part.iter().fold(0u64, |word, &byte| word << 8 | u64::from(byte));

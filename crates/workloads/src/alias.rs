@@ -5,7 +5,7 @@ use crate::random::Random;
 /// Draws the index `i` with a probability in proportion to its weight.
 #[derive(Debug, Clone)]
 pub(crate) struct AliasTable {
-    /// For each column: below this threshold (of 2^32) it yields itself, from there on its alias.
+    /// Threshold (of 2^32) and alias of each column, which yields itself below the threshold.
     columns: Vec<(u32, u32)>,
 }
 
@@ -28,7 +28,6 @@ impl AliasTable {
         Self { columns }
     }
 
-    /// Draws an index.
     #[inline]
     pub(crate) fn draw(&self, random: &mut Random) -> u32 {
         let bits = random.bits();

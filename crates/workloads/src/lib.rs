@@ -1,8 +1,8 @@
 //! The papers' applications: the real algorithm over a [`Memory`], seeded and scalable.
 //!
-//! A [`Workload`] of the registry builds a [`Program`], which runs on any [`Memory`]. The [`MissRecorder`] is the memory
-//! that keeps the accesses that miss the last-level cache, in the trace's format. The same parameters and seed give the
-//! same rows.
+//! A [`Workload`] of the registry builds a [`Program`], which runs on any [`Memory`]. The [`MissRecorder`] is
+//! the memory that keeps the accesses that miss the last-level cache, in the trace's format. The same
+//! parameters and seed give the same rows.
 //!
 //! ```
 //! use std::ops::ControlFlow;

@@ -1,8 +1,8 @@
-//! A random-looking order of the numbers below a bound that needs no memory.
+//! A random-looking permutation of the numbers below a bound that needs no memory.
 //!
-//! Storing the order of a pointer chase over a terabyte would need the terabyte. Instead the order is computed: a few
-//! rounds of multiplication and folding are a bijection on the next power of two, and results beyond the bound are fed
-//! back in until one lies within (cycle walking, less than two rounds on average).
+//! Storing the order of a pointer chase over a terabyte would need the terabyte. Instead the order is
+//! computed: a few rounds of multiplication and folding are a bijection on the next power of two, and results
+//! beyond the bound go through it again (cycle walking, less than two rounds on average).
 
 use crate::random::mix;
 
@@ -16,7 +16,7 @@ pub(crate) struct Permutation {
 }
 
 impl Permutation {
-    /// Creates the order that `seed` stands for; `len` is at least 1 and at most 2^63.
+    /// Creates the permutation of `seed`; `len` is at least 1 and at most 2^63.
     pub(crate) fn new(len: u64, seed: u64) -> Self {
         let bits = len.next_power_of_two().trailing_zeros().max(2);
         let keys = [1, 2, 3].map(|round| mix(seed ^ mix(round)));

@@ -1,4 +1,4 @@
-//! Defines how misses spread over pages.
+//! The distribution of misses over pages.
 
 /// Misses of each 4 KiB page.
 #[derive(Debug, Clone, Default)]
@@ -38,7 +38,8 @@ impl PageProfile {
         self.counts.iter().sum()
     }
 
-    /// For each of `shares` (0 to 1): the part of all misses that this share of the pages takes, the hottest first.
+    /// Returns, for each of `shares` (0 to 1), the share of all misses that the hottest pages of that share
+    /// take.
     pub fn shares_of_hottest(&self, shares: &[f64]) -> Vec<f64> {
         let mut counts = self.counts.clone();
         counts.sort_unstable_by(|a, b| b.cmp(a));

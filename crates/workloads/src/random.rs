@@ -3,7 +3,7 @@
 use rand_xoshiro::Xoshiro256PlusPlus;
 use rand_xoshiro::rand_core::{Rng, SeedableRng};
 
-/// A generator that repeats itself for a seed.
+/// A generator whose numbers depend only on its seed.
 #[derive(Debug, Clone)]
 pub struct Random(Xoshiro256PlusPlus);
 
@@ -13,7 +13,7 @@ impl Random {
         Self(Xoshiro256PlusPlus::seed_from_u64(seed))
     }
 
-    /// 64 random bits.
+    /// Returns 64 random bits.
     #[inline]
     pub fn bits(&mut self) -> u64 {
         self.0.next_u64()
@@ -43,7 +43,7 @@ impl Random {
 pub struct Probability(u64);
 
 impl Probability {
-    /// From a number of 0 to 1; others are clamped.
+    /// Converts a number of 0 to 1; clamps others.
     pub fn new(probability: f64) -> Self {
         Self((probability.clamp(0.0, 1.0) * (1u64 << 63) as f64) as u64)
     }
@@ -63,7 +63,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn certain_and_impossible_events_are_so() {
+    fn certain_events_always_happen_and_impossible_ones_never() {
         let mut random = Random::new(1);
         assert!((0..1000).all(|_| random.chance(Probability::new(1.0))));
         assert!((0..1000).all(|_| !random.chance(Probability::new(0.0))));

@@ -92,7 +92,7 @@ pub struct Workload {
     pub hot_set: &'static str,
     /// Loads and stores, at most one of each per line, of a run at the defaults with seed 42; measured.
     pub accesses: u64,
-    /// Parameters.
+    /// Table of its parameters.
     pub specs: &'static [Spec],
     /// Other published sets of defaults.
     pub presets: &'static [Preset],

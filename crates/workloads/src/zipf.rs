@@ -1,9 +1,9 @@
 //! YCSB's Zipfian popularity.
 //!
-//! The generator of Gray et al. ("Quickly generating billion-record synthetic databases", 1994), which YCSB took over: one
-//! uniform number is turned into a rank by the inverse of an approximation of the distribution. YCSB's "scrambled" form draws
-//! from 10 billion ranks, whatever the number of keys, and hashes the rank to a key: the hottest key's share does not depend
-//! on the number of keys.
+//! The generator is that of Gray et al. ("Quickly generating billion-record synthetic databases", 1994),
+//! which YCSB took over: the inverse of an approximate distribution turns one uniform number into a rank.
+//! YCSB's "scrambled" form draws from 10 billion ranks and hashes the rank to a key, so the hottest key's
+//! share does not depend on the number of keys.
 
 use crate::random::{Random, mix};
 
@@ -32,7 +32,7 @@ pub struct Zipf {
 }
 
 impl Zipf {
-    /// Popularity over this many ranks.
+    /// Creates the distribution over this many ranks.
     pub fn new(ranks: u64) -> Self {
         let total = zeta(ranks);
         let eta = (1.0 - (2.0 / ranks as f64).powf(1.0 - THETA)) / (1.0 - zeta(2) / total);

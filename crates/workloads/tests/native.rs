@@ -1,5 +1,6 @@
-//! The instrumented run touches what a native one touches: workloads run natively under the recorder (the example `native`
-//! in QEMU), and their misses are held against those of the instrumented run behind the same cache, page by page.
+//! The instrumented run touches what a native one touches: workloads run natively under the recorder (the example
+//! `native` in QEMU), and their misses are compared, page by page, with those of the instrumented run behind the same
+//! cache.
 //!
 //! Needs qemu-user. Cargo builds the example before it runs this test, except with `--test native`.
 
@@ -14,7 +15,7 @@ use isotherm_trace::record::{RecordOptions, record};
 use isotherm_trace::{Rows, TraceReader};
 use isotherm_workloads::{Limits, MissRecorder, PageProfile, find};
 
-/// What is compared: a workload and settings that make its data several times the cache.
+/// Workloads, with settings that make their data several times the cache.
 const PROGRAMS: &[(&str, &[(&str, &str)])] = &[
     ("btree", &[("footprint", "4M"), ("operations", "100k")]),
     ("redis", &[("footprint", "4M"), ("operations", "10k")]),
@@ -29,10 +30,10 @@ const PROGRAMS: &[(&str, &[(&str, &str)])] = &[
 
 /// The last-level cache of both sides: small, so that little data and few accesses suffice.
 const CACHE: Bytes = Bytes(256 << 10);
-/// The shares of the hottest pages that are compared, and by how much misses may differ there (issue: 5 points).
+/// Shares of the hottest pages that are compared, and the permitted difference of their misses.
 const SHARES: [f64; 3] = [0.01, 0.1, 0.5];
 const TOLERANCE: f64 = 0.05;
-/// How alike the order of pages by misses must be.
+/// Least rank correlation of pages by misses.
 const CORRELATION: f64 = 0.9;
 /// The seed of the example.
 const SEED: u64 = 1;
@@ -92,7 +93,7 @@ fn parse_place(line: &str) -> Place {
     Place { start, bytes, real }
 }
 
-/// The page of a recorded line in the workload's address space; `None` for memory that is not the workload's.
+/// Returns the page of a recorded line in the workload's address space, or `None` outside its memory.
 fn translate(line: u64, places: &[Place]) -> Option<u64> {
     // The line's last byte decides: an allocation may start within the line.
     let address = (line << 6) + 63;
@@ -101,7 +102,7 @@ fn translate(line: u64, places: &[Place]) -> Option<u64> {
     (offset < place.bytes).then_some((place.start + offset) >> 12)
 }
 
-/// The rows of the instrumented run.
+/// Counts the pages of the instrumented run's rows.
 fn run_instrumented(name: &str, settings: &[(&str, &str)], mut count: impl FnMut(u64)) {
     let workload = find(name).expect("a workload of that name");
     let mut parameters = workload.parameters();
@@ -114,14 +115,14 @@ fn run_instrumented(name: &str, settings: &[(&str, &str)], mut count: impl FnMut
     recorder.finish();
 }
 
-/// The misses of the hottest shares of pages on one side.
+/// Returns the misses of the hottest shares of pages on one side.
 fn shares(misses: &Misses, side: usize) -> Vec<f64> {
     let mut profile = PageProfile::default();
     misses.iter().for_each(|(page, counts)| profile.count(page << 6, counts[side]));
     profile.shares_of_hottest(&SHARES)
 }
 
-/// The rank of each count; equal ones share their mean rank.
+/// Returns the rank of each count; equal counts share their mean rank.
 fn ranks(counts: impl Iterator<Item = u64>) -> Vec<f64> {
     let counts: Vec<u64> = counts.collect();
     let mut sorted = counts.clone();
@@ -134,7 +135,7 @@ fn ranks(counts: impl Iterator<Item = u64>) -> Vec<f64> {
     counts.iter().map(|count| rank[count]).collect()
 }
 
-/// Spearman's rank correlation of the two sides.
+/// Returns Spearman's rank correlation of the two sides.
 fn correlation(misses: &Misses) -> f64 {
     let [native, instrumented] = [0, 1].map(|side| ranks(misses.values().map(|counts| counts[side])));
     let mean = (native.len() as f64 - 1.0) / 2.0;

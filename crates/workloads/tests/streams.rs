@@ -1,7 +1,7 @@
-//! The accesses of every workload stay what they are: golden numbers and the scoreboard stand on them.
+//! The accesses of every workload stay the same: golden numbers and the scoreboard depend on them.
 //!
-//! A change that is meant to make a generator faster must not change a row of `STREAMS`; one that changes a workload on
-//! purpose renews its row from the test's message. The runs at defaults take minutes: `make streams`.
+//! A change that makes a generator faster must not change a row of `STREAMS`; one that changes a workload on purpose
+//! takes the new row from the test's message. The runs at defaults take minutes: `make streams`.
 
 use isotherm_workloads::{ALL, AddressSpace, Memory, TEST_PRESET, Token, Workload};
 
@@ -44,7 +44,7 @@ const STREAMS: &[(&str, u64, u64)] = &[
 /// Folds everything that a recorder sees of a run into one number.
 #[derive(Default)]
 struct Fingerprint {
-    /// Whether values are observed, so that programs may not read ahead.
+    /// Whether values are observed, which forbids reading ahead.
     observed: bool,
     space: AddressSpace,
     thread: usize,

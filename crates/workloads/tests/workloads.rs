@@ -1,4 +1,4 @@
-//! Properties that hold for every workload, and those of single ones that show only in their misses.
+//! Properties of every workload, and those of single ones that show only in their misses.
 
 use std::collections::HashSet;
 use std::ops::ControlFlow;
@@ -13,12 +13,12 @@ use isotherm_workloads::{
 /// Settings that make a run take well below two seconds.
 const TEST: &[(&str, &str)] = &[("preset", TEST_PRESET)];
 
-/// The rows of a workload with these settings, filtered by the cache that goes with them.
+/// Returns the rows of a workload with these settings, filtered by its cache.
 fn record(name: &str, settings: &[(&str, &str)], seed: u64) -> (Rows, AddressSpace) {
     record_with(name, settings, seed, None)
 }
 
-/// The same with a cache of this size.
+/// Records likewise, with a cache of this size.
 fn record_with(
     name: &str,
     settings: &[(&str, &str)],
@@ -100,7 +100,7 @@ fn what_is_touched_was_allocated_and_is_about_the_footprint() {
         TEST.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
         let footprint = workload.build(&parameters, 1).expect("consistent").footprint().0 as f64;
         let (rows, space) = record(workload.name, TEST, 1);
-        // A chunk of an allocation class is a fifth larger than its item on average. A line's first byte may lie before an allocation that starts within the line.
+        // A chunk is a fifth larger than its item on average. An allocation may start within a line.
         assert!(
             rows.line.iter().all(|line| (0..64).step_by(16).any(|at| space.find((line << 6) + at).is_some()))
         );
@@ -110,7 +110,7 @@ fn what_is_touched_was_allocated_and_is_about_the_footprint() {
     }
 }
 
-/// A memory that has seen enough once it was touched so often, and counts on.
+/// A memory that is finished after `patience` accesses, and counts on.
 #[derive(Default)]
 struct Impatient {
     space: AddressSpace,
@@ -122,10 +122,6 @@ impl Memory for Impatient {
     fn allocate(&mut self, bytes: u64, context: &'static str) -> u64 {
         self.space.allocate(bytes, context)
     }
-
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
 
     fn load(&mut self, _address: u64, _after: Token) -> Token {
         self.touched += 1;
@@ -142,7 +138,7 @@ impl Memory for Impatient {
 }
 
 #[test]
-fn a_run_ends_soon_after_the_memory_has_seen_enough() {
+fn a_run_ends_soon_after_the_memory_is_finished() {
     for workload in ALL {
         let touched = |patience| {
             let mut parameters = workload.parameters();
@@ -237,7 +233,7 @@ fn a_phase_of_masim_heats_its_region() {
     }
 }
 
-/// The share of load misses after the warm-up that the hottest pages take.
+/// Returns the share of load misses after the warm-up that the hottest pages take.
 fn page_skew(footprint: &str, operations: &str) -> Vec<f64> {
     let settings = [("footprint", footprint), ("operations", operations)];
     // The cache in proportion, without the lower bound that `Workload::cache` has.
@@ -293,7 +289,7 @@ fn after_the_shift_the_other_half_of_keys_is_asked_for() {
     assert!(halves[turn..].iter().all(|&second| second));
 }
 
-/// The lines of client request objects that were read, by the key's number, in order.
+/// Returns the keys of the client request objects that were read, in order.
 fn keys_asked_for(name: &str, settings: &[(&str, &str)]) -> Vec<u64> {
     let (rows, space) = record_with(name, settings, 1, Some(Bytes(16 << 10)));
     let requests =
@@ -307,7 +303,7 @@ fn keys_asked_for(name: &str, settings: &[(&str, &str)]) -> Vec<u64> {
         .collect()
 }
 
-/// The part of the hottest tenth of keys that is in it in both halves of a run.
+/// Returns the share of the hottest tenth of keys that is hot in both halves of a run.
 fn hot_in_both_halves(name: &str, change_at: &str) -> f64 {
     let settings =
         [("footprint", "32M"), ("operations", "150k"), ("change_at", change_at), ("preset", "hybridtier")];

@@ -12,7 +12,7 @@ pub const VERSION: u64 = 2;
 pub const USUAL_BYTES: usize = 16 << 20;
 /// Smallest memory that a layout fits in, in bytes.
 pub const MIN_BYTES: usize = 64 << 10;
-/// Maximum number of tiers.
+/// Maximum number of tiers: part of the layout, and smaller than a host's until the version changes.
 pub const MAX_TIERS: usize = 8;
 /// Thread group ids that the filter holds.
 pub const FILTER_ENTRIES: usize = 1024;

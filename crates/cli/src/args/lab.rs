@@ -1,4 +1,4 @@
-//! Defines the command line of `isotherm lab`.
+//! The command line of `isotherm lab`.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use clap::{Args, Subcommand, ValueEnum};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_lab::job::Start;
 
-use super::{NameArgs, PageSizeArg};
+use super::common::{NameArgs, PageSizeArg};
 
 #[derive(Debug, Args)]
 pub(crate) struct LabArgs {
@@ -17,27 +17,27 @@ pub(crate) struct LabArgs {
 
 #[derive(Debug, Subcommand)]
 pub(crate) enum LabVerb {
-    /// Run a program of this machine in the guest, under a policy or the kernel's own tiering
+    /// Run a program of this machine in the guest, under a policy or the kernel's tiering
     Run(LabRunArgs),
-    /// Run a program several times, under policies and kernel tierings, and print one table
+    /// Run a program under several policies and kernel tierings, and print one table
     Compare(LabCompareArgs),
     /// Open a shell in the guest
     Shell(LabShellArgs),
-    /// Count what a program does from here on; what the guest does before each program
+    /// Start counting and become the program; the guest runs this before each program
     #[command(hide = true)]
     Measure(LabMeasureArgs),
     /// List the lab's machines, or show one
     Machines(NameArgs),
 }
 
-/// Where the program's memory lies when it starts.
+/// Initial placement of the program's memory.
 #[derive(Debug, Clone, Copy, ValueEnum)]
 pub(crate) enum StartArg {
-    /// Where the kernel puts it: on the fast node as long as there is room
+    /// The kernel's choice: the fast node while it has room
     FirstTouch,
-    /// On the slow node until its memory stops growing
+    /// The slow node until the memory stops growing
     Slow,
-    /// On the fast node until its memory stops growing
+    /// The fast node until the memory stops growing
     Fast,
 }
 
@@ -51,43 +51,43 @@ impl From<StartArg> for Start {
     }
 }
 
-/// The guest and what runs in it: `run` and `compare` alike.
+/// The guest and its policies, shared by `run` and `compare`.
 #[derive(Debug, Args)]
 pub(crate) struct GuestArgs {
     /// The machine: a name of `isotherm lab machines`, or a TOML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = "two-tier")]
     pub(crate) machine: String,
-    /// How much of the fast node the program may have: bytes (K, M, G) [default: all that is free]
+    /// Limit of fast memory: bytes (K, M, G) [default: all that is free]
     #[arg(short, long, value_name = "SIZE")]
     pub(crate) fast: Option<Bytes>,
-    /// Where the program's memory lies when it starts
+    /// Initial placement of the program's memory
     #[arg(long, value_enum, default_value_t = StartArg::FirstTouch)]
     pub(crate) start: StartArg,
-    /// Stop the guest after this time of ours (ms, s, min, h)
+    /// Stop the guest after this much host time (ms, s, min, h)
     #[arg(long, value_name = "TIME", default_value = "10min")]
     pub(crate) time_limit: Nanos,
-    /// Where policies learn of accesses [default: the best that is there; `isotherm doctor` in the guest lists them]
+    /// Access source of policies [default: the best available; `isotherm doctor` in the guest lists them]
     #[arg(long, value_name = "NAME")]
     pub(crate) source: Option<String>,
-    /// Let policies run as a thread of the program (LD_PRELOAD of libisotherm.so), not around it by `isotherm run`
+    /// Run policies as a thread of the program (LD_PRELOAD of libisotherm.so) instead of by `isotherm run`
     #[arg(long)]
     pub(crate) inside: bool,
-    /// What the program may lose to being observed, where the source does that inside of it
+    /// Time that the program may lose to a source inside it
     #[arg(long, value_name = "SHARE")]
     pub(crate) overhead: Option<String>,
-    /// Bytes that a policy may move in a second, at most (K, M, G) [default: no limit]
+    /// Limit of migration in bytes a second (K, M, G) [default: none]
     #[arg(long, value_name = "SIZE")]
     pub(crate) rate: Option<Bytes>,
-    /// The size of pages that policies track
+    /// Page size
     #[arg(long, value_name = "SIZE", value_enum, default_value_t = PageSizeArg::Base)]
     pub(crate) page_size: PageSizeArg,
     /// Change a parameter: POLICY.KEY=VALUE; may be repeated
     #[arg(long, value_name = "KEY=VALUE")]
     pub(crate) set: Vec<String>,
-    /// The seed of every random choice of a policy
+    /// Seed of a policy's random choices
     #[arg(long, value_name = "N", default_value_t = 1)]
     pub(crate) seed: u64,
-    /// By how much smaller the run is than the policies' papers
+    /// How much smaller the run is than the policies' papers
     #[arg(long, value_name = "N|auto", default_value = "auto")]
     pub(crate) scale: String,
     /// Print the result as one JSON object
@@ -96,7 +96,7 @@ pub(crate) struct GuestArgs {
     /// Write the result to a file, as JSON
     #[arg(long, value_name = "FILE.json")]
     pub(crate) summary: Option<PathBuf>,
-    /// Print nothing of ours
+    /// Print nothing but the program's output
     #[arg(short, long)]
     pub(crate) quiet: bool,
 }
@@ -106,12 +106,13 @@ pub(crate) struct LabRunArgs {
     /// The policy, by `isotherm run` in the guest [default: hybridtier]
     #[arg(short, long, value_name = "NAME")]
     pub(crate) policy: Option<String>,
-    /// The kernel's own tiering instead of a policy: none, demotion, numab or damon; with -lru behind, by the classical LRU
+    /// The kernel's tiering instead of a policy: none, demotion, numab or damon; append -lru for the
+    /// classical LRU
     #[arg(short, long, value_name = "NAME", conflicts_with = "policy")]
     pub(crate) kernel_tiering: Option<String>,
     #[command(flatten)]
     pub(crate) guest: GuestArgs,
-    /// The folder for console, logs and results [default: a new one in the cache, where the last 20 are kept]
+    /// Folder for console, logs and results [default: a new one in the cache, which keeps the last 20]
     #[arg(long, value_name = "FOLDER")]
     pub(crate) folder: Option<PathBuf>,
     /// The program and its arguments
@@ -146,7 +147,7 @@ pub(crate) struct LabShellArgs {
     /// The machine: a name of `isotherm lab machines`, or a TOML file
     #[arg(short, long, value_name = "NAME|FILE", default_value = "two-tier")]
     pub(crate) machine: String,
-    /// What the kernel itself does about tiers: none, demotion, numab or damon; with -lru behind, by the classical LRU
+    /// The kernel's tiering: none, demotion, numab or damon; append -lru for the classical LRU
     #[arg(short, long, value_name = "NAME", default_value = "none")]
     pub(crate) kernel_tiering: String,
 }

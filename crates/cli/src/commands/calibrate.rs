@@ -1,4 +1,4 @@
-//! `isotherm calibrate`: what memory costs on this machine, into a machine profile.
+//! `isotherm calibrate`: measures this machine's memory for a machine profile.
 
 use std::path::Path;
 
@@ -11,18 +11,18 @@ use isotherm_machine::Profile;
 
 use crate::args::CalibrateArgs;
 use crate::commands::machines::load_profile;
-use crate::commands::{listing, print};
 use crate::date::today;
 use crate::failure::Failure;
+use crate::output::{listing, print, write};
 
-/// A tier's nodes and what was measured on them.
+/// A tier's nodes and their measurements.
 struct Measured {
     nodes: Vec<u32>,
     latency: Latency,
     k: Option<Fit>,
 }
 
-/// Runs the verb. Latencies are printed and stored in any case; that `k` cannot be had is an error.
+/// Runs the verb. Prints and stores latencies in any case; fails if `k` cannot be measured.
 pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     let mut profile = load_profile(&args.machine)?;
     let topology = Topology::read(Path::new("/")).map_err(Failure::failed)?;
@@ -53,32 +53,29 @@ pub(crate) fn run(args: &CalibrateArgs) -> Result<(), Failure> {
     print(&table(&measured))?;
     if let Some(cache) = cache.filter(|cache| least.0 < 2 * cache.0) {
         eprintln!(
-            "isotherm: {least} beside a last-level cache of {cache}: some links hit it, and latencies are too low"
+            "isotherm: {least} measured with a last-level cache of {cache}: some links hit it, so latencies are too low"
         );
     }
     if let Some(path) = &args.output {
         store(&mut profile, &measured)?;
-        std::fs::write(path, profile.to_toml())
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        write(path, profile.to_toml())?;
     }
     match counters {
         Err(why) => Err(Failure::usage(format!("k is not calibrated, only latency: {why}"))),
         Ok(_) if measured.iter().any(|tier| tier.k.is_none()) => Err(Failure::failed(
-            "k is not calibrated for every tier: the counters stood still or took turns; is another profiler running?",
+            "k is not calibrated for every tier: the counters stopped or were multiplexed; is another profiler running?",
         )),
         Ok(_) => Ok(()),
     }
 }
 
-/// Counters that follow this thread, or why there are none.
+/// Opens counters of this thread, or says why there are none.
 fn open(tiers: TierMap) -> Result<PmuCounters, String> {
     let counters = PmuCounters::here(tiers).map_err(|error| error.to_string())?;
     match (counters.offers(Signals::NONE).has(Signal::TierStalls), counters.sockets_refused()) {
         (true, _) => Ok(counters),
         (false, Some(refused)) => Err(refused.to_string()),
-        (false, None) => {
-            Err(format!("this machine has no {} (isotherm doctor says what it has)", Signal::TierStalls))
-        }
+        (false, None) => Err(format!("this machine has no {}; see `isotherm doctor`", Signal::TierStalls)),
     }
 }
 
@@ -97,7 +94,7 @@ fn table(measured: &[Measured]) -> String {
     format!("{table}\n")
 }
 
-/// Puts what was measured into the profile, with date and error as its source.
+/// Stores the measurements in the profile, with date and error as their source.
 fn store(profile: &mut Profile, measured: &[Measured]) -> Result<(), Failure> {
     let date = today();
     for (index, tier) in measured.iter().enumerate() {
@@ -125,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn what_is_stored_carries_date_and_error_and_is_a_profile() {
+    fn a_stored_profile_carries_date_and_error() {
         let mut profile = Profile::builtin("pact").expect("builtin");
         let tier = |nanoseconds, k| Measured {
             nodes: vec![0],

@@ -15,10 +15,10 @@ use isotherm_live::session::{
 };
 use isotherm_policies::ALL;
 
-use super::print;
 use crate::args::DoctorArgs;
 use crate::failure::Failure;
 use crate::libraries;
+use crate::output::print;
 
 /// Scans accessed bits several times within the second that a self-test takes.
 const PACE: Pace = Pace { interval: Nanos(50 * Nanos::MILLISECOND.0), budget: 0.1, program_budget: 0.1 };
@@ -64,7 +64,8 @@ fn examine_sources(findings: &mut Findings, with_tests: bool) -> Vec<Working> {
     working
 }
 
-/// Opens a source and tests it. Returns the source if it works, and the test or the reason why it cannot be opened.
+/// Opens a source and tests it. Returns the source if it works, and the test or the reason why it cannot be
+/// opened.
 fn examine_source(
     candidate: Candidate<'_>,
     with_test: bool,

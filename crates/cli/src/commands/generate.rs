@@ -1,12 +1,12 @@
-//! `isotherm completions` and `isotherm man`: what is derived from the command line's definition.
+//! `isotherm completions` and `isotherm man`, generated from the command line's definition.
 
 use std::fs;
 
 use clap::CommandFactory;
 
 use crate::args::{Cli, CompletionsArgs, ManArgs};
-use crate::commands::print;
 use crate::failure::Failure;
+use crate::output::print;
 
 /// Prints a completion script.
 pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
@@ -17,7 +17,7 @@ pub(crate) fn completions(args: &CompletionsArgs) -> Result<(), Failure> {
 
 /// Writes a man page for the command and for each verb.
 pub(crate) fn man(args: &ManArgs) -> Result<(), Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", args.folder.display()));
+    let failed = |error: std::io::Error| Failure::failed_at(&args.folder, error);
     fs::create_dir_all(&args.folder).map_err(failed)?;
     clap_mangen::generate_to(Cli::command(), &args.folder).map_err(failed)
 }

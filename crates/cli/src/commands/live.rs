@@ -1,6 +1,6 @@
 //! `isotherm run` and `isotherm attach`: tier the memory of real programs.
 
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use isotherm_core::live_result::LiveResult;
@@ -10,11 +10,11 @@ use isotherm_live::policy_run::PolicyRun;
 use isotherm_live::session::{Session, SessionConfig, SessionError, Target};
 
 use crate::args::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
+use crate::commands::machines::load_profile;
+use crate::commands::simulate::parse_scale;
 use crate::failure::Failure;
+use crate::output::write;
 use crate::{libraries, settings};
-
-use super::machines::load_profile;
-use super::simulate::parse_scale;
 
 /// Runs a program with its memory tiered. The exit status is the program's.
 pub(crate) fn run(args: RunArgs) -> Result<(), Failure> {
@@ -97,9 +97,6 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
 }
 
 fn report(args: &LiveArgs, result: &LiveResult) -> Result<(), Failure> {
-    let write = |path: &Path, text: String| {
-        std::fs::write(path, text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
-    };
     if let Some(path) = &args.summary {
         write(path, isotherm_report::live_json(result))?;
     }

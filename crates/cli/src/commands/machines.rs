@@ -1,12 +1,11 @@
 //! `isotherm machines [NAME]`.
 
-use std::path::Path;
-
 use isotherm_machine::Profile;
 
 use crate::args::NameArgs;
-use crate::commands::{listing, print};
 use crate::failure::Failure;
+use crate::input::load_named;
+use crate::output::{listing, print};
 
 /// Runs the verb.
 pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
@@ -16,14 +15,9 @@ pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {
     }
 }
 
-/// A profile by its name, or from a TOML file where the name ends so or has a folder in it.
+/// Loads a profile by its name, or from a file if the name ends in `.toml` or contains a `/`.
 pub(crate) fn load_profile(name: &str) -> Result<Profile, Failure> {
-    let path = Path::new(name);
-    if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
-        return Profile::builtin(name).map_err(Failure::usage);
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    Profile::parse(&text, name).map_err(Failure::usage)
+    load_named(name, Profile::builtin, Profile::parse)
 }
 
 fn list(as_json: bool) -> Result<(), Failure> {

@@ -3,8 +3,8 @@
 use isotherm_policies::{ALL, Entry, find};
 
 use crate::args::NameArgs;
-use crate::commands::{listing, parameter_table, preset_json, preset_lines, print};
 use crate::failure::Failure;
+use crate::output::{listing, parameter_table, preset_json, preset_lines, print};
 
 /// Runs the verb.
 pub(crate) fn run(args: &NameArgs) -> Result<(), Failure> {

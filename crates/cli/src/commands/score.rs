@@ -1,4 +1,4 @@
-//! `isotherm score`: the papers' comparisons beside what the simulator makes of them.
+//! `isotherm score`: the papers' comparisons beside the simulator's results.
 
 use std::path::Path;
 use std::time::Instant;
@@ -6,13 +6,13 @@ use std::time::Instant;
 use isotherm_score::{Mode, Plan, Progress, Request, Scoreboard, compare};
 
 use crate::args::ScoreArgs;
-use crate::commands::{listing, print};
 use crate::date::today;
 use crate::failure::Failure;
+use crate::output::{listing, print, write};
 
-/// Where the page goes if nothing else is said.
+/// Default folder of the scoreboard.
 const DEFAULT_FOLDER: &str = "docs";
-/// The scoreboard for programs, there.
+/// File name of the scoreboard in JSON.
 const JSON: &str = "scoreboard.json";
 
 /// Runs the verb.
@@ -20,7 +20,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let mode = Mode { quick: args.quick, seed: args.seed };
     let mut request =
         Request::new(args.paper.as_deref(), args.only.as_deref(), mode).map_err(Failure::usage)?;
-    // What is put beside entries of a whole board has the margins that it would have there.
+    // Entries beside those of a full board need the same margins.
     request.noise |= args.update;
     if args.list {
         return list(&request);
@@ -28,9 +28,8 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let folder =
         args.output.as_deref().or((!request.partial || args.update).then_some(Path::new(DEFAULT_FOLDER)));
     if let Some(folder) = folder {
-        // Before the runs: an hour later is too late to hear that nothing can be written.
-        std::fs::create_dir_all(folder)
-            .map_err(|error| Failure::usage(format!("{}: {error}", folder.display())))?;
+        // Fails before the runs, which take an hour, if nothing can be written.
+        std::fs::create_dir_all(folder).map_err(|error| Failure::usage_at(folder, error))?;
     }
     let older = match folder {
         Some(folder) if args.update => Some(read(&folder.join(JSON))?),
@@ -40,7 +39,7 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
     let start = Instant::now();
     if !args.quiet {
         let (runs, streams) = (plan.runs(), plan.streams());
-        eprintln!("{runs} runs over {streams} streams, then those that probe orderings that are not kept");
+        eprintln!("{runs} runs over {streams} streams, then the runs that probe violated orderings");
     }
     let mut progress = |progress: Progress<'_>| {
         if !args.quiet {
@@ -55,14 +54,14 @@ pub(crate) fn run(args: &ScoreArgs) -> Result<(), Failure> {
         }
         None => part,
     };
-    write(args, folder, &board)?;
+    save(args, folder, &board)?;
     if args.json {
         return print(&format!("{}\n", isotherm_report::score_json(&board)));
     }
     print(&isotherm_report::score_summary(&board))
 }
 
-/// What is next, and how long the rest will take at the pace so far.
+/// Describes the next stream and the time left at the pace so far.
 fn line(progress: Progress<'_>, elapsed: f64) -> String {
     let Progress { workload, stream, streams, done, total } = progress;
     let rest = (done > 0).then(|| elapsed * (total - done) as f64 / done as f64);
@@ -70,17 +69,14 @@ fn line(progress: Progress<'_>, elapsed: f64) -> String {
     format!("{}/{streams} {workload}: {elapsed:.0} s{rest}", stream + 1)
 }
 
-/// A scoreboard that was written before.
+/// Reads a scoreboard.
 fn read(path: &Path) -> Result<Scoreboard, Failure> {
-    let refused = |error: &dyn std::fmt::Display| Failure::usage(format!("{}: {error}", path.display()));
-    let text = std::fs::read_to_string(path).map_err(|error| refused(&error))?;
-    isotherm_report::score_from_json(&text).map_err(|error| refused(&format!("no scoreboard: {error}")))
+    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage_at(path, error))?;
+    isotherm_report::score_from_json(&text)
+        .map_err(|error| Failure::usage_at(path, format!("not a scoreboard: {error}")))
 }
 
-fn write(args: &ScoreArgs, folder: Option<&Path>, board: &Scoreboard) -> Result<(), Failure> {
-    let write = |path: &Path, text: String| {
-        std::fs::write(path, text).map_err(|error| Failure::failed(format!("{}: {error}", path.display())))
-    };
+fn save(args: &ScoreArgs, folder: Option<&Path>, board: &Scoreboard) -> Result<(), Failure> {
     if let Some(folder) = folder {
         write(&folder.join("scoreboard.md"), isotherm_report::score_markdown(board))?;
         write(&folder.join(JSON), isotherm_report::score_json(board) + "\n")?;

@@ -9,7 +9,7 @@ use crate::args::{ReplayArgs, SimulateArgs};
 use crate::commands::machines::load_profile;
 use crate::failure::Failure;
 use crate::settings::{self, Setting};
-use crate::{commands, input, progress};
+use crate::{input, output, progress};
 
 /// Runs the verb.
 pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
@@ -33,16 +33,16 @@ pub(crate) fn run(args: &SimulateArgs) -> Result<(), Failure> {
     };
     let report = simulate(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
     bar.finish_and_clear();
-    commands::write_report(&args.replay, || isotherm_report::html(&report))?;
+    output::write_report(&args.replay, || isotherm_report::html(&report))?;
     if args.replay.json {
-        return commands::print(&format!("{}\n", isotherm_report::json(&report)));
+        return output::print(&format!("{}\n", isotherm_report::json(&report)));
     }
-    commands::print(&isotherm_report::table(&report))?;
-    commands::name_report(&args.replay);
+    output::print(&isotherm_report::table(&report))?;
+    output::name_report(&args.replay);
     Ok(())
 }
 
-/// The policies of the run, each with its settings.
+/// Returns the policies of the run, each with its settings.
 pub(crate) fn select_policies(
     names: &[String],
     settings: &mut Vec<Setting<'_>>,
@@ -67,7 +67,7 @@ pub(crate) fn select_policies(
     selected.into_iter().map(with_settings).collect()
 }
 
-/// Applies what is set of the machine, and checks it.
+/// Applies the machine's settings and checks the result.
 pub(crate) fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>) -> Result<(), Failure> {
     let name = profile.name.clone();
     let ours = |setting: &Setting<'_>| setting.group == "machine" || setting.group == name;
@@ -78,7 +78,7 @@ pub(crate) fn set_machine(profile: &mut Profile, settings: &mut Vec<Setting<'_>>
     profile.check().map_err(Failure::usage)
 }
 
-/// Loads what is replayed; every setting must have been taken by then.
+/// Loads the input; fails if a setting belongs to no group.
 pub(crate) fn load(args: &ReplayArgs, settings: &mut Vec<Setting<'_>>) -> Result<Loaded, Failure> {
     let page_size = args.page_size.into();
     let limit = args.max_accesses.unwrap_or(u64::MAX);
@@ -98,7 +98,7 @@ pub(crate) fn load(args: &ReplayArgs, settings: &mut Vec<Setting<'_>>) -> Result
     }
 }
 
-/// Reads `--scale`.
+/// Parses `--scale`.
 pub(crate) fn parse_scale(text: &str, automatic: Scale) -> Result<Scale, Failure> {
     if text == "auto" {
         return Ok(automatic);

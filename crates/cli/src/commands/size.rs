@@ -6,14 +6,14 @@ use crate::args::SizeArgs;
 use crate::commands::machines::load_profile;
 use crate::commands::simulate::{load, parse_scale, select_policies, set_machine};
 use crate::failure::Failure;
-use crate::{commands, progress, settings};
+use crate::{output, progress, settings};
 
-/// What is sized without `--policy`, as far as it exists: what an operator can have, one of each kind, and the limits.
+/// Policies without `--policy`: one of each kind that an operator can use, and the bounds.
 const DEFAULT: [&str; 8] =
     ["first-touch", "lru", "tpp", "memtis", "freqtier", "hybridtier", "oracle", "belady"];
 
-/// A budget beyond this is a mistake: the slowest memory costs less.
-const LARGEST_BUDGET: f64 = 100.0;
+/// Maximum budget: the slowest memory costs less.
+const MAX_BUDGET: f64 = 100.0;
 
 /// Runs the verb.
 pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
@@ -36,12 +36,12 @@ pub(crate) fn run(args: &SizeArgs) -> Result<(), Failure> {
     let bar = progress::bar(experiment.replays(), "sizing", args.replay.quiet);
     let report = size(&loaded.input, &experiment, &|| bar.inc(1)).map_err(Failure::usage)?;
     bar.finish_and_clear();
-    commands::write_report(&args.replay, || isotherm_report::size_html(&report))?;
+    output::write_report(&args.replay, || isotherm_report::size_html(&report))?;
     if args.replay.json {
-        return commands::print(&format!("{}\n", isotherm_report::size_json(&report)));
+        return output::print(&format!("{}\n", isotherm_report::size_json(&report)));
     }
-    commands::print(&isotherm_report::size_table(&report))?;
-    commands::name_report(&args.replay);
+    output::print(&isotherm_report::size_table(&report))?;
+    output::name_report(&args.replay);
     Ok(())
 }
 
@@ -53,13 +53,13 @@ fn names(args: &SizeArgs) -> Vec<String> {
     DEFAULT.iter().filter(exists).map(|&name| name.to_owned()).collect()
 }
 
-/// Reads `5%` or `0.05`.
+/// Parses `5%` or `0.05`.
 fn parse_budget(text: &str) -> Result<f64, Failure> {
     let trimmed = text.trim();
     let (number, unit) =
         trimmed.strip_suffix('%').map_or((trimmed, 1.0), |number| (number.trim_end(), 100.0));
     let budget = number.parse::<f64>().ok().map(|number| number / unit);
-    budget.filter(|budget| (0.0..=LARGEST_BUDGET).contains(budget)).ok_or_else(|| {
+    budget.filter(|budget| (0.0..=MAX_BUDGET).contains(budget)).ok_or_else(|| {
         Failure::Usage(format!(
             "--budget {text}: expected a percentage or a number from 0 to 100, such as 5% or 0.05"
         ))

@@ -11,8 +11,8 @@ use isotherm_trace::{Provenance, TraceWriter};
 use isotherm_workloads::{ALL, Workload, find};
 
 use crate::args::WorkloadsArgs;
-use crate::commands::{listing, parameter_table, preset_json, preset_lines, print};
 use crate::failure::Failure;
+use crate::output::{listing, parameter_table, preset_json, preset_lines, print, report_trace, write};
 use crate::{input, settings};
 
 /// Runs the verb.
@@ -53,8 +53,7 @@ fn draw(
         })
     };
     let pictured = workloads.map(picture).collect::<Result<Vec<_>, Failure>>()?;
-    std::fs::write(path, isotherm_report::gallery_html(&pictured, env!("CARGO_PKG_VERSION")))
-        .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+    write(path, isotherm_report::gallery_html(&pictured, env!("CARGO_PKG_VERSION")))?;
     if !args.quiet {
         eprintln!("report: {}", path.display());
     }
@@ -79,7 +78,7 @@ fn json(workload: &Workload, parameters: &Parameters, seed: u64) -> Result<serde
     }))
 }
 
-/// A number of accesses, as people say it.
+/// Formats the number of accesses.
 fn accesses(workload: &Workload) -> String {
     format!("{:.0} M", workload.accesses as f64 / 1e6)
 }
@@ -150,12 +149,6 @@ fn export(
     ran.map_err(Failure::usage)?;
     written.map_err(Failure::failed)?;
     let summary = writer.finish().map_err(Failure::failed)?;
-    eprintln!(
-        "{}: {} rows, {} bytes in {} parts",
-        path.display(),
-        summary.rows,
-        summary.bytes,
-        summary.parts
-    );
+    report_trace(path, &summary);
     Ok(())
 }

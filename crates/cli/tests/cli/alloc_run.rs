@@ -1,11 +1,12 @@
-//! `isotherm run --policy jenga --alloc context`: smooth tracking live, on the objects of the context-based allocator.
+//! `isotherm run --policy jenga --alloc context`: smooth tracking live on objects of the context-based
+//! allocator.
 
 use std::collections::BTreeSet;
 use std::process::Command;
 
 use crate::support::{Folder, hint_faults_work, plain, read, shadow};
 
-/// Bytes of a region, by the allocator's default.
+/// Default size of the allocator's regions in bytes.
 const REGION: u64 = 256 << 30;
 
 /// Compiles the allocator's B-tree and returns its path.
@@ -17,7 +18,7 @@ fn btree(folder: &Folder) -> String {
     program
 }
 
-/// What the program prints of its result, without its times.
+/// Returns the program's output without its times.
 fn checksum(output: &str) -> &str {
     output.split_whitespace().last().expect("a checksum")
 }
@@ -31,7 +32,7 @@ fn jenga_tracks_the_objects_of_its_allocator() {
     let program = btree(&folder);
     let summary = folder.at("summary.json");
     let options = ["--policy", "jenga", "--alloc", "context", "--overhead", "10%", "--fast", "25%"];
-    // A busy machine gives fewer samples a second: longer, until there are enough to judge by.
+    // A busy machine gives fewer samples a second: runs longer until they suffice.
     for reads in ["6000000", "20000000", "80000000"] {
         let program = [program.as_str(), "200000", reads];
         let ran = shadow(&summary, &options, &program);
@@ -47,7 +48,7 @@ fn jenga_tracks_the_objects_of_its_allocator() {
             "{} samples, {hits} of accesses to the fast quarter, hot pages in {regions:?}",
             result["samples"]
         );
-        // Pages taken by chance would get a quarter.
+        // Random pages would get a quarter.
         if hits > 0.4 && regions.len() > 1 {
             return;
         }

@@ -1,8 +1,9 @@
-//! Bad input: one line of ours on standard error that says what is wrong and what was expected, exit code 2, no panic.
+//! Bad input: one line on standard error that says what is wrong and what was expected, exit code 2, no
+//! panic.
 
 use crate::support::{Folder, isotherm};
 
-/// The line that refuses a simulation of `trace` with more arguments.
+/// Returns the line that refuses a simulation of `trace` with more arguments.
 fn refused(trace: &str, arguments: &[&str]) -> String {
     let mut all = vec!["simulate", trace];
     all.extend(arguments);

@@ -1,10 +1,10 @@
-//! `calibrate`, on this machine: latencies in any case, `k` where the processor counts it.
+//! `calibrate` on this machine: latencies in any case, `k` if the processor counts it.
 
 use std::path::Path;
 
 use crate::support::{Folder, isotherm};
 
-/// The latency that the table's row of tier 0 shows, in nanoseconds.
+/// Returns the latency of tier 0 from the table in nanoseconds.
 fn latency(table: &str) -> f64 {
     let row = table.lines().find(|line| line.trim_start().starts_with("0 ")).expect("a row of tier 0");
     let words: Vec<&str> = row.split_whitespace().collect();
@@ -15,7 +15,8 @@ fn latency(table: &str) -> f64 {
 fn latencies_are_measured_and_what_lacks_for_k_is_one_line() {
     let folder = Folder::new();
     let (large, small, base) = (folder.at("large.toml"), folder.at("small.toml"), folder.at("base.toml"));
-    // A busy machine's memory may seem slower than the profile's second tier, which is not measured here: then it would be refused.
+    // A busy machine's memory may seem slower than the profile's second tier, which is not measured here; the
+    // profile would be refused.
     let pact = include_str!("../../../../machines/pact.toml");
     assert!(pact.contains("\"190ns\""), "the second tier's latency");
     std::fs::write(&base, pact.replace("\"190ns\"", "\"100us\"")).expect("it is writable");
@@ -34,10 +35,10 @@ fn latencies_are_measured_and_what_lacks_for_k_is_one_line() {
     }
     let found = latency(&memory.out);
     assert!((2.0..2000.0).contains(&found), "{}", memory.out);
-    // What fits a cache is faster, or nothing was measured.
+    // Memory that fits a cache must be faster.
     let cached = latency(&run("64K", &small).out);
     assert!(cached * 1.5 < found, "{cached} ns in the cache, {found} ns in memory");
-    // What was written is a profile, and says where its number is from.
+    // The written file is a profile that names the source of its number.
     assert!(Path::new(&large).exists());
     let shown = isotherm(&["machines", &large]).ok();
     let row = shown.lines().find(|line| line.contains("tier.0.latency")).expect("the number");

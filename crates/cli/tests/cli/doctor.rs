@@ -1,4 +1,4 @@
-//! `doctor` as root, as nobody and in namespaces: right answers, exit code 0, and a host that stays as it was.
+//! `doctor` as root, as nobody and in namespaces: correct findings, exit code 0, and an unchanged host.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -12,10 +12,10 @@ use crate::support::{Folder, RunStats, isotherm};
 
 const NOBODY: [&str; 5] = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--inh-caps=-all"];
 const CONTAINER: [&str; 3] = ["unshare", "-Urpf", "--mount-proc"];
-/// A self-test has a second; the tests may share the machine with others that leave it none.
+/// Attempts at a self-test: it has one second, which other load on the machine may consume.
 const TRIES: usize = 5;
 
-/// The binary and its library where every user may run them, and a folder for temporary files.
+/// A folder with the binary and its library that every user may run, and a folder for temporary files.
 struct Stage {
     folder: Folder,
     library: bool,
@@ -30,7 +30,7 @@ impl Stage {
         let beside = binary.parent().unwrap();
         let libraries = [beside.join("libisotherm.so"), beside.join("deps/libisotherm.so")];
         let library = libraries.into_iter().find(|path| path.is_file());
-        // A program that this process writes itself cannot be run while another test forks.
+        // A program that this process writes itself cannot run while another test forks.
         for file in [Some(binary), library.as_deref()].into_iter().flatten() {
             let status = Command::new("install").args(["-m", "755"]).arg(file).arg(folder.path()).status();
             assert!(status.unwrap().success());
@@ -53,7 +53,8 @@ impl Stage {
         self.folder.path().join("tmp")
     }
 
-    /// The doctor behind a prefix, such as `setpriv`; `None`, and one line that says why, where that is not permitted.
+    /// Runs the doctor behind a prefix such as `setpriv`; returns `None`, with a note, if that is not
+    /// permitted.
     fn run(&self, prefix: &[&str], arguments: &[&str]) -> Option<RunStats> {
         let command = |program: &str| match prefix {
             [] => Command::new(program),
@@ -82,7 +83,7 @@ impl Stage {
     }
 }
 
-/// What `--json` printed.
+/// Output of `--json`.
 #[derive(Debug)]
 struct Report(Value);
 
@@ -95,7 +96,7 @@ impl Report {
         self.findings().iter().find(|finding| title_of(finding) == title)
     }
 
-    /// The state of a finding, or `absent`.
+    /// Returns the state of a finding, or `absent`.
     fn state(&self, title: &str) -> &str {
         self.find(title).map_or("absent", |finding| finding["state"].as_str().unwrap())
     }
@@ -108,7 +109,7 @@ impl Report {
         self.policies().iter().find(|policy| policy["policy"] == name).unwrap()
     }
 
-    /// Whatever is wrong says what mends it, and what lacks refers to findings that there are.
+    /// Checks that every problem has a remedy, and that everything lacking refers to existing findings.
     fn is_complete(&self) {
         assert!(self.findings().len() > 20, "{}", self.0);
         for finding in self.findings() {
@@ -139,7 +140,7 @@ fn is_root() -> bool {
     status.lines().any(|line| line.starts_with("Uid:\t0\t0"))
 }
 
-/// The sources that this user may open are tested, and see the loop; policies are judged by what has worked.
+/// Checks that the sources that this user may open see the loop, and that policies are judged by them.
 fn sources_see_the_loop(stage: &Stage, prefix: &[&str]) {
     let mut expected = vec!["accessed-bits"];
     let Some(report) = stage.examined(prefix, &["--no-self-test"]) else { return };
@@ -172,7 +173,7 @@ fn the_machine_is_described_as_it_is() {
     if is_root() {
         assert_eq!(report.state("cap-dac-override"), "ok");
     }
-    // What cannot be opened is said nevertheless.
+    // Sources that cannot be opened are reported even without tests.
     let tested = report.findings().iter().any(|finding| finding["name"] == "self-test");
     assert_eq!(tested, !stage.library && report.state("source-hint-faults") == "ok");
 }
@@ -241,18 +242,18 @@ fn the_last_word_about_self_tests_counts_and_the_loop_is_hidden() {
     }
 }
 
-/// Everything below `/proc/sys` that a run could want changed, and what below `/sys` is set by hand.
+/// Reads the settings below `/proc/sys` and `/sys` that a run might change.
 fn settings() -> BTreeMap<PathBuf, String> {
     let folders =
         ["/proc/sys/kernel", "/proc/sys/vm", "/sys/kernel/mm/numa", "/sys/kernel/mm/transparent_hugepage"];
     let files = folders.iter().flat_map(|folder| fs::read_dir(folder).into_iter().flatten().flatten());
     let told = files.filter_map(|file| Some((file.path(), fs::read_to_string(file.path()).ok()?)));
-    // These change by themselves: names of processes that were made, entropy, and counts.
+    // These change by themselves: process numbers, entropy, and counts.
     let moving = ["ns_last_pid", "pty", "random", "stat_refresh", "perf_event_max_sample_rate"];
     told.filter(|(path, _)| !moving.iter().any(|name| path.ends_with(name))).collect()
 }
 
-/// Processes of the program at `path`.
+/// Counts the processes of the program at `path`.
 fn processes_of(path: &Path) -> usize {
     let processes = fs::read_dir("/proc").unwrap().flatten();
     processes.filter(|process| fs::read_link(process.path().join("exe")).is_ok_and(|exe| exe == path)).count()
@@ -262,7 +263,7 @@ fn processes_of(path: &Path) -> usize {
 fn nothing_on_the_host_is_changed_or_left() {
     let stage = Stage::new();
     assert!(settings().len() > 50);
-    // Others may change a setting meanwhile, though hardly three times.
+    // Other programs may change a setting, though hardly three times.
     let unchanged = (0..3).any(|_| {
         let before = settings();
         stage.run(&[], &[]).unwrap().ok();

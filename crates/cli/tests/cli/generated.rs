@@ -1,4 +1,4 @@
-//! Completions and man pages, which the command line's definition generates.
+//! Completions and man pages, generated from the command line's definition.
 
 use crate::support::{Folder, isotherm};
 

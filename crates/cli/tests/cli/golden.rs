@@ -1,13 +1,13 @@
-//! Golden numbers: what each policy makes of a small recording of a real program, to the digit.
+//! Golden numbers: each policy's results on a small recording of a real program, to the digit.
 //!
 //! `data/words.parquet` was recorded from Debian's sqlite3, in `data`:
 //! ```sh
 //! isotherm record --no-aslr --cache 128K --ways 8 --output words.trace -- sqlite3 :memory: ".read words.sql"
 //! ```
-//! HeMem's period is shortened: of so few accesses it would see none.
+//! HeMem's period is shortened: it would sample none of so few accesses.
 //!
-//! A change that is meant to change results renews the numbers with `ISOTHERM_WRITE_GOLDEN=1 cargo test -p isotherm
-//! golden`, and says in its description why they moved.
+//! A change that is meant to change results updates the numbers with `ISOTHERM_WRITE_GOLDEN=1 cargo test -p
+//! isotherm golden`, and explains in its description why they moved.
 
 use std::fmt::Write;
 

@@ -1,4 +1,4 @@
-//! `run` and `attach`, end to end, on this machine's kernel: unmodified programs in shadow mode.
+//! `run` and `attach` from end to end on this machine's kernel: unmodified programs in shadow mode.
 
 use std::collections::BTreeSet;
 use std::io::{Read, Write};
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{Folder, RunStats, command, hint_faults_work, isotherm, plain, read, shadow};
 
-/// The test program of the live crates.
+/// Returns the program that tests tier.
 fn target() -> String {
     let binary = PathBuf::from(env!("CARGO_BIN_EXE_isotherm"));
     let target = binary.parent().expect("a folder").join("examples/live-target");
@@ -56,7 +56,7 @@ fn commands_that_cannot_run_end_as_in_a_shell_and_bad_requests_with_2() {
     assert_eq!(isotherm(&["attach", "4000000"]).code, Some(1));
 }
 
-/// Every policy runs in shadow mode, or says in one line what it lacks, before the program starts.
+/// Every policy runs in shadow mode or is refused in one line before the program starts.
 #[test]
 fn every_policy_runs_or_says_what_it_lacks() {
     if !hint_faults_work() {
@@ -80,8 +80,8 @@ fn every_policy_runs_or_says_what_it_lacks() {
     }
 }
 
-/// PACT decides by counters that this machine may lack: it says so before the program starts, or runs with what is modelled
-/// and says that.
+/// PACT decides by counters that this machine may lack: it is refused before the program starts, or runs with
+/// modelled counters and reports that.
 #[test]
 fn pact_runs_with_counters_or_refuses_or_says_that_they_are_modelled() {
     if !hint_faults_work() {
@@ -105,13 +105,13 @@ fn pact_runs_with_counters_or_refuses_or_says_that_they_are_modelled() {
     };
     assert!(gauge("slow-parallelism") >= Some(1.0), "{:?}", gauge("slow-parallelism"));
     assert!(gauge("tracked-pages") > Some(0.0) && gauge("rejected-windows") == Some(0.0));
-    // Nobody moves pages by a model.
+    // The program runs as without an engine.
     let free =
         isotherm(&["run", "--quiet", "--shadow", "--policy", "pact", "--model-counters", "--", "echo", "on"]);
     assert_eq!((free.code, free.out.as_str()), (Some(0), "on\n"));
 }
 
-/// The pages of the planted hot set, and where they lie, from the target's own report.
+/// Returns the first address and the pages of the planted hot set from the target's report.
 fn planted(report: &str) -> (u64, BTreeSet<u64>) {
     let text = std::fs::read_to_string(report).expect("the target's report");
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect("a line").to_owned();
@@ -121,7 +121,7 @@ fn planted(report: &str) -> (u64, BTreeSet<u64>) {
     (start, hot)
 }
 
-/// The hot pages that were found, those of one process if it is named, counted from `start`.
+/// Returns the hot pages that were found, numbered from `start`; of one process if it is given.
 fn hot_pages(summary: &Value, start: u64, process: Option<u64>) -> BTreeSet<u64> {
     let ranges = summary["hot_set"]["hot"]["ranges"].as_array().expect("ranges");
     let number = |range: &Value, field: &str| range[field].as_u64().expect("a number");
@@ -133,7 +133,7 @@ fn hot_pages(summary: &Value, start: u64, process: Option<u64>) -> BTreeSet<u64>
     ranges.iter().filter(wanted).flat_map(pages).collect()
 }
 
-/// How many of the planted pages were found, and how many of those found were not planted, as shares.
+/// Returns the share of planted pages that were found and the share of found pages that were not planted.
 fn found_and_false(found: &BTreeSet<u64>, planted: &BTreeSet<u64>) -> (f64, f64) {
     let right = found.intersection(planted).count() as f64;
     (right / planted.len() as f64, 1.0 - right / found.len().max(1) as f64)
@@ -146,7 +146,7 @@ fn a_planted_hot_set_is_found() {
     }
     let (folder, target) = (Folder::new(), target());
     let (summary, report) = (folder.at("summary.json"), folder.at("planted"));
-    // A busy machine gives fewer samples a second: longer, until there are enough to judge by.
+    // A busy machine gives fewer samples a second: runs longer until they suffice.
     for seconds in ["15", "30", "60", "120"] {
         let program = [
             &target,
@@ -175,7 +175,7 @@ fn a_planted_hot_set_is_found() {
     panic!("the planted hot set was not found");
 }
 
-/// Two programs share the tiers under one policy, which knows the pages of one from those of the other.
+/// Two programs share the tiers under one policy, which distinguishes their pages.
 #[test]
 fn the_hot_sets_of_two_programs_are_found_side_by_side() {
     if !hint_faults_work() {
@@ -191,7 +191,7 @@ fn the_hot_sets_of_two_programs_are_found_side_by_side() {
                 "{target} planted --size 32M --hot 10% --share 90% --seconds 600 --seed {seed} --report {report} & echo $!"
             )
         };
-        // They end together: of memory that is gone when the run ends the summary tells nothing.
+        // They end together: the summary omits memory that was freed before the end.
         let script = format!("{}; {}; sleep {seconds}; kill -KILL 0", start(1), start(2));
         let options = ["--overhead", "10%", "--fast", "12%"];
         let ran = shadow(&summary, &options, &["setsid", "--wait", "sh", "-c", &script]);
@@ -211,7 +211,7 @@ fn the_hot_sets_of_two_programs_are_found_side_by_side() {
     panic!("the planted hot sets were not found");
 }
 
-/// What a program does that works for about a second, `times` as much of it.
+/// Returns a command with about `times` seconds of work.
 fn work(name: &str, times: u32) -> [String; 3] {
     let (option, text) = match name {
         "sqlite3" => (
@@ -246,7 +246,7 @@ fn sqlite_and_python_give_the_same_output_and_are_observed() {
             eprintln!("skipped: {name} is not installed");
             continue;
         }
-        // A fast machine may be through before an agent has seen anything: then there is more to do.
+        // A fast machine may finish before an agent has seen anything: then it gets more work.
         let is_seen = |times: u32| {
             let program = work(name, times);
             let program = program.each_ref().map(String::as_str);
@@ -268,18 +268,18 @@ fn free_port() -> u16 {
     listener.local_addr().expect("an address").port()
 }
 
-/// Ends the process if a test fails on the way.
+/// Ends the process if a test fails.
 struct Killed(Child);
 
 impl Drop for Killed {
     fn drop(&mut self) {
-        // It has ended already where the test succeeded.
+        // It has already ended if the test succeeded.
         let _ = self.0.kill();
         let _ = self.0.wait();
     }
 }
 
-/// One command to redis, inline, and the answer's text so far.
+/// Sends an inline command to redis and returns the first part of the answer.
 fn redis(port: u16, line: &str) -> Option<String> {
     let mut stream = TcpStream::connect(("127.0.0.1", port)).ok()?;
     stream.set_read_timeout(Some(Duration::from_secs(20))).ok()?;
@@ -289,7 +289,7 @@ fn redis(port: u16, line: &str) -> Option<String> {
     Some(String::from_utf8_lossy(&buffer[..read]).trim().to_owned())
 }
 
-/// A redis server is filled and read under load; returns the digest of what it holds.
+/// Fills a redis server and reads it under load; returns the digest of its data.
 fn redis_digest(mut server: Command, port: u16) -> String {
     let mut server = Killed(server.spawn().expect("it starts"));
     let deadline = Instant::now() + Duration::from_secs(60);

@@ -1,9 +1,10 @@
-//! The `isotherm` binary from end to end: exit codes, what goes to which stream, and what is written.
+//! The `isotherm` binary from end to end: exit codes, output streams and written files.
 
 mod alloc_run;
 mod bad_input;
 mod calibrate;
 mod doctor;
+mod documents;
 mod generated;
 mod golden;
 mod listings;

@@ -1,4 +1,5 @@
-//! `record`, end to end: the program's own output and status, refusals, interruptions, and a replay of what was recorded.
+//! `record` from end to end: the program's output and status, refusals, interruptions, and a replay of the
+//! trace.
 
 use std::os::unix::fs::PermissionsExt;
 use std::process::Stdio;
@@ -157,7 +158,7 @@ fn a_full_disk_is_said_and_leaves_what_fitted() {
     let folder = Folder::new();
     let small = folder.at("small");
     std::fs::create_dir(&small).expect("a folder");
-    // In a mount namespace of its own, where a small file system can be mounted without rights.
+    // Runs in its own mount namespace, where a small file system can be mounted without privileges.
     let script = r#"mount -t tmpfs -o size=12m small "$1" || exit 99
         "$0" record --no-dependence --cache 16K --ways 4 --output "$1/a.trace" -- \
             sh -c 'for i in 1 2 3; do seq 150000 | sort -R | sort >/dev/null; done; echo done'

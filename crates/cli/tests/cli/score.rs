@@ -2,7 +2,7 @@
 
 use crate::support::{Folder, isotherm};
 
-/// A stream of a few million accesses, four systems of which one or more may not exist yet.
+/// A stream of a few million accesses and four systems, some of which may not exist yet.
 const SMALL: [&str; 5] = ["score", "--quick", "--only", "neomem.fig16.converged", "--quiet"];
 
 #[test]
@@ -60,7 +60,7 @@ fn a_part_is_put_into_a_scoreboard_that_is_there() {
     );
     std::fs::write(format!("{output}/scoreboard.json"), "{}").expect("it is writable");
     let garbage = isotherm(&[&SMALL[..], &["--output", &output, "--update"]].concat()).refused(2);
-    assert!(garbage.contains("no scoreboard"), "{garbage}");
+    assert!(garbage.contains("not a scoreboard"), "{garbage}");
 }
 
 #[test]

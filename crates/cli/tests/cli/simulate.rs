@@ -1,10 +1,10 @@
-//! `simulate`: what the JSON holds, that it repeats, and that tables, bounds and reports agree.
+//! `simulate`: contents of the JSON, repeatability, and agreement of tables, bounds and reports.
 
 use serde_json::Value;
 
 use crate::support::{Folder, SMALL_CACHE, command, isotherm};
 
-/// What every run says of itself.
+/// Keys of every run.
 const FIELDS: [&str; 23] = [
     "policy",
     "parameters",
@@ -84,7 +84,7 @@ fn bounds_hold() {
     }
 }
 
-/// The output without the one field that tells real time.
+/// Returns the output without the field for wall time.
 fn without_wall_time(text: &str) -> String {
     let mut report: Value = serde_json::from_str(text).expect("JSON");
     for run in report["runs"].as_array_mut().expect("runs") {
@@ -129,7 +129,7 @@ fn an_exported_workload_replays_to_the_same_hits_as_the_workload_itself() {
     let direct = simulate(&["--policy", "all", "--scale", "100"]);
     let replayed = isotherm(&["simulate", &trace, "--json", "--policy", "all", "--scale", "100"]).json();
     assert_eq!(replayed["runs"][0]["trace"], trace.as_str());
-    // Soar places what a workload allocates; a trace does not name that.
+    // Soar places a workload's allocations; a trace does not name them.
     let pairs = runs(&direct).iter().zip(runs(&replayed)).filter(|pair| pair.0["policy"] != "soar");
     for (direct, replayed) in pairs {
         for field in ["policy", "accesses", "hit_ratio", "modelled_ns", "promotions", "demotions", "samples"]
@@ -223,7 +223,7 @@ read_bandwidth = { value = "5GB/s", source = "a test" }
 write_bandwidth = { value = "5GB/s", source = "a test" }
 "#;
 
-/// A built-in machine's file.
+/// Returns a builtin machine's file.
 fn isotherm_machine() -> String {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../machines/freqtier-cxl1.toml");
     std::fs::read_to_string(path).expect("a profile")

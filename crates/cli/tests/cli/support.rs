@@ -1,4 +1,4 @@
-//! Defines how the tests run the binary, and small inputs.
+//! Helpers that run the binary, and small inputs.
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -6,11 +6,11 @@ use std::process::{Command, Output, Stdio};
 use serde_json::Value;
 use tempfile::TempDir;
 
-/// A small run of the cache workload: `--set` values, after the workload's name.
+/// `--set` options for a small run of the cache workload.
 pub(crate) const SMALL_CACHE: [&str; 4] =
     ["--set", "cachelib-cdn.footprint=32M", "--set", "cachelib-cdn.operations=20000"];
 
-/// What a run of the binary left.
+/// Result of a run of the binary.
 #[derive(Debug)]
 pub(crate) struct RunStats {
     pub(crate) code: Option<i32>,
@@ -26,32 +26,32 @@ impl From<Output> for RunStats {
 }
 
 impl RunStats {
-    /// Standard output of a run that succeeded.
+    /// Returns standard output of a run that succeeded.
     #[track_caller]
     pub(crate) fn ok(self) -> String {
         assert_eq!(self.code, Some(0), "{}", self.err);
         self.out
     }
 
-    /// The same as JSON.
+    /// Returns it as JSON.
     #[track_caller]
     pub(crate) fn json(self) -> Value {
         serde_json::from_str(&self.ok()).expect("standard output is JSON")
     }
 
-    /// The one line on standard error of a run that was refused with `code`.
+    /// Returns the single line on standard error of a run that was refused with `code`.
     #[track_caller]
     pub(crate) fn refused(self, code: i32) -> String {
         assert_eq!(self.code, Some(code), "{self:?}");
         assert_eq!(self.out, "", "nothing on standard output");
         let line = self.err.strip_suffix('\n').expect("a whole line");
-        assert!(line.starts_with("isotherm: ") && !line.contains('\n'), "one line of ours: {line}");
+        assert!(line.starts_with("isotherm: ") && !line.contains('\n'), "one line of Isotherm: {line}");
         assert!(line.len() < 800, "a readable line: {line}");
         line.to_owned()
     }
 }
 
-/// The binary with arguments, without input, ready for changes.
+/// Returns the binary's command with arguments and without input.
 pub(crate) fn command<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_isotherm"));
     command.args(arguments).stdin(Stdio::null());
@@ -63,7 +63,7 @@ pub(crate) fn isotherm<A: AsRef<std::ffi::OsStr>>(arguments: &[A]) -> RunStats {
     command(arguments).output().expect("the binary starts").into()
 }
 
-/// A temporary folder, and paths in it as text.
+/// A temporary folder whose paths are text.
 pub(crate) struct Folder(TempDir);
 
 impl Folder {
@@ -75,7 +75,7 @@ impl Folder {
         self.0.path()
     }
 
-    /// The path of `name` in it.
+    /// Returns the path of `name` in the folder.
     pub(crate) fn at(&self, name: &str) -> String {
         self.0.path().join(name).display().to_string()
     }
@@ -106,12 +106,12 @@ impl Folder {
     }
 }
 
-/// A file that is committed beside these tests.
+/// Returns the path of a file of these tests.
 pub(crate) fn data(name: &str) -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/cli/data").join(name)
 }
 
-/// Whether programs may use userfaultfd for faults in system calls; says so if not.
+/// Whether programs may use userfaultfd for faults in system calls; reports it if not.
 pub(crate) fn hint_faults_work() -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
@@ -122,7 +122,7 @@ pub(crate) fn hint_faults_work() -> bool {
     works
 }
 
-/// Runs a program in shadow mode; its summary goes to `summary`.
+/// Runs a program in shadow mode and writes its summary to `summary`.
 pub(crate) fn shadow(summary: &str, options: &[&str], program: &[&str]) -> RunStats {
     let mut arguments = vec!["run", "--shadow", "--quiet", "--summary", summary];
     arguments.extend(options);
@@ -131,7 +131,7 @@ pub(crate) fn shadow(summary: &str, options: &[&str], program: &[&str]) -> RunSt
     isotherm(&arguments)
 }
 
-/// A summary that was written.
+/// Reads a summary.
 pub(crate) fn read(summary: &str) -> Value {
     let text = std::fs::read_to_string(summary).expect("a summary");
     serde_json::from_str(&text).expect("JSON")

@@ -1,11 +1,11 @@
-//! `trace info|head|convert`, on other tools' output and on our own.
+//! `trace info|head|convert` on the output of other tools and of Isotherm.
 
 use std::io::Write;
 use std::process::Stdio;
 
 use crate::support::{Folder, RunStats, command, isotherm};
 
-/// A sample of another tool's output, as the importers' tests use it.
+/// Returns a sample of another tool's output from the importers' tests.
 fn sample(name: &str) -> String {
     format!("{}/../trace/tests/data/{name}", env!("CARGO_MANIFEST_DIR"))
 }

@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Lab, target};
 
-/// What of a result is the host's: how long it took, and where its files lie.
+/// Fields of a result that depend on the host: wall time and paths.
 const OF_THE_HOST: [&str; 2] = ["elapsed_seconds", "folder"];
 
 fn run(lab: &Lab, tiering: &[&str]) -> (Vec<u8>, Value) {

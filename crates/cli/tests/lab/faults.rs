@@ -1,7 +1,7 @@
-//! What may go wrong in a real kernel while pages move: the program's checksum holds, and the engine tells what happened.
+//! Faults of a real kernel while pages move: the program's checksum holds, and the engine reports each fault.
 //!
-//! `faults.sh` runs the faults one after the other in one guest, under LRU with many samples, which moves most of all policies.
-//! The kernel's own count of moved pages is beside each.
+//! `faults.sh` runs the faults one after the other in one guest, under LRU with many samples, which moves the
+//! most of all policies, and prints the kernel's count of moved pages for each.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 use crate::support::{BINARY, Lab, ok, root, target};
 
-/// Those of the small machine.
+/// Page counts of the small machine.
 const FAULTS: [&str; 14] = [
     "nothing",
     "full",
@@ -28,18 +28,18 @@ const FAULTS: [&str; 14] = [
     "program_killed",
     "engine_killed",
 ];
-/// Where the guest finds the run's folder.
+/// Path of the run's folder in the guest.
 const SHARE: &str = "/run/isotherm-lab/share";
-/// Many and few pages, of 4096 that the program has.
+/// Bounds for many and few of the program's 4096 pages.
 const MANY: u64 = 1000;
 const FEW: u64 = 100;
 
-/// What is known of one fault.
+/// Result of one fault.
 struct Fault {
     name: String,
     facts: BTreeMap<String, u64>,
     output: String,
-    /// What the engine says; `null` where it was killed.
+    /// The engine's summary; `null` if it was killed.
     engine: Value,
 }
 
@@ -78,26 +78,26 @@ impl Fault {
         self.traffic(&format!("refused/{why}"))
     }
 
-    /// The program said what it says where nothing moves.
+    /// Checks that the program's output is the same as without moves.
     #[track_caller]
     fn is_whole(&self, arguments: &[&str]) {
         let native = ok(Command::new(target()).args(["planted", "--hot", "25%"]).args(arguments));
         assert_eq!(self.output, String::from_utf8_lossy(&native), "{}", self.name);
     }
 
-    /// It ended by SIGKILL before it could say anything.
+    /// Checks that it ended by SIGKILL before any output.
     #[track_caller]
     fn was_killed(&self) {
         assert_eq!((self.fact("status"), self.output.as_str()), (137, ""), "{}", self.name);
     }
 
-    /// The kernel has moved what the engine says it has.
+    /// Checks that the kernel's count of moves equals the engine's.
     #[track_caller]
     fn agrees_with_the_kernel(&self) {
         assert_eq!(self.moved(), self.fact("moved"), "{}", self.name);
     }
 
-    /// Something was refused for this reason, and the engine says why in words.
+    /// Checks that moves were refused for this reason and that the engine explains it.
     #[track_caller]
     fn is_told(&self, words: &str) {
         let told = self.engine["warnings"].as_array().into_iter().flatten().filter_map(Value::as_str);
@@ -133,8 +133,8 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
         let refused = |why: &str| fault.refused(why);
         match fault.name.as_str() {
             "engine_killed" => assert!(fault.engine.is_null(), "it was killed"),
-            // A page that is silently replaced by another one on the very node that it was to go to, the engine finds there and
-            // counts, the kernel does not.
+            // If a page is silently replaced by another one on its target node, the engine counts it as
+            // there; the kernel counts no move.
             "written" | "merged" => {
                 let (engine, kernel) = (fault.moved(), fault.fact("moved"));
                 assert!(kernel > MANY && engine >= kernel && engine - kernel < FEW, "{engine} {kernel}");
@@ -158,7 +158,7 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
             // A locked page moves and stays locked.
             "locked" => assert!(fault.moved() > MANY && refused("busy") < FEW),
             "full" => assert!(refused("no_room") > FEW && fault.moved() > FEW),
-            // The engine knows no huge page of the reserve, which it would move 512 times.
+            // The engine skips huge pages of the reserve, which it would otherwise move 512 times.
             "hugetlb" => {
                 let samples = fault.engine["samples_foreign"].as_u64().unwrap_or(0);
                 assert!(
@@ -172,7 +172,7 @@ fn memory_stays_whole_and_the_engine_tells_what_happened() {
                 assert!(refused("denied") > MANY && fault.moved() < FEW);
                 fault.is_told("pages that several processes map");
             }
-            // What was written is the parent's alone.
+            // Written pages belong to the parent alone.
             "written" => assert!(fault.moved() > MANY),
             "merged" => {
                 assert!(fault.fact("shared") > MANY && refused("denied") > FEW);
@@ -199,7 +199,7 @@ fn a_slow_node_may_go_away() {
     let Some(lab) = Lab::find_all() else { return };
     for fault in run(&lab, "cxl", &["removed"]) {
         fault.is_whole(&["--size", "16M", "--operations", "8000000"]);
-        // All of its 512 MiB, and with it the node: the kernel has moved what the program had there.
+        // The node's 512 MiB are offlined: the kernel has moved the program's pages from there.
         assert!(fault.fact("offline") == 4 && fault.fact("removed") > FEW, "{:?}", fault.facts);
         fault.agrees_with_the_kernel();
         fault.is_told("moving pages to a node without memory");

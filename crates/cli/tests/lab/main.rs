@@ -1,5 +1,5 @@
-//! Tests of `isotherm lab`. Those that boot a guest print `skipped: why` where the lab is not set up (`make lab-setup`),
-//! and run with `LAB_TEST=quick` or `all` only, which `scripts/lab-test.sh` sets.
+//! Tests of `isotherm lab`. Those that boot a guest need `LAB_TEST=quick` or `all`, which
+//! `scripts/lab-test.sh` sets, and print `skipped: why` if the lab is not set up (`make lab-setup`).
 
 mod determinism;
 mod faults;
@@ -11,7 +11,7 @@ mod tiering;
 
 use support::{Lab, ok, target};
 
-/// Programs whose output must not tell where they ran. Their input is in the command.
+/// Programs whose output must not depend on where they run. Their input is in the command.
 const PROGRAMS: [&[&str]; 3] = [
     &[
         "/usr/bin/python3",
@@ -55,10 +55,10 @@ fn input_goes_in_whole_and_the_status_comes_out() {
     assert!(guest.out == input, "{} bytes came back of {}", guest.out.len(), input.len());
 }
 
-/// What `isotherm lab shell` makes of this input, which is all there before the guest boots: typed, or from a pipe.
+/// Runs `isotherm lab shell` on this input, typed or from a pipe, which is complete before the guest boots.
 fn shell(typed: bool, input: &str) -> (Option<i32>, String) {
     let shell = [support::BINARY, "lab", "shell", "--machine", "small"];
-    // What waits for input that was lost would wait for ever.
+    // A shell whose input is lost would wait for ever.
     let mut command = std::process::Command::new("timeout");
     command.arg("120");
     match typed {
@@ -156,7 +156,7 @@ fn compare_prints_one_row_for_each_tiering() {
     for name in ["none", "numab", "lru"] {
         assert!(guest.err.lines().any(|line| line.starts_with(&format!("{name} "))), "{name}: {}", guest.err);
     }
-    // Where output differs, someone's memory was not intact, or the program tells where it is.
+    // Different output means damaged memory, or a program that prints where it runs.
     let differing = Lab::verb("compare", &options[..4], &["cat", "/proc/sys/kernel/numa_balancing"], &[]);
     assert_eq!(differing.code, Some(1));
     assert!(differing.err.contains("differs"), "{}", differing.err);

@@ -1,5 +1,5 @@
-//! NeoProf in the guest: the driver, the daemon and the policy find the hot pages by the device's registers, behind which is the
-//! simulated hardware (`make hw-library`) or its model, and the kernel moves them.
+//! NeoProf in the guest: driver, daemon and policy find the hot pages through the registers of the simulated
+//! hardware (`make hw-library`) or its model, and the kernel moves them.
 
 use std::path::Path;
 
@@ -11,11 +11,11 @@ use crate::tiering::{
     FAST, HOT, NEAR, Outcome, PAGE_LINES, PAGES, PROGRAM, SHARE, closed_form, misses_of, moves, run,
 };
 
-/// NeoMem with the paper's times and sizes by the paper's footprint of 15 GB: these programs have 256 MiB. What the kernel's LRU takes
-/// off at once is what the quota lets pass in a period.
+/// NeoMem with the paper's times and sizes for a footprint of 15 GB; these programs have 256 MiB. The
+/// kernel's LRU takes off at once as much as the quota allows in a period.
 const POLICY: [&str; 8] =
     ["--policy", "neomem", "--scale", "60", "--start", "slow", "--set", "neomem.reclaim=1024"];
-/// About as many misses as the planted program's.
+/// About as many misses as the planted program has.
 const BTREE: [&str; 11] = [
     "btree",
     "--size",
@@ -29,12 +29,12 @@ const BTREE: [&str; 11] = [
     "--share",
     "90%",
 ];
-/// Keys of a node of that program's tree.
+/// Keys per node of that program's tree.
 const KEYS: usize = 256;
-/// Most that the daemon may cost, of one processor.
+/// Maximum cost of the daemon as a share of one processor.
 const DAEMON: f64 = 0.0005;
 
-/// Whether the simulated hardware is there; said on standard error where it is not.
+/// Whether the simulated hardware is built; reports its absence on standard error.
 fn has_hardware() -> bool {
     let folder = Path::new(BINARY).parent().expect("a folder");
     let found = std::env::var_os("ISOTHERM_NEOPROF_RTL").is_some()
@@ -55,7 +55,7 @@ fn measured(run: &Value) -> (Measured, NeoProfUses) {
     (measured, device)
 }
 
-/// The last value of a number of the policy's.
+/// Returns the last value of a gauge of the policy.
 fn gauge(engine: &Value, name: &str) -> f64 {
     let moments = engine["timeline"].as_array().expect("moments");
     let gauges = moments.iter().filter_map(|moment| moment["gauges"].as_array()).flatten();
@@ -63,7 +63,8 @@ fn gauge(engine: &Value, name: &str) -> f64 {
     values.next_back().unwrap_or_else(|| panic!("{name} is no number of the policy"))
 }
 
-/// Hot pages came to the fast node before the move and after it; device, engine and kernel tell the same of it.
+/// Checks that hot pages reached the fast node before the move and after it, and that device, engine and
+/// kernel agree.
 fn check(outcome: &Outcome, expected: f64) {
     assert!(outcome.filling < NEAR, "memory starts on the slow node: {:.3}", outcome.filling);
     for (ratio, when) in [(outcome.after, "before the move"), (outcome.moved, "after it")] {
@@ -72,7 +73,7 @@ fn check(outcome: &Outcome, expected: f64) {
     check_device(&outcome.run, true);
 }
 
-/// Device, engine and kernel tell the same.
+/// Checks that device, engine and kernel agree.
 fn check_device(run: &Value, rtl: bool) {
     let (measured, device) = measured(run);
     let slow = measured.tiers[1].misses();
@@ -83,21 +84,21 @@ fn check_device(run: &Value, rtl: bool) {
     );
     let (engine, kernel) = moves(run);
     assert!(engine == kernel && kernel > 100, "the engine has moved {engine} pages, the kernel {kernel}");
-    // A page is told once between two clears, and so it is promoted once at most.
+    // The device reports a page once between two clears, so it is promoted at most once.
     assert!(device.resets > 2 && device.hot_again == 0 && engine <= device.hot_pages);
     assert_eq!(gauge(&run["engine"], "promoted-again"), 0.0);
     assert!(!warnings(run).contains("device: "), "{}", warnings(run));
 }
 
-/// What the engine was troubled by. While a cpuset holds the program on the slow node, moves are refused: no fault of a device.
+/// Returns the engine's warnings except refused moves while a cpuset holds the program on the slow node.
 fn warnings(run: &Value) -> String {
     run["engine"]["warnings"].to_string()
 }
 
-/// The fast node's part of the B-tree's misses where it holds all hot leaves, the nodes above any leaf (each of which misses more often
-/// than a hot leaf), and as many other leaves as fit.
+/// Returns the fast node's share of the B-tree's misses if it holds all hot leaves, the nodes above any leaf
+/// (each of which misses more often than a hot leaf), and as many other leaves as fit.
 fn closed_form_of_btree() -> f64 {
-    // How often a look-up of any key of a node touches each of its lines.
+    // Counts how often a look-up of any key of a node touches each of its lines.
     let mut touched = [0.0; PAGE_LINES as usize];
     for key in 0..KEYS {
         let mut lines = [false; PAGE_LINES as usize];
@@ -112,7 +113,7 @@ fn closed_form_of_btree() -> f64 {
     }
     let (hot, cold) = (SHARE + (1.0 - SHARE) * HOT / PAGES, (1.0 - SHARE) * (1.0 - HOT / PAGES));
     let inner = |leaves: f64| leaves / KEYS as f64;
-    // Of each line of a node: leaves that are hot, leaves that are not, and the nodes above them.
+    // For each line of a node: hot leaves, other leaves, and the nodes above them.
     let classes: [(f64, f64); 4 * PAGE_LINES as usize] = std::array::from_fn(|class| {
         let rate = touched[class / 4].max(1e-9);
         match class % 4 {
@@ -151,15 +152,15 @@ fn a_b_tree_does_with_the_hardware_in_the_loop() {
     check(&run(&lab, &machine.file, &POLICY, &BTREE), closed_form_of_btree());
 }
 
-/// A machine of the lab whose clock are its instructions, so that nothing depends on what else the host does.
+/// A lab machine with instructions as its clock, so that nothing depends on the host's load.
 struct Counted {
     file: String,
-    /// Holds the file.
+    /// Folder of the machine's file.
     _folder: tempfile::TempDir,
 }
 
 impl Counted {
-    /// With these words of its file in place of others.
+    /// Replaces words of the machine's file.
     fn new(name: &str, changes: &[(&str, &str)]) -> Self {
         let file = root().join(format!("lab/machines/{name}.toml"));
         let text = std::fs::read_to_string(file).expect("the machine");
@@ -189,7 +190,7 @@ fn a_small_program_s_hot_pages_are_found() {
 #[test]
 fn without_migration_the_daemon_costs_next_to_nothing() {
     let Some(lab) = Lab::find_for("neoprof") else { return };
-    // Its processor time is its instructions, those of the kernel for it included.
+    // Its processor time is its instructions, including those of the kernel on its behalf.
     let machine = Counted::new("neoprof", &[]);
     let policy = ["--policy", "neomem", "--scale", "1", "--set", "neomem.migrate=false", "--start", "slow"];
     let program = ["planted", "--size", "64M", "--hot", "12.5%", "--operations", "20000000"];
@@ -208,7 +209,7 @@ fn without_migration_the_daemon_costs_next_to_nothing() {
     assert!(device.register_reads > 100 && registers < DAEMON, "{registers}");
 }
 
-/// A run of a small program.
+/// Runs a small program.
 fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (RunStats, Value) {
     let options = ["--machine", machine, "--fast", "16M", "--json"];
     let program = ["planted", "--size", "16M", "--hot", "12.5%", "--operations", "2000000"];
@@ -220,7 +221,7 @@ fn small(lab: &Lab, machine: &str, settings: &[&str]) -> (RunStats, Value) {
     (guest, run)
 }
 
-/// The same where a device goes wrong.
+/// Runs a small program while a device fails.
 fn with_fault(lab: &Lab, changes: &[(&str, &str)], settings: &[&str]) -> (RunStats, Value) {
     small(lab, &Counted::new("neoprof", changes).file, settings)
 }
@@ -237,7 +238,7 @@ fn a_device_that_goes_wrong_is_told_in_one_line_and_the_program_goes_on() {
         assert_eq!(guest.code, Some(0), "{}", guest.err);
         assert!(warnings(&run).contains(expected), "{name}: {}", warnings(&run));
     }
-    // Nobody starts with a version that nobody speaks: the run ends before the program begins.
+    // An unknown version of the device ends the run before the program begins.
     let (guest, run) = with_fault(&lab, &[("model = \"fast\"", &fault("version"))], &[]);
     assert!(guest.err.contains("version 3 of its registers; this driver speaks 1"), "{}", guest.err);
     assert_eq!((guest.code, run["engine"].is_null()), (Some(2), true));

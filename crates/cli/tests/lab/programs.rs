@@ -1,8 +1,9 @@
-//! Real programs with more memory than the fast node has: they say in the guest what they say outside, whoever moves their pages,
-//! and our policies find more of their misses on the fast node than first touch does.
+//! Real programs with more memory than the fast node: their output in the guest equals that outside, whoever
+//! moves their pages, and Isotherm's policies serve more of their misses from the fast node than first touch
+//! does.
 //!
-//! `scripts/lab-programs.sh` runs them all (`LAB_TEST=programs`) and writes the table of `docs/lab-programs.md`; the full set
-//! of tests runs one.
+//! `scripts/lab-programs.sh` runs all of them (`LAB_TEST=programs`) and writes the table of
+//! `docs/lab-programs.md`; the full set of tests runs one.
 
 use std::fmt::Write as _;
 use std::path::Path;
@@ -13,14 +14,14 @@ use serde_json::Value;
 
 use crate::support::{BINARY, Lab, ok, root};
 
-/// A program, and how much of the fast node it may have: about a third of its memory.
+/// A program and its limit of the fast node: about a third of its memory.
 struct Program {
     name: &'static str,
     what: &'static str,
     fast: &'static str,
-    /// For `sh -c`, in the repository; `$BIN` is the folder of our own programs.
+    /// Script for `sh -c` in the repository; `$BIN` is the folder of the built programs.
     script: &'static str,
-    /// Whether it reads some of its memory again and again, so that a better place for it pays.
+    /// Whether it reads some of its memory repeatedly, so that better placement pays.
     has_hot_pages: bool,
 }
 
@@ -69,22 +70,22 @@ const PROGRAMS: [Program; 6] = [
         has_hot_pages: true,
     },
 ];
-/// First touch, and policies of ours.
+/// First touch and the policies compared with it.
 const TIERINGS: [&[&str]; 3] =
     [&["--kernel-tiering", "none"], &["--policy", "freqtier"], &["--policy", "hybridtier"]];
 const HEADER: &str = "| program | memory | fast | first touch | FreqTier | HybridTier | moved by FreqTier | by HybridTier |\n\
     |---|---|---|---|---|---|---|---|\n";
-/// Runs are compared from here on: an engine's program may begin with more of the fast node than it is to have, until the
-/// engine sees that.
+/// Start of the comparison: a program may begin with more of the fast node than its limit, until the engine
+/// enforces it.
 const SECOND_HALF: f64 = 0.5;
 
-/// One run: its hit ratio over the second half of the misses.
+/// One run, with its hit ratio over the second half of the misses.
 struct Row {
     tiering: String,
     hit_ratio: f64,
     moved: u64,
     footprint: u64,
-    /// What the engine knew, for those who look why it did nothing.
+    /// The engine's knowledge, to find out why it did nothing.
     engine: String,
 }
 
@@ -118,7 +119,7 @@ fn script(program: &Program) -> String {
     program.script.replace("$BIN", bin.to_str().expect("UTF-8"))
 }
 
-/// Runs a program outside and in guests. Returns its line of the table.
+/// Runs a program outside and in guests; returns its line of the table.
 fn check(lab: &Lab, program: &Program, tierings: &[&[&str]]) -> String {
     let native = ok(Command::new("sh").args(["-c", &script(program)]).current_dir(root()));
     assert!(!native.is_empty());
@@ -134,7 +135,7 @@ fn check(lab: &Lab, program: &Program, tierings: &[&[&str]]) -> String {
     eprintln!("{line}");
     assert_eq!(first_touch.moved, 0, "nothing moves under {}", first_touch.tiering);
     for row in ours {
-        // It has more memory than it may have fast, and begins with too much of that.
+        // It begins with more fast memory than its limit.
         assert!(row.moved > 0, "{}: {line}: {}", row.tiering, row.engine);
     }
     for row in ours.iter().filter(|_| program.has_hot_pages) {
@@ -150,7 +151,7 @@ fn a_graph_is_searched_as_outside_and_tiered_better_than_by_first_touch() {
     check(&lab, bfs, &TIERINGS[..2]);
 }
 
-/// The table.
+/// Formats the table.
 #[test]
 fn real_programs() {
     // scripts/lab-programs.sh runs it.

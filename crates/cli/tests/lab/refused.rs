@@ -1,4 +1,4 @@
-//! Defines tests of command lines that are refused before anything boots.
+//! Command lines that are refused before anything boots.
 
 use std::process::Command;
 

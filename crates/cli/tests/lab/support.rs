@@ -1,4 +1,4 @@
-//! Defines how tests run the lab's verbs.
+//! Helpers that run the lab's verbs.
 
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -7,23 +7,23 @@ use std::time::Duration;
 
 /// The binary under test.
 pub(crate) const BINARY: &str = env!("CARGO_BIN_EXE_isotherm");
-/// What a guest needs to boot before a test interrupts it.
+/// Time for a guest to boot before a test interrupts it.
 const BOOTED: Duration = Duration::from_secs(4);
 
-/// What a run has left.
+/// Result of a run.
 pub(crate) struct RunStats {
     pub(crate) code: Option<i32>,
     pub(crate) out: Vec<u8>,
     pub(crate) err: String,
 }
 
-/// The lab, where it is set up and tests of it are asked for.
+/// The lab, if it is set up and its tests are requested.
 pub(crate) struct Lab {
     runs: tempfile::TempDir,
 }
 
 impl Lab {
-    /// `None`, said on standard error, where no guest can be booted or none is to be.
+    /// Returns `None`, with a note on standard error, if no guest can or should be booted.
     pub(crate) fn find() -> Option<Self> {
         if std::env::var_os("LAB_TEST").is_none() {
             eprintln!("skipped: LAB_TEST is not set; scripts/lab-test.sh boots guests");
@@ -36,7 +36,7 @@ impl Lab {
         Some(Self { runs: tempfile::tempdir().expect("a folder") })
     }
 
-    /// The same, but only where this set of tests is asked for (scripts/lab-test.sh).
+    /// The same, but only if this set of tests is requested (scripts/lab-test.sh).
     pub(crate) fn find_for(set: &str) -> Option<Self> {
         if std::env::var_os("LAB_TEST").is_some_and(|which| which != set) {
             eprintln!("skipped: it is of the set LAB_TEST={set}");
@@ -45,12 +45,12 @@ impl Lab {
         Self::find()
     }
 
-    /// The same, but only where everything is to be tested.
+    /// The same, but only if all tests are requested.
     pub(crate) fn find_all() -> Option<Self> {
         Self::find_for("all")
     }
 
-    /// `isotherm lab run OPTIONS -- PROGRAM` without input.
+    /// Runs `isotherm lab run OPTIONS -- PROGRAM` without input.
     pub(crate) fn run(&self, options: &[&str], program: &[&str]) -> RunStats {
         self.feed(options, program, &[])
     }
@@ -62,13 +62,13 @@ impl Lab {
         Self::verb("run", &[options, &folder].concat(), program, input)
     }
 
-    /// A folder for a run, which is not there yet.
+    /// Returns a folder for a run, which does not exist yet.
     pub(crate) fn new_folder(&self) -> PathBuf {
         let number = std::fs::read_dir(self.runs.path()).expect("the folder").count();
         self.runs.path().join(number.to_string())
     }
 
-    /// `isotherm lab VERB OPTIONS -- PROGRAM`.
+    /// Returns the command `isotherm lab VERB OPTIONS -- PROGRAM`.
     pub(crate) fn verb(verb: &str, options: &[&str], program: &[&str], input: &[u8]) -> RunStats {
         let mut command = Command::new(BINARY);
         command
@@ -81,7 +81,7 @@ impl Lab {
         fed(&mut command, input)
     }
 
-    /// Starts a guest, interrupts `isotherm` as Ctrl-C does, and counts the guests of this run that are left.
+    /// Starts a guest, interrupts `isotherm` as Ctrl-C does, and counts the remaining guests of this run.
     pub(crate) fn interrupt(&self, options: &[&str], program: &[&str]) -> (Option<i32>, usize) {
         let folder = self.runs.path().join("interrupted");
         let mut command = Command::new(BINARY);
@@ -97,7 +97,7 @@ impl Lab {
     }
 }
 
-/// What a command makes of its input.
+/// Runs a command with input.
 pub(crate) fn fed(command: &mut Command, input: &[u8]) -> RunStats {
     command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let mut child = command.spawn().expect("the binary runs");
@@ -115,7 +115,7 @@ pub(crate) fn fed(command: &mut Command, input: &[u8]) -> RunStats {
     }
 }
 
-/// Processes of QEMU that use this folder.
+/// Counts the QEMU processes that use this folder.
 fn guests(folder: &Path) -> usize {
     let needle = folder.to_str().expect("a path in UTF-8");
     let commands = std::fs::read_dir("/proc").expect("/proc").flatten().filter_map(|entry| {
@@ -125,18 +125,18 @@ fn guests(folder: &Path) -> usize {
     commands.filter(|line| line.contains("qemu-system") && line.contains(needle)).count()
 }
 
-/// The repository.
+/// Returns the repository's folder.
 pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the repository")
 }
 
-/// The program that tests tier; cargo builds it with them.
+/// Returns the program that tests tier; cargo builds it with them.
 pub(crate) fn target() -> String {
     let path = Path::new(BINARY).with_file_name("examples").join("live-target");
     path.to_str().expect("a path in UTF-8").into()
 }
 
-/// Standard output of a command that succeeds.
+/// Returns standard output of a command that succeeds.
 #[track_caller]
 pub(crate) fn ok(command: &mut Command) -> Vec<u8> {
     let output = command.output().expect("it runs");
@@ -144,7 +144,7 @@ pub(crate) fn ok(command: &mut Command) -> Vec<u8> {
     output.stdout
 }
 
-/// The lines that the binary prints.
+/// Returns the lines that the binary prints.
 #[track_caller]
 pub(crate) fn lines(arguments: &[&str]) -> Vec<String> {
     let text = String::from_utf8(ok(Command::new(BINARY).args(arguments))).expect("UTF-8");

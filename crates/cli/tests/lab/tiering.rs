@@ -1,5 +1,6 @@
-//! A planted program whose hot pages are known, under policies of ours and the kernel's tiering: hit ratios by the plugin's
-//! count of misses, against the closed form. Policies have their papers' settings, scaled by the program's footprint alone.
+//! A planted program with known hot pages under Isotherm's policies and the kernel's tiering: compares hit
+//! ratios by the plugin's count of misses with the closed form. Policies have their papers' settings, scaled
+//! by the footprint alone.
 
 use isotherm_lab::measured::Measured;
 use serde_json::Value;
@@ -7,15 +8,15 @@ use serde_json::Value;
 use crate::support::{Lab, target};
 
 pub(crate) const PAGE_LINES: f64 = 64.0;
-/// Pages of the program's memory, those that are hot, and those that the fast node has room for.
+/// Pages of the program's memory, hot pages, and pages that fit on the fast node.
 pub(crate) const PAGES: f64 = 65_536.0;
 pub(crate) const HOT: f64 = 8_192.0;
 pub(crate) const FAST: f64 = 16_384.0;
-/// The part of accesses that go to hot pages.
+/// Share of accesses to hot pages.
 pub(crate) const SHARE: f64 = 0.9;
 /// Lines of the modelled last-level cache: 2 MiB.
 const CACHE: f64 = 32_768.0;
-/// How far from the closed form a policy of ours may be.
+/// Maximum distance of a policy from the closed form.
 pub(crate) const NEAR: f64 = 0.03;
 
 pub(crate) const PROGRAM: [&str; 11] = [
@@ -31,15 +32,16 @@ pub(crate) const PROGRAM: [&str; 11] = [
     "--share",
     "90%",
 ];
-/// FreqTier's paper halves its counters after 10 samples for each page of the fast tier: each half of the run is about two
-/// thirds of that, at its 100,000 samples a second of modelled time.
+/// FreqTier's paper halves its counters after 10 samples per page of the fast tier: each half of the run is
+/// about two thirds of that at its 100,000 samples a second of modelled time.
 const OPERATIONS: &str = "40000000";
 const MOVE: &str = "20000000";
 
-/// What a run came to.
+/// Result of a run.
 #[derive(Debug)]
 pub(crate) struct Outcome {
-    /// Hit ratios: while memory is filled, which nothing tiers yet; when it is all there; before other pages become hot; at the end.
+    /// Hit ratios: while memory is filled and not yet tiered; when it is filled; before other pages become
+    /// hot; at the end.
     pub(crate) filling: f64,
     pub(crate) before: f64,
     pub(crate) after: f64,
@@ -47,17 +49,17 @@ pub(crate) struct Outcome {
     pub(crate) run: Value,
 }
 
-/// A machine with instructions as its clock: what comes out does not depend on what else the host does.
+/// A machine with instructions as its clock: results do not depend on the host's load.
 const BY_INSTRUCTIONS: &str = "deterministic";
 
-/// Pages that the engine moved, and that the kernel says the engine moved.
+/// Returns the pages that the engine moved, by the engine's count and by the kernel's.
 pub(crate) fn moves(run: &Value) -> (u64, u64) {
     let traffic = |what: &str| run["engine"]["traffic"][what].as_u64().expect("a number");
     let kernel = run["counts"]["moves"]["syscall-or-cpuset"]["succeeded"].as_u64().unwrap_or(0);
     (traffic("promotions") + traffic("demotions"), kernel)
 }
 
-/// Runs a program of [`PAGES`] that becomes hot elsewhere in its middle.
+/// Runs a program of [`PAGES`] whose hot pages change halfway.
 pub(crate) fn run(lab: &Lab, machine: &str, tiering: &[&str], program: &[&str]) -> Outcome {
     let options = ["--machine", machine, "--fast", "64M", "--json", "--time-limit", "8min"];
     let program: Vec<String> =
@@ -70,7 +72,7 @@ pub(crate) fn run(lab: &Lab, machine: &str, tiering: &[&str], program: &[&str]) 
     let run = result["runs"][0].clone();
     let measured: Measured =
         serde_json::from_value(run["measured"].clone()).expect("what the plugin counted");
-    // The program fills its memory, accesses it, and checks it: the first and the last take a miss a line.
+    // The program fills, accesses and checks its memory: filling and checking miss once per line.
     let whole = PAGES * PAGE_LINES / measured.misses() as f64;
     let part = |from: f64, to: f64| {
         let at = |share: f64| whole + share * (1.0 - 2.0 * whole);
@@ -87,32 +89,34 @@ pub(crate) fn run(lab: &Lab, machine: &str, tiering: &[&str], program: &[&str]) 
     outcome
 }
 
-/// Pages of the program's own lists of pages.
+/// Pages of the program's lists of pages.
 const LISTS: f64 = PAGES * 4.0 / 4096.0;
 
-/// The fast node's part of misses where it holds all hot pages and as many others as there is room for.
+/// Returns the fast node's share of misses if it holds all hot pages and as many others as fit.
 pub(crate) fn closed_form() -> f64 {
     let [hot, hot_list, cold_list, cold] = misses();
     let room = FAST - HOT - LISTS;
     (hot + hot_list + cold_list + cold * room / (PAGES - HOT)) / misses().iter().sum::<f64>()
 }
 
-/// The same where it holds so many pages that were there first: of hot and cold ones, which are scattered, an equal part. The lists
-/// that are read were made when it was full; those that they were copied from, of two phases, were there before.
+/// Returns the same share if the node holds this many pages that were placed first: an equal part of the
+/// scattered hot and cold ones. The lists that are read were made when it was full; the originals, of two
+/// phases, were placed before.
 fn closed_form_of_first_touch(fast: f64) -> f64 {
     let [hot, .., cold] = misses();
     (hot + cold) * (fast - 2.0 * LISTS) / PAGES / misses().iter().sum::<f64>()
 }
 
-/// Pages of the program's own on the fast node, when it had most of them, as the kernel counts them: files that it reads lie there, too.
+/// Returns the most pages of the program on the fast node by the kernel's count; files that it reads lie
+/// there, too.
 fn pages_on_the_fast_node(run: &Value) -> f64 {
     let moments = run["residence"].as_array().expect("moments").iter();
     let bytes = moments.filter_map(|moment| moment["node_bytes"][0].as_f64()).fold(0.0, f64::max);
     bytes / 4096.0
 }
 
-/// Misses for each access: of hot pages, of the lists of hot and cold ones, of cold pages. The program's own lists of pages (4 bytes
-/// each) are accessed once for each page.
+/// Returns the misses per access of hot pages, of the lists of hot and cold ones, and of cold pages. The
+/// program's lists of pages (4 bytes each) are accessed once per page.
 fn misses() -> [f64; 4] {
     let cold = PAGES - HOT;
     misses_of([
@@ -123,10 +127,10 @@ fn misses() -> [f64; 4] {
     ])
 }
 
-/// Misses for each operation, of classes of so many lines that are accessed so often in an operation.
+/// Returns the misses per operation for classes given by their lines and accesses per operation.
 ///
-/// Hits of the cache are by Che's approximation of LRU (Che, Tung, Wang 2002): lines of class i, accessed at a rate r_i
-/// each, are in the cache with probability 1 - exp(-r_i t), where t fills the cache.
+/// Uses Che's approximation of LRU (Che, Tung, Wang 2002): lines of class i, each accessed at a rate r_i, are
+/// in the cache with probability 1 - exp(-r_i t), where t fills the cache.
 pub(crate) fn misses_of<const N: usize>(classes: [(f64, f64); N]) -> [f64; N] {
     let held = |time: f64| -> f64 {
         classes.iter().map(|(lines, share)| lines * (1.0 - (-share / lines * time).exp())).sum()
@@ -139,13 +143,13 @@ pub(crate) fn misses_of<const N: usize>(classes: [(f64, f64); N]) -> [f64; N] {
     classes.map(|(lines, share)| share * (-share / lines * low).exp())
 }
 
-/// A policy of ours comes to the closed form, does so again when other pages are hot, and the kernel has moved what the engine
-/// says it has.
+/// Checks that a policy reaches the closed form, again when other pages are hot, and that the kernel's count
+/// of moves equals the engine's.
 fn check_policy(lab: &Lab, policy: &str, way: &[&str]) {
     let outcome =
         run(lab, BY_INSTRUCTIONS, &[&["--policy", policy, "--start", "slow"], way].concat(), &PROGRAM);
     let expected = closed_form();
-    // All memory starts there. How soon the first pages leave it is told, not tested.
+    // All memory starts there. The time until the first pages leave is printed, not tested.
     assert!(outcome.filling < NEAR, "{policy}: memory starts on the slow node: {:.3}", outcome.filling);
     for (ratio, when) in [(outcome.after, "before the move"), (outcome.moved, "after it")] {
         assert!((ratio - expected).abs() < NEAR, "{policy}: {ratio:.3} {when}, expected {expected:.3}");
@@ -159,18 +163,18 @@ fn check_policy(lab: &Lab, policy: &str, way: &[&str]) {
 
 #[test]
 fn the_closed_form_is_that_of_a_cache_without_lines_where_there_is_none() {
-    // Without a cache: the hot share, half of all accesses to the lists, and what room there is for cold pages.
+    // Without a cache: the hot share, half of all accesses to the lists, and the room for cold pages.
     assert!((0.89..0.92).contains(&closed_form()), "{}", closed_form());
 }
 
 #[test]
 fn first_touch_has_what_fits_and_nothing_moves_without_tiering() {
     let Some(lab) = Lab::find_all() else { return };
-    // Here the guest has files, which take what the fast node has beside the program's part.
+    // The guest's files take the fast node's memory beside the program's part.
     let Outcome { before, after, moved, run, .. } =
         run(&lab, "small", &["--kernel-tiering", "none"], &PROGRAM);
     let fast = pages_on_the_fast_node(&run);
-    // Files may have taken a part of it, and the kernel may have dropped some that were there before.
+    // Files may have taken part of it, and the kernel may have dropped earlier ones.
     assert!(fast > FAST / 2.0 && fast < 1.1 * FAST, "{fast} pages");
     let expected = closed_form_of_first_touch(fast);
     for ratio in [before, after, moved] {
@@ -203,6 +207,6 @@ fn the_kernels_tiering_moves_the_hot_pages() {
     let numab = run(&lab, BY_INSTRUCTIONS, &["--kernel-tiering", "numab", "--start", "slow"], &PROGRAM);
     let promoted = numab.run["counts"]["promoted"].as_u64().unwrap_or(0);
     assert!(promoted > 1000 && numab.filling < NEAR, "{promoted} {numab:?}");
-    // How far it comes goes by the guest's clock, of which a slow program has more: it is told, not tested.
+    // The progress depends on the guest's clock, of which a slow program has more: it is printed, not tested.
     assert!(numab.after > numab.filling + NEAR, "{numab:?}");
 }

@@ -34,9 +34,9 @@
 //!   [`number`](build::number) `f64`, [`flag`](build::flag) `bool`, [`duration`](build::duration) and
 //!   [`interval`](build::interval) [`Nanos`], [`size`](build::size) [`Bytes`], [`choice`](build::choice) an
 //!   enum. The builders are in scope inside the macro.
-//! - Parameters that groups share are constants: `const THREADS: Builder<u64> = count(1, 64,
-//!   "8").source("..").help("..");` and then `threads: u64 = THREADS,` or `threads: u64 =
-//!   THREADS.default("16"),`. A function that returns a `Builder` serves where more differs.
+//! - Parameters that groups share are constants such as `const THREADS: Builder<u64> = count(..)`, with a
+//!   `help`: `threads: u64 = THREADS,` or `threads: u64 = THREADS.default("16"),`. A function that returns a
+//!   `Builder` serves if more differs.
 //! - A field without `=` embeds another group: `layout: Layout,` lists the parameters of `Layout` in this
 //!   place.
 //! - `Settings::SPECS` goes to [`Parameters::new`] or a registry; `Settings::read` returns the values. It
@@ -218,8 +218,8 @@ impl Scale {
     /// The paper's size.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
-    /// Returns how much smaller a run is than the one that policies' parameters are given for: `footprint`
-    /// against `reference`, and `threads` for each of the paper's, all sampled at the policy's rate.
+    /// Returns how much smaller a run is than the one that parameters are given for: `footprint` against
+    /// `reference`, and `threads` for each of the paper's, all sampled at the policy's rate.
     ///
     /// A source that samples less densely counts as fewer threads.
     pub fn of(footprint: crate::Bytes, reference: crate::Bytes, threads: f64) -> Self {
@@ -229,8 +229,7 @@ impl Scale {
     }
 }
 
-/// The footprint that policies' parameters are given for where a workload names none: FreqTier's CacheLib
-/// (Table I).
+/// The default footprint that policies' parameters are given for: FreqTier's CacheLib (Table I).
 pub const REFERENCE_FOOTPRINT: crate::Bytes = crate::Bytes(267_000_000_000);
 /// The threads that they are given for (FreqTier, section VI-C).
 pub const REFERENCE_THREADS: f64 = 16.0;
@@ -251,12 +250,12 @@ impl Parameters {
     /// Returns every parameter at its default.
     ///
     /// # Panics
-    /// If a default is not valid: a mistake in the table, found by the first test that builds it.
+    /// If a default is not valid: a mistake in the table, which any test finds.
     pub fn new(group: &str, specs: &'static [Spec]) -> Self {
         Self::with_presets(group, specs, &[])
     }
 
-    /// Returns the policy or workload they belong to.
+    /// Returns their policy or workload.
     pub fn group(&self) -> &str {
         &self.group
     }
@@ -283,8 +282,7 @@ impl Parameters {
         Ok(())
     }
 
-    /// Sets one parameter as a paper gives it: like a default, [`Parameters::scale`] divides it where it is
-    /// scaled.
+    /// Sets one parameter as a paper gives it: [`Parameters::scale`] divides it as it does a default.
     pub fn set_as_published(&mut self, key: &str, text: &str) -> Result<(), ParameterError> {
         self.set(key, text)?;
         if let Some(index) = self.specs.iter().position(|spec| spec.name == key) {
@@ -323,8 +321,7 @@ impl Parameters {
     /// Returns the value of a [`Kind::Count`].
     ///
     /// # Panics
-    /// Like all typed look-ups: if the table has no such parameter of that kind, a mistake in the caller's
-    /// source.
+    /// Like all look-ups by name: if the table has no such parameter of that kind.
     pub fn count(&self, name: &str) -> u64 {
         match self.value(name) {
             Value::Count(value) => value,

@@ -7,8 +7,7 @@ pub const PRESET_KEY: &str = "preset";
 /// The name of the table's own defaults, as a preset.
 pub const DEFAULT_PRESET: &str = "default";
 
-/// A named set of values that replace defaults. The user's settings take precedence, in whatever order they
-/// are set.
+/// A named set of values that replace defaults. The user's settings take precedence, in any order.
 #[derive(Debug)]
 pub struct Preset {
     /// Its name, in kebab case.
@@ -37,8 +36,7 @@ impl Parameters {
     /// Returns every parameter at its default, with presets to choose from.
     ///
     /// # Panics
-    /// If a default or a preset's value is not valid: a mistake in the table, found by the first test that
-    /// builds it.
+    /// If a default or a preset's value is not valid: a mistake in the table, which any test finds.
     pub fn with_presets(group: &str, specs: &'static [Spec], presets: &'static [Preset]) -> Self {
         for preset in presets {
             let known = |&(key, _): &(&str, &str)| specs.iter().any(|spec| spec.name == key);
@@ -71,13 +69,13 @@ impl Parameters {
         self
     }
 
-    /// Returns the name of the preset in force; `None` where there are none to choose from.
+    /// Returns the name of the preset in force; `None` if there are none to choose from.
     pub fn preset(&self) -> Option<&'static str> {
         let chosen = self.preset.map_or(DEFAULT_PRESET, |preset| preset.name);
         (!self.presets.is_empty()).then_some(chosen)
     }
 
-    /// Returns the presets that there are beside the defaults.
+    /// Returns the presets beside the defaults.
     pub fn presets(&self) -> &'static [Preset] {
         self.presets
     }

@@ -1,5 +1,4 @@
-//! Typed settings: the builders of parameters, and the macros [`parameters!`](crate::parameters!) and
-//! [`choices!`](crate::choices!).
+//! Typed settings: the builders of parameters and the macros `parameters!` and `choices!`.
 
 use std::marker::PhantomData;
 
@@ -232,8 +231,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-/// Declares a group of parameters as a struct with one typed field for each; see
-/// [`crate::parameters`](mod@crate::parameters).
+/// Declares a group of parameters as a struct; see [`crate::parameters`](mod@crate::parameters).
 #[macro_export]
 macro_rules! parameters {
     (

@@ -13,18 +13,19 @@
 //! | counts become timeline, hot set and summary | `record` |
 //! | offered signals, and remedies for missing ones | `signals` |
 //!
-//! In *shadow* mode samples are real and residency is virtual: nothing moves. Otherwise the kernel carries plans out. The
-//! programs run on while the engine works: nothing here stops them.
+//! In *shadow* mode samples are real and residency is virtual: nothing moves. Otherwise the kernel carries
+//! plans out. The programs run on while the engine works: nothing here stops them.
 //!
-//! - A policy's time is `CLOCK_MONOTONIC` since the host was made, or the time of a source with its own clock; sources and
-//!   processes are polled by `CLOCK_MONOTONIC` alone.
+//! - A policy's time is `CLOCK_MONOTONIC` since the host was made, or the time of a source with its own
+//!   clock; sources and processes are polled by `CLOCK_MONOTONIC` alone.
 //! - The policy's own work takes real time; [`Plan::sleep`] delays the next delivery.
-//! - Hits of tiers that the hardware does not count are summed over samples. While a policy has switched sampling off,
-//!   sampling goes on at a sixteenth of the rate for that purpose, and those samples are not delivered.
+//! - Hits of tiers that the hardware does not count are summed over samples. While a policy has switched
+//!   sampling off, sampling goes on at a sixteenth of the rate for that purpose, and those samples are not
+//!   delivered.
 //! - Occupancy of the tiers' queues that nothing counts may follow from samples by Little's law
 //!   ([`isotherm_core::live_result::CounterOrigin`]).
-//! - The kernel copies pages: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only, where nothing is
-//!   copied.
+//! - The kernel copies pages: [`isotherm_core::Copying::Transactional`] moves exist in shadow mode only,
+//!   where nothing is copied.
 
 mod feed;
 mod growth;
@@ -91,8 +92,8 @@ pub struct LiveHost {
     followed: Vec<Pid>,
     /// Followed processes whose name was not read yet.
     unnamed: Vec<Pid>,
-    /// Processes that have ended. Their memory stays known until the next scan, so that the summary includes it if all
-    /// end together.
+    /// Processes that have ended. Their memory stays known until the next scan, so that the summary includes
+    /// it if all end together.
     ended: Vec<Pid>,
     schedule: ScanSchedule,
     recorder: Recorder,
@@ -138,8 +139,8 @@ impl LiveHost {
         }
     }
 
-    /// Lets the programs run without a policy until their memory has stopped growing, at most for `patience`, so that the
-    /// policy can be sized by it. Returns false if the programs ended.
+    /// Lets the programs run without a policy until their memory has stopped growing, at most for `patience`,
+    /// so that the policy can be sized by it. Returns false if the programs ended.
     pub fn settle(&mut self, patience: Duration) -> bool {
         let deadline = self.recorder.now() + Nanos(patience.as_nanos() as u64);
         let mut before = 0;
@@ -160,8 +161,8 @@ impl LiveHost {
         true
     }
 
-    /// Sets whether memory that outgrows the policy stops the engine ([`Pause::Outgrown`]). It always does if the fast
-    /// tier's limit is a share of that memory.
+    /// Sets whether memory that outgrows the policy stops the engine ([`Pause::Outgrown`]). It always does if
+    /// the fast tier's limit is a share of that memory.
     pub fn resize_policy(&mut self, resizes: bool) {
         self.growth.resizes = resizes;
     }
@@ -186,7 +187,8 @@ impl LiveHost {
         self.pause.get_or_insert(Pause::Replaced);
     }
 
-    /// Makes the sources watch nothing, or resumes the policy's request. A suspended engine calls [`Self::idle`].
+    /// Makes the sources watch nothing, or resumes the policy's request. A suspended engine calls
+    /// [`Self::idle`].
     pub fn suspend(&mut self, suspended: bool) {
         self.feed.suspend(suspended);
     }
@@ -220,8 +222,8 @@ impl LiveHost {
         recorder.summary(memory, options, feed)
     }
 
-    /// Takes the processes' events. Returns false when the run is over; the last processes' memory stays known for the
-    /// summary.
+    /// Takes the processes' events. Returns false when the run is over; the last processes' memory stays
+    /// known for the summary.
     fn follow_processes(&mut self) -> bool {
         let mut events = std::mem::take(&mut self.events);
         events.clear();
@@ -269,7 +271,8 @@ impl LiveHost {
         let start = clock::thread_cpu();
         let before = self.memory.residency.mapped().0;
         self.memory.expire(self.recorder.now());
-        // This precedes all numbering: a new process is scanned at once and may have the number of one that ended.
+        // This precedes all numbering: a new process is scanned at once and may have the number of one that
+        // ended.
         self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder.tally));
         for process in self.unnamed.drain(..) {
             self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
@@ -304,7 +307,8 @@ impl LiveHost {
                 self.pause = Some(Pause::Outgrown);
             }
         }
-        // Waiting accesses come first: a policy that falls behind sees recent accesses, and the source counts losses.
+        // Waiting accesses come first: a policy that falls behind sees recent accesses, and the source counts
+        // losses.
         let delivered = if self.feed.is_behind() { BUSY } else { self.feed.drain() };
         // A policy that steps often gets new accesses at each step.
         let quiet = QUIET_POLL.min(self.feed.batch().1.max(POLL));

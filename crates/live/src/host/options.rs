@@ -64,8 +64,8 @@ pub struct Options {
     pub model_counters: bool,
     /// Shortest time between two scans of mapped memory; [`Options::scan_budget`] may lengthen it.
     pub scan_interval: Nanos,
-    /// Memory of an engine that is a thread of the program that it tiers; it is neither counted nor moved. The engine's
-    /// processor time is then its thread's, otherwise its process's.
+    /// Memory of an engine that is a thread of the program that it tiers; it is neither counted nor moved.
+    /// The engine's processor time is then its thread's, otherwise its process's.
     pub inside: Option<Vec<std::ops::Range<u64>>>,
     /// Share of one processor for scans of mapped memory.
     pub scan_budget: f64,

@@ -18,7 +18,8 @@ pub enum ProcessEvent {
 
 /// The processes of a run.
 pub trait Processes: Send {
-    /// Appends the changes since the last call. Returns false if no process is left or the run was asked to end.
+    /// Appends the changes since the last call. Returns false if no process is left or the run was asked to
+    /// end.
     fn update(&mut self, events: &mut Vec<ProcessEvent>) -> bool;
 
     /// Waits for `time`, or less if the run ends.

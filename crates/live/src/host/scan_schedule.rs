@@ -24,8 +24,9 @@ impl ScanSchedule {
         (self.next, self.calm) = (Nanos(0), 0);
     }
 
-    /// Schedules the scan after one that ended at `now` and took `cost`: when `cost` is `budget` of the time between, and
-    /// not before `shortest` has passed. While nothing has `changed`, the shortest time doubles up to four times.
+    /// Schedules the scan after one that ended at `now` and took `cost`: when `cost` is `budget` of the time
+    /// between, and not before `shortest` has passed. While nothing has `changed`, the shortest time doubles
+    /// up to four times.
     pub(crate) fn done(&mut self, now: Nanos, cost: Nanos, budget: f64, shortest: Nanos, changed: bool) {
         self.calm = if changed { 0 } else { (self.calm + 1).min(CALMEST) };
         let shortest = Nanos(shortest.0 << self.calm);

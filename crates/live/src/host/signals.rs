@@ -4,8 +4,9 @@ use isotherm_core::live_result::CounterOrigin;
 use isotherm_core::{Signal, Signals};
 use isotherm_linux::source::AccessSource;
 
-/// Returns the signals of a host with these sources. Hits of tiers can be summed over any samples; in shadow mode
-/// moves cost nothing and reclaim is a clock over the samples. `origin` is that of the tiers' queue counters.
+/// Returns the signals of a host with these sources. Hits of tiers can be summed over any samples; in shadow
+/// mode moves cost nothing and reclaim is a clock over the samples. `origin` is that of the tiers' queue
+/// counters.
 pub fn offers(
     sources: &[Box<dyn AccessSource>],
     origin: CounterOrigin,
@@ -23,8 +24,8 @@ pub fn offers(
     offered.fold(Signals::NONE, Signals::with)
 }
 
-/// Returns the origin of the tiers' queue counters with these sources; `modelled` says that the user accepts a model
-/// where nothing counts.
+/// Returns the origin of the tiers' queue counters with these sources; `modelled` says that the user accepts
+/// a model where nothing counts.
 pub fn counter_origin(sources: &[Box<dyn AccessSource>], shadow: bool, modelled: bool) -> CounterOrigin {
     let has = |signal| sources.iter().any(|source| source.offers().has(signal));
     let model = modelled && has(Signal::LoadSamples);

@@ -1,12 +1,12 @@
-//! Defines the short summary that an engine inside of a program writes at its end; the JSON holds all of it.
+//! The short summary that an engine inside a program writes at its end; the JSON holds the full result.
 
 use isotherm_core::live_result::LiveResult;
 
-/// Some lines for people, each beginning with `isotherm: `.
+/// Formats a result as a few lines that begin with `isotherm: `.
 pub fn text(result: &LiveResult) -> String {
     let summary = &result.summary;
     let percent = |ratio: Option<f64>| {
-        ratio.map_or_else(|| "not known".to_owned(), |ratio| format!("{:.1} %", 100.0 * ratio))
+        ratio.map_or_else(|| "unknown".to_owned(), |ratio| format!("{:.1} %", 100.0 * ratio))
     };
     let traffic = &summary.traffic;
     let moved = if summary.shadow { "would have moved (shadow)" } else { "moved" };

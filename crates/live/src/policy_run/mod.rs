@@ -1,18 +1,20 @@
-//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows it.
+//! Runs a policy of the registry on a live host: sized by the memory in use, and rebuilt when memory outgrows
+//! it.
+
+mod orders;
 
 use std::time::Duration;
 
 use isotherm_core::live_result::{LiveResult, Summary};
 use isotherm_core::parameters::{Parameters, REFERENCE_FOOTPRINT, REFERENCE_THREADS, Scale};
 use isotherm_core::{
-    Bytes, EngineError, EngineStatistics, Pages, Policy, Sampling, SamplingRate, Signals, View,
+    Bytes, EngineError, EngineStatistics, Host, Pages, Policy, Sampling, SamplingRate, Signals, View,
 };
 use isotherm_policies::{BuildError, Entry, Kind, Setup};
 
 use crate::control::Control;
 use crate::host::{LiveHost, Pause};
-
-mod orders;
+use orders::Order;
 
 /// Samples a second per thread of policies that name no rate.
 const DEFAULT_RATE: f64 = 100_000.0;
@@ -102,20 +104,12 @@ impl PolicyRun {
         Ok(self.build(&setup, Scale::NONE)?.signals())
     }
 
-    /// Runs the policy on the host until the programs end.
-    ///
-    /// # Errors
-    /// If the policy cannot be built, or the host lacks a signal.
-    pub fn run(&self, host: &mut LiveHost) -> Result<RunStats, RunError> {
-        self.clone().run_under(host, None)
-    }
-
-    /// As [`Self::run`], but clients of the control socket may change parameters or replace the policy: `self` then
-    /// becomes the policy that ran last.
+    /// Runs the policy on the host until the programs end. Clients of the control socket may change
+    /// parameters or replace the policy: `self` becomes the policy that ran last.
     ///
     /// # Errors
     /// If the policy cannot be built, or the host lacks a signal. Requests of clients are checked before.
-    pub fn run_under(
+    pub fn run(
         &mut self,
         host: &mut LiveHost,
         mut control: Option<&mut Control>,
@@ -148,6 +142,58 @@ impl PolicyRun {
                 (_, Some(next)) => *self = next,
                 _ => ran.resized += 1,
             }
+        }
+    }
+
+    /// Answers a line; `next` receives the run that replaces this one.
+    fn obey<P: Policy + ?Sized>(
+        &self,
+        line: &str,
+        host: &mut LiveHost,
+        policy: &P,
+        scale: Scale,
+        next: &mut Option<Self>,
+    ) -> String {
+        // Earlier requests count even before the engine has built their policy.
+        let now = next.as_ref().unwrap_or(self).clone();
+        let answer = orders::parse(line).and_then(|order| match order {
+            Order::Status => Ok(orders::status(now.entry.name, host, next.is_none().then_some(policy))),
+            Order::Parameters => {
+                let scale = if next.is_some() { now.scale(host) } else { Ok(scale) };
+                Ok(orders::parameters(&now.scaled(scale.map_err(|error| error.to_string())?)))
+            }
+            Order::Set(key, value) => {
+                *next = Some(now.with(&[(key, value)], host)?);
+                Ok(String::new())
+            }
+            Order::Policy(name, settings) => {
+                let entry = isotherm_policies::find(name).map_err(|error| error.to_string())?;
+                let other = Self { entry, parameters: entry.parameters(), ..now };
+                *next = Some(other.with(&settings, host)?);
+                Ok(String::new())
+            }
+            Order::Suspend(suspended) => {
+                host.suspend(suspended);
+                Ok(String::new())
+            }
+        });
+        match answer {
+            Ok(text) => format!("ok\n{text}"),
+            Err(why) => format!("error: {why}"),
+        }
+    }
+
+    /// Changes parameters, if the result can run on the host.
+    fn with(mut self, settings: &[(&str, &str)], host: &LiveHost) -> Result<Self, String> {
+        for (key, value) in settings {
+            self.parameters.set(key, value).map_err(|error| error.to_string())?;
+        }
+        let needs = self.needs().map_err(|error| error.to_string())?;
+        match needs.missing(host.offers()).next() {
+            Some(signal) => {
+                Err(format!("this run lacks {signal}, which the policy needs: {}", host.remedy(signal)))
+            }
+            None => Ok(self),
         }
     }
 

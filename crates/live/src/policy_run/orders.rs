@@ -2,17 +2,16 @@
 
 use std::fmt::Write as _;
 
-use isotherm_core::parameters::{Parameters, Scale};
+use isotherm_core::parameters::Parameters;
 use isotherm_core::{Gauge, Host, Policy, View};
 
-use super::PolicyRun;
 use crate::host::LiveHost;
 
 const HELP: &str = "expected status, parameters, set KEY=VALUE, policy NAME [KEY=VALUE ...], pause or resume";
 
 /// A parsed request.
 #[derive(Debug, PartialEq, Eq)]
-enum Order<'a> {
+pub(super) enum Order<'a> {
     Status,
     Parameters,
     Set(&'a str, &'a str),
@@ -27,7 +26,11 @@ fn setting(word: &str) -> Result<(&str, &str), String> {
     Ok((key.split_once('.').map_or(key, |(_, key)| key), value))
 }
 
-fn parse(line: &str) -> Result<Order<'_>, String> {
+/// Parses a line.
+///
+/// # Errors
+/// If the line is not a request.
+pub(super) fn parse(line: &str) -> Result<Order<'_>, String> {
     let mut words = line.split_whitespace();
     let order = match (words.next(), words.next()) {
         (Some("status"), None) => Order::Status,
@@ -50,64 +53,10 @@ fn parse(line: &str) -> Result<Order<'_>, String> {
     if words.next().is_some() { Err(HELP.into()) } else { Ok(order) }
 }
 
-impl PolicyRun {
-    /// Answers a line; `next` receives the run that replaces this one.
-    pub(super) fn obey<P: Policy + ?Sized>(
-        &self,
-        line: &str,
-        host: &mut LiveHost,
-        policy: &P,
-        scale: Scale,
-        next: &mut Option<Self>,
-    ) -> String {
-        // Earlier requests count even before the engine has built their policy.
-        let now = next.as_ref().unwrap_or(self).clone();
-        let answer = parse(line).and_then(|order| match order {
-            Order::Status => Ok(status(&now, host, next.is_none().then_some(policy))),
-            Order::Parameters => {
-                let scale = if next.is_some() { now.scale(host) } else { Ok(scale) };
-                Ok(parameters(&now.scaled(scale.map_err(|error| error.to_string())?)))
-            }
-            Order::Set(key, value) => {
-                *next = Some(now.with(&[(key, value)], host)?);
-                Ok(String::new())
-            }
-            Order::Policy(name, settings) => {
-                let entry = isotherm_policies::find(name).map_err(|error| error.to_string())?;
-                let other = Self { entry, parameters: entry.parameters(), ..now };
-                *next = Some(other.with(&settings, host)?);
-                Ok(String::new())
-            }
-            Order::Suspend(suspended) => {
-                host.suspend(suspended);
-                Ok(String::new())
-            }
-        });
-        match answer {
-            Ok(text) => format!("ok\n{text}"),
-            Err(why) => format!("error: {why}"),
-        }
-    }
-
-    /// Changes parameters, if the result can run on the host.
-    fn with(mut self, settings: &[(&str, &str)], host: &LiveHost) -> Result<Self, String> {
-        for (key, value) in settings {
-            self.parameters.set(key, value).map_err(|error| error.to_string())?;
-        }
-        let needs = self.needs().map_err(|error| error.to_string())?;
-        match needs.missing(host.offers()).next() {
-            Some(signal) => {
-                Err(format!("this run lacks {signal}, which the policy needs: {}", host.remedy(signal)))
-            }
-            None => Ok(self),
-        }
-    }
-}
-
 /// Describes the state; a policy that is not built yet has no gauges.
-fn status<P: Policy + ?Sized>(tiering: &PolicyRun, host: &LiveHost, policy: Option<&P>) -> String {
+pub(super) fn status<P: Policy + ?Sized>(name: &str, host: &LiveHost, policy: Option<&P>) -> String {
     let state = if host.suspended() { "paused" } else { "running" };
-    let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", tiering.entry.name, host.now());
+    let mut text = format!("policy = {}\nstate = {state}\ntime = {}\n", name, host.now());
     let mut gauges: Vec<Gauge> = Vec::new();
     if let Some(policy) = policy {
         policy.gauges(&mut gauges);
@@ -122,7 +71,8 @@ fn status<P: Policy + ?Sized>(tiering: &PolicyRun, host: &LiveHost, policy: Opti
     text
 }
 
-fn parameters(parameters: &Parameters) -> String {
+/// Lists the parameters, one a line.
+pub(super) fn parameters(parameters: &Parameters) -> String {
     parameters.iter().fold(String::new(), |mut text, (spec, value)| {
         let _ = writeln!(text, "{}.{} = {value}", parameters.group(), spec.name);
         text

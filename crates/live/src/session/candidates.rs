@@ -13,7 +13,7 @@ use isotherm_linux::perf::source::{PmuOptions, PmuSource};
 use isotherm_linux::source::AccessSource;
 use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
-use super::DEFAULT_OVERHEAD;
+use super::config::DEFAULT_OVERHEAD;
 use super::environment::Environment;
 
 /// How the engine reaches the program.

@@ -26,8 +26,9 @@ pub enum ChoiceError {
     },
 }
 
-/// Opens sources until every signal that the policy needs is offered. `candidates` are in order of preference; one
-/// that cannot be opened is skipped, with its reason in `refused`. With `asked`, opens exactly that source.
+/// Opens sources until every signal that the policy needs is offered. `candidates` are in order of
+/// preference; one that cannot be opened is skipped, with its reason in `refused`. With `asked`, opens
+/// exactly that source.
 ///
 /// # Errors
 /// If the user asked for a source that does not exist or cannot be opened.

@@ -11,8 +11,11 @@ use isotherm_linux::virtual_pmu::{self, VirtualPmuSource};
 
 use super::candidates::{SourceRequest, candidates};
 use super::choice::choose;
+use super::config::SessionConfig;
 use super::environment::Environment;
-use super::{SessionConfig, SessionError, Target, TierPlan};
+use super::error::SessionError;
+use super::target::Target;
+use super::tiers::TierPlan;
 use crate::host::{counter_origin, offers, remedy};
 use crate::policy_run::PolicyRun;
 
@@ -31,7 +34,8 @@ pub(super) struct Sources {
 }
 
 impl Sources {
-    /// Opens the best sources that offer the signals that the policy `needs`, or the source that the user names.
+    /// Opens the best sources that offer the signals that the policy `needs`, or the source that the user
+    /// names.
     ///
     /// # Errors
     /// If they do not offer all of them: the policy cannot run.

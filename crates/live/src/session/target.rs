@@ -13,9 +13,9 @@ use isotherm_linux::process::signals::Signals;
 use isotherm_linux::process::tree::Tree;
 use isotherm_linux::process::{Pid, ProcRoot};
 
-use super::SessionError;
 use super::candidates::Reach;
 use super::environment::{Environment, preload};
+use super::error::SessionError;
 use super::own_process::{OwnProcess, command_line};
 use super::processes::{ExitCell, FollowedTree};
 use crate::host::Processes;

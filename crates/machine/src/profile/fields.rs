@@ -16,7 +16,6 @@ pub(super) struct Field {
     /// Whether a profile may leave it out.
     pub(super) optional: bool,
     /// One sentence.
-    #[cfg_attr(not(test), expect(dead_code, reason = "a test holds the documentation's table to it"))]
     pub(super) help: &'static str,
     /// Reads it; the index is that of an existing tier. `None` if the number is not given.
     pub(super) get: fn(&Profile, usize) -> Option<f64>,

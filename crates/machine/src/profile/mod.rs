@@ -188,6 +188,14 @@ impl Profile {
         builtin::names()
     }
 
+    /// Returns each number that a profile may hold: its path (`tier.N` for each tier), its unit and range, its meaning.
+    pub fn fields() -> impl Iterator<Item = (String, String, &'static str)> {
+        FIELDS.iter().map(|field| {
+            let section = if field.of_tier() { "tier.N" } else { field.section };
+            (format!("{section}.{}", field.name), field.quantity.expected(), field.help)
+        })
+    }
+
     /// Sets one number from text, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last
     /// one.
     ///

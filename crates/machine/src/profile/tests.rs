@@ -4,7 +4,6 @@ use super::fields::FIELDS;
 use super::*;
 
 const PACT: &str = include_str!("../../../../machines/pact.toml");
-const DOCS: &str = include_str!("../../../../docs/machines.md");
 
 fn error_of(text: &str) -> String {
     let error = Profile::parse(text, "machines/mine.toml").expect_err(text).to_string();
@@ -307,25 +306,6 @@ fn more_than_the_core_model_holds_is_refused_and_not_cut() {
     for field in ["core.miss_registers", "core.store_buffer", "core.l2_registers"] {
         profile.set(field, "128").expect("in range");
         profile.set(field, "129").expect_err("out of range");
-    }
-}
-
-#[test]
-fn the_documentation_has_a_row_for_every_field_and_machine() {
-    for field in FIELDS {
-        let tier = if field.of_tier() { "tier.N" } else { field.section };
-        let row = format!("| `{tier}.{}` | {} | {} |", field.name, field.quantity.expected(), field.help);
-        assert!(DOCS.contains(&row), "docs/machines.md lacks this row:\n{row}");
-    }
-    for name in Profile::builtin_names() {
-        let profile = Profile::builtin(name).expect(name);
-        let tier = |index: usize| {
-            let tier = &profile.tiers[index];
-            format!("{} {}, {} GB/s", tier.name, tier.latency, tier.read_bandwidth as f64 / 1e9)
-        };
-        let cores = format!("{} x {} GHz", profile.core.cores, profile.clock.frequency as f64 / 1e9);
-        let row = format!("| `{name}` | {cores} | {} | {} |", tier(0), tier(1));
-        assert!(DOCS.contains(&row), "docs/machines.md lacks this row:\n{row}");
     }
 }
 

@@ -76,8 +76,7 @@ impl Balance {
         self.loads[0].requests + self.loads[1].requests
     }
 
-    /// Returns the loaded latencies of the fast tier and of the others in nanoseconds, as far as they are
-    /// known.
+    /// Returns the loaded latencies of the fast tier and of the others in nanoseconds, if known.
     pub(super) fn latencies(&self) -> [Option<f64>; 2] {
         self.loads.map(Load::latency)
     }

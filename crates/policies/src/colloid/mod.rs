@@ -4,18 +4,16 @@
 //! Vuppalapati and Agarwal, "Tiered Memory Management: Access Latency is the Key!", SOSP 2024: section 3 and
 //! its integration with Linux' hint faults (there called TPP, which Linux has merged into NUMA balancing).
 //!
-//! - Per-tier loaded latency from occupancy and arrival counters by Little's law, smoothed; the controller
-//!   that finds the shift of the request share, with delta = 0.05 and epsilon = 0.01: `balance`.
-//! - Which pages: those that fault within NUMA balancing's hot threshold, on either tier. A page armed for t
-//!   before its fault is taken to have 1 / (t x requests per time) of all requests. In each quantum pages
-//!   move until their shares sum up to the shift, and no more bytes than the shift's share of the traffic
-//!   (the dynamic migration limit).
-//! - While the fast tier is the slower one, its hot pages are demoted; kswapd's demotion of cold pages goes
-//!   on.
+//! - `balance`: each tier's loaded latency by Little's law from smoothed occupancy and arrival counters, and
+//!   the controller that finds the shift of the request share, with delta = 0.05 and epsilon = 0.01.
+//! - Pages that fault within NUMA balancing's hot threshold move, on either tier. A page armed for t before
+//!   its fault counts as 1 / (t x requests per time) of all requests. In each quantum pages move until their
+//!   shares sum up to the shift, and no more bytes than the shift's share of the traffic (the dynamic
+//!   migration limit).
+//! - While the fast tier is the slower one, its hot pages are demoted. kswapd keeps demoting cold pages.
 //!
 //! # Deviations
-//! - More than two tiers: all but the fast one count as the alternate tier, and pages are demoted to the next
-//!   one.
+//! - With more than two tiers, all slower ones are the alternate tier; demotions go to the next one.
 //! - A tier without requests counts as unloaded; the paper's counters always see some.
 
 mod balance;
@@ -225,14 +223,13 @@ impl Policy for Colloid {
 
 #[cfg(test)]
 mod tests {
-    use isotherm_core::{PageId, PageSize, Pages, TierCounters};
+    use isotherm_core::{PageId, Pages, TierCounters};
 
     use super::*;
-    use crate::support::test_view::{TestView, fault_of, turn};
+    use crate::support::test_view::{TestView, fault_of, parameters, setup, turn};
 
     fn policy() -> Colloid {
-        let setup = Setup { pages: 400, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-        Colloid::new(&Parameters::new("colloid", Settings::SPECS), &setup)
+        Colloid::new(&parameters(Settings::SPECS, &[]), &setup(400, 100))
     }
 
     /// Returns the moves of a turn with a fault on `page`, `latency` after arming, a second after the start

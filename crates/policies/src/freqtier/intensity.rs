@@ -68,7 +68,7 @@ impl HitRatio {
     }
 }
 
-/// The state machine. Time, counters and promotions are told to it.
+/// The state machine. Its owner tells it time, counters and promotions.
 #[derive(Debug, Clone)]
 pub(super) struct Intensity {
     window: Nanos,
@@ -168,8 +168,7 @@ impl Intensity {
         }
     }
 
-    /// Returns the reference stays the one that monitoring began with, so that a slow slide is noticed as
-    /// well.
+    /// Compares with the reference that monitoring began with, so that a slow slide is noticed as well.
     fn judge_interval(&mut self, measured: Option<HitRatio>) -> State {
         match (self.reference, measured) {
             (Some(before), Some(now)) if now.differs(before, self.tolerance) => {

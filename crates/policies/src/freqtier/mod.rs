@@ -7,19 +7,18 @@
 //! source stands in `settings`.
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
-//! - Algorithm 2, demotion: `demotion_scan`, beside this folder as HybridTier shares it.
-//! - Dynamic hot threshold (section V-C a): `hot_threshold`, too.
+//! - Algorithm 2, demotion: `support::demotion_scan`, which HybridTier shares.
+//! - Dynamic hot threshold (section V-C a): `support::hot_threshold`, too.
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
-//! - Where the paper gives no number or is ambiguous, the parameter's source says what was chosen and why:
+//! - If the paper gives no number or is ambiguous, the parameter's source names the choice and its reason:
 //!   ageing period, watermarks, the interval of monitoring.
 //! - Ties at the hot threshold are split by a hash (`hot_threshold`); `ties=exclude` is the plain reading.
-//! - The hot set is fitted to the fast tier less the promotion watermark: a tier filled further is never at
-//!   rest.
-//! - A batch that the tick cuts short is acted upon as it is.
-//! - A demotion scan that went round and found too little is repeated only when counts, threshold or the
-//!   window have changed: between two ageings a count only rises, so it would find the same pages.
+//! - The hot set fits the fast tier less the promotion watermark: a fuller tier is never at rest.
+//! - A batch that the tick cuts short is handled as it is.
+//! - A demotion scan that went round and found too little is repeated only after counts, threshold or window
+//!   have changed: between two ageings counts only rise, so it would find the same pages.
 //! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it
 //!   is sampled again.
 //! - Monitoring moves nothing: with sampling off, counts say nothing new.
@@ -144,8 +143,7 @@ impl FreqTier {
         self.work.swept += self.filter.bytes() as u64;
     }
 
-    /// Demotes down to the watermark where room is needed (section V-B). Returns how the scan ended, if there
-    /// was one.
+    /// Demotes down to the watermark if room is needed (section V-B). Returns the scan's result, if any.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
@@ -182,18 +180,13 @@ impl FreqTier {
     /// Returns the request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
         let settings = &self.settings;
-        Sampling {
-            rate: match state {
-                State::Promoting(Level::High) => SamplingRate::Frequency(settings.sampling_high),
-                State::Promoting(Level::Middle) => SamplingRate::Frequency(settings.sampling_middle),
-                State::Promoting(Level::Low) => SamplingRate::Frequency(settings.sampling_low),
-                State::Monitoring => SamplingRate::Off,
-            },
-            scope: settings.sampling_scope,
-            stores: false,
-            batch: settings.batch,
-            tick: settings.monitor_interval,
-        }
+        let rate = match state {
+            State::Promoting(Level::High) => SamplingRate::Frequency(settings.sampling_high),
+            State::Promoting(Level::Middle) => SamplingRate::Frequency(settings.sampling_middle),
+            State::Promoting(Level::Low) => SamplingRate::Frequency(settings.sampling_low),
+            State::Monitoring => SamplingRate::Off,
+        };
+        Sampling::loads(rate, settings.sampling_scope, settings.batch, settings.monitor_interval)
     }
 }
 

@@ -93,7 +93,7 @@ impl Settings {
         FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)
     }
 
-    /// Returns the settings of the hot threshold, whose hot set leaves `reserve` pages of the fast tier free.
+    /// Returns the hot threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.
     pub(super) fn threshold(&self, reserve: u64, setup: &Setup) -> ThresholdSettings {
         ThresholdSettings::new(self.ties, self.initial_threshold, self.threshold_warmup, reserve, setup)
     }

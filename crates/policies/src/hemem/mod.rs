@@ -1,5 +1,4 @@
-//! HeMem: fixed hot thresholds over sampled reads and writes, and first-in first-out lists of hot and cold
-//! pages.
+//! HeMem: fixed hot thresholds over sampled reads and writes, and FIFO lists of hot and cold pages.
 //!
 //! # Paper
 //! Raybuck et al., "HeMem: Scalable Tiered Memory Management for Big Data Applications and Real NVM", SOSP
@@ -9,18 +8,17 @@
 //! - A page is hot at 4 sampled reads or 4 sampled writes. Each tier has a list of hot and one of cold pages;
 //!   pages hot by their writes go to the front of theirs, to be promoted first.
 //! - A count that reaches the cooling threshold advances a global clock. A page's counts are halved once for
-//!   each tick that it has missed, when it is sampled next or when the walk over the hot lists comes by,
-//!   which moves it to the cold list if it is hot no more.
+//!   each missed tick, when it is sampled next or when the walk over the hot lists reaches it. The walk moves
+//!   pages that are no longer hot to the cold list.
 //! - Every 10 ms hot slow pages are promoted in turn, into free room or against the first cold fast page, up
-//!   to 10 GB/s, until there is no cold page left.
+//!   to 10 GB/s, while there are cold pages.
 //!
 //! # Deviations
 //! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times
 //!   fewer samples.
-//! - The library sees every allocation; here cold fast pages are found by reading the page table when they
-//!   are needed.
-//! - The library samples all retired stores, a host here those that missed.
-//! - New pages are not kept room for (the paper keeps 1 GB of DRAM free): allocation is the host's.
+//! - The library sees every allocation; here a read of the page table finds cold fast pages on demand.
+//! - The library samples all retired stores; a host here samples those that missed.
+//! - No room is kept for new pages (the paper keeps 1 GB of DRAM free): allocation is the host's.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -79,13 +77,10 @@ struct Count {
 /// HeMem. See the module.
 #[derive(Debug)]
 pub(crate) struct Hemem {
-    hot_reads: u16,
-    hot_writes: u16,
-    cooling_threshold: u16,
+    settings: Settings,
     sampling: Sampling,
     /// Pages that one round may promote.
     budget: u64,
-    cooling_pages: usize,
     counts: Vec<Count>,
     lists: PageLists<4>,
     clock: u32,
@@ -105,18 +100,14 @@ impl Hemem {
         let interval = settings.interval;
         let moved = settings.migration_rate.0 as f64 * interval.as_seconds();
         Self {
-            hot_reads: settings.hot_reads,
-            hot_writes: settings.hot_writes,
-            cooling_threshold: settings.cooling_threshold,
-            sampling: Sampling {
-                rate: SamplingRate::Period(settings.sampling_period),
-                scope: SamplingScope::AllTiers,
-                stores: true,
-                batch: BATCH,
-                tick: interval,
-            },
+            sampling: Sampling::loads(
+                SamplingRate::Period(settings.sampling_period),
+                SamplingScope::AllTiers,
+                BATCH,
+                interval,
+            )
+            .and_stores(),
             budget: setup.pages_in(Bytes(moved as u64)).max(1),
-            cooling_pages: settings.cooling_pages,
             counts: vec![Count::default(); setup.pages],
             lists: PageLists::new(setup.pages),
             clock: 0,
@@ -125,12 +116,13 @@ impl Hemem {
             phantom: 0,
             found: Vec::with_capacity(SCAN),
             work: Work::default(),
+            settings,
         }
     }
 
     fn is_hot(&self, page: PageId) -> bool {
         let count = self.counts[page.index()];
-        count.reads >= self.hot_reads || count.writes >= self.hot_writes
+        count.reads >= self.settings.hot_reads || count.writes >= self.settings.hot_writes
     }
 
     /// Halves a page's counts for each tick of the clock that it has missed.
@@ -151,7 +143,7 @@ impl Hemem {
             Operation::Store => &mut count.writes,
         };
         *counted = counted.saturating_add(1);
-        if *counted >= self.cooling_threshold {
+        if *counted >= self.settings.cooling_threshold {
             self.clock += 1;
             self.uncooled = [self.lists.len(FAST_HOT), self.lists.len(SLOW_HOT)];
         }
@@ -169,7 +161,7 @@ impl Hemem {
         if self.lists.list_of(page) == Some(list) {
             return;
         }
-        let written = self.counts[page.index()].writes >= self.hot_writes;
+        let written = self.counts[page.index()].writes >= self.settings.hot_writes;
         if written && matches!(list, FAST_HOT | SLOW_HOT) {
             self.lists.enqueue_first(list, page);
         } else {
@@ -179,11 +171,10 @@ impl Hemem {
         self.work.touches += 4;
     }
 
-    /// Looks at the hot pages whose turn it is after a tick of the clock: those hot no more go to the cold
-    /// list.
+    /// Looks at the next hot pages after a tick of the clock: those hot no more go to the cold list.
     fn cool_lists(&mut self) {
         for (turn, hot, cold) in [(0, FAST_HOT, FAST_COLD), (1, SLOW_HOT, SLOW_COLD)] {
-            let looked = self.uncooled[turn].min(self.cooling_pages);
+            let looked = self.uncooled[turn].min(self.settings.cooling_pages);
             self.uncooled[turn] -= looked;
             for _ in 0..looked {
                 let Some(page) = self.lists.dequeue(hot) else { break };
@@ -195,8 +186,7 @@ impl Hemem {
         }
     }
 
-    /// Reads the page table for fast pages in no list, which are cold, where the cold list has fewer than
-    /// `needed`.
+    /// Lists unlisted fast pages as cold, by the page table, if the cold list has fewer than `needed`.
     fn adopt(&mut self, needed: u64, view: &mut dyn View) {
         let used = (view.capacity(TierId::FAST) - view.free(TierId::FAST)).0;
         let listed = (self.lists.len(FAST_HOT) + self.lists.len(FAST_COLD)) as u64;
@@ -248,7 +238,7 @@ impl Policy for Hemem {
         self.sampling
     }
 
-    /// Returns the library has `pebs_scan_thread` beside `pebs_policy_thread`.
+    /// The library has `pebs_scan_thread` beside `pebs_policy_thread`.
     fn migration_context(&self) -> MigrationContext {
         MigrationContext::Dedicated
     }

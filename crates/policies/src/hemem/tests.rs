@@ -1,20 +1,15 @@
 //! HeMem on a small machine: thresholds, lists, cooling, rounds of moves.
 
-use isotherm_core::{PageSize, Pages};
+use isotherm_core::Pages;
 use proptest::prelude::*;
 
 use super::*;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
 
 const FAST: u64 = 10;
 
 fn policy(settings: &[(&str, &str)]) -> Hemem {
-    let setup = Setup { pages: 40, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("hemem", Settings::SPECS);
-    for (key, value) in settings {
-        parameters.set(key, value).expect("in range");
-    }
-    Hemem::new(&parameters, &setup)
+    Hemem::new(&parameters(Settings::SPECS, settings), &setup(40, FAST))
 }
 
 fn machine() -> TestView {

@@ -5,9 +5,8 @@
 //! | **momentum high** | promote / no action | promote / no action |
 //! | **momentum low** | promote / second chance | no action / demote |
 //!
-//! The first word is for a page of the slow tier that was sampled, the second for one of the fast tier that
-//! the demotion scan meets. (The printed table has its axes in one corner; the text says which cell is
-//! which.)
+//! The first word is for a sampled page of the slow tier, the second for one of the fast tier that the
+//! demotion scan meets. (The printed table leaves its axes open; the text says which cell is which.)
 
 use isotherm_core::PageId;
 

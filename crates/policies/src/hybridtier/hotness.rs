@@ -1,5 +1,4 @@
-//! The two trackers (HybridTier, sections 3.1 and 4.2), each cooled at its own period, and the thresholds
-//! over them.
+//! The two trackers (HybridTier, sections 3.1 and 4.2), each with its cooling, and their thresholds.
 
 use isotherm_core::{PageId, Work};
 use isotherm_trackers::{Change, DenseTable, FilterShape, Layout, ShapeError, Tracker};

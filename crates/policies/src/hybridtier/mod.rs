@@ -4,25 +4,25 @@
 //! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4.
 //! Recommended there: batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages,
 //! a momentum filter 128 times smaller, a momentum threshold of 3, a second look after a minute. Every
-//! parameter with its source stands in `specs`; `preset=artifact` has the values of the published artifact.
+//! parameter with its source stands in `settings`; `preset=artifact` has the values of the published
+//! artifact.
 //!
-//! - Table 1, what is promoted and demoted: `decision`.
+//! - Table 1, the choice of promotions and demotions: `decision`.
 //! - Both trackers and their cooling (sections 3.1, 4.2): `hotness`.
 //! - Second chance (sections 3.1, 4.3): `second_chance`.
-//! - Frequency threshold fitted to the fast tier (section 3.1): `hot_threshold`, shared with FreqTier; so is
-//!   the scan between the watermarks (section 4.3), `demotion_scan`.
+//! - Frequency threshold that fits the fast tier (section 3.1) and scan between the watermarks (section 4.3):
+//!   `support::hot_threshold` and `support::demotion_scan`, shared with FreqTier.
 //! - The comparison with an exact table (section 6.4.2): `audit`.
 //!
 //! # Deviations
-//! - Where the paper gives no number, the parameter's source says what was chosen and why: watermarks,
+//! - If the paper gives no number, the parameter's source names the choice and its reason: watermarks,
 //!   cooling periods, everything of huge pages but the counters' width.
 //! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the
 //!   artifact.
 //! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the
 //!   promotion watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier
 //!   (`docs/policies.md`).
-//! - A saved count is halved when the counters are. A saturated one cannot show an access: there, momentum
-//!   does.
+//! - A saved count is halved with the counters. A saturated one cannot show an access, but momentum does.
 //! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the
 //!   threshold has changed or marked pages were revisited: until then it would find the same pages.
 

@@ -1,8 +1,7 @@
 //! The second chance (HybridTier, sections 3.1 and 4.3): pages of high frequency but low momentum are marked
 //! with their count, revisited after a minute, and demoted if the count says that nobody accessed them.
 //!
-//! Counters are halved now and then, and the saved counts with them: a count that cooling alone has changed
-//! is unchanged.
+//! Counters are halved now and then, and the saved counts with them: cooling alone is no change.
 
 use std::collections::VecDeque;
 

@@ -149,8 +149,7 @@ impl Settings {
         FilterShape::with_bytes(bytes, frequency.width().bits(), frequency.hashes())
     }
 
-    /// Returns the settings of the frequency threshold, whose hot set leaves `reserve` pages of the fast tier
-    /// free.
+    /// Returns the frequency threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.
     pub(super) fn threshold(&self, reserve: u64, setup: &Setup) -> ThresholdSettings {
         let initial = by_size(setup, self.initial_threshold, self.initial_threshold_huge);
         ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup)
@@ -177,13 +176,7 @@ impl Settings {
 
     /// Returns the request for samples.
     pub(super) fn request(&self) -> Sampling {
-        Sampling {
-            rate: SamplingRate::Frequency(self.sampling),
-            scope: self.sampling_scope,
-            stores: false,
-            batch: self.batch,
-            tick: self.tick,
-        }
+        Sampling::loads(SamplingRate::Frequency(self.sampling), self.sampling_scope, self.batch, self.tick)
     }
 }
 

@@ -1,17 +1,17 @@
 //! Exact LRU over sampled accesses: the textbook baseline of recency.
 //!
 //! The list holds the most recently sampled pages, at most as many as the fast tier should hold. A sampled
-//! slow page is promoted; what thereby falls off the list's end is demoted. Fast pages that were never
-//! sampled are older than every sampled one: they are looked for in the page table when room is needed, and
-//! only while there are some.
+//! slow page is promoted; pages that fall off the list's end are demoted. Fast pages that were never sampled
+//! are older than every sampled one: the page table is searched for them when room is needed and while there
+//! are some.
 //!
-//! **Deviations from the textbook**: an operating system sees no single access, so samples stand for them;
-//! pages move once a batch; a share of the tier stays free, as no host gives its last page away.
+//! **Deviations from the textbook**: samples stand for accesses, which no operating system sees one by one;
+//! pages move once a batch; a share of the tier stays free, because no host gives its last page away.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
     Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
-    SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
+    SamplingScope, Signal, Signals, TierId, View, Work,
 };
 
 use crate::Setup;
@@ -30,9 +30,7 @@ const SCAN: usize = 1024;
 /// Exact LRU over sampled accesses. See the module.
 #[derive(Debug)]
 pub(crate) struct Lru {
-    rate: SamplingRate,
-    batch: usize,
-    reserve: f64,
+    settings: Settings,
     order: Lists<1>,
     /// Slow pages that this batch sampled; they are in `order` too.
     wanted: Vec<PageId>,
@@ -47,11 +45,8 @@ pub(crate) struct Lru {
 impl Lru {
     /// Returns an LRU with an empty list.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
-        let settings = Settings::read(parameters);
         Self {
-            rate: rate(settings.sampling_frequency, settings.sampling_period),
-            batch: settings.batch,
-            reserve: settings.free_reserve,
+            settings: Settings::read(parameters),
             order: Lists::new(setup.pages),
             wanted: Vec::new(),
             cursor: PageId(0),
@@ -80,7 +75,7 @@ impl Lru {
     /// Returns the pages that must leave the fast tier for the wanted ones to fit.
     fn overflow(&self, view: &dyn View) -> u64 {
         let capacity = view.capacity(TierId::FAST);
-        let kept = (capacity.0 as f64 * self.reserve).ceil() as u64;
+        let kept = (capacity.0 as f64 * self.settings.free_reserve).ceil() as u64;
         let used = capacity - view.free(TierId::FAST);
         (used.0 + self.wanted.len() as u64).saturating_sub(capacity.0.saturating_sub(kept))
     }
@@ -138,13 +133,8 @@ impl Policy for Lru {
     }
 
     fn sampling(&self) -> Sampling {
-        Sampling {
-            rate: self.rate,
-            scope: SamplingScope::AllTiers,
-            stores: false,
-            batch: self.batch,
-            tick: Nanos::SECOND,
-        }
+        let rate = rate(self.settings.sampling_frequency, self.settings.sampling_period);
+        Sampling::loads(rate, SamplingScope::AllTiers, self.settings.batch, Nanos::SECOND)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -194,7 +184,7 @@ impl Policy for Lru {
 
     fn metadata(&self) -> Bytes {
         let buffers = size_of_val(&self.found[..]) + self.wanted.capacity() * size_of::<PageId>();
-        Bytes((self.order.bytes() + buffers) as u64 + self.batch as u64 * SAMPLE_BYTES)
+        Bytes((self.order.bytes() + buffers) as u64 + self.settings.batch as u64 * SAMPLE_BYTES)
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {

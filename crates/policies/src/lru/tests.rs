@@ -1,6 +1,6 @@
 //! LRU on a small machine, against a plain model of it.
 
-use isotherm_core::{PageSize, Pages};
+use isotherm_core::{PageSize, Pages, SamplingRate};
 use proptest::prelude::*;
 
 use super::*;
@@ -81,7 +81,7 @@ fn a_pinned_victim_counts_as_just_used() {
 #[test]
 fn the_reserve_stays_free() {
     let (mut lru, mut view) = (policy(8), machine(8));
-    lru.reserve = 0.25;
+    lru.settings.free_reserve = 0.25;
     let batch = batch_of(&view, &[7, 6, 5, 4], (0, 0));
     turn(&mut lru, &mut view, &batch, Nanos(0));
     assert_eq!(view.pages_in(TierId::FAST), [4, 5, 6]);

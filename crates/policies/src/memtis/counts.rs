@@ -8,7 +8,7 @@ use crate::support::prefetch;
 
 /// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
-    /// Zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
+    /// Creates zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
 
     /// Makes room for the pages below `pages`.
@@ -29,8 +29,7 @@ pub(crate) trait PageCounts: std::fmt::Debug + Send {
     /// Adds `weight` accesses.
     fn add(&mut self, page: PageId, weight: u32) -> Rebin;
 
-    /// Lets one sample pass. Where a cooling falls on it, the histogram follows; returns how many pages it
-    /// touched then.
+    /// Lets one sample pass. If a cooling falls on it, returns the pages that the histogram's update touched.
     fn pass(&mut self, histogram: &mut Histogram) -> Option<u64>;
 }
 
@@ -60,7 +59,7 @@ pub(crate) struct Counts {
 }
 
 impl Counts {
-    /// Halves every count, as far as anyone can see.
+    /// Halves every count, lazily.
     pub(super) fn cool(&mut self) {
         self.clock += 1;
     }
@@ -127,9 +126,8 @@ mod tests {
     use crate::memtis::histogram::BINS;
 
     proptest! {
-        /// Counts that cool when they are next touched read as if every cooling had halved all of them at
-        /// once, and the histogram has each page where it belongs, or one bin lower until it is counted
-        /// again.
+        /// Counts that cool when next touched read as if every cooling had halved all of them at once. The
+        /// histogram has each page in its bin, or one lower until it is counted again.
         #[test]
         fn lazy_cooling_equals_eager_cooling(
             steps in prop::collection::vec((0..10u32, 0..8u32), 1..300),

@@ -2,8 +2,7 @@
 
 /// Bins that thresholds distinguish.
 pub(crate) const BINS: u8 = 16;
-/// Bins that are kept: all that a 32-bit count can have, so that a cooling moves even the largest counts by
-/// one.
+/// Bins: all that a 32-bit count can have, so that a cooling moves even the largest counts.
 const KEPT: usize = 33;
 
 /// Returns the bin of a count: floor(log2(count + 1)).
@@ -18,7 +17,7 @@ pub(super) fn clamp(bin: u8) -> u8 {
     bin.min(BINS - 1)
 }
 
-/// Pages by bin. Bin 0, pages without accesses, is not kept: nothing ever asks for it.
+/// Pages by bin. Bin 0, pages without accesses, is not kept: nothing asks for it.
 #[derive(Debug, Clone)]
 pub(crate) struct Histogram {
     bins: [u64; KEPT],
@@ -45,8 +44,7 @@ impl Histogram {
 
     /// Follows a cooling: halving a count takes it one bin down.
     ///
-    /// Except for the largest count of a bin, which stays when halved; such a page is put right when it is
-    /// next counted.
+    /// The largest count of a bin stays in it when halved; such a page is corrected when next counted.
     pub(crate) fn cool(&mut self) {
         self.bins.copy_within(2.., 1);
         self.bins[KEPT - 1] = 0;
@@ -58,10 +56,9 @@ impl Histogram {
         if bin + 1 == BINS { bins.iter().sum() } else { bins[0] }
     }
 
-    /// Returns the lowest bin from which on all pages fit into `capacity` pages, and how many they are; at
-    /// least 1.
+    /// Returns the lowest bin, at least 1, from which on all pages fit into `capacity`, and their number.
     ///
-    /// Where not even the last bin fits, that is the threshold all the same, and no pages are said to fit.
+    /// If not even the last bin fits, it is the threshold all the same, with no fitting pages.
     pub(super) fn threshold_for(&self, capacity: u64) -> (u8, u64) {
         let mut fitting = 0;
         for bin in (1..BINS).rev() {

@@ -6,8 +6,7 @@ use super::counts::PageCounts;
 use super::{COLD, HOT, Memtis, PROMOTED, WARM};
 
 impl<C: PageCounts> Memtis<C> {
-    /// Plans one round: at most `budget` pages in either direction, though a unit that is begun is moved as a
-    /// whole.
+    /// Plans one round: at most `budget` pages in either direction, but whole units.
     pub(super) fn migrate(&mut self, view: &dyn View, plan: &mut Plan) {
         if std::mem::take(&mut self.stale) {
             self.classify(view);
@@ -23,8 +22,7 @@ impl<C: PageCounts> Memtis<C> {
         self.promote(room, view, plan);
     }
 
-    /// Returns whether there may be fast pages in no list: of ranges, a list does not tell how many of their
-    /// pages are fast.
+    /// Returns whether there may be unlisted fast pages: a list does not tell how many of a range's are fast.
     fn has_unlisted(&self, view: &dyn View) -> bool {
         let used = view.capacity(TierId::FAST) - view.free(TierId::FAST);
         let listed = [COLD, WARM, HOT].map(|list| self.lists.len(list) as u64).iter().sum::<u64>();
@@ -45,8 +43,7 @@ impl<C: PageCounts> Memtis<C> {
         self.work.operations += u64::from(page);
     }
 
-    /// Takes hot units off their list until they have `limit` pages outside the fast tier. Returns how many
-    /// they have.
+    /// Chooses hot units until they have `limit` pages outside the fast tier. Returns that number of pages.
     fn choose_hot(&mut self, limit: u64, view: &dyn View) -> u64 {
         self.chosen.clear();
         let mut pages = 0;
@@ -70,8 +67,7 @@ impl<C: PageCounts> Memtis<C> {
         pages.filter(move |&page| view.tier_of(page).is_some_and(&wanted))
     }
 
-    /// Plans the demotion of units from the front of a list, `missing` pages or a little more. Returns how
-    /// many pages.
+    /// Plans the demotion of `missing` pages or a little more, from a list's front. Returns their number.
     fn demote(&mut self, list: usize, missing: u64, view: &dyn View, plan: &mut Plan) -> u64 {
         let before = plan.moves.len();
         while ((plan.moves.len() - before) as u64) < missing

@@ -21,7 +21,7 @@
 //! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its
 //!   histogram after a cooling and therefore lets the threshold fall by one then only; here the histogram
 //!   shifts with the cooling.
-//! - Pages are classed anew in one sweep after a change, where the kernel walks its LRU lists.
+//! - Pages are classed again in one sweep after a change; the kernel walks its LRU lists.
 //! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
 
 pub(crate) mod counts;
@@ -50,9 +50,8 @@ pub(crate) use settings::{Common, QUICK_COOLING, QuickSettings, Settings, Splits
 use split::Splitter;
 use units::Units;
 
-/// Samples that are taken in at once, unless a round of moves comes before. More than come in one round:
-/// nothing waits for a full batch, since coolings and fittings fall on their sample wherever it is in the
-/// batch.
+/// Samples that are taken in at once, unless a round of moves comes before. It is larger than a round:
+/// coolings and fittings fall on their sample wherever it is in the batch.
 const BATCH: usize = 4096;
 /// Operations of counting one sample, table accesses apart: shift, add, two logarithms, compare.
 const COUNT_OPERATIONS: u64 = 10;
@@ -96,7 +95,7 @@ impl Thresholds {
     }
 }
 
-/// Memtis. See the module. With other counts, what is built on it.
+/// Memtis (see the module) and, with other counts, the policies built on it.
 #[derive(Debug)]
 pub(crate) struct Memtis<C = Counts> {
     settings: Common,
@@ -289,13 +288,13 @@ impl<C: PageCounts> Memtis<C> {
     }
 
     fn request(&self) -> Sampling {
-        Sampling {
-            rate: SamplingRate::Period(self.period.period()),
-            scope: SamplingScope::AllTiers,
-            stores: true,
-            batch: BATCH,
-            tick: self.settings.migration_interval,
-        }
+        Sampling::loads(
+            SamplingRate::Period(self.period.period()),
+            SamplingScope::AllTiers,
+            BATCH,
+            self.settings.migration_interval,
+        )
+        .and_stores()
     }
 }
 

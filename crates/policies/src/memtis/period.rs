@@ -33,7 +33,7 @@ impl PeriodControl {
         (shortest as f64 * (longest as f64 / shortest as f64).powf(share)).round() as u64
     }
 
-    /// Takes note of samples that arrived.
+    /// Counts samples that arrived.
     pub(super) fn count(&mut self, samples: u64) {
         self.samples += samples;
     }

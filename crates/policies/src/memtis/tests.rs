@@ -3,19 +3,14 @@
 use isotherm_core::{PageSize, Pages};
 
 use super::*;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, parameters, setup, turn};
 
 const FAST: u64 = 100;
 
 /// Memtis on a fast tier of `fast` pages; thresholds are fitted every 64 samples.
 fn policy(pages: usize, fast: u64, settings: &[(&str, &str)]) -> Memtis {
-    let setup = Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("memtis", Settings::SPECS);
     let fixed = [("adaptation_samples", "64"), ("smallest_reserve", "0"), ("promotion_reserve", "0")];
-    for (key, value) in fixed.iter().chain(settings) {
-        parameters.set(key, value).expect("in range");
-    }
-    <Memtis>::new(&parameters, &setup)
+    <Memtis>::new(&parameters(Settings::SPECS, &[&fixed, settings].concat()), &setup(pages, fast))
 }
 
 fn machine(fast: u64, mapped: usize) -> TestView {
@@ -46,8 +41,7 @@ fn hot_slow_pages_take_the_place_of_cold_fast_ones() {
 #[test]
 fn the_threshold_fits_the_fast_tier() {
     let (mut memtis, mut view) = (policy(400, FAST, &[]), machine(FAST, 400));
-    // 50 pages with 16 samples, 100 more with 4, 200 more with 1: only the first bin of 50 and not the 150
-    // fit.
+    // 50 pages with 16 samples, 100 more with 4, 200 more with 1: only the first bin fits.
     let mut samples = rounds(0..50, 12);
     samples.extend(rounds(0..150, 3));
     samples.extend(rounds(0..350, 1));

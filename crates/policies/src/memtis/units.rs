@@ -4,7 +4,7 @@ use std::ops::Range;
 
 use isotherm_core::{PageId, View};
 
-/// Which unit each page belongs to. A unit is named by its first page.
+/// The unit of each page, named by the unit's first page.
 #[derive(Debug, Clone)]
 pub(super) struct Units {
     huge: bool,
@@ -15,13 +15,12 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Units of 2 MiB where `huge`, else of one page.
+    /// Creates units of 2 MiB if `huge`, else of one page.
     pub(super) fn new(huge: bool) -> Self {
         Self { huge, heads: Vec::new(), sizes: Vec::new() }
     }
 
-    /// Enters the pages that `view` has and this has not: whole ranges as one unit, late comers to a range
-    /// singly.
+    /// Enters the new pages of `view`: whole ranges as one unit, late comers to a range singly.
     pub(super) fn reserve(&mut self, view: &dyn View) {
         if !self.huge {
             return;

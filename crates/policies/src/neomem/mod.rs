@@ -1,4 +1,4 @@
-//! NeoMem: a device in front of the slow memory finds the hot pages, and its histogram says what hot means.
+//! NeoMem: a device in front of the slow memory finds the hot pages; its histogram sets the threshold.
 //!
 //! # Paper
 //! Zhou et al., "NeoMem: Hardware/Software Co-Design for CXL-Native Memory Tiering" (MICRO 2024), section V.
@@ -10,9 +10,9 @@
 //!
 //! # What the paper leaves open
 //! - How often the threshold is updated: every second, as the published daemon does.
-//! - Whether the quota also bounds what is promoted, or only lowers p: both, as Table IV calls it "the
-//!   maximum page migration rate". Pages beyond it wait, and are forgotten with the next clear, after which
-//!   the device finds them again.
+//! - Whether the quota also bounds promotions, or only lowers p: both, because Table IV calls it "the maximum
+//!   page migration rate". Pages beyond it wait until the next clear, after which the device finds them
+//!   again.
 //! - delta of the error bound: 25 %, the paper's example for two lanes (the median).
 //! - The threshold before the first histogram: nothing is hot.
 //!
@@ -21,12 +21,11 @@
 //!   was promoted before (it must have been demoted since). A host that cannot tell what reclaim took misses
 //!   the first return of a page that was fast from its allocation on.
 //! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks
-//!   for no more than `reclaim` pages at a time, one batch of the kernel's unless told otherwise, or it would
-//!   not read the device for as long as the kernel looks for cold pages.
+//!   for at most `reclaim` pages at a time, by default one batch of the kernel's: it cannot read the device
+//!   while the kernel looks for cold pages.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
-//! - A device without a histogram (CXL 3.2's hotness monitoring unit keeps none): only a fixed threshold can
-//!   be had.
+//! - A device without a histogram, such as CXL 3.2's hotness monitoring unit, needs a fixed threshold.
 
 mod settings;
 mod threshold;
@@ -42,6 +41,7 @@ use isotherm_core::{
 use crate::Setup;
 use crate::support::numa_balancing::{Watermarks, faults_only};
 use crate::support::page_bits::PageBits;
+use crate::support::quota::Quota;
 pub(crate) use settings::Settings;
 use threshold::{Observed, Rules, Threshold};
 
@@ -53,22 +53,15 @@ const UPDATE_OPERATIONS: u64 = 400;
 /// NeoMem. See the module.
 #[derive(Debug)]
 pub(crate) struct NeoMem {
-    migration_interval: Nanos,
-    update_interval: Nanos,
-    clear_interval: Nanos,
+    settings: Settings,
     /// The threshold that never changes, if it is fixed.
     fixed: Option<u32>,
     threshold: Threshold,
-    /// Pages that may be promoted in a nanosecond, and saved up.
-    quota: f64,
-    most_saved: f64,
-    saved: f64,
-    migrate: bool,
+    quota: Quota,
     /// Pages that reclaim is asked for between two readings, at most.
     reclaim: Pages,
     marks: Watermarks,
     started: bool,
-    last_step: Nanos,
     next_update: Nanos,
     next_clear: Nanos,
     /// The devices' reports that Algorithm 1 has not seen yet.
@@ -95,24 +88,15 @@ impl NeoMem {
     /// Creates NeoMem before its first reading.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
-        let period = settings.quota_period.0.max(1) as f64;
-        let pages = settings.quota.0 as f64 / setup.page_size.bytes().0 as f64;
-        let (update_interval, fixed) = (settings.update_interval, settings.threshold);
-        let rules = Rules::new(&settings, pages / period * update_interval.0 as f64);
+        let quota = Quota::new(settings.quota, settings.quota_period, setup);
+        let rules = Rules::new(&settings, quota.pages_in(settings.update_interval));
         Self {
-            migration_interval: settings.migration_interval,
-            update_interval,
-            clear_interval: settings.clear_interval,
-            fixed: (fixed > 0).then_some(fixed),
+            fixed: (settings.threshold > 0).then_some(settings.threshold),
             threshold: Threshold::new(rules),
-            quota: pages / period,
-            most_saved: pages.max(1.0),
-            saved: 0.0,
-            migrate: settings.migrate,
+            quota,
             reclaim: Pages(settings.reclaim),
             marks: Watermarks::new(&settings.marks, setup),
             started: false,
-            last_step: Nanos(0),
             next_update: Nanos(0),
             next_clear: Nanos(0),
             report: None,
@@ -126,6 +110,7 @@ impl NeoMem {
             promoted_again: 0,
             found: 0,
             work: Work::default(),
+            settings,
         }
     }
 
@@ -165,15 +150,16 @@ impl NeoMem {
     fn request(&mut self, now: Nanos) -> Option<DeviceRequest> {
         if !self.started {
             self.started = true;
-            (self.next_update, self.next_clear) = (now + self.update_interval, now + self.clear_interval);
+            (self.next_update, self.next_clear) =
+                (now + self.settings.update_interval, now + self.settings.clear_interval);
             return Some(DeviceRequest { threshold: self.fixed, clear: true, report: false });
         }
         let mut request = DeviceRequest { threshold: self.update(), ..DeviceRequest::default() };
         if self.fixed.is_none() && now >= self.next_update {
-            self.next_update = now + self.update_interval;
+            self.next_update = now + self.settings.update_interval;
             request.report = true;
         } else if now >= self.next_clear {
-            self.next_clear = now + self.clear_interval;
+            self.next_clear = now + self.settings.clear_interval;
             request.clear = true;
             self.forget();
         }
@@ -189,21 +175,19 @@ impl NeoMem {
 
     /// Plans as many promotions as the quota has saved up, and the room that they need.
     fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
-        let earned = (now - self.last_step).0 as f64 * self.quota;
-        self.saved = (self.saved + earned).min(self.most_saved);
-        self.last_step = now;
-        if !self.migrate {
+        self.quota.earn(now);
+        if !self.settings.migrate {
             return;
         }
         let room = (view.free(TierId::FAST) + self.reclaim).0 as usize;
-        while self.saved >= 1.0
+        while self.quota.available() > 0
             && plan.moves.len() < room
             && let Some(page) = self.hot.pop_front()
         {
             self.waiting.remove(page);
             if view.tier_of(page).is_some_and(|tier| tier != TierId::FAST) {
                 plan.moves.push(Move { page, to: TierId::FAST });
-                self.saved -= 1.0;
+                self.quota.spend(1);
             }
             self.work.operations += PAGE_OPERATIONS;
         }
@@ -235,7 +219,7 @@ impl Policy for NeoMem {
     }
 
     fn sampling(&self) -> Sampling {
-        faults_only(self.migration_interval)
+        faults_only(self.settings.migration_interval)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {

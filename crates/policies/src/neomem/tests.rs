@@ -1,16 +1,13 @@
-use isotherm_core::{Bin, Histogram, PageSize};
+use isotherm_core::{Bin, Histogram};
 
 use super::*;
-use crate::support::test_view::{TestView, turn};
+use crate::support::test_view::{TestView, parameters, setup, turn};
 
 const FAST: u64 = 16;
 const MS: u64 = 1_000_000;
 
 fn policy(settings: &[(&str, &str)]) -> NeoMem {
-    let setup = Setup { pages: 64, fast: Pages(FAST), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("neomem", Settings::SPECS);
-    settings.iter().for_each(|(name, value)| parameters.set(name, value).expect("in range"));
-    NeoMem::new(&parameters, &setup)
+    NeoMem::new(&parameters(Settings::SPECS, settings), &setup(64, FAST))
 }
 
 /// 48 slow pages behind a fast tier with four free ones.

@@ -72,8 +72,8 @@ impl Threshold {
         self.ping_pong = observed.ping_pongs as f64 / observed.promoted.max(1) as f64;
         self.error = histogram.error_bound(observed.report.lanes, rules.delta);
         let halved = |p: f64| (p / 2.0).max(rules.p_min);
-        // Lines 9 to 13: more where the slow tier is busy, less where pages come back, half where the quota
-        // is used up.
+        // Lines 9 to 13: more if the slow tier is busy, less if pages come back, half if the quota is used
+        // up.
         self.p = if (observed.promoted as f64) < rules.quota {
             let grown = (1.0 + self.bandwidth).powf(rules.alpha);
             let shrunk = (1.0 + self.ping_pong).powf(rules.beta);

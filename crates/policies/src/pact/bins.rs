@@ -1,5 +1,4 @@
-//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, their quartiles, and the width of
-//! bins that follows.
+//! Adaptive promotion (section 4.5, algorithm 3): a reservoir of values, its quartiles and the bins' width.
 
 use isotherm_core::choices;
 
@@ -92,7 +91,7 @@ impl Bins {
         self.width
     }
 
-    /// Takes the new value of a page in; whether it is in the last bin.
+    /// Takes in a page's new value. Returns whether it is in the last bin.
     pub(super) fn add(&mut self, value: f32) -> bool {
         self.reservoir.add(value);
         f64::from(value) / self.width >= self.last

@@ -10,7 +10,7 @@ const SCAN: usize = 1024;
 /// Fast pages among which the one of least value is demoted.
 const CHOICE: u64 = 4;
 
-/// Who picks the pages, and how far it has come around the address space.
+/// The mechanism that picks the pages, and its place in the address space.
 #[derive(Debug)]
 pub(super) struct Demotion {
     by_kernel: bool,

@@ -19,9 +19,8 @@
 //! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the
 //!   unit cost of the window before.
 //! - Windows that are too short go on instead of being rejected.
-//! - Where new pages have taken what was demoted ahead, as many are demoted as the promotions lack:
-//!   promotions would fail for ever, and the balance of the two counts with them. The paper's kernel (with
-//!   TPP's patches) keeps a watermark.
+//! - If new pages have taken the room that was demoted ahead, as many are demoted as the promotions lack.
+//!   Else promotions would fail for ever. The paper's kernel (with TPP's patches) keeps a watermark.
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
 //! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the
 //!   scaling as printed doubles the width in every window that promotes. That is kept: it is what paper and
@@ -114,13 +113,12 @@ impl Pact {
         let cooling = Cooling { keep: settings.cooling as f32, distance: settings.cooling_distance };
         Self {
             signals: signals(&settings),
-            sampling: Sampling {
-                rate: SamplingRate::Period(settings.sampling_period),
-                scope: if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
-                stores: false,
-                batch: BATCH,
-                tick: window,
-            },
+            sampling: Sampling::loads(
+                SamplingRate::Period(settings.sampling_period),
+                if slow { SamplingScope::EachSlowTier } else { SamplingScope::EachTier },
+                BATCH,
+                window,
+            ),
             window,
             window_start: Nanos(0),
             attribution: Attribution::new(settings.attribution, TierId(slow.into()), model),
@@ -191,8 +189,8 @@ impl Pact {
         }
     }
 
-    /// Demotes as many pages as are promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages
-    /// took the room.
+    /// Demotes what is promoted, and the margin (Algorithm 2, lines 5 and 6); more if new pages took the
+    /// room.
     fn make_room(&mut self, view: &mut dyn View, plan: &mut Plan) {
         let moves = Pages(plan.moves.len() as u64);
         let owed = Pages(self.promoted + moves.0 + self.margin) - Pages(self.demoted);

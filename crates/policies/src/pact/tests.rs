@@ -1,15 +1,12 @@
-use isotherm_core::{Counters, PageSize, TierCounters};
+use isotherm_core::{Counters, TierCounters};
 
 use super::*;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, parameters, promoted, setup, turn};
 
 const WINDOW: u64 = 20_000_000;
 
 fn policy(settings: &[(&str, &str)]) -> Pact {
-    let setup = Setup { pages: 2000, fast: Pages(100), page_size: PageSize::Base, tiers: 2, seed: 1 };
-    let mut parameters = Parameters::new("pact", Settings::SPECS);
-    settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("in range"));
-    Pact::new(&parameters, &setup)
+    Pact::new(&parameters(Settings::SPECS, settings), &setup(2000, 100))
 }
 
 fn machine() -> TestView {
@@ -32,10 +29,6 @@ fn window(pact: &mut Pact, view: &mut TestView, pages: &[u32], number: u64, para
     let mut batch = batch_of(view, pages, (0, 0));
     batch.counters = counters(number, parallelism);
     turn(pact, view, &batch, Nanos(number * WINDOW)).0
-}
-
-fn promoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
 }
 
 #[test]

@@ -146,8 +146,7 @@ impl Replacement for Arc {
 }
 
 impl Tiered<Arc> {
-    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares
-    /// with it.
+    /// Creates the policy: the algorithm over sampled accesses, as in HybridTier, sections 5.2 and 6.1.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         Self::with(Arc::new, &Settings::read(parameters), setup)
     }

@@ -1,8 +1,8 @@
 //! Replacement algorithms of caches, over dense page numbers: no hashing, and no allocation per access.
 //!
-//! Each answers one question: which pages would a cache of this capacity hold, had it seen these accesses? A
-//! miss always enters the page and, once the cache is full, lets another one leave. Tiering need not obey
-//! that (a slow page can be used where it is); the module `adapter` turns one into the other.
+//! Each answers one question: which pages would a cache of this capacity hold after these accesses? A miss
+//! always enters the page and, once the cache is full, lets another one leave. Tiering need not do that,
+//! because a slow page can be used where it is; `adapter` turns one into the other.
 //!
 //! | algorithm | paper | lists |
 //! |---|---|---|
@@ -13,8 +13,8 @@
 //! | [`Arc`] | Megiddo and Modha, FAST 2003 | two and two of ghosts |
 //!
 //! # What bounds the speed
-//! A page's state is a byte or a node of 8 bytes in an array that is indexed by the page, so an access costs
-//! a few loads at random places, and the loads are all there is: see the profile in `docs/policies.md`.
+//! A page's state is a byte or a node of 8 bytes in an array indexed by the page. An access costs a few loads
+//! at random places and little else: see the profile in `docs/policies.md`.
 
 pub(crate) mod adapter;
 mod arc;

@@ -8,8 +8,7 @@ use super::*;
 
 const PAGES: u32 = 24;
 
-/// Returns the victims of `algorithm` over `stream` (`None` for a hit), after a check of what holds for every
-/// cache.
+/// Returns the victims of `algorithm` over `stream` (`None` for a hit), and checks every cache's rules.
 fn victims(algorithm: &mut impl Replacement, stream: &[u32]) -> Vec<Option<Option<u32>>> {
     let mut held: Vec<u32> = Vec::new();
     let mut record = |&page: &u32| {

@@ -129,8 +129,7 @@ impl Replacement for TwoQ {
 }
 
 impl Tiered<TwoQ> {
-    /// Returns the policy: the algorithm over sampled accesses, as HybridTier (sections 5.2 and 6.1) compares
-    /// with it.
+    /// Creates the policy: the algorithm over sampled accesses, as in HybridTier, sections 5.2 and 6.1.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let TwoQSettings { common, kin, kout } = TwoQSettings::read(parameters);
         Self::with(|pages, capacity| TwoQ::new(pages, capacity, kin, kout), &common, setup)

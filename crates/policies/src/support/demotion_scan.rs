@@ -1,6 +1,5 @@
 //! The scan for cold pages: linear over the address space, continuing where it stopped, between two
-//! watermarks (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3). What is cold, the
-//! policy says.
+//! watermarks (FreqTier, Algorithm 2 and sections IV-C, V-B 1; HybridTier, section 4.3).
 
 use isotherm_core::{Move, PageId, TierId, View, Work};
 

@@ -2,8 +2,7 @@
 //! follows the size of the fast tier.
 //!
 //! FreqTier's paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do
-//! not fill it. Both come to the smallest threshold whose pages fit, read off a histogram of counts after
-//! each batch.
+//! not fill it. Both reach the smallest threshold whose pages fit, read from a histogram after each batch.
 //!
 //! # Ties
 //! Counts are small integers. Where many pages share the count just below that threshold, the pages above it

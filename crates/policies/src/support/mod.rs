@@ -7,6 +7,7 @@ pub(crate) mod lists;
 pub(crate) mod numa_balancing;
 pub(crate) mod page_bits;
 pub(crate) mod prefetch;
+pub(crate) mod quota;
 pub(crate) mod round;
 #[cfg(test)]
 pub(crate) mod test_view;

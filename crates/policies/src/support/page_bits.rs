@@ -25,7 +25,7 @@ impl PageBits {
         self.words.get(page.index() / 64).is_some_and(|word| word >> (page.index() % 64) & 1 != 0)
     }
 
-    /// Enters the page; whether it was absent.
+    /// Enters the page. Returns whether it was absent.
     pub(crate) fn insert(&mut self, page: PageId) -> bool {
         let absent = !self.contains(page);
         self.reserve(page.index() + 1);

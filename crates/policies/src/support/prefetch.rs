@@ -9,8 +9,7 @@ use std::hint::black_box;
 
 use isotherm_core::{PageId, Sample, TierId, View};
 
-/// Pages read ahead: enough to hide the latency of memory, few enough for their lines to stay in the
-/// first-level cache.
+/// Pages read ahead: enough to hide memory's latency, few enough to stay in the first-level cache.
 pub(crate) const CHUNK: usize = 64;
 
 /// The pages of at most [`CHUNK`] samples, and where they are.

@@ -22,8 +22,7 @@ impl Round {
         self.cursor
     }
 
-    /// Returns whether a page that was just read is met for the first time: behind the wrap a batch may reach
-    /// beyond the start.
+    /// Returns whether the round meets a page for the first time: a batch may reach beyond the start.
     pub(crate) fn is_new(&self, page: PageId) -> bool {
         !self.wrapped || page < self.start
     }

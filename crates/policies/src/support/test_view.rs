@@ -1,9 +1,12 @@
 //! The small machine that the policies' tests run on: tiers with capacities and a page table, no time.
 
+use isotherm_core::parameters::{Parameters, Spec};
 use isotherm_core::{
     Counters, HintFault, MoveStatus, Nanos, Operation, Outcome, PageId, PageSize, Pages, Plan, Policy,
     Sample, SampleBatch, TierCounters, TierId, View,
 };
+
+use crate::Setup;
 
 /// Pages in tiers, and the walks that were made over them.
 #[derive(Debug, Clone)]
@@ -137,8 +140,19 @@ impl View for TestView {
     }
 }
 
-/// Returns a batch of one sample for each of `pages`, from where they are now, with counters at `(fast, all)`
-/// load misses.
+/// Returns a setup of base pages on two tiers, of which the fast one has `fast`.
+pub(crate) fn setup(pages: usize, fast: u64) -> Setup {
+    Setup { pages, fast: Pages(fast), page_size: PageSize::Base, tiers: 2, seed: 1 }
+}
+
+/// Returns a policy's parameters, with some of them set.
+pub(crate) fn parameters(specs: &'static [Spec], settings: &[(&str, &str)]) -> Parameters {
+    let mut parameters = Parameters::new("test", specs);
+    settings.iter().for_each(|(key, text)| parameters.set(key, text).expect("valid"));
+    parameters
+}
+
+/// Returns a batch of one sample for each of `pages`, with counters at `(fast, all)` load misses.
 pub(crate) fn batch_of(view: &TestView, pages: &[u32], (fast, all): (u64, u64)) -> SampleBatch {
     let sample = |&page: &u32| Sample {
         time: Nanos(0),
@@ -163,6 +177,21 @@ pub(crate) fn fault_of(view: &TestView, page: u32, latency: Nanos, time: Nanos) 
     let tier = view.tier_of(page).unwrap_or(TierId::FAST);
     let fault = HintFault { time, page, latency, tier, operation: Operation::Load };
     SampleBatch { faults: vec![fault], ..SampleBatch::default() }
+}
+
+/// Returns `times` samples of each page.
+pub(crate) fn samples(pages: impl IntoIterator<Item = u32>, times: usize) -> Vec<u32> {
+    pages.into_iter().flat_map(|page| std::iter::repeat_n(page, times)).collect()
+}
+
+/// Returns the pages that the plan promotes.
+pub(crate) fn promoted(plan: &Plan) -> Vec<u32> {
+    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
+}
+
+/// Returns the pages that the plan demotes.
+pub(crate) fn demoted(plan: &Plan) -> Vec<u32> {
+    plan.moves.iter().filter(|step| step.to != TierId::FAST).map(|step| step.page.0).collect()
 }
 
 /// Runs one turn of the engine over `batch` at `now`. Returns the plan and its outcome.

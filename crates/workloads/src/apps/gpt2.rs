@@ -1,18 +1,18 @@
 //! `gpt2`: text generation by a decoder-only transformer, one token at a time.
 //!
-//! PACT (5.1) runs GPT-2 inference without saying more. **Kept.** GPT-2's architecture (Radford et al., 2019) in 4-byte
-//! floats: token and position embeddings, layers of normalisation, attention over a cache of keys and values that grows by
-//! a row a token, and a network of four times the width with GELU, residuals, and a head that reuses the token embedding,
-//! so that a token reads every weight once. Batch 1: matrices are read row by row, each row's product giving one value.
-//! Tensors are allocated one by one in the order of the layers, loaded by one thread. Rows of a matrix and heads of
-//! attention are divided among the threads, which take turns row by row.
+//! PACT (5.1) runs GPT-2 inference without details. **Kept.** GPT-2's architecture (Radford et al., 2019) in
+//! 4-byte floats: token and position embeddings, normalisation, attention over a cache of keys and values
+//! that grows by a row for each token, a network of four times the width with GELU, residuals, and a head
+//! that reuses the token embedding, so that a token reads every weight once. Batch 1: matrices are read row
+//! by row, and each row's product gives one value. One thread loads the tensors, which are allocated in the
+//! order of the layers. Threads share rows and heads and take turns row by row.
 //!
-//! **Scale.** The width shrinks with the footprint in steps of a head (64 values); layers, the ratio of vocabulary to width and
-//! that of context to width stay those of the model with 124 million parameters. **Left out.** Trained weights (random
-//! ones of GPT-2's initialisation), the tokeniser, biases other than those of normalisation; activations (a few KB, which
-//! lie in a core's own cache) are computed but not reported. The next token is drawn from the softmax, as generation does.
+//! **Scale.** The width shrinks with the footprint in steps of a head (64 values). Layers and the ratios of
+//! vocabulary and context to width are those of the model with 124 million parameters. **Left out.** Trained
+//! weights (random ones of GPT-2's initialisation replace them), the tokeniser, and biases other than those
+//! of normalisation. Activations (a few KB in a core's cache) are computed but not reported. The next token
+//! is drawn from the softmax.
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use crate::memory::Array;
@@ -25,7 +25,6 @@ use crate::{Memory, Program, Token};
 const HEAD: usize = 64;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of weights and cache; the width follows from it, in whole heads.
         footprint: Bytes = size(2 << 20, 1 << 42, "140M").source("ours: 6 heads; PACT 5.1: 6.6 to 40 GB"),
@@ -44,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "3M"), ("operations", "40")]),
-    paper(
-        "PACT 5.1 (6.6 GB at least): GPT-2 with 1.5 billion parameters, the one of that size",
-        "25 heads, 48 layers.",
-        &[("footprint", "6.5G"), ("layers", "48"), ("vocabulary", "31.4"), ("context", "0.64")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "gpt2",
     title: "text generation by a transformer, token by token",
@@ -63,13 +53,19 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none: every weight once a token; the cache grows",
     accesses: 79_681_176,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "3M"), ("operations", "40")]),
+        paper(
+            "PACT 5.1 (6.6 GB at least): GPT-2 with 1.5 billion parameters, the one of that size",
+            "25 heads, 48 layers.",
+            &[("footprint", "6.5G"), ("layers", "48"), ("vocabulary", "31.4"), ("context", "0.64")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-/// The model's sizes.
 #[derive(Debug, Clone, Copy)]
 struct Shape {
     width: usize,
@@ -93,8 +89,7 @@ struct Gpt2 {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let shape = |heads: usize| {
         let ratio = |share: f64| (share * (heads * HEAD) as f64) as usize;
         Shape {
@@ -248,7 +243,8 @@ impl Model {
         Self { shape, embedding, positions, layers, norm: Norm::new(width, memory) }
     }
 
-    /// Returns the scores of each possible next token after `token` at `position`; the cache holds what came before.
+    /// Returns the scores of every possible token after `token` at `position`, with the cache of what came
+    /// before.
     fn forward(&mut self, token: usize, position: usize, memory: &mut dyn Memory) -> Vec<f32> {
         let (word, _) = self.embedding.values.load_run(memory, self.embedding.row(token), Token::NONE);
         let (place, _) = self.positions.values.load_run(memory, self.positions.row(position), Token::NONE);
@@ -275,7 +271,8 @@ impl Layer {
         state.iter_mut().zip(change).for_each(|(state, change)| *state += change);
     }
 
-    /// Keeps the position's key and value, and weighs all values by how well their keys fit the query, head by head.
+    /// Keeps the position's key and value; weighs all values, head by head, by how well their keys fit the
+    /// query.
     fn attend(&mut self, mixed: &[f32], position: usize, shape: Shape, memory: &mut dyn Memory) -> Vec<f32> {
         let width = shape.width;
         let (query, rest) = mixed.split_at(width);
@@ -356,7 +353,7 @@ mod tests {
 
     const SHAPE: Shape = Shape { width: 2 * HEAD, layers: 2, vocabulary: 50, context: 8, threads: 3 };
 
-    /// Returns every position of a text at once, without a cache: the textbook's attention with a triangular mask.
+    /// Computes all positions of a text at once, without a cache: attention with a triangular mask.
     fn whole(model: &Model, text: &[usize]) -> Vec<f32> {
         let memory = &mut CountingMemory::default();
         let width = SHAPE.width;

@@ -1,18 +1,20 @@
 //! GUPS with a hot region: random read-modify-write updates of a table of 8-byte words.
 //!
-//! HPCC RandomAccess updates words drawn uniformly from the whole table. HeMem confined most updates to a hot region, and
-//! NeoMem (VI-D, Fig. 16) took that over: 90 % of accesses fall into the region, 10 % uniformly on the whole table (the
-//! region included), and then the region suddenly lies elsewhere. Kept: the table is initialised front to back by one
-//! thread, so first touch places it in address order; an update loads a word and stores it back, its address coming from
-//! a random number generator and not from memory. Left out: HPCC's batches of 1,024 look-ahead updates (updates here are
-//! independent of each other, which is what the batches achieve).
+//! HPCC RandomAccess updates words drawn uniformly from the whole table. HeMem confined most updates to a hot
+//! region, and NeoMem (VI-D, Fig. 16) took that over: 90 % of accesses fall into the region, 10 % uniformly
+//! on the whole table, and then the region suddenly moves. **Kept.** One thread initialises the table front
+//! to back, so first touch places it in address order. An update loads a word and stores it back; its address
+//! comes from a generator and not from memory. **Left out.** HPCC's batches of 1,024 look-ahead updates:
+//! updates here are independent anyway.
 //!
-//! PACT (2.2) runs another variant: phases of sequential and of random updates in turn, half of the updates each, every one a
-//! read and a write (`pattern=alternating`, preset `pact`). A thread updates its own part of the table in a sequential phase.
+//! PACT (2.2) alternates phases of sequential and of random updates, half of the updates each
+//! (`pattern=alternating`, preset `pact`). In a sequential phase each thread updates its own part of the
+//! table.
 //!
-//! The table is divided into slots of the region's size; the region takes a seeded random sequence of different slots.
+//! The table is divided into slots of the region's size; the region takes a seeded random sequence of
+//! different slots.
 
-use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
 use crate::memory::WORD;
@@ -26,7 +28,6 @@ use crate::{Memory, Program, Token};
 const UPDATE_INSTRUCTIONS: u32 = 8;
 
 choices! {
-    /// Order of updates.
     enum Pattern {
         Random = "random",
         Alternating = "alternating",
@@ -34,7 +35,6 @@ choices! {
 }
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Size of the table.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M")
@@ -68,17 +68,6 @@ struct Gups {
     seed: u64,
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "200k")]),
-    paper("NeoMem VI-A: a slow tier of 16 GB", "The footprint of the paper.", &[("footprint", "16G")]),
-    Preset {
-        name: "pact",
-        source: "PACT 2.2: sequential and random phases, half each; no hot region",
-        help: "Sequential and random phases in turn.",
-        values: &[("pattern", "alternating"), ("hot_share", "0"), ("moves", "0")],
-    },
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "gups",
     title: "random updates, most of them in a hot region that moves",
@@ -89,14 +78,23 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "contiguous, moves at mid-run",
     accesses: 301_048_576,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "200k")]),
+        paper("NeoMem VI-A: a slow tier of 16 GB", "The footprint of the paper.", &[("footprint", "16G")]),
+        Preset {
+            name: "pact",
+            source: "PACT 2.2: sequential and random phases, half each; no hot region",
+            help: "Sequential and random phases in turn.",
+            values: &[("pattern", "alternating"), ("hot_share", "0"), ("moves", "0")],
+        },
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    Ok(Box::new(Gups::new(Settings::read(parameters), seed)?))
+fn build(settings: Settings, seed: u64) -> Built {
+    Ok(Box::new(Gups::new(settings, seed)?))
 }
 
 impl Gups {
@@ -119,7 +117,7 @@ impl Gups {
         Permutation::new(slots, mix(self.seed)).at(phase % slots) * self.hot_words
     }
 
-    /// Updates in a phase: the run's, divided as evenly as whole numbers allow.
+    /// Returns a phase's updates: equal shares of the run's.
     fn phase(&self, phase: u64) -> std::ops::Range<u64> {
         let start = |phase: u64| {
             (u128::from(self.settings.operations) * u128::from(phase) / u128::from(self.settings.moves + 1))
@@ -128,8 +126,8 @@ impl Gups {
         start(phase)..start(phase + 1)
     }
 
-    /// Returns the word of an update in a sequential phase: the next of its thread's part of the table, which it goes through round
-    /// and round. `None` in a random phase.
+    /// Returns the word of an update in a sequential phase, in which each thread cycles through its part of
+    /// the table; `None` in a random phase.
     #[inline]
     fn in_order(&self, update: u64) -> Option<u64> {
         if self.settings.pattern != Pattern::Alternating {
@@ -187,7 +185,7 @@ mod tests {
     use super::*;
 
     fn gups(settings: &[(&str, &str)]) -> Gups {
-        let mut parameters = Parameters::new("gups", Settings::SPECS);
+        let mut parameters = WORKLOAD.parameters();
         settings.iter().for_each(|(key, value)| parameters.set(key, value).expect("a valid setting"));
         Gups::new(Settings::read(&parameters), 5).expect("consistent parameters")
     }
@@ -237,11 +235,11 @@ mod tests {
 
     #[test]
     fn a_region_with_nowhere_to_go_is_refused() {
-        let mut parameters = Parameters::new("gups", Settings::SPECS);
+        let mut parameters = WORKLOAD.parameters();
         parameters.set("hot_region", "0.6").expect("in range");
-        let error = build(&parameters, 1).err().expect("refused");
-        assert!(error.starts_with("hot_region leaves 1 place"), "{error}");
+        let error = WORKLOAD.build(&parameters, 1).err().expect("refused").to_string();
+        assert!(error.starts_with("gups: hot_region leaves 1 place"), "{error}");
         parameters.set("moves", "0").expect("in range");
-        assert!(build(&parameters, 1).is_ok());
+        assert!(WORKLOAD.build(&parameters, 1).is_ok());
     }
 }

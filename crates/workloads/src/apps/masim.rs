@@ -1,18 +1,18 @@
 //! masim: reads of equal frequency in patterns of very different cost.
 //!
-//! DAMON's masim (a simulator of memory access patterns) reads regions of memory in phases, each region sequentially or
-//! at random. PACT (2.2) extended it to show that frequency is not criticality: two threads read memory of the same size
-//! equally often, one traversing an array, the other chasing pointers in random order; each makes 1.5 billion loads. That is
-//! the default here (`mixed`). Every thread has memory of its own, `footprint / threads`, divided into `regions`. With
-//! `hot_share` set, one region in each phase takes that share of the thread's reads and the next phase heats the next
-//! region: masim's phases with a hot region. Each region keeps its own position (and chain), so that revisiting a region
-//! goes on where it was left.
+//! DAMON's masim (a simulator of memory access patterns) reads regions of memory in phases, sequentially or
+//! at random. PACT (2.2) extended it to show that frequency is not criticality: two threads read memory of
+//! the same size equally often (1.5 billion loads each), one traversing an array, the other chasing pointers
+//! in random order. That is the default here (`mixed`). Every thread has its own memory, `footprint /
+//! threads`, divided into `regions`. With `hot_share`, one region takes that share of the thread's reads, and
+//! each phase heats the next region. A region keeps its position (and chain) from visit to visit.
 //!
-//! Kept: a chase is one cycle through all lines of its region, each address depending on the value read before; reads only,
-//! after one pass of stores that fills the memory. Left out: masim's phases are timed, these are counted in reads. With
-//! `processes` each thread is a process with an address space of its own, as in PACT's colocated pair (5.9).
+//! **Kept.** A chase is one cycle through all lines of its region, in which each address depends on the value
+//! read before. After one pass of stores that fills the memory there are only reads. **Changed.** Phases are
+//! counted in reads, not timed. With `processes` each thread is a process with its own address space, as in
+//! PACT's colocated pair (5.9).
 
-use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, choices, parameters};
 
 use crate::memory::LINE;
@@ -28,7 +28,6 @@ const TURN: u64 = 16;
 const READ_INSTRUCTIONS: u32 = 3;
 
 choices! {
-    /// Patterns of all threads.
     enum Patterns {
         Mixed = "mixed",
         Sequential = "sequential",
@@ -38,7 +37,6 @@ choices! {
 }
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// What threads do; mixed: even threads read sequentially, odd ones chase pointers.
         pattern: Patterns = choice("mixed").source("PACT 2.2"),
@@ -70,7 +68,6 @@ enum Pattern {
     Chase,
 }
 
-/// One region of a thread's memory.
 struct Region {
     start: u64,
     lines: u64,
@@ -100,29 +97,6 @@ struct Masim {
     seed: u64,
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "200k")]),
-    paper("PACT 2.2: two threads of 6 GB", "The footprint of the paper.", &[("footprint", "12G")]),
-    Preset {
-        name: "sequential",
-        source: "PACT 2.2: the traversing thread",
-        help: "One thread that reads an array in order.",
-        values: &[("pattern", "sequential"), ("threads", "1"), ("footprint", "128M")],
-    },
-    Preset {
-        name: "random",
-        source: "PACT 2.2: the chasing thread (\"pointer-chasing random accesses\")",
-        help: "One thread that chases pointers in random order.",
-        values: &[("pattern", "chase"), ("threads", "1"), ("footprint", "128M")],
-    },
-    Preset {
-        name: "colocated",
-        source: "PACT 5.9: two processes of 6 GB",
-        help: "A traversing and a chasing process.",
-        values: &[("processes", "true")],
-    },
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "masim",
     title: "sequential, random and pointer-chasing reads of equal frequency",
@@ -133,14 +107,34 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none by default; moves with each phase if set",
     accesses: 68_194_304,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "200k")]),
+        paper("PACT 2.2: two threads of 6 GB", "The footprint of the paper.", &[("footprint", "12G")]),
+        Preset {
+            name: "sequential",
+            source: "PACT 2.2: the traversing thread",
+            help: "One thread that reads an array in order.",
+            values: &[("pattern", "sequential"), ("threads", "1"), ("footprint", "128M")],
+        },
+        Preset {
+            name: "random",
+            source: "PACT 2.2: the chasing thread (\"pointer-chasing random accesses\")",
+            help: "One thread that chases pointers in random order.",
+            values: &[("pattern", "chase"), ("threads", "1"), ("footprint", "128M")],
+        },
+        Preset {
+            name: "colocated",
+            source: "PACT 5.9: two processes of 6 GB",
+            help: "A traversing and a chasing process.",
+            values: &[("processes", "true")],
+        },
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let lines = settings.footprint.0 / LINE / u64::from(settings.threads) / settings.regions;
     if lines == 0 {
         return Err(
@@ -163,7 +157,7 @@ impl Masim {
         }
     }
 
-    /// The accesses that follow are this thread's.
+    /// Makes the following accesses this thread's.
     fn enter(&self, thread: u16, memory: &mut dyn Memory) {
         if self.settings.processes {
             memory.process(thread);

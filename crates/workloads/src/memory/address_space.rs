@@ -23,7 +23,7 @@ pub struct AddressSpace {
 }
 
 impl AddressSpace {
-    /// Where the first allocation lies; any constant would do, as long as runs repeat.
+    /// First address; any constant would do, as long as runs repeat.
     pub(crate) const BASE: u64 = 0x1000_0000_0000;
 
     /// Reserves `bytes` (at least 1) behind the allocation before.

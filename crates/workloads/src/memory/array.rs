@@ -7,10 +7,10 @@ use prefetch_index::prefetch_index;
 use super::LINE;
 use crate::{Memory, Token};
 
-/// An array of values whose accesses are reported at the addresses that they have in the memory.
+/// An array of values whose accesses are reported at their addresses in the memory.
 ///
-/// Values lie as in the original program: an element takes `size_of::<T>()` bytes. So the same source, run on a
-/// [`crate::NativeMemory`], makes the same accesses to real memory.
+/// Values lie as in the original program: an element takes `size_of::<T>()` bytes. On a
+/// [`crate::NativeMemory`] the same source therefore makes the same accesses to real memory.
 #[derive(Debug, Clone)]
 pub(crate) struct Array<T> {
     start: u64,
@@ -18,7 +18,7 @@ pub(crate) struct Array<T> {
 }
 
 impl<T: Copy> Array<T> {
-    /// `length` copies of `value`, allocated at the site `context`. The allocation touches nothing, as `calloc` does.
+    /// Allocates `length` copies of `value` at the site `context`, untouched, as `calloc` does.
     pub(crate) fn new(memory: &mut dyn Memory, length: usize, value: T, context: &'static str) -> Self {
         Self::of(memory, vec![value; length], context)
     }
@@ -31,7 +31,6 @@ impl<T: Copy> Array<T> {
         Self { start, values }
     }
 
-    /// Elements.
     pub(crate) fn len(&self) -> usize {
         self.values.len()
     }
@@ -47,21 +46,21 @@ impl<T: Copy> Array<T> {
         &self.values
     }
 
-    /// Returns the same, to change.
     pub(crate) fn values_mut(&mut self) -> &mut [T] {
         &mut self.values
     }
 
-    /// Reads an element ahead of its use, unreported: what comes after waits for it, and so do others asked for meanwhile.
+    /// Reads an element ahead of its use, unreported. Later instructions wait for it, together with other
+    /// such reads.
     #[inline]
     pub(crate) fn read_ahead(&self, index: usize) {
         std::hint::black_box(self.values[index]);
     }
 
-    /// Asks for an element's line ahead of its use, unreported; nothing waits for it. Better than reading where much work
-    /// lies between, worse where the use follows at once (measured).
+    /// Prefetches an element's line, unreported; nothing waits for it. Better than reading ahead where much
+    /// work lies between, worse where the use follows at once (measured).
     #[inline]
-    pub(crate) fn ask_ahead(&self, index: usize) {
+    pub(crate) fn prefetch(&self, index: usize) {
         prefetch_index(&self.values, index);
     }
 
@@ -72,7 +71,6 @@ impl<T: Copy> Array<T> {
         (value, memory.load(self.address(index), after))
     }
 
-    /// Writes an element.
     #[inline]
     pub(crate) fn store(&mut self, memory: &mut dyn Memory, index: usize, value: T, after: Token) {
         self.values[index] = value;
@@ -117,7 +115,7 @@ impl<T: Copy> Array<T> {
         memory.store_range(self.address(range.start), (range.len() * size_of::<T>()) as u64, after);
     }
 
-    /// Returns whether an element starts a line: a loop over neighbours reports those only, one access a line.
+    /// Returns whether an element starts a line: loops over neighbours report only those.
     #[inline]
     pub(crate) fn starts_line(&self, index: usize) -> bool {
         self.address(index) % LINE < size_of::<T>() as u64

@@ -1,4 +1,4 @@
-//! A memory that only counts, to measure what a generator itself costs.
+//! A memory that only counts, to measure the cost of a generator itself.
 
 use super::address_space::{AddressSpace, Allocation};
 use crate::{Memory, Token};
@@ -6,9 +6,9 @@ use crate::{Memory, Token};
 /// Counts accesses and nothing else.
 #[derive(Debug, Clone, Default)]
 pub struct CountingMemory {
-    /// Loads, a line each.
+    /// Loads of a line.
     pub loads: u64,
-    /// Stores, a line each.
+    /// Stores to a line.
     pub stores: u64,
     /// Instructions that touched no memory.
     pub computed: u64,
@@ -22,7 +22,7 @@ impl CountingMemory {
         self.space.allocations()
     }
 
-    /// Returns a sum over the addresses touched: the same for the same run, and in use, so that no access is optimised away.
+    /// Returns a checksum of the addresses, which also keeps accesses from being optimised away.
     pub fn checksum(&self) -> u64 {
         self.folded
     }

@@ -1,22 +1,22 @@
-//! Defines how a thread's misses depend on each other.
+//! The dependences between a thread's misses.
 //!
-//! A token names the miss through which a value came. A load that misses names its own miss. A load that hits a line
-//! still in flight waits for the miss that brought that line. A load that hits otherwise costs nothing, but its address
-//! may have come out of a miss: it passes that on. Nothing is in flight longer than a reorder window of instructions, for
-//! a core cannot hold both accesses then. Three examples: in a pointer chase each miss depends on the one before
-//! (distance 1); with four chains in turn on the fourth before; in `values[index[i]]` on the index' line's miss, where
-//! that is recent.
+//! A token names the miss through which a value came. A load that misses names its own miss. A load that hits
+//! a line still in flight waits for that line's miss. Any other hit costs nothing, but passes on the miss
+//! that its address came from. Nothing is in flight longer than a reorder window of instructions, because a
+//! core cannot hold both accesses then. Examples: in a pointer chase each miss depends on the one before
+//! (distance 1); with four chains in turn, on the fourth before; in `values[index[i]]`, on the recent miss of
+//! the index' line.
 
 use crate::Token;
 
-/// Instructions that a value is followed for: the reorder window of the largest current cores (512, Golden Cove).
+/// Instructions for which a value is tracked: the reorder window of the largest cores (512, Golden Cove).
 const WINDOW: u64 = 512;
 /// Misses that a thread remembers: more than a row's dependence can name.
 const REMEMBERED: usize = 256;
 /// Bits of a token that count misses; the thread stands above them.
 const INDEX_BITS: u32 = 48;
 
-/// A miss, counted from 1 in its thread; 0 stands for none.
+/// A miss, counted from 1 in its thread; 0 means none.
 type Miss = u64;
 
 /// Returns where a line is remembered: multiplicative hashing, for programs like powers of two.
@@ -34,7 +34,7 @@ pub(crate) struct Dataflow {
     misses: Miss,
     /// The instruction count at each recent miss, by miss modulo [`REMEMBERED`].
     issued: Vec<u64>,
-    /// The lines that recent misses brought, two in each set, the newer first: one that others displaced is taken as arrived.
+    /// Lines of recent misses, two in each set, the newer first; a displaced line counts as arrived.
     brought: Vec<[(u64, Miss); 2]>,
 }
 
@@ -70,7 +70,7 @@ impl Dataflow {
         self.token(own.max(self.miss(after)))
     }
 
-    /// Records a miss of `line`; returns the row's instructions and dependence, and the name of the value read.
+    /// Records a miss of `line`; returns its row's instructions and dependence, and the value's name.
     #[inline]
     pub(crate) fn record(&mut self, line: u64, after: Token) -> (u32, u8, Token) {
         let source = self.miss(after);
@@ -93,7 +93,7 @@ impl Dataflow {
             && self.instructions - self.issued[miss as usize % REMEMBERED] <= WINDOW
     }
 
-    /// Returns the miss that a token names, if it is this thread's and in flight.
+    /// Returns the miss that a token names, if it belongs to this thread and is in flight.
     #[inline]
     fn miss(&self, token: Token) -> Miss {
         let miss = token.0 & ((1 << INDEX_BITS) - 1);

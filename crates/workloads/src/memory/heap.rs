@@ -1,8 +1,9 @@
-//! A heap that lives in a [`Memory`]: objects allocated one by one, at the addresses that the memory gives.
+//! A heap on a [`Memory`]: objects allocated one by one, at the addresses that the memory gives.
 //!
-//! Pointers between objects are those addresses. The values lie in one block of ordinary memory that mirrors the address
-//! space from the first object on, page by page and line by line. So the same source, run on a [`crate::NativeMemory`],
-//! makes the same accesses to real memory, while every object's size and allocation site stay visible.
+//! Pointers between objects are those addresses. The values lie in one block of ordinary memory that mirrors
+//! the address space from the first object on, page by page and line by line. So the same source, run on a
+//! [`crate::NativeMemory`], makes the same accesses to real memory, with every object's size and allocation
+//! site visible.
 
 use prefetch_index::prefetch_index;
 
@@ -23,7 +24,8 @@ pub(crate) struct Heap {
 }
 
 impl Heap {
-    /// Creates a heap for about `bytes`. It grows beyond, but then its values move, and what was said of their place is no longer so.
+    /// Creates a heap for about `bytes`. Beyond that it grows, and its values leave the places that the
+    /// memory was told.
     pub(crate) fn new(bytes: u64) -> Self {
         let words = vec![0; (bytes.next_multiple_of(PAGE) + 2 * PAGE).div_ceil(WORD) as usize];
         let past_page = words.as_ptr().addr() as u64 % PAGE;
@@ -70,23 +72,22 @@ impl Heap {
         std::hint::black_box(lines.fold(0, |sum, word| sum ^ word));
     }
 
-    /// Asks for the lines of `bytes` from `address` on ahead of their use, unreported; nothing waits for them.
+    /// Prefetches the lines of `bytes` from `address` on, unreported; nothing waits for them.
     #[inline]
-    pub(crate) fn ask_ahead(&self, address: u64, bytes: u64) {
+    pub(crate) fn prefetch(&self, address: u64, bytes: u64) {
         let first = self.index(address);
         let words = (bytes / WORD) as usize;
         (0..words).step_by((LINE / WORD) as usize).for_each(|word| prefetch_index(&self.words, first + word));
         prefetch_index(&self.words, first + words.saturating_sub(1));
     }
 
-    /// `count` words from `address` on, unreported.
+    /// Returns `count` words from `address` on, unreported.
     #[inline]
     pub(crate) fn words(&self, address: u64, count: u64) -> &[u64] {
         let index = self.index(address);
         &self.words[index..index + count as usize]
     }
 
-    /// Returns the same, to change.
     #[inline]
     pub(crate) fn words_mut(&mut self, address: u64, count: u64) -> &mut [u64] {
         let index = self.index(address);
@@ -99,10 +100,16 @@ impl Heap {
         (self.word(address), memory.load(address, after))
     }
 
-    /// Reads a word of each line of `bytes` from `address` on, as a prefetch of them all or a copy does. The values are of no
-    /// use, so they are really read only where that is observed.
+    /// Reads a word of each line of `bytes` from `address` on, as a prefetch or a copy does. It really reads
+    /// them only if values are observed.
     #[inline]
-    pub(crate) fn prefetch(&self, memory: &mut dyn Memory, address: u64, bytes: u64, after: Token) -> Token {
+    pub(crate) fn load_lines(
+        &self,
+        memory: &mut dyn Memory,
+        address: u64,
+        bytes: u64,
+        after: Token,
+    ) -> Token {
         if !memory.reads_ahead() {
             let words = self.words(address, bytes / WORD).iter().step_by((LINE / WORD) as usize);
             std::hint::black_box(words.fold(0, |sum, word| sum ^ word));

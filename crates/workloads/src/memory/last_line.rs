@@ -1,4 +1,4 @@
-//! A memory of the line that was read last, so that a walk with repeats reports each line once.
+//! The line that was read last, so that a walk with repeats reports each line once.
 
 use super::Array;
 use crate::{Memory, Token};

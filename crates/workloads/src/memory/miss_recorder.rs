@@ -26,11 +26,11 @@ impl Limits {
     pub const NONE: Self = Self { misses: u64::MAX, accesses: u64::MAX };
 }
 
-/// Filters accesses through one cache that all threads share and hands the misses on, in order, in chunks.
+/// Filters accesses through one cache that all threads share, and hands the misses on, in order, in chunks.
 ///
-/// Every load, store and computed instruction counts as one instruction of its thread. Lines that a store dirtied are
-/// not written back: write-backs are no rows. The sink may take the rows' vectors or read them; what it leaves is cleared.
-/// It ends the recording with [`ControlFlow::Break`], for example when a disk is full.
+/// Each load, store and computed instruction counts as one instruction of its thread. Write-backs are not
+/// recorded. The sink may take the rows' vectors or read them; the rest is cleared. It ends the recording
+/// with [`ControlFlow::Break`], for example when a disk is full.
 #[derive(Debug)]
 pub struct MissRecorder<S> {
     cache: Cache,
@@ -217,8 +217,8 @@ mod tests {
         assert!(found.iter().all(|&distance| distance == 0));
     }
 
-    /// `values[index[i]]` with 16 indices a line: the index' line misses once, then 16 values depend on that miss, at
-    /// distances 1 to 16, for each value misses too.
+    /// `values[index[i]]` with 16 indices a line: the line misses once, and 16 values depend on it, at
+    /// distances 1 to 16.
     #[test]
     fn a_gather_depends_on_the_miss_of_its_index_line() {
         let found = dependences(|memory| {
@@ -307,7 +307,7 @@ mod tests {
     }
 
     proptest! {
-        /// A row never names a miss that its thread does not have, and what misses is what the cache says.
+        /// A row names only its own thread's misses, and exactly the cache's misses are recorded.
         #[test]
         fn rows_are_the_misses_and_name_earlier_ones(
             accesses in prop::collection::vec((0u16..3, 0u64..4096, any::<bool>(), any::<bool>(), 0u32..40), 1..2000)

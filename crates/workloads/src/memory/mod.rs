@@ -1,5 +1,5 @@
-//! The memory that an instrumented algorithm runs on, what it keeps there, and the memories that record, count or ignore
-//! its accesses.
+//! The memory that an instrumented algorithm runs on, its arrays and heaps, and the memories that record,
+//! count or ignore its accesses.
 
 mod address_space;
 mod array;
@@ -27,9 +27,9 @@ const PAGE: u64 = 4096;
 /// Bytes of a word, the unit in which objects on a heap are read and written.
 pub(crate) const WORD: u64 = 8;
 
-/// Names the value that a load brought in, so that a later access can say that its address depends on it.
+/// Name of the value that a load brought in; an access that depends on the value passes it on.
 ///
-/// A token means something only to the thread that got it.
+/// A token is valid only in the thread that got it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Token(pub u64);
 
@@ -38,30 +38,35 @@ impl Token {
     pub const NONE: Self = Self(0);
 }
 
-/// Memory that an algorithm allocates from and touches; its implementations record, count or really access it.
+/// Memory that an algorithm allocates from and touches; its implementations record, count or ignore the
+/// accesses.
 ///
-/// The algorithm keeps its real data in ordinary Rust values and reports each access that the original program would
-/// make to its own memory.
+/// The algorithm keeps its data in ordinary Rust values and reports each access of the original program to
+/// its memory.
 pub trait Memory {
-    /// Reserves `bytes` at a new address (page-aligned from one page upward, otherwise 16-byte-aligned), in the calling
-    /// context `context`: the name of the allocation site, as a context-based allocator would see it.
+    /// Reserves `bytes` at a new address, page-aligned from one page on and otherwise 16-byte-aligned.
+    /// `context` names the allocation site, as a context-based allocator sees it.
     fn allocate(&mut self, bytes: u64, context: &'static str) -> u64;
 
-    /// Real values stand behind the allocation at `start`; they lie at `real` in this process.
+    /// Tells that real values at `real` in this process back the allocation at `start`.
     fn backed_by(&mut self, start: u64, real: u64) {
         _ = (start, real);
     }
 
-    /// The accesses that follow are made by this thread.
-    fn thread(&mut self, thread: u16);
+    /// Makes the following accesses this thread's.
+    fn thread(&mut self, thread: u16) {
+        _ = thread;
+    }
 
-    /// The accesses that follow are made in the address space of this process; its threads have numbers of their own.
+    /// Makes the following accesses this process', whose threads have their own numbers.
     fn process(&mut self, process: u16) {
         _ = process;
     }
 
-    /// `instructions` were executed that touch nothing worth reporting.
-    fn compute(&mut self, instructions: u32);
+    /// Executes `instructions` that touch nothing worth reporting.
+    fn compute(&mut self, instructions: u32) {
+        _ = instructions;
+    }
 
     /// Reads from `address`, which depends on the value named by `after`. Returns the name of the value read.
     fn load(&mut self, address: u64, after: Token) -> Token;
@@ -75,8 +80,8 @@ pub trait Memory {
         self.store(address, token);
     }
 
-    /// Reads `bytes` from `address` on, a line at a time, in ascending order. Returns the name of the last line's value:
-    /// with it the whole object has arrived.
+    /// Reads `bytes` from `address` on, line by line in ascending order. Returns the name of the last line's
+    /// value, with which the whole object has arrived.
     fn load_range(&mut self, address: u64, bytes: u64, after: Token) -> Token {
         let mut last = after;
         let mut line = address & !63;
@@ -87,7 +92,7 @@ pub trait Memory {
         last
     }
 
-    /// Writes `bytes` from `address` on, a line at a time, in ascending order.
+    /// Writes `bytes` from `address` on, line by line in ascending order.
     fn store_range(&mut self, address: u64, bytes: u64, after: Token) {
         let mut line = address & !63;
         while line < address + bytes {
@@ -96,13 +101,13 @@ pub trait Memory {
         }
     }
 
-    /// Returns whether the algorithm may read ahead of what it reports, so that this machine waits for many values at once; where
-    /// its own values are what is observed it may not.
+    /// Returns whether the algorithm may read ahead of its reports, so that this machine waits for many
+    /// values at once. It may not if its own values are observed.
     fn reads_ahead(&self) -> bool {
         true
     }
 
-    /// Returns whether the run has seen enough: a long-running workload should return soon.
+    /// Returns whether the run may end; a long-running workload then returns soon.
     fn finished(&self) -> bool {
         false
     }

@@ -3,10 +3,8 @@
 use super::address_space::{AddressSpace, Allocation};
 use crate::{Memory, Token};
 
-/// Runs an algorithm natively: what it touches are its own values.
-///
-/// It keeps where each allocation really lies, so that what a recorder sees of the process can be put beside the
-/// instrumented run.
+/// Runs an algorithm natively, on its own values, and keeps each backed allocation's real address, so that a
+/// recording of the process can be compared with the instrumented run.
 #[derive(Debug, Clone, Default)]
 pub struct NativeMemory {
     space: AddressSpace,
@@ -14,7 +12,7 @@ pub struct NativeMemory {
 }
 
 impl NativeMemory {
-    /// Returns every allocation that real values stand behind, with the address of these values, in the order of allocation.
+    /// Returns every backed allocation and the real address of its values, in the order of allocation.
     pub fn allocations(&self) -> impl Iterator<Item = (&Allocation, u64)> {
         self.real.iter().filter_map(|&(start, real)| Some((self.space.find(start)?, real)))
     }
@@ -28,10 +26,6 @@ impl Memory for NativeMemory {
     fn backed_by(&mut self, start: u64, real: u64) {
         self.real.push((start, real));
     }
-
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
 
     #[inline]
     fn load(&mut self, _address: u64, _after: Token) -> Token {

@@ -1,4 +1,4 @@
-//! `isotherm alloc-profile`: what a program's calling contexts allocate.
+//! `isotherm alloc-profile`: prints what a program's calling contexts allocate.
 
 mod symbols;
 
@@ -9,15 +9,15 @@ use std::process::{Command, ExitStatus};
 
 use isotherm_alloc_profile::{Context, Profile};
 use isotherm_core::Bytes;
-
 use isotherm_live::session::{Environment, preload};
 
 use crate::args::AllocProfileArgs;
 use crate::failure::Failure;
 use crate::libraries;
+use crate::output::{listing, print};
 use symbols::Symbols;
 
-/// Runs the program and prints what each of its processes allocated. The exit status is the program's.
+/// Runs the program and prints the allocations of each of its processes. The exit status is the program's.
 pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
     let folder = Folder::make()?;
     let mut environment: Environment = vec![
@@ -43,7 +43,7 @@ pub(crate) fn run(args: &AllocProfileArgs) -> Result<(), Failure> {
     } else {
         profiles.iter().map(|profile| describe(profile, &mut symbols, args.top)).collect()
     };
-    super::print(&text)?;
+    print(&text)?;
     finish(status)
 }
 
@@ -54,14 +54,13 @@ fn finish(status: ExitStatus) -> Result<(), Failure> {
     }
 }
 
-/// A folder that goes with its value.
+/// A folder that is removed with its value.
 struct Folder(std::path::PathBuf);
 
 impl Folder {
     fn make() -> Result<Self, Failure> {
         let path = std::env::temp_dir().join(format!("isotherm-alloc-{}", std::process::id()));
-        std::fs::create_dir(&path)
-            .map_err(|error| Failure::failed(format!("{}: {error}", path.display())))?;
+        std::fs::create_dir(&path).map_err(|error| Failure::failed_at(&path, error))?;
         Ok(Self(path))
     }
 }
@@ -72,9 +71,9 @@ impl Drop for Folder {
     }
 }
 
-/// The profiles of a folder, by process. A process that is just starting or forking has not told anything yet.
+/// Reads the profiles of a folder in order of process numbers. Skips processes that have written none yet.
 fn read(folder: &Path) -> Result<Vec<Profile>, Failure> {
-    let failed = |error: std::io::Error| Failure::failed(format!("{}: {error}", folder.display()));
+    let failed = |error: std::io::Error| Failure::failed_at(folder, error);
     let mut profiles = Vec::new();
     for entry in std::fs::read_dir(folder).map_err(failed)? {
         let bytes = std::fs::read(entry.map_err(failed)?.path()).map_err(failed)?;
@@ -84,7 +83,7 @@ fn read(folder: &Path) -> Result<Vec<Profile>, Failure> {
     Ok(profiles)
 }
 
-/// The contexts with the most live bytes, or else the most bytes: their numbers.
+/// Returns the numbers of the contexts with the most live bytes, then with the most bytes.
 fn foremost(profile: &Profile, live: &[u64], most: usize) -> Vec<usize> {
     let mut numbers: Vec<usize> = (0..profile.contexts.len()).collect();
     numbers.sort_by_key(|&number| std::cmp::Reverse((live[number], profile.contexts[number].bytes)));
@@ -97,9 +96,9 @@ fn describe(profile: &Profile, symbols: &mut Symbols, most: usize) -> String {
     let mut text = format!("process {}: {} contexts\n", profile.process, profile.contexts.len());
     let lost = [("contexts", profile.contexts_lost), ("samples", profile.samples_lost)];
     for (what, count) in lost.into_iter().filter(|&(_, count)| count > 0) {
-        let _ = writeln!(text, "{count} {what} found no place in the profile");
+        let _ = writeln!(text, "{count} {what} did not fit into the profile");
     }
-    let mut regions = super::listing(&["region", "contexts", "live", "pages", "resident", "fragmentation"]);
+    let mut regions = listing(&["region", "contexts", "live", "pages", "resident", "fragmentation"]);
     for (index, region) in profile.regions.iter().enumerate() {
         let contexts = profile.contexts.iter().filter(|context| context.region == index).count();
         if contexts == 0 {
@@ -134,7 +133,7 @@ fn describe(profile: &Profile, symbols: &mut Symbols, most: usize) -> String {
     text
 }
 
-/// A context's frames, innermost first.
+/// Returns the names of a context's frames, innermost first.
 fn stack(profile: &Profile, context: &Context, symbols: &mut Symbols) -> Vec<String> {
     let name = |frame: &isotherm_alloc_profile::Frame| match profile.modules.get(frame.module) {
         Some(module) => symbols.name(&module.path, frame.offset),

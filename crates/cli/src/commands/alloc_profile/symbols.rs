@@ -1,4 +1,4 @@
-//! Defines the names of return addresses, from the symbol tables and debug information of their files.
+//! Names return addresses from the symbol tables and debug information of their files.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -8,7 +8,7 @@ use std::path::Path;
 
 use addr2line::Loader;
 
-/// The files that were asked about.
+/// The files that were loaded so far.
 #[derive(Default)]
 pub(super) struct Symbols {
     files: HashMap<String, Option<Object>>,
@@ -16,17 +16,18 @@ pub(super) struct Symbols {
 
 struct Object {
     loader: Loader,
-    /// The address that the file gives its first byte.
+    /// Address of the file's first byte.
     base: u64,
 }
 
 impl Symbols {
-    /// The function that a return address lies in, and its line if the file tells; else the file and the place in it.
+    /// Returns the function of a return address, with its line if known; otherwise the file and the offset in
+    /// it.
     pub(super) fn name(&mut self, path: &str, offset: u64) -> String {
         let object = self.files.entry(path.to_owned()).or_insert_with(|| Object::open(path));
         let short = Path::new(path).file_name().map_or(path.into(), |name| name.to_string_lossy());
         let Some(object) = object else { return format!("{short}+{offset:#x}") };
-        // The call is before the address that it returns to.
+        // The call lies before the address that it returns to.
         let address = object.base + offset.saturating_sub(1);
         let Some(function) = object.loader.find_symbol(address) else {
             return format!("{short}+{offset:#x}");
@@ -46,7 +47,7 @@ impl Object {
     }
 }
 
-/// The lowest address that an ELF file of 64 bits and this byte order asks to be loaded at, down to a page.
+/// Returns the lowest load address of a 64-bit ELF file in this byte order, rounded down to a page.
 fn first_address(path: &Path) -> Option<u64> {
     const LOAD: u32 = 1;
     let mut start = vec![0; 4096];
@@ -76,7 +77,7 @@ mod tests {
         let own = std::env::current_exe().expect("a file");
         let path = own.to_str().expect("UTF-8");
         let base = first_address(&own).expect("an ELF file");
-        // Where the program was loaded is the first mapping of its file.
+        // The first mapping of its file tells where the program was loaded.
         let maps = std::fs::read_to_string("/proc/self/maps").expect("procfs");
         let line = maps.lines().find(|line| line.ends_with(path)).expect("its mapping");
         let start = u64::from_str_radix(line.split('-').next().expect("a range"), 16).expect("an address");

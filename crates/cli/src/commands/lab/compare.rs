@@ -1,4 +1,5 @@
-//! `isotherm lab compare`: the same program under policies and kernel tierings, one guest after the other.
+//! `isotherm lab compare`: runs the same program under policies and kernel tierings, one guest after the
+//! other.
 
 use std::collections::hash_map::DefaultHasher;
 use std::hash::{Hash, Hasher};
@@ -11,12 +12,12 @@ use isotherm_lab::result::LabResult;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::Output;
 
+use super::guest::{boot, failure, report, session_options};
 use super::plan::{check_settings, engine, job, load_machine};
-use super::{boot, failure, report, session_options};
 use crate::args::lab::LabCompareArgs;
 use crate::failure::Failure;
 
-/// Runs the verb. Fails where the program's output or status differs between runs.
+/// Runs the verb. Fails if the program's output or status differs between runs.
 pub(super) fn run(args: LabCompareArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.guest.machine)?;
     let jobs = tierings(&args)?
@@ -53,7 +54,7 @@ fn tierings(args: &LabCompareArgs) -> Result<Vec<(String, PolicyRun)>, Failure> 
     Ok(all)
 }
 
-/// The same program must do the same, whoever moves its memory.
+/// Checks that the program did the same in all runs.
 fn agree(results: &[LabResult]) -> Result<(), Failure> {
     let Some(first) = results.first() else { return Ok(()) };
     for other in results {

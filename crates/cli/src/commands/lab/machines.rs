@@ -4,8 +4,8 @@ use isotherm_lab::machine::{Machine, Node};
 
 use super::plan::load_machine;
 use crate::args::NameArgs;
-use crate::commands::{listing, print};
 use crate::failure::Failure;
+use crate::output::{listing, print};
 
 /// Runs the verb.
 pub(super) fn run(args: &NameArgs) -> Result<(), Failure> {

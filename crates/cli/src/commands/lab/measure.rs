@@ -1,4 +1,4 @@
-//! `isotherm lab measure`: begins the counting in the guest and becomes the program.
+//! `isotherm lab measure`: starts counting in the guest and becomes the program.
 
 use std::os::unix::process::CommandExt;
 use std::path::Path;
@@ -9,7 +9,7 @@ use isotherm_linux::virtual_pmu::VirtualPmu;
 use crate::args::lab::LabMeasureArgs;
 use crate::failure::Failure;
 
-/// Runs the verb: returns only if the program cannot be executed. Its process is counted, and all that descend from it.
+/// Runs the verb; returns only if the program cannot be executed. Counts its process and all descendants.
 pub(super) fn run(args: &LabMeasureArgs) -> Result<(), Failure> {
     VirtualPmu::measure(Path::new("/"), std::process::id()).map_err(Failure::failed)?;
     let Some((name, words)) = args.command.split_first() else {

@@ -8,20 +8,16 @@ use isotherm_core::{PageSize, Signal};
 use isotherm_lab::job::{Counting, Job, PolicyRun, Task};
 use isotherm_lab::machine::Machine;
 
-use super::failure;
+use super::guest::failure;
 use crate::args::lab::GuestArgs;
 use crate::failure::Failure;
+use crate::input::load_named;
 use crate::libraries;
 use crate::settings::{self, Setting};
 
 /// Loads a machine by its name, or from a file if the name ends in `.toml` or contains a `/`.
 pub(super) fn load_machine(name: &str) -> Result<Machine, Failure> {
-    let path = Path::new(name);
-    if path.extension().is_none_or(|ending| ending != "toml") && !name.contains('/') {
-        return Machine::builtin(name).map_err(Failure::usage);
-    }
-    let text = std::fs::read_to_string(path).map_err(|error| Failure::usage(format!("{name}: {error}")))?;
-    Machine::parse(&text, name).map_err(Failure::usage)
+    load_named(name, Machine::builtin, Machine::parse)
 }
 
 /// Returns the job that runs `command`.
@@ -67,8 +63,8 @@ const INSIDE: [(&str, &str); 8] = [
     ("--overhead", "ISOTHERM_OVERHEAD"),
 ];
 
-/// Returns a policy's run in the guest, by `isotherm run` or by the library in the program. Ignores the settings of
-/// other policies.
+/// Returns a policy's run in the guest, by `isotherm run` or by the library in the program. Ignores the
+/// settings of other policies.
 pub(super) fn engine(args: &GuestArgs, policy: &str) -> Result<PolicyRun, Failure> {
     let entry = isotherm_policies::find(policy).map_err(Failure::usage)?;
     let all = settings::parse(&args.set)?;

@@ -10,15 +10,15 @@ use isotherm_lab::kernel_tiering::KernelTiering;
 use isotherm_lab::run_directory::RunDirectory;
 use isotherm_lab::session::{self, Output};
 
+use super::guest::{boot, failure, report, session_options};
 use super::plan::{check_settings, counting, engine, job, load_machine};
-use super::{boot, failure, report, session_options};
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
 
-/// What runs where nothing is asked for, as with `isotherm run`.
+/// Default policy, as that of `isotherm run`.
 const POLICY: &str = "hybridtier";
 
-/// `isotherm lab run`. The exit status is the program's.
+/// Runs a program in a guest. The exit status is the program's.
 pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.guest.machine)?;
     let (name, tiering) = tiering(&args)?;
@@ -50,7 +50,8 @@ fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
     Ok((policy, tiering))
 }
 
-/// `isotherm lab shell`. Commands that no terminal types are read as `sh` reads them: to their end, without prompts.
+/// Opens a shell in a guest. Without a terminal, runs the commands of standard input as `sh` does, without
+/// prompts.
 pub(super) fn shell(args: &LabShellArgs) -> Result<(), Failure> {
     let machine = load_machine(&args.machine)?;
     let kernel: KernelTiering =

@@ -1,32 +1,24 @@
-//! `isotherm trace convert`: makes a trace of other tools' output.
+//! `isotherm trace convert`: converts other tools' output to a trace.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader};
 
 use isotherm_core::cache::Geometry;
 use isotherm_trace::import::{DamonOptions, ImportError, ImportSummary, PerfOptions, damon, lackey, perf};
-use isotherm_trace::{Provenance, Rows, TraceError, TraceReader, TraceWriter};
+use isotherm_trace::{Provenance, Rows, TraceReader, TraceSummary, TraceWriter};
 
 use crate::args::{ConvertArgs, Format};
 use crate::failure::Failure;
+use crate::output::report_trace;
 
-/// Runs the verb. Where the input turns out bad, what was converted so far stays readable.
+/// Runs the verb. If the input turns out bad, the rows converted so far stay readable.
 pub(super) fn run(args: &ConvertArgs) -> Result<(), Failure> {
-    let summary = match args.from {
-        Format::Trace => copy(args)?,
-        _ => import(args)?,
-    };
-    eprintln!(
-        "{}: {} rows, {} bytes in {} parts",
-        args.output.display(),
-        summary.rows,
-        summary.bytes,
-        summary.parts
-    );
+    let summary = if matches!(args.from, Format::Trace) { copy(args)? } else { import(args)? };
+    report_trace(&args.output, &summary);
     Ok(())
 }
 
-fn copy(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
+fn copy(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
     let mut reader = TraceReader::open(&args.input).map_err(Failure::usage)?;
     let mut writer =
         TraceWriter::create(&args.output, reader.provenance().clone()).map_err(Failure::usage)?;
@@ -37,10 +29,9 @@ fn copy(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
     writer.finish().map_err(Failure::failed)
 }
 
-fn import(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
-    let name = args.input.display().to_string();
+fn import(args: &ConvertArgs) -> Result<TraceSummary, Failure> {
     let input = open(args)?;
-    let mut provenance = Provenance::new(format!("isotherm trace convert {name}"));
+    let mut provenance = Provenance::new(format!("isotherm trace convert {}", args.input.display()));
     let geometry = args.cache.geometry()?;
     provenance.recorder = match args.from {
         Format::Lackey => "valgrind lackey",
@@ -62,21 +53,16 @@ fn import(args: &ConvertArgs) -> Result<isotherm_trace::TraceSummary, Failure> {
         provenance.processes.clone_from(&summary.processes);
         provenance.accesses = summary.accesses;
     }
-    let finished = finish(writer)?;
-    result.map_err(|error| Failure::Usage(format!("{name}: {error}")))?;
+    let finished = writer.finish().map_err(Failure::failed)?;
+    result.map_err(|error| Failure::usage_at(&args.input, error))?;
     Ok(finished)
-}
-
-fn finish(writer: TraceWriter) -> Result<isotherm_trace::TraceSummary, Failure> {
-    writer.finish().map_err(|error: TraceError| Failure::failed(error))
 }
 
 fn open(args: &ConvertArgs) -> Result<Box<dyn BufRead>, Failure> {
     if args.input.as_os_str() == "-" {
         return Ok(Box::new(BufReader::new(std::io::stdin())));
     }
-    let file = File::open(&args.input)
-        .map_err(|error| Failure::usage(format!("{}: {error}", args.input.display())))?;
+    let file = File::open(&args.input).map_err(|error| Failure::usage_at(&args.input, error))?;
     Ok(Box::new(BufReader::with_capacity(1 << 20, file)))
 }
 

@@ -20,11 +20,13 @@ use super::tally::Tally;
 use super::tiered_memory::TieredMemory;
 use queues::Queues;
 
-/// Divisor of the policy's last sampling rate while it has switched sampling off: samples then feed the hit counters.
+/// Divisor of the policy's last sampling rate while it has switched sampling off: samples then feed the hit
+/// counters.
 const SENTINEL_SHARE: u64 = 16;
 /// Rate in that case for a policy that samples by period, which has no rate.
 const SENTINEL_FREQUENCY: u64 = 100;
-/// Accesses whose pages are looked up together: enough that lookups overlap, few enough for the first-level cache.
+/// Accesses whose pages are looked up together: enough that lookups overlap, few enough for the first-level
+/// cache.
 const BLOCK: usize = 128;
 /// Maximum number of distinct warnings.
 const WARNINGS: usize = 20;

@@ -1,12 +1,13 @@
 //! Models the occupancy of the tiers' queues by Little's law over samples, for machines that do not count it.
 //!
-//! Requests in flight = requests a second x latency (Little 1961; PACT section 4.2.2 uses it on AMD, which does not count
-//! occupancy). A sample of weight w and latency L stands for w x L of occupancy. A queue counts as busy for as long as its
-//! occupancy lasts one request deep, so that T1 / T2 is at least 1, and bandwidth x latency if more were in flight.
+//! Requests in flight = requests a second x latency (Little 1961; PACT section 4.2.2 uses it on AMD, which
+//! does not count occupancy). A sample of weight w and latency L stands for w x L of occupancy. A queue
+//! counts as busy for as long as its occupancy lasts one request deep, so that T1 / T2 is at least 1, and
+//! bandwidth x latency if more were in flight.
 //!
-//! L comes from the samples, for the memory that served them (AMD's IBS: [`CounterOrigin::LittlesLaw`]); or it is the
-//! idle latency that the machine's profile gives a shadow tier ([`CounterOrigin::Modelled`]). The latter is not
-//! measured: overlapping requests look like a fast program.
+//! L comes from the samples, for the memory that served them (AMD's IBS: [`CounterOrigin::LittlesLaw`]); or
+//! it is the idle latency that the machine's profile gives a shadow tier ([`CounterOrigin::Modelled`]). The
+//! latter is not measured: overlapping requests look like a fast program.
 
 use isotherm_core::live_result::CounterOrigin;
 use isotherm_core::{Counters, Nanos, Operation, TierCounters};

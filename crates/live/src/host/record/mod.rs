@@ -17,7 +17,8 @@ use super::tiered_memory::TieredMemory;
 const POINTS: usize = 600;
 /// Maximum number of recorded process names.
 const NAMES: usize = 100;
-/// Samples that determine a share to 5 % at 95 % confidence: 1 / sqrt(n), the normal approximation at its widest.
+/// Samples that determine a share to 5 % at 95 % confidence: 1 / sqrt(n), the normal approximation at its
+/// widest.
 const SAMPLES_FOR_A_SHARE: u64 = 400;
 /// Samples per page in use that tell hot pages from others: of pages with this mean, 13 % are never sampled.
 const SAMPLES_FOR_A_PAGE: u64 = 2;

@@ -1,9 +1,9 @@
 //! Finds the hot pages: those whose number of samples the higher of two rates explains better.
 //!
-//! Samples of a page that is accessed at a steady rate are a Poisson variable. Expectation maximisation on the histogram
-//! of counts fits two such rates and a share of pages for each; a page is hot if its count makes the higher rate the
-//! likelier one. The border therefore lies above counts that chance alone reaches, and there is none if all pages
-//! share one rate.
+//! Samples of a page that is accessed at a steady rate are a Poisson variable. Expectation maximisation on
+//! the histogram of counts fits two such rates and a share of pages for each; a page is hot if its count
+//! makes the higher rate the likelier one. The border therefore lies above counts that chance alone reaches,
+//! and there is none if all pages share one rate.
 
 use std::collections::BTreeMap;
 
@@ -14,8 +14,8 @@ const APART: f64 = 3.0;
 /// Least number of samples of a hot page.
 const MIN: u32 = 2;
 
-/// Returns the least number of samples of a hot page, given the counts of all mapped pages; `None` if pages do not fall
-/// into two groups.
+/// Returns the least number of samples of a hot page, given the counts of all mapped pages; `None` if pages
+/// do not fall into two groups.
 pub(super) fn border(counts: impl Iterator<Item = u32>) -> Option<u32> {
     let mut histogram: BTreeMap<u32, f64> = BTreeMap::new();
     counts.for_each(|count| *histogram.entry(count).or_default() += 1.0);

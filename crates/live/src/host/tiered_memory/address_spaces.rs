@@ -21,7 +21,8 @@ pub trait AddressSpaces: Send {
     /// If the process has ended or may not be read.
     fn present(&mut self, process: Pid, found: &mut Vec<PresentRun>) -> Result<(), LinuxError>;
 
-    /// Appends the tier that holds each address, or `None` if nothing is mapped or the node belongs to no tier.
+    /// Appends the tier that holds each address, or `None` if nothing is mapped or the node belongs to no
+    /// tier.
     fn tiers(
         &mut self,
         process: Pid,

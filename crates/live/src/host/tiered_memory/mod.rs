@@ -109,8 +109,8 @@ impl TieredMemory {
         self.residency.touch(page).unwrap_or_else(|| self.discover(page, seen))
     }
 
-    /// Notes a page that was mapped after the last scan. If the source reports no tier, the page counts as placed where
-    /// new pages go until the next scan.
+    /// Notes a page that was mapped after the last scan. If the source reports no tier, the page counts as
+    /// placed where new pages go until the next scan.
     #[cold]
     fn discover(&mut self, page: PageId, seen: Option<TierId>) -> TierId {
         let told = seen.filter(|tier| !self.shadow && tier.index() < self.residency.tiers());
@@ -120,7 +120,8 @@ impl TieredMemory {
         tier
     }
 
-    /// Scans the mapped memory of the process except the `hidden` ranges and, with real tiers, locates each page.
+    /// Scans the mapped memory of the process except the `hidden` ranges and, with real tiers, locates each
+    /// page.
     ///
     /// # Errors
     /// If the process has ended or may not be read; its known pages stay.
@@ -231,7 +232,8 @@ impl TieredMemory {
         let mut rest = moves;
         while let Some(first) = rest.first() {
             let owner = self.numbers.address(first.page).map(|(process, _)| process);
-            // Pages that leave a tier make room for later moves: moves to one target finish before the next are judged.
+            // Pages that leave a tier make room for later moves: moves to one target finish before the next
+            // are judged.
             let same = |one: &&Move| {
                 one.to == first.to && self.numbers.address(one.page).map(|(process, _)| process) == owner
             };

@@ -1,9 +1,9 @@
 //! Dense page numbers for the addresses of several processes.
 //!
-//! The unit of numbering is a *chunk*: 2 MiB, aligned, of one process. A chunk gets the next free number when one of its
-//! pages is first seen, and its pages follow from that: 512 of [`PageSize::Base`], one of [`PageSize::Huge`]. A lookup is
-//! three array accesses. Numbers of unmapped chunks are reused, the longest unused first, so that counts which a policy
-//! still holds for them have aged.
+//! The unit of numbering is a *chunk*: 2 MiB, aligned, of one process. A chunk gets the next free number when
+//! one of its pages is first seen, and its pages follow from that: 512 of [`PageSize::Base`], one of
+//! [`PageSize::Huge`]. A lookup is three array accesses. Numbers of unmapped chunks are reused, the longest
+//! unused first, so that counts which a policy still holds for them have aged.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::ops::Range;
@@ -102,8 +102,8 @@ impl PageNumbering {
         1 << (CHUNK_SHIFT - self.page_size.shift())
     }
 
-    /// Appends the page of each access, or `None` if its chunk is not numbered. No step of the loop over one process
-    /// depends on the one before, so that several lookups overlap.
+    /// Appends the page of each access, or `None` if its chunk is not numbered. No step of the loop over one
+    /// process depends on the one before, so that several lookups overlap.
     pub(crate) fn find_all(&self, accesses: &[Access], pages: &mut Vec<Option<PageId>>) {
         for run in accesses.chunk_by(|one, next| one.process == next.process) {
             let directory = self.directories.get(&run[0].process);

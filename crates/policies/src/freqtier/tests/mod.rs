@@ -9,7 +9,7 @@ use isotherm_core::{PageSize, Pages};
 
 use super::*;
 use crate::support::hot_threshold::ThresholdSettings;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, demoted, parameters, promoted, samples, turn};
 
 /// Pages of the test machine's fast tier. PROMO_WMARK is 2 pages, DEMOTE_WMARK 8.
 const FAST: u64 = 160;
@@ -26,10 +26,7 @@ fn threshold_settings(policy: &FreqTier) -> ThresholdSettings {
 
 /// FreqTier with some parameters set; its filter is large enough to be exact here.
 fn policy(changes: &[(&str, &str)]) -> FreqTier {
-    let mut parameters = Parameters::new("freqtier", Settings::SPECS);
-    for (key, text) in [("filter_bytes", "64K")].iter().chain(changes) {
-        parameters.set(key, text).expect("valid");
-    }
+    let parameters = parameters(Settings::SPECS, &[&[("filter_bytes", "64K")], changes].concat());
     FreqTier::new(&parameters, &setup()).expect("a small filter")
 }
 
@@ -37,23 +34,10 @@ fn machine() -> TestView {
     TestView::new(&[Pages(FAST), Pages(2000)], PAGES)
 }
 
-/// `times` samples of each page.
-fn samples(pages: impl IntoIterator<Item = u32>, times: usize) -> Vec<u32> {
-    pages.into_iter().flat_map(|page| std::iter::repeat_n(page, times)).collect()
-}
-
 /// One turn with these samples at a time within the first window.
 fn act(policy: &mut FreqTier, view: &mut TestView, pages: &[u32]) -> (Plan, Outcome) {
     let batch = batch_of(view, pages, (0, 0));
     turn(policy, view, &batch, Nanos(1))
-}
-
-fn promoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
-}
-
-fn demoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to != TierId::FAST).map(|step| step.page.0).collect()
 }
 
 #[test]
@@ -160,8 +144,7 @@ fn with_three_tiers_pages_come_from_any_and_leave_to_the_next() {
 fn work_is_reported_for_every_mechanism() {
     let (mut policy, mut view) = (policy(&[("ageing_samples_per_page", "0.1")]), machine());
     let (plan, _) = act(&mut policy, &mut view, &[500, 500, 501]);
-    // Three samples coalesced, two pages increased, and every page of the first scan batch that is fast
-    // looked up.
+    // Three samples coalesced, two pages increased, and every fast page of the first scan batch looked up.
     assert_eq!(plan.work.touches, 3 + 2 + FAST);
     assert_eq!(plan.work.swept, 0);
     let (plan, _) = act(&mut policy, &mut view, &samples([1], 16));

@@ -31,8 +31,7 @@ fn more_hot_pages_than_fit_raise_it_and_fewer_lower_it() {
     assert_eq!(over(100, "exclude", &[(15, 500)]).value(), 15.0, "never above the largest count");
 }
 
-/// The rule is written down but never called in HybridTier's published artifact: there the threshold only
-/// ever falls.
+/// HybridTier's published artifact has the rule but never calls it: there the threshold only falls.
 #[test]
 fn regression_the_threshold_rule_is_called_while_the_policy_runs() {
     let (mut policy, mut view) = (policy(&[("ageing_samples_per_page", "1000")]), machine());

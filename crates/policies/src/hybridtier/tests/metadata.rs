@@ -31,8 +31,7 @@ fn table_4_in_closed_form() {
     }
 }
 
-/// The paper's machine: 512 GB slow, and a filter rounded up to the 128 MB that section 6.4.2 states for
-/// 1:16.
+/// The paper's machine: 512 GB slow, and a filter rounded up to section 6.4.2's 128 MB for 1:16.
 #[test]
 fn twice_the_stated_filter_is_what_table_4_prints() {
     let slow = 512u64 << 30;

@@ -10,7 +10,7 @@ use isotherm_core::{PageSize, Pages};
 
 use super::decision::Counts;
 use super::*;
-use crate::support::test_view::{TestView, batch_of, turn};
+use crate::support::test_view::{TestView, batch_of, demoted, promoted, samples, turn};
 
 /// Pages of the test machine's fast tier. PROMO_WMARK is 2 pages, DEMOTE_WMARK 8.
 const FAST: u64 = 160;
@@ -43,11 +43,6 @@ fn counts(frequency: u32, momentum: u32) -> Counts {
     Counts { frequency, momentum }
 }
 
-/// `times` samples of each page.
-fn samples(pages: impl IntoIterator<Item = u32>, times: usize) -> Vec<u32> {
-    pages.into_iter().flat_map(|page| std::iter::repeat_n(page, times)).collect()
-}
-
 /// One turn with these samples.
 fn act_at(policy: &mut HybridTier, view: &mut TestView, pages: &[u32], now: u64) -> (Plan, Outcome) {
     let batch = batch_of(view, pages, (0, 0));
@@ -56,14 +51,6 @@ fn act_at(policy: &mut HybridTier, view: &mut TestView, pages: &[u32], now: u64)
 
 fn act(policy: &mut HybridTier, view: &mut TestView, pages: &[u32]) -> (Plan, Outcome) {
     act_at(policy, view, pages, 1)
-}
-
-fn promoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to == TierId::FAST).map(|step| step.page.0).collect()
-}
-
-fn demoted(plan: &Plan) -> Vec<u32> {
-    plan.moves.iter().filter(|step| step.to != TierId::FAST).map(|step| step.page.0).collect()
 }
 
 #[test]
@@ -213,8 +200,7 @@ fn a_machine_with_one_tier_is_left_alone_and_of_three_any_page_can_become_fast()
 fn work_is_reported_for_every_mechanism() {
     let (mut policy, mut view) = (policy(&[("momentum_cooling", "64")]), machine());
     let (plan, _) = act(&mut policy, &mut view, &[500, 500, 501]);
-    // Three samples coalesced, two pages counted twice, and every fast page of the first scan batch looked up
-    // twice.
+    // Three samples coalesced; two pages counted and the first scan batch's fast pages looked up, both twice.
     assert_eq!(plan.work.touches, 3 + 2 * 2 + 2 * FAST);
     assert_eq!(plan.work.swept, 0);
     let (plan, _) = act(&mut policy, &mut view, &samples([1], 61));

@@ -6,8 +6,7 @@ use super::*;
 
 const REVISIT: u64 = 60 * SECOND;
 
-/// Returns a full fast tier of pages that stay, but for those of `marked`, which have a high frequency and no
-/// momentum.
+/// Returns a full fast tier of pages that stay, but for `marked`: of high frequency, without momentum.
 fn marked(marked: &[u32], frequency: u32, changes: &[(&str, &str)]) -> (HybridTier, TestView) {
     let (mut policy, mut view) = (policy(changes), machine());
     for page in 0..FAST as u32 {
@@ -116,8 +115,7 @@ fn only_so_many_pages_are_marked_as_the_bound_says() {
 }
 
 proptest! {
-    /// Against a plain list: each page is marked once at a time, and comes back in order, once its time has
-    /// passed.
+    /// Compares with a plain list: each page is marked once at a time and comes back in order, in time.
     #[test]
     fn marks_come_back_in_order_after_their_time(
         steps in prop::collection::vec((0u64..40, prop::collection::vec(0u32..200, 0..20), prop::bool::ANY), 0..60),

@@ -38,8 +38,7 @@ impl Promotion {
         self.threshold.value()
     }
 
-    /// Returns whether a page of a slower tier that faults is promoted, with `free` pages of the fast tier
-    /// free.
+    /// Returns whether a faulting slow page is promoted, with `free` pages of the fast tier free.
     pub(crate) fn admits(&mut self, fault: &HintFault, free: u64) -> bool {
         if free >= self.enough {
             // The workload has changed: what was learned of its hotness is void.
@@ -49,7 +48,7 @@ impl Promotion {
         self.admits_hot(fault)
     }
 
-    /// Returns the same without the free-space shortcut.
+    /// Decides without the free-space shortcut.
     pub(crate) fn admits_hot(&mut self, fault: &HintFault) -> bool {
         let target = self.limit.pages_in(self.adjust_period);
         self.threshold.adjust(fault.time, self.limit.candidates(), target);

@@ -14,7 +14,7 @@ const MAX_PERIODS: u64 = 8;
 /// Looks at the time within a period.
 const LOOKS_PER_PERIOD: u64 = 10;
 
-/// Walks the address space from where it stopped and arms `pages` of it in each period.
+/// A walk through the address space that arms `pages` of it in each period.
 #[derive(Debug, Clone)]
 pub(crate) struct Scanner {
     pages: u64,
@@ -55,7 +55,7 @@ impl Scanner {
         self.found.capacity() * size_of::<(PageId, TierId)>()
     }
 
-    /// Scans if it is time to. A scan ends at the end of the address space; the next one begins at its start.
+    /// Scans if it is time. A scan ends at the end of the address space; the next one begins at its start.
     ///
     /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile.
     /// So a late scan makes up for the periods that it missed.
@@ -84,7 +84,7 @@ impl Scanner {
         }
     }
 
-    /// Arms what was found; whether that was anything.
+    /// Arms the found pages. Returns whether there were any.
     fn arm(&self, plan: &mut Plan) -> bool {
         let before = plan.arm.len();
         let wanted = |entry: &&(PageId, TierId)| self.every_tier || entry.1 != TierId::FAST;

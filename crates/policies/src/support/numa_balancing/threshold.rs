@@ -1,12 +1,12 @@
-//! The hot threshold that follows the rate limit (`numa_promotion_adjust_threshold`), and that limit
-//! (`numa_promotion_rate_limit`).
+//! The hot threshold (`numa_promotion_adjust_threshold`) and the rate limit (`numa_promotion_rate_limit`)
+//! that it follows.
 
 use isotherm_core::Nanos;
 
 /// NUMA_MIGRATION_ADJUST_STEPS: the threshold moves in steps of two of these parts of the reference.
 const STEPS: u64 = 16;
 
-/// Below which hint-fault latency a page is hot.
+/// The hint-fault latency below which a page is hot.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct HotThreshold {
     reference: Nanos,
@@ -33,8 +33,7 @@ impl HotThreshold {
         self.current = None;
     }
 
-    /// Steps down after a period with a tenth more candidates than `target`, and up after one with a tenth
-    /// fewer.
+    /// Steps down after a period with 10 % more candidates than `target`, and up after one with 10 % fewer.
     pub(crate) fn adjust(&mut self, now: Nanos, candidates: u64, target: f64) {
         if now - self.started <= self.period {
             return;
@@ -51,7 +50,7 @@ impl HotThreshold {
     }
 }
 
-/// So many pages may be promoted in a period.
+/// A limit of promoted pages in a period.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     pages: f64,
@@ -126,8 +125,7 @@ mod tests {
     }
 
     proptest! {
-        /// Where the number of candidates grows with the threshold, it comes to rest at the rate or one step
-        /// beside it.
+        /// If the candidates grow with the threshold, it comes to rest at the rate or one step beside it.
         #[test]
         fn it_finds_the_rate(slope in 0.02..0.2f64) {
             let mut threshold = HotThreshold::new(Nanos(1600), Nanos(MINUTE));

@@ -1,20 +1,19 @@
 //! `btree`: a B+-tree index of records, built in random order and then read at random.
 //!
-//! The benchmark that Memtis, NeoMem and Jenga ran is Mitosis' `btree` (mitosis-project, after A. Aviram's B+ tree). Kept: its
-//! data structures with their sizes and sites (elements of 64 B in one array, shuffled keys; records of 32 B and nodes of 56 B
-//! from slabs of 1 MiB; key and pointer arrays of a line each, allocated one by one, by leaves and by inner nodes; order 6),
-//! the load by one thread in the shuffled order, and the lookups: uniform over twice the keys, of which every other one exists;
-//! one that finds its record counts in it and reads the element. Jenga (3.1): 200 million records, 2 billion random reads, ten
-//! a record.
+//! Memtis, NeoMem and Jenga ran Mitosis' `btree` (mitosis-project, after A. Aviram's B+ tree). **Kept.** Its
+//! data structures with their sizes and allocation sites: elements of 64 B in one array with shuffled keys,
+//! records of 32 B and nodes of 56 B from slabs of 1 MiB, key and pointer arrays of a line each, allocated
+//! separately for leaves and inner nodes, order 6. One thread loads in the shuffled order. Lookups are
+//! uniform over twice the keys, of which every other one exists; a hit counts in the record and reads the
+//! element. Jenga (3.1): 200 million records, 2 billion random reads.
 //!
-//! Not kept: the second of an insertion's two descents (all hits), the temporary arrays of a split (always the same few lines),
-//! the shared state of the random number generator, and the line that glibc leaves free behind each key array: its pages
-//! hold a fifth more than the original's.
+//! **Left out.** The second of an insertion's two descents (all hits), the temporary arrays of a split
+//! (always the same lines), the generator's shared state, and the line that glibc leaves free after each key
+//! array: these pages hold a fifth more than the original's.
 
 mod slab;
 mod tree;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::slab::Slab;
@@ -27,11 +26,11 @@ use crate::{Memory, Program, Token};
 
 /// Bytes of an element: key, counter, value and payload.
 const ELEMENT: u64 = 64;
-/// Where the value lies in an element.
+/// Offset of an element's value.
 const VALUE: u64 = 16;
 /// Bytes of a record: the element's address, a link, flags, a counter.
 const RECORD: u64 = 32;
-/// Where the counter lies in a record.
+/// Offset of a record's counter.
 const COUNTER: u64 = 24;
 /// Keys are this far apart.
 const STRIDE: u64 = 2;
@@ -39,11 +38,10 @@ const STRIDE: u64 = 2;
 const KEYS_PER_LEAF: f64 = 3.70;
 /// Nodes for each leaf, inner ones included (measured).
 const NODES_PER_LEAF: f64 = 1.298;
-/// Instructions of a lookup beside the way down: two steps of the random number generator, the remainder, the sum.
+/// Instructions of a lookup, the descent aside: two steps of the generator, the remainder, the sum.
 const LOOKUP_INSTRUCTIONS: u32 = 60;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of elements, records and nodes; sets the number of records.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 420,000 records"),
@@ -55,15 +53,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "40k")]),
-    paper(
-        "Jenga 3.1: 200 million records, 2 billion reads",
-        "The size of Jenga's run.",
-        &[("footprint", "30G"), ("operations", "2G")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "btree",
     title: "random lookups in a B+-tree index of records",
@@ -74,10 +63,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: the upper levels of the tree",
     accesses: 159_481_198,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "40k")]),
+        paper(
+            "Jenga 3.1: 200 million records, 2 billion reads",
+            "The size of Jenga's run.",
+            &[("footprint", "30G"), ("operations", "2G")],
+        ),
+    ],
     reference_footprint: Some(Bytes(30 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct BTree {
@@ -88,13 +84,12 @@ struct BTree {
 }
 
 /// Returns bytes that each record takes, its part of the nodes included.
-fn bytes_a_record() -> f64 {
+fn bytes_per_record() -> f64 {
     (ELEMENT + RECORD) as f64 + (NODE + 2 * ARRAY) as f64 * NODES_PER_LEAF / KEYS_PER_LEAF
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
-    let records = (settings.footprint.0 as f64 / bytes_a_record()) as u64;
+fn build(settings: Settings, seed: u64) -> Built {
+    let records = (settings.footprint.0 as f64 / bytes_per_record()) as u64;
     Ok(Box::new(BTree { records, lookups: settings.operations, threads: settings.threads, seed }))
 }
 
@@ -206,9 +201,7 @@ mod tests {
     #[test]
     fn small_objects_are_allocated_one_by_one_at_sites_of_their_own() {
         let mut memory = CountingMemory::default();
-        build(&Parameters::with_presets("btree", Settings::SPECS, PRESETS), 1)
-            .map(drop)
-            .expect("valid defaults");
+        WORKLOAD.build(&WORKLOAD.parameters(), 1).map(drop).expect("valid defaults");
         Box::new(BTree { records: 5000, lookups: 1, threads: 1, seed: 1 }).run(&mut memory);
         let of = |site| memory.allocations().iter().filter(|found| found.context == site).count() as f64;
         assert_eq!(of("btree elements"), 1.0);

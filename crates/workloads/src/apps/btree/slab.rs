@@ -1,4 +1,4 @@
-//! The benchmark's own allocator of nodes and records: slabs of 1 MiB with a list of free objects through them.
+//! The benchmark's allocator of nodes and records: slabs of 1 MiB, with a list of free objects through them.
 
 use crate::memory::WORD;
 use crate::memory::heap::{Heap, NULL};
@@ -7,7 +7,6 @@ use crate::{Memory, Token};
 /// Bytes of a slab.
 pub(super) const SLAB: u64 = 1 << 20;
 
-/// Objects of one size.
 pub(super) struct Slab {
     object: u64,
     context: &'static str,
@@ -20,7 +19,8 @@ impl Slab {
         Self { object, context, free: NULL }
     }
 
-    /// Returns an object, all zero. New slabs are handed out from their end, for their list is built front to back.
+    /// Returns a zeroed object. A new slab is handed out from its end, because its list is built front to
+    /// back.
     pub(super) fn allocate(&mut self, heap: &mut Heap, memory: &mut dyn Memory) -> u64 {
         if self.free == NULL {
             self.grow(heap, memory);

@@ -1,16 +1,16 @@
-//! The B+ tree: nodes with key and pointer arrays of their own, on a heap.
+//! The B+ tree: nodes with separate key and pointer arrays, on a heap.
 //!
-//! The textbook algorithm as the benchmark has it: a node that overflows splits in the middle, and the separator goes to its
-//! parent, which it finds through a parent pointer. Searches compare keys one after the other.
+//! As in the benchmark, a full node splits in the middle, and the separator goes to its parent, which it
+//! finds through a parent pointer. Searches compare keys one after the other.
 
 use super::slab::Slab;
 use crate::memory::WORD;
 use crate::memory::heap::{Heap, NULL};
 use crate::{Memory, Token};
 
-/// Pointers of a node, the benchmark's default order. A leaf holds one key less, and its last pointer is the next leaf.
+/// Pointers of a node (the default order). A leaf holds one key less; its last pointer is the next leaf.
 pub(super) const ORDER: u64 = 6;
-/// Bytes of a node: pointers to its two arrays and its parent, whether it is a leaf, its keys, a counter, a queue link.
+/// Bytes of a node: pointers to its arrays and parent, leaf flag, number of keys, a counter, a queue link.
 pub(super) const NODE: u64 = 56;
 /// Bytes of a key or pointer array: the benchmark aligns them to lines.
 pub(super) const ARRAY: u64 = 64;
@@ -40,7 +40,6 @@ struct Entries {
     pointers: [u64; ORDER as usize + 1],
 }
 
-/// A map from keys to records.
 pub(super) struct Tree {
     root: u64,
     nodes: Slab,
@@ -84,8 +83,8 @@ impl Tree {
         }
     }
 
-    /// Reads all that looking these keys up will read, natively: on each level all of them side by side, so that only the
-    /// levels wait for each other. There are no branches that wait for a value either.
+    /// Reads natively what looking these keys up reads, level by level: the loads of one level do not wait
+    /// for each other, and no branch waits for a value.
     pub(super) fn read_ahead(&self, keys: &[u64], heap: &Heap, memory: &dyn Memory) {
         if self.root == NULL || !memory.reads_ahead() {
             return;
@@ -105,7 +104,7 @@ impl Tree {
             let place = rank(*node, heap, |other| key > other).min(ORDER - 2);
             let found = heap.word(heap.word(*node + KEYS) + place * WORD) == key;
             let record = heap.word(heap.word(*node + POINTERS) + place * WORD);
-            // In place of a record that is not there stands the leaf: its first word is a pointer too.
+            // A missing record is replaced by the leaf, whose first word is a pointer too.
             *node = [*node, record][usize::from(found)];
         }
         let elements = nodes.iter().take(keys.len()).map(|&record| heap.word(heap.word(record)));
@@ -124,8 +123,8 @@ impl Tree {
         Some(heap.load(memory, heap.word(leaf + POINTERS) + place as u64 * WORD, token))
     }
 
-    /// Adds a record under a key that is not there yet. The benchmark descends twice, once to see whether the key is there;
-    /// the second descent finds everything in the cache and is left out.
+    /// Adds a record under a new key. The benchmark's second descent, which checks for the key, hits the
+    /// cache throughout and is left out.
     pub(super) fn insert(&mut self, key: u64, record: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         if self.root == NULL {
             self.root = self.make_node(true, heap, memory);
@@ -138,7 +137,7 @@ impl Tree {
         self.insert_at(leaf, (place, place), key, record, heap, memory);
     }
 
-    /// Adds `key` and `pointer` to a node at these places of its two arrays, splitting it if it is full.
+    /// Adds `key` and `pointer` to a node at these places of its arrays; splits a full node.
     fn insert_at(
         &mut self,
         node: u64,

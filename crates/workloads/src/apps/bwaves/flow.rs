@@ -17,7 +17,7 @@ pub(super) fn state(density: f64, velocity: [f64; 3], pressure: f64) -> State {
     [density, u, v, w, pressure / (GAMMA - 1.0) + kinetic]
 }
 
-/// What flows through a unit area across `direction`.
+/// Returns the flow through a unit area across `direction`.
 pub(super) fn flux(q: &State, direction: usize) -> State {
     let velocity = q[1 + direction] / q[0];
     let kinetic = 0.5 * (q[1] * q[1] + q[2] * q[2] + q[3] * q[3]) / q[0];

@@ -50,8 +50,8 @@ impl Grid {
         self.place(point).into_iter().zip(centre).map(distance).map(|distance| distance * distance).sum()
     }
 
-    /// Reports a loop over all points that reads `read` at the point, `stencil` at the point and its neighbours, and
-    /// writes `written`. Arrays hold the same number of values for each point.
+    /// Reports a loop over all points: it reads `read` at the point, `stencil` at the point and its
+    /// neighbours, and writes `written`. An array holds the same number of values for each point.
     pub(super) fn sweep(
         &self,
         memory: &mut dyn Memory,
@@ -94,7 +94,7 @@ impl Grid {
             from * width..((from + count) * width).min(array.len())
         };
         for array in stencil {
-            // Neighbours in the first direction lie on the same lines.
+            // Neighbours in the first direction share the point's lines.
             let [_, _, below, above, before, behind] = self.neighbours(points.start);
             for from in [before, below, points.start, above, behind] {
                 array.load_run(memory, range(array, from), Token::NONE);

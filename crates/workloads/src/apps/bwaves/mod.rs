@@ -1,20 +1,21 @@
-//! `bwaves`: a blast wave in three dimensions, stepped implicitly, after SPEC CPU 2017's 603.bwaves_s (Kremenetsky).
+//! `bwaves`: a blast wave in three dimensions, stepped implicitly, after SPEC CPU 2017's 603.bwaves_s
+//! (Kremenetsky).
 //!
-//! **Kept.** What SPEC's description says of the program: the compressible flow of a gas, five equations a point, an
-//! implicit time step linearised to a block-heptadiagonal system, solved by BiCGstab.
-//! Seven arrays of 5 x 5 blocks of doubles (1,400 of 1,760 bytes a point) are filled in each time step
-//! and read twice in each iteration; vectors of five doubles a point are read at the point and its six neighbours. The
-//! first index runs fastest, edges are periodic, threads take planes as OpenMP's static schedule hands them out and take
-//! turns every 8 points.
+//! **Kept.** SPEC's description of the program: the compressible flow of a gas, five equations for each
+//! point, and an implicit time step linearised to a block-heptadiagonal system, solved by BiCGstab. Each time
+//! step fills seven arrays of 5 x 5 blocks of doubles (1,400 of 1,760 bytes for each point), each iteration
+//! reads them twice, and it reads vectors of five doubles at the point and its six neighbours. The first
+//! index runs fastest, edges are periodic, and threads take planes as in OpenMP's static schedule, in turns
+//! of 8 points.
 //!
-//! **Reduced.** Central differences and one constant viscosity instead of the original's viscous terms; a cube instead of
-//! its grids; tolerance 1e-6. Values are computed in one thread's order and each loop's accesses reported after.
+//! **Reduced.** Central differences and one constant viscosity replace the original's viscous terms, and a
+//! cube its grids; the tolerance is 1e-6. One thread computes the values; each loop's accesses are reported
+//! afterwards.
 
 mod flow;
 mod grid;
 mod solver;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
@@ -25,7 +26,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the blocks and vectors; the cube's side follows from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -41,15 +41,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "3M"), ("operations", "2")]),
-    paper(
-        "HybridTier Table 2, 5.3: 150 GB",
-        "The footprint of the largest of the papers' runs.",
-        &[("footprint", "150G")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "bwaves",
     title: "blast wave: BiCGstab on a block-heptadiagonal system",
@@ -60,10 +51,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none: streams through blocks, vectors several times as often",
     accesses: 106_833_473,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "3M"), ("operations", "2")]),
+        paper(
+            "HybridTier Table 2, 5.3: 150 GB",
+            "The footprint of the largest of the papers' runs.",
+            &[("footprint", "150G")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Bwaves {
@@ -72,8 +70,7 @@ struct Bwaves {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let points = settings.footprint.0 / POINT_BYTES;
     let side = (points as f64).cbrt() as usize;
     Ok(Box::new(Bwaves { settings, side, seed }))

@@ -78,7 +78,7 @@ impl Solver {
         std::array::from_fn(|equation| self.q.values()[point * EQUATIONS + equation])
     }
 
-    /// Right-hand side and blocks of the linearised step.
+    /// Computes the right-hand side and the blocks of the linearised step.
     fn assemble(&mut self, memory: &mut dyn Memory) {
         for point in 0..self.grid.points() {
             let here = self.state(point);
@@ -155,7 +155,7 @@ fn put_block(blocks: &mut Array<f64>, point: usize, diagonal: f64, rows: Option<
     }
 }
 
-/// The matrix of blocks times a vector.
+/// Multiplies the matrix of blocks by a vector.
 fn product(
     grid: &Grid,
     blocks: &[Array<f64>],
@@ -201,7 +201,7 @@ mod tests {
         (Solver::new(Grid::new(side, 2), &mut Random::new(5), &mut memory), memory)
     }
 
-    /// Gaussian elimination of the whole matrix.
+    /// Solves the whole system by Gaussian elimination.
     fn dense(solver: &Solver) -> Vec<f64> {
         let unknowns = solver.right.len();
         let mut rows = vec![vec![0.0; unknowns + 1]; unknowns];

@@ -16,8 +16,8 @@ pub(super) struct Cache {
 }
 
 impl Cache {
-    /// Creates an empty cache of `bytes` with `buckets` hash buckets (a power of two); hits refresh an item's place in its LRU list
-    /// after `refresh` requests.
+    /// Creates an empty cache of `bytes` with `buckets` hash buckets (a power of two). A hit moves its item
+    /// in the LRU list after `refresh` requests.
     pub(super) fn new(bytes: u64, buckets: u64, refresh: u64, memory: &mut dyn Memory) -> Self {
         let index = Index::new(buckets, memory);
         let slabs = Slabs::new(memory.allocate(bytes, "cache slabs"), bytes);
@@ -32,7 +32,8 @@ impl Cache {
         }
     }
 
-    /// Looks a key up. Returns whether it is there; `touch_value` reads the value too. `after` is what the key came from.
+    /// Looks up a key, which depends on `after`, and with `touch_value` reads the value; returns whether it
+    /// is present.
     pub(super) fn get(
         &mut self,
         key: Key,
@@ -54,7 +55,7 @@ impl Cache {
         true
     }
 
-    /// Inserts a key that is not there and writes its value, evicting where memory is short. Returns whether there was room.
+    /// Inserts a new key and writes its value, evicting if memory is short; returns whether there was room.
     pub(super) fn set(
         &mut self,
         key: Key,
@@ -148,7 +149,7 @@ mod tests {
             assert!(cache.get(Key::new(0), now, false, memory, Token::NONE));
             memory.stores - before
         };
-        // Lock, reference taken and dropped; later also the list, the newer neighbour, itself and the old head.
+        // Stores: lock, reference taken and dropped; later also list, newer neighbour, item and old head.
         assert_eq!(stores(&mut cache, &mut memory, 50), 3);
         assert_eq!(stores(&mut cache, &mut memory, 100), 7);
     }
@@ -169,7 +170,8 @@ mod tests {
     }
 
     proptest! {
-        /// Against a map: a get hits if and only if the key was set and not evicted; every chain and list stays whole.
+        /// Compares with a map: a get hits if and only if the key was set and not evicted; chains and lists
+        /// stay whole.
         #[test]
         fn the_cache_holds_what_was_set_and_not_evicted(
             requests in prop::collection::vec((0u64..200, 0u64..60_000), 1..400)

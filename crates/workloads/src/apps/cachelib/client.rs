@@ -1,13 +1,13 @@
 //! The client: the benchmark's own memory, from which each request comes.
 //!
-//! CacheLib's benchmark makes its requests beforehand. One long array holds the key's number of each request to come,
-//! drawn from the popularity; a request takes a random entry of it. The number leads to a request object, that to the
-//! key's string, that to the characters (in the heap, where there are more than 15) and, for an insertion, to the value's
-//! size. Keys are numbered by popularity, so request objects of hot keys are neighbours, while their characters lie where
-//! the heap put them.
+//! CacheLib's benchmark makes its requests beforehand. A long array holds the key's number of each request,
+//! drawn from the popularity; a request takes a random entry. The number leads to a request object, then to
+//! the key's string, to the characters (on the heap if there are more than 15) and, for an insertion, to the
+//! value's size. Keys are numbered by popularity, so request objects of hot keys are neighbours, while their
+//! characters lie where the heap put them.
 //!
-//! The array's contents are not stored here: drawing a uniformly random entry and, independently, a key from the
-//! popularity gives the same requests and touches the same pages as often.
+//! The array's contents are not stored here: drawing a uniform entry and, independently, a key from the
+//! popularity gives the same requests and touches the same pages equally often.
 
 use super::item::Key;
 use crate::alias::AliasTable;
@@ -17,7 +17,7 @@ use crate::{Memory, Token};
 
 /// Bytes of an entry of the request array.
 const ENTRY: u64 = 4;
-/// Bytes of a request object: key reference, size range, operation, time to live, identifier and a map of features.
+/// Bytes of a request object: key, size range, operation, time to live, identifier, a map of features.
 const REQUEST: u64 = 128;
 /// Bytes of a string object; shorter keys lie inside.
 const STRING: u64 = 32;
@@ -30,16 +30,14 @@ const SIZES: u64 = 24 + 32;
 /// Instructions to hash a key.
 const HASH_INSTRUCTIONS: u32 = 100;
 
-/// What a request asks for.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Request {
     /// The key's number: its rank by popularity.
     pub key: Key,
-    /// What the key's characters came from.
+    /// Name of the value that the key's characters came with.
     pub token: Token,
 }
 
-/// The benchmark's keys and requests.
 #[derive(Debug)]
 pub(super) struct Client {
     popularity: AliasTable,

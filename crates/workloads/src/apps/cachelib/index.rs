@@ -18,14 +18,13 @@ pub(super) struct Index {
     locks: u64,
 }
 
-/// Where a key was found, and the value whose arrival told so.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Found {
-    /// The item; [`NIL`] where the key is not there.
+    /// Item, or [`NIL`] if the key is absent.
     pub item: u32,
-    /// The item before it in its chain; [`NIL`] where it is the first.
+    /// Item before it in its chain, or [`NIL`] for the first.
     before: u32,
-    /// What the last address of the walk came from.
+    /// Name of the value that the walk's last address came with.
     pub token: Token,
 }
 
@@ -78,7 +77,7 @@ impl Index {
         }
     }
 
-    /// Puts an item that is not there at the head of its chain.
+    /// Puts a new item at the head of its chain.
     pub(super) fn insert(&mut self, items: &mut [Item], item: u32, memory: &mut dyn Memory) {
         let bucket = self.bucket(items[item as usize].key);
         items[item as usize].next = self.buckets[bucket];

@@ -3,21 +3,18 @@
 use super::sizes;
 use crate::random::mix;
 
-/// Bytes before the key: reference count and flags, the hook of the hash chain, the hook of the LRU list with the time
-/// of the last refresh, creation and expiry times, and the sizes of key and value (CacheLib: 31 bytes, here rounded).
+/// Bytes before the key: reference count and flags, hooks of hash chain and LRU list with the time of the
+/// last refresh, creation and expiry times, sizes of key and value (CacheLib: 31 bytes, rounded here).
 pub(super) const HEADER: u64 = 32;
 
 /// No item.
 pub(super) const NIL: u32 = u32::MAX;
 
-/// A key: what it is compared by.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Key {
-    /// Identifies it; stands for its characters.
+    /// Number that stands for its characters.
     pub id: u64,
-    /// Its hash.
     pub hash: u64,
-    /// Its length.
     pub bytes: u64,
 }
 
@@ -32,11 +29,9 @@ impl Key {
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Item {
     pub key: Key,
-    /// Where its header starts.
+    /// Address of its header.
     pub address: u64,
-    /// The value's bytes.
     pub value: u64,
-    /// Its allocation class.
     pub class: u8,
     /// When it last moved to the head of its LRU list, in requests.
     pub refreshed: u64,
@@ -49,7 +44,7 @@ pub(super) struct Item {
 }
 
 impl Item {
-    /// Header, key and value.
+    /// Returns the bytes of header, key and value.
     pub(super) fn bytes(key: Key, value: u64) -> u64 {
         HEADER + key.bytes + value
     }

@@ -1,7 +1,7 @@
 //! The LRU lists, one for each allocation class, linked through the items' headers.
 //!
-//! As in CacheLib's MMLru a hit moves its item to the head only if it has not been moved for the refresh time. Most hits
-//! thus read the time in their own header, which the lookup has brought, and touch no neighbour.
+//! As in CacheLib's MMLru, a hit moves its item to the head only after the refresh time. Most hits therefore
+//! read the time in their own header, which the lookup has brought, and touch no neighbour.
 
 use super::item::{HEADER, Item, NIL};
 use super::slabs::Class;
@@ -57,7 +57,7 @@ impl Lists {
         Self::link(class, items, item, memory, token);
     }
 
-    /// Takes the least recent item out of a class' list, having read its header and key; `None` where there is none.
+    /// Removes a class' least recent item, having read its header and key; `None` if the list is empty.
     pub(super) fn pop(
         &self,
         class: &mut Class,

@@ -1,23 +1,24 @@
-//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape under the content-delivery and the
-//! social-graph workload of its benchmark. They differ in the tables of `shape` and the defaults of `specs`.
+//! `cachelib-cdn` and `cachelib-social`: a look-aside key-value cache in CacheLib's shape, under its
+//! benchmark's content-delivery and social-graph workload. They differ in the tables of `shape` and the
+//! defaults of `settings`.
 //!
-//! **Kept.** The structures and what a request does to them: a chained hash table of compressed pointers with striped
-//! locks, items with header, key and value in slabs of allocation classes, one LRU list a class whose hits move an item
-//! only after a refresh time, eviction from its tail, insertion of the whole value on a miss (look-aside), and the client's
-//! own memory. A hit reads header and key but not the value, as upstream's default has it (`touch_value`). Popularity,
-//! value and key sizes and the share of lone gets (a get of a fresh key, which misses and is inserted) follow upstream's
-//! tables. Sixteen threads take turns request by request.
+//! **Kept.** The structures and what a request does to them: a chained hash table of compressed pointers with
+//! striped locks; items with header, key and value in slabs of allocation classes; an LRU list for each
+//! class, in which a hit moves its item only after a refresh time; eviction from its tail; insertion of the
+//! whole value on a miss (look-aside); the client's own memory. A hit reads header and key but not the value,
+//! upstream's default (`touch_value`). Popularity, sizes and the share of lone gets (a get of a fresh key,
+//! which misses and is inserted) follow upstream's tables. Sixteen threads take turns request by request.
 //!
-//! **Scale.** Values are not shrunk; there are fewer of them. Popularity is kept by share of ranks, index and client by
-//! bytes a key, slabs by number where possible, the refresh time by requests an item, and [`crate::Workload::cache`]
-//! shrinks the last-level cache. Objects then relate to pages as in the original, so the share of misses that the hottest
-//! tenth of pages takes stays (a test holds two scales against each other). What does not scale: a single hottest key
-//! stands for many, so the very head (a handful of pages) is coarser.
+//! **Scale.** There are fewer values, of the original sizes. Popularity scales by share of ranks, index and
+//! client by bytes for each key, slabs by number where possible, the refresh time by requests for each item,
+//! and [`crate::Workload::cache`] scales the last-level cache. Objects then relate to pages as in the
+//! original, and the hottest tenth of pages keeps its share of misses (a test compares two scales). Only the
+//! very head is coarser: a single hottest key replaces many.
 //!
-//! **Warm-up.** With `populate` all keys are inserted once, in random order, before the first request (FreqTier VII-D);
-//! otherwise the cache fills by its own misses, hot keys first.
+//! **Warm-up.** With `populate` all keys are inserted once, in random order, before the first request
+//! (FreqTier VII-D); otherwise the cache fills by its own misses, hot keys first.
 //!
-//! **Left out.** Instructions of locks' contention, statistics and time stamps are one number (`instructions`); chained
+//! **Left out.** One number (`instructions`) covers lock contention, statistics and time stamps. Chained
 //! items, the flash tier and rebalancing of slabs are off in the original's configuration.
 
 mod cache;
@@ -100,7 +101,6 @@ struct Drawn {
     lone: bool,
 }
 
-/// A run under way.
 struct Run<'a> {
     sizing: &'a Sizing,
     client: Client,
@@ -137,7 +137,6 @@ impl Run<'_> {
         self.cache.set(key, value, now, memory, after);
     }
 
-    /// Draws the request at the time `now`.
     fn draw(&mut self, now: u64) -> Drawn {
         let id = self.shift.redirect(self.client.draw(&mut self.random), now);
         let entry = self.client.draw_entry(&mut self.random);
@@ -155,7 +154,7 @@ impl Run<'_> {
         self.cache.read_ahead(&keys, memory);
     }
 
-    /// One request: a get, and an insertion where it misses.
+    /// Serves one request: a get, and an insertion if it misses.
     fn serve(&mut self, now: u64, memory: &mut dyn Memory) {
         if now.is_multiple_of(AHEAD) {
             self.draw_ahead(now, memory);

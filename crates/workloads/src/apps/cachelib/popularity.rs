@@ -1,16 +1,16 @@
-//! Defines how often each key is asked for.
+//! The popularity of keys, in two published shapes.
 //!
-//! Two published shapes. `upstream` is the distribution shipped with CacheLib's benchmark: a table of equal-weight buckets
-//! over (for content delivery) 8,935,378 keys, of which we keep the cumulative shares at seven ranks and join them by power laws: between two
-//! ranks the density falls as `rank^-a`, with `a` from the mean densities on both sides (0.74 in the head, 0.69 to the
-//! first percent, 0.4 to 1 behind it: about the 0.62 of a Zipf law fitted to all ranks above 100). `hybridtier` is the one
-//! published with HybridTier's artifact: normal over the range of keys.
+//! `upstream` is the distribution of CacheLib's benchmark: a table of equal-weight buckets over (for content
+//! delivery) 8,935,378 keys. This module keeps its cumulative shares at seven ranks and joins them by power
+//! laws: between two ranks the density falls as `rank^-a`, with `a` from the mean densities on both sides
+//! (0.74 in the head, 0.69 to the first percent, 0.4 to 1 after it; a Zipf law fitted to all ranks above 100
+//! has 0.62). `hybridtier` comes from HybridTier's artifact: normal over the range of keys.
 //!
-//! Both are defined over the *share* of ranks, so that a run with fewer keys keeps the share of accesses that its hottest
-//! 1 % or 10 % of keys receives; its single hottest key then stands for many.
+//! Both are defined over the *share* of ranks, so that with fewer keys the hottest 1 % or 10 % keep their
+//! share of accesses; the single hottest key then replaces many.
 
-/// Cumulative share of accesses (second) of the hottest share of keys (first) in CacheLib's `hit_ratio/cdn/pop.json`; the
-/// first entry is the hottest single key.
+/// Cumulative share of accesses (second) of the hottest share of keys (first) in CacheLib's
+/// `hit_ratio/cdn/pop.json`; the first entry is the hottest key.
 pub(super) const CDN: [(f64, f64); 7] = [
     (1.0 / 8_935_378.0, 0.0021),
     (0.001, 0.066),
@@ -21,7 +21,7 @@ pub(super) const CDN: [(f64, f64); 7] = [
     (1.0, 1.0),
 ];
 
-/// The same of `hit_ratio/graph_cache_leader_assocs/pop.json`.
+/// Cumulative shares in `hit_ratio/graph_cache_leader_assocs/pop.json`, likewise.
 pub(super) const SOCIAL: [(f64, f64); 7] = [
     (1.0 / 65_345_659.0, 0.0178),
     (0.001, 0.241),
@@ -81,7 +81,8 @@ pub(super) fn upstream(quantiles: &[(f64, f64)], keys: u64) -> Vec<f64> {
     shares.windows(2).map(|pair| pair[1] - pair[0]).collect()
 }
 
-/// Returns the weight of each of `keys` keys, normal over their range around the middle; `sigma` is a share of the range.
+/// Returns the weight of each of `keys` keys, normal around the middle of their range; `sigma` is a share of
+/// it.
 pub(super) fn normal(sigma: f64, keys: u64) -> Vec<f64> {
     let density = |key: u64| {
         let distance = ((key as f64 + 0.5) / keys as f64 - 0.5) / sigma;

@@ -1,4 +1,4 @@
-//! The parameters of the CacheLib workloads: one table, and the defaults in which the second workload differs.
+//! The parameters of the CacheLib workloads: one table, and the defaults in which the second differs.
 
 use isotherm_core::parameters::{Preset, Spec};
 use isotherm_core::{Bytes, choices, parameters};
@@ -6,7 +6,6 @@ use isotherm_core::{Bytes, choices, parameters};
 use crate::presets::{paper, test};
 
 choices! {
-    /// Published popularities of keys.
     pub(super) enum Popularity {
         Upstream = "upstream",
         HybridTier = "hybridtier",
@@ -14,7 +13,7 @@ choices! {
 }
 
 parameters! {
-    /// What a user may set, with the defaults of `cachelib-cdn`.
+    /// Parameters of both workloads, with the defaults of `cachelib-cdn`.
     pub(super) struct Settings {
         /// Memory of cache, index and client together.
         footprint: Bytes = size(32 << 20, 1 << 40, "128M").source("ours: a two-thousandth of FreqTier's 267 GB"),
@@ -60,10 +59,8 @@ parameters! {
     }
 }
 
-/// Parameters of `cachelib-cdn`.
 pub(super) const CDN_SPECS: &[Spec] = Settings::SPECS;
 
-/// Parameters of `cachelib-social`.
 pub(super) const SOCIAL_SPECS: &[Spec] = &with_defaults::<{ CDN_SPECS.len() }>(&[
     ("operations", "4M", "ours: about 150 requests a key; in FreqTier's hour at 5.9 Mop/s it is about 330"),
     (
@@ -116,7 +113,6 @@ const fn same(one: &str, other: &str) -> bool {
     index == one.len() && index == other.len()
 }
 
-/// Presets of `cachelib-cdn`.
 pub(super) const CDN_PRESETS: &[Preset] = &[
     test(&[("footprint", "32M"), ("operations", "20k")]),
     Preset {
@@ -128,7 +124,6 @@ pub(super) const CDN_PRESETS: &[Preset] = &[
     PAPER,
 ];
 
-/// Presets of `cachelib-social`.
 pub(super) const SOCIAL_PRESETS: &[Preset] = &[
     test(&[("footprint", "32M"), ("operations", "200k")]),
     Preset {

@@ -1,28 +1,29 @@
-//! Defines how the hot set moves in the middle of a run: which key a request for a drawn key goes to.
+//! The move of the hot set in the middle of a run, which redirects the request for a drawn key.
 //!
-//! Two published ways. FreqTier (VII-D, Fig. 11) sends all requests to the first half of keys, then to the second.
-//! HybridTier (2.3.2, Fig. 4; 6.3.1) changes the distribution so that two thirds of the hot data are no longer hot: here that
-//! share of all keys, chosen at random, change popularity with each other, each with the one half of them further down.
+//! FreqTier (VII-D, Fig. 11) sends all requests to the first half of keys, then to the second. HybridTier
+//! (2.3.2, Fig. 4; 6.3.1) changes the distribution so that two thirds of the hot data are no longer hot. Here
+//! that share of all keys, chosen at random, exchange popularity, each with the one half of them further
+//! down.
 
 use crate::permutation::Permutation;
 
-/// Where requests go, by time in requests.
+/// Destination of requests over time, counted in requests.
 #[derive(Debug)]
 pub(super) enum Shift {
-    /// Always to the key drawn.
+    /// Always the key drawn.
     Never,
-    /// To the first half of keys, and from `at` on to the second.
+    /// The first half of keys, and from `at` on the second.
     Halves {
         /// The request at which they move.
         at: u64,
         /// Half the number of keys.
         half: u64,
     },
-    /// To the key drawn, and from `at` on to another one for some.
+    /// The key drawn, and from `at` on another one for some keys.
     Change {
         /// The request at which the hot set changes.
         at: u64,
-        /// Where requests for each key go then.
+        /// Destination of each key's requests after the change.
         targets: Vec<u32>,
     },
 }

@@ -3,17 +3,17 @@
 use crate::permutation::Permutation;
 use crate::random::mix;
 
-/// Value sizes of CacheLib's `hit_ratio/cdn/sizes.json` by quantile: median, 90th and 99th percentile as published (13,343,
-/// 77,631 and 274,239 B). The smallest is one of its small buckets; the largest is set so that the mean is the published
-/// 33,024 B. Between the quantiles the logarithm of the size is linear.
+/// Value sizes of CacheLib's `hit_ratio/cdn/sizes.json` by quantile, with the published median, 90th and 99th
+/// percentile (13,343, 77,631 and 274,239 B). The smallest is one of its small buckets; the largest makes the
+/// mean the published 33,024 B. Between quantiles the logarithm of the size is linear.
 pub(super) const CDN_VALUES: [(f64, f64); 5] =
     [(0.0, 64.0), (0.5, 13_343.0), (0.9, 77_631.0), (0.99, 274_239.0), (1.0, 361_500.0)];
 
 /// The mean of [`CDN_VALUES`], in bytes.
 pub(super) const CDN_MEAN_VALUE: f64 = 33_024.0;
 
-/// Value sizes of `hit_ratio/graph_cache_leader_assocs/sizes.json` in the same way: median, 90th and 99th percentile 63, 895
-/// and 24,991 B; the smallest a small bucket, the largest so that the mean is the published 1,423 B.
+/// Value sizes of `hit_ratio/graph_cache_leader_assocs/sizes.json`, likewise: percentiles 63, 895 and 24,991
+/// B; the largest makes the mean the published 1,423 B.
 pub(super) const SOCIAL_VALUES: [(f64, f64); 5] =
     [(0.0, 15.0), (0.5, 63.0), (0.9, 895.0), (0.99, 24_991.0), (1.0, 127_800.0)];
 
@@ -28,14 +28,14 @@ fn value_at(table: &[(f64, f64)], quantile: f64) -> u64 {
     (low.1 * (high.1 / low.1).powf(part)).round() as u64
 }
 
-/// Returns the value size of each key: every quantile appears once, at a key chosen by `seed`, whatever its popularity.
+/// Returns the value size of each key: every quantile appears once, at a key that `seed` chooses.
 pub(super) fn values(table: &[(f64, f64)], keys: u64, seed: u64) -> Vec<u32> {
     let order = Permutation::new(keys, seed);
     (0..keys).map(|key| value_at(table, (order.at(key) as f64 + 0.5) / keys as f64) as u32).collect()
 }
 
-/// Returns the length of a key: 8 bytes with probability 0.3 (the range 1 to 8, raised to 8 so that keys differ), otherwise
-/// uniform from 8 to 64, as all of the benchmark's `hit_ratio` configurations have it.
+/// Returns a key's length as in the benchmark's `hit_ratio` configurations: 8 bytes with probability 0.3 (the
+/// range 1 to 8, raised to 8 so that keys differ), otherwise uniform from 8 to 64.
 pub(super) fn key_bytes(hash: u64) -> u64 {
     let dice = mix(hash) >> 32;
     if dice % 1000 < 300 { 8 } else { 8 + (dice / 1000) % 57 }

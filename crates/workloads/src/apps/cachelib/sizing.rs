@@ -1,4 +1,4 @@
-//! Defines what follows from the parameters of a CacheLib workload.
+//! The sizes and counts that follow from the parameters of a CacheLib workload.
 
 use isotherm_core::Bytes;
 
@@ -10,11 +10,11 @@ use super::shape::Shape;
 use super::shift::Shift;
 use crate::random::Probability;
 
-/// The cache's part of the footprint: 256 of 267 GB (FreqTier VI-C and Table I); the rest is index and client.
+/// Share of the footprint that the cache takes: 256 of 267 GB (FreqTier VI-C, Table I).
 const CACHE_SHARE: f64 = 256.0 / 267.0;
-/// The request array's least part of the footprint, where keys and index leave no room for more, and its least bytes.
+/// Least share of the footprint, and least bytes, of the request array.
 const ARRAY_SHARE: f64 = 0.01;
-const SMALLEST_ARRAY: u64 = 64 << 10;
+const MIN_ARRAY: u64 = 64 << 10;
 
 /// Sizes and counts of a run, derived from the parameters.
 #[derive(Debug)]
@@ -59,8 +59,7 @@ impl Sizing {
         let items = wanted.min((cache as f64 / shape.mean_value) as u64).max(1);
         let buckets = ((items as f64 / chain) as u64).next_power_of_two();
         let rest = footprint - cache;
-        let request_array =
-            rest.saturating_sub(Client::bytes(keys) + Index::bytes(buckets)).max(SMALLEST_ARRAY);
+        let request_array = rest.saturating_sub(Client::bytes(keys) + Index::bytes(buckets)).max(MIN_ARRAY);
         Ok(Self {
             cache,
             request_array,
@@ -75,7 +74,6 @@ impl Sizing {
         })
     }
 
-    /// Returns the weight of each key.
     pub(super) fn weights(&self) -> Vec<f64> {
         match self.settings.popularity {
             Popularity::HybridTier => popularity::normal(self.settings.sigma, self.keys),
@@ -92,14 +90,14 @@ impl Sizing {
         }
     }
 
-    /// What cache, index and client occupy.
+    /// Returns the bytes of cache, index and client.
     pub(super) fn footprint(&self) -> Bytes {
         Bytes(self.cache + self.request_array + Client::bytes(self.keys) + Index::bytes(self.buckets))
     }
 }
 
-/// Returns the bytes of the cache: its share of the footprint, or what is left beside a request array, `keys` and `chains` (of each
-/// byte of the cache).
+/// Returns the bytes of the cache: its share of the footprint, or the rest beside a request array, `keys` and
+/// `chains` (for each byte of the cache).
 fn cache_bytes(footprint: f64, keys: f64, chains: f64) -> u64 {
     // A power of two of buckets may be twice what the chains ask for.
     let beside = keys * Client::bytes(1) as f64 + chains * Index::bytes(8) as f64 / 4.0;

@@ -1,16 +1,16 @@
 //! The allocation classes: memory in slabs, each cut into chunks of one size.
 //!
-//! As in CacheLib a slab, once given to a class, stays there (the benchmark's configuration turns rebalancing off), and
-//! within a slab chunks are handed out in address order.
+//! As in CacheLib, a slab stays with its class (the benchmark's configuration turns rebalancing off), and a
+//! slab's chunks are handed out in address order.
 
 use super::item::NIL;
 
 /// The smallest chunk (CacheLib's benchmark: 64 B).
-const SMALLEST: u64 = 64;
+const MIN_CHUNK: u64 = 64;
 /// Each class is larger than the one before by this (CacheLib's benchmark: 1.5), in halves.
 const GROWTH_HALVES: u64 = 3;
-/// Bounds of the slab's size: CacheLib's is 4 MiB. Smaller caches have smaller slabs, so that classes keep their shares of
-/// memory instead of one slab each; the smallest holds one chunk of the largest class.
+/// Bounds of the slab's size: CacheLib's 4 MiB, and one chunk of the largest class. A smaller cache has
+/// smaller slabs, so that classes keep their shares of memory instead of one slab each.
 const SLAB_BOUNDS: (u64, u64) = (512 << 10, 4 << 20);
 /// Slabs that a scaled cache has at least, but for the bounds.
 const SLABS: u64 = 2048;
@@ -28,7 +28,6 @@ pub(super) struct Class {
     chunks_left: u64,
 }
 
-/// The memory of the cache.
 #[derive(Debug)]
 pub(super) struct Slabs {
     /// The classes, the smallest first.
@@ -44,12 +43,12 @@ impl Slabs {
         (bytes / SLABS).next_power_of_two().clamp(SLAB_BOUNDS.0, SLAB_BOUNDS.1)
     }
 
-    /// Returns slabs from `start` on, as many as fit in `bytes`.
+    /// Divides the memory from `start` on into whole slabs, within `bytes`.
     pub(super) fn new(start: u64, bytes: u64) -> Self {
         let slab = Self::slab_bytes(bytes);
         let next = |chunk: &u64| Some((chunk * GROWTH_HALVES / 2).next_multiple_of(8));
         let class = |chunk| Class { chunk, head: NIL, tail: NIL, next_chunk: 0, chunks_left: 0 };
-        let classes = std::iter::successors(Some(SMALLEST), next)
+        let classes = std::iter::successors(Some(MIN_CHUNK), next)
             .take_while(|&chunk| chunk <= slab)
             .map(class)
             .collect();
@@ -62,7 +61,7 @@ impl Slabs {
         (class < self.classes.len()).then_some(class)
     }
 
-    /// Returns a fresh chunk; `None` where the class is full and no slab is left: then an item must be evicted.
+    /// Returns a fresh chunk, or `None` if an item must be evicted: the class is full and no slab is left.
     pub(super) fn take(&mut self, class: usize) -> Option<u64> {
         let (slab, chunk) = (self.slab, self.classes[class].chunk);
         if self.classes[class].chunks_left == 0 {

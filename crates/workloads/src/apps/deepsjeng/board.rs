@@ -9,7 +9,7 @@ pub(super) struct Board {
     pub(super) second: bool,
 }
 
-/// A step in each direction, upwards and downwards: its shift and the squares that it may reach without leaving the board.
+/// Steps in each direction, upwards and downwards: shift, and squares that it can reach on the board.
 const STEPS: [(i32, u64); 8] = {
     const NOT_FIRST: u64 = 0xfefe_fefe_fefe_fefe;
     const NOT_LAST: u64 = 0x7f7f_7f7f_7f7f_7f7f;
@@ -50,8 +50,8 @@ impl Board {
     pub(super) const START: Self =
         Self { own: 0x0000_0008_1000_0000, other: 0x0000_0010_0800_0000, second: false };
 
-    /// Returns the squares where the player may put a disc: in each direction runs of the other's discs grow by one, one, two and
-    /// two from the player's own.
+    /// Returns the squares where the player may put a disc. In each direction, runs of the other's discs next
+    /// to the player's grow by one, one, two and two.
     pub(super) fn moves(&self) -> u64 {
         const INNER: u64 = 0x7e7e_7e7e_7e7e_7e7e;
         let mut moves = 0;
@@ -70,8 +70,8 @@ impl Board {
         moves & !(self.own | self.other)
     }
 
-    /// Returns the discs that a disc on `square` turns: on each ray those before the first square that the other does not hold, if it
-    /// is the player's. Adding finds it upwards, the highest bit downwards.
+    /// Returns the discs that a disc on `square` turns: on each ray, those before the first square that the
+    /// other does not hold, if that is the player's. Addition finds it upwards, the highest bit downwards.
     pub(super) fn turned(&self, square: u32) -> u64 {
         let (up, down) = RAYS[square as usize].split_at(STEPS.len() / 2);
         let mut turned = 0;
@@ -100,8 +100,8 @@ impl Board {
     /// Returns how good the position is for the player: mobility, corners and, at the end, discs.
     pub(super) fn value(&self, moves: u64) -> i16 {
         let corners = |discs: u64| (discs & 1) + (discs >> 7 & 1) + (discs >> 56 & 1) + (discs >> 63);
-        // All three counts in one sum, for not every processor that this is built for counts bits: 8 a row too many, which keeps
-        // the rows from going below zero.
+        // Counts all three in one sum, because some target processors cannot count bits. The surplus of 8 a
+        // row keeps rows from going below zero.
         let rows = 4 * row_counts(moves) + row_counts(self.own) + EACH_ROW * 8 - row_counts(self.other);
         let pairs = (rows & EVEN_ROWS) + (rows >> 8 & EVEN_ROWS);
         let sum = pairs.wrapping_mul(1 | 1 << 16 | 1 << 32 | 1 << 48) >> 48;
@@ -114,7 +114,7 @@ impl Board {
     }
 }
 
-/// A one in each row of eight squares, and all of every other row.
+/// One bit of each row of eight squares, and all bits of every other row.
 const EACH_ROW: u64 = 0x0101_0101_0101_0101;
 const EVEN_ROWS: u64 = 0x00ff_00ff_00ff_00ff;
 

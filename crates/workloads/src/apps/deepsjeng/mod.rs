@@ -1,22 +1,21 @@
 //! `deepsjeng`: game-tree search with a large transposition table.
 //!
-//! SPEC CPU 2017's 631.deepsjeng_s is a chess program (Pascutto) whose memory is almost only its transposition table: 7 GB.
-//! **Kept.** What makes its misses: alpha-beta search with iterative deepening in which each position that is entered
-//! looks its Zobrist key up in the table (one bucket of four 16-byte entries on a line, at a random place), takes the best
-//! move of an earlier visit first, and stores value, bound, depth and best move when it leaves, replacing the shallowest
-//! or oldest entry. The table is cleared front to back before. Several games are played, move by move, with one table.
-//! One thread, as the original has.
+//! SPEC CPU 2017's 631.deepsjeng_s is a chess program (Pascutto) whose memory is almost only its
+//! transposition table: 7 GB. **Kept.** The source of its misses: alpha-beta search with iterative deepening.
+//! On entering a position it looks up the Zobrist key (one bucket of four 16-byte entries on a line, at a
+//! random place) and takes the best move of an earlier visit first; on leaving it stores value, bound, depth
+//! and best move over the shallowest or oldest entry. The table is cleared front to back before. Several
+//! games are played with one table, by one thread.
 //!
-//! **Changed.** The game is Othello on bitboards with its full rules, not chess: the table sees random keys either way, and
-//! positions repeat by transposition in both. Chess' evaluation and move generation take longer: `instructions` a
-//! position stands for that. **Left out.** The small tables (pawns, history, killer moves), which stay in the caches, and
-//! selective search.
+//! **Changed.** The game is Othello on bitboards with its full rules, not chess: keys are random and
+//! positions repeat by transposition in both. `instructions` for each position cover chess' longer evaluation
+//! and move generation. **Left out.** The small tables (pawns, history, killer moves), which stay in the
+//! caches, and selective search.
 
 mod board;
 mod table;
 mod zobrist;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::board::{Board, nth};
@@ -27,19 +26,19 @@ use crate::random::{Random, mix};
 use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
-/// Moves that are tried on the board ahead of their search at most, so that their buckets are on the way; a power of two.
+/// Most moves played ahead of their search, so that their buckets are on the way; a power of two.
 const AHEAD: usize = 8;
-/// So many before the first of them is searched. Many positions are left after one move, and what was read ahead is then wasted.
+/// Moves played ahead before the first is searched. Many positions are left after one move, which wastes the
+/// rest.
 const FIRST_AHEAD: usize = 4;
-/// And so many more after each: the longer a search goes on, the less likely it is to end soon.
+/// Moves added after each search: the longer it goes on, the less likely it is to end soon.
 const MORE_AHEAD: usize = 2;
-/// How far a move can be searched.
+/// Largest depth of a search.
 const MAX_DEPTH: usize = 30;
 /// Beyond every value of a position.
 const INFINITE: i16 = 30_000;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the transposition table.
         footprint: Bytes = size(2 << 20, 1 << 42, "64M")
@@ -57,15 +56,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "2M"), ("operations", "60k"), ("depth", "6")]),
-    paper(
-        "SPEC's 631.deepsjeng_s, PACT 5.1",
-        "The footprint of the reference run.",
-        &[("footprint", "6.6G"), ("operations", "2000M"), ("depth", "14")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "deepsjeng",
     title: "alpha-beta search with a transposition table",
@@ -76,10 +66,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "none: keys are random",
     accesses: 23_577_317,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "2M"), ("operations", "60k"), ("depth", "6")]),
+        paper(
+            "SPEC's 631.deepsjeng_s, PACT 5.1",
+            "The footprint of the reference run.",
+            &[("footprint", "6.6G"), ("operations", "2000M"), ("depth", "14")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 /// A position and the move that led to it.
@@ -98,15 +95,16 @@ impl Position {
     }
 }
 
-/// The positions after the moves of one: the remembered move first, and by itself where it is likely to end the search.
+/// Positions after the moves of another, the remembered move first, and alone if it is likely to end the
+/// search.
 struct Children {
-    /// Moves not tried yet, and the one to try first, if there is one.
+    /// Moves not yet played, and the remembered one, if any.
     left: u64,
     remembered: u64,
-    /// How many were tried on the board, and how many of them were taken to be searched.
+    /// Number of moves played on the board, and of those searched.
     tried: usize,
     taken: usize,
-    /// How many may be tried and not taken.
+    /// Limit on moves played and not yet searched.
     most: usize,
 }
 
@@ -116,7 +114,7 @@ impl Children {
         Self { left: moves, remembered, tried: 0, taken: 0, most }
     }
 
-    /// Returns the next move to try, if one is to be tried now.
+    /// Returns the next move, if one may be played now.
     #[inline]
     fn ahead(&mut self) -> Option<u32> {
         if self.left == 0 || self.tried - self.taken >= self.most {
@@ -136,7 +134,7 @@ struct Search<'a> {
     instructions: u32,
     positions: u64,
     most: u64,
-    /// Positions that were tried and not taken, for each depth: the n-th of their parent's at n modulo [`AHEAD`].
+    /// Positions played and not yet searched, by depth: a parent's n-th at n modulo [`AHEAD`].
     ahead: Vec<[Position; AHEAD]>,
     reads_ahead: bool,
     memory: &'a mut dyn Memory,
@@ -230,7 +228,7 @@ impl<'a> Search<'a> {
         best
     }
 
-    /// Returns the position after the next move. Those behind it are tried on the board too, and their buckets asked for.
+    /// Returns the position after the next move; plays the following ones too and prefetches their buckets.
     #[inline]
     fn next_child(&mut self, children: &mut Children, parent: &Position, depth: u8) -> Option<Position> {
         while let Some(square) = children.ahead() {
@@ -252,15 +250,15 @@ impl<'a> Search<'a> {
         Some(child)
     }
 
-    /// Asks for the bucket of a position that a search of this depth will enter, and for that of the move that is likely to come
-    /// first there.
+    /// Prefetches the bucket of a position that a search of this depth will enter, and that of its likely
+    /// first move.
     #[inline]
     fn read_ahead(&self, child: &mut Position, depth: u8) {
         self.table.read_ahead(child.key);
         if depth > 1 {
             let moves = child.board.moves();
             child.moves = Some(moves);
-            // Where there is none, any square: the bucket is then read in vain.
+            // Without a move it prefetches some other bucket, which does no harm.
             let square = (moves | 1 << 63).trailing_zeros();
             let turned = child.board.turned(square);
             self.table.read_ahead(self.zobrist.moved(child.key, &child.board, square, turned));
@@ -278,7 +276,6 @@ impl<'a> Search<'a> {
         (value, best)
     }
 
-    /// Plays a game from a random opening.
     fn game(&mut self, depth: u8, random: &mut Random) {
         let mut board = Board::START;
         let mut passes = 0;
@@ -308,8 +305,7 @@ struct DeepSjeng {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let buckets = settings.footprint.0 as usize / BUCKET_BYTES;
     Ok(Box::new(DeepSjeng { settings, buckets, seed }))
 }

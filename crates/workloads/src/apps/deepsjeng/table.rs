@@ -1,21 +1,21 @@
 //! The transposition table: buckets of four 16-byte entries, a line each.
 //!
-//! It is one mapping of bytes, so that the system may be asked for large pages: each bucket is at a random place, and with
-//! small pages a processor looks most of these places' pages up in memory too.
+//! It is one mapping, so that the system can use large pages: buckets lie at random places, and with small
+//! pages most accesses would also read the page table from memory.
 
 use memmap2::{Advice, MmapMut};
 use prefetch_index::prefetch_index;
 
 use crate::{Memory, Token};
 
-/// Entries of a bucket, their bytes, and those of a bucket.
+/// Entries of a bucket, bytes of an entry, and bytes of a bucket.
 const BUCKET: usize = 4;
 const ENTRY_BYTES: usize = 16;
 pub(super) const BUCKET_BYTES: usize = BUCKET * ENTRY_BYTES;
 /// The best move of an empty entry: its bytes are all zero.
 const NO_MOVE: u8 = 64;
 
-/// What a value says of a position.
+/// Relation of a stored value to a position's own.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Bound {
     Exact,
@@ -23,7 +23,7 @@ pub(super) enum Bound {
     AtMost,
 }
 
-/// What an earlier visit found.
+/// Result of an earlier visit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry {
     pub(super) key: u64,
@@ -62,55 +62,28 @@ impl Entry {
     }
 }
 
-/// The table, empty at first.
 pub(super) struct Table {
     start: u64,
-    bytes: Bytes,
+    bytes: MmapMut,
     buckets: usize,
 }
 
-/// The table's bytes: mapped, or where the system refuses on the heap.
-enum Bytes {
-    Mapped(MmapMut),
-    Heap(Vec<u8>),
-}
-
-impl Bytes {
-    fn new(length: usize) -> Self {
-        match MmapMut::map_anon(length) {
-            Ok(map) => {
-                // A wish: a system without large pages goes on with small ones.
-                _ = map.advise(Advice::HugePage);
-                Self::Mapped(map)
-            }
-            Err(_) => Self::Heap(vec![0; length]),
-        }
-    }
-
-    #[inline]
-    fn get(&self) -> &[u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Heap(bytes) => bytes,
-        }
-    }
-
-    #[inline]
-    fn get_mut(&mut self) -> &mut [u8] {
-        match self {
-            Self::Mapped(map) => map,
-            Self::Heap(bytes) => bytes,
-        }
-    }
+/// Maps `length` zeroed bytes.
+fn map(length: usize) -> MmapMut {
+    let map = MmapMut::map_anon(length)
+        .unwrap_or_else(|error| panic!("cannot map {length} bytes for the transposition table: {error}"));
+    // Only a hint: a system without large pages uses small ones.
+    _ = map.advise(Advice::HugePage);
+    map
 }
 
 impl Table {
-    /// Creates a table of so many buckets, cleared front to back.
+    /// Creates a table of `buckets`, cleared front to back.
     pub(super) fn new(buckets: usize, memory: &mut dyn Memory) -> Self {
         let length = buckets * BUCKET_BYTES;
         let start = memory.allocate(length as u64, "transposition table");
-        let bytes = Bytes::new(length);
-        memory.backed_by(start, bytes.get().as_ptr().addr() as u64);
+        let bytes = map(length);
+        memory.backed_by(start, bytes.as_ptr().addr() as u64);
         memory.store_range(start, length as u64, Token::NONE);
         Self { start, bytes, buckets }
     }
@@ -120,10 +93,10 @@ impl Table {
         ((u128::from(key) * self.buckets as u128) >> 64) as usize * BUCKET_BYTES
     }
 
-    /// Returns the bytes of a bucket's entries: most visits want one or none of them decoded.
+    /// Returns the bytes of a bucket's entries. Most visits decode at most one.
     #[inline]
     fn bucket(&self, place: usize) -> [[u8; ENTRY_BYTES]; BUCKET] {
-        let bytes = &self.bytes.get()[place..place + BUCKET_BYTES];
+        let bytes = &self.bytes[place..place + BUCKET_BYTES];
         let entries = bytes.as_chunks().0;
         [0, 1, 2, 3].map(|at: usize| entries[at])
     }
@@ -131,16 +104,16 @@ impl Table {
     /// Asks for a key's bucket ahead of its use.
     #[inline]
     pub(super) fn read_ahead(&self, key: u64) {
-        prefetch_index(self.bytes.get(), self.place(key));
+        prefetch_index(&self.bytes[..], self.place(key));
     }
 
-    /// What an earlier visit found, and the name of the value read.
+    /// Returns the result of an earlier visit, and the name of the value read.
     #[inline]
     pub(super) fn probe(&self, key: u64, memory: &mut dyn Memory) -> (Option<Entry>, Token) {
         let place = self.place(key);
         let token = memory.load(self.start + place as u64, Token::NONE);
         let bucket = self.bucket(place);
-        // Every entry is looked at, for no processor predicts which one it is.
+        // Looks at every entry, because the match is unpredictable.
         let is_it = |entry: Entry| (entry.key == key) & (entry.best < NO_MOVE);
         let found = (0..BUCKET)
             .rev()
@@ -160,7 +133,7 @@ impl Table {
         let worths = [0, 1, 2, 3].map(|at: u32| worth(Entry::from_bytes(bucket[at as usize])) << 2 | at);
         let at = (worths.into_iter().fold(u32::MAX, u32::min) & 3) as usize;
         let from = place + at * ENTRY_BYTES;
-        self.bytes.get_mut()[from..from + ENTRY_BYTES].copy_from_slice(&entry.to_bytes());
+        self.bytes[from..from + ENTRY_BYTES].copy_from_slice(&entry.to_bytes());
         memory.store(self.start + place as u64, token);
     }
 }

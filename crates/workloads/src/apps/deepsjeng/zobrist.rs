@@ -6,7 +6,7 @@ use crate::random::Random;
 /// Random numbers of each disc and of the player to move.
 pub(super) struct Zobrist {
     discs: [[u64; 64]; 2],
-    /// What turning the discs of a row of eight changes, by row and discs.
+    /// Change of the key when discs of a row of eight turn, by row and discs.
     turned: Box<[[u64; 256]; 8]>,
     pub(super) second: u64,
 }

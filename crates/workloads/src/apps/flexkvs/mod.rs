@@ -1,18 +1,18 @@
 //! `flexkvs`: a key-value store as a log of items, with a contiguous hot set that moves.
 //!
-//! FlexKVS under its benchmark `kvsbench`, as HeMem and Jenga (3.1) ran it: reads only, 90 % of them to 20 % of the items,
-//! which lie together (4 GB of 20), and midway the hot set is another contiguous fifth. Kept: buckets of a line with five
-//! pointers, hashes and a lock, which every read takes; items of a header, a 32-byte key and the value in a log of 2 MiB
-//! segments, in the order of loading; the reference count that a read writes in the item; the whole value is read. The
-//! other 10 % of reads go to the items outside of the hot set.
+//! HeMem and Jenga (3.1) ran FlexKVS under its benchmark `kvsbench`: reads only, 90 % of them to 20 % of the
+//! items, which lie together (4 GB of 20), and from midway to another contiguous fifth. **Kept.** Buckets of
+//! a line with five pointers, hashes and a lock that every read takes; items of a header, a 32-byte key and
+//! the value in a log of 2 MiB segments, in the order of loading; the reference count that a read writes; the
+//! read of the whole value. The other 10 % of reads go to items outside the hot set.
 //!
-//! Not kept: the network, responses (they stay in the cache), segment cleaning (nothing is overwritten), and loading by all
-//! threads: one loads in the order of keys, so that a range of keys is a range of the log. The number of buckets is not
-//! published with the runs; here it is the power of two that leaves 1.25 to 2.5 items for each, so that chains are rare.
+//! **Left out.** The network, responses (they stay in the cache), segment cleaning (nothing is overwritten),
+//! and parallel loading: one thread loads in the order of keys, so that a range of keys is a range of the
+//! log. The number of buckets is unpublished; here the power of two that gives 1.25 to 2.5 items for each, so
+//! that chains are rare.
 
 mod store;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::store::{BUCKET, HEADER, KEY, SEGMENT, Store};
@@ -22,10 +22,9 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 /// Items for each two buckets, at most.
-const ITEMS_A_BUCKET_PAIR: u64 = 5;
+const ITEMS_PER_BUCKET_PAIR: u64 = 5;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of items and hash table; sets the number of items.
         footprint: Bytes = size(1 << 20, 1 << 42, "128M").source("ours: 120,000 items"),
@@ -47,15 +46,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "8M"), ("operations", "20k")]),
-    paper(
-        "Jenga 3.1: 20 % of the elements are 4 GB",
-        "The footprint of Jenga's run.",
-        &[("footprint", "20G"), ("operations", "800M")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "flexkvs",
     title: "a log-structured key-value store with a contiguous hot set that moves",
@@ -66,10 +56,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "contiguous fifth, moves at mid-run",
     accesses: 110_746_346,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "8M"), ("operations", "20k")]),
+        paper(
+            "Jenga 3.1: 20 % of the elements are 4 GB",
+            "The footprint of Jenga's run.",
+            &[("footprint", "20G"), ("operations", "800M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(20 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 /// Reads that are drawn at once.
@@ -87,8 +84,7 @@ struct FlexKvs {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let value = settings.value.0.next_multiple_of(8);
     let items = settings.footprint.0 / (HEADER + KEY + value + BUCKET / 2);
     if items < 10 {
@@ -96,7 +92,7 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
     }
     Ok(Box::new(FlexKvs {
         items,
-        buckets: (items * 2 / ITEMS_A_BUCKET_PAIR).next_power_of_two(),
+        buckets: (items * 2 / ITEMS_PER_BUCKET_PAIR).next_power_of_two(),
         value,
         reads: settings.operations,
         hot_items: ((items as f64 * settings.hot_items) as u64).max(1),
@@ -108,7 +104,7 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
 }
 
 impl FlexKvs {
-    /// Returns the first hot key at a read: each move goes to the next range, and from the last one to the first.
+    /// Returns the first hot key at a read: each move goes to the next range, and from the last to the first.
     fn hot_start(&self, read: u64) -> u64 {
         let phase = (u128::from(read) * u128::from(self.moves + 1) / u128::from(self.reads)) as u64;
         phase % (self.items / self.hot_items) * self.hot_items
@@ -140,19 +136,17 @@ impl Program for FlexKvs {
             store.put(key, key, memory);
         }
         let (mut random, mut sum) = (Random::new(self.seed), 0u64);
-        let mut coming = Vec::new();
-        for read in 0..self.reads {
-            if read % 256 == 0 && memory.finished() {
+        for first in (0..self.reads).step_by(AHEAD as usize) {
+            if first % 256 == 0 && memory.finished() {
                 return;
             }
-            let place = (read % AHEAD) as usize;
-            if place == 0 {
-                let batch = read..self.reads.min(read + AHEAD);
-                coming = batch.map(|read| self.draw(read, &mut random)).collect();
-                store.read_ahead(&coming, memory);
+            let batch = first..self.reads.min(first + AHEAD);
+            let keys: Vec<u64> = batch.clone().map(|read| self.draw(read, &mut random)).collect();
+            store.read_ahead(&keys, memory);
+            for (read, key) in batch.zip(keys) {
+                memory.thread((read % self.threads) as u16);
+                sum = sum.wrapping_add(store.get(key, memory).unwrap_or(0));
             }
-            memory.thread((read % self.threads) as u16);
-            sum = sum.wrapping_add(store.get(coming[place], memory).unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

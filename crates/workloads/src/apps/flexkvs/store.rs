@@ -1,6 +1,7 @@
-//! The store: a hash table of buckets of a line each, and items in segments of a log.
+//! The store: a hash table with buckets of a line, and items in segments of a log.
 //!
-//! A bucket holds five item pointers with their hashes and a lock; items beyond the fifth are chained behind it.
+//! A bucket holds five item pointers with their hashes and a lock; further items are chained behind the
+//! fifth.
 
 use crate::memory::WORD;
 use crate::memory::heap::{Heap, NULL};
@@ -24,7 +25,6 @@ const HASHES: u64 = DIRECT * WORD;
 const HASH: u64 = 8;
 const REFERENCES: u64 = 16;
 
-/// Items by key.
 pub(super) struct Store {
     heap: Heap,
     table: u64,
@@ -40,7 +40,7 @@ fn hash_of(key: u64) -> u64 {
 }
 
 impl Store {
-    /// Creates an empty store of this many buckets, for about `bytes` of items whose values take `value` bytes.
+    /// Creates an empty store of `buckets`, for about `bytes` of items with values of `value` bytes.
     pub(super) fn new(buckets: u64, value: u64, bytes: u64, memory: &mut dyn Memory) -> Self {
         let mut heap = Heap::new(buckets * BUCKET + bytes + 2 * SEGMENT);
         let table = heap.allocate(memory, buckets * BUCKET, "flexkvs hash table");
@@ -48,12 +48,11 @@ impl Store {
         Self { heap, table, buckets, value, segment: NULL, filled: SEGMENT }
     }
 
-    /// Returns bytes of an item.
     fn item(&self) -> u64 {
         HEADER + KEY + self.value
     }
 
-    /// Room at the end of the log.
+    /// Makes room at the end of the log.
     fn append(&mut self, memory: &mut dyn Memory) -> u64 {
         if self.filled + self.item() > SEGMENT {
             self.segment = self.heap.allocate(memory, SEGMENT, "flexkvs log segment");
@@ -72,7 +71,7 @@ impl Store {
         self.heap.word(bucket + HASHES + place / 2 * WORD) >> (place % 2 * 32) & u64::from(u32::MAX)
     }
 
-    /// Adds a key that is not there yet; every word of the value is `value`.
+    /// Adds a new key whose value consists of words of `value`.
     pub(super) fn put(&mut self, key: u64, value: u64, memory: &mut dyn Memory) {
         memory.compute(REQUEST);
         let item = self.append(memory);
@@ -137,7 +136,8 @@ impl Store {
         None
     }
 
-    /// Returns the sum of the words of the value of `key`: all of it is read and copied to the response, which stays in the cache.
+    /// Reads and copies the value of `key` to the response, which stays in the cache; returns the sum of its
+    /// words.
     pub(super) fn get(&mut self, key: u64, memory: &mut dyn Memory) -> Option<u64> {
         memory.compute(REQUEST);
         let (item, token) = self.find(key, memory)?;

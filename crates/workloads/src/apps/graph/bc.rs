@@ -1,6 +1,6 @@
-//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search counts shortest
-//! paths and marks in a bitmap over all edges which lead to a successor; then dependencies are added up from the last level
-//! of the search to the first.
+//! Betweenness centrality by Brandes' algorithm from a few sources (GAPBS `bc`): a breadth-first search
+//! counts shortest paths and marks in a bitmap the edges that lead to a successor; then dependencies are
+//! added up from its last level to the first.
 
 use std::ops::Range;
 
@@ -20,7 +20,6 @@ use crate::{Memory, Token};
 const CHUNK: usize = 64;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("20"),
         degree: u64 = degree("4"),
@@ -32,7 +31,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct Betweenness {
     scores: Array<f32>,
@@ -86,11 +84,10 @@ impl Betweenness {
             if memory.finished() {
                 return;
             }
-            let part = window.start + range.start..window.start + range.end;
-            let first = part.start;
+            let part = self.queue.part(&range);
             for place in part.clone() {
                 graph.read_ahead(memory, self.queue.block(place, &part), |other| self.read_search(other));
-                let vertex = self.queue.get(memory, place, first, &mut line);
+                let vertex = self.queue.get(memory, place, part.start, &mut line);
                 let mut walk = graph.neighbours(memory, vertex, 0, line);
                 while let Some((neighbour, edge, token)) = graph.next(memory, &mut walk) {
                     graph.read_on(memory, &walk, |other| self.read_search(other));
@@ -120,10 +117,9 @@ impl Betweenness {
                 return;
             }
             let part = level.start + range.start..level.start + range.end;
-            let first = part.start;
             for place in part.clone() {
                 graph.read_ahead(memory, self.queue.block(place, &part), |other| self.read_sums(other));
-                let vertex = self.queue.get(memory, place, first, &mut line);
+                let vertex = self.queue.get(memory, place, part.start, &mut line);
                 let mut dependency = 0.0;
                 let mut walk = graph.neighbours(memory, vertex, 0, line);
                 while let Some((neighbour, edge, token)) = graph.next(memory, &mut walk) {
@@ -145,17 +141,14 @@ impl Betweenness {
     /// Divides all scores by the largest.
     fn normalise(&mut self, memory: &mut dyn Memory) {
         let mut largest = 0f32;
-        for (thread, range) in self.threads.even(self.scores.len()) {
-            memory.thread(thread);
-            range.for_each(|vertex| largest = largest.max(self.scores.load_next(memory, vertex).0));
-        }
-        for (thread, range) in self.threads.even(self.scores.len()) {
-            memory.thread(thread);
-            for vertex in range {
-                let score = self.scores.load_next(memory, vertex).0 / largest;
-                self.scores.store_next(memory, vertex, score);
-            }
-        }
+        let vertices = self.scores.len();
+        self.threads.each(memory, vertices, |memory, vertex| {
+            largest = largest.max(self.scores.load_next(memory, vertex).0);
+        });
+        self.threads.each(memory, vertices, |memory, vertex| {
+            let score = self.scores.load_next(memory, vertex).0 / largest;
+            self.scores.store_next(memory, vertex, score);
+        });
     }
 }
 

@@ -1,8 +1,9 @@
 //! Breadth-first search, direction-optimising (Beamer, Asanovic, Patterson, SC 2012; GAPBS `bfs`).
 //!
-//! Top-down steps walk the neighbours of a queue of vertices; when the edges that leave the frontier outnumber a part of
-//! those unexplored (`alpha`), bottom-up steps let every vertex without a parent look for one among its neighbours in a
-//! bitmap, until the frontier shrinks below a part of the vertices (`beta`). An unvisited vertex holds its negative degree.
+//! Top-down steps walk the neighbours of a queue of vertices. When the edges that leave the frontier
+//! outnumber a part of the unexplored ones (`ALPHA`), bottom-up steps let every vertex without a parent look
+//! for one among its neighbours in a bitmap, until the frontier is smaller than a part of the vertices
+//! (`BETA`). An unvisited vertex holds its negative degree.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
@@ -24,7 +25,6 @@ const BETA: usize = 18;
 const CHUNK: usize = 1024;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -33,7 +33,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct Bfs {
     parents: Array<i32>,
@@ -45,13 +44,10 @@ pub(crate) struct Bfs {
 
 impl Bfs {
     fn reset(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>) {
-        for (thread, range) in self.threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                let degree = graph.next_degree(memory, vertex);
-                self.parents.store_next(memory, vertex, -(degree.max(1) as i32));
-            }
-        }
+        self.threads.each(memory, graph.vertices(), |memory, vertex| {
+            let degree = graph.next_degree(memory, vertex);
+            self.parents.store_next(memory, vertex, -(degree.max(1) as i32));
+        });
     }
 
     /// Returns the edges that leave the next frontier.
@@ -63,13 +59,12 @@ impl Bfs {
             if memory.finished() {
                 return 0;
             }
-            let part = window.start + range.start..window.start + range.end;
-            let first = part.start;
+            let part = self.queue.part(&range);
             for place in part.clone() {
                 graph.read_ahead(memory, self.queue.block(place, &part), |other| {
                     self.parents.read_ahead(other);
                 });
-                let vertex = self.queue.get(memory, place, first, &mut line);
+                let vertex = self.queue.get(memory, place, part.start, &mut line);
                 let mut walk = graph.neighbours(memory, vertex, 0, line);
                 while let Some((neighbour, _, token)) = graph.next(memory, &mut walk) {
                     graph.read_on(memory, &walk, |other| self.parents.read_ahead(other));
@@ -116,7 +111,7 @@ impl Bfs {
         awake
     }
 
-    /// Bottom-up steps from the queue's frontier until it is small; leaves it in the queue again.
+    /// Runs bottom-up steps from the queue's frontier until it is small, and returns it to the queue.
     fn sweep(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>) {
         let (window, mut line) = (self.queue.window(), Token::NONE);
         for (thread, range) in self.threads.even(window.len()) {
@@ -161,14 +156,11 @@ impl Bfs {
                 self.queue.slide();
             }
         }
-        for (thread, range) in self.threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                if self.parents.load_next(memory, vertex).0 < -1 {
-                    self.parents.store(memory, vertex, -1, Token::NONE);
-                }
+        self.threads.each(memory, graph.vertices(), |memory, vertex| {
+            if self.parents.load_next(memory, vertex).0 < -1 {
+                self.parents.store(memory, vertex, -1, Token::NONE);
             }
-        }
+        });
     }
 }
 

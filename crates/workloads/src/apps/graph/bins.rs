@@ -1,5 +1,5 @@
-//! The bins of delta-stepping: growing vectors of vertices, a set for each thread, on a heap that reuses what was
-//! freed.
+//! The bins of delta-stepping: growing vectors of vertices, a set for each thread, on a heap that reuses
+//! freed memory.
 
 use crate::{Memory, Token};
 

@@ -1,6 +1,7 @@
-//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two neighbours of each
-//! vertex are linked, then the largest component is guessed from a sample, and only vertices outside it are linked to the
-//! rest of their neighbours. Components are trees; compressing makes each vertex point to its root.
+//! Connected components by Afforest (Sutton, Ben-Nun, Barak, IPDPS 2018; GAPBS `cc`): the first two
+//! neighbours of each vertex are linked, a sample gives the largest component, and only vertices outside it
+//! are linked to their other neighbours. Components are trees; compression makes each vertex point to its
+//! root.
 
 use std::collections::HashMap;
 
@@ -22,11 +23,10 @@ const ROUNDS: usize = 2;
 const SAMPLES: usize = 1024;
 /// Vertices that a thread takes at once.
 const CHUNK: usize = 16_384;
-/// Vertices between two questions whether the run shall end.
+/// Vertices between two checks for the end of the run.
 const PATIENCE: usize = 1024;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -35,7 +35,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct Components {
     components: Array<u32>,
@@ -75,7 +74,7 @@ impl Components {
                 }
                 if vertex.is_multiple_of(AHEAD) && memory.reads_ahead() {
                     let parents = &self.components.values()[vertex..];
-                    parents.iter().take(AHEAD).for_each(|&parent| self.components.ask_ahead(parent as usize));
+                    parents.iter().take(AHEAD).for_each(|&parent| self.components.prefetch(parent as usize));
                 }
                 let (mut parent, mut token) = self.components.load_next(memory, vertex);
                 loop {
@@ -111,10 +110,10 @@ impl Components {
                     return;
                 }
                 if vertex.is_multiple_of(AHEAD) {
-                    graph.read_one_ahead(memory, vertex, round, |other| self.components.ask_ahead(other));
+                    graph.read_one_ahead(memory, vertex, round, |other| self.components.prefetch(other));
                     let parent = |other: usize| self.components.values()[other] as usize;
                     graph.read_one_ahead(memory, vertex, round, |other| {
-                        self.components.ask_ahead(parent(other));
+                        self.components.prefetch(parent(other));
                     });
                 }
                 let mut walk = graph.next_neighbours(memory, vertex as u32, round);
@@ -125,7 +124,7 @@ impl Components {
         }
     }
 
-    /// Links vertices outside a component to all neighbours but those of the rounds.
+    /// Links vertices outside a component to their neighbours after those of the first rounds.
     fn link_rest(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, largest: u32) {
         for (thread, range) in self.threads.dynamic(graph.vertices(), CHUNK) {
             memory.thread(thread);
@@ -166,12 +165,9 @@ impl Kernel for Components {
     }
 
     fn trial(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, sources: &mut Sources) {
-        for (thread, range) in self.threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                self.components.store_next(memory, vertex, vertex as u32);
-            }
-        }
+        self.threads.each(memory, graph.vertices(), |memory, vertex| {
+            self.components.store_next(memory, vertex, vertex as u32);
+        });
         for round in 0..ROUNDS {
             self.link_one(memory, graph, round);
             self.compress(memory);

@@ -1,12 +1,12 @@
-//! The graph in compressed sparse rows, as GAPBS holds it: a pointer a vertex and its neighbours in order.
+//! The graph in compressed sparse rows, as in GAPBS: a pointer for each vertex and its neighbours in order.
 
 use super::schedule::Threads;
 use super::stored::Stored;
 use crate::memory::Array;
 use crate::{Memory, Token};
 
-/// Instructions of a step along a list of neighbours: the neighbour's own load (most share a line with the one before),
-/// comparison, branch, increment.
+/// Instructions of a step along a list: the neighbour's load (most share a line), comparison, branch,
+/// increment.
 pub(super) const STEP_INSTRUCTIONS: u32 = 4;
 /// Vertices whose lists are read ahead at once.
 pub(crate) const AHEAD: usize = 64;
@@ -15,14 +15,13 @@ const AHEAD_IN_LIST: usize = 64;
 /// Neighbours to a line.
 const AHEAD_STEP: usize = 16;
 
-/// What stands in a list of neighbours.
+/// An entry of a list of neighbours.
 pub(crate) trait Neighbour: Copy + Default + Ord + std::fmt::Debug + Send {
     /// Whether it keeps the weight.
     const WEIGHTED: bool;
     /// Creates the neighbour behind an edge of this weight.
     fn new(vertex: u32, weight: u8) -> Self;
 
-    /// Returns the neighbour.
     fn vertex(self) -> u32;
 }
 
@@ -67,11 +66,12 @@ pub(crate) struct Graph<N> {
 }
 
 impl<N: Neighbour> Graph<N> {
-    /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all threads write
-    /// the pointers. (Offsets are read into a vector of their own that is freed at once; it is left out.)
+    /// Reads the graph as from a serialised file: the kernel writes the neighbours front to back, then all
+    /// threads write the pointers. The temporary vector of offsets is left out.
     pub(crate) fn load(memory: &mut dyn Memory, stored: &mut Stored<N>, threads: Threads) -> Self {
         let graph = match memory.reads_ahead() {
-            // Where nobody watches, the file's own arrays become the program's; the copying is only reported.
+            // If no values are observed, the file's arrays become the program's, and the copying is only
+            // reported.
             true => Self {
                 neighbours: Array::of(memory, std::mem::take(&mut stored.neighbours), "graph neighbours"),
                 index: Array::of(memory, std::mem::take(&mut stored.offsets), "graph index"),
@@ -80,10 +80,7 @@ impl<N: Neighbour> Graph<N> {
         };
         memory.thread(0);
         graph.neighbours.store_run(memory, 0..graph.neighbours.len(), Token::NONE);
-        for (thread, range) in threads.even(graph.index.len()) {
-            memory.thread(thread);
-            graph.index.store_run(memory, range, Token::NONE);
-        }
+        threads.write(memory, &graph.index);
         graph
     }
 
@@ -95,7 +92,6 @@ impl<N: Neighbour> Graph<N> {
         graph
     }
 
-    /// Room for a graph.
     pub(crate) fn untouched(memory: &mut dyn Memory, vertices: usize, directed: usize) -> Self {
         let neighbours = Array::new(memory, directed, N::default(), "graph neighbours");
         let index = Array::new(memory, vertices + 1, 0, "graph index");
@@ -104,11 +100,8 @@ impl<N: Neighbour> Graph<N> {
 
     /// Writes the pointers, each thread its part.
     pub(crate) fn copy_index(&mut self, memory: &mut dyn Memory, offsets: &[u64], threads: Threads) {
-        for (thread, range) in threads.even(offsets.len()) {
-            memory.thread(thread);
-            self.index.values_mut()[range.clone()].copy_from_slice(&offsets[range.clone()]);
-            self.index.store_run(memory, range, Token::NONE);
-        }
+        self.index.values_mut().copy_from_slice(offsets);
+        threads.write(memory, &self.index);
     }
 
     /// Writes neighbours from the place `start` on, which came with the value `after`.
@@ -118,12 +111,11 @@ impl<N: Neighbour> Graph<N> {
         self.neighbours.store_run(memory, range, after);
     }
 
-    /// Vertices.
     pub(crate) fn vertices(&self) -> usize {
         self.index.len() - 1
     }
 
-    /// Edges, each counted in both directions.
+    /// Returns the number of edges, counted in both directions.
     pub(crate) fn directed_edges(&self) -> usize {
         self.neighbours.len()
     }
@@ -156,7 +148,8 @@ impl<N: Neighbour> Graph<N> {
         Walk { start: start as usize, edge, end: end as usize, index: token, line: token, fresh: true }
     }
 
-    /// Returns where the list of a vertex whose number came with the value `after` lies, and the name of the pointer to it.
+    /// Returns the address of a vertex' list and the name of the pointer to it; the vertex came with the
+    /// value `after`.
     #[inline]
     pub(super) fn open(&self, memory: &mut dyn Memory, vertex: u32, after: Token) -> (u64, Token) {
         let walk = self.neighbours(memory, vertex, 0, after);
@@ -172,8 +165,8 @@ impl<N: Neighbour> Graph<N> {
         Walk { start, edge: (start + skip).min(end), end, index, line: index, fresh: true }
     }
 
-    /// Reads the lists of some vertices ahead of their use, natively, and whatever `touch` reads for a neighbour: a search
-    /// waits for each vertex, while these reads wait for each other only stage by stage.
+    /// Reads the lists of some vertices ahead of their use, natively, and lets `touch` read for each
+    /// neighbour. A search waits for each vertex; these reads wait only stage by stage.
     #[inline]
     pub(crate) fn read_ahead(&self, memory: &dyn Memory, vertices: &[u32], touch: impl Fn(usize)) {
         if !memory.reads_ahead() {
@@ -185,27 +178,24 @@ impl<N: Neighbour> Graph<N> {
             self.neighbours.read_ahead(start(vertex));
         }
         for &vertex in vertices {
-            let end = start(vertex) + (self.degree(vertex) as usize).min(AHEAD_IN_LIST);
-            let list = &self.neighbours.values()[start(vertex)..end];
-            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+            let list = self.list(vertex).iter().take(AHEAD_IN_LIST);
+            list.for_each(|neighbour| touch(neighbour.vertex() as usize));
         }
     }
 
-    /// The same for the vertices from `first` on, whose lists lie one behind the other.
+    /// Reads the adjacent lists of the vertices from `first` on ahead of their use, likewise.
     #[inline]
     pub(crate) fn read_lists_ahead(&self, memory: &dyn Memory, first: usize, touch: impl Fn(usize)) {
         if !memory.reads_ahead() {
             return;
         }
         for vertex in first..self.vertices().min(first + AHEAD) {
-            let start = self.index.values()[vertex] as usize;
-            let end = start + (self.degree(vertex as u32) as usize).min(AHEAD_IN_LIST);
-            let list = &self.neighbours.values()[start..end];
-            list.iter().for_each(|neighbour| touch(neighbour.vertex() as usize));
+            let list = self.list(vertex as u32).iter().take(AHEAD_IN_LIST);
+            list.for_each(|neighbour| touch(neighbour.vertex() as usize));
         }
     }
 
-    /// The same for one neighbour of each, the one behind `skip` others.
+    /// Reads one neighbour of each of these vertices ahead, the one after `skip` others.
     #[inline]
     pub(crate) fn read_one_ahead(
         &self,
@@ -218,15 +208,14 @@ impl<N: Neighbour> Graph<N> {
             return;
         }
         for vertex in first..self.vertices().min(first + AHEAD) {
-            let start = self.index.values()[vertex] as usize;
-            if skip < self.degree(vertex as u32) as usize {
-                touch(self.neighbours.values()[start + skip].vertex() as usize);
+            if let Some(neighbour) = self.list(vertex as u32).get(skip) {
+                touch(neighbour.vertex() as usize);
             }
         }
     }
 
-    /// Asks for the lists of the `wanted` ones of the vertices behind the next few from `first` on, and reads the first neighbour of
-    /// each of the next few, whose lists were asked for before.
+    /// Prefetches the lists of the `wanted` vertices after the next [`AHEAD`] from `first` on, and reads the
+    /// first neighbour of each of the next, whose lists were prefetched before.
     #[inline]
     pub(crate) fn read_first_ahead(
         &self,
@@ -241,7 +230,7 @@ impl<N: Neighbour> Graph<N> {
         let index = self.index.values();
         let (middle, end) = (first + AHEAD, first + 2 * AHEAD);
         for vertex in (middle..end.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
-            self.neighbours.ask_ahead(index[vertex] as usize);
+            self.neighbours.prefetch(index[vertex] as usize);
         }
         for vertex in (first..middle.min(self.vertices())).filter(|&vertex| wanted(vertex)) {
             if index[vertex] < index[vertex + 1] {
@@ -250,8 +239,8 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
-    /// Reads the lists of some vertices ahead of their use, as far as a core's own prefetcher needs to go on. As many reads for
-    /// each, with no branch that waits for a value.
+    /// Reads the starts of some vertices' lists ahead, until a core's own prefetcher takes over: equally many
+    /// reads for each, with no branch that waits for a value.
     #[inline]
     pub(crate) fn read_starts_ahead(&self, memory: &dyn Memory, vertices: &[N]) {
         if !memory.reads_ahead() {
@@ -270,7 +259,7 @@ impl<N: Neighbour> Graph<N> {
         }
     }
 
-    /// The same for the next part of a long list, when the walk has come to its start.
+    /// Reads the next part of a long list ahead, when the walk reaches its start.
     #[inline]
     pub(crate) fn read_on(&self, memory: &dyn Memory, walk: &Walk, touch: impl Fn(usize)) {
         let passed = walk.edge - walk.start;
@@ -282,6 +271,7 @@ impl<N: Neighbour> Graph<N> {
     }
 
     /// Returns a vertex' neighbours, unreported.
+    #[inline]
     pub(crate) fn list(&self, vertex: u32) -> &[N] {
         let start = self.index.values()[vertex as usize] as usize;
         &self.neighbours.values()[start..start + self.degree(vertex) as usize]
@@ -298,8 +288,8 @@ impl<N: Neighbour> Graph<N> {
         found
     }
 
-    /// Returns the same, with the step's instructions added to `passed`, which is reported before the next load and left to the
-    /// caller otherwise: for steps that touch nothing but the list.
+    /// Returns the next neighbour and adds the step's instructions to `passed`, which is reported before the
+    /// next load and otherwise left to the caller: for steps that touch only the list.
     #[inline]
     pub(crate) fn step(
         &self,

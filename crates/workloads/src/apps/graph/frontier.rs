@@ -23,7 +23,6 @@ impl SlidingQueue {
         Self { vertices: Array::new(memory, capacity, 0, "frontier queue"), window: 0..0, end: 0 }
     }
 
-    /// Empties it.
     pub(crate) fn reset(&mut self) {
         (self.window, self.end) = (0..0, 0);
     }
@@ -35,17 +34,21 @@ impl SlidingQueue {
         self.end += 1;
     }
 
-    /// The window becomes what was pushed since it became what it is.
+    /// Makes the vertices pushed since the last slide the window.
     pub(crate) fn slide(&mut self) {
         self.window = self.window.end..self.end;
     }
 
-    /// Returns the places of the window.
     pub(crate) fn window(&self) -> Range<usize> {
         self.window.clone()
     }
 
-    /// Returns the few vertices from a place on, unreported, if `place` is the first of a block of the part that is read.
+    /// Returns the places of a part of the window.
+    pub(crate) fn part(&self, part: &Range<usize>) -> Range<usize> {
+        self.window.start + part.start..self.window.start + part.end
+    }
+
+    /// Returns the next vertices, unreported, if `place` starts a block of the part that is read.
     #[inline]
     pub(crate) fn block(&self, place: usize, part: &Range<usize>) -> &[u32] {
         match (place - part.start).is_multiple_of(AHEAD) {
@@ -64,7 +67,6 @@ impl SlidingQueue {
     }
 }
 
-/// A set of numbers.
 #[derive(Debug)]
 pub(crate) struct Bitmap {
     words: Array<u64>,
@@ -86,7 +88,7 @@ impl Bitmap {
     /// Asks for the word of `bit` ahead of its use.
     #[inline]
     pub(crate) fn read_ahead(&self, bit: usize) {
-        self.words.ask_ahead(bit / WORD);
+        self.words.prefetch(bit / WORD);
     }
 
     /// Returns whether it holds `bit`, whose number came with the value `after`.
@@ -96,7 +98,6 @@ impl Bitmap {
         (word >> (bit % WORD) & 1 == 1, token)
     }
 
-    /// Adds `bit`.
     #[inline]
     pub(crate) fn set(&mut self, memory: &mut dyn Memory, bit: usize, after: Token) {
         let word = self.words.values()[bit / WORD] | 1 << (bit % WORD);
@@ -111,17 +112,14 @@ impl Bitmap {
         bits: usize,
         threads: Threads,
     ) {
-        for (thread, range) in threads.even(bits) {
-            memory.thread(thread);
-            for bit in range {
-                if bit % (8 * WORD) == 0 {
-                    memory.compute(8 * WORD as u32);
-                    memory.load(self.words.address(bit / WORD), Token::NONE);
-                }
-                if self.words.values()[bit / WORD] >> (bit % WORD) & 1 == 1 {
-                    queue.push(memory, bit as u32);
-                }
+        threads.each(memory, bits, |memory, bit| {
+            if bit % (8 * WORD) == 0 {
+                memory.compute(8 * WORD as u32);
+                memory.load(self.words.address(bit / WORD), Token::NONE);
             }
-        }
+            if self.words.values()[bit / WORD] >> (bit % WORD) & 1 == 1 {
+                queue.push(memory, bit as u32);
+            }
+        });
     }
 }

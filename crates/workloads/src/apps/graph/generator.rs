@@ -1,4 +1,4 @@
-//! The two synthetic graphs of GAPBS and Graph500 as sequences of edges that can be made again and again.
+//! The two synthetic graphs of GAPBS and Graph500, as repeatable sequences of edges.
 
 use crate::permutation::Permutation;
 use crate::random::{Random, mix};
@@ -34,22 +34,20 @@ pub(crate) struct Generator {
 }
 
 impl Generator {
-    /// Vertices.
     pub(crate) fn vertices(&self) -> usize {
         1 << self.scale
     }
 
-    /// Undirected edges, loops and duplicates included.
+    /// Returns the number of undirected edges, with loops and duplicates.
     pub(crate) fn edges(&self) -> usize {
         self.vertices() * self.degree as usize
     }
 
-    /// Returns every edge with a weight of 1 to 255, always in the same order.
+    /// Returns every edge with a weight of 1 to 255, in a fixed order.
     pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, u32, u8)> + use<> {
         self.pairs().zip(self.weights()).map(|((from, to), weight)| (from, to, weight))
     }
 
-    /// Returns the vertices of every edge.
     pub(crate) fn pairs(&self) -> impl Iterator<Item = (u32, u32)> + use<> {
         let mut random = Random::new(mix(self.seed ^ 0x6e0d));
         let order = Permutation::new(1 << self.scale, mix(self.seed ^ 0x1d5));
@@ -72,16 +70,15 @@ impl Generator {
         self.pairs().for_each(|(from, to)| visit(from, to));
     }
 
-    /// Returns the weight of every edge.
     pub(crate) fn weights(&self) -> impl Iterator<Item = u8> + use<> {
         let mut weights = Random::new(mix(self.seed ^ 0x3e16));
         (0..self.edges()).map(move |_| 1 + weights.below(255) as u8)
     }
 
-    /// Returns the expected number of different undirected edges that are no loops.
+    /// Returns the expected number of distinct undirected edges without loops.
     ///
-    /// Cells of the adjacency matrix with the same number of levels in quadrants A, B or C, and D are alike; a cell and
-    /// its mirror image are one edge.
+    /// Cells of the adjacency matrix with equally many levels in quadrants A, B or C, and D are alike; a cell
+    /// and its mirror image are one edge.
     pub(crate) fn distinct_edges(&self) -> f64 {
         let (n, edges) = (f64::from(self.scale), self.edges() as f64);
         let hit = |probability: f64| -(-probability * edges).exp_m1();
@@ -113,7 +110,7 @@ impl Generator {
     }
 }
 
-/// Returns an edge of the Kronecker graph before vertices are permuted: a quadrant of the adjacency matrix for each level.
+/// Returns an edge before vertices are permuted: one quadrant of the adjacency matrix for each level.
 #[inline]
 fn quadrants(scale: u32, random: &mut Random) -> (u64, u64) {
     let (mut from, mut to) = (0, 0);
@@ -127,7 +124,7 @@ fn quadrants(scale: u32, random: &mut Random) -> (u64, u64) {
     (gather(from) >> (u32::BITS - scale), gather(to) >> (u32::BITS - scale))
 }
 
-/// Which of the four points in a word's lanes are at least `bound`, itself at least 2^15: a lane's top bit says so.
+/// Returns the top bits of those of a word's four points that are at least `bound`, itself at least 2^15.
 #[inline]
 fn reached(points: u64, bound: u64) -> u64 {
     const { assert!(A >= 1 << (LEVEL_BITS - 1)) };
@@ -135,7 +132,7 @@ fn reached(points: u64, bound: u64) -> u64 {
     ((points | TOPS) - (bound - (1 << (LEVEL_BITS - 1))) * (TOPS >> (LEVEL_BITS - 1))) & points & TOPS
 }
 
-/// Returns the upper bytes of the lanes bit by bit, from the highest: the lowest lane's first, then those of the others.
+/// Gathers the upper bytes of the lanes bit by bit, from the highest, the lowest lane's bit first.
 #[inline]
 fn gather(lanes: u64) -> u64 {
     let lanes = (0..LANES).map(|lane| {
@@ -145,7 +142,7 @@ fn gather(lanes: u64) -> u64 {
     lanes.fold(0, |all, lane| all | lane)
 }
 
-/// The bits of each byte, as many apart as there are lanes.
+/// Bits of each byte, spread [`LANES`] apart.
 static SPREAD: [u32; 256] = {
     let mut spread = [0; 256];
     let mut place = 0;

@@ -1,16 +1,16 @@
-//! `graph500`: breadth-first searches on a Kronecker graph, after the reference code of Graph500 (version 2.1.4, `omp-csr`),
-//! as run by Memtis and Jenga.
+//! `graph500`: breadth-first searches on a Kronecker graph, after Graph500's reference code (version 2.1.4,
+//! `omp-csr`), as run by Memtis and Jenga.
 //!
-//! **Kept.** An edge list of 16 bytes an edge is generated first and stays to the end. The graph is built from it by two
-//! passes (counting degrees, scattering neighbours), its lists are sorted and freed of duplicates in place; a vertex has its
-//! list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A search goes top-down through a list of
-//! vertices in the order of their discovery and writes a predecessor (8 bytes) for each. Roots are different vertices with an
-//! edge to another one.
+//! **Kept.** An edge list of 16 bytes for each edge is generated first and stays to the end. Two passes build
+//! the graph from it (counting degrees, scattering neighbours); its lists are sorted and freed of duplicates
+//! in place. A vertex has its list's start and end side by side (16 bytes) and 8 bytes for each neighbour. A
+//! search goes top-down through a list of vertices in the order of discovery and writes a predecessor (8
+//! bytes) for each. Roots are distinct vertices with an edge to another one.
 //!
-//! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the buffers in which threads collect what
-//! they discover (they stay in a core's cache); isolated vertices' compaction and the reference's own random number generator.
+//! **Left out.** Validation, which Memtis' and HybridTier's runs switch off (`-V`); the threads' buffers of
+//! discovered vertices (they stay in a core's cache); compaction of isolated vertices, and the reference's
+//! random number generator.
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use super::generator::{Generator, Shape};
@@ -26,11 +26,10 @@ use crate::{Memory, Program, Token};
 const STEP_INSTRUCTIONS: u32 = 4;
 /// Edges or vertices of a list that a thread takes at once.
 const CHUNK: usize = 1024;
-/// What stands for no predecessor.
+/// Marks a vertex without a predecessor.
 const NONE: i64 = -1;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("17").source("ours: about 100 MiB, a run of seconds (Jenga 3.2: 27)"),
         degree: u64 = degree("16"),
@@ -39,15 +38,6 @@ parameters! {
         threads: usize = THREADS,
     }
 }
-
-const PRESETS: &[Preset] = &[
-    test(&[("scale", "12"), ("roots", "2")]),
-    paper(
-        "Jenga 3.2: 128 million vertices, degree 16, 64 keys",
-        "The graph of the paper.",
-        &[("scale", "27"), ("roots", "64")],
-    ),
-];
 
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "graph500",
@@ -59,11 +49,18 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "well-connected vertices in the predecessors",
     accesses: 98_280_105,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("scale", "12"), ("roots", "2")]),
+        paper(
+            "Jenga 3.2: 128 million vertices, degree 16, 64 keys",
+            "The graph of the paper.",
+            &[("scale", "27"), ("roots", "64")],
+        ),
+    ],
     reference_footprint: Some(Bytes(73_000_000_000)),
     // Jenga's Xeon Gold 6230: 27.5 MiB.
     reference_cache: Some(Bytes(55 << 19)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Graph500 {
@@ -72,16 +69,15 @@ struct Graph500 {
     threads: Threads,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let Settings { scale, degree, roots, threads } = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
+    let Settings { scale, degree, roots, threads } = settings;
     let generator = Generator { shape: Shape::Kronecker, scale, degree, seed };
     Ok(Box::new(Graph500 { generator, roots, threads: Threads(threads) }))
 }
 
-/// The program's memory.
 struct Run {
     edges: Array<[i64; 2]>,
-    /// For each vertex where its neighbours start and end.
+    /// Start and end of each vertex' neighbours.
     lists: Array<[i64; 2]>,
     neighbours: Array<i64>,
     predecessors: Array<i64>,
@@ -97,10 +93,7 @@ impl Run {
         for (values, (from, to, _)) in edges.values_mut().iter_mut().zip(generator.iter()) {
             *values = [i64::from(from), i64::from(to)];
         }
-        for (thread, range) in threads.even(edges.len()) {
-            memory.thread(thread);
-            edges.store_run(memory, range, Token::NONE);
-        }
+        threads.write(memory, &edges);
         let mut lists = Array::new(memory, generator.vertices(), [0; 2], "graph500 list bounds");
         let ends = count_degrees(memory, &edges, &mut lists, threads);
         let neighbours = Array::new(memory, ends as usize, 0, "graph500 neighbours");
@@ -173,13 +166,9 @@ impl Run {
         None
     }
 
-    /// Searches from `root`.
     fn search(&mut self, memory: &mut dyn Memory, root: i64) {
-        for (thread, range) in self.threads.even(self.lists.len()) {
-            memory.thread(thread);
-            self.predecessors.values_mut()[range.clone()].fill(NONE);
-            self.predecessors.store_run(memory, range, Token::NONE);
-        }
+        self.predecessors.values_mut().fill(NONE);
+        self.threads.write(memory, &self.predecessors);
         memory.thread(0);
         self.order.store(memory, 0, root, Token::NONE);
         self.predecessors.store(memory, root as usize, root, Token::NONE);
@@ -198,7 +187,7 @@ impl Run {
         }
     }
 
-    /// Discovers the neighbours of the vertex at a place of the list, whose end is `end`; returns the new end.
+    /// Discovers the neighbours of the vertex at a place of the list that ends at `end`; returns the new end.
     fn visit(&mut self, memory: &mut dyn Memory, place: usize, mut end: usize) -> usize {
         let (vertex, token) = self.order.load(memory, place, Token::NONE);
         let ([start, stop], token) = self.lists.load(memory, vertex as usize, token);

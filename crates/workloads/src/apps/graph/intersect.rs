@@ -1,9 +1,9 @@
 //! The ordered intersection of two lists of neighbours, line by line.
 //!
-//! The walk over both lists steps on the one whose value is lower, so what it reads next hangs on a comparison that no
-//! processor predicts. Reported are lines only, and where in the walk a line begins follows from ranks: in the order of
-//! the values before them, the first list's line before the second's where those are equal. So a line takes one count
-//! over another line's values instead of 16 steps.
+//! The walk over both lists advances on the one with the lower value, so its next read depends on an
+//! unpredictable comparison. Only lines are reported, and ranks tell where in the walk each begins: in the
+//! order of the values before them, the first list's line first if those are equal. A line therefore takes
+//! one count over another line's values instead of 16 steps.
 
 use super::csr::{Graph, STEP_INSTRUCTIONS};
 use crate::{Memory, Token};
@@ -13,7 +13,7 @@ const LINE: usize = 16;
 /// Bits of a word.
 const WORD: usize = 64;
 
-/// A set of neighbours, to count those of another list that are in it.
+/// A set of neighbours.
 #[derive(Debug)]
 pub(super) struct Marks(Vec<u64>);
 
@@ -62,13 +62,12 @@ impl<'a> Lines<'a> {
         self.list[self.next - 1]
     }
 
-    /// Returns the line's values.
     #[inline]
     fn line(&self) -> &[u32] {
         &self.list[self.from..self.next.min(self.list.len())]
     }
 
-    /// Reads the next line after so many steps.
+    /// Reads the next line, `steps` further on.
     #[inline]
     fn advance(&mut self, memory: &mut dyn Memory, steps: usize) {
         memory.compute(steps as u32 * STEP_INSTRUCTIONS);
@@ -86,8 +85,8 @@ fn count(line: &[u32], holds: impl Fn(u32) -> bool) -> usize {
     }
 }
 
-/// Counts the common neighbours of two neighbours below both, of which `low` stands at `place` in the list of `high`,
-/// all of which is marked. `after` names the value that `low` came with.
+/// Counts the common neighbours, below both, of `high` and `low`, which came with the value `after` and
+/// stands at `place` in the list of `high`; all of that list is marked.
 #[inline]
 pub(super) fn intersect(
     memory: &mut dyn Memory,
@@ -98,7 +97,7 @@ pub(super) fn intersect(
 ) -> u64 {
     let mut others = Lines::open(memory, graph, low, after);
     let mut own = Lines::open(memory, graph, high, Token::NONE);
-    // The walk ends behind `low` in the own list, and at `low` or the first beyond in the other, where `high` is beyond.
+    // The walk ends after `low` in the own list, and in the other at the first value not below `low`.
     let own_steps = own.list.len().min(place + 2);
     let mut steps = 2;
     loop {

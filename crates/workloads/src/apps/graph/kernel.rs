@@ -1,4 +1,4 @@
-//! Defines what a kernel of GAPBS is to the driver that loads a graph and runs trials on it.
+//! The interface of a GAPBS kernel to the driver, which loads a graph and runs trials on it.
 
 use isotherm_core::Bytes;
 use isotherm_core::parameters::{Parameters, Preset, Spec};
@@ -9,7 +9,7 @@ use super::schedule::Threads;
 use crate::Memory;
 use crate::random::Random;
 
-/// What a run's memory grows with: its graph's size.
+/// Size of a run's graph, which its memory grows with.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Size {
     pub(crate) shape: Shape,
@@ -17,29 +17,25 @@ pub(crate) struct Size {
     pub(crate) directed_edges: f64,
 }
 
-/// What the memory and the machine of the papers' run are.
+/// Memory and machine of the papers' run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Reference {
-    /// What trials touch at the papers' size, on the Kronecker and the uniform graph.
+    /// Bytes that trials touch at the papers' size, on the Kronecker and the uniform graph.
     pub(crate) footprints: [Bytes; 2],
     /// The last-level cache.
     pub(crate) cache: Bytes,
 }
 
-/// A kernel with its own memory.
 pub(crate) trait Kernel: Sized {
-    /// What stands in lists of neighbours.
+    /// Entries of its lists of neighbours.
     type Neighbour: Neighbour;
-    /// What can be set.
     const SPECS: &'static [Spec];
-    /// Published sets of defaults.
     const PRESETS: &'static [Preset];
-    /// The papers' run.
     const REFERENCE: Reference;
     /// One line, without the graph.
     const TITLE: &'static str;
 
-    /// Returns bytes of its own memory that a run touches.
+    /// Returns the bytes of its own memory that a run touches.
     fn bytes(size: Size) -> f64;
 
     /// Allocates its memory; nothing is touched.
@@ -50,7 +46,7 @@ pub(crate) trait Kernel: Sized {
         threads: Threads,
     ) -> Self;
 
-    /// Runs once, with as many sources as it needs. A run that `memory` ended early has no result.
+    /// Runs once and draws the sources it needs. A run that `memory` ended early has no result.
     fn trial(&mut self, memory: &mut dyn Memory, graph: &Graph<Self::Neighbour>, sources: &mut Sources);
 }
 

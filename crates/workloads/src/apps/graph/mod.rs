@@ -1,20 +1,20 @@
-//! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs, `kron` (the
-//! Kronecker graph of Graph500, vertices permuted) and `urand` (uniform).
+//! `gapbs-KERNEL-GRAPH`: the six kernels of the GAP Benchmark Suite (GAPBS) on its two synthetic graphs,
+//! `kron` (Graph500's Kronecker graph, vertices permuted) and `urand` (uniform).
 //!
-//! **Kept.** Algorithms, constants, data structures and element sizes of GAPBS (each kernel's module says which): the graph
-//! in compressed sparse rows with 8-byte pointers and 4-byte vertices (8 with a weight), symmetric, without loops and
-//! duplicates; the order of loops and their OpenMP schedules over `threads`; a source of its own for each trial.
+//! **Kept.** Algorithms, constants, data structures and element sizes of GAPBS (see each kernel's module):
+//! the graph in compressed sparse rows with 8-byte pointers and 4-byte vertices (8 with a weight), symmetric,
+//! without loops and duplicates; the order of loops and their OpenMP schedules; a new source for each trial.
 //!
-//! **The graph comes from a file** in GAPBS' serialised form, as in Memtis' and Jenga's runs (`-f *.sg`): one thread writes
-//! the neighbours front to back, then all write the pointers. The edge list and the building of the graph, which FreqTier's
-//! and HybridTier's runs (`-g 31 -k 4`) have in the same process before the first trial, are left out: their memory is freed
-//! again, and the papers' run times exclude building. FreqTier's and HybridTier's footprint of 335 GB is the peak of
-//! building (edge list and graph together, with vertices of 8 bytes since 2^31 of them do not fit 32 bits); the graph and
-//! the kernel's arrays, which is what trials touch, are less than half.
+//! **The graph comes from a file** in GAPBS' serialised form, as in Memtis' and Jenga's runs (`-f *.sg`): one
+//! thread writes the neighbours front to back, then all write the pointers. FreqTier's and HybridTier's runs
+//! (`-g 31 -k 4`) build the graph in the same process before the first trial. That is left out: its memory is
+//! freed again, and the papers' run times exclude it. Their footprint of 335 GB is the peak of building (edge
+//! list and graph together, with vertices of 8 bytes since 2^31 of them do not fit 32 bits); trials touch the
+//! graph and the kernel's arrays, less than half of it.
 //!
-//! **Left out.** Buffers of threads (64 KB each, they stay in a core's cache) that collect what is appended to a queue; what
-//! a thread waits for at barriers; atomic operations that fail. A kernel allocates its arrays once, and not in each trial:
-//! freed and allocated again, they would come back at the same addresses.
+//! **Left out.** Threads' buffers for appending to a queue (64 KB each, in a core's cache), waiting at
+//! barriers, failing atomic operations. A kernel allocates its arrays once and not in each trial: freed and
+//! allocated again, they would return to the same addresses.
 
 mod bc;
 mod bfs;
@@ -56,7 +56,6 @@ const XEON_4314: Bytes = Bytes(24 << 20);
 /// The last-level cache of PACT's machine: 13.75 MiB.
 const XEON_4114: Bytes = Bytes(55 << 18);
 
-/// A kernel on a graph.
 struct Gapbs<K> {
     generator: Generator,
     trials: u64,

@@ -1,5 +1,5 @@
-//! PageRank, pulling in place (Gauss-Seidel; GAPBS `pr`): each vertex adds up the contributions of its neighbours, and its
-//! own new contribution is seen at once. Ends when the scores' changes add up to less than the tolerance.
+//! PageRank, pulling in place (Gauss-Seidel; GAPBS `pr`): each vertex adds up its neighbours' contributions,
+//! and its own new one is seen at once. Ends when the scores' changes add up to less than the tolerance.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
@@ -8,9 +8,9 @@ use super::csr::{AHEAD, Graph};
 use super::kernel::{Kernel, Reference, Size, Sources};
 use super::schedule::Threads;
 use super::settings::{THREADS, degree, gap, paper_graph, scale, trials};
-use crate::Memory;
 use crate::memory::Array;
 use crate::presets::test;
+use crate::{Memory, Token};
 
 /// The share of a score that comes from neighbours.
 const DAMPING: f32 = 0.85;
@@ -18,7 +18,6 @@ const DAMPING: f32 = 0.85;
 const CHUNK: usize = 16_384;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("21"),
         degree: u64 = degree("4"),
@@ -33,7 +32,6 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct PageRank {
     scores: Array<f32>,
@@ -50,16 +48,13 @@ impl PageRank {
         for vertex in 0..graph.vertices() {
             self.scores.store_next(memory, vertex, score);
         }
-        for (thread, range) in self.threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                let degree = graph.next_degree(memory, vertex);
-                self.contributions.store_next(memory, vertex, score / degree as f32);
-            }
-        }
+        self.threads.each(memory, graph.vertices(), |memory, vertex| {
+            let degree = graph.next_degree(memory, vertex);
+            self.contributions.store_next(memory, vertex, score / degree as f32);
+        });
     }
 
-    /// One iteration; returns the sum of changes.
+    /// Runs one iteration; returns the sum of changes.
     fn iterate(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>) -> f64 {
         let base = (1.0 - DAMPING) / graph.vertices() as f32;
         let mut error = 0.0;
@@ -83,12 +78,8 @@ impl PageRank {
                 error += f64::from((new - old).abs());
                 self.scores.store_next(memory, vertex, new);
                 // The lists of neighbours may have evicted the line.
-                self.contributions.store(
-                    memory,
-                    vertex,
-                    new / graph.degree(vertex as u32) as f32,
-                    crate::Token::NONE,
-                );
+                let contribution = new / graph.degree(vertex as u32) as f32;
+                self.contributions.store(memory, vertex, contribution, Token::NONE);
             }
         }
         error

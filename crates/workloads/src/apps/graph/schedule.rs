@@ -1,11 +1,13 @@
-//! Defines which thread does which part of a parallel loop, and in what order the parts run.
+//! The schedules of parallel loops: the thread of each part, and the order of the parts.
 
 use std::ops::Range;
+
+use crate::memory::Array;
+use crate::{Memory, Token};
 
 /// Iterations that a thread does before the next one's turn where the original divides a loop evenly.
 const TURN: usize = 1024;
 
-/// The threads of a run.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Threads(pub(crate) usize);
 
@@ -21,6 +23,27 @@ impl Threads {
                     .then_some((thread as u16, start..end.min(start + TURN).min(part * thread + part)))
             })
         })
+    }
+
+    /// Calls `work` for every iteration, in the static schedule.
+    pub(crate) fn each(
+        self,
+        memory: &mut dyn Memory,
+        iterations: usize,
+        mut work: impl FnMut(&mut dyn Memory, usize),
+    ) {
+        for (thread, range) in self.even(iterations) {
+            memory.thread(thread);
+            range.for_each(|iteration| work(memory, iteration));
+        }
+    }
+
+    /// Reports that the threads write an array in the static schedule.
+    pub(crate) fn write<T: Copy>(self, memory: &mut dyn Memory, array: &Array<T>) {
+        for (thread, range) in self.even(array.len()) {
+            memory.thread(thread);
+            array.store_run(memory, range, Token::NONE);
+        }
     }
 
     /// OpenMP's dynamic schedule: the next `chunk` iterations for the next thread.

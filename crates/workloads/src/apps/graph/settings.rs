@@ -7,7 +7,6 @@ use isotherm_core::parameters::build::{Builder, count};
 use crate::PAPER_PRESET;
 use crate::presets::{Values, paper};
 
-/// Number of vertices.
 pub(crate) const fn scale(default: &'static str) -> Builder<u32> {
     count(4, 31, default)
         .unit("log2 of vertices")
@@ -15,7 +14,6 @@ pub(crate) const fn scale(default: &'static str) -> Builder<u32> {
         .help("Vertices of the graph: two to this power.")
 }
 
-/// Number of edges.
 pub(crate) const fn degree(default: &'static str) -> Builder<u64> {
     count(1, 1024, default)
         .unit("edges a vertex")
@@ -23,12 +21,10 @@ pub(crate) const fn degree(default: &'static str) -> Builder<u64> {
         .help("Undirected edges that are generated for each vertex; loops and duplicates are then removed.")
 }
 
-/// Number of repetitions.
 pub(crate) const fn trials(default: &'static str, source: &'static str) -> Builder<u64> {
     count(1, 1 << 20, default).source(source).help("How often the kernel runs, each time from other sources.")
 }
 
-/// Number of threads.
 pub(crate) const THREADS: Builder<usize> = count(1, 1024, "16")
     .source("HybridTier 5.3")
     .help("Threads; they take turns chunk by chunk of a parallel loop.");

@@ -1,9 +1,10 @@
-//! Shortest paths from one source by delta-stepping (Meyer, Sanders 2003) with bucket fusion (Zhang and others, CGO 2020;
-//! GAPBS `sssp`): each thread collects the vertices whose distance it improved in bins of width `delta`; the lowest bins of
-//! all threads become the shared frontier. While a thread's own bin for the current distance is small, it goes on with that
-//! at once. A vertex stays in a bin that it has meanwhile left; it is skipped there if its distance is too small.
+//! Shortest paths from one source by delta-stepping (Meyer, Sanders 2003) with bucket fusion (Zhang and
+//! others, CGO 2020; GAPBS `sssp`): each thread collects the vertices whose distance it improved in bins of
+//! width `delta`; the lowest bins of all threads become the shared frontier. While a thread's own bin for the
+//! current distance is small, it goes on with that at once. A vertex that has left a bin stays listed there,
+//! and is skipped if its distance is too small.
 //!
-//! The frontier has room for every directed edge; a run touches its beginning only.
+//! The frontier has room for every directed edge; a run touches only its beginning.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
@@ -21,11 +22,10 @@ use crate::{Memory, Token};
 const UNREACHED: i32 = i32::MAX / 2;
 /// Vertices of the frontier that a thread takes at once.
 const CHUNK: usize = 64;
-/// A thread goes on with its own bin while that has fewer vertices.
+/// Largest bin, exclusive, with which a thread goes on by itself.
 const FUSION: usize = 1000;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("18"),
         degree: u64 = degree("16"),
@@ -37,12 +37,11 @@ parameters! {
     }
 }
 
-/// The kernel's memory.
 #[derive(Debug)]
 pub(crate) struct ShortestPaths {
     distances: Array<i32>,
     frontier: Array<u32>,
-    /// For each thread its bins by distance / delta.
+    /// Bins of each thread by distance / delta.
     bins: Vec<Vec<Bin>>,
     heap: Heap,
     delta: i32,
@@ -76,7 +75,6 @@ impl ShortestPaths {
         }
     }
 
-    /// Relaxes the shared frontier.
     fn relax_frontier(
         &mut self,
         memory: &mut dyn Memory,
@@ -106,7 +104,7 @@ impl ShortestPaths {
         }
     }
 
-    /// Each thread goes on with its own bin of the current distance while that is small.
+    /// Lets each thread go on with its own bin of the current distance while that is small.
     fn fuse(&mut self, memory: &mut dyn Memory, graph: &Graph<Weighted>, bin: usize) {
         for thread in 0..self.threads.0 {
             memory.thread(thread as u16);
@@ -127,7 +125,8 @@ impl ShortestPaths {
         }
     }
 
-    /// Copies all threads' lowest bins into the frontier; returns its length and their number, or `None` at the end.
+    /// Copies all threads' lowest bins into the frontier; returns its length and the bin, or `None` at the
+    /// end.
     fn gather(&mut self, memory: &mut dyn Memory, current: usize) -> Option<(usize, usize)> {
         let lowest = |bins: &Vec<Bin>| (current..bins.len()).find(|&bin| !bins[bin].is_empty());
         let next = self.bins.iter().filter_map(lowest).min()?;

@@ -1,14 +1,14 @@
-//! The graph as it lies in a file, made from its edges.
+//! The graph as in a file, made from its edges.
 //!
-//! Making it costs as much as a search of it, so it avoids random accesses: both directions of all edges are dealt into parts
-//! of neighbouring vertices that fit a core's cache, and each part is sorted by its bits.
+//! Making it would cost as much as a search, so it avoids random accesses: both directions of all edges are
+//! dealt into parts of neighbouring vertices that fit a core's cache, and each part is sorted by its bits.
 
 use std::fmt::Debug;
 
 use super::csr::Neighbour;
 use super::generator::Generator;
 
-/// Parts, as a power of two: as many lines as are written to at once.
+/// Number of parts, which are written side by side, as a power of two.
 const PART_BITS: u32 = 10;
 /// Edges of a chunk.
 const CHUNK: usize = 1024;
@@ -19,12 +19,12 @@ const DIGIT_BITS: u32 = 12;
 /// Shorter parts are sorted by comparison.
 const SHORT: usize = 2048;
 
-/// A graph outside the program's memory, as in a file: without loops and duplicates, neighbours in ascending order.
+/// A graph as in a file, outside the program's memory: no loops or duplicates, neighbours ascending.
 #[derive(Debug)]
 pub(crate) struct Stored<N> {
     pub(crate) offsets: Vec<u64>,
     pub(crate) neighbours: Vec<N>,
-    /// What it was made with: where a native run is observed, memory that was freed here would become the program's own.
+    /// Memory it was made with. In an observed run it is kept, because the program would reuse it.
     made_with: Vec<Box<dyn Debug + Send>>,
 }
 
@@ -59,14 +59,14 @@ impl Word for u64 {
     }
 }
 
-/// How an edge is written as one number: its vertex within the part, its neighbour, its weight.
+/// Layout of an edge as one number: its vertex within the part, its neighbour, its weight.
 #[derive(Debug, Clone, Copy)]
 struct Packing {
     /// Bits of a vertex within its part.
     low: u32,
     /// Bits of a vertex.
     scale: u32,
-    /// Bits of a weight, if it is kept.
+    /// Bits of a weight; 0 if there is none.
     weight: u32,
 }
 
@@ -85,7 +85,7 @@ impl Packing {
         (within << self.scale | u64::from(to)) << self.weight | weight
     }
 
-    /// Vertex within the part, neighbour, weight.
+    /// Returns the vertex within the part, the neighbour and the weight.
     fn unpack(self, edge: u64) -> (usize, u32, u8) {
         let weight = (edge & ((1 << self.weight) - 1)) as u8;
         let vertices = edge >> self.weight;
@@ -124,7 +124,7 @@ impl<N: Neighbour> Stored<N> {
         stored
     }
 
-    /// Frees what it was made with.
+    /// Frees the memory it was made with.
     pub(crate) fn forget_making(&mut self) {
         self.made_with = Vec::new();
     }
@@ -157,9 +157,9 @@ impl<N: Neighbour> Stored<N> {
 struct Parts<W> {
     pool: Vec<W>,
     used: usize,
-    /// Where each part's next edge goes: a new chunk if its last one is full.
+    /// Place of each part's next edge: in a new chunk if the last is full.
     next: Vec<usize>,
-    /// Where each part's chunks begin.
+    /// Starts of each part's chunks.
     chunks: Vec<Vec<usize>>,
 }
 
@@ -191,7 +191,7 @@ impl<W: Word> Parts<W> {
     }
 }
 
-/// Both directions of every edge that is no loop, part by part.
+/// Deals both directions of every edge, loops aside, into parts.
 fn deal<N: Neighbour, W: Word>(generator: &Generator, packing: Packing) -> Parts<W> {
     let mut parts = Parts::new(1 << (packing.scale - packing.low), 2 * generator.edges());
     let mut weights = N::WEIGHTED.then(|| generator.weights());
@@ -205,7 +205,7 @@ fn deal<N: Neighbour, W: Word>(generator: &Generator, packing: Packing) -> Parts
     parts
 }
 
-/// Sorts numbers of so many bits, digit by digit from the last.
+/// Sorts numbers of `bits` bits, digit by digit from the last.
 fn sort<W: Word>(numbers: &mut [W], bits: u32, spare: &mut Vec<W>) {
     if numbers.len() < SHORT {
         numbers.sort_unstable();

@@ -1,6 +1,6 @@
-//! Triangle counting by ordered intersection (GAPBS `tc`): of each triangle only u > v > w is counted, by walking the sorted
-//! lists of u and v together. A dense graph of skewed degrees (by a sample of a thousand vertices) is first renumbered by
-//! decreasing degree and rebuilt, which shortens the lists below a vertex.
+//! Triangle counting by ordered intersection (GAPBS `tc`): a triangle is counted for u > v > w, by a walk
+//! along the sorted lists of u and v. A dense graph with skewed degrees (by a sample of a thousand vertices)
+//! is first renumbered by decreasing degree, which shortens the lists below a vertex.
 
 use isotherm_core::parameters::{Parameters, Preset, Spec};
 use isotherm_core::{Bytes, parameters};
@@ -28,7 +28,6 @@ const SUM_CHUNK: usize = 1 << 20;
 const SORTED_IN_CACHE: usize = 16_384;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         scale: u32 = scale("18"),
         degree: u64 = degree("16"),
@@ -46,7 +45,7 @@ pub(crate) struct Triangles {
     found: u64,
 }
 
-/// The renumbered graph and what it is made with.
+/// The renumbered graph and the arrays that make it.
 #[derive(Debug)]
 struct Renumbering {
     pairs: Array<(u64, u64)>,
@@ -104,7 +103,7 @@ impl Triangles {
     }
 }
 
-/// What [`intersect`] counts and reads, as the original does it: where the values read are what is observed.
+/// Counts and reads what [`intersect`] does, as the original does it: for runs whose values are observed.
 fn step_by_step(
     memory: &mut dyn Memory,
     graph: &Graph<u32>,
@@ -117,7 +116,8 @@ fn step_by_step(
     memory.compute(std::mem::take(&mut passed));
     let mut own = graph.neighbours(memory, high, 0, Token::NONE);
     while let Some((third, ..)) = graph.step(memory, &mut own, &mut passed).filter(|found| found.0 <= low) {
-        // The original needs no check for the end: `high` itself stands in the list of `low`, above every third.
+        // The original needs no check for the end: the list of `low` contains `high`, which exceeds every
+        // third.
         while other.is_some_and(|found| found.0 < third) {
             other = graph.step(memory, &mut others, &mut passed);
         }
@@ -128,7 +128,7 @@ fn step_by_step(
 }
 
 impl Renumbering {
-    /// Creates the graph with vertices in the order of decreasing degree, and the arrays that making it needs; all untouched.
+    /// Allocates the graph and the arrays that renumbering needs; all untouched.
     fn new(memory: &mut dyn Memory, graph: &Graph<u32>) -> Self {
         let vertices = graph.vertices();
         let pairs = Array::new(memory, vertices, (0, 0), "tc degrees and vertices");
@@ -139,16 +139,12 @@ impl Renumbering {
         Self { pairs, degrees, numbers, offsets, graph }
     }
 
-    /// Sorts the vertices by degree.
     fn sort(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, threads: Threads) {
         let vertices = graph.vertices();
-        for (thread, range) in threads.even(vertices) {
-            memory.thread(thread);
-            for vertex in range {
-                let degree = graph.next_degree(memory, vertex);
-                self.pairs.store_next(memory, vertex, (u64::from(degree), vertex as u64));
-            }
-        }
+        threads.each(memory, vertices, |memory, vertex| {
+            let degree = graph.next_degree(memory, vertex);
+            self.pairs.store_next(memory, vertex, (u64::from(degree), vertex as u64));
+        });
         self.pairs.values_mut().sort_unstable_by(|a, b| b.cmp(a));
         // Quicksort: each level reads and writes everything, until the parts fit a core's cache.
         for _ in 0..=vertices.div_ceil(SORTED_IN_CACHE).ilog2() {
@@ -160,17 +156,13 @@ impl Renumbering {
         }
     }
 
-    /// Renumbers `graph`.
     fn make(&mut self, memory: &mut dyn Memory, graph: &Graph<u32>, threads: Threads) {
         self.sort(memory, graph, threads);
-        for (thread, range) in threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for number in range {
-                let ((degree, vertex), token) = self.pairs.load_next(memory, number);
-                self.degrees.store_next(memory, number, degree as u32);
-                self.numbers.store(memory, vertex as usize, number as u32, token);
-            }
-        }
+        threads.each(memory, graph.vertices(), |memory, number| {
+            let ((degree, vertex), token) = self.pairs.load_next(memory, number);
+            self.degrees.store_next(memory, number, degree as u32);
+            self.numbers.store(memory, vertex as usize, number as u32, token);
+        });
         let mut sum = 0;
         for (thread, range) in threads.dynamic(graph.vertices() + 1, SUM_CHUNK) {
             memory.thread(thread);
@@ -182,12 +174,7 @@ impl Renumbering {
             }
         }
         self.graph.copy_index(memory, self.offsets.values(), threads);
-        for (thread, range) in threads.even(graph.vertices()) {
-            memory.thread(thread);
-            for vertex in range {
-                self.copy_list(memory, graph, vertex);
-            }
-        }
+        threads.each(memory, graph.vertices(), |memory, vertex| self.copy_list(memory, graph, vertex));
     }
 
     /// Writes the renumbered list of a vertex, sorted.

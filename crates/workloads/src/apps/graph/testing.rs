@@ -1,4 +1,4 @@
-//! Defines what the kernels' tests share: small graphs of each shape, on a memory that counts.
+//! Small graphs of each shape on a memory that counts, for the kernels' tests.
 
 use isotherm_core::parameters::Parameters;
 
@@ -10,7 +10,6 @@ use super::stored::Stored;
 use crate::CountingMemory;
 use crate::random::Random;
 
-/// No settings.
 pub(crate) const NONE: &[(&str, &str)] = &[];
 
 /// Calls `test` for graphs of both shapes, sparse and dense, with different numbers of threads.

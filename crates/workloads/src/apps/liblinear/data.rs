@@ -1,4 +1,4 @@
-//! Liblinear's problem: generated samples in its sparse layout, by rows and transposed.
+//! liblinear's problem: generated samples in its sparse layout, by rows and transposed.
 
 use crate::memory::Array;
 use crate::random::{Random, mix};
@@ -6,7 +6,8 @@ use crate::{Memory, Token};
 
 /// Non-zeros of a sample: one category of each field.
 pub(super) const FIELDS: usize = 11;
-/// Categories of KDD Cup 2012's fields: ad, advertiser, URL, position, query, keyword, title, description, user, gender, age.
+/// Categories of KDD Cup 2012's fields: ad, advertiser, URL, position, query, keyword, title, description,
+/// user, gender, age.
 const CATEGORIES: [u64; FIELDS] =
     [641_707, 14_847, 26_273, 6, 24_122_076, 1_188_089, 3_735_796, 2_934_101, 22_023_547, 3, 7];
 /// Samples of KDD12.
@@ -51,7 +52,7 @@ fn categories(field: usize, samples: u64) -> u64 {
 }
 
 /// Returns bytes for each sample of everything that a training run allocates.
-pub(super) fn bytes_a_sample() -> f64 {
+pub(super) fn bytes_per_sample() -> f64 {
     let (node, double) = (size_of::<Node>() as f64, size_of::<f64>() as f64);
     let rows = (FIELDS as f64 + 1.0) * node + 2.0 * double;
     let columns = FIELDS as f64 * node + double;
@@ -60,8 +61,8 @@ pub(super) fn bytes_a_sample() -> f64 {
     rows + columns + solver + feature * KDD12_FEATURES as f64 / KDD12_SAMPLES as f64
 }
 
-/// Draws samples, as reading a file would place them: one category of each field, popular ones more often (Zipf's law
-/// with exponent 1), all values alike, and a label of -1 or 1 that follows hidden weights of the categories.
+/// Draws samples as a file would give them: one category of each field, popular ones more often (Zipf's law
+/// with exponent 1), equal values, and a label of -1 or 1 that follows hidden weights of the categories.
 pub(super) fn samples(count: usize, seed: u64, memory: &mut dyn Memory) -> (Sparse, Array<f64>) {
     let mut random = Random::new(seed);
     let sizes: Vec<u64> = (0..FIELDS).map(|field| categories(field, count as u64)).collect();
@@ -97,7 +98,7 @@ fn hidden_weight(seed: u64, feature: u64) -> f64 {
     if bits.is_multiple_of(4) { (bits >> 40) as f64 / (1u64 << 23) as f64 - 1.0 } else { 0.0 }
 }
 
-/// Returns the same entries by columns: counts each column, then copies entry by entry.
+/// Transposes the rows: counts each column, then copies entry by entry.
 pub(super) fn transpose(rows: &Sparse, features: usize, memory: &mut dyn Memory) -> Sparse {
     let samples = rows.starts.len();
     let mut starts = vec![0u64; features + 1];

@@ -1,27 +1,28 @@
 //! `liblinear`: training of L1-regularised logistic regression on sparse data of many features.
 //!
-//! Memtis' artifact runs multi-core liblinear 2.45 with `-s 6 -m 16` on KDD12, and Jenga (3.1) took KDD12 over. `-s 6` is
-//! newGLMNET (Yuan, Ho and Lin, JMLR 2012), which `solver` holds.
+//! Memtis' artifact runs multi-core liblinear 2.45 with `-s 6 -m 16` on KDD12, and Jenga (3.1) took KDD12
+//! over. `-s 6` is newGLMNET (Yuan, Ho and Lin, JMLR 2012), in `solver`.
 //!
-//! **Kept.** The samples in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end mark after each
-//! sample; an array of pointers); the transposed copy that the solver works on, after which the rows stay cold; the
-//! solver's arrays by feature and by sample in their order of allocation; gradient pass, random order of features in each
-//! cycle of coordinate descent, shrinking, line search, stopping rules and tolerance (0.01). Long columns are divided
-//! among the threads, short ones stay with one (Zhuang et al., CIKM 2018); the result is that of one thread.
+//! **Kept.** The samples in liblinear's layout (`feature_node`: a 4-byte index and a double, 16 bytes; an end
+//! mark after each sample; an array of pointers); the transposed copy that the solver works on, after which
+//! the rows stay cold; the solver's arrays by feature and by sample in their order of allocation; gradient
+//! pass, random order of features in each cycle of coordinate descent, shrinking, line search, stopping rules
+//! and tolerance (0.01). Threads share long columns (Zhuang et al., CIKM 2018); the result is that of one
+//! thread.
 //!
-//! **Data.** Generated in KDD12's form: 11 fields with as many categories as there (54.7 million in 149.6 million samples,
-//! scaled with the samples), one non-zero each, categories of a field popular by Zipf's law, all values 1 / sqrt(11), about
-//! one label in twenty positive.
+//! **Data.** KDD12's form: 11 fields with its number of categories (54.7 million in 149.6 million samples,
+//! scaled with the samples), one non-zero each, popularity within a field by Zipf's law, all values 1 /
+//! sqrt(11), about one label in twenty positive.
 //!
-//! **Left out.** The reading of the file (rows are written in order), and the arrays of pointers that `train` permutes.
+//! **Left out.** The reading of the file (rows are written in order), and the arrays of pointers that `train`
+//! permutes.
 
 mod data;
 mod solver;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
-use self::data::{bytes_a_sample, features, samples, transpose};
+use self::data::{bytes_per_sample, features, samples, transpose};
 use self::solver::Solver;
 use crate::presets::{paper, test};
 use crate::random::{Random, mix};
@@ -29,7 +30,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the samples, their transposed copy and the solver; the samples follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -44,15 +44,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "2")]),
-    paper(
-        "Memtis' artifact, Jenga 3.1: KDD12",
-        "149.6 million samples.",
-        &[("footprint", "64G"), ("operations", "100")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "liblinear",
     title: "L1-regularised logistic regression on sparse samples",
@@ -63,10 +54,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "arrays by sample; which of them changes between gradient, descent and line search; rows go cold",
     accesses: 73_323_763,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "2")]),
+        paper(
+            "Memtis' artifact, Jenga 3.1: KDD12",
+            "149.6 million samples.",
+            &[("footprint", "64G"), ("operations", "100")],
+        ),
+    ],
     reference_footprint: Some(Bytes(64 << 30)),
     reference_cache: Some(Bytes(27 << 20 | 512 << 10)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct LibLinear {
@@ -75,15 +73,14 @@ struct LibLinear {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
-    let samples = (settings.footprint.0 as f64 / bytes_a_sample()) as usize;
+fn build(settings: Settings, seed: u64) -> Built {
+    let samples = (settings.footprint.0 as f64 / bytes_per_sample()) as usize;
     Ok(Box::new(LibLinear { settings, samples, seed }))
 }
 
 impl Program for LibLinear {
     fn footprint(&self) -> Bytes {
-        Bytes((self.samples as f64 * bytes_a_sample()) as u64)
+        Bytes((self.samples as f64 * bytes_per_sample()) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {

@@ -1,8 +1,9 @@
-//! NewGLMNET, liblinear's solver of L1-regularised logistic regression (Yuan, Ho and Lin, JMLR 13, 2012).
+//! newGLMNET, liblinear's solver of L1-regularised logistic regression (Yuan, Ho and Lin, JMLR 13, 2012).
 //!
-//! Minimises |w| + C * sum(log(1 + exp(-y w.x))). Each Newton iteration builds gradient and diagonal of the Hessian from
-//! all columns, minimises the quadratic model by coordinate descent over the columns in random order (dropping those
-//! that will stay zero), and halves the step until the objective falls.
+//! It minimises |w| + C * sum(log(1 + exp(-y w.x))). Each Newton iteration builds the gradient and the
+//! diagonal of the Hessian from all columns, minimises the quadratic model by coordinate descent over the
+//! columns in random order (dropping those that will stay zero), and halves the step until the objective
+//! falls.
 
 use super::data::Sparse;
 use crate::memory::Array;
@@ -22,7 +23,7 @@ const MAX_HALVINGS: usize = 20;
 /// Non-zeros that a thread gets at least: shorter columns are not divided.
 const SHARE: usize = 64;
 
-/// What the solver allocates; the letters of the paper in brackets.
+/// The solver's arrays; the paper's letters in brackets.
 pub(super) struct Solver<'a> {
     columns: &'a Sparse,
     threads: usize,
@@ -43,11 +44,10 @@ pub(super) struct Solver<'a> {
     /// 1 / (1 + exp(w.x)) (tau) and its derivative (D).
     tau: Array<f64>,
     slope: Array<f64>,
-    /// The weights.
     pub(super) weights: Array<f64>,
 }
 
-/// Returns the best step of one coordinate, and how far it is from its optimum; `None` where it can be left out.
+/// Returns a coordinate's best step and its distance from the optimum; `None` if it can be left out.
 fn coordinate(gradient: f64, curvature: f64, weight: f64, threshold: f64) -> Option<(f64, f64)> {
     let (up, down) = (gradient + 1.0, gradient - 1.0);
     let violation = if weight > 0.0 {
@@ -87,13 +87,11 @@ impl<'a> Solver<'a> {
             array.store_run(memory, 0..length, Token::NONE);
             array
         };
-        let solver = "liblinear features";
-        let (curvature, gradient) = (double(features, solver), double(features, solver));
-        let (next, negative) = (double(features, solver), double(features, solver));
-        let solver = "liblinear samples";
-        let (change, exponential) = (double(samples, solver), double(samples, solver));
-        let (exponential_next, tau, slope) =
-            (double(samples, solver), double(samples, solver), double(samples, solver));
+        let mut by_feature = || double(features, "liblinear features");
+        let (curvature, gradient, next, negative) = (by_feature(), by_feature(), by_feature(), by_feature());
+        let mut by_sample = || double(samples, "liblinear samples");
+        let (change, exponential, exponential_next) = (by_sample(), by_sample(), by_sample());
+        let (tau, slope) = (by_sample(), by_sample());
         let order = Array::of(memory, (0..features as u32).collect(), "liblinear features");
         let positive = labels.values().iter().map(|&label| i8::from(label > 0.0)).collect();
         let positive = Array::of(memory, positive, "liblinear samples");
@@ -167,7 +165,7 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Runs at most `iterations` Newton iterations, fewer where the gradient has shrunk to `tolerance` of the first one.
+    /// Runs up to `iterations` Newton iterations, until the gradient has shrunk to `tolerance` of the first.
     pub(super) fn solve(
         &mut self,
         iterations: u64,
@@ -189,7 +187,8 @@ impl<'a> Solver<'a> {
         }
     }
 
-    /// Gradient and curvature of every feature. Returns how many features stay in play, the violation's sum and maximum.
+    /// Computes gradient and curvature of every feature; returns the features in play, the sum of violations
+    /// and the largest.
     fn differentiate(&mut self, largest: f64, memory: &mut dyn Memory) -> (usize, f64, f64) {
         let threshold = largest / self.tau.len() as f64;
         let (mut active, mut at, mut sum, mut most) = (self.order.len(), 0, 0.0, 0.0f64);
@@ -327,7 +326,7 @@ impl<'a> Solver<'a> {
         self.update_tau(memory);
     }
 
-    /// By how much the loss changes with the step; fills the exponentials after it.
+    /// Computes the exponentials after the step; returns the change of the loss.
     fn score_step(&mut self, memory: &mut dyn Memory) -> f64 {
         let mut loss = 0.0;
         for sample in 0..self.tau.len() {

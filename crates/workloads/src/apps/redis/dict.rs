@@ -1,7 +1,8 @@
 //! Redis' hash table: chained entries, tables of a power of two, and rehashing a bucket at a time.
 //!
-//! While a table grows there are two: every operation on it moves one bucket, looks in both, and adds to the new one. A dict
-//! lies on the heap as in Redis 7 (56 bytes): type, two tables, their counts, the next bucket to move, their sizes as powers.
+//! A growing dict has two tables: every operation moves one bucket, looks in both, and adds to the new one.
+//! It lies on the heap as in Redis 7 (56 bytes): type, two tables, their counts, the next bucket to move,
+//! their sizes as powers.
 
 use std::collections::HashMap;
 
@@ -90,17 +91,24 @@ impl Dict {
         }
     }
 
+    /// Returns the places of the buckets of `id`, the old table's first.
+    fn slots_of(self, id: u64, heap: &Heap) -> impl Iterator<Item = u64> {
+        (0..=u64::from(self.is_rehashing(heap))).filter_map(move |which| {
+            let mask = self.slots(which, heap).checked_sub(1)?;
+            Some(self.table(which, heap) + (mix(id) & mask) * WORD)
+        })
+    }
+
     fn is_rehashing(self, heap: &Heap) -> bool {
         heap.word(self.0 + REHASH) != NOT_REHASHING
     }
 
-    /// Entries.
     #[cfg(test)]
     pub(crate) fn len(self, heap: &Heap) -> u64 {
         self.used(0, heap) + self.used(1, heap)
     }
 
-    /// Returns the value of the key whose string begins with `id`, and the name of the entry that points to it.
+    /// Returns the value of the key whose string begins with `id`, and the name of the pointer to it.
     pub(crate) fn find(
         self,
         id: u64,
@@ -112,9 +120,7 @@ impl Dict {
         memory.compute(HASH_INSTRUCTIONS);
         self.rehash_step(space, memory);
         let heap = &space.heap;
-        for which in 0..=u64::from(self.is_rehashing(heap)) {
-            let Some(mask) = self.slots(which, heap).checked_sub(1) else { continue };
-            let slot = self.table(which, heap) + (mix(id) & mask) * WORD;
+        for slot in self.slots_of(id, heap) {
             let (mut entry, mut token) = heap.load(memory, slot, token);
             while entry != NULL {
                 token = memory.load_range(entry, ENTRY, token);
@@ -128,12 +134,11 @@ impl Dict {
         None
     }
 
-    /// Returns the value of the key whose string begins with `id`, natively, with nothing reported or moved.
+    /// Returns the value of the key whose string begins with `id`, natively: it reports and moves nothing.
     #[inline]
     pub(crate) fn peek(self, id: u64, heap: &Heap) -> Option<u64> {
-        for which in 0..=u64::from(self.is_rehashing(heap)) {
-            let Some(mask) = self.slots(which, heap).checked_sub(1) else { continue };
-            let mut entry = heap.word(self.table(which, heap) + (mix(id) & mask) * WORD);
+        for slot in self.slots_of(id, heap) {
+            let mut entry = heap.word(slot);
             while entry != NULL {
                 if heap.word(heap.word(entry + KEY)) == id {
                     return Some(heap.word(entry + VALUE));
@@ -144,16 +149,12 @@ impl Dict {
         None
     }
 
-    /// Asks for what adding `id` to each of these dicts will read, step by step: the steps wait for each other, the dicts do not.
+    /// Prefetches what adding `id` to each of these dicts reads, step by step: only the steps wait for each
+    /// other.
     pub(crate) fn read_ahead(dicts: &[Self], id: u64, heap: &Heap) {
         let mut slots = Vec::with_capacity(4 * dicts.len());
         for dict in dicts {
-            for which in 0..=u64::from(dict.is_rehashing(heap)) {
-                let (table, slots_of) = (dict.table(which, heap), dict.slots(which, heap));
-                if let Some(mask) = slots_of.checked_sub(1) {
-                    slots.push((table + (mix(id) & mask) * WORD, None));
-                }
-            }
+            slots.extend(dict.slots_of(id, heap).map(|slot| (slot, None)));
             if dict.is_rehashing(heap) {
                 // The buckets that the next steps of rehashing move.
                 let (first, end) = (heap.word(dict.0 + REHASH), dict.slots(0, heap));
@@ -161,7 +162,7 @@ impl Dict {
                 slots.extend(moved.map(|slot| (slot, Some(*dict))));
             }
         }
-        slots.iter().for_each(|&(slot, _)| heap.ask_ahead(slot, WORD));
+        slots.iter().for_each(|&(slot, _)| heap.prefetch(slot, WORD));
         let mut entries: Vec<(u64, Option<Self>)> =
             slots.into_iter().map(|(slot, dict)| (heap.word(slot), dict)).collect();
         let mut keys = Vec::with_capacity(entries.len());
@@ -170,18 +171,17 @@ impl Dict {
             if entries.is_empty() {
                 break;
             }
-            entries.iter().for_each(|&(entry, _)| heap.ask_ahead(entry, ENTRY));
+            entries.iter().for_each(|&(entry, _)| heap.prefetch(entry, ENTRY));
             keys.extend(entries.iter().map(|&(entry, dict)| (heap.word(entry + KEY), dict)));
             entries.iter_mut().for_each(|(entry, _)| *entry = heap.word(*entry + NEXT));
         }
-        keys.iter().for_each(|&(key, _)| heap.ask_ahead(key, WORD));
+        keys.iter().for_each(|&(key, _)| heap.prefetch(key, WORD));
         for (key, dict) in keys.into_iter().filter_map(|(key, dict)| Some((key, dict?))) {
             let slot = mix(heap.word(key)) & (dict.slots(1, heap) - 1);
-            heap.ask_ahead(dict.table(1, heap) + slot * WORD, WORD);
+            heap.prefetch(dict.table(1, heap) + slot * WORD, WORD);
         }
     }
 
-    /// Adds a key that is not there yet.
     pub(crate) fn add(
         self,
         key: u64,
@@ -358,7 +358,8 @@ mod tests {
             }
         }
         let tables = memory.allocations().iter().filter(|found| found.context == "redis dict table");
-        // 4, 8, 16, 32 and 64 slots; the second dict takes over the first three. Both still move buckets from 32 to 64 slots.
+        // The second dict reuses the first's tables of 4, 8 and 16 slots; both still move buckets from 32 to
+        // 64.
         assert_eq!(tables.map(|found| found.bytes / 8).collect::<Vec<_>>(), [4, 8, 16, 32, 64, 32, 64]);
     }
 }

@@ -1,21 +1,21 @@
 //! `redis`: Redis' data structures under YCSB-C.
 //!
-//! PACT (5.10) ran Redis under YCSB-C with 19 GB resident. YCSB's binding stores a record as a hash of ten fields of 100 bytes
-//! and reads all of them (HGETALL). Values above 64 bytes make Redis encode such a hash as a table, so each record is some
-//! thirty-five small objects: key string, entry, object, dict, tables, and for each field an entry and two strings.
+//! PACT (5.10) ran Redis under YCSB-C with 19 GB resident. YCSB's binding stores a record as a hash of ten
+//! fields of 100 bytes and reads all of them (HGETALL). Redis encodes a hash with values above 64 bytes as a
+//! table, so a record is about thirty-five small objects: key string, entry, object, dict, tables, and an
+//! entry and two strings for each field.
 //!
-//! Kept: those structures with their sizes, allocated one by one in Redis' order; tables that grow by incremental rehashing, one
-//! bucket an operation (a hash of ten fields stays in the middle of its last rehash, with two tables); the access clock that a
-//! lookup writes to the object; the request in the query buffer and the reply copied to the client's buffer; one thread. YCSB's
-//! keys come in hashed order, its reads follow the scrambled Zipfian with constant 0.99.
+//! **Kept.** Those structures with their sizes, allocated in Redis' order; incremental rehashing, one bucket
+//! for each operation (a hash of ten fields stays in its last rehash, with two tables); the access clock that
+//! a lookup writes; the request in the query buffer and the reply copied to the client's buffer; one thread.
+//! YCSB's keys come in hashed order; its reads follow the scrambled Zipfian with constant 0.99.
 //!
-//! Not kept: the short-lived objects of a command's arguments, the sorted set of all keys that YCSB's binding keeps for scans,
-//! the millisecond of rehashing that Redis' timer adds, sockets, and jemalloc's size classes (objects follow each other in
-//! time, at multiples of 16 bytes).
+//! **Left out.** The short-lived objects of a command's arguments, the sorted set of all keys that YCSB's
+//! binding keeps for scans, the millisecond of rehashing that Redis' timer adds, sockets, and jemalloc's size
+//! classes (objects follow each other in time, at multiples of 16 bytes).
 
 pub(super) mod dict;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::dict::{Dict, Space};
@@ -36,13 +36,13 @@ const FIELD: u64 = 8;
 const VALUE: u64 = 104;
 /// Bytes of an object: type, encoding, access clock, references, pointer.
 const OBJECT: u64 = 16;
-/// Where the pointer lies in it.
+/// Offset of an object's pointer.
 const POINTER: u64 = 8;
 /// Bytes of a client's query buffer and of its reply buffer.
 const BUFFER: u64 = 16 << 10;
 /// Bytes of a request: "HGETALL" and a key, in Redis' protocol.
 const REQUEST: u64 = 48;
-/// What a record takes on the heap at 16-byte alignment, with its two tables and its share of the main table.
+/// Bytes of a record on the heap at 16-byte alignment, with its tables and its share of the main table.
 const RECORD: u64 = KEY + 2 * 16 + OBJECT + 64 + 64 + 128 + FIELDS * (2 * 16 + 16 + 112) + 3 * WORD;
 /// Bytes of a record's objects from the hash' object on, when nothing else is allocated between them.
 const OBJECTS: u64 = OBJECT + KEY + 32 + FIELDS * (16 + 112 + 32) + 128;
@@ -52,7 +52,6 @@ const AHEAD: u64 = 8;
 const COMMAND_INSTRUCTIONS: u32 = 4000;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the records; sets their number.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 34,000 records of 35 objects"),
@@ -62,15 +61,6 @@ parameters! {
         clients: u64 = count(1, 10_000, "1").source("YCSB's default; PACT does not say"),
     }
 }
-
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "10k")]),
-    paper(
-        "PACT 5.10: 19 GB resident",
-        "The footprint of the paper.",
-        &[("footprint", "18G"), ("operations", "500M")],
-    ),
-];
 
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "redis",
@@ -82,10 +72,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: popular records, scattered",
     accesses: 165_341_200,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "10k")]),
+        paper(
+            "PACT 5.10: 19 GB resident",
+            "The footprint of the paper.",
+            &[("footprint", "18G"), ("operations", "500M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(18 << 30)),
     reference_cache: Some(Bytes((55 << 20) / 4)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Redis {
@@ -95,8 +92,7 @@ struct Redis {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(Redis {
         records: settings.footprint.0 / RECORD,
         commands: settings.operations,
@@ -105,25 +101,22 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
     }))
 }
 
-/// A connection's buffers.
 #[derive(Debug, Clone, Copy)]
 struct Client {
     query: u64,
     reply: u64,
 }
 
-/// A server under way.
 struct Server {
     space: Space,
     keys: Dict,
     clients: Vec<Client>,
-    /// The access clock.
     clock: u64,
     /// The reply under way, in registers and on the stack of the original.
     reply: Vec<u64>,
 }
 
-/// What a record's field holds.
+/// Returns the content of a record's field.
 fn content(record: u64, field: u64) -> u64 {
     mix(record * FIELDS + field)
 }
@@ -149,7 +142,7 @@ impl Server {
         string
     }
 
-    /// HMSET of a new record: the object of the hash, the key, and then field by field.
+    /// Runs HMSET of a new record: adds the hash' object, the key, and then field by field.
     fn add(&mut self, record: u64, client: Client, memory: &mut dyn Memory) {
         memory.compute(COMMAND_INSTRUCTIONS);
         memory.load_range(client.query, REQUEST + FIELDS * (FIELD + VALUE), Token::NONE);
@@ -166,7 +159,7 @@ impl Server {
         }
     }
 
-    /// Reads ahead, natively, what HGETALL of these records will: each one's objects lie one behind the other.
+    /// Reads ahead, natively, what HGETALL of these records reads: each record's objects lie together.
     fn read_ahead(&self, records: &[u64], memory: &dyn Memory) {
         if !memory.reads_ahead() {
             return;
@@ -176,8 +169,8 @@ impl Server {
         found.iter().for_each(|&object| heap.read_ahead(object, OBJECTS));
     }
 
-    /// HGETALL: every field and value goes to the reply. Returns the sum of the values, or `None` for a record that is not
-    /// there.
+    /// Runs HGETALL: copies every field and value to the reply; returns the sum of the values, `None` for an
+    /// unknown record.
     fn get_all(&mut self, record: u64, client: Client, memory: &mut dyn Memory) -> Option<u64> {
         memory.compute(COMMAND_INSTRUCTIONS);
         let request = memory.load_range(client.query, REQUEST, Token::NONE);
@@ -215,20 +208,17 @@ impl Program for Redis {
             server.add(record, client, memory);
         }
         let (mut random, zipf, mut sum) = (Random::new(self.seed), Zipf::scrambled(), 0u64);
-        let mut coming = Vec::new();
-        for command in 0..self.commands {
-            if command % 256 == 0 && memory.finished() {
+        for first in (0..self.commands).step_by(AHEAD as usize) {
+            if first % 256 == 0 && memory.finished() {
                 return;
             }
-            let place = (command % AHEAD) as usize;
-            if place == 0 {
-                let batch = command..self.commands.min(command + AHEAD);
-                coming = batch.map(|_| zipf.key(self.records, &mut random)).collect();
-                server.read_ahead(&coming, memory);
+            let batch = first..self.commands.min(first + AHEAD);
+            let records: Vec<u64> = batch.clone().map(|_| zipf.key(self.records, &mut random)).collect();
+            server.read_ahead(&records, memory);
+            for (command, record) in batch.zip(records) {
+                let client = server.clients[(command % self.clients) as usize];
+                sum = sum.wrapping_add(server.get_all(record, client, memory).unwrap_or(0));
             }
-            let client = server.clients[(command % self.clients) as usize];
-            let found = server.get_all(coming[place], client, memory);
-            sum = sum.wrapping_add(found.unwrap_or(0));
         }
         std::hint::black_box(sum);
     }

@@ -1,4 +1,4 @@
-//! The ocean's grid, fields over it and how threads walk through them.
+//! The ocean's grid, and the threads' walks over its fields.
 
 use std::ops::Range;
 
@@ -8,8 +8,8 @@ use crate::{Memory, Token};
 /// Points that a thread visits in its turn, along the first index.
 const TURN: usize = 64;
 
-/// Columns east and north, levels from the bottom up; the eastern index runs fastest, the level slowest. Threads take
-/// bands of the northern index.
+/// Columns east and north, levels from the bottom up. The eastern index runs fastest, the level slowest;
+/// threads take bands of the northern index.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Grid {
     pub(super) east: usize,
@@ -45,7 +45,7 @@ impl Grid {
         }
     }
 
-    /// What leaves a column: the differences of the flows through its four sides; the basin is closed.
+    /// Returns the outflow of a column through its four sides; the basin is closed.
     #[inline]
     pub(super) fn divergence(&self, column: usize, east: &[f64], north: &[f64]) -> f64 {
         let to_east = if (column + 1).is_multiple_of(self.east) { 0.0 } else { east[column + 1] };
@@ -53,7 +53,8 @@ impl Grid {
         to_east - east[column] + to_north - north[column]
     }
 
-    /// Reports a loop that reads and writes these fields, on all their levels, with so many instructions a point.
+    /// Reports a loop that reads and writes these fields on all their levels, with `instructions` for each
+    /// point.
     pub(super) fn sweep(
         &self,
         order: Order,
@@ -109,7 +110,7 @@ impl Grid {
     }
 }
 
-/// Solves a tridiagonal system in place of its right side: `diagonal[i] x[i] - below[i] x[i-1] - above[i] x[i+1]`.
+/// Solves in place `diagonal[i] x[i] - below[i] x[i-1] - above[i] x[i+1] = right[i]`.
 pub(super) fn tridiagonal(below: &[f64], diagonal: &mut [f64], above: &[f64], right: &mut [f64]) {
     for row in 1..right.len() {
         let factor = below[row] / diagonal[row - 1];

@@ -1,21 +1,21 @@
-//! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s (the ROMS/TOMS group).
+//! `roms`: an ocean model with terrain-following levels, after SPEC CPU 2017's 654.roms_s (the ROMS/TOMS
+//! group).
 //!
-//! **Kept.** The order of a time step (depths and equation of state, mixing, right-hand sides, 30 fast steps of the surface
-//! and the mean flow, then velocities, transports and tracers), the fields with 30 levels, 8-byte numbers with the eastern index
-//! fastest, which loops go level by level and which (vertical integrals, implicit tridiagonal solves) row by row through all
-//! levels, tracers advected third-order upstream, and bands of rows for the threads. So phases alternate between all
-//! of the memory and a few flat fields.
+//! **Kept.** The order of a time step (depths and equation of state, mixing, right-hand sides, 30 fast steps
+//! of the surface and the mean flow, then velocities, transports and tracers); fields with 30 levels of
+//! 8-byte numbers, the eastern index fastest; the loops that go level by level and those (vertical integrals,
+//! implicit tridiagonal solves) that go row by row through all levels; third-order upstream tracers; bands of
+//! rows for the threads. Phases thus alternate between all of the memory and a few flat fields.
 //!
-//! **Reduced.** 23 of the original's fields: no time levels beside the present and the next, a linear equation of state,
-//! mixing after Pacanowski and Philander instead of KPP, a closed basin without forcing. A few drifters (an option of ROMS)
-//! depend on the seed; nothing else does. Values are computed in one thread's order and each loop's accesses reported after;
-//! scratch rows that the original keeps in its tiles (a core's cache) are not reported.
+//! **Reduced.** 23 of the original's fields: only the present and the next time level, a linear equation of
+//! state, mixing after Pacanowski and Philander instead of KPP, a closed basin without forcing. Only a few
+//! drifters (an option of ROMS) depend on the seed. One thread computes the values, and each loop's accesses
+//! are reported afterwards. The original's scratch rows (in a core's cache) are not reported.
 
 mod grid;
 mod ocean;
 mod stencils;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::grid::Grid;
@@ -29,7 +29,6 @@ use crate::{Memory, Program};
 const ASPECT: u64 = 8;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the fields; the columns follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -44,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "3M"), ("operations", "2")]),
-    paper(
-        "HybridTier Table 2, 5.3: 150 GB",
-        "The footprint of the largest of the papers' runs.",
-        &[("footprint", "150G")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "roms",
     title: "ocean model: stencils, tracers, vertical solves",
@@ -63,10 +53,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "alternates between the flat fields and each few of the deep ones",
     accesses: 77_300_654,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "3M"), ("operations", "2")]),
+        paper(
+            "HybridTier Table 2, 5.3: 150 GB",
+            "The footprint of the largest of the papers' runs.",
+            &[("footprint", "150G")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Roms {
@@ -75,8 +72,7 @@ struct Roms {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let levels = settings.levels;
     let columns = settings.footprint.0 / column_bytes(levels);
     let north = (columns / ASPECT).isqrt();

@@ -19,12 +19,12 @@ const DRIFTER_COLUMNS: usize = 64;
 const DEEP: usize = 16;
 const FLAT: usize = 7;
 
-/// Returns bytes of a column with so many levels.
+/// Returns the bytes of a column.
 pub(super) fn column_bytes(levels: usize) -> u64 {
     (8 * (DEEP * levels + FLAT)) as u64
 }
 
-/// Fields of the ocean. East and north stand for a column's western and southern face.
+/// Fields of the ocean; east and north mean a column's western and southern face.
 pub(super) struct Ocean {
     grid: Grid,
     depth: Array<f64>,
@@ -61,16 +61,35 @@ impl Ocean {
     pub(super) fn new(grid: Grid, random: &mut Random, memory: &mut dyn Memory) -> Self {
         let mut unit = || random.unit();
         let (columns, points) = (grid.columns(), grid.columns() * grid.levels);
-        let mut flat = || Array::new(memory, columns, 0.0, "roms 2-d fields");
-        let (mut depth, surface, mean_east, mean_north) = (flat(), flat(), flat(), flat());
-        let (flow_east, flow_north, old_surface) = (flat(), flat(), flat());
-        let mut deep = || Array::new(memory, points, 0.0, "roms 3-d fields");
-        let (thickness, next_thickness, height) = (deep(), deep(), deep());
-        let (east, north, force_east, force_north) = (deep(), deep(), deep(), deep());
-        let (transport_east, transport_north, upward) = (deep(), deep(), deep());
-        let (density, friction, diffusion) = (deep(), deep(), deep());
-        let mut tracers = [deep(), deep()];
-        let next_tracer = deep();
+        let flat = |memory: &mut dyn Memory| Array::new(memory, columns, 0.0, "roms 2-d fields");
+        let deep = |memory: &mut dyn Memory| Array::new(memory, points, 0.0, "roms 3-d fields");
+        let mut ocean = Self {
+            grid,
+            depth: flat(memory),
+            surface: flat(memory),
+            mean_east: flat(memory),
+            mean_north: flat(memory),
+            flow_east: flat(memory),
+            flow_north: flat(memory),
+            old_surface: flat(memory),
+            thickness: deep(memory),
+            next_thickness: deep(memory),
+            height: deep(memory),
+            east: deep(memory),
+            north: deep(memory),
+            force_east: deep(memory),
+            force_north: deep(memory),
+            transport_east: deep(memory),
+            transport_north: deep(memory),
+            upward: deep(memory),
+            density: deep(memory),
+            friction: deep(memory),
+            diffusion: deep(memory),
+            tracers: [deep(memory), deep(memory)],
+            next_tracer: deep(memory),
+            drifters: Vec::new(),
+        };
+        let Self { depth, surface, mean_east, mean_north, tracers, east, north, .. } = &mut ocean;
         let centre = [unit() * grid.east as f64, unit() * grid.north as f64];
         for column in 0..columns {
             let place = [(column % grid.east) as f64, (column / grid.east) as f64];
@@ -83,39 +102,15 @@ impl Ocean {
                 tracers[1].values_mut()[grid.at(column, level)] = 35.0 - share;
             }
         }
-        grid.sweep(Order::Levels, &[], &[&depth, &surface, &mean_east, &mean_north], 20, memory);
-        grid.sweep(Order::Levels, &[], &[&tracers[0], &tracers[1], &east, &north], 60, memory);
+        grid.sweep(Order::Levels, &[], &[depth, surface, mean_east, mean_north], 20, memory);
+        grid.sweep(Order::Levels, &[], &[&tracers[0], &tracers[1], east, north], 60, memory);
         let count = (columns / DRIFTER_COLUMNS).max(1);
-        let drifters = (0..count).map(|_| [unit() * grid.east as f64, unit() * grid.north as f64]).collect();
-        Self {
-            grid,
-            depth,
-            surface,
-            mean_east,
-            mean_north,
-            flow_east,
-            flow_north,
-            old_surface,
-            thickness,
-            next_thickness,
-            height,
-            east,
-            north,
-            force_east,
-            force_north,
-            transport_east,
-            transport_north,
-            upward,
-            density,
-            friction,
-            diffusion,
-            tracers,
-            next_tracer,
-            drifters,
-        }
+        ocean.drifters =
+            (0..count).map(|_| [unit() * grid.east as f64, unit() * grid.north as f64]).collect();
+        ocean
     }
 
-    /// One time step, in the order of the original's `main3d`.
+    /// Runs one time step, in the order of the original's `main3d`.
     pub(super) fn advance(&mut self, memory: &mut dyn Memory) {
         self.set_depths(memory);
         self.set_density(memory);
@@ -133,7 +128,7 @@ impl Ocean {
         self.drift(memory);
     }
 
-    /// Levels of equal thickness between bottom and surface.
+    /// Sets levels of equal thickness between bottom and surface.
     fn set_depths(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for column in 0..grid.columns() {
@@ -149,7 +144,7 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.thickness, &self.height], 8, memory);
     }
 
-    /// The equation of state.
+    /// Computes the density by the equation of state.
     fn set_density(&mut self, memory: &mut dyn Memory) {
         let (warmth, salt) = (self.tracers[0].values(), self.tracers[1].values());
         for (at, density) in self.density.values_mut().iter_mut().enumerate() {
@@ -160,7 +155,8 @@ impl Ocean {
         self.grid.sweep(Order::Columns, &read, &[&self.density], 60, memory);
     }
 
-    /// Vertical friction and diffusion from stability and shear (Pacanowski and Philander), at each point's top.
+    /// Computes vertical friction and diffusion from stability and shear (Pacanowski and Philander) at each
+    /// point's top.
     fn set_mixing(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for level in 0..grid.levels - 1 {
@@ -180,7 +176,7 @@ impl Ocean {
         grid.sweep(Order::Levels, &read, &[&self.friction, &self.diffusion], 40, memory);
     }
 
-    /// Pressure of the stratification, rotation, advection and sideways friction.
+    /// Computes the forces: pressure of the stratification, rotation, advection, sideways friction.
     fn force(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         let mut pressure = vec![0.0; grid.columns()];
@@ -217,7 +213,7 @@ impl Ocean {
         grid.sweep(Order::Levels, &read, &[&self.force_east, &self.force_north], 90, memory);
     }
 
-    /// Fast steps of surface and mean flow, forward and backward, driven by the mean of the forces.
+    /// Runs the fast steps of surface and mean flow, forward and backward, driven by the mean forces.
     fn step_surface(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         let mean = |field: &Array<f64>| -> Vec<f64> {
@@ -270,7 +266,7 @@ impl Ocean {
         }
     }
 
-    /// Adds forces, lets friction act implicitly from top to bottom, and gives each column the mean flow's transport.
+    /// Adds forces, applies friction implicitly, and gives each column the mean flow's transport.
     fn step_velocities(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for (velocity, force, flow, stride) in [
@@ -302,7 +298,7 @@ impl Ocean {
         }
     }
 
-    /// Transports through the sides, the new thickness and what must then flow upward.
+    /// Computes transports through the sides, the new thickness, and the flow upward that follows.
     fn set_transports(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for level in 0..grid.levels {
@@ -334,7 +330,7 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.upward, &self.next_thickness], 16, memory);
     }
 
-    /// Advection by the transports, third-order upstream sideways and centred upward, then implicit diffusion.
+    /// Advects a tracer, third-order upstream sideways and centred upward, then diffuses it implicitly.
     fn step_tracer(&mut self, tracer: usize, memory: &mut dyn Memory) {
         let grid = self.grid;
         let values = self.tracers[tracer].values();
@@ -384,7 +380,7 @@ impl Ocean {
         grid.sweep(Order::Columns, &read, &[&self.tracers[tracer]], 40, memory);
     }
 
-    /// Drifters at the surface follow the flow around them.
+    /// Moves the drifters with the flow at the surface.
     fn drift(&mut self, memory: &mut dyn Memory) {
         let grid = self.grid;
         for place in &mut self.drifters {

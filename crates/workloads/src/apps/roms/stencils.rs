@@ -1,4 +1,4 @@
-//! Defines what a time step computes around one point or in one column.
+//! The computations of a time step around one point or in one column.
 
 use super::grid::{Grid, tridiagonal};
 use super::ocean::{SPACING, STEP};
@@ -7,7 +7,7 @@ use crate::memory::Array;
 /// Friction sideways, in square metres a second.
 const VISCOSITY: f64 = 500.0;
 
-/// Advection of a velocity by the flow and its friction sideways; none at the basin's edge.
+/// Returns a velocity's advection by the flow and its sideways friction; 0 at the basin's edge.
 pub(super) fn inertia(
     grid: &Grid,
     field: &Array<f64>,
@@ -28,8 +28,8 @@ pub(super) fn inertia(
     -advection / (2.0 * SPACING) + VISCOSITY * friction / (SPACING * SPACING)
 }
 
-/// Returns the value at a column's western or southern face: a parabola through the face's two neighbours and the next one
-/// upstream; their mean beside the basin's edge.
+/// Returns the value at a column's western or southern face: a parabola through its two neighbours and the
+/// next one upstream, or their mean beside the basin's edge.
 pub(super) fn upstream(
     values: &[f64],
     column: usize,

@@ -1,24 +1,25 @@
 //! `silo`: an in-memory transactional store under YCSB.
 //!
-//! After Silo (Tu et al., SOSP 2013) and the YCSB benchmark in its repository. Kept: the Masstree index (nodes of 15 keys in
-//! five lines, four of them fetched at once), tuples of a 24-byte header and 100 bytes, each allocated by itself when its key
-//! is inserted, loading by one thread in ascending order, and optimistic transactions of one operation each: read versions, lock,
-//! validate, write in place. Between a thread's execution and its commit every other thread has its turn, so that transactions
-//! conflict as they do on that many cores; an aborted one is not retried (as in the benchmark).
+//! After Silo (Tu et al., SOSP 2013) and the YCSB benchmark in its repository. **Kept.** The Masstree index
+//! (nodes of 15 keys in five lines, four of them fetched at once); tuples of a 24-byte header and 100 bytes,
+//! allocated when their keys are inserted; loading by one thread in ascending order; optimistic transactions
+//! of one operation each: read versions, lock, validate, write in place. Between a thread's execution and its
+//! commit every other thread has its turn, so that transactions conflict as on that many cores; as in the
+//! benchmark, an aborted one is not retried.
 //!
-//! Keys are drawn uniformly, as Silo's benchmark does; this is the program that Memtis, HybridTier, NeoMem, Jenga and PACT
-//! name "Silo with YCSB-C". `distribution=zipfian` is YCSB's own scrambled Zipfian; D reads the latest in either.
+//! Keys are drawn uniformly, as in Silo's benchmark, which Memtis, HybridTier, NeoMem, Jenga and PACT call
+//! "Silo with YCSB-C". `distribution=zipfian` is YCSB's scrambled Zipfian; D reads the latest keys in either.
 //!
-//! Not kept: Masstree's permutation word (keys arrive in order), its border nodes' key suffixes, epochs and logging, snapshots
-//! and version chains (updates always write in place), Silo's arenas by size (allocations follow each other in time, as with
-//! the allocator that Jenga puts under it), and transaction buffers, which stay in the core's cache. The load commits each
-//! key at once instead of in batches.
+//! **Left out.** Masstree's permutation word (keys arrive in order) and key suffixes, epochs and logging,
+//! snapshots and version chains (updates write in place), Silo's arenas by size (allocations follow each
+//! other in time, as with Jenga's allocator), and transaction buffers, which stay in the core's cache. The
+//! load commits each key at once instead of in batches.
 
 mod transaction;
 pub(crate) mod tree;
 mod ycsb;
 
-use isotherm_core::parameters::{Parameters, Preset};
+use isotherm_core::parameters::Preset;
 use isotherm_core::{Bytes, parameters};
 
 use self::transaction::{Operation, Store, TUPLE, Transaction};
@@ -35,7 +36,6 @@ const AHEAD: u64 = tree::AHEAD as u64;
 const TRANSACTION_INSTRUCTIONS: u32 = 400;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of tuples and index; sets the number of keys.
         footprint: Bytes = size(1 << 20, 1 << 42, "64M").source("ours: 445,000 keys"),
@@ -57,29 +57,6 @@ const fn ycsb_preset(name: &'static str, help: &'static str, values: Values) -> 
     Preset { name, source: "YCSB core workloads (Cooper et al., SoCC 2010)", help, values }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "40k")]),
-    paper(
-        "Jenga 3.1: 70 million keys, 2.5 billion reads (HybridTier Table 2: 208 GB)",
-        "The size of Jenga's run.",
-        &[("footprint", "10550M"), ("operations", "2500M")],
-    ),
-    ycsb_preset("ycsb-a", "Half updates, Zipfian.", &[("ycsb", "a"), ("distribution", "zipfian")]),
-    ycsb_preset("ycsb-b", "5 % updates, Zipfian.", &[("ycsb", "b"), ("distribution", "zipfian")]),
-    ycsb_preset("ycsb-c", "Reads only, Zipfian.", &[("ycsb", "c"), ("distribution", "zipfian")]),
-    ycsb_preset(
-        "ycsb-d",
-        "5 % insertions, the latest are read.",
-        &[("ycsb", "d"), ("distribution", "zipfian")],
-    ),
-    ycsb_preset(
-        "ycsb-e",
-        "95 % scans, 5 % insertions, Zipfian.",
-        &[("ycsb", "e"), ("distribution", "zipfian")],
-    ),
-    ycsb_preset("ycsb-f", "Half read-modify-writes, Zipfian.", &[("ycsb", "f"), ("distribution", "zipfian")]),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "silo",
     title: "an in-memory transactional store under YCSB",
@@ -90,10 +67,35 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: the index; with zipfian the popular keys",
     accesses: 131_819_944,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "40k")]),
+        paper(
+            "Jenga 3.1: 70 million keys, 2.5 billion reads (HybridTier Table 2: 208 GB)",
+            "The size of Jenga's run.",
+            &[("footprint", "10550M"), ("operations", "2500M")],
+        ),
+        ycsb_preset("ycsb-a", "Half updates, Zipfian.", &[("ycsb", "a"), ("distribution", "zipfian")]),
+        ycsb_preset("ycsb-b", "5 % updates, Zipfian.", &[("ycsb", "b"), ("distribution", "zipfian")]),
+        ycsb_preset("ycsb-c", "Reads only, Zipfian.", &[("ycsb", "c"), ("distribution", "zipfian")]),
+        ycsb_preset(
+            "ycsb-d",
+            "5 % insertions, the latest are read.",
+            &[("ycsb", "d"), ("distribution", "zipfian")],
+        ),
+        ycsb_preset(
+            "ycsb-e",
+            "95 % scans, 5 % insertions, Zipfian.",
+            &[("ycsb", "e"), ("distribution", "zipfian")],
+        ),
+        ycsb_preset(
+            "ycsb-f",
+            "Half read-modify-writes, Zipfian.",
+            &[("ycsb", "f"), ("distribution", "zipfian")],
+        ),
+    ],
     reference_footprint: Some(Bytes(10_550 << 20)),
     reference_cache: Some(Bytes((55 << 20) / 2)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Silo {
@@ -103,20 +105,19 @@ struct Silo {
 }
 
 /// Returns bytes that each key takes, its part of the full index nodes included.
-fn bytes_a_key() -> f64 {
+fn bytes_per_key() -> f64 {
     TUPLE as f64 + NODE as f64 / (WIDTH as f64 - 1.0)
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
-    let keys = (settings.footprint.0 as f64 / bytes_a_key()) as u64;
+fn build(settings: Settings, seed: u64) -> Built {
+    let keys = (settings.footprint.0 as f64 / bytes_per_key()) as u64;
     Ok(Box::new(Silo { settings, keys, seed }))
 }
 
 impl Program for Silo {
     fn footprint(&self) -> Bytes {
         let inserted = self.settings.operations * self.settings.ycsb.insertions() / 100;
-        Bytes(((self.keys + inserted) as f64 * bytes_a_key()) as u64)
+        Bytes(((self.keys + inserted) as f64 * bytes_per_key()) as u64)
     }
 
     fn run(self: Box<Self>, memory: &mut dyn Memory) {

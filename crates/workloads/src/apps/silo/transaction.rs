@@ -1,7 +1,8 @@
 //! Optimistic transactions over the index: reads note versions, a commit locks, validates and writes.
 //!
-//! As in Silo (Tu et al., SOSP 2013, section 4): a commit locks the tuples to write, checks that no tuple read and no leaf
-//! scanned has another version now, and only then writes in place, with a version above all that it saw.
+//! As in Silo (Tu et al., SOSP 2013, section 4), a commit locks the tuples to write, checks that the versions
+//! of all tuples read and leaves scanned are unchanged, and only then writes in place, with a version above
+//! all that it saw.
 
 use super::tree::{AHEAD, Tree, Visit};
 use crate::memory::WORD;
@@ -19,13 +20,11 @@ const LOCKED: u64 = 1;
 /// Instructions of a commit, beside loads and stores.
 const COMMIT: u32 = 150;
 
-/// What a transaction does.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Operation {
     Read(u64),
     /// Writes a value without reading it.
     Update(u64),
-    /// Adds a key.
     Insert(u64),
     /// Adds one to the value.
     ReadModifyWrite(u64),
@@ -53,7 +52,6 @@ struct Write {
     inserted: bool,
 }
 
-/// The table.
 pub(super) struct Store {
     pub heap: Heap,
     tree: Tree,
@@ -113,7 +111,6 @@ impl Store {
         transaction
     }
 
-    /// Takes a finished transaction back.
     pub(super) fn recycle(&mut self, mut transaction: Transaction) {
         transaction.reads.clear();
         transaction.leaves.clear();
@@ -176,7 +173,7 @@ impl Store {
 
 impl Transaction {
     fn read_tuple(&mut self, tuple: u64, after: Token, heap: &Heap, memory: &mut dyn Memory) {
-        heap.prefetch(memory, tuple, USED, after);
+        heap.load_lines(memory, tuple, USED, after);
         self.reads.push((tuple, heap.word(tuple + VERSION)));
         self.sum = self.sum.wrapping_add(heap.word(tuple + VALUE));
     }

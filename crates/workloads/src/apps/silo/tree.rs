@@ -1,8 +1,8 @@
 //! The index: a B+ tree of wide nodes as in Masstree, for keys of one slice (8 bytes).
 //!
-//! Searches touch a node's first four lines at once, as Masstree prefetches them. A key behind all others opens a new node
-//! and leaves the full one full, so that ascending insertion packs the tree. A node's first word is its version: whether it is
-//! a leaf, a counter of changes, its keys.
+//! Searches touch a node's first four lines at once, as Masstree prefetches them. A key above all others
+//! opens a new node and leaves the last one full, so that ascending insertion packs the tree. A node's first
+//! word is its version: the leaf bit, a counter of changes, the number of keys.
 
 use std::cell::RefCell;
 
@@ -26,7 +26,7 @@ const CHANGE: u64 = 2;
 const COUNT_SHIFT: u32 = 32;
 const NEXT: u64 = 280;
 
-/// Where a node of a kind keeps its keys, values (a leaf's tuples, an inner node's children) and parent.
+/// Offsets of keys, values (a leaf's tuples, an inner node's children) and parent in a kind of node.
 struct Layout {
     keys: u64,
     values: u64,
@@ -36,11 +36,9 @@ struct Layout {
 const LEAF: Layout = Layout { keys: 32, values: 152, parent: 296 };
 const INNER: Layout = Layout { keys: 8, values: 128, parent: 256 };
 
-/// A map from keys to tuples.
 pub(crate) struct Tree {
     root: u64,
-    /// The keys that were looked up ahead and are still to come, with the nodes on the way to their leaves. They are forgotten when
-    /// the tree changes.
+    /// Keys looked up ahead, and the nodes on their ways; forgotten when the tree changes.
     ahead: RefCell<Paths>,
 }
 
@@ -48,13 +46,13 @@ pub(crate) struct Tree {
 #[derive(Debug, Default)]
 struct Paths {
     keys: Vec<u64>,
-    /// The first of the keys that was not looked up since.
+    /// First of the keys not used since.
     next: usize,
     levels: Vec<[u64; AHEAD]>,
 }
 
 impl Paths {
-    /// Returns the place of a key, if it is the next one.
+    /// Returns the place of a key if it is the next.
     #[inline]
     fn take(&mut self, key: u64) -> Option<usize> {
         (self.keys.get(self.next) == Some(&key)).then(|| {
@@ -101,13 +99,13 @@ impl Tree {
         if let Some(place) = ahead.take(key) {
             for level in &ahead.levels {
                 node = level[place];
-                token = heap.prefetch(memory, node, PREFETCHED, token);
+                token = heap.load_lines(memory, node, PREFETCHED, token);
                 memory.compute(DESCENT);
             }
             return (node, token);
         }
         loop {
-            token = heap.prefetch(memory, node, PREFETCHED, token);
+            token = heap.load_lines(memory, node, PREFETCHED, token);
             memory.compute(DESCENT);
             if is_leaf(node, heap) {
                 return (node, token);
@@ -117,8 +115,8 @@ impl Tree {
         }
     }
 
-    /// Reads all that looking these keys up will read and `bytes` of each tuple, natively: on each level all of them side by
-    /// side, so that only the levels wait for each other. There are no branches that wait for a value either.
+    /// Reads natively what looking these keys up reads, and `bytes` of each tuple, level by level: the loads
+    /// of one level do not wait for each other, and no branch waits for a value.
     pub(crate) fn read_ahead(&self, keys: &[u64], bytes: u64, heap: &Heap, memory: &dyn Memory) {
         if !memory.reads_ahead() {
             return;
@@ -133,19 +131,19 @@ impl Tree {
             // All leaves are on one level.
             while !is_leaf(nodes[0], heap) {
                 ahead.levels.push(nodes);
-                nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
+                nodes.iter().take(keys.len()).for_each(|&node| heap.prefetch(node, PREFETCHED));
                 for (node, &key) in nodes.iter_mut().zip(keys) {
                     let child = rank(*node, &INNER, heap, |other| key >= other);
                     *node = heap.word(*node + INNER.values + child * WORD);
                 }
             }
             ahead.levels.push(nodes);
-            nodes.iter().take(keys.len()).for_each(|&node| heap.ask_ahead(node, PREFETCHED));
+            nodes.iter().take(keys.len()).for_each(|&node| heap.prefetch(node, PREFETCHED));
             for (&node, &key) in nodes.iter().zip(keys) {
                 let place = rank(node, &LEAF, heap, |other| key > other).min(WIDTH - 1);
                 let found = heap.word(node + LEAF.keys + place * WORD) == key;
                 let tuple = heap.word(node + LEAF.values + place * WORD);
-                heap.ask_ahead([node, tuple][usize::from(found)], bytes);
+                heap.prefetch([node, tuple][usize::from(found)], bytes);
             }
         }
     }
@@ -157,7 +155,8 @@ impl Tree {
         Some(heap.load(memory, leaf + LEAF.values + place * WORD, token))
     }
 
-    /// Visits up to `limit` tuples from `key` on in ascending order, and each leaf with its version before its tuples.
+    /// Visits up to `limit` tuples from `key` on in ascending order, and before them their leaf with its
+    /// version.
     pub(crate) fn scan(
         &self,
         key: u64,
@@ -179,12 +178,12 @@ impl Tree {
             }
             (leaf, token) = heap.load(memory, leaf + NEXT, token);
             if leaf != NULL && left > 0 {
-                token = heap.prefetch(memory, leaf, PREFETCHED, token);
+                token = heap.load_lines(memory, leaf, PREFETCHED, token);
             }
         }
     }
 
-    /// Adds a tuple under a key that is not there yet.
+    /// Adds a tuple under a new key.
     pub(crate) fn insert(&mut self, key: u64, tuple: u64, heap: &mut Heap, memory: &mut dyn Memory) {
         let (leaf, _) = self.find_leaf(key, heap, memory);
         *self.ahead.get_mut() = Paths::default();
@@ -221,7 +220,7 @@ impl Tree {
             heap.store(memory, left + parent_field, parent, Token::NONE);
             self.root = parent;
         }
-        heap.prefetch(memory, parent, PREFETCHED, Token::NONE);
+        heap.load_lines(memory, parent, PREFETCHED, Token::NONE);
         let children = heap.words(parent + INNER.values, count(parent, heap) + 1);
         let place = children.iter().take_while(|&&child| child != left).count() as u64;
         if count(parent, heap) < WIDTH {
@@ -232,7 +231,7 @@ impl Tree {
         self.split_inner(parent, place, key, right, heap, memory);
     }
 
-    /// Splits a full inner node that is to take `key` at `place` and the child `right` behind it.
+    /// Splits a full inner node and adds `key` at `place`, with the child `right` behind it.
     fn split_inner(
         &mut self,
         node: u64,
@@ -267,7 +266,6 @@ impl Tree {
     }
 }
 
-/// What a scan comes by.
 pub(crate) enum Visit {
     /// A leaf and its version.
     Leaf(u64, u64),

@@ -1,4 +1,4 @@
-//! YCSB's core workloads A to F: the mix of operations and the keys that they ask for.
+//! YCSB's core workloads A to F: the mix of operations and their keys.
 
 use isotherm_core::choices;
 
@@ -7,10 +7,9 @@ use crate::random::Random;
 use crate::zipf::Zipf;
 
 /// The longest scan (YCSB, workload E).
-const LONGEST_SCAN: u64 = 100;
+const MAX_SCAN: u64 = 100;
 
 choices! {
-    /// YCSB's core workloads.
     pub(super) enum Core {
         A = "a",
         B = "b",
@@ -59,7 +58,7 @@ impl Core {
     }
 }
 
-/// How keys are drawn.
+/// Distribution of the keys drawn.
 #[derive(Debug, Clone, Copy)]
 enum Popularity {
     Uniform,
@@ -67,12 +66,11 @@ enum Popularity {
     Latest(Zipf),
 }
 
-/// A stream of operations.
 #[derive(Debug, Clone)]
 pub(super) struct Ycsb {
     mix: Mix,
     popularity: Popularity,
-    /// Keys in the store, those of insertions under way included.
+    /// Keys in the store, with those being inserted.
     keys: u64,
 }
 
@@ -109,7 +107,7 @@ impl Ycsb {
         } else if draw < read + update {
             Operation::Update(key)
         } else if draw < read + update + insert + scan {
-            Operation::Scan(key, 1 + random.below(LONGEST_SCAN))
+            Operation::Scan(key, 1 + random.below(MAX_SCAN))
         } else {
             Operation::ReadModifyWrite(key)
         }

@@ -1,22 +1,22 @@
 //! `social-network`: composing posts in DeathStarBench's social network.
 //!
-//! NeoMem (VI-A) ran DeathStarBench and took the latency of composing posts. Kept: what its services do to their stores for one
-//! request (its wrk2 script: a user drawn uniformly, a text of 256 characters, 1 to 6 mentions, 1 to 6 links, 1 to 5 pictures):
-//! shortened links become documents of their own, mentioned names are looked up in the cache, the post becomes a document, the
-//! author's timeline gets it at the front of a document and in a sorted set, and so does the home timeline of every follower
-//! and of those mentioned. Sorted sets are Redis' (packed up to 128 members, then skip list and hash table), hash tables
-//! too. 962 users follow each other as in the graph that comes with it; see `graph`. Memory only grows, as in the
-//! original, and the hot set moves with it: timelines are appended to.
+//! NeoMem (VI-A) ran DeathStarBench and measured the latency of composing posts. **Kept.** What its services
+//! do to their stores for a request (its wrk2 script: a uniform user, a text of 256 characters, 1 to 6
+//! mentions, 1 to 6 links, 1 to 5 pictures). Shortened links become documents; mentioned names are looked up
+//! in the cache; the post becomes a document; the author's timeline gets it at the front of a document and in
+//! a sorted set, and so do the home timelines of followers and mentioned users. Sorted sets (packed up to 128
+//! members, then skip list and hash table) and hash tables are Redis'. 962 users follow each other as in the
+//! benchmark's graph; see `graph`. Memory only grows, as in the original, and the hot set moves with it,
+//! because timelines are appended to.
 //!
-//! Not kept: remote calls, serialisation, tracing (one number of instructions); separate servers (all stores share one heap and a
-//! request is one thread's from end to end); MongoDB's storage engine (documents on the heap, indexed by a B+ tree, the timeline
-//! documents by a hash table).
+//! **Left out.** Remote calls, serialisation, tracing (one number of instructions); separate servers (all
+//! stores share one heap, and one thread serves a request); MongoDB's storage engine (documents lie on the
+//! heap, indexed by a B+ tree, timeline documents by a hash table).
 
 mod graph;
 mod network;
 mod sorted_set;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::network::{Network, Request};
@@ -25,7 +25,7 @@ use crate::random::Random;
 use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
-/// Mentions, links and pictures of a post: one more than a number below this (the script's loops include both ends).
+/// Limits of a post's mentions, links and pictures, drawn from 1 on (the script's loops include both ends).
 const MENTIONS: u64 = 6;
 const LINKS: u64 = 6;
 const MEDIA: u64 = 5;
@@ -34,7 +34,6 @@ const BYTES_PER_POST: u64 = 8500;
 const BYTES_PER_USER: u64 = 2500;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Posts composed; each adds about 8 KB.
         operations: u64 = count(1, 1 << 32, "12k").unit("posts")
@@ -46,15 +45,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("operations", "1200"), ("users", "200")]),
-    paper(
-        "NeoMem VI-A: 10.3 to 19.7 GB resident, by benchmark",
-        "The footprint of the paper.",
-        &[("operations", "2M")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "social-network",
     title: "composing posts in a social network of small services",
@@ -65,10 +55,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "grows: the ends of timelines, hash tables, skip lists",
     accesses: 40_215_164,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("operations", "1200"), ("users", "200")]),
+        paper(
+            "NeoMem VI-A: 10.3 to 19.7 GB resident, by benchmark",
+            "The footprint of the paper.",
+            &[("operations", "2M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(17_000_000_000)),
     reference_cache: Some(Bytes(60 << 20)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct SocialNetwork {
@@ -78,8 +75,7 @@ struct SocialNetwork {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     Ok(Box::new(SocialNetwork {
         posts: settings.operations,
         users: settings.users,
@@ -125,7 +121,7 @@ mod tests {
     use crate::CountingMemory;
 
     #[test]
-    fn every_timeline_holds_the_posts_that_it_is_to_hold() {
+    fn every_timeline_holds_the_posts_meant_for_it() {
         let (mut memory, mut random) = (CountingMemory::default(), Random::new(3));
         let mut network = Network::new(60, 8 << 20, 1, &mut memory);
         let mut home = vec![BTreeSet::new(); 60];

@@ -14,7 +14,7 @@ const USER: u64 = 64;
 const POST: u64 = 300;
 /// Characters of a post's text (the benchmark's script).
 const TEXT: u64 = 256;
-/// Bytes that each mention, link and picture adds to a post's document: field names, name or address, identifier.
+/// Bytes that a mention, link and picture adds to a post's document: field names, address, identifier.
 const MENTION: u64 = 70;
 const LINK: u64 = 190;
 const MEDIA: u64 = 80;
@@ -30,7 +30,7 @@ const REQUEST_INSTRUCTIONS: u32 = 100_000;
 struct Sets(Dict);
 
 impl Sets {
-    /// Returns the set of a user, made if it is not there, and the name of the pointer to it.
+    /// Returns a user's set, which it makes if necessary, and the name of the pointer to it.
     fn of(self, user: u64, space: &mut Space, memory: &mut dyn Memory) -> (SortedSet, Token) {
         if let Some((set, token)) = self.0.find(user, space, memory, Token::NONE) {
             return (SortedSet(set), token);
@@ -43,7 +43,6 @@ impl Sets {
     }
 }
 
-/// A post to compose.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Request {
     pub user: u64,
@@ -107,7 +106,7 @@ impl Network {
         set.add(follower, follower, &mut self.space, &mut self.levels, memory, token);
     }
 
-    /// Composes a post and hands it to everybody who is to see it; returns its identifier.
+    /// Composes a post and adds it to all timelines that show it; returns its identifier.
     pub(super) fn compose(&mut self, request: &Request, memory: &mut dyn Memory) -> u64 {
         memory.compute(REQUEST_INSTRUCTIONS);
         let post = self.posted;
@@ -124,7 +123,7 @@ impl Network {
         post
     }
 
-    /// The shortening service: a document for each address, indexed by the short one, which is random.
+    /// Shortens an address: adds a document, indexed by the short address, which is random.
     fn shorten(&mut self, memory: &mut dyn Memory) {
         let document = self.space.heap.allocate(memory, URL, "mongo url");
         self.space.heap.words_mut(document, URL / WORD).fill(self.shortened);
@@ -133,7 +132,7 @@ impl Network {
         self.shortened += 1;
     }
 
-    /// The post storage: the document, indexed by its identifier.
+    /// Stores the post's document, indexed by its identifier.
     fn store_post(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
         let bytes = POST
             + TEXT
@@ -147,7 +146,8 @@ impl Network {
         self.posts.insert(post, document, &mut self.space.heap, memory);
     }
 
-    /// The user timeline: the post goes to the front of the user's document, which is written anew, and into a sorted set.
+    /// Rewrites the user's timeline document with the post at its front, and adds the post to the user's
+    /// sorted set.
     fn write_user_timeline(&mut self, user: u64, post: u64, memory: &mut dyn Memory) {
         let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
         let record = match found {
@@ -179,7 +179,8 @@ impl Network {
         record
     }
 
-    /// The home timelines of all followers and of those mentioned, each once, in the order of their identifiers.
+    /// Adds the post to the home timelines of followers and mentioned users, each once, in the order of
+    /// identifiers.
     fn write_home_timelines(&mut self, post: u64, request: &Request, memory: &mut dyn Memory) {
         let (set, token) = self.followers.of(request.user, &mut self.space, memory);
         let mut readers = set.members(&self.space, memory, token);
@@ -197,38 +198,46 @@ impl Network {
             set.add(post, post, &mut self.space, &mut self.levels, memory, token);
         }
     }
+}
 
-    /// Returns the posts of a user's home timeline, the oldest first.
-    #[cfg(test)]
-    pub(super) fn home_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
-        let (set, token) = self.home_timelines.of(user, &mut self.space, memory);
-        set.members(&self.space, memory, token)
-    }
+#[cfg(test)]
+mod views {
+    use super::*;
 
-    /// Returns the posts of a user in the cache and in the document, the oldest first.
-    #[cfg(test)]
-    pub(super) fn user_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> [Vec<u64>; 2] {
-        let (set, token) = self.user_timelines.of(user, &mut self.space, memory);
-        let cached = set.members(&self.space, memory, token);
-        let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
-        let stored = found.map_or_else(Vec::new, |(record, _)| {
-            let (document, length) = (self.space.heap.word(record + 8), self.space.heap.word(record + 16));
-            let entries = self.space.heap.words(document, length * ENTRY).chunks(ENTRY as usize);
-            entries.rev().map(|entry| entry[0]).collect()
-        });
-        [cached, stored]
-    }
+    impl Network {
+        /// Returns the posts of a user's home timeline, the oldest first.
+        pub(in super::super) fn home_timeline(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
+            let (set, token) = self.home_timelines.of(user, &mut self.space, memory);
+            set.members(&self.space, memory, token)
+        }
 
-    /// Those who follow a user, and whoever wrote a post.
-    #[cfg(test)]
-    pub(super) fn followers(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
-        let (set, token) = self.followers.of(user, &mut self.space, memory);
-        set.members(&self.space, memory, token)
-    }
+        /// Returns the posts of a user in the cache and in the document, the oldest first.
+        pub(in super::super) fn user_timeline(
+            &mut self,
+            user: u64,
+            memory: &mut dyn Memory,
+        ) -> [Vec<u64>; 2] {
+            let (set, token) = self.user_timelines.of(user, &mut self.space, memory);
+            let cached = set.members(&self.space, memory, token);
+            let found = self.timeline_documents.find(user, &mut self.space, memory, Token::NONE);
+            let stored = found.map_or_else(Vec::new, |(record, _)| {
+                let (document, length) =
+                    (self.space.heap.word(record + 8), self.space.heap.word(record + 16));
+                let entries = self.space.heap.words(document, length * ENTRY).chunks(ENTRY as usize);
+                entries.rev().map(|entry| entry[0]).collect()
+            });
+            [cached, stored]
+        }
 
-    /// Whoever wrote a post.
-    #[cfg(test)]
-    pub(super) fn author(&self, post: u64, memory: &mut dyn Memory) -> Option<u64> {
-        self.posts.find(post, &self.space.heap, memory).map(|(document, _)| self.space.heap.word(document))
+        pub(in super::super) fn followers(&mut self, user: u64, memory: &mut dyn Memory) -> Vec<u64> {
+            let (set, token) = self.followers.of(user, &mut self.space, memory);
+            set.members(&self.space, memory, token)
+        }
+
+        pub(in super::super) fn author(&self, post: u64, memory: &mut dyn Memory) -> Option<u64> {
+            self.posts
+                .find(post, &self.space.heap, memory)
+                .map(|(document, _)| self.space.heap.word(document))
+        }
     }
 }

@@ -1,7 +1,7 @@
 //! Redis' sorted set: up to 128 members in one packed list, more in a skip list beside a hash table.
 //!
-//! Members are numbers (post or user identifiers), ordered by their score. The skip list is Redis': up to 32 levels, one in four
-//! nodes reaches the next, spans on every level, a search from the highest level down.
+//! Members are numbers (post or user identifiers), ordered by score. The skip list is Redis': up to 32
+//! levels, one node in four reaches the next, spans on every level, a search from the highest level down.
 
 use crate::apps::redis::dict::{Dict, Space};
 use crate::memory::WORD;
@@ -14,7 +14,7 @@ const PACKED_MEMBERS: u64 = 128;
 /// Words of a member in the packed list: its number, its score, their lengths.
 const PACKED_WORDS: u64 = 3;
 /// Words of the smallest packed list.
-const SMALLEST_PACKED: u64 = 8;
+const MIN_PACKED: u64 = 8;
 /// Levels of a skip list (Redis: 32).
 const LEVELS: usize = 32;
 /// Bytes of a member's string.
@@ -37,29 +37,28 @@ const BACKWARD: u64 = 16;
 const FORWARD: u64 = 24;
 const LEVEL: u64 = 16;
 
-/// A sorted set, by its address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct SortedSet(pub u64);
 
 impl SortedSet {
     pub(super) fn new(space: &mut Space, memory: &mut dyn Memory) -> Self {
         let set = Self(space.heap.allocate(memory, SET, "redis sorted set"));
-        let list = space.block(SMALLEST_PACKED, "redis packed list", memory);
+        let list = space.block(MIN_PACKED, "redis packed list", memory);
         space.heap.set_word(set.0 + PACKED, list);
-        space.heap.set_word(set.0 + CAPACITY, SMALLEST_PACKED);
+        space.heap.set_word(set.0 + CAPACITY, MIN_PACKED);
         memory.store_range(set.0, SET, Token::NONE);
         set
     }
 
-    /// Reads ahead, natively, what adding this member to each of these sets will: a search waits for each node, while those
-    /// of different sets do not wait for each other.
+    /// Reads ahead, natively, what adding this member to each of these sets reads: a search waits for each
+    /// node, but searches of different sets do not wait for each other.
     pub(super) fn read_ahead(sets: &[Self], member: u64, score: u64, space: &Space) {
         let heap = &space.heap;
-        sets.iter().for_each(|set| heap.ask_ahead(set.0, SET));
+        sets.iter().for_each(|set| heap.prefetch(set.0, SET));
         let lists: Vec<u64> =
             sets.iter().map(|set| set.0).filter(|set| heap.word(set + PACKED) == NULL).collect();
         let dicts: Vec<Dict> = lists.iter().map(|set| Dict(heap.word(set + DICT))).collect();
-        dicts.iter().for_each(|dict| heap.ask_ahead(dict.0, WORD));
+        dicts.iter().for_each(|dict| heap.prefetch(dict.0, WORD));
         Dict::read_ahead(&dicts, member, heap);
         let start = |set: &u64| (heap.word(set + HEAD), heap.word(set + HEIGHT));
         let mut searches: Vec<(u64, u64)> = lists.iter().map(start).collect();
@@ -122,7 +121,7 @@ impl SortedSet {
         space.heap.store(memory, self.0 + LENGTH, length + 1, Token::NONE);
     }
 
-    /// Moves the packed list to a block of twice the size if it has not that many words.
+    /// Moves the packed list to a block of twice the size if `words` do not fit.
     fn make_room(self, words: u64, space: &mut Space, memory: &mut dyn Memory) {
         let (list, capacity) = (space.heap.word(self.0 + PACKED), space.heap.word(self.0 + CAPACITY));
         if words <= capacity {
@@ -193,7 +192,7 @@ impl SortedSet {
         dict.add(string, score, "redis member entry", space, memory);
     }
 
-    /// On each level the last node before this score and member.
+    /// Returns, for each level, the last node before this score and member.
     fn search(self, score: u64, member: u64, space: &Space, memory: &mut dyn Memory) -> [u64; LEVELS] {
         let heap = &space.heap;
         let (mut node, mut token) = (heap.word(self.0 + HEAD), Token::NONE);

@@ -7,9 +7,9 @@ use crate::{Memory, Token};
 /// Features of Criteo's click logs: counts and hashed categories.
 pub(super) const FEATURES: usize = 39;
 const COUNTS: usize = 13;
-/// How often a count and a category are missing.
+/// Shares of missing counts and missing categories.
 const MISSING: [f64; 2] = [0.25, 0.1];
-/// The bin in a column that stands for a missing value.
+/// Bin of a missing value in a column.
 pub(super) const NONE: u8 = u8::MAX;
 /// Rows that quantiles are taken from.
 const SKETCH: usize = 20_000;
@@ -29,11 +29,10 @@ pub(super) fn row_bytes() -> f64 {
     present * (8.0 + 4.0) + FEATURES as f64 + 16.0 + 4.0 + 4.0 + 8.0 + 16.0
 }
 
-/// The training data.
 pub(super) struct Data {
     /// Each feature's first global bin, and the number of all.
     pub(super) starts: Vec<u32>,
-    /// Where each row's bins start.
+    /// Start of each row's bins.
     pub(super) offsets: Array<u64>,
     /// Global bins, row by row.
     pub(super) bins: Array<u32>,
@@ -72,12 +71,11 @@ impl Data {
         self.labels.len()
     }
 
-    /// Returns the places of a row's bins.
     pub(super) fn row(&self, row: usize) -> std::ops::Range<usize> {
         self.offsets.values()[row] as usize..self.offsets.values()[row + 1] as usize
     }
 
-    /// Two passes over the pages, one for each form.
+    /// Reports two passes over the pages, one for each form.
     fn report_quantising(&self, entries: &Array<Entry>, memory: &mut dyn Memory) {
         for from in (0..self.rows()).step_by(64) {
             let to = (from + 64).min(self.rows());
@@ -98,8 +96,8 @@ impl Data {
     }
 }
 
-/// Draws rows as a file would be read: counts that are small mostly, categories hashed to numbers, popular ones more often.
-/// Clicks follow hidden effects of a few features.
+/// Draws rows as a file would give them: mostly small counts, categories hashed to numbers, popular ones more
+/// often. Clicks follow hidden effects of a few features.
 fn log(rows: usize, seed: u64, memory: &mut dyn Memory) -> (Array<u64>, Array<Entry>, Array<f32>) {
     let mut random = Random::new(seed);
     let mut offsets = vec![0u64];
@@ -141,7 +139,8 @@ fn category(feature: usize, draw: f64) -> f64 {
     (mix(rank << 8 | feature as u64) >> 40) as f64 / (1u64 << 24) as f64
 }
 
-/// Cuts of each feature: quantiles of a part of the rows, none twice. A value's bin is the number of cuts not above it.
+/// Returns each feature's cuts: distinct quantiles of a part of the rows. A value's bin is the number of cuts
+/// not above it.
 fn sketch(
     rows: usize,
     most: usize,

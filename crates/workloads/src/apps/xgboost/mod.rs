@@ -1,22 +1,23 @@
 //! `xgboost`: training of boosted trees by histograms on a log of clicks.
 //!
-//! FreqTier (VI-C) trains XGBoost on part of Criteo's click logs for 400 rounds with 16 threads, HybridTier (5.3) the same.
-//! **Kept.** XGBoost's `hist` method for sparse data with its defaults (depth 6, learning rate 0.3, logistic loss): the input
-//! pages (8 bytes an entry), read for quantiles and bins and cold from then on; the matrix of global bins by row (4 bytes an
-//! entry, with offsets) that histograms are built from; the matrix of bins by column (a byte a row and feature) that rows
-//! are partitioned by; gradient pairs, margins, row numbers by node with a buffer. In each node the smaller child's
-//! histogram is built and the other one subtracted; blocks of 256 (histograms) and 2,048 rows (partitions) go to the threads
-//! in turn. Margins are updated through the leaves' row sets, so that no tree is walked.
+//! FreqTier (VI-C) and HybridTier (5.3) train XGBoost on part of Criteo's click logs for 400 rounds with 16
+//! threads. **Kept.** XGBoost's `hist` method for sparse data with its defaults (depth 6, learning rate 0.3,
+//! logistic loss): the input pages (8 bytes for each entry), read for quantiles and bins and cold from then
+//! on; global bins by row (4 bytes for each entry, with offsets), from which histograms are built; bins by
+//! column (a byte for each row and feature), by which rows are partitioned; gradient pairs, margins, row
+//! numbers by node with a buffer. In each node the smaller child's histogram is built and the other
+//! subtracted; threads take blocks of 256 (histograms) and 2,048 rows (partitions) in turn. The leaves' row
+//! sets update the margins, so no tree is walked.
 //!
-//! **Data.** 13 counts and 26 hashed categories of skewed popularity as in Criteo's logs, a sixth of them missing; clicks
-//! depend on some of them. **Scale.** Rows shrink with the footprint, and bins from 256 to 32 a feature (`bins`), so that a
-//! histogram stays small beside a node's rows. **Left out.** Each thread's copy of a histogram, which lies in its core's
-//! cache (20 KB here, 160 KB there): only the node's is reported. Quantiles come from the first 20,000 rows.
+//! **Data.** 13 counts and 26 hashed categories of skewed popularity as in Criteo's logs, a sixth of them
+//! missing; clicks depend on some of them. **Scale.** Rows shrink with the footprint, and bins from 256 to 32
+//! for each feature (`bins`), so that a histogram stays small beside a node's rows. **Left out.** The
+//! threads' copies of a histogram, in their cores' caches (20 KB here, 160 KB there): only the node's is
+//! reported. Quantiles come from the first 20,000 rows.
 
 mod data;
 mod tree;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::data::{Data, FEATURES, row_bytes};
@@ -26,7 +27,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program};
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the data and the training; the rows follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -43,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "2"), ("depth", "4"), ("bins", "16")]),
-    paper(
-        "FreqTier Table I, VI-C: 248 GB, 400 rounds",
-        "The footprint and rounds of the paper; 254 bins, one less than a byte tells from a missing value.",
-        &[("footprint", "248G"), ("operations", "400"), ("bins", "254")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "xgboost",
     title: "boosted trees by histograms on a log of clicks",
@@ -62,10 +53,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "by level: all rows, then half of them; columns of the splits; the input pages go cold",
     accesses: 53_895_073,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "2"), ("depth", "4"), ("bins", "16")]),
+        paper(
+            "FreqTier Table I, VI-C: 248 GB, 400 rounds",
+            "The footprint and rounds of the paper; 254 bins, one less than a byte tells from a missing value.",
+            &[("footprint", "248G"), ("operations", "400"), ("bins", "254")],
+        ),
+    ],
     reference_footprint: None,
     reference_cache: None,
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct XgBoost {
@@ -75,8 +73,7 @@ struct XgBoost {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     // Nodes of the last level but one and the two children that are being made.
     let histograms = (1 << (settings.depth - 1)) + 2;
     let histograms = histograms * settings.bins * FEATURES as u64 * 16;

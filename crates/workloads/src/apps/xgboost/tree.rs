@@ -1,5 +1,7 @@
 //! The growing of one tree: histograms, splits, partitions of rows.
 
+use std::ops::Range;
+
 use super::data::{Data, FEATURES, NONE};
 use crate::memory::Array;
 use crate::memory::LastLine;
@@ -55,17 +57,17 @@ pub(super) struct Split {
 
 /// A node of the tree that is not split yet: its rows' places, sums and histogram.
 struct Node {
-    rows: std::ops::Range<usize>,
+    rows: Range<usize>,
     sums: Sums,
     /// None where the tree ends anyway.
     histogram: Option<Array<Sums>>,
 }
 
-/// What training changes from round to round.
+/// State that training changes from round to round.
 pub(super) struct State {
     pub(super) margins: Array<f32>,
     pub(super) pairs: Array<[f32; 2]>,
-    /// Row numbers, those of a node together, ascending.
+    /// Row numbers, ascending within each node.
     rows: Array<u64>,
     buffer: Array<u64>,
     /// Histograms of nodes that are done, for the next ones.
@@ -89,7 +91,7 @@ impl State {
             let hessian = (probability * (1.0 - probability)).max(1e-16);
             self.pairs.values_mut()[row] = [probability - label, hessian];
         }
-        blocks(data.rows(), BUILD_BLOCK, threads, memory, |block, memory| {
+        blocks(0..data.rows(), BUILD_BLOCK, threads, memory, |block, memory| {
             self.margins.load_run(memory, block.clone(), Token::NONE);
             data.labels.load_run(memory, block.clone(), Token::NONE);
             memory.compute(20 * block.len() as u32);
@@ -142,8 +144,7 @@ impl State {
     fn finish(&mut self, node: &Node, threads: usize, memory: &mut dyn Memory) {
         let weight = node.sums.weight() as f32;
         let mut line = LastLine::default();
-        blocks(node.rows.len(), PARTITION_BLOCK, threads, memory, |block, memory| {
-            let block = node.rows.start + block.start..node.rows.start + block.end;
+        blocks(node.rows.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block, Token::NONE);
             for &row in rows {
                 self.margins.values_mut()[row as usize] += weight;
@@ -215,7 +216,7 @@ impl State {
     fn histogram(
         &mut self,
         data: &Data,
-        places: std::ops::Range<usize>,
+        places: Range<usize>,
         threads: usize,
         memory: &mut dyn Memory,
     ) -> Array<Sums> {
@@ -223,8 +224,7 @@ impl State {
         let mut histogram = self.fresh(bins, memory);
         let sums = histogram.values_mut();
         let (mut pair_line, mut offset_line) = (LastLine::default(), LastLine::default());
-        blocks(places.len(), BUILD_BLOCK, threads, memory, |block, memory| {
-            let block = places.start + block.start..places.start + block.end;
+        blocks(places.clone(), BUILD_BLOCK, threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block, Token::NONE);
             for &row in rows {
                 let pair = sums_of(pair_line.load(&self.pairs, row as usize, memory, token));
@@ -243,7 +243,7 @@ impl State {
     fn partition(
         &mut self,
         data: &Data,
-        places: std::ops::Range<usize>,
+        places: Range<usize>,
         split: Split,
         threads: usize,
         memory: &mut dyn Memory,
@@ -254,8 +254,7 @@ impl State {
             bin => bin <= split.bin,
         };
         let mut line = LastLine::default();
-        blocks(places.len(), PARTITION_BLOCK, threads, memory, |block, memory| {
-            let block = places.start + block.start..places.start + block.end;
+        blocks(places.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
             let (rows, token) = self.rows.load_run(memory, block.clone(), Token::NONE);
             memory.compute(6 * rows.len() as u32);
             rows.iter().for_each(|&row| {
@@ -268,8 +267,7 @@ impl State {
         let middle = places.start + left.len();
         self.rows.values_mut()[places.start..middle].copy_from_slice(&left);
         self.rows.values_mut()[middle..places.end].copy_from_slice(&right);
-        blocks(places.len(), PARTITION_BLOCK, threads, memory, |block, memory| {
-            let block = places.start + block.start..places.start + block.end;
+        blocks(places.clone(), PARTITION_BLOCK, threads, memory, |block, memory| {
             self.buffer.load_run(memory, block.clone(), Token::NONE);
             self.rows.store_run(memory, block, Token::NONE);
         });
@@ -283,15 +281,15 @@ fn sums_of(pair: [f32; 2]) -> Sums {
 
 /// Hands blocks of `items` to the threads in turn.
 fn blocks(
-    items: usize,
+    items: Range<usize>,
     block: usize,
     threads: usize,
     memory: &mut dyn Memory,
-    mut work: impl FnMut(std::ops::Range<usize>, &mut dyn Memory),
+    mut work: impl FnMut(Range<usize>, &mut dyn Memory),
 ) {
-    for (index, from) in (0..items).step_by(block).enumerate() {
+    for (index, from) in items.clone().step_by(block).enumerate() {
         memory.thread((index % threads) as u16);
-        work(from..(from + block).min(items), memory);
+        work(from..(from + block).min(items.end), memory);
     }
     memory.thread(0);
 }

@@ -32,14 +32,14 @@ pub(super) struct Grids {
     nuclides: Array<Point>,
     /// The energies of all nuclides' points, ascending.
     energies: Array<f64>,
-    /// For each of these energies: each nuclide's last point that is not above it.
+    /// Each nuclide's last point not above each of these energies.
     indices: Array<u32>,
     /// Concentrations of each material's nuclides.
     concentrations: Vec<Vec<f64>>,
 }
 
 impl Grids {
-    /// Random grids of `points` points a nuclide.
+    /// Creates random grids of `points` points for each nuclide.
     pub(super) fn new(points: usize, random: &mut Random, memory: &mut dyn Memory) -> Self {
         let nuclides = nuclide_grids(points, random, memory);
         let mut energies: Vec<f64> = nuclides.values().iter().map(|point| point.energy).collect();
@@ -122,7 +122,7 @@ fn nuclide_grids(points: usize, random: &mut Random, memory: &mut dyn Memory) ->
     nuclides
 }
 
-/// For each energy and nuclide: the nuclide's point at or below, but always one with a point above.
+/// Returns for each energy and nuclide the point at or below it that has a point above.
 fn index_grid(
     points: usize,
     nuclides: &Array<Point>,

@@ -1,22 +1,23 @@
-//! `xsbench`: the cross-section lookup of Monte Carlo neutron transport, after XSBench (Tramm et al., PHYSOR 2014; version 20).
+//! `xsbench`: the cross-section lookup of Monte Carlo neutron transport, after XSBench (Tramm et al., PHYSOR
+//! 2014; version 20).
 //!
-//! **Kept.** The default configuration: history-based, unionised energy grid, the large Hoogenboom-Martin reactor with 355
-//! nuclides and its twelve materials (321 nuclides in the fuel). Nuclide grids of 48-byte points, the unionised energies
-//! and the index grid (an `int` for each energy and nuclide: 96 % of all memory) are allocated and filled in this order by
-//! one thread. A lookup draws energy and material, searches the unionised energies in halves, and for each of the
-//! material's nuclides reads an index and two neighbouring points. A particle makes 34 lookups, each drawn after the one
-//! before is known; threads take particles from a common counter and take turns lookup by lookup.
+//! **Kept.** The default configuration: history-based, unionised energy grid, the large Hoogenboom-Martin
+//! reactor with 355 nuclides and twelve materials (321 nuclides in the fuel). One thread allocates and fills
+//! nuclide grids of 48-byte points, the unionised energies and the index grid (an `int` for each energy and
+//! nuclide: 96 % of all memory), in this order. A lookup draws energy and material, bisects the unionised
+//! energies, and reads an index and two neighbouring points for each of the material's nuclides. A particle
+//! makes 34 lookups, each drawn after the result before; threads take particles from a common counter, in
+//! turns of a lookup.
 //!
-//! **Scale.** The number of nuclides stays; grid points a nuclide shrink with the footprint. So the three grids keep their
-//! proportions, and [`crate::Workload::cache`] shrinks the last-level cache with them.
+//! **Scale.** Grid points for each nuclide shrink with the footprint, not the nuclides. So the three grids
+//! keep their proportions, and [`crate::Workload::cache`] shrinks the last-level cache with them.
 //!
-//! **Left out.** Sorting is reported as one more pass over what is sorted. The tables of the materials (45 KB, which do not
-//! scale and lie in a core's own cache) are not reported. The generator of random numbers is ours.
+//! **Left out.** Sorting is reported as one more pass. The tables of the materials (45 KB in a core's cache,
+//! which do not scale) are not reported. The random number generator is ours.
 
 mod grids;
 mod materials;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::grids::{CHANNELS, Grids, NUCLIDES, POINT_BYTES};
@@ -28,7 +29,6 @@ use crate::registry::{Built, ObjectSize, Workload};
 use crate::{Memory, Program, Token};
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the three grids; grid points a nuclide follow from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "128M")
@@ -43,15 +43,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "4M"), ("operations", "4k")]),
-    paper(
-        "Memtis' artifact: -g 130000 -p 30000000",
-        "130,000 grid points a nuclide.",
-        &[("footprint", "63.45G"), ("operations", "1020M")],
-    ),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "xsbench",
     title: "lookups in a unionised grid of neutron cross sections",
@@ -62,10 +53,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "stable: the grids allocated first",
     accesses: 62_732_028,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "4M"), ("operations", "4k")]),
+        paper(
+            "Memtis' artifact: -g 130000 -p 30000000",
+            "130,000 grid points a nuclide.",
+            &[("footprint", "63.45G"), ("operations", "1020M")],
+        ),
+    ],
     reference_footprint: Some(Bytes(355 * 130_000 * POINT_BYTES)),
     reference_cache: Some(Bytes(27 << 20 | 512 << 10)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct XsBench {
@@ -74,13 +72,12 @@ struct XsBench {
     seed: u64,
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let points = (settings.footprint.0 / (NUCLIDES as u64 * POINT_BYTES)).max(3);
     Ok(Box::new(XsBench { settings, points, seed }))
 }
 
-/// A neutron on its way: what it asks for next.
+/// A neutron's state between two lookups.
 struct Particle {
     random: Random,
     left: u64,
@@ -91,7 +88,7 @@ impl Particle {
     fn next(&mut self, materials: &AliasTable, grids: &Grids, memory: &mut dyn Memory) -> [f64; CHANNELS] {
         let (energy, material) = (self.random.unit(), materials.draw(&mut self.random));
         let (sections, token) = grids.lookup(energy, material as usize, memory, self.after);
-        // What was found decides how far the particle's random numbers advance.
+        // The result decides how far the particle's random numbers advance.
         (0..sections.iter().filter(|&&section| section > 1.0).count()).for_each(|_| {
             self.random.bits();
         });

@@ -1,8 +1,9 @@
-//! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a binary tree of positions.
+//! LZMA's match finder bt4: hash tables of 2, 3 and 4 bytes and, for each 4-byte hash, a binary tree of
+//! positions.
 //!
-//! Every position of the dictionary is a node of one of the trees, ordered by the bytes that follow it; two 4-byte links
-//! a node, in an array that wraps around. A search descends from the newest position of the hash, comparing bytes, and
-//! rebuilds the tree on its way so that the new position becomes the root.
+//! Every position of the dictionary is a node of one of the trees, ordered by the bytes that follow it; its
+//! two 4-byte links lie in an array that wraps around. A search descends from the newest position of the
+//! hash, comparing bytes, and rebuilds the tree on its way so that the new position becomes the root.
 
 use crate::memory::Array;
 use crate::{Memory, Token};
@@ -18,7 +19,6 @@ const HASH_3: usize = 1 << 16;
 const NODE_INSTRUCTIONS: u32 = 12;
 const HASH_INSTRUCTIONS: u32 = 30;
 
-/// A found repetition.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Match {
     pub(super) length: usize,
@@ -28,8 +28,8 @@ pub(super) struct Match {
 /// Positions that are searched ahead side by side.
 pub(super) const AHEAD: usize = 16;
 
-/// A search ahead of its turn: how many positions ahead and their own node's place, the node that it has come to, and how many
-/// bytes agree with the next smaller and larger one.
+/// A search ahead of its turn: its distance in positions and its own node's place, the current node, and the
+/// bytes in common with the next smaller and larger one.
 #[derive(Debug, Clone, Copy, Default)]
 struct Walk {
     ahead: usize,
@@ -47,7 +47,7 @@ pub(super) struct Finder {
     /// Bytes in the window, and the place of the next one to be searched.
     filled: usize,
     at: usize,
-    /// Positions count on over the window's moves; 0 stands for none.
+    /// Running number of the position, over the window's moves; 0 means none.
     position: u32,
     hashes: Array<u32>,
     links: Array<[u32; 2]>,
@@ -64,7 +64,7 @@ fn window_bytes(dictionary: usize) -> usize {
 }
 
 impl Finder {
-    /// Returns bytes that a finder allocates.
+    /// Returns the bytes that a finder allocates.
     pub(super) fn bytes(dictionary: usize) -> usize {
         4 * (HASH_2 + HASH_3 + hash_4(dictionary)) + 8 * (dictionary + 1) + window_bytes(dictionary)
     }
@@ -106,7 +106,6 @@ impl Finder {
         bytes
     }
 
-    /// Returns the byte that is next.
     pub(super) fn byte(&self) -> u8 {
         self.window.values()[self.at]
     }
@@ -177,8 +176,8 @@ impl Finder {
         from + rest + here.iter().zip(there).take_while(|(one, other)| one == other).count()
     }
 
-    /// Searches the trees for the next positions natively, all of them side by side, and asks for each node's lines a step ahead:
-    /// a search alone waits for every node.
+    /// Searches the trees for the next positions natively, side by side, and prefetches each node's lines a
+    /// step ahead; alone, a search would wait for every node.
     pub(super) fn read_ahead(&self, positions: usize) {
         let mut walks = [Walk::default(); AHEAD];
         let mut count = 0;
@@ -186,8 +185,8 @@ impl Finder {
             let at = self.at + ahead;
             if self.filled - at >= SHORTEST {
                 let [_, three, four] = self.hashes_of(at);
-                self.hashes.ask_ahead(three);
-                self.hashes.ask_ahead(four);
+                self.hashes.prefetch(three);
+                self.hashes.prefetch(four);
                 let own = (self.position as usize + ahead) % self.links.len();
                 walks[count] = Walk { ahead, own, node: four, common: [0; 2], place: 0, distance: 0 };
                 count += 1;
@@ -222,8 +221,8 @@ impl Finder {
             return false;
         }
         (walk.distance, walk.place) = (distance, self.place(walk.own, distance));
-        self.links.ask_ahead(walk.place);
-        self.window.ask_ahead(at - distance + walk.common[0].min(walk.common[1]));
+        self.links.prefetch(walk.place);
+        self.window.prefetch(at - distance + walk.common[0].min(walk.common[1]));
         true
     }
 
@@ -242,8 +241,8 @@ impl Finder {
         self.go_to(self.links.values()[walk.place][larger], walk)
     }
 
-    /// Returns the place of the node that far back from the one at the place `own`. Not further than the dictionary, which is as
-    /// long as the array: one subtraction is a remainder.
+    /// Returns the place of the node `distance` before the one at `own`. The distance is below the array's
+    /// length, so one subtraction replaces the remainder.
     #[inline]
     fn place(&self, own: usize, distance: usize) -> usize {
         if own >= distance { own - distance } else { own + self.links.len() - distance }
@@ -282,7 +281,7 @@ impl Finder {
                 best = Some(Match { length, distance });
             }
             if length == limit {
-                // The same bytes: the new node takes the old one's place.
+                // Equal bytes: the new node takes the old one's place.
                 self.links.values_mut()[smaller.0][smaller.1] = pair[0];
                 self.links.values_mut()[larger.0][larger.1] = pair[1];
                 return best;

@@ -1,20 +1,21 @@
 //! `xz`: compression of text with LZMA's match finder, and decompression.
 //!
-//! PACT (5.3) runs SPEC CPU 2017's 657.xz_s: xz 5.0.5 with pxz, which compresses 1,400 MiB at level 8 (and 6,643 MiB at level
-//! 4), decompresses the result and compares. **Kept.** All in memory: input, compressed and decompressed buffer. Blocks of
-//! three dictionaries, as pxz cuts them, go to the threads in turn. Each thread's encoder has a window that input is
-//! copied to, hash tables of 3 and 4 bytes and bt4's array of trees (11.5 bytes for each byte of the dictionary), cleared for
-//! each block; every position is searched and inserted, at most 48 nodes deep (level 8). Decompression is one thread's.
+//! PACT (5.3) runs SPEC CPU 2017's 657.xz_s: xz 5.0.5 with pxz, which compresses 1,400 MiB at level 8 (and
+//! 6,643 MiB at level 4), decompresses the result and compares. **Kept.** All in memory: input, compressed
+//! and decompressed buffer. Threads take blocks of three dictionaries in turn, as pxz cuts them. Each
+//! thread's encoder has a window that input is copied to, hash tables of 3 and 4 bytes and bt4's array of
+//! trees (11.5 bytes for each byte of the dictionary), cleared for each block; every position is searched and
+//! inserted, at most 48 nodes deep (level 8). One thread decompresses.
 //!
-//! **Scale.** Dictionary and buffers shrink together: the input is 1,400 / 32 dictionaries, and [`crate::Workload::cache`]
-//! shrinks the cache. **Left out.** The optimising parser and the range coder, whose tables stay in a core's cache: matches
-//! are taken greedily and written as plain bytes. The text is generated: words of skewed popularity, tags, repeated
-//! passages; SPEC's inputs are documentation in HTML and virus signatures.
+//! **Scale.** Dictionary and buffers shrink together: the input is 1,400 / 32 dictionaries, and
+//! [`crate::Workload::cache`] shrinks the cache. **Left out.** The optimising parser and the range coder,
+//! whose tables stay in a core's cache: matches are taken greedily and written as plain bytes. The text is
+//! generated: words of skewed popularity, tags, repeated passages; SPEC's inputs are documentation in HTML
+//! and virus signatures.
 
 mod finder;
 mod text;
 
-use isotherm_core::parameters::{Parameters, Preset};
 use isotherm_core::{Bytes, parameters};
 
 use self::finder::{AHEAD, Finder, LONGEST, SHORTEST};
@@ -30,11 +31,11 @@ const INPUT: f64 = 1400.0 / 32.0;
 const BLOCK: usize = 3;
 /// Positions that a thread searches in its turn.
 const TURN: usize = AHEAD;
-/// The longest run of literals with one mark; larger marks stand for a match of that much more than [`SHORTEST`].
+/// Longest run of literals with one mark. Larger marks mean a match, this much above its length less
+/// [`SHORTEST`].
 const LITERALS: usize = 128;
 
 parameters! {
-    /// What a user may set.
     struct Settings {
         /// Memory of the encoders and buffers; the dictionary follows from it.
         footprint: Bytes = size(2 << 20, 1 << 42, "32M")
@@ -46,11 +47,6 @@ parameters! {
     }
 }
 
-const PRESETS: &[Preset] = &[
-    test(&[("footprint", "2M"), ("threads", "2")]),
-    paper("657.xz_s at level 8 (PACT 5.1: 6.6 to 40 GB)", "A dictionary of 32 MiB.", &[("footprint", "7G")]),
-];
-
 pub(crate) static WORKLOAD: Workload = Workload {
     name: "xz",
     title: "LZMA's match finder on text, and decompression",
@@ -61,10 +57,17 @@ pub(crate) static WORKLOAD: Workload = Workload {
     hot_set: "windows slide; each block's trees grow anew; decompression has none",
     accesses: 107_055_409,
     specs: Settings::SPECS,
-    presets: PRESETS,
+    presets: &[
+        test(&[("footprint", "2M"), ("threads", "2")]),
+        paper(
+            "657.xz_s at level 8 (PACT 5.1: 6.6 to 40 GB)",
+            "A dictionary of 32 MiB.",
+            &[("footprint", "7G")],
+        ),
+    ],
     reference_footprint: Some(Bytes(7 << 30)),
     reference_cache: Some(Bytes(13 << 20 | 768 << 10)),
-    builder: build,
+    builder: |parameters, seed| build(Settings::read(parameters), seed),
 };
 
 struct Xz {
@@ -82,8 +85,7 @@ fn input_bytes(dictionary: usize) -> usize {
     (dictionary as f64 * INPUT) as usize
 }
 
-fn build(parameters: &Parameters, seed: u64) -> Built {
-    let settings = Settings::read(parameters);
+fn build(settings: Settings, seed: u64) -> Built {
     let (most, threads) = (settings.footprint.0 as usize, settings.threads);
     let (mut low, mut high) = (0, most);
     while high - low > 1 {
@@ -101,7 +103,7 @@ fn build(parameters: &Parameters, seed: u64) -> Built {
 /// A thread's work on a block.
 struct Encoder {
     finder: Finder,
-    /// What is left of the block.
+    /// Rest of the block.
     input: std::ops::Range<usize>,
     output: Vec<u8>,
     literals: Vec<u8>,
@@ -115,7 +117,7 @@ impl Encoder {
         self.finder.reset(memory);
     }
 
-    /// Searches a few positions; returns whether the block goes on.
+    /// Searches a few positions; returns whether any of the block is left.
     fn turn(&mut self, input: &Array<u8>, memory: &mut dyn Memory) -> bool {
         if self.finder.ahead() <= LONGEST + TURN && !self.input.is_empty() {
             let taken = self.finder.fill(&input.values()[self.input.clone()], memory);
@@ -155,7 +157,7 @@ impl Encoder {
     }
 }
 
-/// Compresses the input block by block, as many at once as there are encoders, into `output`; returns its length.
+/// Compresses the input into `output`, one block for each encoder at a time; returns its length.
 fn compress(
     input: &Array<u8>,
     dictionary: usize,

@@ -1,11 +1,11 @@
-//! Compressible text: words of skewed popularity between tags, and passages that come again.
+//! Compressible text: words of skewed popularity between tags, and repeated passages.
 
 use crate::random::{Random, mix};
 
 /// Words of the vocabulary.
 const WORDS: f64 = 8000.0;
 
-/// `length` bytes in which passages up to `window` bytes back come again.
+/// Returns `length` bytes, in which passages up to `window` bytes back repeat.
 pub(super) fn text(length: usize, window: usize, random: &mut Random) -> Vec<u8> {
     let mut text = Vec::with_capacity(length + 512);
     while text.len() < length {

@@ -1,23 +1,22 @@
-//! The models of allocators: where each places the next object. Nothing is ever freed, as in the workloads.
+//! The models of allocators, which place each next object. Like the workloads, they never free.
 
 use std::collections::BTreeMap;
 
 use super::super::PAGE;
 use super::size_classes::{class_of, is_small, slab_of};
 
-/// Where the models' heaps begin; any constant would do, as long as runs repeat.
+/// First address of the models' heaps; any constant would do, as long as runs repeat.
 const BASE: u64 = 0x2000_0000_0000;
 /// Addresses that one context's region may have.
 const REGION: u64 = 1 << 38;
 
-/// A model of an allocator.
 pub(super) trait Allocator {
     /// Returns the address of the next object, of `bytes` (at least 1), which the site `context` asks for.
     fn place(&mut self, bytes: u64, context: &'static str) -> u64;
 }
 
-/// glibc's `malloc` without frees: chunks in the order of allocation, each with a header of 8 bytes and a multiple of 16
-/// long, at least 32; from 128 KiB on mappings of their own with 16 bytes in front (malloc.c: MINSIZE, SIZE_SZ,
+/// glibc's `malloc` without frees: chunks in the order of allocation, with a header of 8 bytes, in multiples
+/// of 16 from 32 on. From 128 KiB on it uses mappings with 16 bytes in front (malloc.c: MINSIZE, SIZE_SZ,
 /// DEFAULT_MMAP_THRESHOLD).
 #[derive(Debug)]
 pub(super) struct Glibc {
@@ -33,7 +32,7 @@ impl Default for Glibc {
 
 impl Glibc {
     const HEADER: u64 = 8;
-    const SMALLEST: u64 = 32;
+    const MIN_CHUNK: u64 = 32;
     const MAPPED_FROM: u64 = 128 << 10;
 }
 
@@ -42,7 +41,7 @@ impl Allocator for Glibc {
         let (top, length) = if bytes >= Self::MAPPED_FROM {
             (&mut self.mapped, (bytes + 2 * Self::HEADER).next_multiple_of(PAGE))
         } else {
-            (&mut self.top, (bytes + Self::HEADER).next_multiple_of(16).max(Self::SMALLEST))
+            (&mut self.top, (bytes + Self::HEADER).next_multiple_of(16).max(Self::MIN_CHUNK))
         };
         let chunk = *top;
         *top += length;
@@ -50,17 +49,15 @@ impl Allocator for Glibc {
     }
 }
 
-/// What is left of a size class' last slab.
+/// Rest of a size class' last slab.
 #[derive(Debug, Clone, Copy)]
 struct Slab {
     next: u64,
     end: u64,
 }
 
-/// One arena of jemalloc without frees: slabs of one size class each, and large objects in pages of their own, both taken
-/// from the arena's addresses in the order in which they are needed.
-///
-/// Not modelled: the random offset within the first page of a large object (`cache_oblivious`).
+/// An arena of jemalloc without frees: slabs of one size class each, and large objects in their own pages, in
+/// the order of need. It leaves out the random offset in a large object's first page (`cache_oblivious`).
 #[derive(Debug)]
 pub(super) struct Jemalloc {
     top: u64,
@@ -103,7 +100,7 @@ impl Allocator for Jemalloc {
     }
 }
 
-/// Jenga's allocator (section 4.3): the calling context is hashed to one of a few regions, each an arena of jemalloc.
+/// Jenga's allocator (section 4.3), which hashes the calling context to a region, an arena of jemalloc.
 #[derive(Debug)]
 pub(super) struct ContextRegions {
     regions: Vec<Jemalloc>,
@@ -114,7 +111,7 @@ impl ContextRegions {
         Self { regions: (0..regions).map(|region| Jemalloc::from(BASE + region * REGION)).collect() }
     }
 
-    /// Returns the region of a context: FNV-1a of its name, which stands for the return addresses on the stack.
+    /// Returns the region of a context: FNV-1a of its name, which represents the return addresses.
     fn region_of(&self, context: &str) -> usize {
         let hash = context.bytes().fold(0xcbf2_9ce4_8422_2325_u64, |hash, byte| {
             (hash ^ u64::from(byte)).wrapping_mul(0x0100_0000_01b3)
@@ -137,7 +134,7 @@ pub(super) struct Ordered {
 }
 
 impl Ordered {
-    /// Returns objects of these sizes, back to back in the order of `ranked`, which names them by the order of allocation.
+    /// Places objects of these sizes back to back in the order of `ranked`, which numbers them by allocation.
     pub(super) fn new((ranked, bytes): (Vec<usize>, Vec<u64>)) -> Self {
         let mut addresses = vec![0; bytes.len()];
         let mut top = BASE;
@@ -184,7 +181,7 @@ mod tests {
             }
         }
 
-        /// What the context allocator is for: a page holds objects of one context only.
+        /// Purpose of the context allocator: a page holds objects of one context only.
         #[test]
         fn no_two_contexts_share_a_page(objects in prop::collection::vec((1u64..5000, 0usize..3), 1..200)) {
             let mut model = ContextRegions::new(32);

@@ -1,8 +1,9 @@
-//! Defines how objects are laid out in memory: the allocator that a workload's allocations go through.
+//! The layout of objects in memory: the allocator that a workload's allocations go through.
 //!
-//! Workloads name objects by the addresses of one sequential address space. A [`Layout`] other than that one gives every
-//! object a second address, as a model of a real allocator would, and [`LaidOut`] reports the accesses there: before the
-//! cache, so that objects that share a line under one allocator and not under another miss accordingly.
+//! Workloads name objects by the addresses of one sequential address space. Any other [`Layout`] gives every
+//! object a second address, as a model of a real allocator would, and [`LaidOut`] reports the accesses there:
+//! before the cache, so that objects that share a line under one allocator and not under another miss
+//! accordingly.
 
 mod allocators;
 mod laid_out;
@@ -20,7 +21,6 @@ use self::popularity::Popularity;
 use crate::{Memory, Program};
 
 choices! {
-    /// Layouts, as a user names them.
     pub(crate) enum Named {
         Sequential = "sequential",
         Glibc = "glibc",
@@ -42,18 +42,18 @@ parameters! {
     }
 }
 
-/// How objects are laid out.
+/// Layout of objects in memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Layout {
     /// Back to back in the order of allocation.
     Sequential,
-    /// In the order of allocation, as glibc's `malloc` places them.
+    /// In the order of allocation, as by glibc's `malloc`.
     Glibc,
-    /// By size class, as jemalloc places them.
+    /// By size class, as by jemalloc.
     Jemalloc,
     /// By calling context, hashed to this many regions, and by size class in each (Jenga, section 4.3).
     Context {
-        /// How many regions there are.
+        /// Number of regions.
         regions: u64,
     },
     /// From the most to the least popular, which no allocator can know (Jenga, section 3.3).
@@ -73,13 +73,14 @@ impl Layout {
         }
     }
 
-    /// Runs what `build` makes on `memory` in this layout; returns where its objects lie, or `None` where they lie where
-    /// `memory` itself put them.
+    /// Runs the program of `build` on `memory` in this layout; returns its objects' places, or `None` if
+    /// `memory` placed them itself.
     ///
-    /// Popularity takes a run before, in which the misses of a cache of shape `cache` are counted object by object.
+    /// [`Self::Popularity`] first makes a run that counts the misses of each object in a cache of shape
+    /// `cache`.
     ///
     /// # Errors
-    /// Those of `build`.
+    /// Errors of `build`.
     pub fn run<E>(
         self,
         memory: &mut dyn Memory,

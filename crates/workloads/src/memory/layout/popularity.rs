@@ -1,11 +1,11 @@
-//! A memory that counts how often each object misses, for the layout that no allocator can know.
+//! A memory that counts each object's misses, for the layout that no allocator can know.
 
 use isotherm_core::cache::{Cache, Geometry, LINE_SHIFT};
 
 use super::translation::Translation;
 use crate::{Memory, Token};
 
-/// Counts the misses of each object in a cache that all threads share: what PEBS samples of Jenga's authors show.
+/// Counts each object's misses in a cache that all threads share, as the PEBS samples of Jenga's authors do.
 pub(super) struct Popularity {
     cache: Cache,
     objects: Translation,
@@ -13,13 +13,12 @@ pub(super) struct Popularity {
 }
 
 impl Popularity {
-    /// With a cache of this shape.
+    /// Creates a counter with a cache of this shape.
     pub(super) fn new(cache: Geometry) -> Self {
         Self { cache: Cache::new(cache), objects: Translation::default(), misses: Vec::new() }
     }
 
-    /// Returns the objects from the one with the most misses a byte to that with the fewest, by the order of allocation, and the
-    /// sizes in the order of allocation.
+    /// Returns the objects, numbered by allocation, in descending order of misses per byte, and their sizes.
     pub(super) fn ranked(&self) -> (Vec<usize>, Vec<u64>) {
         let bytes: Vec<u64> = self.objects.objects().iter().map(|object| object.bytes).collect();
         let mut ranked: Vec<usize> = (0..bytes.len()).collect();
@@ -40,10 +39,6 @@ impl Memory for Popularity {
         self.misses.push(0);
         self.objects.allocate(bytes, context, 0)
     }
-
-    fn thread(&mut self, _thread: u16) {}
-
-    fn compute(&mut self, _instructions: u32) {}
 
     fn load(&mut self, address: u64, _after: Token) -> Token {
         self.access(address);

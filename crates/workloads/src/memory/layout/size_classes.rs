@@ -3,7 +3,7 @@
 use super::super::PAGE;
 
 /// The largest size that comes from slabs; larger ones have pages of their own.
-const LARGEST_SMALL: u64 = 14 << 10;
+const MAX_SMALL: u64 = 14 << 10;
 /// The smallest class, and the spacing of those up to eight times as large.
 const QUANTUM: u64 = 16;
 
@@ -18,7 +18,7 @@ pub(super) fn class_of(bytes: u64) -> u64 {
 
 /// Returns whether objects of this class share slabs.
 pub(super) fn is_small(class: u64) -> bool {
-    class <= LARGEST_SMALL
+    class <= MAX_SMALL
 }
 
 /// Returns bytes of a slab of this class: the fewest pages that its objects fill without a rest.
@@ -63,7 +63,7 @@ mod tests {
         {
             assert_eq!(slab_of(class), slab, "{class}");
         }
-        for bytes in 1..LARGEST_SMALL {
+        for bytes in 1..MAX_SMALL {
             let class = class_of(bytes);
             let slab = slab_of(class);
             assert!(class >= bytes && slab.is_multiple_of(class) && slab.is_multiple_of(PAGE), "{bytes}");

@@ -1,8 +1,8 @@
-//! Defines the way from an address of the sequential address space to the object's address in another layout.
+//! The translation of a sequential address to the object's address in another layout.
 
 use crate::memory::{AddressSpace, Allocation};
 
-/// Addresses are looked up by page first, and where a page holds several objects, by granule.
+/// Addresses are looked up by page, and on shared pages by granule.
 const PAGE_SHIFT: u32 = 12;
 /// Objects of the sequential address space begin on 16 bytes.
 const GRANULE_SHIFT: u32 = 4;
@@ -10,12 +10,12 @@ const GRANULES: usize = 1 << (PAGE_SHIFT - GRANULE_SHIFT);
 /// The first address of the sequential address space.
 const ORIGIN: u64 = AddressSpace::BASE;
 
-/// What lies on a page.
+/// Content of a page.
 #[derive(Debug, Clone, Copy)]
 enum Page {
     /// One object, by its number.
     Whole(u32),
-    /// Several, or one and nothing: the granules' place.
+    /// Several objects, or one and a gap: the index of the granules.
     Shared(u32),
 }
 
@@ -23,10 +23,10 @@ enum Page {
 #[derive(Debug, Default)]
 pub(super) struct Translation {
     space: AddressSpace,
-    /// What is added to an object's sequential address.
+    /// Difference of the addresses in both layouts, by object.
     offsets: Vec<u64>,
     pages: Vec<Page>,
-    /// Objects of shared pages; where there is none, the one before, which nobody asks for.
+    /// Objects of shared pages; a gap keeps the object before it.
     granules: Vec<[u32; GRANULES]>,
 }
 

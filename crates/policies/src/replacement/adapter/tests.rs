@@ -184,9 +184,8 @@ fn every_sample_is_charged_and_the_structures_are_counted_whole() {
 }
 
 proptest! {
-    /// Whatever is pinned and whatever the budget, page table and lists do not drift apart: a fast page that
-    /// is no resident waits to leave, and once moves succeed again every resident that is sampled becomes
-    /// fast.
+    /// With any pinned pages and any budget, page table and lists do not drift apart: a fast page that is no
+    /// resident waits to leave, and once moves succeed again every sampled resident becomes fast.
     #[test]
     fn failed_moves_do_not_let_lists_and_tiers_drift_apart(
         steps in prop::collection::vec((prop::collection::vec(0..PAGES as u32, 0..6), 0..3 * PAGES as u32), 1..60),

@@ -1,32 +1,30 @@
 //! A replacement algorithm as a tiering policy: from "insert on a miss" to "promote within a budget".
 //!
 //! # Problem
-//! A cache must fetch what it misses and has a place for it the moment another page leaves. In tiering a
-//! missed page can be used where it is, moving costs time, moves can fail, and a policy sees samples in
-//! batches instead of every access.
+//! A cache fetches every missed page into the place of another one. In tiering a missed page can be used
+//! where it is, moves cost time and can fail, and a policy sees samples in batches instead of every access.
 //!
 //! # Approach
 //! HybridTier (sections 5.2 and 6.1) compares with ARC and 2Q: samples are the accesses, the fast tier is the
 //! cache, a page is promoted on its first sample and starts in the slow tier, as both algorithms assume an
 //! empty cache. So here:
-//! - The algorithm runs over the samples, each by itself, and its residents are what the fast tier should
-//!   hold.
+//! - The algorithm runs over the samples one by one, and its residents are the pages for the fast tier.
 //! - Once a batch the difference between that and the page table becomes moves. A page that came and left
 //!   within a batch moves nowhere.
 //! - At most `promotion_budget` pages are promoted a batch; the others wait, in the order in which they were
 //!   sampled.
-//! - What the algorithm evicted is demoted when its room is needed, the page that left first before the
-//!   others. Until then it serves hits where it is, and if it comes back it has not moved.
+//! - An evicted page is demoted when its room is needed, in the order of eviction. Until then it serves hits
+//!   where it is; if it comes back, it has not moved.
 //!
 //! # When moves fail
-//! The algorithm's lists are of what was sampled, the page table tells where pages are; no list is corrected,
-//! so none can go astray. A page that could not be promoted (no room, busy) stays a resident and is tried
-//! again when it is sampled again. A page that could not be demoted goes to the end of those that should
-//! leave. A page that is gone is no longer sampled, and so leaves the lists by itself.
+//! The algorithm's lists hold sampled pages, and the page table tells where they are: no list needs
+//! correction. A page that could not be promoted (no room, busy) stays a resident and is tried again at its
+//! next sample. A page that could not be demoted goes to the end of those that should leave. A page that is
+//! gone is no longer sampled, and so leaves the lists by itself.
 //!
 //! # Deviation
 //! In the authors' artifact each sample moves its pages at once, by a call of `move_pages` a page. It also
-//! demotes the page that came instead of the one that left, which is not followed.
+//! demotes the page that came instead of the one that left; this policy does not.
 
 use std::collections::VecDeque;
 
@@ -55,8 +53,7 @@ pub(crate) struct Tiered<R> {
     sampling: Sampling,
     budget: usize,
     reserve: Pages,
-    /// Sampled in a slow tier, in that order; those that are residents by the end of the batch are to be
-    /// promoted.
+    /// Sampled in a slow tier, in that order; those that are residents at the batch's end are promoted.
     entering: VecDeque<PageId>,
     /// Evicted while in the fast tier, in that order; those that have not come back are to be demoted.
     leaving: VecDeque<PageId>,
@@ -72,13 +69,12 @@ impl<R: Replacement> Tiered<R> {
         let capacity = (setup.fast - reserve).0.min(setup.pages.max(1) as u64) as usize;
         Self {
             cache: cache(setup.pages, capacity),
-            sampling: Sampling {
-                rate: rate(settings.sampling_frequency, settings.sampling_period),
-                scope: settings.sampling_scope,
-                stores: false,
-                batch: settings.batch,
-                tick: Nanos::SECOND,
-            },
+            sampling: Sampling::loads(
+                rate(settings.sampling_frequency, settings.sampling_period),
+                settings.sampling_scope,
+                settings.batch,
+                Nanos::SECOND,
+            ),
             budget: settings.promotion_budget,
             reserve,
             entering: VecDeque::new(),
@@ -119,8 +115,7 @@ impl<R: Replacement> Tiered<R> {
         self.queued[page.index()] &= !flag;
     }
 
-    /// Takes the slow residents out of their queue, up to the budget. In chunks, so that cache misses
-    /// overlap.
+    /// Takes slow residents out of their queue, up to the budget, in chunks: their cache misses overlap.
     fn promotions(&mut self, view: &dyn View) -> Vec<PageId> {
         let mut promotions = Vec::new();
         while promotions.len() < self.budget && !self.entering.is_empty() {
@@ -217,5 +212,4 @@ impl<R: Replacement + Send> Policy for Tiered<R> {
 }
 
 #[cfg(test)]
-#[path = "adapter_tests.rs"]
 mod tests;

@@ -6,9 +6,9 @@ use std::path::Path;
 use isotherm_trace::{Rows, TraceReader};
 
 use crate::args::TraceVerb;
-use crate::commands::print;
 use crate::failure::Failure;
 use crate::input::describe;
+use crate::output::print;
 
 mod convert;
 
@@ -21,7 +21,7 @@ pub(crate) fn run(verb: &TraceVerb) -> Result<(), Failure> {
     }
 }
 
-/// What one pass over a trace counts.
+/// Counts of one pass over a trace.
 #[derive(Default)]
 struct Contents {
     rows: u64,

@@ -1,5 +1,4 @@
-//! A window (section 4.3.1, algorithm 1): its samples, the counters around it, and each sampled page's part
-//! of the stalls.
+//! A window (section 4.3.1, algorithm 1): its samples and counters, and each page's part of the stalls.
 
 use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, TierId, choices};
 use isotherm_trackers::Window;
@@ -94,7 +93,7 @@ impl Attribution {
         self.samples.len()
     }
 
-    /// Ends the window: what each of its pages is to be given. Of a rejected window, nothing.
+    /// Ends the window. Returns the stall for each of its pages; none for a rejected window.
     pub(super) fn close(&mut self) -> &[(u32, f32)] {
         self.updates.clear();
         self.coalesce();
@@ -120,8 +119,7 @@ impl Attribution {
         });
     }
 
-    /// Returns each tier's stalls; `None` if the counters are incomplete, went backwards or were
-    /// extrapolated.
+    /// Returns each tier's stalls; `None` if counters are missing, went backwards or were extrapolated.
     fn stalls(&mut self) -> Option<Vec<f64>> {
         if self.now.multiplexed {
             return None;
@@ -169,7 +167,7 @@ impl Attribution {
         self.parallelism
     }
 
-    /// Windows that counted for nothing.
+    /// Returns the number of rejected windows.
     pub(super) fn rejected(&self) -> u64 {
         self.rejected
     }
@@ -194,5 +192,4 @@ fn latency(window: &Window) -> Option<f64> {
 }
 
 #[cfg(test)]
-#[path = "attribution_tests.rs"]
 mod tests;

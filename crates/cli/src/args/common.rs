@@ -1,0 +1,56 @@
+//! Arguments that several verbs share.
+
+use clap::{Args, ValueEnum};
+use isotherm_core::cache::Geometry;
+use isotherm_core::{Bytes, PageSize};
+
+use crate::failure::Failure;
+
+/// The cache that filters accesses.
+#[derive(Debug, Args)]
+pub(crate) struct CacheArgs {
+    /// Size of the modelled last-level cache whose misses a trace holds (bytes; K, M, G)
+    #[arg(long = "cache", value_name = "SIZE", default_value = "2M")]
+    size: Bytes,
+    /// Ways of that cache
+    #[arg(long, value_name = "N", default_value_t = 16, value_parser = clap::value_parser!(u32).range(1..=64))]
+    ways: u32,
+}
+
+impl CacheArgs {
+    /// Returns the cache's shape, if it holds at least one set.
+    pub(crate) fn geometry(&self) -> Result<Geometry, Failure> {
+        let Self { size, ways } = *self;
+        Geometry::new(size, ways).ok_or_else(|| {
+            Failure::Usage(format!("--cache {size}: expected at least one set of {ways} lines of 64 bytes"))
+        })
+    }
+}
+
+/// Size of the pages that a run tracks and moves.
+#[derive(Debug, Clone, Copy, ValueEnum)]
+pub(crate) enum PageSizeArg {
+    /// 4 KiB
+    Base,
+    /// 2 MiB
+    Huge,
+}
+
+impl From<PageSizeArg> for PageSize {
+    fn from(size: PageSizeArg) -> Self {
+        match size {
+            PageSizeArg::Base => Self::Base,
+            PageSizeArg::Huge => Self::Huge,
+        }
+    }
+}
+
+/// Arguments of the verbs that list entries.
+#[derive(Debug, Args)]
+pub(crate) struct NameArgs {
+    /// The entry to explain; without it, all are listed
+    pub(crate) name: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    pub(crate) json: bool,
+}

@@ -1,0 +1,79 @@
+//! Boots guests and reports their results.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use isotherm_core::Nanos;
+use isotherm_lab::LabError;
+use isotherm_lab::cache::Cache;
+use isotherm_lab::console::Console;
+use isotherm_lab::job::Job;
+use isotherm_lab::machine::Machine;
+use isotherm_lab::result::LabResult;
+use isotherm_lab::run_directory::RunDirectory;
+use isotherm_lab::session::{self, Output, SessionOptions};
+
+use crate::args::lab::GuestArgs;
+use crate::failure::Failure;
+use crate::output::write;
+
+/// Exit statuses that are not the program's, as those of `timeout` and `env`.
+const TIME_OVER: u8 = 124;
+const NO_RESULT: u8 = 125;
+/// Lines of the console that are shown when a guest fails.
+const CONSOLE_LINES: usize = 12;
+
+/// Returns options that stop the guest at the time limit or at Ctrl-C.
+pub(super) fn session_options(time_limit: Option<Nanos>, output: Output) -> Result<SessionOptions, Failure> {
+    let stop = Arc::new(AtomicBool::new(false));
+    let flag = Arc::clone(&stop);
+    ctrlc::set_handler(move || flag.store(true, Ordering::Relaxed)).map_err(Failure::failed)?;
+    let time_limit = time_limit.map(|time| Duration::from_nanos(time.0));
+    Ok(SessionOptions { time_limit, output, stop })
+}
+
+/// Boots a guest for one job and gathers its results.
+pub(super) fn boot(
+    machine: &Machine,
+    job: &Job,
+    (name, cache, run): (&str, &Cache, &RunDirectory),
+    options: &SessionOptions,
+) -> Result<LabResult, Failure> {
+    let ended = session::run(machine, job, cache, run, options).map_err(|error| failure(&error))?;
+    Ok(LabResult::gather(machine, job, name.into(), cache, run, &ended))
+}
+
+/// Converts an error of the lab; prints the console's last lines if a guest failed.
+pub(super) fn failure(error: &LabError) -> Failure {
+    let status = match error {
+        LabError::TimeLimit { .. } => TIME_OVER,
+        LabError::Interrupted => 130,
+        LabError::OutputClosed => 141,
+        error if error.is_usage() => return Failure::usage(error),
+        _ => NO_RESULT,
+    };
+    if let LabError::Panic { console, .. }
+    | LabError::TimeLimit { console, .. }
+    | LabError::Guest { console, .. }
+    | LabError::Ended { console, .. } = error
+    {
+        Console::read(console).tail(CONSOLE_LINES).iter().for_each(|line| eprintln!("guest: {line}"));
+    }
+    Failure::Command(status, error.to_string())
+}
+
+/// Writes the requested results.
+pub(super) fn report(
+    args: &GuestArgs,
+    results: &[LabResult],
+    text: impl FnOnce() -> String,
+) -> Result<(), Failure> {
+    if let Some(path) = &args.summary {
+        write(path, isotherm_report::lab_json(results))?;
+    }
+    if !args.quiet {
+        eprint!("{}", if args.json { isotherm_report::lab_json(results) } else { text() });
+    }
+    Ok(())
+}

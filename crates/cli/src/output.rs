@@ -1,0 +1,96 @@
+//! Output of the verbs: text, tables and reports.
+
+use std::io::Write;
+use std::path::Path;
+
+use comfy_table::presets::NOTHING;
+use comfy_table::{ColumnConstraint, ContentArrangement, Table};
+use isotherm_core::parameters::{Parameters, Preset, Spec, Value};
+use isotherm_trace::TraceSummary;
+
+use crate::args::ReplayArgs;
+use crate::failure::Failure;
+
+/// Prints to standard output; a closed pipe (`| head`) ends quietly.
+pub(crate) fn print(text: &str) -> Result<(), Failure> {
+    let mut out = std::io::stdout().lock();
+    match out.write_all(text.as_bytes()).and_then(|()| out.flush()) {
+        Err(error) if error.kind() != std::io::ErrorKind::BrokenPipe => {
+            Err(Failure::failed(format!("standard output: {error}")))
+        }
+        _ => Ok(()),
+    }
+}
+
+/// Writes a file.
+pub(crate) fn write(path: &Path, text: impl AsRef<[u8]>) -> Result<(), Failure> {
+    std::fs::write(path, text).map_err(|error| Failure::failed_at(path, error))
+}
+
+/// Writes the HTML report, if one is requested.
+pub(crate) fn write_report(args: &ReplayArgs, html: impl FnOnce() -> String) -> Result<(), Failure> {
+    let Some(path) = &args.report else { return Ok(()) };
+    write(path, html())
+}
+
+/// Prints the size of a written trace.
+pub(crate) fn report_trace(path: &Path, trace: &TraceSummary) {
+    let TraceSummary { rows, bytes, parts, .. } = trace;
+    eprintln!("{}: {rows} rows, {bytes} bytes in {parts} parts", path.display());
+}
+
+/// Prints the path of the HTML report.
+pub(crate) fn name_report(args: &ReplayArgs) {
+    if let (Some(path), false) = (&args.report, args.quiet) {
+        eprintln!("report: {}", path.display());
+    }
+}
+
+/// Returns a table without lines that fits the terminal's width.
+pub(crate) fn listing(header: &[&str]) -> Table {
+    let mut table = Table::new();
+    table.load_style(NOTHING).set_content_arrangement(ContentArrangement::Dynamic).set_header(header);
+    table
+}
+
+/// Formats parameters with their values as a table.
+pub(crate) fn parameter_table<'a>(parameters: impl Iterator<Item = (&'a Spec, Value)>) -> String {
+    let mut table = listing(&["parameter", "value", "valid", "source", "meaning"]);
+    for (spec, value) in parameters {
+        let bare = matches!(value, Value::Count(_) | Value::Number(_)) && !spec.unit.is_empty();
+        let value = if bare { format!("{value} {}", spec.unit) } else { value.to_string() };
+        let scaled = if spec.scaled { " Divided by the run's scale." } else { "" };
+        table.add_row([spec.name, &value, &spec.expected(), spec.source, &format!("{}{scaled}", spec.help)]);
+    }
+    if let Some(names) = table.column_mut(0) {
+        names.set_constraint(ColumnConstraint::ContentWidth);
+    }
+    format!("{table}\n")
+}
+
+/// Returns a preset as JSON.
+pub(crate) fn preset_json(preset: &Preset) -> serde_json::Value {
+    let values: serde_json::Map<_, _> =
+        preset.values.iter().map(|&(key, text)| (key.to_owned(), text.into())).collect();
+    serde_json::json!({
+        "name": preset.name,
+        "source": preset.source,
+        "help": preset.help,
+        "values": values,
+    })
+}
+
+/// Describes the preset in force and the changes of the others; empty without presets.
+pub(crate) fn preset_lines(name: &str, parameters: &Parameters) -> String {
+    let Some(chosen) = parameters.preset() else { return String::new() };
+    let line = |preset: &Preset| {
+        let values: Vec<_> = preset.values.iter().map(|(key, text)| format!("{key}={text}")).collect();
+        let Preset { name: preset, help, source, .. } = preset;
+        format!(
+            "--set {name}.preset={preset}: {help} Source: {source}. It has {} for the defaults above.\n",
+            values.join(", ")
+        )
+    };
+    let others: String = parameters.presets().iter().map(line).collect();
+    format!("\npreset in force: {chosen}\n{others}")
+}
