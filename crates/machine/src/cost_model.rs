@@ -40,7 +40,6 @@ pub struct MissCost {
 /// misses and by [`Self::settle`].
 pub struct CostModel {
     cores: Cores,
-    /// Misses in the current block.
     block: usize,
 }
 

@@ -10,7 +10,6 @@ const LANES: usize = 4;
 pub(crate) struct Slots(Vec<u64>);
 
 impl Slots {
-    /// Maximum number of slots.
     pub(crate) const MAX: usize = 1 << NUMBER_BITS;
 
     /// Creates `count` slots, at most [`Self::MAX`], all at time 0.

@@ -15,7 +15,6 @@ use crate::slots::Slots;
 
 /// Pages in which a core follows a stream.
 const PAGES: usize = 32;
-/// Prefetches per request.
 const PER_REQUEST: usize = 2;
 /// Lines that it runs ahead of the request.
 const AHEAD: i8 = 20;
@@ -149,7 +148,6 @@ impl Page {
         self.last = line;
     }
 
-    /// Sends the prefetches of a request.
     fn prefetch(&mut self, at: Position) {
         if self.direction == 0 {
             return;

@@ -7,7 +7,6 @@ use crate::thread_model::Timing;
 
 /// Bytes of a cache line.
 pub const LINE_BYTES: u64 = 64;
-/// Picoseconds in a second.
 const SECOND_PS: u128 = 1_000_000_000_000;
 
 /// A resource that serves work at a fixed rate: a leaky bucket over time.
@@ -69,7 +68,6 @@ pub struct Tier {
 }
 
 impl Tier {
-    /// Creates an idle tier.
     pub(crate) fn new(profile: &TierProfile) -> Self {
         Self {
             latency: profile.latency.0 * 1000,

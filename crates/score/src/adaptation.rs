@@ -11,7 +11,6 @@ use crate::outcome::{Outcome, Point};
 const MEDIAN_OVER: usize = 11;
 /// Share of the steady state that counts as reached.
 const REACHED: f64 = 0.99;
-/// Nanoseconds of a minute.
 const MINUTE: f64 = 60e9;
 
 /// Returns the minutes at the paper's scale; infinite if the steady state is never reached.

@@ -6,7 +6,6 @@ use crate::run::Results;
 use crate::scoreboard::{EffectRow, EffectScore};
 use crate::values::Values;
 
-/// Measures an effect.
 pub(crate) fn effect(paper: &Paper, effect: &Effect, mode: Mode, results: &Results) -> EffectScore {
     let with = Values::new(paper, effect.metric, mode, results);
     let without = Values { switched: Some(effect), ..with };

@@ -26,9 +26,7 @@ struct File {
 pub(crate) struct Evidence {
     /// Ids of orderings, `COMPARISON/BETTER>THAN/WORKLOAD/SIZE`; `*` stands for anything.
     pub(crate) of: Vec<String>,
-    /// Explanation.
     pub(crate) text: String,
-    /// Command that shows it.
     pub(crate) command: String,
 }
 

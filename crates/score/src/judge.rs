@@ -71,7 +71,6 @@ fn covered(known: &[Pair], pair: &Pair) -> bool {
     })
 }
 
-/// Returns the pairs of a claim.
 fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pair> {
     let sizes = ordering.sizes.as_deref().unwrap_or(comparison.sizes(quick));
     let workloads: Vec<Option<String>> = if ordering.mean {

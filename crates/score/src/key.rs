@@ -7,7 +7,6 @@ use crate::figures::Settings;
 pub(crate) struct StreamKey {
     pub(crate) workload: String,
     pub(crate) set: Settings,
-    /// Maximum number of accesses.
     pub(crate) accesses: u64,
     pub(crate) huge: bool,
     pub(crate) seed: u64,

@@ -26,7 +26,6 @@ pub(crate) struct Outcome {
     pub(crate) demotions: u64,
     pub(crate) slow_bytes: u64,
     pub(crate) program_bytes: u64,
-    /// The run over time.
     pub(crate) points: Vec<Point>,
     /// Ends of the same intervals with all memory fast.
     pub(crate) all_fast: Vec<u64>,

@@ -55,7 +55,6 @@ impl Results {
         self.asked.into_inner()
     }
 
-    /// Returns a run's outcome.
     pub(crate) fn outcome(&self, key: &RunKey) -> Result<&Outcome, String> {
         match self.outcomes.get(key) {
             Some(outcome) => outcome.as_ref().map_err(Clone::clone),
@@ -71,7 +70,6 @@ impl Results {
         Plan { runs: std::mem::take(self.asked.get_mut()) }
     }
 
-    /// Adds the outcomes of further runs.
     pub(crate) fn extend(&mut self, further: Self) {
         self.outcomes.extend(further.outcomes);
     }

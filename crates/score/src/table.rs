@@ -216,7 +216,6 @@ fn gain(values: &Values<'_>, comparison: &Comparison, value: &Value, sizes: &[St
     }
 }
 
-/// Returns the figure in one case.
 fn case(
     values: &Values<'_>,
     comparison: &Comparison,

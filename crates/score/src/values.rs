@@ -20,7 +20,6 @@ pub(crate) struct Values<'a> {
     pub(crate) huge: bool,
     pub(crate) metric: Metric,
     pub(crate) after: f64,
-    /// The switched effect.
     pub(crate) switched: Option<&'a Effect>,
     /// Added to the seed of sampling and policies.
     pub(crate) reseed: u64,
@@ -93,7 +92,6 @@ impl<'a> Values<'a> {
         Ok(RunKey { testbed, fast: fast.clone(), policy: policy.policy.clone(), set })
     }
 
-    /// Returns a run's outcome.
     pub(crate) fn outcome(&self, system: &str, workload: &str, size: &str) -> Result<&'a Outcome, String> {
         self.results.outcome(&self.key(system, workload, size)?)
     }

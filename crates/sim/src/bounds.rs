@@ -20,7 +20,6 @@ const ORACLE_ACCESSES_PER_PAGE: usize = 10;
 /// The pages of each of the oracle's intervals, most accessed first.
 #[derive(Debug)]
 pub(crate) struct IntervalRanks {
-    /// Accesses in an interval.
     length: usize,
     loads_only: bool,
     intervals: Vec<Vec<u32>>,
@@ -112,7 +111,6 @@ impl Locator for OraclePlacement<'_> {
 /// The accesses that MIN with bypass hits: one bit each.
 pub(crate) struct Belady {
     hits: Vec<u64>,
-    /// Number of hits.
     pub(crate) total: u64,
 }
 

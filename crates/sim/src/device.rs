@@ -23,9 +23,7 @@ struct TierDevice {
     model: Counted<Model>,
     /// Requests since the last block.
     requests: Vec<Request>,
-    /// Picoseconds per cycle.
     cycle_ps: f64,
-    /// Cycles so far.
     cycles: u64,
 }
 

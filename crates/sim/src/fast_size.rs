@@ -8,7 +8,6 @@ use crate::stream::Stream;
 /// A size of the fast tier, as a user asks for it.
 #[derive(Debug, Clone, PartialEq)]
 pub struct FastSize {
-    /// The text as given.
     pub(crate) text: String,
     size: Size,
 }

@@ -7,7 +7,6 @@ use crate::stream::Access;
 /// The faults of a run. Its arrays are allocated when the first page is armed, which most policies never do.
 #[derive(Debug, Default)]
 pub(crate) struct Faults {
-    /// When each page was armed.
     armed: Vec<Nanos>,
     /// Thread that last faulted on each page.
     threads: Vec<u16>,
@@ -15,7 +14,6 @@ pub(crate) struct Faults {
 }
 
 impl Faults {
-    /// Arms a page of `pages`.
     pub(crate) fn arm(&mut self, page: PageId, pages: usize, now: Nanos) {
         if self.armed.is_empty() {
             self.armed = vec![Nanos(0); pages];

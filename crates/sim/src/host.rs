@@ -61,7 +61,6 @@ pub(crate) struct SimHost<'a> {
     /// When the tiering thread completes its work so far, in picoseconds.
     busy_until: u64,
     last_delivery: Nanos,
-    /// Gauges at the engine's last step.
     gauges: Vec<Gauge>,
     /// Pages moved since the last shootdown.
     unflushed: u32,

@@ -12,7 +12,6 @@ pub(crate) const REFERENCED: u8 = 0x08;
 /// The accessed bit that scans read and clear. Linux keeps both as well: a scan that clears the entry's bit
 /// leaves `PG_young` for reclaim (`mm/page_idle.c`).
 const ACCESSED: u8 = 0x10;
-/// The next access faults.
 const ARMED: u8 = 0x20;
 /// The next slower tier holds a valid copy: the next store faults and drops it.
 const SHADOWED: u8 = 0x40;

@@ -80,7 +80,6 @@ impl<'a, L: Locator> Processor<'a, L> {
         self.cores.now()
     }
 
-    /// Returns the modelled time.
     pub(crate) fn now(&self) -> Nanos {
         Nanos(self.now_ps() / 1000)
     }

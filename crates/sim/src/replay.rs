@@ -23,11 +23,8 @@ const MIN_RING: u64 = 1024;
 pub(crate) struct Replay<'a> {
     pub(crate) stream: &'a Stream,
     pub(crate) profile: &'a Profile,
-    /// Allocation sites, where known.
     pub(crate) ranges: &'a [NamedRange],
-    /// The random generator's seed.
     pub(crate) seed: u64,
-    /// Divisors of scaled parameters.
     pub(crate) scale: Scale,
     /// Accesses in an interval of the timeline.
     pub(crate) interval_length: usize,

@@ -27,7 +27,6 @@ pub(crate) struct Sampler {
     periods: [u64; MAX_TIERS],
     /// Accesses per nanosecond that each event counts.
     rates: [f64; MAX_TIERS],
-    /// Samples not delivered yet.
     ring: VecDeque<Sample>,
     /// Number of first samples that have left the ring and take no room in it.
     read: usize,

@@ -11,10 +11,8 @@ use crate::summary::NamedRange;
 /// Interval of the profile run: Soar reads its counters once a second.
 const INTERVAL: Nanos = Nanos::SECOND;
 
-/// Object of each page.
 struct Objects {
     of_page: Vec<u32>,
-    /// Pages of each object.
     pages: Vec<u64>,
 }
 

@@ -88,11 +88,9 @@ pub struct StreamBuilder {
     accesses: Vec<Access>,
     /// Number of each page key, in order of first appearance.
     numbers: HashMap<u64, u32>,
-    /// Key of each number.
     keys: Vec<u64>,
     /// Dense thread of each thread number in the rows.
     threads: HashMap<u32, u16>,
-    /// Core of each dense thread.
     cores: Vec<Core>,
     page_size: PageSize,
     too_many_threads: bool,

@@ -6,7 +6,6 @@ use super::Profile;
 use super::quantity::Quantity;
 use crate::limits::{REGISTER_BITS, WINDOW};
 
-/// One number of a profile.
 pub(super) struct Field {
     /// `core`, `llc`, `tier`, `costs` or `device`.
     pub(super) section: &'static str,
@@ -51,7 +50,6 @@ impl Field {
         (!field.of_tier() || tier < tiers).then_some((field, tier))
     }
 
-    /// Returns the fields of a section.
     pub(super) fn of(section: &str) -> impl Iterator<Item = &'static Self> {
         FIELDS.iter().filter(move |field| field.section == section)
     }
@@ -149,7 +147,7 @@ pub(super) const FIELDS: &[Field] = fields! {
     core.store_buffer = core.store_buffer, Quantity::count(1, WINDOW as u32), "Entries of the store buffer.";
     core.l2_registers = core.l2_registers, Quantity::count(0, REGISTERS),
         "Optional: requests that a core's second-level cache can have outstanding, misses and its \
-            streamer's prefetches; 0, or nothing here, no prefetcher.";
+            streamer's prefetches; 0 by default, which is no prefetcher.";
     llc.size = llc_size, Quantity::size(), "Size of the last-level cache.";
     llc.ways = llc_ways, Quantity::count(1, 128), "Its associativity.";
     tier.latency = tier.latency, Quantity::duration(1), "Idle load-to-use latency.";

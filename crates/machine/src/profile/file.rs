@@ -10,7 +10,6 @@ use super::{Profile, ProfileError, TierProfile};
 
 const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
 
-/// Reads a whole file and checks it.
 pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
     let reader = Reader { file };

@@ -36,7 +36,6 @@ pub(crate) enum List {
 #[derive(Debug, Clone)]
 pub(crate) struct Lru {
     lists: TaggedLists<LISTS>,
-    /// GiB that a page stands for.
     gib_per_page: f64,
 }
 
@@ -46,7 +45,6 @@ impl Lru {
         Self { lists: TaggedLists::new(pages), gib_per_page }
     }
 
-    /// Makes a page the newest of a list.
     pub(crate) fn put(&mut self, page: PageId, tier: TierId, list: List) {
         self.lists.raise(page, index(tier, list));
     }
@@ -57,7 +55,6 @@ impl Lru {
         self.put(page, to, if active { List::Active } else { List::Inactive });
     }
 
-    /// Returns the number of pages on a list.
     pub(crate) fn len(&self, tier: TierId, list: List) -> u64 {
         self.lists.len(index(tier, list)) as u64
     }
@@ -96,7 +93,6 @@ impl Lru {
         None
     }
 
-    /// Returns the oldest page of a list.
     fn oldest(&self, tier: TierId, list: List) -> Option<PageId> {
         self.lists.oldest(index(tier, list))
     }

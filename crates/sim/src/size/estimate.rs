@@ -34,13 +34,11 @@ impl Estimate {
         (self.means, self.noise) = self.samples.values().map(|values| mean_and_width(values)).unzip();
     }
 
-    /// Adds a full simulation.
     pub(super) fn correct(&mut self, size: u64, slowdown: f64) {
         let error = slowdown - self.mean(size);
         self.errors.insert(size, error);
     }
 
-    /// Returns the sub-samples' mean at a size.
     pub(super) fn mean(&self, size: u64) -> f64 {
         value_at(&self.sizes, &self.means, size as f64)
     }

@@ -9,7 +9,6 @@ use crate::replay::Replay;
 use crate::stream::Stream;
 use crate::{INTERVALS, NamedRange, SimulateError};
 
-/// One stream on the machine.
 pub(super) struct Runs<'a> {
     replay: Replay<'a>,
     /// Modelled time with all memory fast.

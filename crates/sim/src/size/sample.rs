@@ -20,7 +20,6 @@ use crate::summary::page_counts;
 
 /// Reach of a dependence, which has 8 bits.
 const REACH: usize = 256;
-/// No access.
 const NONE: u32 = u32::MAX;
 
 /// The pages of a stream, dealt into equal groups.

@@ -67,7 +67,6 @@ impl Search<'_> {
         Bytes(pages << self.stream.page_size.shift())
     }
 
-    /// Returns the curve by the sub-samples.
     fn estimate(&self, policy: &Selected) -> Result<Estimate, SimulateError> {
         let mut estimate = Estimate::default();
         let sizes = grid(self.pages());
