@@ -51,11 +51,11 @@ streams: ## Check that every workload's accesses at its defaults are, to the byt
 adaptation: build ## Measure how long policies need after a change of the hot set (HybridTier, Table 3; two minutes)
 	@python3 scripts/adaptation.py --binary target/release/isotherm
 
-jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/jenga (half an hour)
+jenga-figures: build ## Draw Jenga's figures on grouping, cooling and depth into docs/papers/jenga (half an hour)
 	@test -d build/figures || { python3 -m venv build/figures && build/figures/bin/pip install -q -r scripts/requirements-figures.txt; }
 	@build/figures/bin/python scripts/jenga-figures.py
 
-score: build ## Run the papers' comparisons, write docs/scoreboard.md and .json, build/scoreboard.html
+score: build ## Run the papers' comparisons, write docs/generated/scoreboard.md and .json, build/scoreboard.html
 	@mkdir -p build
 	target/release/isotherm score --report build/scoreboard.html
 
@@ -72,10 +72,10 @@ lab-test: setup lab-setup ## Everything that is tested in the lab's virtual mach
 lab-neoprof: setup lab-setup ## NeoMem with a NeoProf in the guest, simulated cycle by cycle (five minutes)
 	@scripts/lab-test.sh --neoprof
 
-lab-programs: setup ## Real programs in the lab, as outside, and the table of docs/lab-programs.md (half an hour)
+lab-programs: setup ## Real programs in the lab, as outside, and the table of docs/generated/lab-programs.md (half an hour)
 	@scripts/lab-programs.sh
 
-alloc-programs: setup ## Real programs with and without libisotherm_alloc.so, stress, valgrind, and the table of docs/alloc.md (half an hour)
+alloc-programs: setup ## Real programs with and without libisotherm_alloc.so, stress, valgrind, and the table of docs/reference/alloc.md (half an hour)
 	@scripts/alloc-programs.sh
 
 hw-test: ## Verify the NeoProf hardware: lint, a bench for each unit, 50M random accesses against the model, mutations

@@ -40,4 +40,4 @@ echo "== replaying it on a server with CXL memory; fast:slow memory 1:4, 1:8 and
 "$isotherm" simulate "$trace" --machine freqtier-cxl1 --fast 1:4,1:8,1:16 \
     --policy first-touch,lru,freqtier,oracle,belady,all-fast,all-slow --report "$report"
 echo
-echo "Open $report in a browser; docs/report.md says how to read it."
+echo "Open $report in a browser; docs/guide/report.md says how to read it."

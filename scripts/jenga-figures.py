@@ -1,6 +1,6 @@
 """Draws Jenga's Fig. 2, 5, 11 and 12 from runs of our own, and prints their numbers as tables in Markdown.
 
-    make jenga-figures          pictures into docs/jenga, about fifteen minutes
+    make jenga-figures          pictures into docs/papers/jenga, about fifteen minutes
 
 - Table 1's applications with two sizes of the fast tier: jenga_applications.py.
 - Fig. 2 and 5, grouping: crates/alloc/programs/btree.c is recorded under each allocator; counted are the last-level misses of its reads,
@@ -201,7 +201,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--binary", default="target/release/isotherm")
     parser.add_argument("--library", default="target/release/libisotherm_alloc.so")
-    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("docs/jenga"))
+    parser.add_argument("--output", type=pathlib.Path, default=pathlib.Path("docs/papers/jenga"))
     parser.add_argument("--only", choices=FIGURES)
     options = parser.parse_args()
     options.output.mkdir(parents=True, exist_ok=True)

@@ -1,6 +1,6 @@
 """Jenga's Table 1: hits, moves and slowdown of each application with a fast tier of the working set and of 16 GB.
 
-Workloads, shares and scales are those of the scoreboard (crates/score/figures/jenga.toml, docs/scoreboard.json). Counted is the whole run,
+Workloads, shares and scales are those of the scoreboard (crates/score/figures/jenga.toml, docs/generated/scoreboard.json). Counted is the whole run,
 with its loading; the scoreboard leaves that out.
 """
 
@@ -16,7 +16,7 @@ SHOWN = ("jenga", "memtis", "memtis-qc")
 
 def scales():
     """By how much each workload's run is smaller than the paper's."""
-    board = json.loads((ROOT / "docs/scoreboard.json").read_text())
+    board = json.loads((ROOT / "docs/generated/scoreboard.json").read_text())
     comparisons = next(paper for paper in board["papers"] if paper["name"] == "jenga")["comparisons"]
     mean = next(comparison for comparison in comparisons if comparison["id"] == "jenga.fig7.mean")
     return {row["workload"]: round(row["run"]["scale"]) for row in mean["rows"]}

@@ -1,6 +1,6 @@
 """Runs real programs with and without libisotherm_alloc.so: what they do must be the same. Prints a table, with processor times.
 
-    make alloc-programs                               all, and writes the table of docs/alloc.md
+    make alloc-programs                               all, and writes the table of docs/reference/alloc.md
     scripts/alloc-programs.sh redis,git               these
 """
 
@@ -15,7 +15,7 @@ import python_tests
 import stress
 from run import ROOT, Failed, Side, processor_time
 
-PAGE = ROOT / "docs/alloc.md"
+PAGE = ROOT / "docs/reference/alloc.md"
 MARKS = "<!-- programs -->", "<!-- end of programs -->"
 
 

@@ -2,7 +2,7 @@
 //!
 //! Objects that one call stack allocates are alike, hot or cold (Jenga, section 4). A hash of an allocation's
 //! return addresses names two regions, and the context gets one of them. Each region is an arena of jemalloc
-//! in an address range of its own, so pages never mix contexts of different regions. See `docs/alloc.md`.
+//! in an address range of its own, so pages never mix contexts of different regions. See `docs/reference/alloc.md`.
 //!
 //! `exports` holds the functions that a program calls, and `heap` serves them from a thread's free lists
 //! (`thread`) and the arenas (`regions`); `context` finds the return addresses and `placing` the region.

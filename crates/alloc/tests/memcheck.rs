@@ -1,4 +1,4 @@
-//! Programs under the library and valgrind's memcheck, which leaves `malloc` to the library; `docs/alloc.md`
+//! Programs under the library and valgrind's memcheck, which leaves `malloc` to the library; `docs/reference/alloc.md`
 //! says what it sees.
 
 mod support;

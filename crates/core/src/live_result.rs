@@ -1,6 +1,6 @@
 //! The result of a live run: plain data that the live host fills in and reports print.
 //!
-//! The JSON form is documented in `docs/live-schema.md`.
+//! The JSON form is documented in `docs/reference/live-schema.md`.
 
 use serde::Serialize;
 

@@ -43,7 +43,7 @@ pub struct LabResult {
     pub counts: Counts,
     /// Places of the program's memory over time.
     pub residence: Vec<Residence>,
-    /// Report of `isotherm run` inside the guest (`docs/live-schema.md`); `null` for a kernel tiering.
+    /// Report of `isotherm run` inside the guest (`docs/reference/live-schema.md`); `null` for a kernel tiering.
     pub engine: Option<Value>,
     /// Folder of the run.
     pub folder: PathBuf,

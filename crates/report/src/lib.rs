@@ -35,7 +35,7 @@ pub use table::table;
 
 /// The whole report as one JSON object on one line, fields in the order of their declaration.
 ///
-/// `docs/result-schema.md` documents every field; `docs/result.schema.json` is the same for programs. A gauge
+/// `docs/reference/result-schema.md` documents every field; `docs/reference/result.schema.json` is the same for programs. A gauge
 /// that is not finite is `null`.
 pub fn json(report: &isotherm_sim::Report) -> String {
     // Serialising into memory fails only for maps whose keys are not text: the report has none.

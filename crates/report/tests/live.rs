@@ -11,9 +11,9 @@ use support::live::{empty, lasting, live};
 use support::validator::problems;
 
 const DOCUMENTED: Documented = Documented {
-    schema: include_str!("../../../docs/live-schema.json"),
-    document: include_str!("../../../docs/live-schema.md"),
-    path: "docs/live-schema.md",
+    schema: include_str!("../../../docs/reference/live-schema.json"),
+    document: include_str!("../../../docs/reference/live-schema.md"),
+    path: "docs/reference/live-schema.md",
     test: "live",
     objects: &[
         "run",

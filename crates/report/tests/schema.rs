@@ -7,9 +7,9 @@ use serde_json::Value;
 use support::documented::{Documented, names};
 
 const DOCUMENTED: Documented = Documented {
-    schema: include_str!("../../../docs/result.schema.json"),
-    document: include_str!("../../../docs/result-schema.md"),
-    path: "docs/result-schema.md",
+    schema: include_str!("../../../docs/reference/result.schema.json"),
+    document: include_str!("../../../docs/reference/result-schema.md"),
+    path: "docs/reference/result-schema.md",
     test: "schema",
     objects: &[
         "report",

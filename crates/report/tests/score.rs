@@ -169,7 +169,7 @@ fn what_was_written_is_read_as_it_was_infinities_too() {
 
 #[test]
 fn the_documentation_holds_one_scoreboard_as_page_and_json() {
-    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/scoreboard");
+    let docs = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/generated/scoreboard");
     let read = |ending: &str| std::fs::read_to_string(format!("{docs}.{ending}")).expect("it is checked in");
     let board = score_from_json(&read("json")).expect("a scoreboard");
     assert_eq!(score_markdown(&board), read("md"));

@@ -8,7 +8,7 @@ use support::sized::sizing;
 use support::validator::problems;
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/size.schema.json")).expect("the schema is JSON")
+    serde_json::from_str(include_str!("../../../docs/reference/size.schema.json")).expect("the schema is JSON")
 }
 
 #[test]

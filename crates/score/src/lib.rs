@@ -18,7 +18,7 @@
 //! ```
 //!
 //! No code names a paper, a workload or a policy: one that does not exist yet, or cannot be expressed,
-//! becomes a row that says so. `docs/scoreboard-method.md` explains how to read the result and how to add a
+//! becomes a row that says so. `docs/reference/scoreboard-method.md` explains how to read the result and how to add a
 //! comparison.
 
 #![forbid(unsafe_code)]

@@ -1,7 +1,7 @@
-//! The example of `docs/adding-a-policy.md`: it compiles, works, and equals the document's text.
+//! The example of `docs/guide/adding-a-policy.md`: it compiles, works, and equals the document's text.
 
 mod support;
-#[path = "../../../docs/examples/twice.rs"]
+#[path = "../../../docs/guide/examples/twice.rs"]
 #[rustfmt::skip]
 mod twice;
 
@@ -9,8 +9,8 @@ use isotherm_policies::Entry;
 use support::{input, numbers, plain_machine, run, run_entries, stream};
 
 const PAGES: u32 = 4096;
-const SOURCE: &str = include_str!("../../../docs/examples/twice.rs");
-const DOCUMENT: &str = include_str!("../../../docs/adding-a-policy.md");
+const SOURCE: &str = include_str!("../../../docs/guide/examples/twice.rs");
+const DOCUMENT: &str = include_str!("../../../docs/guide/adding-a-policy.md");
 
 static TWICE: Entry = Entry::policy("twice", "Twice", twice::Settings::SPECS, twice::build)
     .paper("an example")
@@ -18,7 +18,7 @@ static TWICE: Entry = Entry::policy("twice", "Twice", twice::Settings::SPECS, tw
 
 #[test]
 fn the_document_shows_the_example_as_it_is_and_it_is_short() {
-    assert!(DOCUMENT.contains(SOURCE), "docs/adding-a-policy.md must hold docs/examples/twice.rs as it is");
+    assert!(DOCUMENT.contains(SOURCE), "docs/guide/adding-a-policy.md must hold docs/guide/examples/twice.rs as it is");
     assert!(SOURCE.lines().count() <= 60);
 }
 

@@ -47,7 +47,7 @@ fn estimates_are_near_full_simulations_and_what_is_recommended_holds() {
             assert_eq!(run.fast_bytes, point.fast_bytes);
             let error = (point.slowdown - run.slowdown).abs();
             let name = format!("{} at {}: {} in full", policy.policy, point.fast_bytes, run.slowdown);
-            // docs/sizing.md: a tenth of the slowdown itself.
+            // docs/guide/sizing.md: a tenth of the slowdown itself.
             assert!(error < 0.02 + 0.1 * (run.slowdown - 1.0), "{name}, {} expected", point.slowdown);
         }
     }

@@ -1,4 +1,4 @@
-//! Measures the numbers of each workload in the registry and `docs/workloads.md`, at its defaults and seed 42:
+//! Measures the numbers of each workload in the registry and `docs/reference/workloads.md`, at its defaults and seed 42:
 //!
 //! `cargo run --release -p isotherm-workloads --example catalogue -- [NAME...]`
 //!

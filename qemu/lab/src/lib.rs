@@ -105,7 +105,7 @@ fn supported(info: &Info) -> Result<u16, String> {
     if info.version != VERSION {
         let found = info.version;
         return Err(format!(
-            "this QEMU's plugin interface has version {found}; expected {VERSION} (QEMU 10.0, see docs/lab.md)"
+            "this QEMU's plugin interface has version {found}; expected {VERSION} (QEMU 10.0, see docs/guide/lab.md)"
         ));
     }
     // SAFETY: QEMU's name of its target is a terminated string.

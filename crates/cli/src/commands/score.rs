@@ -11,7 +11,7 @@ use crate::failure::Failure;
 use crate::output::{listing, print, write};
 
 /// Default folder of the scoreboard.
-const DEFAULT_FOLDER: &str = "docs";
+const DEFAULT_FOLDER: &str = "docs/generated";
 /// File name of the scoreboard in JSON.
 const JSON: &str = "scoreboard.json";
 

@@ -3,7 +3,7 @@
 //! does.
 //!
 //! `scripts/lab-programs.sh` runs all of them (`LAB_TEST=programs`) and writes the table of
-//! `docs/lab-programs.md`; the full set of tests runs one.
+//! `docs/generated/lab-programs.md`; the full set of tests runs one.
 
 use std::fmt::Write as _;
 use std::path::Path;

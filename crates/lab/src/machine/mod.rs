@@ -134,7 +134,7 @@ impl Machine {
     /// Largest sum of all nodes.
     pub const LARGEST: Bytes = Bytes(64 << 30);
 
-    /// Reads a machine from the text of a TOML file, in the form that `docs/lab.md` describes.
+    /// Reads a machine from the text of a TOML file, in the form that `docs/guide/lab.md` describes.
     ///
     /// `file` names the text in errors; its stem becomes the machine's name.
     ///

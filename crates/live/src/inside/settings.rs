@@ -1,4 +1,4 @@
-//! The settings of an engine inside a program, read from the environment variables that `docs/live.md` lists.
+//! The settings of an engine inside a program, read from the environment variables that `docs/guide/live.md` lists.
 
 use std::ffi::{OsStr, OsString};
 use std::path::PathBuf;

@@ -163,7 +163,7 @@ pub struct Costs {
 }
 
 impl Profile {
-    /// Reads a profile from the text of a TOML file, in the format of `docs/machines.md`.
+    /// Reads a profile from the text of a TOML file, in the format of `docs/reference/machines.md`.
     ///
     /// `file` names the text in errors; its stem becomes the profile's name.
     ///

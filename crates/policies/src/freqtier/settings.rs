@@ -49,7 +49,7 @@ parameters! {
         age_on_resume: bool = flag("true").source("HybridTier's artifact; the paper is silent"),
         /// PROMO_WMARK: with less than this free, pages are demoted.
         promote_watermark: f64 = number(0.0, 0.5, "1.25%").unit("of the fast tier")
-            .source("HybridTier's artifact (1/80); see docs/policies.md"),
+            .source("HybridTier's artifact (1/80); see docs/reference/policies.md"),
         /// DEMOTE_WMARK: pages are demoted until more than this is free.
         demote_watermark: f64 = number(0.0, 0.9, "5%").unit("of the fast tier")
             .source("HybridTier's artifact (1/20); section V-B 1: a demotion moves 160k of 16 GB's 4.2M pages"),

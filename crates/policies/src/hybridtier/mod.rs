@@ -21,7 +21,7 @@
 //!   artifact.
 //! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the
 //!   promotion watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier
-//!   (`docs/policies.md`).
+//!   (`docs/reference/policies.md`).
 //! - A saved count is halved with the counters. A saturated one cannot show an access, but momentum does.
 //! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the
 //!   threshold has changed or marked pages were revisited: until then it would find the same pages.

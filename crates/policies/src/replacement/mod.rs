@@ -14,7 +14,7 @@
 //!
 //! # What bounds the speed
 //! A page's state is a byte or a node of 8 bytes in an array indexed by the page. An access costs a few loads
-//! at random places and little else: see the profile in `docs/policies.md`.
+//! at random places and little else: see the profile in `docs/reference/policies.md`.
 
 pub(crate) mod adapter;
 mod arc;

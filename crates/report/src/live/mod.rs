@@ -34,7 +34,7 @@ fn label(name: &str) -> String {
     format!("{name:<NAME$}")
 }
 
-/// The run as one indented JSON object, as `docs/live-schema.json` describes it, with a line break at its end.
+/// The run as one indented JSON object, as `docs/reference/live-schema.json` describes it, with a line break at its end.
 pub fn live_json(result: &LiveResult) -> String {
     let json = serde_json::to_string_pretty(result)
         .unwrap_or_else(|error| unreachable!("the result is plain data: {error}"));

@@ -13,7 +13,7 @@ pub use page::size_html;
 const HEADER: [&str; 8] =
     ["policy", "needs", "interval", "of footprint", "saves", "slowdown", "verified in full", "knee"];
 
-/// The sizing as one JSON object on one line, as `docs/size.schema.json` describes it.
+/// The sizing as one JSON object on one line, as `docs/reference/size.schema.json` describes it.
 pub fn size_json(report: &SizeReport) -> String {
     serde_json::to_string(report).unwrap_or_else(|error| unreachable!("the report is plain data: {error}"))
 }

@@ -1,7 +1,7 @@
 //! Measures PACT's two claims about stalls on the modelled machine; writes tables and pictures into a folder:
 //!
 //! ```sh
-//! cargo run --release -p isotherm-sim --example pac -- docs/pact [test|full] [equation|pages|windows]
+//! cargo run --release -p isotherm-sim --example pac -- docs/papers/pact [test|full] [equation|pages|windows]
 //! ```
 //!
 //! - Equation 1, over all workloads, with all memory at 90, 140 and 190 ns: stalls predicted by misses / MLP,

@@ -13,7 +13,7 @@
 //!    until a full simulation meets the budget where expected ([`estimate`]). So the recommended size has
 //!    been simulated in full, and every estimate stands beside the simulation that judged it.
 //!
-//! `docs/sizing.md` lists the measured errors.
+//! `docs/guide/sizing.md` lists the measured errors.
 
 mod curve;
 mod estimate;

@@ -9,7 +9,7 @@ parameters! {
         scan_size: Bytes = size(4096, 1 << 42, "256M").source("Linux: numa_balancing scan_size_mb").scaled(),
         /// Time between two scans.
         scan_period: Nanos = interval("100ms")
-            .source("Linux: task_scan_min() of a process of more than 2.5 GB (MAX_SCAN_WINDOW); see docs/policies.md")
+            .source("Linux: task_scan_min() of a process of more than 2.5 GB (MAX_SCAN_WINDOW); see docs/reference/policies.md")
             .scaled(),
     }
 }
