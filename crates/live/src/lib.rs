@@ -8,11 +8,11 @@
 //!
 //! ```
 //! use isotherm_live::policy_run::PolicyRun;
-//! use isotherm_live::session::{Session, SessionConfig, Target};
+//! use isotherm_live::session::{Session, SessionConfig, Target, TierRequest};
 //!
 //! # fn main() -> Result<(), Box<dyn std::error::Error>> {
-//! let entry = isotherm_policies::find("first-touch")?;
-//! let config = SessionConfig { shadow: true, ..SessionConfig::new(PolicyRun::new(entry)) };
+//! let mut config = SessionConfig::new(PolicyRun::new(&isotherm_policies::ALL[0]));
+//! config.tiers = TierRequest { shadow: true, ..TierRequest::default() };
 //! let target = Target::Launch {
 //!     program: "true".into(),
 //!     arguments: Vec::new(),

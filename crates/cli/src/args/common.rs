@@ -6,6 +6,9 @@ use isotherm_core::{Bytes, PageSize};
 
 use crate::failure::Failure;
 
+/// The policy of live and lab runs that name none.
+pub(crate) const DEFAULT_POLICY: &str = "hybridtier";
+
 /// The cache that filters accesses.
 #[derive(Debug, Args)]
 pub(crate) struct CacheArgs {

@@ -7,13 +7,13 @@ use clap::{Args, ValueEnum};
 use isotherm_core::{Bytes, Nanos};
 use isotherm_live::host::FastLimit;
 
-use super::common::PageSizeArg;
+use super::common::{DEFAULT_POLICY, PageSizeArg};
 
 /// Options of live tiering, shared by `run` and `attach`.
 #[derive(Debug, Args)]
 pub(crate) struct LiveArgs {
     /// The policy
-    #[arg(short, long, value_name = "NAME", default_value = "hybridtier")]
+    #[arg(short, long, value_name = "NAME", default_value = DEFAULT_POLICY)]
     pub(crate) policy: String,
     /// Limit of fast memory: bytes (K, M, G), a fast:slow ratio or a percentage of the mapped memory
     /// [default: the whole fast tier; 1:3 in shadow mode]

@@ -7,7 +7,7 @@ use isotherm_core::live_result::LiveResult;
 use isotherm_core::parameters::Scale;
 use isotherm_linux::process::Pid;
 use isotherm_live::policy_run::PolicyRun;
-use isotherm_live::session::{Session, SessionConfig, SessionError, Target};
+use isotherm_live::session::{Session, SessionConfig, SessionError, Target, TierRequest};
 
 use crate::args::{AllocatorArg, AttachArgs, LiveArgs, RunArgs};
 use crate::commands::machines::load_profile;
@@ -83,10 +83,12 @@ fn config(args: &LiveArgs) -> Result<SessionConfig, Failure> {
     };
     Ok(SessionConfig {
         policy,
-        tiers: args.tiers.clone(),
-        fast: args.fast,
-        shadow: args.shadow,
-        latencies: profile.tiers.iter().map(|tier| tier.latency).collect(),
+        tiers: TierRequest {
+            nodes: args.tiers.clone(),
+            fast: args.fast,
+            shadow: args.shadow,
+            latencies: profile.tiers.iter().map(|tier| tier.latency).collect(),
+        },
         source: args.source.clone(),
         overhead: args.overhead,
         model_counters: args.model_counters,

@@ -18,7 +18,6 @@ pub(super) struct Growth {
 }
 
 impl Growth {
-    /// Begins another program.
     pub(super) fn restart(&mut self) {
         self.settled = false;
     }

@@ -275,7 +275,7 @@ impl LiveHost {
         // ended.
         self.ended.drain(..).for_each(|process| self.memory.forget(process, &mut self.recorder.tally));
         for process in self.unnamed.drain(..) {
-            self.memory.name(process).into_iter().for_each(|name| self.recorder.named(name));
+            self.memory.spaces.name(process).into_iter().for_each(|name| self.recorder.named(name));
         }
         for &process in &self.followed {
             let mut hidden = self.feed.hidden(process);
@@ -287,7 +287,7 @@ impl LiveHost {
         }
         self.memory.enforce(&mut self.recorder.tally);
         self.recorder.tally.heat.age(self.memory.residency.mapped().0);
-        self.memory.warnings().iter().for_each(|warning| self.feed.warning(warning.to_string()));
+        self.memory.spaces.warnings().iter().for_each(|warning| self.feed.warning(warning.to_string()));
         let cost = clock::thread_cpu() - start;
         let beside = self.feed.clock().map(|_| BESIDE_TIME_BUDGET);
         let (budget, shortest) = (beside.unwrap_or(self.options.scan_budget), self.options.scan_interval);

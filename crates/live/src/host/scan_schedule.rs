@@ -14,12 +14,10 @@ pub(crate) struct ScanSchedule {
 const CALMEST: u32 = 2;
 
 impl ScanSchedule {
-    /// Whether a scan is due.
     pub(crate) fn due(&self, now: Nanos) -> bool {
         now >= self.next
     }
 
-    /// Makes the next scan come soon.
     pub(crate) fn soon(&mut self) {
         (self.next, self.calm) = (Nanos(0), 0);
     }

@@ -68,7 +68,7 @@ pub fn remedy(missing: Signal) -> &'static str {
         }
         Signal::DeviceReports => {
             "it needs CXL memory with a NeoProf device and the right to map its registers (root); with a CHMU, set \
-             neomem.threshold"
+             the policy's threshold"
         }
     }
 }

@@ -7,7 +7,7 @@ use isotherm_core::{Nanos, PageSize, parse_number};
 use isotherm_policies::Entry;
 
 use crate::policy_run::PolicyRun;
-use crate::session::SessionConfig;
+use crate::session::{SessionConfig, TierRequest};
 
 /// Latencies of the tiers unless `ISOTHERM_LATENCIES` or the firmware says otherwise.
 const DEFAULT_LATENCIES: [Nanos; 2] = [Nanos(74), Nanos(124)];
@@ -107,23 +107,26 @@ impl Settings {
         };
         let latencies = |text: &str| text.split(',').map(|part| part.trim().parse().ok()).collect();
         let defaults = SessionConfig::new(policy_run(entry, seed, variables.text("ISOTHERM_SET")?)?);
-        let session = SessionConfig {
+        let tiers = TierRequest {
+            nodes: variables.text("ISOTHERM_TIERS")?,
             fast: variables.value(
                 "ISOTHERM_FAST",
                 "a size (4G), a fast:slow ratio (1:8) or a percentage (25%)",
                 |text| text.parse().ok(),
             )?,
-            tiers: variables.text("ISOTHERM_TIERS")?,
             shadow: variables.value("ISOTHERM_SHADOW", "0 or 1", switch)?.unwrap_or(false),
+            latencies: variables
+                .value("ISOTHERM_LATENCIES", "latencies such as 74ns,124ns", latencies)?
+                .unwrap_or_else(|| DEFAULT_LATENCIES.to_vec()),
+        };
+        let session = SessionConfig {
+            tiers,
             source: variables.text("ISOTHERM_SOURCE")?,
             overhead: variables
                 .value("ISOTHERM_OVERHEAD", "a share such as 2%, at most 50%", share)?
                 .unwrap_or(defaults.overhead),
             rate: variables.value("ISOTHERM_RATE", "bytes a second such as 1G", |text| text.parse().ok())?,
             page_size: variables.value("ISOTHERM_PAGE_SIZE", "base or huge", page_size)?.unwrap_or_default(),
-            latencies: variables
-                .value("ISOTHERM_LATENCIES", "latencies such as 74ns,124ns", latencies)?
-                .unwrap_or_else(|| DEFAULT_LATENCIES.to_vec()),
             ..defaults
         };
         Ok(Some(Self {
@@ -189,9 +192,9 @@ mod tests {
         ]);
         let settings = settings.expect("valid values").expect("a policy");
         let session = &settings.session;
-        assert_eq!((session.fast, session.overhead), (Some(FastLimit::Share(0.25)), 0.05));
+        assert_eq!((session.tiers.fast, session.overhead), (Some(FastLimit::Share(0.25)), 0.05));
         assert_eq!((session.rate, session.page_size), (Some(Bytes(1 << 30)), PageSize::Huge));
-        assert_eq!(session.latencies, [Nanos(100), Nanos(1000)]);
+        assert_eq!(session.tiers.latencies, [Nanos(100), Nanos(1000)]);
         assert_eq!(session.policy.parameters.count("batch"), 5000);
         let path = format!("/tmp/{}.json", std::process::id());
         assert_eq!(settings.json, Some(Output::File(path.into())));

@@ -2,10 +2,9 @@
 
 use std::path::PathBuf;
 
-use isotherm_core::{Bytes, Nanos, PageSize};
+use isotherm_core::{Bytes, PageSize};
 
 use super::tiers::TierRequest;
-use crate::host::FastLimit;
 use crate::policy_run::PolicyRun;
 
 /// Share of their time that programs may lose to being observed, unless the user says otherwise.
@@ -16,14 +15,8 @@ pub(super) const DEFAULT_OVERHEAD: f64 = 0.02;
 pub struct SessionConfig {
     /// The policy with its parameters, seed and scale.
     pub policy: PolicyRun,
-    /// NUMA nodes of each tier, fastest first (`0,1` or `0+2,1+3`); the kernel's tiers if `None`.
-    pub tiers: Option<String>,
-    /// Limit of the fast tier; all of it if `None`, or a quarter of the mapped memory in shadow mode.
-    pub fast: Option<FastLimit>,
-    /// Whether nothing moves. A machine without a slow tier implies it.
-    pub shadow: bool,
-    /// Latencies of the tiers, fastest first, for tiers whose latency the firmware does not report.
-    pub latencies: Vec<Nanos>,
+    /// The tiers and their limit.
+    pub tiers: TierRequest,
     /// Name of the access source; the best available ones if `None`.
     pub source: Option<String>,
     /// Share of their time that programs may lose to being observed.
@@ -43,25 +36,13 @@ impl SessionConfig {
     pub fn new(policy: PolicyRun) -> Self {
         Self {
             policy,
-            tiers: None,
-            fast: None,
-            shadow: false,
-            latencies: Vec::new(),
+            tiers: TierRequest::default(),
             source: None,
             overhead: DEFAULT_OVERHEAD,
             model_counters: false,
             rate: None,
             page_size: PageSize::Base,
             control: None,
-        }
-    }
-
-    pub(super) fn tier_request(&self) -> TierRequest<'_> {
-        TierRequest {
-            tiers: self.tiers.as_deref(),
-            fast: self.fast,
-            shadow: self.shadow,
-            latencies: &self.latencies,
         }
     }
 }

@@ -138,7 +138,6 @@ impl KernelSpaces {
         Ok(())
     }
 
-    /// Returns the tier of a node.
     fn tier_of(&self, node: u32) -> Option<TierId> {
         let tier = self.tiers.iter().position(|nodes| nodes.contains(&node))?;
         Some(TierId(tier as u8))

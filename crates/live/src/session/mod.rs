@@ -72,7 +72,7 @@ impl Session {
     pub fn open(config: SessionConfig, target: Target) -> Result<Self, SessionError> {
         let needs = config.policy.needs()?;
         let lock = target.pid().map(|pid| EngineLock::take(&ProcRoot::default(), pid)).transpose()?;
-        let plan = TierPlan::read(Path::new("/"), &config.tier_request())?;
+        let plan = TierPlan::read(Path::new("/"), &config.tiers)?;
         if config.model_counters && !plan.shadow {
             return Err(SessionError::ModelledMoves);
         }

@@ -19,7 +19,6 @@ use super::tiers::TierPlan;
 use crate::host::{counter_origin, offers, remedy};
 use crate::policy_run::PolicyRun;
 
-/// The sources of a session.
 pub(super) struct Sources {
     /// The sources, which follow no process yet.
     pub(super) opened: Vec<Box<dyn AccessSource>>,

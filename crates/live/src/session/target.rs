@@ -54,7 +54,6 @@ pub enum Target {
     },
 }
 
-/// A program that runs and is followed.
 pub(super) struct Started {
     pub(super) pid: Pid,
     /// The program and its arguments, or its number.
@@ -128,27 +127,17 @@ impl Target {
                 let tree = Tree::follow(root, pid, Some(own))?;
                 let (followed, exit) = FollowedTree::launched(tree, launch.release()?, descendants);
                 let parts = std::iter::once(&program).chain(&arguments);
-                Ok(Started {
-                    pid,
-                    program: parts.map(|part| part.to_string_lossy().into_owned()).collect(),
-                    processes: Box::new(followed),
-                    exit: Some(exit),
-                    own_memory: None,
-                    lock,
-                })
+                let program = parts.map(|part| part.to_string_lossy().into_owned()).collect();
+                let processes = Box::new(followed);
+                Ok(Started { pid, program, processes, exit: Some(exit), own_memory: None, lock })
             }
             Self::Attach { pid, time } => {
                 let lock = held(pid)?;
                 let signals = Signals::receive()?;
                 let tree = Tree::follow(root, pid, None)?;
-                Ok(Started {
-                    pid,
-                    program: vec![pid.0.to_string()],
-                    processes: Box::new(FollowedTree::attached(tree, signals, time)),
-                    exit: None,
-                    own_memory: None,
-                    lock,
-                })
+                let processes = Box::new(FollowedTree::attached(tree, signals, time));
+                let program = vec![pid.0.to_string()];
+                Ok(Started { pid, program, processes, exit: None, own_memory: None, lock })
             }
             Self::Inside { own: memory, ending } => Ok(Started {
                 pid: own,

@@ -3,7 +3,6 @@
 use std::path::Path;
 
 use isotherm_core::{Bytes, Nanos};
-
 use isotherm_linux::LinuxError;
 use isotherm_linux::memory::reclaim::Reclaimer;
 use isotherm_linux::perf::data_source::TierMap;
@@ -16,16 +15,16 @@ use crate::host::{FastLimit, Tier};
 const SHADOW_FAST: FastLimit = FastLimit::Share(0.25);
 
 /// The tiers that the user asks for.
-#[derive(Debug, Clone, Copy, Default)]
-pub struct TierRequest<'a> {
-    /// NUMA nodes of each tier, as [`Tiers::parse`] reads them; the kernel's tiers if `None`.
-    pub tiers: Option<&'a str>,
+#[derive(Debug, Clone, Default)]
+pub struct TierRequest {
+    /// NUMA nodes of each tier, fastest first (`0,1` or `0+2,1+3`); the kernel's tiers if `None`.
+    pub nodes: Option<String>,
     /// Limit of the fast tier; all of it if `None`, or a quarter of the mapped memory in shadow mode.
     pub fast: Option<FastLimit>,
-    /// Whether nothing moves.
+    /// Whether nothing moves. A machine without a slow tier implies it.
     pub shadow: bool,
     /// Latencies of the tiers, fastest first, for tiers whose latency the firmware does not report.
-    pub latencies: &'a [Nanos],
+    pub latencies: Vec<Nanos>,
 }
 
 /// The tiers of a session.
@@ -61,9 +60,9 @@ impl TierPlan {
     ///
     /// # Errors
     /// If the nodes cannot be read, or the request names tiers that do not exist.
-    pub fn read(root: &Path, request: &TierRequest<'_>) -> Result<Self, TierPlanError> {
+    pub fn read(root: &Path, request: &TierRequest) -> Result<Self, TierPlanError> {
         let topology = Topology::read(root)?;
-        let tiers = match request.tiers {
+        let tiers = match &request.nodes {
             Some(text) => Tiers::parse(text, &topology)?,
             None => Tiers::derive(&topology),
         };
@@ -78,7 +77,7 @@ impl TierPlan {
             let rating = tier.nodes.iter().filter_map(|&node| topology.node(node)?.rating()?.read_latency);
             rating.max().map(|latency| Nanos(u64::from(latency)))
         };
-        let latencies = request.latencies;
+        let latencies = &request.latencies;
         let tier = |(index, tier): (usize, &NumaTier)| {
             let otherwise = latencies.get(index).or(latencies.last()).copied().unwrap_or(Nanos(1));
             Tier { size: tier.capacity, latency: rated(tier).unwrap_or(otherwise) }
@@ -95,7 +94,7 @@ impl TierPlan {
     }
 
     /// Plans two virtual tiers, each as large as the machine's memory.
-    fn shadows(request: &TierRequest<'_>, tiers: &Tiers, notes: Vec<String>) -> Self {
+    fn shadows(request: &TierRequest, tiers: &Tiers, notes: Vec<String>) -> Self {
         let size = Bytes(tiers.all().iter().map(|tier| tier.capacity.0).sum());
         let fast = request.latencies.first().copied().unwrap_or(Nanos(1));
         let slow = request.latencies.get(1).copied().unwrap_or(fast);

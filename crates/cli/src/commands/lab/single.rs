@@ -12,11 +12,9 @@ use isotherm_lab::session::{self, Output};
 
 use super::guest::{boot, failure, report, session_options};
 use super::plan::{check_settings, counting, engine, job, load_machine};
+use crate::args::DEFAULT_POLICY;
 use crate::args::lab::{LabRunArgs, LabShellArgs};
 use crate::failure::Failure;
-
-/// Default policy, as that of `isotherm run`.
-const POLICY: &str = "hybridtier";
 
 /// Runs a program in a guest. The exit status is the program's.
 pub(super) fn run(args: LabRunArgs) -> Result<(), Failure> {
@@ -44,7 +42,7 @@ fn tiering(args: &LabRunArgs) -> Result<(String, PolicyRun), Failure> {
         check_settings(&args.guest, &[])?;
         return Ok((kernel.to_string(), PolicyRun::Kernel(kernel)));
     }
-    let policy = args.policy.clone().unwrap_or_else(|| POLICY.into());
+    let policy = args.policy.clone().unwrap_or_else(|| DEFAULT_POLICY.into());
     let tiering = engine(&args.guest, &policy)?;
     check_settings(&args.guest, std::slice::from_ref(&policy))?;
     Ok((policy, tiering))

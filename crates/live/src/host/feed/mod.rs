@@ -54,11 +54,9 @@ pub(crate) struct Feed {
     pub(crate) counters: Counters,
     /// Whether the hardware counts the tiers' hits; otherwise samples are summed.
     measured: bool,
-    /// Origin of the tiers' queue counters.
     pub(crate) origin: CounterOrigin,
     /// Model of the tiers' queues, if nothing counts them.
     queues: Option<Queues>,
-    /// The first warnings.
     pub(crate) warnings: Vec<String>,
 }
 
@@ -113,7 +111,6 @@ impl Feed {
         self.sources.iter().flat_map(|source| source.hidden(process)).collect()
     }
 
-    /// Whether the hardware counts the tiers' hits.
     pub(crate) fn measured(&self) -> bool {
         self.measured
     }
@@ -141,7 +138,6 @@ impl Feed {
         self.ask();
     }
 
-    /// Whether sources watch nothing.
     pub(crate) fn suspended(&self) -> bool {
         self.suspended
     }
@@ -157,12 +153,10 @@ impl Feed {
         self.sampling.map_or((1, Nanos::SECOND), |sampling| (sampling.batch.max(1), sampling.tick))
     }
 
-    /// Returns the time of a source's own clock.
     pub(crate) fn clock(&self) -> Option<Nanos> {
         self.sources.iter().find_map(|source| source.clock())
     }
 
-    /// Whether a full batch waits.
     pub(crate) fn is_behind(&self) -> bool {
         self.waiting.len() - self.taken >= self.batch().0
     }

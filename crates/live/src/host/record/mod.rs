@@ -56,12 +56,10 @@ impl Recorder {
         }
     }
 
-    /// Returns the time on the run's clock.
     pub(super) fn now(&self) -> Nanos {
         self.tally.now()
     }
 
-    /// Notes the name of a followed process.
     pub(super) fn named(&mut self, name: String) {
         if self.names.len() < NAMES && !self.names.contains(&name) {
             self.names.push(name);
@@ -112,7 +110,6 @@ impl Recorder {
         });
     }
 
-    /// Summarises the run so far.
     pub(super) fn summary(&mut self, memory: &TieredMemory, options: &Options, feed: &Feed) -> Summary {
         let (counters, sources, warnings) = (&feed.counters, &feed.sources[..], &feed.warnings[..]);
         let latencies: Vec<Nanos> = options.tiers.iter().map(|tier| tier.latency).collect();

@@ -19,7 +19,6 @@ pub(crate) struct Heat {
 }
 
 impl Heat {
-    /// Returns the count of a page.
     #[inline]
     pub(crate) fn of(&self, page: PageId) -> u32 {
         self.counts.get(page.index()).copied().unwrap_or(0)
@@ -74,7 +73,6 @@ impl Heat {
         SHARES.into_iter().map(&mut share).collect()
     }
 
-    /// Returns the memory of the counts in bytes.
     pub(super) fn bytes(&self) -> usize {
         self.counts.capacity() * size_of::<u32>()
     }

@@ -36,7 +36,6 @@ impl Tally {
         monotonic - self.start
     }
 
-    /// Returns the time on the run's clock.
     pub(crate) fn now(&self) -> Nanos {
         clock::monotonic() - self.start
     }
@@ -48,7 +47,6 @@ impl Tally {
         self.heat.add(page, weight);
     }
 
-    /// Counts a move by its outcome.
     pub(crate) fn moved(
         &mut self,
         from: Option<TierId>,
@@ -76,7 +74,6 @@ impl Tally {
         self.heat.forget(pages);
     }
 
-    /// Returns the memory of the counts.
     pub(crate) fn bytes(&self) -> Bytes {
         Bytes(self.heat.bytes() as u64)
     }

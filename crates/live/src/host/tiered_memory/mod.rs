@@ -23,7 +23,6 @@ const BATCH: usize = 4096;
 /// Longest time that a source holds an armed page, plus one second.
 const ARMED_FOR: Nanos = Nanos(11 * Nanos::SECOND.0);
 
-/// The programs' memory.
 pub(crate) struct TieredMemory {
     page_size: PageSize,
     shadow: bool,
@@ -31,7 +30,7 @@ pub(crate) struct TieredMemory {
     fast_bytes: u64,
     pub(crate) numbers: PageNumbering,
     pub(crate) residency: Residency,
-    spaces: Box<dyn AddressSpaces>,
+    pub(crate) spaces: Box<dyn AddressSpaces>,
     allocation: Allocation,
     /// The most pages that were mapped at once: shares of the fast limit refer to it.
     most: Pages,
@@ -227,7 +226,6 @@ impl TieredMemory {
         }
     }
 
-    /// Moves pages and appends the status of each.
     pub(crate) fn migrate(&mut self, moves: &[Move], statuses: &mut Vec<MoveStatus>, tally: &mut Tally) {
         let mut rest = moves;
         while let Some(first) = rest.first() {
@@ -284,17 +282,6 @@ impl TieredMemory {
         }
     }
 
-    /// Returns the kernel's refusals since the last call, each reason once.
-    pub(crate) fn warnings(&mut self) -> Vec<LinuxError> {
-        self.spaces.warnings()
-    }
-
-    /// Returns the process's name, if it is known.
-    pub(crate) fn name(&mut self, process: Pid) -> Option<String> {
-        self.spaces.name(process)
-    }
-
-    /// Whether reclaim works here.
     pub(crate) fn reclaims(&self) -> bool {
         self.shadow || self.spaces.reclaims()
     }
@@ -338,7 +325,6 @@ impl TieredMemory {
         self.most
     }
 
-    /// Whether tiers are virtual.
     pub(crate) fn shadow(&self) -> bool {
         self.shadow
     }
@@ -347,7 +333,6 @@ impl TieredMemory {
         self.page_size
     }
 
-    /// Returns the tiers, fastest first.
     pub(crate) fn tiers(&self) -> impl Iterator<Item = TierId> + use<> {
         (0..self.residency.tiers() as u8).map(TierId)
     }
@@ -370,7 +355,6 @@ impl TieredMemory {
     }
 }
 
-/// Removes a range from runs.
 fn cut(runs: &mut Vec<PresentRun>, hidden: &Range<u64>) {
     let mut behind = Vec::new();
     for run in runs.iter_mut().filter(|run| run.range.start < hidden.end && hidden.start < run.range.end) {

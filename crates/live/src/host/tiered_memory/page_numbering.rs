@@ -25,7 +25,6 @@ const NONE: u32 = u32::MAX;
 pub(crate) struct Chunk {
     /// The process; `None` while the number is unused.
     pub(crate) process: Option<Pid>,
-    /// First address.
     pub(crate) start: u64,
 }
 
@@ -81,7 +80,6 @@ pub(crate) struct PageNumbering {
 }
 
 impl PageNumbering {
-    /// Returns a numbering without pages.
     pub(crate) fn new(page_size: PageSize) -> Self {
         Self {
             page_size,
@@ -97,7 +95,6 @@ impl PageNumbering {
         self.chunks.len() * self.pages_in_chunk() as usize
     }
 
-    /// Returns the number of pages in a chunk.
     pub(crate) fn pages_in_chunk(&self) -> u32 {
         1 << (CHUNK_SHIFT - self.page_size.shift())
     }
@@ -117,7 +114,6 @@ impl PageNumbering {
         Some(self.page(self.directories.get(&process)?.get(address)?, address))
     }
 
-    /// Returns the number of a chunk.
     fn find(&self, chunk: Chunk) -> Option<u32> {
         match self.last {
             Some((last, number)) if last == chunk => Some(number),
@@ -136,7 +132,6 @@ impl PageNumbering {
         Some(self.page(number, address))
     }
 
-    /// Gives a chunk the next free number.
     fn give(&mut self, process: Pid, chunk: Chunk) -> Option<u32> {
         let place = indices(chunk.start)?;
         let number = self.unused.pop_front().unwrap_or(self.chunks.len() as u32);
@@ -162,18 +157,14 @@ impl PageNumbering {
         Some((chunk.process?, chunk.start + within))
     }
 
-    /// Returns the pages of the chunk that holds `page`.
     pub(crate) fn chunk_of(&self, page: PageId) -> Range<u32> {
-        let first = page.0 / self.pages_in_chunk() * self.pages_in_chunk();
-        first..first + self.pages_in_chunk()
+        self.pages_of(page.0 / self.pages_in_chunk())
     }
 
-    /// Returns the chunks of a process.
     pub(crate) fn chunks_of(&self, process: Pid) -> &[u32] {
         self.directories.get(&process).map_or(&[], |directory| &directory.chunks)
     }
 
-    /// Returns the pages of a chunk.
     pub(crate) fn pages_of(&self, chunk: u32) -> Range<u32> {
         chunk * self.pages_in_chunk()..(chunk + 1) * self.pages_in_chunk()
     }
@@ -198,13 +189,11 @@ impl PageNumbering {
         directory.chunks = chunks;
     }
 
-    /// Frees all numbers of a process that has ended.
     pub(crate) fn forget(&mut self, process: Pid) {
         self.release(process, |_| true);
         self.directories.remove(&process);
     }
 
-    /// Returns the memory of the numbering in bytes.
     pub(crate) fn bytes(&self) -> usize {
         let directories = self.directories.values().map(Directory::bytes).sum::<usize>();
         directories + self.chunks.len() * size_of::<Chunk>() + self.unused.len() * size_of::<u32>()

@@ -55,7 +55,6 @@ impl Residency {
         self.capacity(tier) - self.used(tier)
     }
 
-    /// Returns the mapped pages of all tiers.
     pub(crate) fn mapped(&self) -> Pages {
         Pages(self.used.iter().sum())
     }
@@ -76,7 +75,6 @@ impl Residency {
         TierId(found.unwrap_or(last) as u8)
     }
 
-    /// Marks the page as mapped on `tier`.
     pub(crate) fn map(&mut self, page: PageId, tier: TierId) {
         if page.index() >= self.pages.len() {
             self.pages.resize(page.index() + 1, ABSENT);
@@ -89,7 +87,6 @@ impl Residency {
         self.used[tier.index()] += 1;
     }
 
-    /// Marks the page as no longer mapped.
     pub(crate) fn unmap(&mut self, page: PageId) {
         let Some(state) = self.pages.get_mut(page.index()) else { return };
         if *state & TIER != ABSENT {
@@ -112,14 +109,12 @@ impl Residency {
         (tier != ABSENT).then_some(TierId(tier))
     }
 
-    /// Marks the page as seen by the current scan.
     pub(crate) fn see(&mut self, page: PageId) {
         if let Some(state) = self.pages.get_mut(page.index()) {
             *state |= SEEN;
         }
     }
 
-    /// Sets whether a source holds the page.
     pub(crate) fn set_armed(&mut self, page: PageId, armed: bool) {
         if let Some(state) = self.pages.get_mut(page.index()) {
             *state = *state & !ARMED | if armed { ARMED } else { 0 };
@@ -207,7 +202,6 @@ impl Residency {
         None
     }
 
-    /// Returns the memory of the page states in bytes.
     pub(crate) fn bytes(&self) -> usize {
         self.pages.capacity()
     }
