@@ -1,4 +1,4 @@
-//! Defines what the page's scripts draw from: the report in columns, aggregated to a bounded size.
+//! Data of the page's scripts: the report in columns, aggregated to a bounded size.
 
 use std::collections::BTreeMap;
 
@@ -11,7 +11,7 @@ use crate::format::shortened;
 
 /// Runs in pictures and tables; the JSON output holds all.
 pub(super) const MAX_RUNS: usize = 300;
-/// Points over time, of all runs together, and of one.
+/// Points over time of all runs together.
 const MAX_POINTS: usize = 24_000;
 const MAX_POINTS_PER_RUN: usize = 200;
 const MAX_GAUGES: usize = 6;
@@ -20,15 +20,15 @@ const MAX_ROWS: usize = 128;
 const MAX_REGIONS: usize = 20;
 
 #[derive(Serialize)]
-struct Page {
+pub(super) struct Page {
     accesses: u64,
     footprint: u64,
     /// Policies in the order of the runs.
     policies: Vec<String>,
-    bounds: [&'static str; 4],
+    bounds: Vec<&'static str>,
     /// Sizes of the fast tier, ascending.
     sizes: Vec<Size>,
-    /// The size that the answer is about.
+    /// Index of the size that the answer is about.
     size: usize,
     runs: Vec<Run>,
     heatmap: Heat,
@@ -53,10 +53,10 @@ struct Run {
     timeline: Timeline,
 }
 
-/// A run over time in columns.
+/// A run over time, in columns.
 #[derive(Serialize)]
 struct Timeline {
-    /// The share of accesses replayed at the end of each interval.
+    /// Share of accesses replayed at the end of each interval.
     x: Vec<f64>,
     seconds: Vec<f64>,
     hits: Vec<f64>,
@@ -66,7 +66,7 @@ struct Timeline {
     gauges: BTreeMap<&'static str, Vec<Option<f64>>>,
 }
 
-/// A heatmap as the pages' scripts draw it.
+/// A heatmap for the pages' scripts.
 #[derive(Serialize)]
 pub(crate) struct Heat {
     columns: usize,
@@ -85,13 +85,8 @@ struct Site {
     accesses: u64,
 }
 
-/// The data as JSON.
-pub(super) fn json(report: &Report) -> String {
-    serde_json::to_string(&page(report))
-        .unwrap_or_else(|error| unreachable!("the page is plain data: {error}"))
-}
-
-fn page(report: &Report) -> Page {
+/// Aggregates the report.
+pub(super) fn page(report: &Report) -> Page {
     let shown = &report.runs[..report.runs.len().min(MAX_RUNS)];
     let mut policies: Vec<String> = Vec::new();
     for run in shown {
@@ -117,7 +112,7 @@ fn page(report: &Report) -> Page {
     Page {
         accesses: report.input.accesses,
         footprint: report.input.footprint_bytes.0,
-        bounds: facts::BOUNDS,
+        bounds: facts::limits(),
         size: facts::subject(report).map_or(0, size_of),
         runs: runs.collect(),
         heatmap: heat(&report.input, MAX_COLUMNS, MAX_ROWS),
@@ -149,7 +144,7 @@ fn timeline(intervals: &[Interval], limit: usize) -> Timeline {
     }
 }
 
-/// The policies' numbers at a series of moments, in columns of equal length, at most [`MAX_GAUGES`].
+/// Returns the policies' numbers at a series of moments, in columns of equal length, at most [`MAX_GAUGES`].
 pub(crate) fn gauges(
     moments: impl ExactSizeIterator<Item = impl Iterator<Item = (&'static str, f64)>>,
 ) -> BTreeMap<&'static str, Vec<Option<f64>>> {
@@ -163,7 +158,7 @@ pub(crate) fn gauges(
     columns.into_iter().take(MAX_GAUGES).collect()
 }
 
-/// The input's heatmap in at most so many columns and rows.
+/// Returns the input's heatmap in at most `columns` by `rows` cells.
 pub(crate) fn heat(input: &InputSummary, columns: usize, rows: usize) -> Heat {
     let grid = reduce::grid(&input.heatmap, columns, rows);
     let pages = input.heatmap.pages_per_row * input.heatmap.rows as f64;
@@ -178,7 +173,7 @@ pub(crate) fn heat(input: &InputSummary, columns: usize, rows: usize) -> Heat {
     }
 }
 
-/// The largest allocation sites, and the rest as one.
+/// Returns the largest allocation sites, and the rest as one.
 fn sites(report: &Report) -> Vec<Site> {
     let site = |name: String, regions: &[isotherm_sim::Region]| Site {
         name,
@@ -196,7 +191,7 @@ fn sites(report: &Report) -> Vec<Site> {
     sites
 }
 
-/// Four digits behind the point: more cannot be seen and cost bytes.
+/// Rounds to four decimals: more cannot be seen and cost bytes.
 pub(crate) fn rounded(value: f64) -> f64 {
     (value * 1e4).round() / 1e4
 }
