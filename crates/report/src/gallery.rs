@@ -1,11 +1,11 @@
 //! The page of heatmaps, one for each workload, as in Jenga's Fig. 1.
 
 use isotherm_sim::InputSummary;
-use serde::Serialize;
+use serde_json::{Value, json};
 
 use crate::columns::Column;
 use crate::format::{count, percent};
-use crate::html::{Heat, escape, heat, listed, page};
+use crate::html::{escape, heat, listed, page};
 
 const SCRIPTS: [&str; 3] = [
     include_str!("../assets/theme.js"),
@@ -37,18 +37,10 @@ pub struct Pictured {
     pub input: InputSummary,
 }
 
-#[derive(Serialize)]
-struct Picture {
-    accesses: u64,
-    heatmap: Heat,
-}
-
 /// Returns a self-contained page with the heatmap of each workload and a table of their numbers.
 pub fn gallery_html(pictured: &[Pictured], version: &str) -> String {
-    let pictures: Vec<_> = pictured
-        .iter()
-        .map(|one| Picture { accesses: one.input.accesses, heatmap: heat(&one.input, COLUMNS, ROWS) })
-        .collect();
+    let picture = |one: &Pictured| json!({ "accesses": one.input.accesses, "heatmap": heat(&one.input, COLUMNS, ROWS) });
+    let pictures: Vec<Value> = pictured.iter().map(picture).collect();
     let parts = [
         ("version", escape(version)),
         ("figures", pictured.iter().enumerate().map(figure).collect()),

@@ -7,7 +7,7 @@ mod tables;
 use isotherm_sim::Report;
 use serde::Serialize;
 
-pub(crate) use data::{Heat, gauges, heat, rounded};
+pub(crate) use data::{gauges, heat, rounded};
 pub(crate) use reduce::merge_factor;
 pub(crate) use tables::{MAX_ROWS, listed, machine, parameter_table, provenance, table};
 

@@ -36,6 +36,7 @@ pub fn live_html(result: &LiveResult) -> String {
     let [residency, moves] = captions(summary.shadow);
     let command = shortened(&result.program.join(" "), MAX_TEXT);
     let sources = summary.sources.iter().take(MAX_ROWS);
+    let has_gauges = timeline["gauges"].as_object().is_some_and(|gauges| !gauges.is_empty());
     let has_parameters = result.parameters.iter().next().is_some();
     let parts = [
         ("title", escape(&format!("{command} under {}", result.policy))),
@@ -44,7 +45,7 @@ pub fn live_html(result: &LiveResult) -> String {
         ("notes", items(&words::notes(result))),
         ("residency", residency.into()),
         ("moves", moves.into()),
-        ("gauges_hidden", if timeline.has_gauges() { "" } else { " hidden" }.into()),
+        ("gauges_hidden", if has_gauges { "" } else { " hidden" }.into()),
         ("tiers", tiers(result)),
         ("hot_set", hot_set(result)),
         ("traffic", traffic(result)),

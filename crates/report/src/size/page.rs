@@ -1,7 +1,7 @@
 //! The HTML page of a sizing: a chart of slowdown against size, drawn by a script, and tables written here.
 
 use isotherm_sim::{FullRun, PolicySize, SizeReport};
-use serde::Serialize;
+use serde_json::json;
 
 use super::{columns, cost, rows, words};
 use crate::columns::{Column, cells, headings};
@@ -15,27 +15,16 @@ const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/size.js"),
 ];
 
-/// Data of the page's script.
-#[derive(Serialize)]
-struct Data<'a> {
-    footprint: u64,
-    budget: f64,
-    all_slow: f64,
-    bounds: Vec<&'static str>,
-    policies: Vec<&'a str>,
-    sized: &'a [PolicySize],
-}
-
 /// Returns the sizing as one self-contained HTML file.
 pub fn size_html(report: &SizeReport) -> String {
-    let data = Data {
-        footprint: report.input.footprint_bytes.0,
-        budget: report.budget,
-        all_slow: report.all_slow,
-        bounds: limits(),
-        policies: report.policies.iter().map(|policy| policy.policy.as_str()).collect(),
-        sized: &report.policies,
-    };
+    let data = json!({
+        "footprint": report.input.footprint_bytes.0,
+        "budget": report.budget,
+        "all_slow": report.all_slow,
+        "bounds": limits(),
+        "policies": report.policies.iter().map(|policy| &policy.policy).collect::<Vec<_>>(),
+        "sized": report.policies,
+    });
     let parts = [
         ("title", title(&report.input.name, &report.machine.name)),
         ("answer", prose(&words::answer(report))),
