@@ -1,99 +1,102 @@
-//! Defines what the report says in words: the answer in one line, and the notes below a table.
+//! The report in words: the answer in one line, and the notes below a table.
 
+use isotherm_policies::registry::{BASELINE, SUBJECT, bounds};
 use isotherm_sim::{Report, RunResult};
 
 use crate::format::{count, factor, list, percent, reasons, share};
 
-/// The policies that no machine can run: limits that the others are measured against.
-pub(crate) const BOUNDS: [&str; 4] = ["all-fast", "all-slow", "oracle", "belady"];
-
-/// At most so many runs are named in one note.
+/// Runs named in one note, at most.
 const NAMED_RUNS: usize = 12;
 
-/// How a run is named: `freqtier 1:8`.
-pub(crate) fn run_name(run: &RunResult) -> String {
+/// Returns the names of the limits that policies are measured against; no machine can run them.
+pub(crate) fn limits() -> Vec<&'static str> {
+    bounds().filter(|(_, bound)| bound.is_limit()).map(|(entry, _)| entry.name).collect()
+}
+
+/// Returns a run's name: `freqtier 1:8`.
+fn run_name(run: &RunResult) -> String {
     format!("{} {}", run.policy, run.fast)
 }
 
-/// The run that the answer is about: FreqTier, else the first policy that is no bound, at the middle size.
+/// Returns the run that the answer is about: the registry's subject, else the first policy that is neither
+/// a limit nor the baseline, at the middle size.
 pub(crate) fn subject(report: &Report) -> Option<&RunResult> {
-    let is_candidate =
-        |run: &&RunResult| !BOUNDS.contains(&run.policy.as_str()) && run.policy != "first-touch";
-    let policy = report
-        .runs
-        .iter()
-        .find(|run| run.policy == "freqtier")
-        .or_else(|| report.runs.iter().find(is_candidate))
-        .or_else(|| report.runs.first())
-        .map(|run| run.policy.as_str())?;
+    let limits = limits();
+    let names = || report.runs.iter().map(|run| run.policy.as_str());
+    let policy = names()
+        .find(|&name| name == SUBJECT)
+        .or_else(|| names().find(|name| !limits.contains(name) && *name != BASELINE))
+        .or_else(|| names().next())?;
     let mut runs: Vec<_> = report.runs.iter().filter(|run| run.policy == policy).collect();
     runs.sort_by_key(|run| run.fast_bytes);
     runs.get(runs.len() / 2).copied()
 }
 
-/// The answer in one sentence; `None` where nothing was run.
+/// Returns the answer in one sentence; `None` without runs.
 pub(crate) fn answer(report: &Report) -> Option<String> {
     let run = subject(report)?;
-    let same_size = |name: &str| {
-        report.runs.iter().find(|other| other.policy == name && other.fast_bytes == run.fast_bytes)
-    };
-    let mut compared = vec![format!("best possible {}", percent(run.belady_hit_ratio))];
-    if let Some(first_touch) = same_size("first-touch").filter(|_| run.policy != "first-touch") {
-        compared.insert(0, format!("first-touch {}", percent(first_touch.hit_ratio)));
-    }
+    let is_compared = |other: &&RunResult| other.policy == BASELINE && other.fast_bytes == run.fast_bytes;
+    let baseline = report.runs.iter().find(is_compared).filter(|_| run.policy != BASELINE);
+    let compared =
+        baseline.map_or(String::new(), |other| format!("{BASELINE} {}, ", percent(other.hit_ratio)));
     Some(format!(
-        "With {} of the memory fast, {} serves {} of misses from the fast tier ({}), and the program runs {} times as \
-         long as with all memory fast.",
+        "With {} of the memory fast, {} serves {} of misses from the fast tier ({compared}best possible {}), and \
+         the program runs {} times as long as with all memory fast.",
         share(run.fast_bytes.0.min(run.footprint_bytes.0), run.footprint_bytes.0),
         run.policy,
         percent(run.hit_ratio),
-        compared.join(", "),
+        percent(run.belady_hit_ratio),
         factor(run.slowdown),
     ))
 }
 
-/// What a reader must know to read the numbers right, one sentence or two each.
+/// Returns the notes needed to read the numbers right, one or two sentences each.
 pub(crate) fn notes(report: &Report) -> Vec<String> {
-    let notes = [beats_oracle, lost_samples, failed_moves, footprint_fits, scaled];
-    notes.iter().filter_map(|note| note(report)).collect()
+    let input = &report.input;
+    let notes = [beats_oracle(report), lost_samples(report), failed_moves(report), footprint_fits(report)];
+    notes.into_iter().chain([scaled_by(input.scale, input.time_scale)]).flatten().collect()
 }
 
-/// Names the runs that `which` accepts; `None` for none.
-fn named(
-    report: &Report,
-    which: impl Fn(&RunResult) -> bool,
-    describe: impl Fn(&RunResult) -> String,
-) -> Option<String> {
-    let runs: Vec<_> = report.runs.iter().filter(|run| which(run)).collect();
-    let mut names: Vec<String> = runs.iter().take(NAMED_RUNS).map(|run| describe(run)).collect();
-    if runs.len() > NAMED_RUNS {
-        names.push(format!("{} more", runs.len() - NAMED_RUNS));
+/// Describes the runs that `describe` accepts, in one list; `None` without any.
+fn named(report: &Report, describe: impl Fn(&RunResult) -> Option<String>) -> Option<String> {
+    let mut names: Vec<String> = report
+        .runs
+        .iter()
+        .filter_map(|run| Some(format!("{} ({})", run_name(run), describe(run)?)))
+        .collect();
+    if names.len() > NAMED_RUNS {
+        let more = format!("{} more", names.len() - NAMED_RUNS);
+        names.truncate(NAMED_RUNS);
+        names.push(more);
     }
     (!names.is_empty()).then(|| list(&names))
 }
 
 fn beats_oracle(report: &Report) -> Option<String> {
-    let describe = |run: &RunResult| {
-        format!("{} ({} against {})", run_name(run), percent(run.hit_ratio), percent(run.oracle_hit_ratio))
-    };
-    let names = named(report, |run| run.beats_oracle, describe)?;
+    let names = named(report, |run| {
+        let against = || format!("{} against {}", percent(run.hit_ratio), percent(run.oracle_hit_ratio));
+        run.beats_oracle.then(against)
+    })?;
     Some(format!(
-        "More hits than the interval oracle: {names}. The oracle knows the future but keeps one placement for a whole \
-         interval; where misses come in bursts, moving pages inside an interval serves more. No policy passes belady."
+        "More hits than the interval oracle: {names}. The oracle knows the future but keeps one placement for a \
+         whole interval; where misses come in bursts, moving pages inside an interval serves more. No policy \
+         passes belady."
     ))
 }
 
 fn lost_samples(report: &Report) -> Option<String> {
-    let describe = |run: &RunResult| {
-        let lost = run.samples_lost as f64 / (run.samples as f64 + run.samples_lost as f64);
-        format!("{} ({}, {})", run_name(run), count(run.samples_lost), percent(lost))
-    };
-    let names = named(report, |run| run.samples_lost > 0, describe)?;
+    let names = named(report, |run| loss(run.samples, run.samples_lost))?;
     Some(format!("Samples lost because the ring was full: {names}. The policy decided without them."))
 }
 
+/// Returns the lost samples as count and share; `None` where none was lost.
+pub(crate) fn loss(taken: u64, lost: u64) -> Option<String> {
+    let share = lost as f64 / (taken as f64 + lost as f64);
+    (lost > 0).then(|| format!("{}, {}", count(lost), percent(share)))
+}
+
 fn failed_moves(report: &Report) -> Option<String> {
-    let describe = |run: &RunResult| {
+    let names = named(report, |run| {
         let failed = run.failed_moves;
         let reasons_of = [
             ("no room", failed.no_room),
@@ -101,45 +104,37 @@ fn failed_moves(report: &Report) -> Option<String> {
             ("gone", failed.gone),
             ("denied", failed.denied),
         ];
-        format!("{} ({})", run_name(run), reasons(&reasons_of))
-    };
-    named(report, |run| failures(run) > 0, describe).map(|names| format!("Moves that failed: {names}."))
+        (failures(run) > 0).then(|| reasons(&reasons_of))
+    });
+    names.map(|names| format!("Moves that failed: {names}."))
 }
 
-/// Moves that failed, whatever the reason.
+/// Returns the number of moves that failed, for any reason.
 pub(crate) fn failures(run: &RunResult) -> u64 {
     let failed = run.failed_moves;
     failed.no_room + failed.busy + failed.gone + failed.denied
 }
 
 fn footprint_fits(report: &Report) -> Option<String> {
-    let mut sizes: Vec<_> = report
-        .runs
-        .iter()
-        .filter(|run| run.fast_bytes >= run.footprint_bytes)
-        .map(|run| run.fast.clone())
-        .collect();
+    let fitting = report.runs.iter().filter(|run| run.fast_bytes >= run.footprint_bytes);
+    let mut sizes: Vec<_> = fitting.map(|run| run.fast.clone()).collect();
     sizes.dedup();
     (!sizes.is_empty()).then(|| {
         format!(
-            "The footprint ({}) fits the fast tier at {}: every policy can serve all misses from it. Ask for less fast \
-             memory to compare policies.",
+            "The footprint ({}) fits the fast tier at {}: every policy can serve all misses from it. Ask for less \
+             fast memory to compare policies.",
             report.input.footprint_bytes,
             list(&sizes)
         )
     })
 }
 
-fn scaled(report: &Report) -> Option<String> {
-    scaled_by(report.input.scale, report.input.time_scale)
-}
-
-/// By what parameters were divided; `None` where they were not.
+/// Says by what parameters were divided; `None` where they were not.
 pub(crate) fn scaled_by(scale: f64, times: f64) -> Option<String> {
     (scale != 1.0 || times != 1.0).then(|| {
         format!(
-            "Scale {scale}: sample counts of policies, made for a larger footprint, were divided by it, and times by \
-             {times}, so that a window holds as many samples a page as in the policy's paper."
+            "Scale {scale}: sample counts of policies, made for a larger footprint, were divided by it, and times \
+             by {times}, so that a window holds as many samples per page as in the policy's paper."
         )
     })
 }

@@ -1,20 +1,20 @@
-//! Defines how numbers are written for people.
+//! Numbers and texts for readers.
 
-/// A ratio as a percentage: `83.1 %`, or `-` where it is not known.
+/// Formats a ratio as a percentage: `83.1 %`, or `-` if unknown.
 pub(crate) fn percent(ratio: f64) -> String {
     if ratio.is_finite() { format!("{:.1} %", ratio * 100.0) } else { "-".into() }
 }
 
-/// A factor such as a slowdown: `1.21`, or `-` where it is not known.
+/// Formats a factor such as a slowdown: `1.21`, or `-` if unknown.
 pub(crate) fn factor(value: f64) -> String {
     if value.is_finite() { format!("{value:.2}") } else { "-".into() }
 }
 
-/// A count with a decimal suffix and three digits: `950`, `12.3k`, `4.56M`.
+/// Formats a count with a decimal suffix and three digits: `950`, `12.3k`, `4.56M`.
 pub(crate) fn count(value: u64) -> String {
     const STEPS: [(f64, &str); 4] = [(1e12, "T"), (1e9, "G"), (1e6, "M"), (1e3, "k")];
     let number = value as f64;
-    // From 999.5 of a step on, three digits would read 1000: that is the next step.
+    // From 999.5 of a step on, three digits would read 1000: use the next step.
     let step = STEPS.iter().find(|(size, _)| number >= size * 0.9995 && value >= 1000);
     step.map_or_else(
         || value.to_string(),
@@ -27,7 +27,7 @@ fn three_digits(number: f64) -> String {
     format!("{number:.decimals$}")
 }
 
-/// A share of memory in words: `1/9` where that is near, else `37.5 %`.
+/// Formats a share of memory: `1/9` where that is near, else `37.5 %`.
 pub(crate) fn share(part: u64, whole: u64) -> String {
     if part == 0 || whole == 0 {
         return percent(0.0);
@@ -41,7 +41,7 @@ pub(crate) fn share(part: u64, whole: u64) -> String {
     }
 }
 
-/// Words joined as in a sentence: `a`, `a and b`, `a, b and c`.
+/// Joins words as in a sentence: `a`, `a and b`, `a, b and c`.
 pub(crate) fn list(words: &[String]) -> String {
     match words {
         [] => String::new(),
@@ -50,29 +50,29 @@ pub(crate) fn list(words: &[String]) -> String {
     }
 }
 
-/// A number with its noun: `1 thread`, `8 threads`, `12.3k pages`.
+/// Formats a number with its noun: `1 thread`, `8 threads`, `12.3k pages`.
 pub(crate) fn counted(number: u64, one: &str, many: &str) -> String {
     format!("{} {}", count(number), if number == 1 { one } else { many })
 }
 
-/// Counts by reason, those that occurred: `busy 11, gone 2`.
+/// Formats the counts of reasons that occurred: `busy 11, gone 2`.
 pub(crate) fn reasons(counts: &[(&str, u64)]) -> String {
     let occurred = counts.iter().filter(|(_, number)| *number > 0);
     occurred.map(|(why, number)| format!("{why} {}", count(*number))).collect::<Vec<_>>().join(", ")
 }
 
-/// A path without its folders.
+/// Returns a path without its folders.
 pub(crate) fn file_name(path: &str) -> &str {
     path.trim_end_matches('/').rsplit('/').next().unwrap_or(path)
 }
 
-/// Text from outside on one line and without anything that a terminal would obey.
+/// Puts text from outside on one line, without control characters.
 pub(crate) fn printable(text: &str) -> String {
     text.chars().map(|letter| if letter.is_control() { ' ' } else { letter }).collect()
 }
 
-/// The text after `lead`, in lines of at most `width` columns where its words allow it; later lines start below the
-/// first one's text. A percent sign stays with its number.
+/// Wraps text after `lead` at `width` columns where its words allow it; later lines start below the first
+/// one's text. A percent sign stays with its number.
 pub(crate) fn wrapped(lead: &str, text: &str, width: usize) -> String {
     let indent = lead.chars().count();
     let mut lines = String::from(lead);
@@ -95,7 +95,7 @@ pub(crate) fn wrapped(lead: &str, text: &str, width: usize) -> String {
     lines.replace('\u{a0}', " ")
 }
 
-/// The text, cut to `limit` characters with a mark that says so.
+/// Cuts text to `limit` characters, with a mark that says so.
 pub(crate) fn shortened(text: &str, limit: usize) -> String {
     match text.char_indices().nth(limit) {
         Some((end, _)) => format!("{}… ({} characters)", &text[..end], text.chars().count()),

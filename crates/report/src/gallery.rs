@@ -1,12 +1,12 @@
-//! Defines the page of heatmaps: one picture for each workload, as Jenga's Fig. 1 has it.
+//! The page of heatmaps, one for each workload, as in Jenga's Fig. 1.
 
 use isotherm_sim::InputSummary;
-use serde::Serialize;
+use serde_json::{Value, json};
 
+use crate::columns::Column;
 use crate::format::{count, percent};
-use crate::html::{Heat, STYLE, escape, fill, heat, script_safe, table};
+use crate::html::{escape, heat, listed, page};
 
-const PAGE: &str = include_str!("../assets/gallery.html");
 const SCRIPTS: [&str; 3] = [
     include_str!("../assets/theme.js"),
     include_str!("../assets/heatmap.js"),
@@ -15,13 +15,21 @@ const SCRIPTS: [&str; 3] = [
 /// Cells of a picture: fifty pictures stay below [`crate::MAX_HTML_BYTES`].
 const COLUMNS: usize = 120;
 const ROWS: usize = 80;
-/// The shares of pages that the table names.
-const HOTTEST: [f64; 3] = [0.01, 0.1, 0.5];
+const TABLE: [Column<Pictured>; 8] = [
+    ("workload", |one| one.input.name.clone()),
+    ("objects", |one| one.category[0].clone()),
+    ("hot set", |one| one.category[1].clone()),
+    ("footprint", |one| one.input.footprint_bytes.to_string()),
+    ("misses", |one| count(one.input.accesses)),
+    ("hottest 1 %", |one| percent(share_of_hottest(&one.input.page_cdf, 0.01))),
+    ("hottest 10 %", |one| percent(share_of_hottest(&one.input.page_cdf, 0.1))),
+    ("hottest 50 %", |one| percent(share_of_hottest(&one.input.page_cdf, 0.5))),
+];
 
 /// A workload to draw.
 #[derive(Debug)]
 pub struct Pictured {
-    /// One line: what it does.
+    /// One line on what it does.
     pub title: String,
     /// The size of its objects and whether its hot set changes, in the words of the registry.
     pub category: [String; 2],
@@ -29,62 +37,28 @@ pub struct Pictured {
     pub input: InputSummary,
 }
 
-#[derive(Serialize)]
-struct Picture {
-    accesses: u64,
-    heatmap: Heat,
-}
-
-/// A page with the heatmap of each workload and a table of their numbers, without any reference to another file.
+/// Returns a self-contained page with the heatmap of each workload and a table of their numbers.
 pub fn gallery_html(pictured: &[Pictured], version: &str) -> String {
-    let pictures: Vec<_> = pictured
-        .iter()
-        .map(|one| Picture { accesses: one.input.accesses, heatmap: heat(&one.input, COLUMNS, ROWS) })
-        .collect();
-    let data = serde_json::to_string(&pictures)
-        .unwrap_or_else(|error| unreachable!("the page is plain data: {error}"));
-    let header = [
-        "workload",
-        "objects",
-        "hot set",
-        "footprint",
-        "misses",
-        "hottest 1 %",
-        "hottest 10 %",
-        "hottest 50 %",
-    ];
+    let picture = |one: &Pictured| json!({ "accesses": one.input.accesses, "heatmap": heat(&one.input, COLUMNS, ROWS) });
+    let pictures: Vec<Value> = pictured.iter().map(picture).collect();
     let parts = [
-        ("style", STYLE.into()),
         ("version", escape(version)),
         ("figures", pictured.iter().enumerate().map(figure).collect()),
-        ("table", table(&header, pictured.iter().map(row))),
-        ("data", script_safe(&data)),
-        ("scripts", SCRIPTS.concat()),
+        ("table", listed(&TABLE, pictured.iter())),
     ];
-    fill(PAGE, &parts)
+    page(include_str!("../assets/gallery.html"), &SCRIPTS, &pictures, &parts)
 }
 
 fn figure((index, one): (usize, &Pictured)) -> String {
-    let name = escape(&one.input.name);
+    let [name, title, objects, hot_set] =
+        [&one.input.name, &one.title, &one.category[0], &one.category[1]].map(|text| escape(text));
     format!(
-        "<figure id=\"workload-{index}\" class=\"heat\"><figcaption><b>{name}</b> {}; {}; hot set {}.</figcaption>\
-         <div class=\"plot\"><canvas></canvas></div></figure>",
-        escape(&one.title),
-        escape(&one.category[0]),
-        escape(&one.category[1]),
+        "<figure id=\"workload-{index}\" class=\"heat\"><figcaption><b>{name}</b> {title}; {objects}; \
+         hot set {hot_set}.</figcaption><div class=\"plot\"><canvas></canvas></div></figure>"
     )
 }
 
-fn row(one: &Pictured) -> Vec<String> {
-    let [objects, hot_set] = one.category.clone();
-    let input = &one.input;
-    let numbers =
-        [input.name.clone(), objects, hot_set, input.footprint_bytes.to_string(), count(input.accesses)];
-    let shares = HOTTEST.map(|share| percent(share_of_hottest(&input.page_cdf, share)));
-    numbers.into_iter().chain(shares).collect()
-}
-
-/// The share of accesses that this share of the pages takes: between the curve's points, on the line.
+/// Returns the share of accesses that this share of the pages takes, interpolated between the curve's points.
 fn share_of_hottest(curve: &[(f64, f64)], share: f64) -> f64 {
     let after = curve.partition_point(|&(pages, _)| pages < share);
     match (curve.get(after.wrapping_sub(1)), curve.get(after)) {

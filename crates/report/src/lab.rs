@@ -1,90 +1,92 @@
-//! Defines what people and programs read of runs in the lab: lines, a table, JSON.
+//! Runs in the lab as lines, as a table, and as JSON.
 
 use isotherm_core::{Bytes, Nanos};
 use isotherm_lab::counts::settled;
 use isotherm_lab::measured::{Measured, Served};
 use isotherm_lab::result::LabResult;
 
+use crate::columns::{Column, cells, headings};
 use crate::format::{count, percent, printable, shortened};
 use crate::table::{aligned, named};
 
 /// Characters of a command that are shown.
 const COMMAND: usize = 60;
-const HEADER: [&str; 12] = [
-    "tiering",
-    "exit",
-    "hit ratio",
-    "at the end",
-    "fast misses",
-    "slow misses",
-    "modelled",
-    "promoted",
-    "demoted",
-    "moved by the kernel",
-    "failed",
-    "fast at the end",
-];
-/// The part of a run's misses by whose hit ratio it is shown where it came to.
+/// Part of a run's misses after which its final hit ratio is measured.
 const END: f64 = 0.9;
+const COLUMNS: [Column<LabResult>; 12] = [
+    ("tiering", |result| result.tiering.clone()),
+    ("exit", |result| result.exit_status.to_string()),
+    ("hit ratio", |result| measured(result, |counted| percent(counted.hit_ratio))),
+    ("at the end", |result| measured(result, final_ratio)),
+    ("fast misses", |result| {
+        measured(result, |counted| count(counted.tiers.first().map_or(0, Served::misses)))
+    }),
+    ("slow misses", |result| {
+        measured(result, |counted| count(counted.tiers.iter().skip(1).map(Served::misses).sum()))
+    }),
+    ("modelled", |result| measured(result, |counted| Nanos(counted.modelled_ns).to_string())),
+    ("promoted", |result| count(result.promoted())),
+    ("demoted", |result| count(result.demoted())),
+    ("moved by the kernel", |result| count(result.counts.moved)),
+    ("failed", |result| count(result.counts.failed)),
+    ("fast at the end", at_end),
+];
 
-/// One run in lines.
+/// Returns one run in lines.
 pub fn lab_text(result: &LabResult) -> String {
     let counts = &result.counts;
-    let mut lines = head(result);
+    let (promoted, demoted) = (count(result.promoted()), count(result.demoted()));
+    let footprint = Bytes(result.footprint_bytes());
     let by = if result.kernel_tiering { "the kernel" } else { "policy" };
+    let mut lines = head(result);
     lines.push(("tiering", format!("{} ({by})", result.tiering)));
-    if let Some(measured) = &result.measured {
-        lines.extend(counted(measured));
-    }
-    lines.push((
-        "moves",
-        format!("{} pages promoted, {} demoted", count(result.promoted()), count(result.demoted())),
-    ));
-    lines.push(("kernel", format!("{} pages moved, {} failed", count(counts.moved), count(counts.failed))));
-    lines.push((
-        "memory",
-        format!("{} at most; at the end {} on the fast node", footprint(result), at_end(result)),
-    ));
-    lines.push(("exit", result.exit_status.to_string()));
-    lines.push((
-        "time",
-        format!(
-            "{:.1} s with boot, {:.1} s of the guest's clock",
-            result.elapsed_seconds, counts.guest_seconds
+    lines.extend(result.measured.iter().flat_map(counted));
+    lines.extend([
+        ("moves", format!("{promoted} pages promoted, {demoted} demoted")),
+        ("kernel", format!("{} pages moved, {} failed", count(counts.moved), count(counts.failed))),
+        ("memory", format!("{footprint} at most; at the end {} on the fast node", at_end(result))),
+        ("exit", result.exit_status.to_string()),
+        (
+            "time",
+            format!(
+                "{:.1} s with boot, {:.1} s of the guest's clock",
+                result.elapsed_seconds, counts.guest_seconds
+            ),
         ),
-    ));
-    lines.push(("folder", result.folder.display().to_string()));
+        ("folder", result.folder.display().to_string()),
+    ]);
     named(&lines)
 }
 
-/// What the plugin counted.
-fn counted(measured: &Measured) -> Vec<(&'static str, String)> {
-    let misses: Vec<String> = measured.tiers.iter().map(|tier| count(tier.misses())).collect();
-    let stalls: Vec<String> = measured.tiers.iter().map(|tier| Nanos(tier.stall).to_string()).collect();
+/// Returns the plugin's counts in lines.
+fn counted(measured: &Measured) -> [(&'static str, String); 4] {
+    let by_tier =
+        |show: fn(&Served) -> String| measured.tiers.iter().map(show).collect::<Vec<_>>().join(" and ");
+    let misses = by_tier(|tier| count(tier.misses()));
+    let stalls = by_tier(|tier| Nanos(tier.stall).to_string());
+    let (ratio, last) = (percent(measured.hit_ratio), final_ratio(measured));
     let samples = measured.samples;
-    vec![
-        (
-            "hit ratio",
-            format!("{} of the misses; {} of the last tenth", percent(measured.hit_ratio), at_last(measured)),
-        ),
-        ("accesses", format!("{}, misses by tier {}", count(measured.accesses), misses.join(" and "))),
-        ("modelled", format!("{}, stalls by tier {}", Nanos(measured.modelled_ns), stalls.join(" and "))),
+    [
+        ("hit ratio", format!("{ratio} of the misses; {last} of the last tenth")),
+        ("accesses", format!("{}, misses by tier {misses}", count(measured.accesses))),
+        ("modelled", format!("{}, stalls by tier {stalls}", Nanos(measured.modelled_ns))),
         ("samples", format!("{}, of which {} lost", count(samples.taken), count(samples.lost))),
     ]
 }
 
-/// The hit ratio that a run came to.
-fn at_last(measured: &Measured) -> String {
+/// Returns the hit ratio at the end of a run.
+fn final_ratio(measured: &Measured) -> String {
     measured.history.hit_ratio(END, 1.0).map_or("-".into(), percent)
 }
 
-/// Several runs of the same program: a row each.
+/// Returns several runs of the same program, a row each.
 pub fn lab_table(results: &[LabResult]) -> String {
     let Some(first) = results.first() else { return "no run\n".into() };
-    format!("{}\n{}", named(&head(first)), aligned(&HEADER, results.iter().map(row), 1))
+    let rows = results.iter().map(|result| cells(&COLUMNS, result));
+    format!("{}\n{}", named(&head(first)), aligned(&headings(&COLUMNS), rows, 1))
 }
 
-/// Runs as one JSON object on one line.
+/// Returns runs as one JSON object on one line.
 pub fn lab_json(results: &[LabResult]) -> String {
     let object = serde_json::json!({ "version": env!("CARGO_PKG_VERSION"), "runs": results });
     format!("{object}\n")
@@ -93,45 +95,23 @@ pub fn lab_json(results: &[LabResult]) -> String {
 fn head(result: &LabResult) -> Vec<(&'static str, String)> {
     let command = printable(&result.program.join(" "));
     let fast = result.fast_bytes.map_or("all that is free".into(), |bytes| Bytes(bytes).to_string());
-    vec![
-        ("program", shortened(&command, COMMAND)),
-        ("machine", format!("{}, Linux {}", result.machine, result.kernel)),
-        ("fast memory", format!("{fast}; memory starts {}", start(result.start))),
-    ]
-}
-
-fn start(name: &str) -> &'static str {
-    match name {
+    let start = match result.start {
         "slow" => "on the slow node",
         "fast" => "on the fast node",
         _ => "where it is first touched",
-    }
-}
-
-fn row(result: &LabResult) -> [String; 12] {
-    let of = |what: fn(&Measured) -> String| result.measured.as_ref().map_or("-".into(), what);
-    let slow = |measured: &Measured| measured.tiers.iter().skip(1).map(Served::misses).sum();
-    [
-        result.tiering.clone(),
-        result.exit_status.to_string(),
-        of(|measured| percent(measured.hit_ratio)),
-        of(at_last),
-        of(|measured| count(measured.tiers.first().map_or(0, Served::misses))),
-        result.measured.as_ref().map_or("-".into(), |measured| count(slow(measured))),
-        of(|measured| Nanos(measured.modelled_ns).to_string()),
-        count(result.promoted()),
-        count(result.demoted()),
-        count(result.counts.moved),
-        count(result.counts.failed),
-        at_end(result),
+    };
+    vec![
+        ("program", shortened(&command, COMMAND)),
+        ("machine", format!("{}, Linux {}", result.machine, result.kernel)),
+        ("fast memory", format!("{fast}; memory starts {start}")),
     ]
 }
 
-fn footprint(result: &LabResult) -> String {
-    Bytes(result.footprint_bytes()).to_string()
+fn measured(result: &LabResult, cell: impl Fn(&Measured) -> String) -> String {
+    result.measured.as_ref().map_or("-".into(), cell)
 }
 
-/// The share of the program's memory on the fast node before it ended.
+/// Returns the share of the program's memory on the fast node before it ended.
 fn at_end(result: &LabResult) -> String {
     let share = |nodes: &[u64]| nodes[0] as f64 / nodes.iter().sum::<u64>() as f64;
     settled(&result.residence).map_or("-".into(), |moment| percent(share(&moment.node_bytes)))
@@ -203,9 +183,9 @@ mod tests {
         let ours =
             LabResult { kernel_tiering: false, engine: Some(engine), tiering: "lru".into(), ..result() };
         let counts = ["lru", "3", "75.0 %", "100.0 %", "30", "10", "3ms", "7", "22", "1.52k"];
-        assert_eq!(row(&ours)[..10], counts.map(String::from));
+        assert_eq!(cells(&COLUMNS, &ours)[..10], counts.map(String::from));
         let bare = LabResult { measured: None, ..result() };
-        assert_eq!(row(&bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
+        assert_eq!(cells(&COLUMNS, &bare)[2..8], ["-", "-", "-", "-", "-", "1.50k"].map(String::from));
         assert_eq!(lab_table(&[result(), ours]).lines().count(), 8);
         assert_eq!(lab_table(&[]), "no run\n");
     }

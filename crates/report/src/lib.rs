@@ -1,20 +1,40 @@
-//! What people and programs read of a run: a table for the terminal, JSON, and one self-contained HTML file.
+//! Results as tables for the terminal, as JSON, and as self-contained HTML files.
 //!
-//! All three show the same [`isotherm_sim::Report`] and compute nothing that it does not hold, apart from shares and
-//! sums of neighbours. JSON is complete; the table leaves out the course over time; the HTML aggregates so that it
-//! stays below [`MAX_HTML_BYTES`] for any run.
+//! The outputs of a run show the same [`isotherm_sim::Report`] and compute nothing but shares and sums of
+//! neighbours. JSON is complete. The table leaves out the run over time. The HTML aggregates, so that it stays
+//! below [`MAX_HTML_BYTES`] for any run.
 //!
-//! # The charting library
-//! The HTML inlines Chart.js. Its code is not ours to commit, so the build script takes it from its Debian package
-//! `libjs-chart.js` (one 200 KB file without dependences, MIT licence, its notice kept). The alternatives that cargo
-//! itself could fetch were looked at: the `plotly` crate embeds 4.7 MB of script, which leaves nothing of 5 MB for
-//! data; `charming` carries ECharts (1 MB) but hands it out only together with a JavaScript engine. Chart.js has no
-//! heatmap, which a canvas and a page of our own script (`assets/heatmap.js`) draw.
+//! ```
+//! # use std::ops::ControlFlow::Continue;
+//! # use isotherm_core::PageSize;
+//! # use isotherm_sim::{Experiment, FastSize, INTERVALS, load_workload, simulate};
+//! # let workload = isotherm_workloads::find("masim")?;
+//! # let mut parameters = workload.parameters();
+//! # parameters.set("preset", "test")?;
+//! # let loaded = load_workload(workload, parameters, PageSize::Base, 1, 100_000, &mut |_| Continue(()))?;
+//! # let policy = isotherm_policies::find("lru")?;
+//! # let experiment = Experiment {
+//! #     policies: vec![(policy, policy.parameters())],
+//! #     sizes: vec![FastSize::parse("1:1")?],
+//! #     profile: &isotherm_machine::Profile::builtin("pact")?,
+//! #     seed: 1,
+//! #     scale: loaded.scale,
+//! #     intervals: INTERVALS,
+//! #     version: "example",
+//! # };
+//! let report = simulate(&loaded.input, &experiment, &|| ())?;
+//! assert!(isotherm_report::table(&report).contains("With 1/2 of the memory fast, lru serves"));
+//! assert!(isotherm_report::json(&report).starts_with(r#"{"version":"example","input":{"name":"masim""#));
+//! assert!(isotherm_report::html(&report).len() <= isotherm_report::MAX_HTML_BYTES);
+//! # Ok::<(), Box<dyn std::error::Error>>(())
+//! ```
 //!
-//! Style and scripts are in `assets/`; they work without a network, from a `file:` address.
+//! `assets/` holds style and scripts, with Chart.js (MIT licence) for the charts. Chart.js has no heatmap;
+//! `assets/heatmap.js` draws it on a canvas. Pages work without a network, from a `file:` address.
 
 #![forbid(unsafe_code)]
 
+mod columns;
 mod facts;
 mod format;
 mod gallery;
@@ -33,11 +53,15 @@ pub use score::{score_from_json, score_html, score_json, score_markdown, score_s
 pub use size::{size_html, size_json, size_table};
 pub use table::table;
 
-/// The whole report as one JSON object on one line, fields in the order of their declaration.
+/// Returns the whole report as one JSON object on one line, fields in the order of their declaration.
 ///
-/// `docs/reference/result-schema.md` documents every field; `docs/reference/result.schema.json` is the same for programs. A gauge
-/// that is not finite is `null`.
+/// `docs/reference/result-schema.md` documents every field, `docs/result.schema.json` as a schema. A gauge that is not
+/// finite is `null`.
 pub fn json(report: &isotherm_sim::Report) -> String {
-    // Serialising into memory fails only for maps whose keys are not text: the report has none.
-    serde_json::to_string(report).unwrap_or_else(|error| unreachable!("the report is plain data: {error}"))
+    to_json(report)
+}
+
+/// Returns plain data as JSON on one line. Only maps whose keys are not text could fail; no report has one.
+fn to_json(data: &impl serde::Serialize) -> String {
+    serde_json::to_string(data).unwrap_or_else(|error| unreachable!("the report is plain data: {error}"))
 }

@@ -1,56 +1,82 @@
-//! Defines the table that people read on a terminal.
+//! The table for the terminal.
 
 use std::fmt::Write;
 
-use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Table, TableStyle};
+use comfy_table::{CellAlignment, ContentArrangement, LineStyle, Row, Table, TableStyle};
 use isotherm_core::Bytes;
+use isotherm_machine::MachineSummary;
 use isotherm_sim::{Report, RunResult};
 
+use crate::columns::{Column, cells, headings};
 use crate::facts;
-use crate::format::{count, counted, factor, percent, wrapped};
+use crate::format::{count, counted, factor, percent, shortened, wrapped};
 
-const HEADER: [&str; 14] = [
-    "policy",
-    "fast tier",
-    "hits",
-    "final",
-    "loads",
-    "oracle",
-    "belady",
-    "slowdown",
-    "promoted",
-    "demoted",
-    "moved",
-    "samples",
-    "metadata",
-    "tiering CPU",
+/// Columns of a run: all of them in the page, those before [`WIDE_COLUMNS`] on the terminal.
+pub(crate) const RUN: [Column<RunResult>; 17] = [
+    ("policy", |run| run.policy.clone()),
+    ("fast tier", |run| fast_tier(&run.fast, run.fast_bytes)),
+    ("hits", |run| format!("{}{}", if run.beats_oracle { "*" } else { "" }, percent(run.hit_ratio))),
+    ("final", |run| percent(run.final_hit_ratio)),
+    ("loads", |run| percent(run.load_hit_ratio)),
+    ("oracle", |run| percent(run.oracle_hit_ratio)),
+    ("belady", |run| percent(run.belady_hit_ratio)),
+    ("slowdown", |run| factor(run.slowdown)),
+    ("promoted", |run| count(run.promotions)),
+    ("demoted", |run| count(run.demotions)),
+    ("moved", |run| quantity(run.bytes_moved.0, run.bytes_moved)),
+    ("samples", |run| samples(run.samples, run.samples_lost)),
+    ("metadata", |run| quantity(run.metadata_bytes.0, run.metadata_bytes)),
+    ("tiering CPU", |run| quantity(run.tiering_cpu_ns.0, run.tiering_cpu_ns)),
+    ("modelled time", |run| run.modelled_ns.to_string()),
+    ("stall per tier", |run| {
+        run.stall_ns.iter().take(8).map(ToString::to_string).collect::<Vec<_>>().join(" + ")
+    }),
+    ("failed moves", |run| count(facts::failures(run))),
 ];
+/// First column that the terminal has no room for.
+const WIDE_COLUMNS: usize = 14;
 
 /// One line between header and runs, nothing else.
 const STYLE: TableStyle = TableStyle::new().header_separator(LineStyle::none().fill('─').junction('─'));
 
-/// Notes wrap at this width; the table itself is about 140 columns wide.
+/// Width at which notes wrap; the table itself is about 140 columns wide.
 const WIDTH: usize = 120;
 
-/// The report as text: what was run, a row a run, and notes. It has no colours, so `NO_COLOR` needs no care, and the
-/// same width everywhere, so that it can be redirected and compared.
+/// Returns the report as text: the input, a row per run, and notes.
+///
+/// The text has no colours, so `NO_COLOR` needs no care, and the same width everywhere, so that it can be
+/// redirected and compared.
 pub fn table(report: &Report) -> String {
-    let mut text = head(report);
+    let input = &report.input;
+    let threads = counted(input.threads as u64, "thread", "threads");
+    let (accesses, instructions) = (count(input.accesses), count(input.instructions));
+    let mut text = named(&[
+        ("input", format!("{} {}", input.kind, input.name)),
+        (
+            "accesses",
+            format!("{accesses} missed the last-level cache, {instructions} instructions, {threads}"),
+        ),
+        ("footprint", input.footprint_bytes.to_string()),
+        ("machine", machine(&report.machine)),
+        ("scale, seed", format!("{} (times {}), {}", input.scale, input.time_scale, input.seed)),
+    ]);
     if report.runs.is_empty() {
-        text.push_str("no run\n");
-        return text;
+        return text + "no run\n";
     }
-    text.push('\n');
-    text.push_str(&aligned(&HEADER, report.runs.iter().map(row), 2));
-    text.push('\n');
-    for note in facts::answer(report).into_iter().chain(facts::notes(report)) {
-        text.push_str(&noted(&note));
-    }
+    let columns = &RUN[..WIDE_COLUMNS];
+    let rows = report.runs.iter().map(|run| cells(columns, run));
+    let _ = writeln!(text, "\n{}", aligned(&headings(columns), rows, 2));
+    text.extend(facts::answer(report).into_iter().chain(facts::notes(report)).map(|note| noted(&note)));
     text
 }
 
-/// Rows under a header, from column `numbers` on to the right.
-pub(crate) fn aligned<R: Into<comfy_table::Row>>(
+/// Returns the machine's name and title.
+pub(crate) fn machine(machine: &MachineSummary) -> String {
+    format!("{}: {}", machine.name, machine.title)
+}
+
+/// Lays out rows under a header; columns from `numbers` on are aligned to the right.
+pub(crate) fn aligned<R: Into<Row>>(
     header: &[&str],
     rows: impl Iterator<Item = R>,
     numbers: usize,
@@ -67,72 +93,32 @@ pub(crate) fn aligned<R: Into<comfy_table::Row>>(
             column.set_cell_alignment(CellAlignment::Right);
         }
     }
-    // Padding to the right of the last column is nobody's.
+    // The last column needs no padding to its right.
     table.to_string().lines().map(|line| format!("{}\n", line.trim_end())).collect()
 }
 
-fn head(report: &Report) -> String {
-    let input = &report.input;
-    let threads = counted(input.threads as u64, "thread", "threads");
-    let lines = [
-        ("input", format!("{} {}", input.kind, input.name)),
-        (
-            "accesses",
-            format!(
-                "{} missed the last-level cache, {} instructions, {threads}",
-                count(input.accesses),
-                count(input.instructions)
-            ),
-        ),
-        ("footprint", input.footprint_bytes.to_string()),
-        ("machine", format!("{}: {}", report.machine.name, report.machine.title)),
-        ("scale, seed", format!("{} (times {}), {}", input.scale, input.time_scale, input.seed)),
-    ];
-    named(&lines)
-}
-
-/// Names and values in two columns.
+/// Lays out names and values in two columns.
 pub(crate) fn named(lines: &[(&str, String)]) -> String {
-    lines.iter().fold(String::new(), |mut text, (name, value)| {
-        let _ = writeln!(text, "{name:<12} {value}");
-        text
-    })
+    lines.iter().map(|(name, value)| format!("{name:<12} {value}\n")).collect()
 }
 
-fn row(run: &RunResult) -> [String; 14] {
-    let mark = if run.beats_oracle { "*" } else { "" };
-    let lost =
-        if run.samples_lost > 0 { format!(" ({} lost)", count(run.samples_lost)) } else { String::new() };
-    [
-        run.policy.clone(),
-        fast_tier(&run.fast, run.fast_bytes),
-        format!("{mark}{}", percent(run.hit_ratio)),
-        percent(run.final_hit_ratio),
-        percent(run.load_hit_ratio),
-        percent(run.oracle_hit_ratio),
-        percent(run.belady_hit_ratio),
-        factor(run.slowdown),
-        count(run.promotions),
-        count(run.demotions),
-        quantity(run.bytes_moved.0, run.bytes_moved),
-        format!("{}{lost}", count(run.samples)),
-        quantity(run.metadata_bytes.0, run.metadata_bytes),
-        quantity(run.tiering_cpu_ns.0, run.tiering_cpu_ns),
-    ]
+fn samples(taken: u64, lost: u64) -> String {
+    let lost = if lost > 0 { format!(" ({} lost)", count(lost)) } else { String::new() };
+    format!("{}{lost}", count(taken))
 }
 
-/// The quantity with its unit; a bare 0 for none, which is easier to pass over.
+/// Returns the quantity with its unit, or a bare 0, which is easier to skip.
 fn quantity(value: u64, shown: impl ToString) -> String {
     if value == 0 { "0".into() } else { shown.to_string() }
 }
 
-/// How the size was asked for and what it came to; once where both read alike.
+/// Returns the size as asked for and in bytes, or once where both read alike.
 fn fast_tier(asked: &str, bytes: Bytes) -> String {
     let size = bytes.to_string();
-    if asked == size { size } else { format!("{asked} ({size})") }
+    if asked == size { size } else { format!("{} ({size})", shortened(asked, 20)) }
 }
 
-/// The note in lines of at most [`WIDTH`] columns, the first with a dash before it.
+/// Wraps a note at [`WIDTH`] columns, with a dash before its first line.
 pub(crate) fn noted(note: &str) -> String {
     wrapped("- ", note, WIDTH)
 }

@@ -75,7 +75,7 @@ fn the_first_sentence_tells_shadow_from_real() {
     result.summary.shadow = false;
     assert!(live_text(&result).starts_with("hybridtier moved 241k pages, and 256M of fast memory"));
     let page = live_html(&result);
-    assert!(page.contains("Where the memory in use lies.") && page.contains("Pages moved in a second"));
+    assert!(page.contains("Where the memory in use is.") && page.contains("Pages moved in a second"));
     assert!(!page.contains("would have") && !page.contains("would move"), "nothing is hypothetical");
     result.summary.traffic = Default::default();
     assert!(live_text(&result).starts_with("hybridtier moved no page, and "), "{}", live_text(&result));
@@ -206,7 +206,7 @@ fn the_page_shows_the_answer_the_tables_and_the_troubles() {
         "<td>205M</td>",
         "3 mappings of process 4711",
         "<h3>hybridtier",
-        "Where the memory in use would lie.",
+        "Where the memory in use would be.",
         "Pages that would move in a second",
     ] {
         assert!(page.contains(part), "{part}");

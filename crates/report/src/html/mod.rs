@@ -1,27 +1,27 @@
-//! Defines the self-contained HTML page: pictures drawn by scripts from aggregated data, tables written here.
+//! The self-contained HTML page: pictures drawn by scripts from aggregated data, tables written here.
 
 mod data;
 mod reduce;
 mod tables;
 
 use isotherm_sim::Report;
+use serde::Serialize;
 
-pub(crate) use data::{Heat, gauges, heat, rounded};
+pub(crate) use data::{gauges, heat, rounded};
 pub(crate) use reduce::merge_factor;
-pub(crate) use tables::{MAX_ROWS, parameter_table, table};
+pub(crate) use tables::{MAX_ROWS, listed, machine, parameter_table, provenance, table};
 
-use crate::facts;
 use crate::format::{count, shortened};
+use crate::{facts, to_json};
 
-/// No page is larger, whatever was run: larger ones make browsers fail.
+/// Largest size of a page, whatever was run: larger ones make browsers fail.
 pub const MAX_HTML_BYTES: usize = 5_000_000;
 
-/// Text from outside is cut to this many characters.
+/// Characters to which text from outside is cut.
 pub(crate) const MAX_TEXT: usize = 200;
 
-const PAGE: &str = include_str!("../../assets/page.html");
 pub(crate) const STYLE: &str = include_str!("../../assets/page.css");
-pub(crate) const CHARTING_LIBRARY: &str = include_str!("../../assets/vendor/chart-4.6.1.min.js");
+const CHARTING_LIBRARY: &str = include_str!("../../assets/vendor/chart-4.6.1.min.js");
 const SCRIPTS: [&str; 7] = [
     include_str!("../../assets/theme.js"),
     include_str!("../../assets/charts.js"),
@@ -32,37 +32,33 @@ const SCRIPTS: [&str; 7] = [
     include_str!("../../assets/page.js"),
 ];
 
-/// The report as one HTML file without any reference to another, at most [`MAX_HTML_BYTES`] long.
+/// Returns the report as one self-contained HTML file of at most [`MAX_HTML_BYTES`].
 ///
 /// Long runs are aggregated: neighbouring intervals and heatmap cells are merged, so that sums stay true.
 pub fn html(report: &Report) -> String {
     let parts = [
-        ("title", escape(&format!("{} on {}", shortened(&report.input.name, MAX_TEXT), report.machine.name))),
-        ("style", STYLE.into()),
+        ("title", title(&report.input.name, &report.machine.name)),
         ("answer", prose(&facts::answer(report).unwrap_or_else(|| "Nothing was run.".into()))),
         ("facts", head(report)),
         ("notes", items(&facts::notes(report))),
         ("runs", tables::runs(report)),
         ("parameters", tables::parameters(report)),
-        ("machine", tables::machine(report)),
-        ("provenance", tables::provenance(report)),
-        ("data", script_safe(&data::json(report))),
-        ("library", CHARTING_LIBRARY.into()),
-        ("scripts", SCRIPTS.concat()),
+        ("machine", machine(&report.machine)),
+        ("provenance", provenance(&report.input.provenance)),
     ];
-    fill(PAGE, &parts)
+    page(include_str!("../../assets/page.html"), &SCRIPTS, &data::page(report), &parts)
 }
 
-/// The head line: what was replayed, as terms and values.
+/// Returns the head's facts about the input and the machine.
 fn head(report: &Report) -> String {
     let input = &report.input;
     let terms = [
-        (input.kind, shortened(&input.name, MAX_TEXT)),
+        (input.kind, input.name.clone()),
         ("accesses", count(input.accesses)),
         ("instructions", count(input.instructions)),
         ("threads", input.threads.to_string()),
         ("footprint", input.footprint_bytes.to_string()),
-        ("machine", format!("{}: {}", report.machine.name, shortened(&report.machine.title, MAX_TEXT))),
+        ("machine", crate::table::machine(&report.machine)),
         ("scale", input.scale.to_string()),
         ("scale of times", input.time_scale.to_string()),
         ("seed", input.seed.to_string()),
@@ -71,20 +67,41 @@ fn head(report: &Report) -> String {
     definitions(&terms)
 }
 
-/// Terms and their values, for the page's head.
+/// Fills a page's template: style, data, charting library and scripts beside its own parts.
+pub(crate) fn page(
+    template: &str,
+    scripts: &[&str],
+    data: &impl Serialize,
+    parts: &[(&str, String)],
+) -> String {
+    let common = [
+        ("style", STYLE.into()),
+        ("data", script_safe(&to_json(data))),
+        ("library", CHARTING_LIBRARY.into()),
+        ("scripts", scripts.concat()),
+    ];
+    fill(template, &[parts, &common].concat())
+}
+
+/// Returns a page's title.
+pub(crate) fn title(input: &str, machine: &str) -> String {
+    escape(&format!("{} on {machine}", shortened(input, MAX_TEXT)))
+}
+
+/// Writes terms and their values for a page's head.
 pub(crate) fn definitions(terms: &[(&str, String)]) -> String {
     let definition = |(term, value): &(&str, String)| {
-        format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(term), escape(value))
+        format!("<div><dt>{}</dt><dd>{}</dd></div>", escape(term), escape(&shortened(value, MAX_TEXT)))
     };
     terms.iter().map(definition).collect()
 }
 
-/// Sentences as the items of a list.
+/// Writes sentences as the items of a list.
 pub(crate) fn items(sentences: &[String]) -> String {
     sentences.iter().map(|sentence| format!("<li>{}</li>", prose(sentence))).collect()
 }
 
-/// Puts each part where the template names it as `{{name}}`, in one pass: a part's own text is never looked into.
+/// Puts each part where the template names it as `{{name}}`, in one pass: names inside a part stay as they are.
 pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut page =
         String::with_capacity(template.len() + parts.iter().map(|(_, part)| part.len()).sum::<usize>());
@@ -101,7 +118,7 @@ pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     page
 }
 
-/// Text as HTML, inside elements and quoted attributes.
+/// Escapes text for HTML, inside elements and quoted attributes.
 pub(crate) fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len());
     for letter in text.chars() {
@@ -117,13 +134,13 @@ pub(crate) fn escape(text: &str) -> String {
     escaped
 }
 
-/// A sentence as HTML; no line breaks between a number and its percent sign.
+/// Escapes a sentence for HTML, without line breaks between a number and its percent sign.
 pub(crate) fn prose(sentence: &str) -> String {
     escape(sentence).replace(" %", "&nbsp;%")
 }
 
-/// JSON that cannot end or comment out the script element around it. `<` occurs in JSON only inside strings.
-pub(crate) fn script_safe(json: &str) -> String {
+/// Escapes JSON so that it cannot end the script element around it. `<` occurs in JSON only inside strings.
+fn script_safe(json: &str) -> String {
     json.replace('<', "\\u003c")
 }
 

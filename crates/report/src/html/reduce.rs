@@ -1,14 +1,14 @@
-//! Defines how long series and large grids become small enough for a page: neighbours are merged, nothing is left out.
+//! Makes long series and large grids small enough for a page: merges neighbours and leaves nothing out.
 
 use isotherm_core::Nanos;
 use isotherm_sim::{Heatmap, Interval};
 
-/// How many neighbours must become one for `length` items to be at most `limit`.
+/// Returns how many neighbours must become one for `length` items to be at most `limit`.
 pub(crate) fn merge_factor(length: usize, limit: usize) -> usize {
     length.div_ceil(limit.max(1)).max(1)
 }
 
-/// At most `limit` intervals: counts are added, times and gauges are those at the end.
+/// Merges intervals to at most `limit`: adds counts, keeps times and gauges at the end.
 pub(super) fn intervals(timeline: &[Interval], limit: usize) -> Vec<Interval> {
     timeline.chunks(merge_factor(timeline.len(), limit)).map(merged).collect()
 }
@@ -30,7 +30,7 @@ fn merged(intervals: &[Interval]) -> Interval {
     }
 }
 
-/// A heatmap whose cells are wide enough for a page; counts are sums and therefore wider.
+/// Heatmap of a page; its counts are sums and therefore wider than the simulator's.
 pub(super) struct Grid {
     pub(super) columns: usize,
     pub(super) rows: usize,
@@ -40,7 +40,7 @@ pub(super) struct Grid {
     pub(super) counts: Vec<u64>,
 }
 
-/// At most `columns` by `rows` cells.
+/// Merges cells to at most `columns` by `rows`.
 pub(super) fn grid(map: &Heatmap, columns: usize, rows: usize) -> Grid {
     let (wide, high) = (merge_factor(map.columns, columns), merge_factor(map.rows, rows));
     let (columns, rows) = (map.columns.div_ceil(wide), map.rows.div_ceil(high));
@@ -59,7 +59,7 @@ pub(super) fn grid(map: &Heatmap, columns: usize, rows: usize) -> Grid {
     }
 }
 
-/// The points of a curve that differ visibly from the one before, on a linear as well as on a logarithmic axis.
+/// Keeps the points of a curve that differ visibly from the previous one, on a linear or a logarithmic axis.
 pub(super) fn curve(points: &[(f64, f64)]) -> Vec<(f64, f64)> {
     const HEIGHT: f64 = 0.004;
     const RATIO: f64 = 1.1;
@@ -84,11 +84,13 @@ mod tests {
             hits in prop::collection::vec(0u64..1000, 0..200),
             limit in 1usize..50,
         ) {
-            let timeline: Vec<_> = hits.iter().map(|&hits| Interval { accesses: 1000, hits, ..Interval::default() }).collect();
+            let interval = |&hits| Interval { accesses: 1000, hits, ..Interval::default() };
+            let timeline: Vec<_> = hits.iter().map(interval).collect();
             let merged = intervals(&timeline, limit);
             prop_assert!(merged.len() <= limit);
-            prop_assert_eq!(merged.iter().map(|interval| interval.hits).sum::<u64>(), hits.iter().sum::<u64>());
-            prop_assert_eq!(merged.iter().map(|interval| interval.accesses).sum::<u64>(), 1000 * hits.len() as u64);
+            let sum = |part: fn(&Interval) -> u64| merged.iter().map(part).sum::<u64>();
+            prop_assert_eq!(sum(|interval| interval.hits), hits.iter().sum::<u64>());
+            prop_assert_eq!(sum(|interval| interval.accesses), 1000 * hits.len() as u64);
         }
 
         #[test]

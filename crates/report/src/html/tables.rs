@@ -1,43 +1,24 @@
-//! Defines the page's tables: they are plain HTML, readable without scripts.
+//! The page's tables, in plain HTML that is readable without scripts.
+
+use std::collections::BTreeMap;
 
 use isotherm_core::parameters::Parameters;
-use isotherm_sim::{Report, RunResult};
+use isotherm_machine::MachineSummary;
+use isotherm_sim::Report;
 
 use super::data::MAX_RUNS;
 use super::{MAX_TEXT, escape};
-use crate::facts::failures;
-use crate::format::{count, factor, percent, shortened};
+use crate::columns::{Column, cells, headings};
+use crate::format::shortened;
+use crate::table::RUN;
 
-/// Rows of a table whose length is not ours.
+/// Rows of a table whose length the input determines.
 pub(crate) const MAX_ROWS: usize = 200;
 const MAX_POLICIES: usize = 40;
 
-const RUN_COLUMNS: [&str; 19] = [
-    "policy",
-    "fast tier",
-    "size",
-    "hits",
-    "final",
-    "loads",
-    "oracle",
-    "belady",
-    "slowdown",
-    "modelled time",
-    "stall per tier",
-    "promoted",
-    "demoted",
-    "failed",
-    "moved",
-    "samples",
-    "lost",
-    "metadata",
-    "tiering CPU",
-];
-
-/// A row a run.
+/// Returns the table of runs.
 pub(super) fn runs(report: &Report) -> String {
-    let shown = report.runs.iter().take(MAX_RUNS).map(run_row);
-    let mut text = format!("<div class=\"runs\">{}</div>", table(&RUN_COLUMNS, shown));
+    let mut text = format!("<div class=\"runs\">{}</div>", listed(&RUN, report.runs.iter().take(MAX_RUNS)));
     if report.runs.len() > MAX_RUNS {
         text +=
             &format!("<p>The first {MAX_RUNS} of {} runs; the JSON output holds all.</p>", report.runs.len());
@@ -45,33 +26,7 @@ pub(super) fn runs(report: &Report) -> String {
     text
 }
 
-fn run_row(run: &RunResult) -> Vec<String> {
-    let stalls: Vec<_> = run.stall_ns.iter().take(8).map(ToString::to_string).collect();
-    let mark = if run.beats_oracle { "*" } else { "" };
-    vec![
-        run.policy.clone(),
-        shortened(&run.fast, 20),
-        run.fast_bytes.to_string(),
-        format!("{mark}{}", percent(run.hit_ratio)),
-        percent(run.final_hit_ratio),
-        percent(run.load_hit_ratio),
-        percent(run.oracle_hit_ratio),
-        percent(run.belady_hit_ratio),
-        factor(run.slowdown),
-        run.modelled_ns.to_string(),
-        stalls.join(" + "),
-        count(run.promotions),
-        count(run.demotions),
-        count(failures(run)),
-        run.bytes_moved.to_string(),
-        count(run.samples),
-        count(run.samples_lost),
-        run.metadata_bytes.to_string(),
-        run.tiering_cpu_ns.to_string(),
-    ]
-}
-
-/// The parameters in force: the workload's, then each policy's that has any.
+/// Returns the parameters in force: the workload's, then each policy's that has any.
 pub(super) fn parameters(report: &Report) -> String {
     let mut shown: Vec<&Parameters> = report.input.parameters.iter().collect();
     for run in &report.runs {
@@ -92,35 +47,36 @@ fn same(one: &Parameters, other: &Parameters) -> bool {
         && one.iter().map(|(_, value)| value).eq(other.iter().map(|(_, value)| value))
 }
 
-/// A group of parameters as they were in force.
+/// Returns the table of a group of parameters in force.
 pub(crate) fn parameter_table(parameters: &Parameters) -> String {
     let rows = parameters.iter().map(|(spec, value)| {
-        let default =
-            if spec.parse(spec.default) == Some(value) { String::new() } else { spec.default.into() };
-        [spec.name.into(), value.to_string(), spec.unit.into(), default, spec.help.into(), spec.source.into()]
+        let default = if spec.parse(spec.default) == Some(value) { "" } else { spec.default };
+        [spec.name, &value.to_string(), spec.unit, default, spec.help, spec.source].map(str::to_owned)
     });
     let rows = table(&["parameter", "value", "unit", "default, where it differs", "meaning", "source"], rows);
     let preset = parameters.preset().map_or(String::new(), |preset| format!(", preset {preset}"));
     format!("<h3>{}{}</h3>{rows}", escape(parameters.group()), escape(&preset))
 }
 
-/// The machine's numbers with their sources.
-pub(super) fn machine(report: &Report) -> String {
-    let numbers = &report.machine.numbers;
-    let rows = numbers
-        .iter()
-        .take(MAX_ROWS)
-        .map(|number| [number.path.clone(), number.value.clone(), number.source.clone()]);
+/// Returns the table of the machine's numbers with their sources.
+pub(crate) fn machine(machine: &MachineSummary) -> String {
+    let rows = machine.numbers.iter().take(MAX_ROWS);
+    let rows = rows.map(|number| [number.path.clone(), number.value.clone(), number.source.clone()]);
     table(&["number", "value", "source"], rows)
 }
 
-/// Where the input comes from.
-pub(super) fn provenance(report: &Report) -> String {
-    let rows = report.input.provenance.iter().take(MAX_ROWS).map(|(key, value)| [key.clone(), value.clone()]);
+/// Returns the table of the input's origin.
+pub(crate) fn provenance(provenance: &BTreeMap<String, String>) -> String {
+    let rows = provenance.iter().take(MAX_ROWS).map(|(key, value)| [key.clone(), value.clone()]);
     table(&["what", "value"], rows)
 }
 
-/// A table that scrolls sideways by itself where the page is narrow.
+/// Returns the table of these items.
+pub(crate) fn listed<'a, T: 'a>(columns: &[Column<T>], items: impl Iterator<Item = &'a T>) -> String {
+    table(&headings(columns), items.map(|item| cells(columns, item)))
+}
+
+/// Returns a table that scrolls sideways by itself where the page is narrow.
 pub(crate) fn table<R: AsRef<[String]>>(header: &[&str], rows: impl Iterator<Item = R>) -> String {
     let cells = |row: R| -> String {
         row.as_ref().iter().map(|cell| format!("<td>{}</td>", escape(&shortened(cell, MAX_TEXT)))).collect()

@@ -1,4 +1,4 @@
-//! Defines what people and programs read of a live run: a summary for the terminal, JSON, and one self-contained HTML file.
+//! A live run as a summary for the terminal, as JSON, and as one self-contained HTML file.
 
 mod lines;
 mod page;
@@ -16,25 +16,20 @@ const WIDTH: usize = 80;
 /// Columns of a line's name.
 const NAME: usize = 13;
 
-/// What `isotherm run` tells at the program's end: the answer in a sentence, then a line for each thing to know.
+/// Returns the summary at the program's end: the answer in a sentence, then a line per fact.
 ///
-/// At most 80 columns wide without colours; a warning is one line of any length, so that its remedy can be copied.
+/// It is at most 80 columns wide, without colours. A warning is one line of any length, so that its fix can
+/// be copied.
 pub fn live_text(result: &LiveResult) -> String {
     let mut text = wrapped("", &words::answer(result), WIDTH);
-    for (name, value) in lines::lines(result) {
-        text.push_str(&wrapped(&label(&name), &value, WIDTH));
-    }
-    lines::warnings(result).iter().for_each(|warning| {
-        text.push_str(&format!("{}{warning}\n", label("warning")));
-    });
+    let lines = lines::lines(result);
+    text.extend(lines.iter().map(|(name, value)| wrapped(&format!("{name:<NAME$}"), value, WIDTH)));
+    text.extend(lines::warnings(result).iter().map(|warning| format!("{:<NAME$}{warning}\n", "warning")));
     text
 }
 
-fn label(name: &str) -> String {
-    format!("{name:<NAME$}")
-}
-
-/// The run as one indented JSON object, as `docs/reference/live-schema.json` describes it, with a line break at its end.
+/// Returns the run as one indented JSON object with a line break at its end, as `docs/reference/live-schema.json`
+/// describes it.
 pub fn live_json(result: &LiveResult) -> String {
     let json = serde_json::to_string_pretty(result)
         .unwrap_or_else(|error| unreachable!("the result is plain data: {error}"));

@@ -1,122 +1,121 @@
-//! Defines the HTML page of a live run: pictures over time, drawn by a script, and tables written here.
+//! The HTML page of a live run: pictures over time, drawn by a script, and tables written here.
 
-use isotherm_core::live_result::LiveResult;
+use isotherm_core::live_result::{HotShare, LiveResult, MemoryRange, SourceUse, TierUse};
 
 use super::timeline::timeline;
 use super::words;
+use crate::columns::{Column, cells, headings};
 use crate::format::{count, counted, factor, percent, printable, shortened};
 use crate::html::{
-    CHARTING_LIBRARY, MAX_ROWS, MAX_TEXT, STYLE, definitions, escape, fill, items, parameter_table, prose,
-    script_safe, table,
+    MAX_ROWS, MAX_TEXT, definitions, escape, items, listed, page, parameter_table, prose, table,
 };
 
-const PAGE: &str = include_str!("../../assets/live.html");
 const SCRIPTS: [&str; 3] = [
     include_str!("../../assets/theme.js"),
     include_str!("../../assets/charts.js"),
     include_str!("../../assets/live.js"),
 ];
 
-/// Characters of a warning: its remedy stands at its end.
+/// Characters of a warning, whose fix is at its end.
 const MAX_WARNING: usize = 1000;
 
-/// The run as one HTML file without any reference to another, at most [`crate::MAX_HTML_BYTES`] long.
+const SOURCES: [Column<SourceUse>; 8] = [
+    ("source", |source| source.name.to_owned()),
+    ("samples", |source| count(source.delivered)),
+    ("lost", |source| count(source.lost)),
+    ("times throttled", |source| count(source.throttled)),
+    ("elsewhere or unreadable", |source| count(source.foreign)),
+    ("agents' CPU", |source| source.agent_cpu_ns.to_string()),
+    ("program's time lost", |source| source.program_ns.to_string()),
+    ("memory", |source| source.memory_bytes.to_string()),
+];
+
+/// Returns the run as one self-contained HTML file of at most [`crate::MAX_HTML_BYTES`].
 pub fn live_html(result: &LiveResult) -> String {
-    let timeline = timeline(result);
-    let data = serde_json::to_string(&timeline)
-        .unwrap_or_else(|error| unreachable!("the page is plain data: {error}"));
-    let [residency, moves] = captions(result.summary.shadow);
+    let (summary, timeline) = (&result.summary, timeline(result));
+    let [residency, moves] = captions(summary.shadow);
     let command = shortened(&result.program.join(" "), MAX_TEXT);
+    let sources = summary.sources.iter().take(MAX_ROWS);
+    let has_gauges = timeline["gauges"].as_object().is_some_and(|gauges| !gauges.is_empty());
+    let has_parameters = result.parameters.iter().next().is_some();
     let parts = [
         ("title", escape(&format!("{command} under {}", result.policy))),
-        ("style", STYLE.into()),
         ("answer", prose(&words::answer(result))),
         ("facts", definitions(&facts(result))),
         ("notes", items(&words::notes(result))),
         ("residency", residency.into()),
         ("moves", moves.into()),
-        ("gauges_hidden", if timeline.has_gauges() { String::new() } else { " hidden".into() }),
+        ("gauges_hidden", if has_gauges { "" } else { " hidden" }.into()),
         ("tiers", tiers(result)),
         ("hot_set", hot_set(result)),
         ("traffic", traffic(result)),
-        ("sources", sources(result)),
+        ("sources", some(!summary.sources.is_empty(), "None.", || listed(&SOURCES, sources))),
         ("cost", cost(result)),
-        ("warnings", warnings(result)),
+        ("warnings", some(!summary.warnings.is_empty(), "None.", || warnings(&summary.warnings))),
         ("ranges", ranges(result)),
-        ("parameters", parameters(result)),
-        ("data", script_safe(&data)),
-        ("library", CHARTING_LIBRARY.into()),
-        ("scripts", SCRIPTS.concat()),
+        ("parameters", some(has_parameters, "The policy has none.", || parameter_table(&result.parameters))),
     ];
-    fill(PAGE, &parts)
+    page(include_str!("../../assets/live.html"), &SCRIPTS, &timeline, &parts)
 }
 
-/// What the pictures of residency and of moves show.
+/// Returns the content, or a paragraph that says that there is none.
+fn some(exists: bool, otherwise: &str, content: impl FnOnce() -> String) -> String {
+    if exists { content() } else { format!("<p>{otherwise}</p>") }
+}
+
+/// Returns the captions of the pictures of residency and of moves.
 fn captions(shadow: bool) -> [&'static str; 2] {
     if shadow {
-        ["Where the memory in use would lie.", "Pages that would move in a second"]
+        ["Where the memory in use would be.", "Pages that would move in a second"]
     } else {
-        ["Where the memory in use lies.", "Pages moved in a second"]
+        ["Where the memory in use is.", "Pages moved in a second"]
     }
 }
 
 fn facts(result: &LiveResult) -> Vec<(&'static str, String)> {
     let summary = &result.summary;
-    let slowdown = summary
-        .slowdown_at_most
-        .map_or("-".into(), |slowdown| format!("{} x all-fast time", factor(slowdown)));
+    let hits = if summary.hits_measured { "counted by the hardware" } else { "summed over samples" };
+    let slowdown = summary.slowdown_at_most;
+    let slowdown = slowdown.map_or("-".into(), |slowdown| format!("{} x all-fast time", factor(slowdown)));
     vec![
         ("policy", result.policy.clone()),
         ("run", words::run(result)),
-        ("processes", shortened(&printable(&summary.process_names.join(", ")), MAX_TEXT)),
+        ("processes", printable(&summary.process_names.join(", "))),
         ("memory in use", summary.footprint_bytes.to_string()),
-        (
-            "hits",
-            if summary.hits_measured { "counted by the hardware" } else { "summed over samples" }.into(),
-        ),
+        ("hits", hits.into()),
         ("hit ratio", words::known(summary.hit_ratio)),
         ("second half", words::known(summary.final_hit_ratio)),
         ("slowdown at most", slowdown),
         ("engine", format!("{} of one processor", percent(summary.engine.cpu_share))),
         ("engine's memory", words::engine_memory(result).to_string()),
         ("seed", result.seed.to_string()),
-        ("Isotherm", shortened(&result.version, MAX_TEXT)),
+        ("Isotherm", result.version.clone()),
     ]
 }
 
 fn tiers(result: &LiveResult) -> String {
-    let rows = result.summary.tiers.iter().take(MAX_ROWS).enumerate().map(|(index, tier)| {
-        [
-            index.to_string(),
-            tier.resident_bytes.to_string(),
-            tier.capacity_bytes.to_string(),
-            count(tier.hits),
-            words::tier_share(result, tier),
-            tier.latency_ns.to_string(),
-            words::nodes(tier).trim_start_matches("; ").to_owned(),
-        ]
-    });
-    table(
-        &["tier", "resident at the end", "limit", "accesses", "share of accesses", "idle latency", "nodes"],
-        rows,
-    )
+    let columns: [Column<(usize, &TierUse, &LiveResult)>; 7] = [
+        ("tier", |(index, ..)| index.to_string()),
+        ("resident at the end", |(_, tier, _)| tier.resident_bytes.to_string()),
+        ("limit", |(_, tier, _)| tier.capacity_bytes.to_string()),
+        ("accesses", |(_, tier, _)| count(tier.hits)),
+        ("share of accesses", |(_, tier, result)| words::tier_share(result, tier)),
+        ("idle latency", |(_, tier, _)| tier.latency_ns.to_string()),
+        ("nodes", |(_, tier, _)| words::nodes(tier)),
+    ];
+    let tiers = result.summary.tiers.iter().take(MAX_ROWS).enumerate();
+    table(&headings(&columns), tiers.map(|(index, tier)| cells(&columns, &(index, tier, result))))
 }
 
 fn hot_set(result: &LiveResult) -> String {
-    let shares = result.summary.hot_set.shares.iter().filter(|share| share.bytes.0 > 0);
-    let rows: Vec<_> = shares
-        .take(MAX_ROWS)
-        .map(|share| {
-            [percent(share.accesses), share.bytes.to_string(), words::of_footprint(result, share.bytes)]
-        })
-        .collect();
-    if rows.is_empty() {
-        return "<p>No access was sampled.</p>".into();
-    }
-    table(
-        &["this share of the sampled accesses", "went to so much memory", "of the memory in use"],
-        rows.iter(),
-    )
+    let columns: [Column<(&HotShare, &LiveResult)>; 3] = [
+        ("this share of the sampled accesses", |(share, _)| percent(share.accesses)),
+        ("went to this much memory", |(share, _)| share.bytes.to_string()),
+        ("of the memory in use", |(share, result)| words::of_footprint(result, share.bytes)),
+    ];
+    let shares = result.summary.hot_set.shares.iter().filter(|share| share.bytes.0 > 0).take(MAX_ROWS);
+    let rows: Vec<_> = shares.map(|share| cells(&columns, &(share, result))).collect();
+    some(!rows.is_empty(), "No access was sampled.", || table(&headings(&columns), rows.iter()))
 }
 
 fn traffic(result: &LiveResult) -> String {
@@ -125,10 +124,10 @@ fn traffic(result: &LiveResult) -> String {
         ("promoted", traffic.promotions, "To a faster tier."),
         ("demoted", traffic.demotions, "To a slower tier, by name."),
         ("reclaimed", traffic.reclaimed, "Off a tier by the kernel's own LRU."),
-    ];
+    ]
+    .map(|(what, pages, meaning)| [what.to_owned(), count(pages), meaning.to_owned()]);
     let refused = words::refusals(&traffic.refused)
         .map(|(why, moves, meaning)| [format!("refused: {why}"), count(moves), meaning.to_owned()]);
-    let moved = moved.map(|(what, pages, meaning)| [what.to_owned(), count(pages), meaning.to_owned()]);
     format!(
         "{}<p class=\"legend\">Pages of {}; {} copied.{}</p>",
         table(&["what", "pages", "meaning"], moved.iter().chain(&refused)),
@@ -138,94 +137,47 @@ fn traffic(result: &LiveResult) -> String {
     )
 }
 
-fn sources(result: &LiveResult) -> String {
-    let sources = &result.summary.sources;
-    if sources.is_empty() {
-        return "<p>None.</p>".into();
-    }
-    let rows = sources.iter().take(MAX_ROWS).map(|source| {
-        [
-            source.name.to_owned(),
-            count(source.delivered),
-            count(source.lost),
-            count(source.throttled),
-            count(source.foreign),
-            source.agent_cpu_ns.to_string(),
-            source.program_ns.to_string(),
-            source.memory_bytes.to_string(),
-        ]
-    });
-    let header = [
-        "source",
-        "samples",
-        "lost",
-        "times throttled",
-        "elsewhere or unreadable",
-        "agents' CPU",
-        "program's time lost",
-        "memory",
-    ];
-    table(&header, rows)
-}
-
 fn cost(result: &LiveResult) -> String {
-    let engine = &result.summary.engine;
+    let (summary, engine) = (&result.summary, &result.summary.engine);
+    let samples = counted(result.samples, "sample", "samples");
+    let faults = counted(result.hint_faults, "hint fault", "hint faults");
     let steps = counted(result.steps, "step", "steps");
+    let (lost, foreign) = (count(result.samples_lost), count(summary.samples_foreign));
     let rows = [
-        ["engine's CPU, agents included".to_owned(), words::engine_cpu(result).to_string()],
-        ["as a share of one processor".to_owned(), percent(engine.cpu_share)],
-        ["policy's memory, at its largest".to_owned(), engine.metadata_bytes.to_string()],
-        ["memory for page numbers, residency and heat".to_owned(), engine.host_bytes.to_string()],
-        ["program's time lost to sampling, all threads".to_owned(), words::program_time(result).to_string()],
-        [
-            "what reached the policy".to_owned(),
-            format!(
-                "{}, {}, {steps}",
-                counted(result.samples, "sample", "samples"),
-                counted(result.hint_faults, "hint fault", "hint faults")
-            ),
-        ],
-        [
-            "what did not".to_owned(),
-            format!(
-                "{} lost, {} outside of tiered memory",
-                count(result.samples_lost),
-                count(result.summary.samples_foreign)
-            ),
-        ],
+        ("engine's CPU, agents included", words::engine_cpu(result).to_string()),
+        ("as a share of one processor", percent(engine.cpu_share)),
+        ("policy's memory, at its largest", engine.metadata_bytes.to_string()),
+        ("memory for page numbers, residency and heat", engine.host_bytes.to_string()),
+        ("program's time lost to sampling, all threads", words::program_time(result).to_string()),
+        ("reached the policy", format!("{samples}, {faults}, {steps}")),
+        ("did not reach it", format!("{lost} lost, {foreign} outside of tiered memory")),
     ];
-    table(&["what", "value"], rows.iter())
+    table(&["what", "value"], rows.into_iter().map(|(what, value)| [what.to_owned(), value]))
 }
 
-fn warnings(result: &LiveResult) -> String {
-    let warnings = &result.summary.warnings;
-    if warnings.is_empty() {
-        return "<p>None.</p>".into();
-    }
-    let shown: Vec<_> =
-        warnings.iter().take(MAX_ROWS).map(|warning| shortened(warning, MAX_WARNING)).collect();
-    format!("<ul class=\"notes\">{}</ul>{}", items(&shown), rest(warnings.len()))
+fn warnings(warnings: &[String]) -> String {
+    let shown = warnings.iter().take(MAX_ROWS).map(|warning| shortened(warning, MAX_WARNING));
+    let shown = items(&shown.collect::<Vec<_>>());
+    format!("<ul class=\"notes\">{shown}</ul>{}", rest(warnings.len()))
 }
 
-/// The ranges as the result orders them: the most accessed page first.
+/// Returns the ranges in the result's order: the most accessed page first.
 fn ranges(result: &LiveResult) -> String {
-    let ranges = &result.summary.hot_set.fast_ranges;
-    if ranges.is_empty() {
-        return "<p>None: nothing was on the fast tier at the end.</p>".into();
-    }
+    let columns: [Column<(&MemoryRange, u64)>; 5] = [
+        ("process", |(range, _)| range.process.to_string()),
+        ("address", |(range, _)| format!("{:#x}", range.start)),
+        ("size", |(range, _)| range.bytes.to_string()),
+        ("accesses sampled", |(range, _)| count(range.accesses)),
+        ("accesses per page", |&(range, page)| {
+            per_page(range.accesses as f64 / (range.bytes.0 as f64 / page as f64))
+        }),
+    ];
     let page = result.summary.page_size.bytes().0;
-    let rows = ranges.iter().take(MAX_ROWS).map(|range| {
-        let pages = range.bytes.0 as f64 / page as f64;
-        [
-            range.process.to_string(),
-            format!("{:#x}", range.start),
-            range.bytes.to_string(),
-            count(range.accesses),
-            per_page(range.accesses as f64 / pages),
-        ]
-    });
-    let header = ["process", "address", "size", "accesses sampled", "accesses a page"];
-    table(&header, rows) + &rest(ranges.len())
+    let ranges = &result.summary.hot_set.fast_ranges;
+    some(!ranges.is_empty(), "None: nothing was on the fast tier at the end.", || {
+        let rows = ranges.iter().take(MAX_ROWS).map(|range| cells(&columns, &(range, page)));
+        table(&headings(&columns), rows) + &rest(ranges.len())
+    })
 }
 
 fn per_page(accesses: f64) -> String {
@@ -234,18 +186,10 @@ fn per_page(accesses: f64) -> String {
 
 /// Says how many rows are not shown.
 fn rest(all: usize) -> String {
-    if all > MAX_ROWS {
-        format!(
-            "<p class=\"legend\">The first {MAX_ROWS} of {all}; the JSON output holds all that were kept.</p>"
-        )
-    } else {
-        String::new()
+    if all <= MAX_ROWS {
+        return String::new();
     }
-}
-
-fn parameters(result: &LiveResult) -> String {
-    if result.parameters.iter().next().is_none() {
-        return "<p>The policy has none.</p>".into();
-    }
-    parameter_table(&result.parameters)
+    format!(
+        "<p class=\"legend\">The first {MAX_ROWS} of {all}; the JSON output holds all that were kept.</p>"
+    )
 }

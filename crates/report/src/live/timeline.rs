@@ -1,14 +1,12 @@
-//! Defines what the page's script draws from: the run's moments as columns, with differences between neighbours.
-
-use std::collections::BTreeMap;
+//! Data of the page's script: the run's moments in columns, with differences between neighbours.
 
 use isotherm_core::Nanos;
-use isotherm_core::live_result::{HotShare, LiveResult, Moment, Traffic};
-use serde::Serialize;
+use isotherm_core::live_result::{LiveResult, Moment, Traffic};
+use serde_json::{Value, json};
 
 use crate::html::{gauges, merge_factor, rounded};
 
-/// Moments in a picture. What they count is summed from the start, so that leaving some out keeps sums true.
+/// Moments in a picture. Their counts are sums from the start, so that leaving some out keeps sums true.
 const MAX_MOMENTS: usize = 600;
 /// Tiers in a picture.
 const MAX_TIERS: usize = 8;
@@ -16,36 +14,11 @@ const MAX_TIERS: usize = 8;
 /// Bars in a picture.
 const MAX_SHARES: usize = 8;
 
-/// The timeline of a run, a value for each moment.
-#[derive(Debug, Serialize)]
-pub(super) struct Timeline {
-    /// Since the start.
-    seconds: Vec<f64>,
-    /// Bytes on each tier.
-    resident: Vec<Vec<u64>>,
-    /// What the fast tier could hold at the end; none without tiers.
-    fast_limit: Option<u64>,
-    /// The fast tier's share of the accesses since the moment before; none where there was none.
-    hits: Vec<Option<f64>>,
-    /// Pages or samples a second since the moment before; none where no time has passed.
-    promotions: Vec<Option<f64>>,
-    demotions: Vec<Option<f64>>,
-    reclaimed: Vec<Option<f64>>,
-    samples: Vec<Option<f64>>,
-    gauges: BTreeMap<&'static str, Vec<Option<f64>>>,
-    /// Memory for several shares of the accesses, of the whole run.
-    hot: Vec<HotShare>,
-}
-
-impl Timeline {
-    /// Whether the policy told any numbers of its own.
-    pub(super) fn has_gauges(&self) -> bool {
-        !self.gauges.is_empty()
-    }
-}
-
-/// The run's timeline, in a bounded size.
-pub(super) fn timeline(result: &LiveResult) -> Timeline {
+/// Returns the run's timeline in a bounded size, with a value for each moment.
+///
+/// `hits` is the fast tier's share of the accesses since the previous moment, rates are pages or samples per
+/// second since then; both are `null` without accesses or time.
+pub(super) fn timeline(result: &LiveResult) -> Value {
     let summary = &result.summary;
     let moments = moments(&summary.timeline);
     let rate = |count: fn(&Moment) -> u64| {
@@ -54,27 +27,27 @@ pub(super) fn timeline(result: &LiveResult) -> Timeline {
             (seconds > 0.0).then(|| count(now).saturating_sub(count(then)) as f64 / seconds)
         })
     };
-    let on_tier = |tier: usize| {
+    let on_tier = |tier: usize| -> Vec<u64> {
         moments.iter().map(|moment| moment.resident_bytes.get(tier).map_or(0, |bytes| bytes.0)).collect()
     };
-    Timeline {
-        seconds: moments.iter().map(|moment| rounded(moment.time_ns.as_seconds())).collect(),
-        resident: (0..summary.tiers.len().min(MAX_TIERS)).map(on_tier).collect(),
-        fast_limit: summary.tiers.first().map(|tier| tier.capacity_bytes.0),
-        hits: differences(&moments, hit_ratio),
-        promotions: rate(|moment| moment.traffic.promotions),
-        demotions: rate(|moment| moment.traffic.demotions),
-        reclaimed: rate(|moment| moment.traffic.reclaimed),
-        samples: rate(|moment| moment.samples),
-        gauges: gauges(moments.iter().map(|moment| moment.gauges.iter().copied())),
-        hot: summary.hot_set.shares.iter().take(MAX_SHARES).copied().collect(),
-    }
+    json!({
+        "seconds": moments.iter().map(|moment| rounded(moment.time_ns.as_seconds())).collect::<Vec<_>>(),
+        "resident": (0..summary.tiers.len().min(MAX_TIERS)).map(on_tier).collect::<Vec<_>>(),
+        "fast_limit": summary.tiers.first().map(|tier| tier.capacity_bytes.0),
+        "hits": differences(&moments, hit_ratio),
+        "promotions": rate(|moment| moment.traffic.promotions),
+        "demotions": rate(|moment| moment.traffic.demotions),
+        "reclaimed": rate(|moment| moment.traffic.reclaimed),
+        "samples": rate(|moment| moment.samples),
+        "gauges": gauges(moments.iter().map(|moment| moment.gauges.iter().copied())),
+        "hot": summary.hot_set.shares.iter().take(MAX_SHARES).collect::<Vec<_>>(),
+    })
 }
 
-/// At most [`MAX_MOMENTS`] moments, the last one among them.
+/// Selects at most [`MAX_MOMENTS`] moments, with the last one.
 ///
-/// The last one closes the run and has no gauges. Where it follows closely on the one before, differences between the two
-/// would be noise: it takes that one's place, and its gauges.
+/// The last one closes the run and has no gauges. Where it closely follows the previous one, differences
+/// between the two would be noise: it takes that one's place and gauges.
 fn moments(timeline: &[Moment]) -> Vec<Moment> {
     let step = merge_factor(timeline.len(), MAX_MOMENTS);
     let mut moments: Vec<_> = timeline.iter().rev().step_by(step).cloned().collect();
@@ -90,7 +63,7 @@ fn moments(timeline: &[Moment]) -> Vec<Moment> {
     moments
 }
 
-/// What each moment and the one before it make; before the first one is the start, when nothing had happened.
+/// Compares each moment with the previous one; the first is compared with the start, before any event.
 fn differences(moments: &[Moment], of: impl Fn(&Moment, &Moment) -> Option<f64>) -> Vec<Option<f64>> {
     let start = Moment {
         time_ns: Nanos(0),

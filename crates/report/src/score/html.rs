@@ -1,6 +1,6 @@
 //! The scoreboard as one self-contained HTML file: tables whose colours say what is kept.
 
-use isotherm_score::{EffectScore, Judged, PaperScore, Proof, Row, Scoreboard, Scored, Tally};
+use isotherm_score::{EffectScore, PaperScore, Proof, Row, Scoreboard, Scored, Tally};
 
 use super::words;
 use crate::html::{STYLE, escape, fill, prose, table};
@@ -40,7 +40,7 @@ fn section(paper: &PaperScore) -> String {
     let effects: String = paper.effects.iter().map(switched).collect();
     format!(
         "<section><h2>{}</h2><p class=\"legend\">{}</p>{comparisons}<h3>Effects of model and scale, \
-            switched</h3>{effects}</section>",
+         switched</h3>{effects}</section>",
         escape(&paper.title),
         prose(&words::paper(paper).replace('`', ""))
     )
@@ -69,9 +69,8 @@ fn compared(comparison: &Scored) -> String {
     };
     let systems = words::systems(&comparison.systems).replace('`', "");
     format!(
-        "{head}<p class=\"legend\">{} {} {}</p>\
-         <div class=\"scroll\"><table><thead><tr>{columns}</tr></thead><tbody>{rows}</tbody></table></div>\
-         {gains}{}",
+        "{head}<p class=\"legend\">{} {} {}</p><div class=\"scroll\"><table><thead><tr>{columns}</tr></thead>\
+         <tbody>{rows}</tbody></table></div>{gains}{}",
         prose(&words::conditions(comparison)),
         prose(&comparison.note),
         prose(&systems),
@@ -81,13 +80,10 @@ fn compared(comparison: &Scored) -> String {
 
 /// Writes a row, marked by the verdicts of its orderings.
 fn marked(comparison: &Scored, row: &Row) -> String {
-    let mut tally = Tally::default();
-    let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
-    comparison.orderings.iter().filter(here).for_each(|judged| tally.count(judged.verdict));
+    let mark = format!(" class=\"mark {}\"", class(words::verdicts(comparison, row)));
     let cells = words::cells(comparison, row);
     let cell = |(index, text): (usize, &String)| {
-        let class =
-            if index == words::ORDER { format!(" class=\"mark {}\"", class(tally)) } else { String::new() };
+        let class = if index == words::ORDER { &mark } else { "" };
         format!("<td{class}>{}</td>", prose(text))
     };
     format!("<tr>{}</tr>", cells.iter().enumerate().map(cell).collect::<String>())

@@ -34,57 +34,33 @@ struct Shallow {
     depth: usize,
 }
 
-/// Hands a call to the formatter of the current level.
+/// Defines methods that hand their call to the formatter of the current level, and change the level by
+/// `before` the call or `after` it.
 macro_rules! delegate {
-    ($formatter:ident . $method:ident ( $($argument:ident),* )) => {
-        if $formatter.depth > INDENTED {
-            CompactFormatter.$method($($argument),*)
-        } else {
-            $formatter.outer.$method($($argument),*)
+    ($($method:ident($($first:ident)?) before $before:literal after $after:literal;)*) => {$(
+        fn $method<W: ?Sized + Write>(&mut self, writer: &mut W $(, $first: bool)?) -> Result<()> {
+            self.depth += $before;
+            let written = if self.depth > INDENTED {
+                CompactFormatter.$method(writer $(, $first)?)
+            } else {
+                self.outer.$method(writer $(, $first)?)
+            };
+            self.depth -= $after;
+            written
         }
-    };
+    )*};
 }
 
 impl Formatter for Shallow {
-    fn begin_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        self.depth += 1;
-        delegate!(self.begin_array(writer))
-    }
-
-    fn end_array<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        let written = delegate!(self.end_array(writer));
-        self.depth -= 1;
-        written
-    }
-
-    fn begin_array_value<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> Result<()> {
-        delegate!(self.begin_array_value(writer, first))
-    }
-
-    fn end_array_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        delegate!(self.end_array_value(writer))
-    }
-
-    fn begin_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        self.depth += 1;
-        delegate!(self.begin_object(writer))
-    }
-
-    fn end_object<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        let written = delegate!(self.end_object(writer));
-        self.depth -= 1;
-        written
-    }
-
-    fn begin_object_key<W: ?Sized + Write>(&mut self, writer: &mut W, first: bool) -> Result<()> {
-        delegate!(self.begin_object_key(writer, first))
-    }
-
-    fn begin_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        delegate!(self.begin_object_value(writer))
-    }
-
-    fn end_object_value<W: ?Sized + Write>(&mut self, writer: &mut W) -> Result<()> {
-        delegate!(self.end_object_value(writer))
+    delegate! {
+        begin_array() before 1 after 0;
+        end_array() before 0 after 1;
+        begin_array_value(first) before 0 after 0;
+        end_array_value() before 0 after 0;
+        begin_object() before 1 after 0;
+        end_object() before 0 after 1;
+        begin_object_key(first) before 0 after 0;
+        begin_object_value() before 0 after 0;
+        end_object_value() before 0 after 0;
     }
 }

@@ -86,7 +86,8 @@ pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
             count(run.time_scale as u64)
         )
     });
-    let fixed = [row.ours.clone(), format!("{} = {}", row.size, row.fast), order(comparison, row)];
+    let fixed =
+        [row.ours.clone(), format!("{} = {}", row.size, row.fast), tallied(verdicts(comparison, row))];
     let systems = row.cells.iter().map(cell);
     fixed.into_iter().chain(systems).chain([run]).collect()
 }
@@ -110,12 +111,12 @@ pub(super) fn missing(why: Option<&str>) -> String {
     if absent { "not yet".into() } else { format!("failed: {why}") }
 }
 
-/// Returns the verdicts on a row's orderings.
-fn order(comparison: &Scored, row: &Row) -> String {
+/// Counts the verdicts on a row's orderings.
+pub(super) fn verdicts(comparison: &Scored, row: &Row) -> Tally {
     let mut tally = Tally::default();
     let here = |judged: &&Judged| judged.workload == row.workload && judged.size == row.size;
     comparison.orderings.iter().filter(here).for_each(|judged| tally.count(judged.verdict));
-    tallied(tally)
+    tally
 }
 
 /// Returns `5 kept, 1 tie`.

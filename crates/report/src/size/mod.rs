@@ -1,87 +1,80 @@
-//! Defines what people and programs read of a sizing: a table, JSON, and one self-contained HTML file.
+//! A sizing as a table, as JSON, and as one self-contained HTML file.
 
 mod page;
 mod words;
 
 use isotherm_sim::{Outcome, PolicySize, Recommended, SizeReport};
 
+use crate::columns::{Column, cells, headings};
 use crate::format::{count, percent};
-use crate::table::{aligned, named, noted};
+use crate::table::{aligned, machine, named, noted};
+use crate::to_json;
 
 pub use page::size_html;
 
-const HEADER: [&str; 8] =
-    ["policy", "needs", "interval", "of footprint", "saves", "slowdown", "verified in full", "knee"];
-
-/// The sizing as one JSON object on one line, as `docs/reference/size.schema.json` describes it.
+/// Returns the sizing as one JSON object on one line, as `docs/reference/size.schema.json` describes it.
 pub fn size_json(report: &SizeReport) -> String {
-    serde_json::to_string(report).unwrap_or_else(|error| unreachable!("the report is plain data: {error}"))
+    to_json(report)
 }
 
-/// The sizing as text: a row a policy, the answer in a sentence, and notes.
+/// Returns the sizing as text: a row per policy, the answer in a sentence, and notes.
 pub fn size_table(report: &SizeReport) -> String {
-    let mut text = head(report);
-    text.push('\n');
-    text.push_str(&aligned(&HEADER, report.policies.iter().map(|policy| row(report, policy)), 1));
-    text.push('\n');
-    for note in std::iter::once(words::answer(report)).chain(words::notes(report)) {
-        text.push_str(&noted(&note));
-    }
-    text
-}
-
-fn head(report: &SizeReport) -> String {
     let input = &report.input;
-    named(&[
+    let budget =
+        format!("{} over all memory fast; all slow costs {}", percent(report.budget), cost(report.all_slow));
+    let head = named(&[
         ("input", format!("{} {}", input.kind, input.name)),
         ("accesses", format!("{} missed the last-level cache", count(input.accesses))),
         ("footprint", input.footprint_bytes.to_string()),
-        ("machine", format!("{}: {}", report.machine.name, report.machine.title)),
-        (
-            "budget",
-            format!(
-                "{} over all memory fast; all slow costs {}",
-                percent(report.budget),
-                cost(report.all_slow)
-            ),
-        ),
+        ("machine", machine(&report.machine)),
+        ("budget", budget),
         ("samples", words::sampling(report)),
         ("seed", input.seed.to_string()),
-    ])
+    ]);
+    let mut text = format!("{head}\n{}\n", aligned(&headings(&columns()), rows(report), 1));
+    text.extend(std::iter::once(words::answer(report)).chain(words::notes(report)).map(|note| noted(&note)));
+    text
 }
 
-/// A slowdown as what it costs: `4.8 %`.
-fn cost(slowdown: f64) -> String {
-    percent(slowdown - 1.0)
+/// Returns a row per policy.
+fn rows(report: &SizeReport) -> impl Iterator<Item = Vec<String>> {
+    let columns = columns();
+    report.policies.iter().map(move |policy| cells(&columns, &(report, policy)))
 }
 
-fn row(report: &SizeReport, policy: &PolicySize) -> [String; 8] {
-    let cell = |show: &dyn Fn(&Recommended) -> String| policy.recommended.as_ref().map_or("-".into(), show);
-    let share = |size: &Recommended| size.fast_bytes.0 as f64 / report.input.footprint_bytes.0.max(1) as f64;
+/// Returns the columns of a policy.
+fn columns<'a>() -> [Column<(&'a SizeReport, &'a PolicySize)>; 8] {
     [
-        policy.policy.clone(),
-        policy
-            .recommended
-            .as_ref()
-            .map_or_else(|| without(policy.outcome).into(), |size| size.fast_bytes.to_string()),
-        cell(&interval),
-        cell(&|size| percent(share(size))),
-        cell(&|size| size.saved_bytes.to_string()),
-        cell(&|size| cost(size.slowdown)),
-        verified(policy).into(),
-        policy
-            .knee
-            .as_ref()
-            .map_or("-".into(), |knee| format!("{} ({})", knee.fast_bytes, cost(knee.slowdown))),
+        ("policy", |(_, policy)| policy.policy.clone()),
+        ("needs", |(_, policy)| match (&policy.recommended, policy.outcome) {
+            (Some(size), _) => size.fast_bytes.to_string(),
+            (None, Outcome::Never) => "never".into(),
+            (None, _) => "not found".into(),
+        }),
+        ("interval", |(_, policy)| recommended(policy, interval)),
+        ("of footprint", |(report, policy)| recommended(policy, |size| percent(share(report, size)))),
+        ("saves", |(_, policy)| recommended(policy, |size| size.saved_bytes.to_string())),
+        ("slowdown", |(_, policy)| recommended(policy, |size| cost(size.slowdown))),
+        ("verified in full", |(_, policy)| verified(policy).into()),
+        ("knee", |(_, policy)| {
+            let knee = policy.knee.as_ref();
+            knee.map_or("-".into(), |knee| format!("{} ({})", knee.fast_bytes, cost(knee.slowdown)))
+        }),
     ]
 }
 
-/// What stands in place of a size.
-fn without(outcome: Outcome) -> &'static str {
-    match outcome {
-        Outcome::Never => "never",
-        _ => "not found",
-    }
+fn recommended(policy: &PolicySize, cell: impl Fn(&Recommended) -> String) -> String {
+    policy.recommended.as_ref().map_or("-".into(), cell)
+}
+
+/// Returns the size as a share of the footprint.
+fn share(report: &SizeReport, size: &Recommended) -> f64 {
+    size.fast_bytes.0 as f64 / report.input.footprint_bytes.0.max(1) as f64
+}
+
+/// Formats a slowdown as its cost: `4.8 %`.
+fn cost(slowdown: f64) -> String {
+    percent(slowdown - 1.0)
 }
 
 fn interval(size: &Recommended) -> String {

@@ -1,18 +1,18 @@
-//! Defines what a sizing says in words.
+//! A sizing in words.
 
 use isotherm_sim::{Outcome, PolicySize, SizeReport};
 
-use super::cost;
+use super::{cost, share};
 use crate::format::{count, file_name, list, percent};
 
-/// The answer in one sentence.
+/// Returns the answer in one sentence.
 pub(super) fn answer(report: &SizeReport) -> String {
     let input = &report.input;
     let (name, budget) = (file_name(&input.name), percent(report.budget));
     if report.all_slow <= 1.0 + report.budget {
         return format!(
-            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in slow memory it \
-             loses {}.",
+            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in slow \
+             memory it loses {}.",
             input.footprint_bytes,
             cost(report.all_slow)
         );
@@ -20,17 +20,16 @@ pub(super) fn answer(report: &SizeReport) -> String {
     let best = report.policies.iter().find(|policy| Some(&policy.policy) == report.best.as_ref());
     let Some((best, size)) = best.and_then(|best| best.recommended.as_ref().map(|size| (best, size))) else {
         return format!(
-            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of its {} are DRAM \
-             and no policy runs.",
+            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of its {} \
+             are DRAM and no policy runs.",
             input.footprint_bytes
         );
     };
-    let share = size.fast_bytes.0 as f64 / input.footprint_bytes.0.max(1) as f64;
     format!(
         "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} \
          and saves {}.",
         size.fast_bytes,
-        percent(share),
+        percent(share(report, size)),
         input.footprint_bytes,
         best.policy,
         if size.slowdown > 1.0005 { cost(size.slowdown) } else { "nothing".into() },
@@ -38,7 +37,7 @@ pub(super) fn answer(report: &SizeReport) -> String {
     )
 }
 
-/// How the input was thinned out.
+/// Says how the input was sub-sampled.
 pub(super) fn sampling(report: &SizeReport) -> String {
     let sampling = &report.sampling;
     let number = sampling.accesses.len();
@@ -49,10 +48,9 @@ pub(super) fn sampling(report: &SizeReport) -> String {
     format!("{number} of one page in {}, about {} accesses each", sampling.one_in, count(mean))
 }
 
-/// What a reader must know to read the numbers right.
+/// Returns the notes needed to read the numbers right.
 pub(super) fn notes(report: &SizeReport) -> Vec<String> {
-    let notes = [verified, at_most, costs, unverified];
-    notes.iter().filter_map(|note| note(report)).collect()
+    [verified, at_most, costs, unverified].iter().filter_map(|note| note(report)).collect()
 }
 
 fn names(report: &SizeReport, which: impl Fn(&PolicySize) -> bool) -> Option<String> {
@@ -73,8 +71,8 @@ fn verified(report: &SizeReport) -> Option<String> {
     let error = report.policies.iter().filter_map(|policy| policy.error).reduce(f64::max)?;
     (!runs.is_empty()).then(|| {
         format!(
-            "Simulated in full at the recommended size: {}. Over all full simulations, what the sub-samples said before \
-             them was off by at most {} of all-DRAM time.",
+            "Simulated in full at the recommended size: {}. Over all full simulations, the estimates from \
+             sub-samples were off by at most {} of all-DRAM time.",
             list(&runs),
             percent(error)
         )
@@ -93,8 +91,8 @@ fn at_most(report: &SizeReport) -> Option<String> {
 fn costs(report: &SizeReport) -> Option<String> {
     let names = names(report, |policy| policy.outcome == Outcome::Never)?;
     Some(format!(
-        "Over the budget even with the whole footprint fast: {names}. Its own cost, or what the kernel reserves of \
-         the fast tier, exceeds the budget."
+        "Over the budget even with the whole footprint fast: {names}. Its own cost, or the kernel's reserve of the \
+         fast tier, exceeds the budget."
     ))
 }
 
