@@ -56,7 +56,8 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// No limit is exceeded and no process starves, whatever scans cost and however many processes there are.
+        /// No limit is exceeded and no process starves, whatever scans cost and however many processes there
+        /// are.
         #[test]
         fn keeps_interval_and_budgets(
             costs in proptest::collection::vec((0u64..5_000_000, 0u64..5_000_000), 30..60),

@@ -1,7 +1,8 @@
 //! Decodes samples: `sample_type` determines where fields stand, which is computed once.
 //!
-//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All fields have a fixed size
-//! except `PERF_SAMPLE_RAW`, which moves the fields behind it; a layout without it is read at constant offsets.
+//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All fields have
+//! a fixed size except `PERF_SAMPLE_RAW`, which moves the fields behind it; a layout without it is read at
+//! constant offsets.
 
 use super::record::{half, word};
 use super::sys::sample;
@@ -67,8 +68,8 @@ pub struct Layout {
     shape: Option<Shape>,
 }
 
-/// Most frequent samples: task, time and address, then perhaps the period, then perhaps latency and data source. They are
-/// read without looking up offsets.
+/// Most frequent samples: task, time and address, then perhaps the period, then perhaps latency and data
+/// source. They are read without looking up offsets.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Shape {
     period: bool,

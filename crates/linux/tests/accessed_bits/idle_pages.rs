@@ -1,4 +1,5 @@
-//! Idle page tracking with the real kernel's pagemap and kpageflags; only the bitmap, which the kernel may lack, is a file.
+//! Idle page tracking with the real kernel's pagemap and kpageflags; only the bitmap, which the kernel may
+//! lack, is a file.
 
 use std::fs;
 use std::ops::Range;
@@ -38,7 +39,8 @@ fn machine(process: Pid, range: &Range<u64>) -> tempfile::TempDir {
     root
 }
 
-/// Starts a program whose range is scanned in one piece, as a plain file loses the marks of a word written twice.
+/// Starts a program whose range is scanned in one piece, as a plain file loses the marks of a word written
+/// twice.
 fn program(pages: &str) -> (Program, Range<u64>) {
     loop {
         let arguments =

@@ -1,4 +1,5 @@
-//! Accessed bits of real programs under the real kernel. The programs are `examples/target`, which check their memory.
+//! Accessed bits of real programs under the real kernel. The programs are `examples/target`, which check
+//! their memory.
 
 mod clear_refs;
 mod faults;

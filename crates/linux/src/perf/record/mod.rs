@@ -138,8 +138,8 @@ impl<'a> Record<'a> {
 
 /// Calls `visit` for each record in `first` followed by `second`, the two parts of a ring's content.
 ///
-/// Joins a record that lies in both parts in `scratch`. Returns the number of bytes that could not be read because a header
-/// was malformed: 0 unless the memory is damaged.
+/// Joins a record that lies in both parts in `scratch`. Returns the number of bytes that could not be read
+/// because a header was malformed: 0 unless the memory is damaged.
 #[inline]
 pub fn for_each(
     first: &[u8],
