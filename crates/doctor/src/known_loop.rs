@@ -29,8 +29,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the loop in this process until standard input ends.
 ///
-/// Every access misses all caches, as its line was flushed after its last use. Every fourth access is a
-/// store.
+/// Every access misses all caches, as its last use flushed its line. Every fourth access is a store.
 ///
 /// # Errors
 /// If standard output is closed, or memory cannot be mapped.

@@ -103,8 +103,7 @@ pub trait AccessSource: Send {
         Ok(())
     }
 
-    /// Appends for each range whether it was accessed since the last query, and clears the mark; needs
-    /// `Signal::AccessedBits`.
+    /// Appends whether each range was accessed since the last query (needs `Signal::AccessedBits`).
     fn accessed(
         &mut self,
         process: Pid,
@@ -116,27 +115,27 @@ pub trait AccessSource: Send {
         Ok(())
     }
 
-    /// Writes its counts since the start into `counters` (one entry per tier); needs `Signal::TierHits` or
-    /// `Signal::TierStalls`.
+    /// Writes its counts since the start, one entry per tier (needs `Signal::TierHits` or
+    /// `Signal::TierStalls`).
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let _ = counters;
         Ok(())
     }
 
-    /// Returns whether it samples loads evenly over all tiers with latencies, so that Little's law gives
-    /// those in flight.
+    /// Returns whether its loads are even over all tiers with latencies, so that Little's law gives those in
+    /// flight.
     fn samples_all_latencies(&self) -> bool {
         false
     }
 
-    /// Passes a policy's request to the profiling devices, which are read from then on; needs
-    /// `Signal::DeviceHotPages`.
+    /// Passes a request to the profiling devices, which are read from then on (needs
+    /// `Signal::DeviceHotPages`).
     fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
         let _ = request;
         Ok(())
     }
 
-    /// Appends the readings of the profiling devices since the last call; needs `Signal::DeviceHotPages`.
+    /// Appends the profiling devices' readings since the last call (needs `Signal::DeviceHotPages`).
     fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
         let _ = answers;
         Ok(())

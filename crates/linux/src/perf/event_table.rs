@@ -68,8 +68,7 @@ const fn cha(
     Row { models, quantity, name, pmu: "uncore_cha", terms, filter, addresses: false, source }
 }
 
-/// Returns the agents' events for loads served by one kind of memory, given names of occupancy, busy cycles
-/// and inserts.
+/// Returns the agents' events for loads from one kind of memory: occupancy, busy cycles and inserts.
 const fn loads(
     models: &'static [Model],
     memory: Memory,

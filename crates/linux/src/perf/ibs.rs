@@ -17,8 +17,7 @@ const CAPS_ZEN4: u32 = 1 << 11;
 /// Access in an IBS op record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
-    /// Load or store; a read-modify-write is a load. `None` for an op without memory access, or a software
-    /// prefetch.
+    /// Load, also of a read-modify-write, or store; `None` for other ops and software prefetches.
     pub operation: Option<Operation>,
     /// Linear address, where valid.
     pub address: Option<u64>,

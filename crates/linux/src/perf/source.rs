@@ -107,8 +107,7 @@ impl PmuSource {
         })
     }
 
-    /// Makes a source of `events`. It opens only its own rings; [`open::probe`] tells whether the events are
-    /// permitted.
+    /// Makes a source of `events`. It opens only its own rings; [`open::probe`] checks permissions.
     ///
     /// # Errors
     /// If the rings cannot be made.

@@ -54,8 +54,7 @@ pub struct SameTier {
 impl Topology {
     /// Reads `/sys` and `/proc` below `root`, which is `/` on a live machine.
     ///
-    /// A kernel without NUMA, or a container without `/sys`, shows one node with all memory of
-    /// `/proc/meminfo`.
+    /// Without NUMA, or `/sys`, the machine is one node with all memory of `/proc/meminfo`.
     ///
     /// # Errors
     /// If nodes or tiers cannot be read or are malformed. Errors of devices and attributes that a run can do

@@ -24,8 +24,8 @@ fn a_new_period_reaches_every_running_thread() {
     (0..40).for_each(|_| program.order("go"));
     let accesses = drained(&mut source);
     assert!(program.inside(&accesses).all(|access| access.weight == 4));
-    // Each of 20 threads touches 40 pages. Each processor counts its own period, so that at most its last 3
-    // are missing.
+    // Each of 20 threads touches 40 pages. Each processor counts its own period: at most its last 3 are
+    // missing.
     let (sampled, processors) = (program.inside(&accesses).count(), std::thread::available_parallelism());
     let processors = processors.map_or(1, usize::from);
     assert!((200usize.saturating_sub(20 * processors)..=205).contains(&sampled), "{sampled}");

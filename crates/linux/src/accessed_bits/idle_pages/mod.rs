@@ -135,8 +135,7 @@ impl IdlePages {
                 self.read_flags(start, &mut flags)?;
                 window = Some(start);
             }
-            // The first frame of a huge page of at most 2 MiB is in the window, as huge pages are aligned to
-            // their size.
+            // Huge pages are aligned to their size: one of at most 2 MiB lies whole in the window.
             let at = (page.frame - start) as usize;
             let head = (0..=at).rev().find(|&at| flags[at] & TAIL == 0);
             page.tracked = head.is_some_and(|head| flags[head] & LRU != 0);

@@ -129,8 +129,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns the number of the event that wrote it, the last word of a record with `sample_id_all` and
-    /// `PERF_SAMPLE_IDENTIFIER`.
+    /// Returns the event's number, the last word with `sample_id_all` and `PERF_SAMPLE_IDENTIFIER`.
     pub fn identifier(&self) -> Option<u64> {
         word(self.body, self.body.len().checked_sub(8)?)
     }

@@ -81,8 +81,7 @@ models! {
     SierraForest "sierra-forest",
     /// Xeon 6+ with E-cores.
     ClearwaterForest "clearwater-forest",
-    /// Client processors with two kinds of cores: Alder Lake, Raptor Lake, Meteor Lake, Lunar Lake and Arrow
-    /// Lake.
+    /// Client processors with two kinds of cores: Alder, Raptor, Meteor, Lunar and Arrow Lake.
     IntelHybrid "intel-hybrid",
     /// Zen and Zen+, and Hygon's Dhyana.
     Zen1 "zen1",
@@ -115,8 +114,7 @@ models! {
 }
 
 impl Model {
-    /// Returns the microarchitecture of a family, model and stepping; for Arm and Ampere `model` is the part
-    /// number.
+    /// Returns the microarchitecture; for Arm and Ampere `model` is the part number.
     pub fn of(vendor: Vendor, family: u32, model: u32, stepping: u32) -> Self {
         match vendor {
             Vendor::Intel => Self::intel(family, model, stepping),
