@@ -1,8 +1,8 @@
 //! Cost of accessed bits to the scanning thread and to the program.
 //!
-//! `scan/` measures the halves of a `ClearRefs` scan and all of it, per present page; `mappings/` the same with many
-//! mappings; `program/` the time to touch each page once, after a flush and after clearing and a flush: the difference is
-//! `WALK`.
+//! `scan/` measures the halves of a `ClearRefs` scan and all of it, per present page; `mappings/` the same
+//! with many mappings; `program/` the time to touch each page once, after a flush and after clearing and a
+//! flush: the difference is `WALK`.
 #![allow(unsafe_code)]
 
 use std::fs;

@@ -1,7 +1,7 @@
 //! The speed of decoding samples on one thread: from the memory of a ring to accesses.
 //!
-//! Each iteration reads 128 KiB of records (what 100,000 samples a second leave in a ring in 30 ms), which lie in two parts
-//! as in a ring that wraps, into a vector that is reused.
+//! Each iteration reads 128 KiB of records (100,000 samples per second for 30 ms), in two parts as in a ring
+//! that wraps, into a reused vector.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -17,7 +17,7 @@ use isotherm_linux::source::Access;
 /// Bytes of a ring.
 const RING: usize = 1 << 17;
 
-/// The body of one sample of 100,000 a second, its address spread over 4 GiB.
+/// Returns the body of one of 100,000 samples per second, its address spread over 4 GiB.
 fn body(format: Format, frequency: bool, number: u64) -> Vec<u8> {
     let task = 4_242u64 | 4_243 << 32;
     let address = 0x7f00_0000_0000 + (number.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> 32);
@@ -36,7 +36,7 @@ fn body(format: Format, frequency: bool, number: u64) -> Vec<u8> {
     words.iter().flat_map(|word| word.to_ne_bytes()).collect()
 }
 
-/// A ring full of samples, and how many there are.
+/// Returns a ring full of samples, and their number.
 fn ring(format: Format, frequency: bool) -> (Vec<u8>, u64) {
     let mut memory = Vec::with_capacity(RING);
     let mut count = 0;
@@ -54,7 +54,7 @@ fn ring(format: Format, frequency: bool) -> (Vec<u8>, u64) {
 }
 
 fn read(memory: &[u8], decoder: &Decoder, scratch: &mut Vec<u8>, accesses: &mut Vec<Access>) {
-    // Not at a record's end: one record is put together.
+    // Not at a record's end: one record is joined from both parts.
     let (first, second) = memory.split_at(memory.len() / 3 / 8 * 8 + 8);
     for_each(first, second, scratch, |record| {
         if let Content::Sample(body) = record.content()
@@ -86,7 +86,7 @@ fn measure(criterion: &mut Criterion, name: &str, format: Format, frequency: boo
     group.finish();
 }
 
-/// What a drain adds: the order of time over the rings of 16 processors.
+/// Times what a drain adds: ordering by time over the rings of 16 processors.
 fn sorting(criterion: &mut Criterion) {
     let spec = EventSpec::page_faults();
     let decoder = Decoder::new(&spec, Some(1), TierMap::default(), 0).expect("known fields");

@@ -1,7 +1,7 @@
-//! Defines the speed of finding present pages, against the raw read of the same part of `/proc/PID/pagemap`.
+//! The speed of finding present pages, against the raw read of the same part of `/proc/PID/pagemap`.
 //!
-//! Both are measured in one run, in pages a second; a last line gives the ratio, of the medians of interleaved pairs.
-//! "dense": all pages present; "holes": every other page.
+//! Both are measured in one run, in pages per second; a last line gives the ratio of the medians of
+//! interleaved pairs. "dense": all pages present; "holes": every other page.
 
 use std::fs::File;
 use std::hint::black_box;
@@ -18,7 +18,7 @@ const PAGE: usize = 4096;
 const PAGES: usize = 128 << 10;
 const PAIRS: usize = 15;
 
-/// 512 MiB of which one page in `every` is present.
+/// Returns 512 MiB of which one page in `every` is present.
 fn memory(every: usize) -> (Vec<u8>, Range<u64>) {
     let mut bytes: Vec<u8> = vec![0; PAGES * PAGE];
     for page in (0..PAGES).step_by(every) {

@@ -1,5 +1,6 @@
-//! Defines the cost of a poll of the process tree, of a process with 200 threads: while nothing is forked, and when every
-//! thread's children are looked for since something was (a thread started and joined, whose cost stands beside it).
+//! The cost of a poll of the process tree for a process with 200 threads: while nothing is forked, and when
+//! every thread's children are looked for after a thread was started and joined (whose own cost is printed
+//! beside it).
 
 use std::hint::black_box;
 use std::sync::mpsc;

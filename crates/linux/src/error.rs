@@ -1,9 +1,9 @@
-//! Defines what can go wrong between Isotherm and the kernel.
+//! Errors of calls to the kernel.
 
 use std::io;
 use std::path::PathBuf;
 
-/// A request to the kernel that failed, in one line: what, where and what would mend it.
+/// A failed request to the kernel, in one line: what failed, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LinuxError {
     /// A file of `/proc`, `/sys` or `/dev` could not be read or written.
@@ -21,7 +21,7 @@ pub enum LinuxError {
         path: PathBuf,
         /// What was expected.
         expected: &'static str,
-        /// What stood there, shortened.
+        /// The text found, shortened.
         found: String,
     },
     /// A system call failed.
@@ -32,7 +32,7 @@ pub enum LinuxError {
         /// The kernel's answer.
         error: io::Error,
     },
-    /// The user may not do this.
+    /// The user is not permitted to do this.
     #[error("{what} needs {needs}: {remedy}")]
     Permission {
         /// What was tried.
@@ -47,24 +47,24 @@ pub enum LinuxError {
     Unsupported {
         /// What was tried.
         what: &'static str,
-        /// What would be needed.
+        /// What is needed instead.
         remedy: String,
     },
-    /// A profiling device cannot be used, or not any more.
+    /// A profiling device cannot be used, or no longer.
     #[error(transparent)]
     Device(Box<dyn std::error::Error + Send + Sync>),
-    /// The process ended, which is nothing unusual.
+    /// The process has ended, which is normal.
     #[error("process {0} has ended")]
     Ended(u32),
 }
 
 impl LinuxError {
-    /// A failed call, from `errno` as it stands.
+    /// Returns the error of a failed call, from the current `errno`.
     pub fn last(call: &'static str) -> Self {
         Self::Call { call, error: io::Error::last_os_error() }
     }
 
-    /// A failed access to a file.
+    /// Returns the error of a failed access to a file.
     pub fn file(path: impl Into<PathBuf>, error: io::Error) -> Self {
         Self::File { path: path.into(), error }
     }

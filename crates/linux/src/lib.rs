@@ -1,9 +1,26 @@
-//! The operating system boundary: what Isotherm asks of Linux, and the only crate beside the allocator, the recorder's
-//! plugin and the preloaded library that may be `unsafe`.
+//! The operating system boundary: topology, access sources, page placement and migration on Linux.
 //!
-//! A live run joins four things: the [`topology`] says which nodes are which tier, access sources ([`source`]) say
-//! which addresses are used, [`memory`] says where pages are and moves them, and [`process`] follows the program and
-//! its children.
+//! A live run joins four parts: [`topology`] tells which nodes form which tier, access sources ([`source`])
+//! tell which addresses are used, [`memory`] tells where pages are and moves them, and [`process`] follows
+//! the program and its children. All `unsafe` code is in [`sys`]. No module names a policy.
+//!
+//! ```
+//! use isotherm_linux::memory::maps::MapsReader;
+//! use isotherm_linux::memory::nodes::{Kernel, NodeReader, Residence};
+//! use isotherm_linux::process::{Pid, ProcRoot};
+//!
+//! let (page, this) = (vec![1u8; 4096], Pid(std::process::id()));
+//! let address = page.as_ptr() as u64;
+//! let mut mappings = Vec::new();
+//! MapsReader::new(ProcRoot::default()).read(this, &mut mappings)?;
+//! assert!(mappings.iter().any(|mapping| (mapping.start..mapping.end).contains(&address)));
+//! let mut places = Vec::new();
+//! // Kernels without NUMA have no `move_pages`.
+//! if NodeReader::new(Kernel).locate(this, &[address], &mut places).is_ok() {
+//!     assert!(matches!(places[0], Residence::Node(_)));
+//! }
+//! # Ok::<(), isotherm_linux::LinuxError>(())
+//! ```
 
 pub mod accessed_bits;
 pub mod clock;

@@ -1,4 +1,4 @@
-//! Defines tests of launching: streams, exit statuses, signals and orphans are as without Isotherm.
+//! Launching: streams, exit statuses, signals and orphans are as without Isotherm.
 
 mod support;
 
@@ -29,7 +29,7 @@ fn start(words: &[&str], variables: &[(OsString, OsString)], adopt: bool) -> Res
     Launch::start(Signals::receive().expect("signals"), words[0].as_ref(), &arguments, variables, adopt)
 }
 
-/// As `isotherm run -- sh -c SCRIPT`.
+/// Runs `sh -c SCRIPT` as `isotherm run` does.
 #[test]
 #[ignore = "a helper of the tests below"]
 fn launcher() {
@@ -74,7 +74,7 @@ fn streams_and_environment_are_the_callers() {
     child.stderr.take().expect("piped").read_to_string(&mut err).expect("read");
     writer.join().expect("joined");
     assert!(child.wait().expect("waited").success());
-    // Around it is what the test harness says.
+    // The test harness writes around it.
     let at = out.windows(bytes.len()).position(|window| window == bytes).expect("every byte");
     let text = String::from_utf8_lossy(&out[at + bytes.len()..]).into_owned();
     assert!(text.starts_with("added own\n"), "{text}");
@@ -116,7 +116,7 @@ fn the_program_waits_before_exec_until_it_is_released() {
     assert_eq!(wait(&mut running), Exit::Signal(9));
 }
 
-/// Is killed before it releases the program.
+/// Launches a program and is killed before releasing it.
 #[test]
 #[ignore = "a helper of the_program_goes_on_without_its_launcher"]
 fn dies_before_release() {
@@ -163,7 +163,7 @@ fn what_nohup_ignores_stays_ignored() {
     assert!(launcher.wait().expect("waited").success());
 }
 
-/// Counts signals: a shell would take two that come together for one.
+/// Counts signals: a shell would merge two that come together.
 #[test]
 #[ignore = "a helper of the test below"]
 fn counter() {

@@ -1,4 +1,4 @@
-//! Defines tests of the lock that allows one engine a process.
+//! The lock that allows one engine per process.
 
 mod support;
 

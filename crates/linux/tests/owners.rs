@@ -1,4 +1,4 @@
-//! Whose page a frame is, by the page tables of this process. The kernel tells frames to CAP_SYS_ADMIN only.
+//! Owners of frames, by the page tables of this process. The kernel tells frames only to CAP_SYS_ADMIN.
 #![allow(unsafe_code)] // pages of our own are made and moved
 
 use std::ops::Range;
@@ -20,7 +20,7 @@ fn reserve(bytes: usize) -> u64 {
     start as u64
 }
 
-/// A page of its own that is present.
+/// Maps a present page of its own.
 fn page() -> u64 {
     let address = reserve(3 * PAGE) + PAGE as u64;
     // SAFETY: within the mapping just made, which nothing else knows of.
@@ -46,7 +46,7 @@ struct World {
 }
 
 impl World {
-    /// All frames are a device's. `None` where the kernel does not tell frames.
+    /// Returns a lookup for a device with all frames; `None` where the kernel does not tell frames.
     fn new() -> Option<Self> {
         let (root, process) = (ProcRoot::default(), Pid(std::process::id()));
         let everything: Range<u64> = 1..u64::MAX;
@@ -62,7 +62,7 @@ impl World {
         frame[0]
     }
 
-    /// The addresses of the frames' pages, and how many have none.
+    /// Returns the addresses of the frames' pages, and how many frames have none.
     fn find(&mut self, frames: &[u64], now: Nanos) -> (Vec<u64>, u64) {
         let mut pages = Vec::new();
         let unknown = self.owners.find(frames, now, &mut pages).expect("our own page tables");
@@ -91,13 +91,13 @@ fn frames_of_others_make_readings_rarer_and_not_for_ever() {
         assert_eq!(world.find(&[nobodys], now), (vec![], 1));
         now += Nanos(2 * SECOND.0);
     }
-    // A page that came later is not known until the next reading.
+    // A newer page is unknown until the next reading.
     let late = page();
     let frame = world.frame(late);
     let just_read = Nanos(now.0 - 2 * SECOND.0);
     assert_eq!(world.find(&[frame], just_read + SECOND), (vec![], 1));
     assert_eq!(world.find(&[frame], now), (vec![late], 0));
-    // Found, so that the next may come soon.
+    // It was found, so the next reading may come soon.
     let next = page();
     let frame = world.frame(next);
     assert_eq!(world.find(&[frame], now + Nanos(SECOND.0 / 5)), (vec![next], 0));

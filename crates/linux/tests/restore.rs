@@ -1,4 +1,4 @@
-//! Defines tests of restoring after signals: by the engine itself, and after SIGKILL by the next one.
+//! Restoring after signals: by the engine itself, and after SIGKILL by the next one.
 
 mod support;
 

@@ -63,7 +63,7 @@ fn wrong_calls_exit_with_2() {
     }
 }
 
-/// A `planted` that runs, and where its report is.
+/// A running `planted`, and its report's path.
 struct Planted {
     child: Child,
     report: PathBuf,

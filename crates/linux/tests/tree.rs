@@ -1,4 +1,4 @@
-//! Defines tests of the process tree on real processes: storms of forks, double forks, exec, many threads.
+//! The process tree on real processes: storms of forks, double forks, exec, many threads.
 
 mod support;
 
@@ -11,11 +11,11 @@ use isotherm_linux::process::tree::{Event, Tree};
 use isotherm_linux::process::{Pid, ProcRoot};
 use support::{alone, helper, until};
 
-/// A tree, and what it has reported of each process.
+/// A tree, and its reports per process.
 struct Seen {
     tree: Tree,
     events: Vec<Event>,
-    /// Whether the process runs, and how often it executed a program.
+    /// Whether each process runs, and how often it executed a program.
     state: BTreeMap<Pid, (bool, u32)>,
 }
 
@@ -27,7 +27,7 @@ impl Seen {
         Self { tree, events: Vec::new(), state: BTreeMap::new() }
     }
 
-    /// Polls, and checks that events come in an order that can be.
+    /// Polls, and checks the order of events.
     fn poll(&mut self) {
         let first = self.events.len();
         self.tree.poll(&mut self.events).expect("polled");
@@ -75,7 +75,7 @@ fn a_storm_of_short_lived_children_is_followed_to_its_end() {
     let mut seen = Seen::of(&child, false);
     until("the end of the storm", || {
         seen.poll();
-        // The first process stays a zombie until it is waited for: it has ended all the same.
+        // The first process stays a zombie until it is reaped, but it has ended.
         seen.tree.is_empty()
     });
     assert!(child.wait().expect("waited for").success());
@@ -127,7 +127,7 @@ fn two_hundred_threads() {
 
 #[test]
 fn exec_is_told_also_of_the_same_program_at_the_same_addresses() {
-    // Its words are the same each time, and so is its stack where addresses are not randomised.
+    // Its arguments are the same each time, and so is its stack where addresses are not randomised.
     let again = r#"sh -c 'read x && exec sh -c "$0" "$0"' 'read x && exec sh -c "$0" "$0"'"#;
     for program in ["sh -c 'read x; exec cat'", again, &format!("setarch -R {again}")] {
         let mut child = shell(&format!("exec {program}"));
@@ -165,7 +165,7 @@ fn a_double_fork_is_adopted_and_followed_beyond_its_ancestors() {
     let (first, own) = (launch.pid(), std::process::id());
     let mut tree = Tree::follow(ProcRoot::default(), first, Some(Pid(own))).expect("followed");
     let mut running = launch.release().expect("started");
-    // The parent between them comes and goes without having been seen.
+    // The parent between them comes and goes unseen.
     until("the orphan", || {
         let threads = std::fs::read_dir("/proc/self/task").expect("own threads").flatten();
         let lists = threads.map(|thread| std::fs::read_to_string(thread.path().join("children")));
@@ -189,7 +189,7 @@ fn a_double_fork_is_adopted_and_followed_beyond_its_ancestors() {
         tree.poll(&mut events).expect("polled");
         tree.is_empty()
     });
-    // Adopted, so reaped: nothing is left of it.
+    // Adopted, hence reaped: nothing is left of it.
     until("the reaping", || {
         running.wait(std::time::Duration::ZERO).expect("waited");
         !std::path::Path::new(&format!("/proc/{}", daemon.0)).exists()

@@ -1,4 +1,4 @@
-//! Defines tests of processes that end at any moment, and of those that one may not touch.
+//! Processes that end at any moment, and processes without permission.
 
 mod support;
 
@@ -20,7 +20,7 @@ use support::helper;
 
 const TARGET: &str = "ISOTHERM_TEST_TARGET";
 
-/// Everything that an engine asks of a process, again and again until it has ended. Returns how often.
+/// Makes every request of an engine to a process until it has ended; returns how often.
 fn work_until_ended(pid: Pid) -> (usize, LinuxError) {
     let mut rounds = 0;
     loop {
@@ -142,7 +142,7 @@ fn another_users_process_is_refused_with_what_is_missing() {
         check_refusals(Pid(1));
         return;
     }
-    // 65534 is nobody's.
+    // 65534 is the user nobody.
     let stranger = helper("stranger").uid(65534).env(TARGET, target.id().to_string()).output();
     target.kill().expect("killed");
     target.wait().expect("waited");

@@ -1,4 +1,4 @@
-//! Defines the command line: a mode and options with values.
+//! The command line: a mode and options with values.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -14,7 +14,7 @@ pub(crate) struct Arguments {
     options: BTreeMap<String, String>,
 }
 
-/// When a mode ends.
+/// A mode's end.
 #[derive(Clone, Copy)]
 pub(crate) enum Limit {
     /// After this much time.
@@ -24,7 +24,8 @@ pub(crate) enum Limit {
 }
 
 impl Limit {
-    /// Whether a loop that began at `start` and has done `done` operations is to go on. Looks at the clock only now and then.
+    /// Returns whether a loop that began at `start` and has done `done` operations goes on. Reads the clock
+    /// only now and then.
     pub(crate) fn goes_on(self, start: Instant, done: u64) -> bool {
         match self {
             Self::Time(time) => !done.is_multiple_of(256) || start.elapsed() < time,
@@ -62,7 +63,7 @@ impl Arguments {
         self.parsed(name, default, |text| text.parse().ok())
     }
 
-    /// Bytes, with an optional K, M or G; at least a page and at most 1 TiB.
+    /// Returns bytes, with an optional K, M or G; at least a page and at most 1 TiB.
     pub(crate) fn size(&mut self, name: &str, default: usize) -> Result<usize, Failure> {
         self.parsed(name, default, |text| {
             let (digits, shift) = match text.char_indices().last()? {
@@ -76,7 +77,7 @@ impl Arguments {
         })
     }
 
-    /// A percentage, as a fraction.
+    /// Returns a percentage, as a fraction.
     pub(crate) fn share(&mut self, name: &str, default: f64) -> Result<f64, Failure> {
         self.parsed(name, default, |text| {
             let percent: f64 = text.strip_suffix('%').unwrap_or(text).parse().ok()?;
@@ -84,7 +85,7 @@ impl Arguments {
         })
     }
 
-    /// `--operations N` or else `--seconds S`.
+    /// Returns the end that `--operations N`, or else `--seconds S`, sets.
     pub(crate) fn limit(&mut self) -> Result<Limit, Failure> {
         let seconds = self.parsed("seconds", 2.0, |text| text.parse::<f64>().ok().filter(|s| *s >= 0.0))?;
         let time = Duration::try_from_secs_f64(seconds)

@@ -1,8 +1,9 @@
-//! Defines the B-tree: look-ups of keys, most of them in a range of hot keys.
+//! The B-tree: look-ups of keys, most of them in a range of hot keys.
 //!
-//! A node is a page: 256 keys, and behind them as many values (of a leaf) or pages (of an inner node). Three levels, so up to 65,536
-//! leaves, which lie in memory in a random order. A look-up searches each node by halving and checks the value found, which follows
-//! from its key; the checksum depends on the seed and the number of look-ups alone.
+//! A node is a page: 256 keys, and behind them as many values (of a leaf) or pages (of an inner node). Three
+//! levels hold up to 65,536 leaves, which lie in memory in a random order. A look-up searches each node by
+//! bisection and checks the value found, which follows from its key; the checksum depends only on the seed
+//! and the number of look-ups.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Instant;
@@ -13,9 +14,9 @@ use crate::planted::say_started;
 use crate::random::{Random, mix};
 use crate::{Failure, ensure};
 
-/// Keys of a node.
+/// Keys per node.
 const KEYS: usize = WORDS / 2;
-/// Between a key and the next.
+/// Distance between neighbouring keys.
 const STEP: u64 = 3;
 
 struct Tree {
@@ -25,7 +26,6 @@ struct Tree {
     root: u32,
 }
 
-/// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let leaves = arguments.size("size", 16 << 20)? / PAGE;
     let hot = ((leaves as f64 * arguments.share("hot", 0.125)?).round() as usize).clamp(1, leaves);
@@ -76,7 +76,7 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Fills a node; what is left of it has keys that nothing reaches.
+    /// Fills a node; unused entries have keys that no look-up reaches.
     fn fill(&self, page: u32, entries: impl Iterator<Item = (u64, u64)>) {
         let words = &self.memory.words()[page as usize * WORDS..][..WORDS];
         let mut filled = 0;
@@ -88,7 +88,7 @@ impl Tree {
         words[filled..KEYS].iter().for_each(|word| word.store(u64::MAX, Relaxed));
     }
 
-    /// The word beside the last key of a node that is not above `key`.
+    /// Returns the word beside the last key of a node that is not above `key`.
     fn search(&self, page: u64, key: u64) -> u64 {
         let words = &self.memory.words()[page as usize * WORDS..][..WORDS];
         let (mut low, mut high) = (0, KEYS);
@@ -127,7 +127,6 @@ impl Tree {
     }
 }
 
-/// The value of a key.
 fn value(key: u64) -> u64 {
     mix(key + 1)
 }

@@ -1,10 +1,10 @@
 //! The program that tests of live tiering run: it uses memory in a known way and checks what it reads.
 //!
-//! Cargo builds only the tested package's own binaries and examples. So this is a library, and each package whose tests
-//! run the program has a three-line example that calls [`run`].
+//! Cargo builds only the tested package's own binaries and examples. So this is a library, and each package
+//! whose tests run the program has a three-line example that calls [`run`].
 //!
-//! Every mode prints its result on standard output and exits with 0; with 1 and one line on standard error if memory did
-//! not hold what it should; with 2 for a wrong command line. `USAGE` lists the modes.
+//! Every mode prints its result on standard output and exits with 0; with 1 and one line on standard error if
+//! memory did not hold what it should; with 2 for a wrong command line. `USAGE` lists the modes.
 
 mod arguments;
 mod btree;
@@ -24,14 +24,14 @@ use arguments::Arguments;
 const USAGE: &str = "\
 usage: target MODE [--OPTION VALUE]...
   planted       touch pages, some of them more often than the others
-    --size 64M --hot 10% --share 90%   of the pages, of the accesses
+    --size 64M --hot 10% --share 90%   hot pages, and their share of accesses
     --layout scattered|contiguous      where the hot pages are
     --own-mapping                      contiguous hot pages are a mapping of their own (a line in /proc/PID/maps)
     --move-after N                     after N seconds (or operations) other pages are hot
     --threads 1 --seed 1 --pages default|base|huge
     --memory ordinary|hugetlb|locked|pinned|mergeable|file:PATH
     --read-only                        only read after the memory was filled
-    --children 0                       so many forked processes share the memory and check it at the end
+    --children 0                       forked processes that share the memory and check it at the end
     --report FILE                      the addresses and the hot pages, written before the accesses begin
     --laps FILE                        operations, time and processor time, every 16,384 operations
     --skip-final-check                 do not touch every page once more at the end

@@ -1,4 +1,4 @@
-//! Defines the memory under test: anonymous mappings as words, and every call that `target` makes through libc.
+//! The memory under test: anonymous mappings as words, and every call that the program makes through libc.
 #![allow(unsafe_code)]
 
 use std::fs::File;
@@ -11,15 +11,15 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use crate::random::mix;
 use crate::{Failure, ensure};
 
-/// The size of a page.
+/// Bytes of a page.
 pub(crate) const PAGE: usize = 4096;
-/// Words in a page.
+/// Words per page.
 pub(crate) const WORDS: usize = PAGE / 8;
 
-/// The size of a huge page.
+/// Bytes of a huge page.
 const HUGE: usize = 2 << 20;
 
-/// What memory is mapped as.
+/// A mapping's kind.
 #[derive(Clone, PartialEq, Eq)]
 pub(crate) enum Kind {
     /// Anonymous and private, like all memory of the other modes.
@@ -37,7 +37,7 @@ pub(crate) enum Kind {
 }
 
 impl Kind {
-    /// A word of the command line, or `file:PATH`.
+    /// Returns a word of the command line, or `file:PATH`.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         Some(match text {
             "ordinary" => Self::Ordinary,
@@ -50,7 +50,8 @@ impl Kind {
     }
 }
 
-/// An anonymous private mapping, or one of [`Kind`], readable and writable unless [`Mapping::protect`] says otherwise.
+/// An anonymous private mapping, or one of [`Kind`], readable and writable unless [`Mapping::protect`] says
+/// otherwise.
 pub(crate) struct Mapping {
     start: NonNull<AtomicU64>,
     bytes: usize,
@@ -71,7 +72,7 @@ impl Mapping {
         Self::adopt(start, bytes)
     }
 
-    /// Maps memory of a kind that the kernel treats in a way of its own.
+    /// Maps memory of a kind that the kernel treats specially.
     pub(crate) fn of_kind(kind: &Kind, bytes: usize) -> io::Result<Self> {
         let page = if *kind == Kind::Hugetlb { HUGE } else { PAGE };
         let bytes = bytes.next_multiple_of(page);
@@ -86,7 +87,8 @@ impl Mapping {
         };
         let (access, number) =
             (libc::PROT_READ | libc::PROT_WRITE, file.as_ref().map_or(-1, AsRawFd::as_raw_fd));
-        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use; the kernel keeps the file open.
+        // SAFETY: a new mapping at an address of the kernel's choice touches no memory in use; the kernel
+        // keeps the file open.
         let start = unsafe { libc::mmap(std::ptr::null_mut(), bytes, access, flags, number, 0) };
         let memory = Self::adopt(start, bytes)?;
         match kind {
@@ -113,7 +115,8 @@ impl Mapping {
         }
         let buffer = libc::iovec { iov_base: self.start.as_ptr().cast(), iov_len: self.bytes };
         let one: libc::c_uint = 1;
-        // SAFETY: the range is mapped and writable; nothing is ever read into it through the ring, which stays open.
+        // SAFETY: the range is mapped and writable; nothing is ever read into it through the ring, which
+        // stays open.
         let done = unsafe {
             libc::syscall(libc::SYS_io_uring_register, ring, REGISTER_BUFFERS, &raw const buffer, one)
         };
@@ -140,13 +143,14 @@ impl Mapping {
         self.bytes / PAGE
     }
 
-    /// All words. Reading or writing words that [`Self::protect`] forbids kills the process.
+    /// Returns all words. Reading or writing words that [`Self::protect`] forbids kills the process.
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the mapping is `bytes` long, page-aligned, initialised by the kernel, and lives as long as `self`.
+        // SAFETY: the mapping is `bytes` long, page-aligned, initialised by the kernel, and lives as long as
+        // `self`.
         unsafe { std::slice::from_raw_parts(self.start.as_ptr(), self.bytes / 8) }
     }
 
-    /// All bytes, for system calls.
+    /// Returns all bytes, for system calls.
     pub(crate) fn bytes_mut(&mut self) -> &mut [u8] {
         // SAFETY: as in `words`; `&mut self` excludes any other access.
         unsafe { std::slice::from_raw_parts_mut(self.start.as_ptr().cast(), self.bytes) }
@@ -171,11 +175,12 @@ impl Mapping {
         Ok(())
     }
 
-    /// `madvise` for some of the pages.
+    /// Gives advice on some of the pages (`madvise(2)`).
     pub(crate) fn advise(&self, first: usize, pages: usize, advice: libc::c_int) -> io::Result<()> {
         assert!(first + pages <= self.pages());
         let start = self.start.as_ptr().wrapping_add(first * WORDS).cast();
-        // SAFETY: the range lies within the mapping; the advice used here leaves it mapped, readable and initialised.
+        // SAFETY: the range lies within the mapping; the advice used here leaves it mapped, readable and
+        // initialised.
         returned(unsafe { libc::madvise(start, pages * PAGE, advice) })
     }
 
@@ -191,11 +196,12 @@ impl Mapping {
         assert!(pages < self.pages());
         self.bytes -= pages * PAGE;
         let start = self.start.as_ptr().wrapping_add(self.bytes / 8).cast();
-        // SAFETY: the range was the mapping's and is forgotten above; `&mut self` excludes references into it.
+        // SAFETY: the range was the mapping's and is forgotten above; `&mut self` excludes references into
+        // it.
         returned(unsafe { libc::munmap(start, pages * PAGE) })
     }
 
-    /// `mremap` to another size, and to another place if need be; new pages are zero.
+    /// Resizes it, moving it if necessary (`mremap(2)`); new pages are zero.
     pub(crate) fn resize(self, pages: usize) -> io::Result<Self> {
         let this = std::mem::ManuallyDrop::new(self);
         let (old, new) = (this.bytes, pages * PAGE);
@@ -204,7 +210,7 @@ impl Mapping {
         Self::adopt(start, new)
     }
 
-    /// `mremap` to another place for sure.
+    /// Moves it to another place (`mremap(2)`).
     pub(crate) fn relocate(self) -> io::Result<Self> {
         let this = std::mem::ManuallyDrop::new(self);
         let place = std::mem::ManuallyDrop::new(Self::new(this.bytes)?);
@@ -224,7 +230,7 @@ impl Drop for Mapping {
     }
 }
 
-/// What [`Mapping::fill`] writes.
+/// Returns the word that [`Mapping::fill`] writes.
 pub(crate) fn pattern(seed: u64, word: usize) -> u64 {
     mix(seed.wrapping_mul(0x9e37_79b9_7f4a_7c15) ^ word as u64)
 }

@@ -1,15 +1,18 @@
-//! Defines the program with planted hot pages.
+//! The program with planted hot pages.
 //!
-//! Each word holds a tag of its place in the upper 48 bits and how often it was written in the lower 16. An operation
-//! picks a page (a hot one with the given probability) and a word of it, checks the tag, adds the word to the checksum
-//! and, every other time, writes it. So a lost, misplaced or torn word is found, at once or by the count of writes at
-//! the end, and the checksum depends on the seed and the number of operations alone.
+//! Each word holds a tag of its place in the upper 48 bits and the number of its writes in the lower 16. An
+//! operation picks a page (a hot one with the given probability) and a word of it, checks the tag, adds the
+//! word to the checksum and, every other time, writes it. So a lost, misplaced or torn word is found, at once
+//! or by the count of writes at the end, and the checksum depends only on the seed and the number of
+//! operations.
 //!
-//! The report is text, one item a line: `range START END` (hexadecimal addresses), `hot PHASE INDEX...` (pages counted
-//! from START, for phase 0 and, with `--move-after`, phase 1), `ready NANOSECONDS` and `moved NANOSECONDS`
-//! (`CLOCK_MONOTONIC`; the latter is appended when it happens), `ended NANOSECONDS`. It appears at once with `ready`.
+//! The report is text, one item per line: `range START END` (hexadecimal addresses), `hot PHASE INDEX...`
+//! (pages counted from START, for phase 0 and, with `--move-after`, phase 1), `ready NANOSECONDS` and `moved
+//! NANOSECONDS` (`CLOCK_MONOTONIC`; the latter is appended when it happens), `ended NANOSECONDS`. The file
+//! appears whole, with `ready`.
 //!
-//! Laps, of the first thread, are lines too: operations so far, `CLOCK_MONOTONIC` and the thread's processor time in nanoseconds.
+//! Laps, of the first thread, are lines too: operations so far, `CLOCK_MONOTONIC` and the thread's processor
+//! time in nanoseconds.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -24,30 +27,29 @@ use crate::memory::{Kind, Mapping, PAGE, WORDS, fork, monotonic, thread_cpu, wai
 use crate::random::{Random, mix};
 use crate::{Failure, ensure};
 
-/// The bits of a word that count writes.
+/// Bits of a word that count writes.
 const COUNT: u64 = 0xffff;
 
 /// Operations between two lines of the laps.
 const LAP: u64 = 1 << 14;
 
-/// What was asked for.
 struct Plan {
     threads: usize,
     seed: u64,
-    /// The probability of a hot access, in units of 2^-32.
+    /// Probability of a hot access in units of 2^-32.
     share: u64,
     limit: Limit,
     move_after: Option<Limit>,
-    /// In each phase, every page in the order hot, cold; and how many are hot.
+    /// Every page in the order hot, cold, and the number of hot ones, per phase.
     phases: Vec<Vec<u32>>,
     hot: usize,
     read_only: bool,
 }
 
-/// Forked processes that share the memory as it was filled.
+/// Forked processes that share the filled memory.
 struct Sharers {
     count: u64,
-    /// A byte in it lets one of them go.
+    /// A byte in it releases one of them.
     leash: io::PipeWriter,
 }
 
@@ -63,7 +65,7 @@ impl Sharers {
         Ok(Self { count, leash })
     }
 
-    /// Lets them check what they have, and fails unless it is as they got it.
+    /// Lets them check their memory, and fails unless it is as they got it.
     fn check(mut self) -> Result<(), Failure> {
         for _ in 0..self.count {
             self.leash.write_all(&[0])?;
@@ -74,14 +76,12 @@ impl Sharers {
     }
 }
 
-/// What a thread did.
 struct Done {
     operations: u64,
     writes: u64,
     checksum: u64,
 }
 
-/// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let size = arguments.size("size", 64 << 20)?;
     let kind = arguments.text("memory").unwrap_or_else(|| "ordinary".into());
@@ -108,7 +108,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
             return Err(Failure::Usage("--own-mapping needs --layout contiguous".into()));
         }
         for phase in &plan.phases {
-            // Any advice kept in the mapping's flags splits it; this one changes nothing but core dumps.
+            // Advice kept in the mapping's flags splits it; this one changes only core dumps.
             memory.advise(phase[0] as usize, plan.hot, libc::MADV_DONTDUMP)?;
         }
     }
@@ -132,11 +132,11 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     Ok(())
 }
 
-/// Tells the lab that all memory is there: what bound it to a node until now lets it go.
+/// Tells the lab that all memory is present, so that its binding to a node ends.
 pub(crate) fn say_started() -> Result<(), Failure> {
     let Some(file) = std::env::var_os("ISOTHERM_LAB_STARTED") else { return Ok(()) };
     fs::write(&file, "")?;
-    // The guest takes the file away when it has done so.
+    // The guest then removes the file.
     while std::path::Path::new(&file).exists() {
         std::thread::sleep(Duration::from_millis(20));
     }
@@ -176,8 +176,8 @@ fn plan(arguments: &mut Arguments, pages: usize, contiguous: bool) -> Result<Pla
     }
     let phases = (0..if move_after.is_some() { 2 } else { 1 })
         .map(|phase| {
-            // Contiguous: a quarter and three quarters through what is not hot. Scattered: half of the order apart, so
-            // that up to half of the pages may be hot and none be hot twice.
+            // Contiguous: a quarter and three quarters through the cold pages. Scattered: half of the order
+            // apart, so that up to half of the pages may be hot and none twice.
             let quarter = (pages - hot) / 4;
             let mut order = order.clone();
             order.rotate_left(if contiguous { quarter + phase * 2 * quarter } else { phase * pages / 2 });
@@ -188,7 +188,7 @@ fn plan(arguments: &mut Arguments, pages: usize, contiguous: bool) -> Result<Pla
     Ok(Plan { threads, seed, share, limit, move_after, phases, hot, read_only })
 }
 
-/// The upper bits of the word.
+/// Returns the upper bits of the word.
 fn tag(word: usize) -> u64 {
     mix(word as u64 + 1) & !COUNT
 }
@@ -199,7 +199,7 @@ fn fill(memory: &Mapping) {
     }
 }
 
-/// Runs all threads and sums up what they did.
+/// Runs all threads and sums up their work.
 fn work(
     memory: &Mapping,
     plan: &Plan,
@@ -227,7 +227,7 @@ fn work(
     Ok(total)
 }
 
-/// One of n threads, which alone uses every n-th page.
+/// One of n threads; only it uses every n-th page.
 struct Worker<'a> {
     memory: &'a Mapping,
     plan: &'a Plan,
@@ -265,7 +265,7 @@ impl Worker<'_> {
         Ok(done)
     }
 
-    /// This thread's part of all operations.
+    /// Returns this thread's part of all operations.
     fn part(&self, limit: Limit) -> Limit {
         let threads = self.plan.threads as u64;
         match limit {
@@ -276,7 +276,8 @@ impl Worker<'_> {
         }
     }
 
-    /// This thread's hot and cold pages, the same pages in all phases. A thread that has none of one kind uses the other.
+    /// Returns this thread's hot and cold pages, the same pages in all phases. A thread that lacks one kind
+    /// uses the other.
     fn own(&self, order: &[u32]) -> [Vec<u32>; 2] {
         let own = |page: &&u32| **page as usize % self.plan.threads == self.thread;
         let (hot, cold) = order.split_at(self.plan.hot);

@@ -1,4 +1,4 @@
-//! Defines programs of many threads and of many processes.
+//! Programs of many threads and of many processes.
 
 use std::os::unix::process::CommandExt;
 use std::process::Command;
@@ -61,7 +61,7 @@ fn one_thread(seed: u64, size: usize, limit: crate::arguments::Limit) -> Result<
     Ok(checksum)
 }
 
-/// Forks children, some at a time; each checks its copy of memory, fills it anew and checks that.
+/// Forks children, some at a time; each checks its copy of memory, refills it and checks that.
 pub(crate) fn fork_storm(arguments: &mut Arguments) -> Result<(), Failure> {
     let children = arguments.number("children", 1000)?;
     let parallel = arguments.number("parallel", 8)?.max(1);
@@ -100,7 +100,7 @@ fn reap() -> Result<(), Failure> {
     ensure(right, || format!("fork-storm: child {process} failed"))
 }
 
-/// Executes itself again and again; each time fills memory and checks it. The process stays the same.
+/// Executes itself repeatedly; each time fills memory and checks it. The process stays the same.
 pub(crate) fn exec_chain(arguments: &mut Arguments) -> Result<(), Failure> {
     let times = arguments.number("times", 10)?;
     let size = arguments.size("size", 1 << 20)?;

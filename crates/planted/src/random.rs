@@ -1,4 +1,4 @@
-//! Defines the random numbers and the mixing of checksums.
+//! Random numbers, and the mixing of checksums.
 
 /// splitmix64 (Steele, Lea and Flood, 2014): a counter through a mixing function.
 pub(crate) struct Random(u64);
@@ -13,12 +13,12 @@ impl Random {
         mix(self.0)
     }
 
-    /// A number below `bound`, which must be at least 1 and below 2^32.
+    /// Returns a number below `bound`, which must be at least 1 and below 2^32.
     pub(crate) fn below(&mut self, bound: usize) -> usize {
         (((self.next() >> 32) * bound as u64) >> 32) as usize
     }
 
-    /// Puts the items into a random order.
+    /// Shuffles the items.
     pub(crate) fn shuffle<T>(&mut self, items: &mut [T]) {
         for last in (1..items.len()).rev() {
             items.swap(last, self.below(last + 1));
@@ -26,7 +26,7 @@ impl Random {
     }
 }
 
-/// A bijection that changes about half of the bits for each bit that changes.
+/// Returns a bijection that changes about half of the bits for each bit that changes.
 pub(crate) fn mix(value: u64) -> u64 {
     let value = (value ^ (value >> 30)).wrapping_mul(0xbf58_476d_1ce4_e5b9);
     let value = (value ^ (value >> 27)).wrapping_mul(0x94d0_49bb_1331_11eb);

@@ -1,4 +1,4 @@
-//! Defines a program whose memory is read and written by system calls rather than by itself.
+//! A program whose memory is read and written by system calls rather than by itself.
 
 use std::fs::File;
 use std::io::{self, IoSlice, IoSliceMut, Read, Seek, Write};
@@ -26,7 +26,7 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let mut buffers = Buffers { from: Mapping::new(size)?, to: Mapping::new(size)? };
     let mut file = temporary_file()?;
     let (start, mut done) = (Instant::now(), 0u64);
-    // Each operation takes long enough to look at the clock every time.
+    // Each operation takes long enough to read the clock every time.
     while done == 0 || limit.goes_on(start, if is_timed(limit) { 0 } else { done }) {
         let seed = random.next();
         buffers.from.fill(seed);
@@ -60,7 +60,7 @@ fn named(name: &str, failure: Failure) -> Failure {
 
 type Way = fn(&mut Buffers, &mut File) -> io::Result<()>;
 
-/// A file without a name.
+/// Returns a file without a name.
 fn temporary_file() -> io::Result<File> {
     let path = std::env::temp_dir().join(format!("target-{}", std::process::id()));
     let file = File::options().read(true).write(true).create_new(true).open(&path)?;
@@ -78,7 +78,7 @@ fn through_socket(buffers: &mut Buffers, _: &mut File) -> io::Result<()> {
     exchange(buffers, reader, writer)
 }
 
-/// One thread writes, this one reads.
+/// Lets another thread write while this one reads.
 fn exchange(buffers: &mut Buffers, mut reader: impl Read, mut writer: impl Write + Send) -> io::Result<()> {
     let Buffers { from, to } = buffers;
     std::thread::scope(|scope| {
@@ -97,7 +97,7 @@ fn through_file(buffers: &mut Buffers, file: &mut File) -> io::Result<()> {
     file.read_exact(buffers.to.bytes_mut())
 }
 
-/// From the last part to the first.
+/// Transfers parts from the last to the first.
 fn by_offset(buffers: &mut Buffers, file: &mut File) -> io::Result<()> {
     file.write_all_at(buffers.from.bytes_mut(), 0)?;
     let part = (buffers.to.bytes() / 7).next_multiple_of(8);
@@ -107,7 +107,7 @@ fn by_offset(buffers: &mut Buffers, file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// In odd-sized pieces, many in one call.
+/// Transfers odd-sized pieces, many per call.
 fn vectored(buffers: &mut Buffers, file: &mut File) -> io::Result<()> {
     file.rewind()?;
     let pieces: Vec<_> = buffers.from.bytes_mut().chunks(10_007).collect();
@@ -126,7 +126,8 @@ fn vectored(buffers: &mut Buffers, file: &mut File) -> io::Result<()> {
     Ok(())
 }
 
-/// A regular file transfers all of a group at once, unless the kernel found a part of the memory unusable.
+/// Checks that a regular file transferred all of a group at once, as it does unless the kernel found a part
+/// of the memory unusable.
 fn whole(transferred: usize, bytes: usize) -> io::Result<()> {
     if transferred == bytes {
         return Ok(());

@@ -1,4 +1,4 @@
-//! Defines a program that changes its mappings all the time and knows what each page holds.
+//! A program that changes its mappings all the time and knows each page's contents.
 
 use std::io;
 use std::sync::atomic::Ordering::Relaxed;
@@ -9,7 +9,7 @@ use crate::memory::{Mapping, WORDS, pattern};
 use crate::random::{Random, mix};
 use crate::{Failure, ensure};
 
-/// How many mappings there are at most.
+/// Most mappings.
 const SLOTS: usize = 64;
 
 /// A mapping and the seed of the pattern in each page, 0 for a page of zeros.
@@ -18,7 +18,6 @@ struct Slot {
     pages: Vec<u64>,
 }
 
-/// Runs the mode.
 pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
     let limit = arguments.limit()?;
     let largest = (arguments.size("size", 8 << 20)? / SLOTS / 4096).max(4);
@@ -40,12 +39,12 @@ pub(crate) fn run(arguments: &mut Arguments) -> Result<(), Failure> {
 struct Storm {
     slots: Vec<Option<Slot>>,
     random: Random,
-    /// The largest mapping, in pages.
+    /// Largest mapping in pages.
     largest: usize,
 }
 
 impl Storm {
-    /// Changes one mapping and checks a page of it; returns what was found there.
+    /// Changes one mapping and checks a page of it; returns the sum found there.
     fn step(&mut self) -> Result<u64, Failure> {
         let which = self.random.below(SLOTS);
         let slot = match self.slots[which].take() {
@@ -67,7 +66,7 @@ impl Slot {
         Ok(slot)
     }
 
-    /// Does one thing of seven to it; `None` if that was to unmap it.
+    /// Changes it in one of seven ways; `None` if that unmapped it.
     fn change(mut self, random: &mut Random, largest: usize) -> io::Result<Option<Self>> {
         let count = self.pages.len();
         match random.below(8) {

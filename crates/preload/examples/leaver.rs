@@ -1,5 +1,5 @@
-//! Defines a program whose main thread leaves it to another one, which ends a little later. Who ends last ends the process,
-//! and only then is what was printed flushed. Rust's own `main` cannot be left in this way.
+//! A program whose main thread leaves it to another one, which ends a little later. The last thread ends the
+//! process and only then flushes its output. Rust's own `main` cannot be left in this way.
 #![no_main]
 #![allow(unsafe_code)]
 

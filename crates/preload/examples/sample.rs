@@ -1,6 +1,7 @@
-//! Defines a tool that runs a program with hint faults and says what they cost: `sample LIBRARY SECONDS PROGRAM ARGUMENT...`.
+//! Runs a program with hint faults and reports what they cost: `sample LIBRARY SECONDS PROGRAM ARGUMENT...`.
 //!
-//! If the environment names the report of a planted program (`PLANTED`), it also says how well the hot pages were found.
+//! If the environment names the report of a planted program (`PLANTED`), it also reports how well the hot
+//! pages were found.
 
 use std::collections::HashMap;
 use std::path::Path;
@@ -70,7 +71,7 @@ fn run() -> Result<(), Box<dyn std::error::Error>> {
     Ok(())
 }
 
-/// Ranks pages by their samples and compares with the planted ones.
+/// Ranks pages by their samples and compares them with the planted ones.
 fn judge(report: &str, accesses: &[Access]) -> Result<(), Box<dyn std::error::Error>> {
     let mut lines = report.lines();
     let range: Vec<_> = lines.next().unwrap_or_default().split(' ').skip(1).collect();

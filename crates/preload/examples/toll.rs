@@ -1,12 +1,12 @@
-//! Defines a tool that measures what hint faults cost a program: `toll LIBRARY SECONDS`.
+//! Measures what hint faults cost a program: `toll LIBRARY SECONDS`.
 //!
-//! A program touches 64 MiB (a tenth of the pages gets nine tenths of the accesses) and counts its accesses in a file. Its
-//! engine turns sampling on and off every quarter of a second; each pair of neighbours gives one ratio, and the median of
-//! those is told. What else the machine does hits both alike.
+//! A program touches 64 MiB (a tenth of the pages gets nine tenths of the accesses) and counts its accesses
+//! in a file. Its engine turns sampling on and off every quarter of a second; each pair of neighbours gives
+//! one ratio, and the tool prints their median. Other load of the machine affects both alike.
 //!
-//! Two ratios are told: of accesses in the same time, and of accesses in the same time less what the program spent ready to
-//! run but waiting for a processor (`/proc/PID/schedstat`). On a machine with nothing else to do they are the same; on a
-//! busy one the second is what hint faults cost, the first is mostly noise.
+//! It prints two ratios: of accesses in the same time, and of accesses in the same time less what the program
+//! spent ready to run but waiting for a processor (`/proc/PID/schedstat`). On an idle machine they are equal;
+//! on a busy one the second is the cost of hint faults, and the first is mostly noise.
 
 use std::os::unix::fs::FileExt;
 use std::process::{Command, ExitCode};
@@ -37,7 +37,7 @@ fn main() -> ExitCode {
 
 type Outcome = Result<(), Box<dyn std::error::Error>>;
 
-/// The program: accesses memory for ever.
+/// Runs the program: accesses memory for ever.
 fn work(file: &str) -> Outcome {
     const PAGES: u64 = 16384;
     let file = std::fs::File::options().write(true).open(file)?;
@@ -79,7 +79,7 @@ fn measure(library: &str, seconds: &str) -> Outcome {
     result
 }
 
-/// Seconds that the main thread has waited for a processor.
+/// Returns the seconds that the main thread has waited for a processor.
 fn delayed(process: u32) -> Result<f64, Box<dyn std::error::Error>> {
     let text = std::fs::read_to_string(format!("/proc/{process}/schedstat"))?;
     Ok(text.split_whitespace().nth(1).ok_or("no second field")?.parse::<f64>()? / 1e9)

@@ -1,8 +1,8 @@
-//! Defines the memory of the engine inside of a program: one range of addresses, apart from the program's heap, so that the engine
-//! neither tiers its own memory nor waits for a lock of the program's allocator.
+//! The memory of the engine inside of a program: one range of addresses, apart from the program's heap, so
+//! that the engine neither tiers its own memory nor waits for a lock of the program's allocator.
 //!
-//! Blocks are powers of two, taken from the range in order and given back to a list for each size. Children of a fork do not
-//! inherit the range: they have no engine.
+//! Blocks are powers of two, taken from the range in order and returned to a list per size. Children of a
+//! fork do not inherit the range, because they have no engine.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::cell::Cell;
@@ -11,20 +11,20 @@ use std::ops::Range;
 use std::ptr::null_mut;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 
-/// Sizes of the range, the first that the kernel grants: it is address space only, until it is used.
+/// Sizes of the range in the order tried: it is address space only, until it is used.
 const SIZES: [usize; 3] = [64 << 30, 4 << 30, 512 << 20];
-/// The smallest block, as a power of two.
+/// Smallest block, as a power of two.
 const SMALLEST: u32 = 4;
-/// Powers of two that blocks can have.
+/// Number of block sizes.
 const CLASSES: usize = 48;
-/// Blocks from this size on give their memory back to the kernel when they are freed, and are zero afterwards.
+/// Smallest block that returns its memory to the kernel when it is freed, and is zero afterwards.
 const LARGE: usize = 1 << 20;
 
 static START: AtomicUsize = AtomicUsize::new(0);
 static END: AtomicUsize = AtomicUsize::new(0);
-/// The first address that was never given.
+/// First address never handed out.
 static NEXT: AtomicUsize = AtomicUsize::new(0);
-/// The first free block of each size; its first word is the next one.
+/// First free block of each size; its first word points to the next.
 static FREE: [AtomicUsize; CLASSES] = [const { AtomicUsize::new(0) }; CLASSES];
 static LOCKED: AtomicBool = AtomicBool::new(false);
 
@@ -32,7 +32,7 @@ thread_local! {
     static INSIDE: Cell<bool> = const { Cell::new(false) };
 }
 
-/// Sets the range aside. Returns false if the kernel has no addresses for it.
+/// Reserves the range. Returns false if the kernel has no addresses for it.
 pub(crate) fn reserve() -> bool {
     let access = libc::PROT_READ | libc::PROT_WRITE;
     let kind = libc::MAP_PRIVATE | libc::MAP_ANONYMOUS | libc::MAP_NORESERVE;
@@ -55,12 +55,12 @@ pub(crate) fn reserve() -> bool {
     false
 }
 
-/// The calling thread allocates from the range from now on.
+/// Makes the calling thread allocate from the range from now on.
 pub(crate) fn enter() {
     INSIDE.set(true);
 }
 
-/// Where the range lies.
+/// Returns where the range lies.
 pub(crate) fn range() -> Range<u64> {
     START.load(Acquire) as u64..END.load(Relaxed) as u64
 }
@@ -70,14 +70,14 @@ fn holds(memory: *mut u8) -> bool {
     start != 0 && (start..END.load(Relaxed)).contains(&address)
 }
 
-/// The size of the block for a layout, as a power of two; `None` if there are none so large.
+/// Returns the block size for a layout as a power of two; `None` if it is too large.
 fn class(layout: Layout) -> Option<usize> {
     let size = layout.size().max(layout.align()).max(1 << SMALLEST).checked_next_power_of_two()?;
     let class = size.trailing_zeros() as usize;
     (class < CLASSES).then_some(class)
 }
 
-/// The lists, for one thread at a time. Whoever holds them does a few steps and waits for nothing.
+/// The lists, locked for one thread at a time, which does a few steps and waits for nothing.
 struct Lists;
 
 impl Lists {
@@ -88,12 +88,12 @@ impl Lists {
         Self
     }
 
-    /// A block of the class, and whether it is fresh: all zero.
+    /// Returns a block of the class, and whether it is fresh: all zero.
     #[expect(clippy::unused_self, reason = "who has it holds the lock")]
     fn take(&self, class: usize) -> Option<(*mut u8, bool)> {
         let first = FREE[class].load(Relaxed);
         if first != 0 {
-            // SAFETY: a free block, whose first word is the next one's address.
+            // SAFETY: a free block; its first word is the next one's address.
             let next = unsafe { *(first as *const usize) };
             FREE[class].store(next, Relaxed);
             return Some((first as *mut u8, false));
@@ -110,7 +110,7 @@ impl Lists {
 
     #[expect(clippy::unused_self, reason = "who has it holds the lock")]
     fn give(&self, block: *mut u8, class: usize) {
-        // SAFETY: the block is nobody's any more and holds a word at least.
+        // SAFETY: the block has no owner any more and holds at least a word.
         unsafe { *block.cast::<usize>() = FREE[class].load(Relaxed) };
         FREE[class].store(block as usize, Relaxed);
     }
@@ -136,11 +136,11 @@ fn allocate(layout: Layout, zeroed: bool) -> Option<*mut u8> {
     Some(block)
 }
 
-/// The C library's allocator, but for the engine's thread.
+/// The C library's allocator, except for the engine's thread.
 pub(crate) struct Arena;
 
-// SAFETY: a block is at least as large and as aligned as its layout, belongs to one owner until it is freed, and is told from the C
-// library's memory by its address. Nothing here unwinds.
+// SAFETY: a block is at least as large and as aligned as its layout, belongs to one owner until it is freed,
+// and is told from the C library's memory by its address. Nothing here unwinds.
 unsafe impl GlobalAlloc for Arena {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         // SAFETY: the caller's layout.
@@ -156,7 +156,7 @@ unsafe impl GlobalAlloc for Arena {
         match class(layout) {
             Some(class) if holds(memory) => {
                 if 1 << class >= LARGE {
-                    // SAFETY: whole pages of a block that is nobody's any more.
+                    // SAFETY: whole pages of a block without an owner.
                     unsafe { libc::madvise(memory.cast(), 1 << class, libc::MADV_DONTNEED) };
                 }
                 Lists::lock().give(memory, class);

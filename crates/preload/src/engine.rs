@@ -1,4 +1,4 @@
-//! Defines the life of the engine's thread: it starts before `main` and ends, with a summary, when the program does.
+//! The engine's thread: it starts before `main` and ends, with a summary, when the program does.
 
 use std::io::Write as _;
 use std::sync::OnceLock;
@@ -12,9 +12,9 @@ use isotherm_live::inside::{self, Engine, Output, Settings};
 
 use crate::arena;
 
-/// How long the program waits for the engine before `main`, and for its summary at the end.
+/// Longest wait of the program for the engine before `main`, and for its summary at the end.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How often it looks meanwhile.
+/// Time between two looks meanwhile.
 const LOOK: Duration = Duration::from_millis(1);
 const STACK: usize = 2 << 20;
 
@@ -25,13 +25,12 @@ const OVER: u32 = 3;
 
 static STATE: AtomicU32 = AtomicU32::new(0);
 static ENDING: AtomicBool = AtomicBool::new(false);
-/// The engine's thread.
 static THREAD: OnceLock<Thread> = OnceLock::new();
-/// The process that has the engine: a child of a fork has not.
+/// The process that has the engine; a child of a fork does not.
 static PROCESS: AtomicU32 = AtomicU32::new(0);
 
-/// Starts an engine if the environment names a policy, and no engine outside; otherwise does nothing. To be called on the main
-/// thread before the program starts others.
+/// Starts an engine if the environment names a policy and no engine outside; otherwise does nothing. Call it
+/// on the main thread before the program starts others.
 pub(crate) fn start_from_environment() {
     if std::env::var_os(SOCKET_VARIABLE).is_some_and(|socket| !socket.is_empty()) {
         return;
@@ -80,7 +79,7 @@ pub(crate) extern "C" fn finish() {
     }
 }
 
-/// Nobody waits for an engine that is over, however it came to that.
+/// Marks the engine as over on drop, so that no thread waits for it.
 struct Over;
 
 impl Drop for Over {
@@ -89,7 +88,6 @@ impl Drop for Over {
     }
 }
 
-/// The engine's thread.
 fn live(settings: &Settings) {
     let _over = Over;
     // Set once, as there is one engine.
@@ -114,9 +112,10 @@ fn live(settings: &Settings) {
     }
 }
 
-/// Gives standard error up: whoever waits for its end does not wait for this thread.
+/// Closes this thread's standard error, so that readers of the stream do not wait for this thread.
 fn forget_errors() {
-    // SAFETY: a path that ends in 0; the descriptors are this thread's own. If it fails, the stream stays open.
+    // SAFETY: a path that ends in 0; the descriptors are this thread's own. If it fails, the stream stays
+    // open.
     unsafe {
         let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         libc::dup3(nowhere, libc::STDERR_FILENO, libc::O_CLOEXEC);
@@ -145,8 +144,7 @@ fn write(to: &Output, text: &str) {
     }
 }
 
-/// One line.
 fn say(message: &str) {
-    // A stream that is gone is no reason to end anything.
+    // A closed stream is no reason to end.
     let _ = writeln!(std::io::stderr(), "isotherm: {message}");
 }

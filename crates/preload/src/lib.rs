@@ -1,10 +1,12 @@
-//! `libisotherm.so`: what Isotherm has inside of a program, by `LD_PRELOAD`. It starts before `main` and changes nothing that the
-//! program can see: with `ISOTHERM_SOCKET`, the agent of an engine outside; with `ISOTHERM_POLICY`, an engine that is a
-//! thread of the program ([`isotherm_live::inside`]); otherwise nothing.
+//! `libisotherm.so`, the part of Isotherm inside of a program, by `LD_PRELOAD`. It starts before `main` and
+//! changes nothing that the program can see: with `ISOTHERM_SOCKET` it starts the agent of an engine outside;
+//! with `ISOTHERM_POLICY`, an engine that is a thread of the program ([`isotherm_live::inside`]); otherwise
+//! nothing.
 //!
-//! Some functions of the C library are wrapped. Threads tell where their stack lies before they run ([`pthread_create`]),
-//! the agent ends before a main thread that leaves its process to other threads ([`pthread_exit`]), and advice that no
-//! event tells of ([`madvise`]) is given while nothing is armed. An engine inside of the program ends before `_exit`.
+//! It wraps some functions of the C library. Threads register their stack before they run
+//! ([`pthread_create`]), the agent ends before a main thread that leaves its process to other threads
+//! ([`pthread_exit`]), and advice that raises no event ([`madvise`]) is given while nothing is armed. An
+//! engine inside of the program ends before `_exit`.
 #![allow(unsafe_code)]
 
 use std::ffi::{CStr, c_int, c_void};
@@ -18,9 +20,10 @@ mod engine;
 #[global_allocator]
 static ALLOCATOR: arena::Arena = arena::Arena;
 
-/// The loader calls what stands here, on the main thread and before `main`.
+/// Called by the loader, on the main thread and before `main`.
 #[used]
-// SAFETY: the section holds pointers to functions of this kind (System V ABI, "Initialization and Termination Functions").
+// SAFETY: the section holds pointers to functions of this kind (System V ABI, "Initialization and Termination
+// Functions").
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
@@ -34,7 +37,7 @@ type Create =
     unsafe extern "C" fn(*mut libc::pthread_t, *const libc::pthread_attr_t, Routine, *mut c_void) -> c_int;
 type Exit = unsafe extern "C-unwind" fn(*mut c_void) -> !;
 
-/// The C library's own function, looked up once.
+/// Returns the C library's own function, looked up once.
 fn original(name: &CStr, known: &AtomicUsize) -> usize {
     match known.load(Relaxed) {
         0 => {
@@ -47,13 +50,14 @@ fn original(name: &CStr, known: &AtomicUsize) -> usize {
     }
 }
 
-/// What a new thread is to do.
+/// A new thread's routine and argument.
 struct Task {
     routine: Routine,
     argument: *mut c_void,
 }
 
-// A thread that ends by `pthread_exit` or cancellation is unwound through this frame, which holds nothing by then.
+// A thread that ends by `pthread_exit` or cancellation is unwound through this frame, which holds nothing by
+// then.
 extern "C-unwind" fn begin(task: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below made the box for this call alone.
     let Task { routine, argument } = *unsafe { Box::from_raw(task.cast::<Task>()) };
@@ -111,7 +115,8 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     unsafe { exit(value) }
 }
 
-/// As in `_exit(2)`: an engine inside of the program writes its summary first. A shell ends so.
+/// Lets an engine inside of the program write its summary, then ends the process as `_exit(2)`. Shells end
+/// so.
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
     engine::finish();
@@ -140,7 +145,7 @@ pub unsafe extern "C" fn madvise(start: *mut c_void, length: usize, advice: c_in
     let advise = || unsafe { libc::syscall(libc::SYS_madvise, start, length, advice) } as c_int;
     match advice {
         libc::MADV_WIPEONFORK => {
-            // A child must find zeros: what is armed would be copied into it.
+            // A child must find zeros, but armed pages would be copied into it.
             hint_faults::exclude(range);
             hint_faults::undisturbed(advise)
         }

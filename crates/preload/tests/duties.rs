@@ -1,6 +1,6 @@
-//! Whatever happens to a program whose memory is armed in whole, its memory is intact.
+//! Whatever happens to a program whose whole memory is armed, its memory stays intact.
 //!
-//! Each test arms every page of the program `victim`, makes sure that they are armed, and lets the duty begin.
+//! Each test arms every page of the program `victim`, checks that all are armed, and lets the duty begin.
 
 mod support;
 
@@ -10,7 +10,7 @@ use isotherm_core::SamplingRate;
 use isotherm_linux::source::{AccessSource, Cause};
 use support::{Ended, Run, example, generous};
 
-/// Starts the duty and arms all of its memory. `None`: not possible here, and said so.
+/// Starts the duty and arms all of its memory; `None`, with a line, where that is impossible.
 fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
     let mut run = Run::new(&example("victim"), &[duty], generous(), SamplingRate::Off);
     let line = run.line();
@@ -23,7 +23,8 @@ fn armed(duty: &str, least: impl Fn(u64) -> u64) -> Option<(Run, u64)> {
     let pid = run.pid();
     let wanted = least(pages);
     let mut done = false;
-    // The agent may have looked at the mappings just before the program made its own, and on a busy machine not since: it is asked again.
+    // The agent may have read the mappings just before the program made its own, and not since on a busy
+    // machine: ask again.
     for attempt in 1..=100 {
         run.source.arm(pid, &addresses).expect("to arm");
         done = run.drain_until(|run| {
@@ -95,7 +96,7 @@ duties! {
     two_hundred_threads_find_everything "threads";
 }
 
-/// Who rings the doorbell must come to read it although many others wait for a processor.
+/// A thread that rings the doorbell reads it although many others wait for a processor.
 #[test]
 fn programs_that_fork_on_busy_processors_do_not_ring_for_ever() {
     std::thread::scope(|scope| {
@@ -157,7 +158,7 @@ fn each_touch_of_an_armed_page_is_told_once() {
     assert!(ended.accesses.iter().all(|access| access.operation == isotherm_core::Operation::Load));
 }
 
-/// The engine goes while everything is armed.
+/// The engine ends while everything is armed.
 #[test]
 fn a_program_outlives_its_engine() {
     let Some((run, _)) = armed("protect", |pages| pages) else { return };
@@ -167,7 +168,8 @@ fn a_program_outlives_its_engine() {
     assert!(ended.status.success(), "{}", ended.status);
 }
 
-/// When a thread ends, the kernel does not wait for a missing page: whoever joins it would wait for ever.
+/// When a thread ends, the kernel does not wait for a missing page: a thread that joins it would wait for
+/// ever.
 #[test]
 fn stacks_of_threads_are_never_armed() {
     let Some((run, _)) = armed("stack", |_| 0) else { return };

@@ -1,5 +1,5 @@
-//! The engine as a thread of the program: real programs run as without, the hot set is found, and whatever is wrong leaves the
-//! program untouched.
+//! The engine as a thread of the program: real programs run as without it, it finds the hot set, and its
+//! failures leave the program untouched.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -8,7 +8,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
-/// The directory of what cargo has built beside this test.
+/// Returns the directory of cargo's outputs beside this test.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its file");
     test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").to_owned()
@@ -18,7 +18,7 @@ fn target() -> String {
     built().join("examples/planted-target").display().to_string()
 }
 
-/// The program with an engine inside, unless a variable says otherwise.
+/// Returns the program with an engine inside, unless a variable says otherwise.
 fn inside(variables: &[(&str, &str)], program: &[&str]) -> Command {
     let mut command = Command::new(program[0]);
     command.args(&program[1..]).stdin(Stdio::null());
@@ -44,7 +44,7 @@ fn summary(path: &Path) -> Value {
     serde_json::from_str(&std::fs::read_to_string(path).expect("a summary")).expect("JSON")
 }
 
-/// Whether programs may use userfaultfd for faults in system calls; says so if not.
+/// Returns whether programs may use userfaultfd for faults in system calls; prints a line if not.
 fn hint_faults_work() -> bool {
     let read = |path| std::fs::read_to_string(path).unwrap_or_default();
     let root = read("/proc/self/status").lines().any(|line| line.starts_with("Uid:\t0\t"));
@@ -63,7 +63,7 @@ fn installed(name: &str) -> bool {
     found
 }
 
-/// The pages of the planted hot set, and the address they are counted from.
+/// Returns the pages of the planted hot set, and the address they are counted from.
 fn planted(report: &Path) -> (u64, BTreeSet<u64>) {
     let text = std::fs::read_to_string(report).expect("the target's report");
     let line = |start: &str| text.lines().find(|line| line.starts_with(start)).expect("a line").to_owned();
@@ -91,7 +91,7 @@ fn a_planted_hot_set_is_found() {
     let (json, report) = (folder.path().join("json"), folder.path().join("planted"));
     let (json_text, report_text, target) =
         (json.display().to_string(), report.display().to_string(), target());
-    // A busy machine gives fewer samples a second: longer, until there are enough to judge by.
+    // A busy machine gives fewer samples per second: run longer, until they suffice.
     for seconds in ["15", "30", "60"] {
         let program = [&target, "planted", "--size", "32M", "--seconds", seconds, "--report", &report_text];
         let variables =
@@ -104,7 +104,7 @@ fn a_planted_hot_set_is_found() {
         let right = found.intersection(&hot).count() as f64;
         let (share, wrong) = (right / hot.len() as f64, 1.0 - right / found.len().max(1) as f64);
         println!("{}: {:.1} % found, {:.1} % false", result["samples"], 100.0 * share, 100.0 * wrong);
-        // The engine's own memory is none of the program's.
+        // The engine's own memory is not the program's.
         assert!(result["footprint_bytes"].as_u64() < Some(36 << 20), "{}", result["footprint_bytes"]);
         if share >= 0.95 && wrong <= 0.05 {
             return;
@@ -166,7 +166,8 @@ fn bad_values_are_one_line_and_the_program_goes_on() {
 fn a_summary_is_written_by_each_program_that_ends_orderly() {
     let folder = tempfile::tempdir().expect("a folder");
     let pattern = folder.path().join("%p.json").display().to_string();
-    // The shell executes a program, forks a child that executes nothing, and ends: two programs, two summaries.
+    // The shell executes a program, forks a child that executes nothing, and ends: two programs, two
+    // summaries.
     let script = "/bin/ls / >/dev/null; (:); exit 0";
     let output = run(&[("ISOTHERM_JSON", &pattern), ("ISOTHERM_REPORT", "-")], &["sh", "-c", script]);
     assert_eq!(output.status.code(), Some(0));
@@ -179,7 +180,7 @@ fn a_summary_is_written_by_each_program_that_ends_orderly() {
     assert!(text(&output.stderr).contains("would have moved (shadow)"), "{}", text(&output.stderr));
 }
 
-/// A file of the running process, once `ready` likes what is in it.
+/// Returns a file of the running process, once `ready` likes what is in it.
 fn awaited(path: &str, ready: impl Fn(&str) -> bool) -> String {
     let deadline = Instant::now() + Duration::from_secs(20);
     loop {

@@ -1,4 +1,4 @@
-//! Real programs run as without, and sampling finds what they use.
+//! Real programs run as without the library, and sampling finds the pages that they use.
 
 mod support;
 
@@ -12,19 +12,19 @@ use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::source::{Access, AccessSource};
 use support::{Run, example, generous, library, sampling};
 
-/// Pages that an agent arms of its own, at the start, to measure: of the program's there must be more.
+/// Pages that an agent arms at the start to measure; the program's pages come on top.
 const CALIBRATED: u64 = 32;
 
 const ANY: SamplingRate = SamplingRate::Frequency(1_000_000);
 
-/// The program's output and status, without anything of Isotherm.
+/// Returns the program's output and status without Isotherm.
 fn plain(program: &Path, arguments: &[&str]) -> (String, Option<i32>) {
     let output =
         Command::new(program).args(arguments).stdin(Stdio::null()).output().expect("the program runs");
     (String::from_utf8(output.stdout).expect("text"), output.status.code())
 }
 
-/// Runs it with a generous budget and fails unless it does the same as without; returns the pages armed.
+/// Runs the program with a generous budget and fails unless it behaves as without; returns the pages armed.
 fn same(program: &Path, arguments: &[&str]) -> u64 {
     let expected = plain(program, arguments);
     let mut run = Run::new(program, arguments, generous(), ANY);
@@ -40,7 +40,7 @@ fn same(program: &Path, arguments: &[&str]) -> u64 {
     armed
 }
 
-/// A program of the system, if it is installed.
+/// Returns a program of the system, if it is installed.
 fn installed(name: &str) -> Option<PathBuf> {
     let path =
         ["/usr/bin", "/bin"].map(|folder| Path::new(folder).join(name)).into_iter().find(|p| p.exists());
@@ -103,7 +103,7 @@ fn small_programs_do_as_without() {
     }
 }
 
-/// A static program, as far as the loader is concerned: it does not see the variable.
+/// A program that ignores the variable, as a statically linked one does.
 #[test]
 fn a_program_without_the_library_is_told() {
     let mut source = HintFaultSource::open(HintFaultOptions::default()).expect("a source");
@@ -138,7 +138,7 @@ fn the_library_alone_starts_no_thread() {
     assert_eq!(threads, 1);
 }
 
-/// The engine is killed while windows are open; the program's result is that of a run without.
+/// The engine is killed while windows are open; the program's result stays the same.
 #[test]
 fn a_killed_engine_leaves_the_program_as_it_is() {
     let arguments = ["planted", "--operations", "20000000", "--size", "16M"];
@@ -156,10 +156,10 @@ fn a_killed_engine_leaves_the_program_as_it_is() {
     engine.kill().expect("to kill");
     engine.wait().expect("to wait");
     let mut output = String::new();
-    // The program has the other end of the pipe, until it ends.
+    // The program holds the other end of the pipe until it ends.
     std::io::Read::read_to_string(&mut engine.stdout.take().expect("a pipe"), &mut output).expect("text");
     assert_eq!(output, expected);
-    // Not ours to leave behind: the engine could not remove it.
+    // The killed engine could not remove it.
     let folders = std::fs::read_dir(std::env::temp_dir()).expect("a directory").flatten();
     let left = format!("isotherm-{}-", engine.id());
     for folder in folders.filter(|folder| folder.file_name().to_string_lossy().starts_with(&left)) {
@@ -187,7 +187,7 @@ fn sampling_stops_and_goes_on() {
     run.finish();
 }
 
-/// The pages that a report names as hot, and how often each page was sampled.
+/// Returns the pages that a report names as hot, and how often each page was sampled.
 fn counts(report: &str, accesses: &[Access]) -> (Vec<u64>, HashMap<u64, u32>) {
     let mut lines = report.lines();
     let range: Vec<u64> = lines
@@ -205,7 +205,7 @@ fn counts(report: &str, accesses: &[Access]) -> (Vec<u64>, HashMap<u64, u32>) {
     (hot.collect(), counts)
 }
 
-/// Of 32 MiB a tenth of the pages gets nine tenths of the accesses: they are told from the others.
+/// A tenth of 32 MiB gets nine tenths of the accesses; its pages are told from the others.
 #[test]
 fn planted_hot_pages_are_found() {
     let folder = tempfile::tempdir().expect("a directory");
@@ -218,11 +218,11 @@ fn planted_hot_pages_are_found() {
         println!("skipped: {reason}");
         return;
     }
-    // What was seen while the program set itself up is no sign of heat.
+    // Samples from the program's start are no sign of heat.
     run.accesses.clear();
     let text = std::fs::read_to_string(&report).expect("a report");
     let mut best = 0.0;
-    // A busy machine lets the program do little, and few samples tell little: then it takes longer.
+    // A busy machine lets the program do little, and few samples tell little: then it runs longer.
     for _ in 0..2 {
         run.drain_until(|run| {
             let (hot, counts) = counts(&text, &run.accesses);
@@ -239,7 +239,7 @@ fn planted_hot_pages_are_found() {
     assert!(best >= 0.95, "{:.1} % of the hot pages found", 100.0 * best);
 }
 
-/// Whether the process has an agent's thread.
+/// Returns whether the process has an agent's thread.
 fn has_agent(process: u32) -> bool {
     let tasks = std::fs::read_dir(format!("/proc/{process}/task")).expect("its threads").flatten();
     tasks.into_iter().any(|task| {

@@ -1,4 +1,4 @@
-//! What cannot work is told, with its remedy, and nothing is armed.
+//! An agent that cannot work arms nothing and names the remedy.
 #![allow(unsafe_code)]
 
 mod support;
@@ -15,7 +15,7 @@ use isotherm_linux::process::Pid;
 use isotherm_linux::source::AccessSource;
 use support::{example, generous, library, sampling};
 
-/// Takes until a refusal comes, or ten seconds.
+/// Drains until a refusal comes, or for ten seconds.
 fn refusal(source: &mut HintFaultSource) -> Option<(Pid, String)> {
     let start = Instant::now();
     while source.refusals().is_empty() && start.elapsed() < Duration::from_secs(10) {
@@ -25,7 +25,7 @@ fn refusal(source: &mut HintFaultSource) -> Option<(Pid, String)> {
     source.refusals().first().cloned()
 }
 
-/// The hello of another version, by the bytes of the protocol.
+/// A hello of another version, written byte by byte.
 #[test]
 fn another_version_is_refused() {
     let mut source = HintFaultSource::open(HintFaultOptions::default()).expect("a source");
@@ -77,7 +77,7 @@ fn the_socket_is_private_and_goes_with_the_source() {
     assert!(!folder.exists());
 }
 
-/// Takes away every right but those of an ordinary user.
+/// Drops every right but an ordinary user's.
 fn without_rights(command: &mut Command) {
     // SAFETY: only system calls between fork and exec, as is allowed there.
     unsafe {

@@ -1,7 +1,9 @@
-//! Defines the driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring of hot units.
+//! Driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring of hot
+//! units.
 //!
-//! A unit keeps no histogram and counts no traffic, so it serves policies with a fixed threshold. It reports a unit of memory with
-//! its count as soon as that exceeds the threshold (*always on*), or at the end of each epoch, whichever it can do.
+//! A unit keeps no histogram and counts no traffic, so it serves policies with a fixed threshold. It reports
+//! a unit of memory with its count as soon as that exceeds the threshold (*always on*), or at the end of each
+//! epoch, depending on its capabilities.
 
 use isotherm_core::{DeviceReport, DeviceRequest};
 
@@ -39,7 +41,8 @@ mod at {
 }
 
 const VERSION: u64 = 1;
-/// What to count, with the capability's bit: reads and writes of memory that is not confidential, reads alone, writes alone.
+/// Accesses to count, with the capability's bit: reads and writes of memory that is not confidential, reads
+/// alone, writes alone.
 const WHAT: [(u64, u64); 3] = [(10, 3), (8, 1), (9, 2)];
 const ENABLE: u64 = 1 << 16;
 const RESET_COUNTERS: u64 = 1 << 17;
@@ -50,7 +53,7 @@ const OVERFLOW: u64 = 1 << 40;
 const SMALLEST_UNIT: u32 = 8;
 /// Pages that a unit may consist of: 2 MiB.
 const MAX_PAGES: u64 = 512;
-/// Looks at the status before an operation counts as stuck.
+/// Reads of the status before an operation counts as stuck.
 const PATIENCE: u32 = 100_000;
 const WORD: u64 = 8;
 
@@ -59,19 +62,18 @@ const WORD: u64 = 8;
 pub struct Chmu<B> {
     name: String,
     block: B,
-    /// Where the instance's registers begin.
+    /// Offset of the instance's registers.
     base: u64,
-    /// What it counts, as the configuration has it.
+    /// Accesses that it counts, as configured.
     what: u64,
     threshold: u32,
     entries: u16,
     hot_list: u64,
-    /// Bits of a count in an entry.
+    /// Width of a count in an entry.
     count_bits: u32,
     /// Bytes of a unit, as a power of two.
     unit_shift: u32,
     enabled: bool,
-    /// Times that the ring was found to have overflown.
     overflows: u64,
 }
 
@@ -80,10 +82,11 @@ fn bits(word: u64, low: u32, high: u32) -> u64 {
 }
 
 impl<B: Block> Chmu<B> {
-    /// The first instance of the unit at this block, configured and standing still.
+    /// Opens the first instance of the unit at this block, configured and stopped.
     ///
     /// # Errors
-    /// If it is nobody's, of another version, or lacks what is needed: units of a page to 2 MiB, and a way to count.
+    /// Returns an error if no unit answers, its version differs, or it lacks units of a page to 2 MiB or a
+    /// way to count.
     pub fn open(name: impl Into<String>, mut block: B) -> Result<Self, DeviceError> {
         let device = name.into();
         let capability = block.read(at::CAPABILITY);
@@ -134,7 +137,8 @@ impl<B: Block> Chmu<B> {
         Ok(chmu)
     }
 
-    /// All memory, the unit, no downsampling, always on where that can be; else the longest epoch.
+    /// Configures it for all memory, the unit, no downsampling, and always on where possible, else the
+    /// longest epoch.
     fn configure(
         &mut self,
         capabilities: u64,
@@ -191,14 +195,14 @@ impl<B: Block> Chmu<B> {
         self.control(ENABLE)
     }
 
-    /// A place in the ring.
+    /// Reads a position of the ring from a register.
     fn place(&mut self, register: u64, what: &'static str) -> Result<u64, DeviceError> {
         let (found, most) =
             (u64::from(self.block.read_half(self.base + register)), u64::from(self.entries) - 1);
         if found <= most {
             return Ok(found);
         }
-        // Somebody answers: then the place is wrong.
+        // The device answers, so the position is wrong.
         self.status()?;
         Err(DeviceError::Absurd { device: self.name.clone(), what, found, most })
     }
@@ -215,7 +219,7 @@ impl<B: Block + Send> Profiler for Chmu<B> {
 
     fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError> {
         if let Some(threshold) = request.threshold {
-            // The configuration may change only while it stands still.
+            // The configuration may change only while it is stopped.
             self.stop()?;
             self.threshold = threshold;
             self.start()?;
@@ -244,7 +248,7 @@ impl<B: Block + Send> Profiler for Chmu<B> {
         self.block.write_half(self.base + at::HEAD, tail as u16);
         if self.status()? & OVERFLOW != 0 {
             self.overflows += 1;
-            // Written 1, it is cleared.
+            // Writing 1 clears it.
             self.block.write(self.base + at::STATUS, OVERFLOW);
         }
         Ok(None)

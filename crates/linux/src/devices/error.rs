@@ -1,20 +1,20 @@
-//! Defines what can be wrong with a profiling device.
+//! Errors of profiling devices.
 
 use isotherm_neoprof::ParameterError;
 
 use crate::LinuxError;
 
-/// A device that cannot be used, or not any more, in one line that names it.
+/// A device that cannot be used, or no longer, in one line that names it.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
-    /// Another device's registers.
+    /// The registers belong to another device.
     #[error("{device}: its first register is {found:#018x}, a NeoProf's {expected:#018x}")]
     Identity {
         /// The device's name.
         device: String,
-        /// What stands there.
+        /// Value found.
         found: u64,
-        /// What should.
+        /// Value expected.
         expected: u64,
     },
     /// A version that this driver does not speak.
@@ -22,61 +22,61 @@ pub enum DeviceError {
     Version {
         /// The device's name.
         device: String,
-        /// What it states.
+        /// Version that it states.
         found: u64,
-        /// What the driver speaks.
+        /// Version that the driver speaks.
         spoken: u64,
     },
-    /// Sizes that no device has.
+    /// Sizes that no device can have.
     #[error("{device}: {error}")]
     Parameters {
         /// The device's name.
         device: String,
-        /// Which, and what is possible.
+        /// The wrong size, and the possible ones.
         error: ParameterError,
     },
-    /// A capability that the driver cannot do without.
+    /// A capability that the driver needs is missing.
     #[error("{device}: it lacks {what}")]
     Lacks {
         /// The device's name.
         device: String,
-        /// What.
+        /// The capability.
         what: &'static str,
     },
-    /// A register that tells more than can be.
+    /// A register's value is beyond its range.
     #[error("{device}: {what} is {found}, and can be {most} at most")]
     Absurd {
         /// The device's name.
         device: String,
-        /// Which register.
+        /// The register.
         what: &'static str,
-        /// What it says.
+        /// Value found.
         found: u64,
-        /// The greatest value there can be.
+        /// Largest possible value.
         most: u64,
     },
-    /// Reads give all ones: nobody answers on the bus.
+    /// Reads return all ones: no device answers on the bus.
     #[error("{device}: it has vanished (its registers read all ones)")]
     Vanished {
         /// The device's name.
         device: String,
     },
-    /// A register that should change and does not.
+    /// A register that should change does not.
     #[error("{device}: {what} stands still at {found:#x}")]
     Stuck {
         /// The device's name.
         device: String,
-        /// Which register.
+        /// The register.
         what: &'static str,
-        /// Where it stands.
+        /// Value found.
         found: u64,
     },
-    /// The kernel's driver does not do what it did before.
+    /// The kernel's driver refuses what it did before.
     #[error("{device}: {call} failed: {error}")]
     Refused {
         /// The device's name.
         device: String,
-        /// What was asked of it.
+        /// The call that failed.
         call: &'static str,
         /// The kernel's answer.
         error: String,

@@ -1,12 +1,14 @@
-//! Defines how profiling devices are found: by PCI id or CXL's register locator in sysfs, and where their memory lies.
+//! Finds profiling devices by PCI id or CXL's register locator in sysfs, and the place of their memory.
 //!
-//! - NeoProf has no PCI id of its own. Looked at are cards with the id of Intel's CXL memory design for FPGAs, which the paper's
-//!   prototype is built on, and the shared-memory device that stands for it in a virtual machine. Which of them is a NeoProf, and in
-//!   which of its memories the registers are, its identity says.
-//! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98). Where the kernel has a
-//!   driver for it, it is a PMU that bears the name of the memory device, and its registers are the kernel's.
-//! - Where the memory lies: the CXL regions that the device is a target of; without any, and with one slow node in the system, that
-//!   node's memory.
+//! - NeoProf has no PCI id of its own. Candidates are cards with the id of Intel's CXL memory design for
+//!   FPGAs, which the paper's prototype is built on, and the shared-memory device that stands for it in a
+//!   virtual machine. The identity register tells which of them is a NeoProf, and which of its memories holds
+//!   the registers.
+//! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98).
+//!   Where the kernel has a driver for it, it is a PMU with the memory device's name, and the kernel owns its
+//!   registers.
+//! - The memory is the CXL regions that the device is a target of; without any, and with one slow node in the
+//!   system, that node's memory.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -29,7 +31,7 @@ const PCI: &str = "/sys/bus/pci/devices";
 const CXL: &str = "/sys/bus/cxl/devices";
 const NODES: &str = "/sys/devices/system/node";
 const BLOCK_SIZE: &str = "/sys/devices/system/memory/block_size_bytes";
-/// Vendor and device of what may be a NeoProf: Intel's CXL type 3 design for Agilex, and QEMU's ivshmem.
+/// Vendor and device ids of NeoProf candidates: Intel's CXL type 3 design for Agilex, and QEMU's ivshmem.
 const NEOPROF_IDS: [(u64, u64); 2] = [(0x8086, 0x0ddb), (0x1af4, 0x1110)];
 /// Memories of a PCI device.
 const BARS: u32 = 6;
@@ -40,23 +42,23 @@ const EXTENDED: usize = 0x100;
 const CXL_VENDOR: u32 = 0x1e98;
 const REGISTER_LOCATOR: u32 = 8;
 const CHMU_BLOCK: u32 = 5;
-/// Bytes mapped of a unit's registers: its ring included.
+/// Bytes mapped of a unit's registers, with its ring.
 const CHMU_BYTES: u64 = 1 << 20;
 
-/// Where a block of registers is.
+/// Place of a block of registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// The device's memory, as in `resourceN`.
     pub bar: u32,
-    /// Where the block begins in it.
+    /// Offset of the block in it.
     pub offset: u64,
 }
 
-/// The source over every device of this machine, with the memory of `slow_nodes` behind those that are in no CXL region. What may be
-/// a device and cannot be used is told in `refused`.
+/// Returns the source over every device of this machine, with the memory of `slow_nodes` behind those that
+/// are in no CXL region. `refused` gets candidates that cannot be used.
 ///
 /// # Errors
-/// If there is none.
+/// Returns an error if no device is found.
 pub fn open(
     root: &Path,
     slow_nodes: &[u32],
@@ -85,7 +87,7 @@ pub fn open(
     Ok(DeviceSource::new(devices, Box::new(PageTables::new(ProcRoot::default(), frames))))
 }
 
-/// The device behind a PCI function, if it is one.
+/// Returns the device behind a PCI function, if it is one.
 fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, LinuxError> {
     let id = |file: &str| tree.parsed(&format!("{PCI}/{name}/{file}"), "a PCI id", hexadecimal);
     let (vendor, device) = (id("vendor")?, id("device")?);
@@ -101,7 +103,7 @@ fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Lin
     Ok(Some(Box::new(Chmu::open(name, bar)?)))
 }
 
-/// The NeoProf behind one of the function's memories. None if no memory is a NeoProf's.
+/// Returns the NeoProf behind one of the function's memories, if one is.
 fn neoprof(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, LinuxError> {
     for number in 0..BARS {
         let path = tree.path(&format!("{PCI}/{name}/resource{number}"));
@@ -119,7 +121,7 @@ fn neoprof(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Linu
     Ok(None)
 }
 
-/// Maps registers: `bytes` of them, or as many as a hotness monitoring unit has at most.
+/// Maps registers: `bytes` of them, or at most as many as a hotness monitoring unit has.
 fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<DeviceRegisters, LinuxError> {
     // Firmware enables devices that it knows; writing to this file enables the others.
     let enable = format!("{PCI}/{name}/enable");
@@ -136,11 +138,12 @@ fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<De
     opened.and_then(map).map_err(|error| LinuxError::file(path, error))
 }
 
-/// Where the hotness monitoring unit's registers are, by the configuration space of a CXL device.
+/// Returns the place of the hotness monitoring unit's registers, from the configuration space of a CXL
+/// device.
 pub fn locate(config: &[u8]) -> Option<Located> {
     let word = |at: usize| Some(u32::from_le_bytes(config.get(at..at + 4)?.try_into().ok()?));
     let mut capability = EXTENDED;
-    // There cannot be more of them than fit.
+    // More capabilities than fit cannot exist.
     for _ in 0..(config.len() / 8) {
         let header = word(capability)?;
         let (vendor, id) = (word(capability + 4)?, word(capability + 8)? & 0xffff);
@@ -160,7 +163,7 @@ pub fn locate(config: &[u8]) -> Option<Located> {
     None
 }
 
-/// The regions that the function's memory is part of.
+/// Returns the regions that the function's memory is part of.
 fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>, LinuxError> {
     let memories = memories(tree, name)?;
     let mut found = Vec::new();
@@ -182,7 +185,7 @@ fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>
     }
 }
 
-/// The memory devices that the function is.
+/// Returns the memory devices that the function is.
 fn memories(tree: Tree<'_>, name: &str) -> Result<Vec<String>, LinuxError> {
     Ok(tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(|entry| is_memory(entry)).collect())
 }
@@ -191,7 +194,7 @@ fn is_memory(name: &str) -> bool {
     name.strip_prefix("mem").and_then(decimal::<u32>).is_some()
 }
 
-/// The device's part of a CXL region, if it is one of its targets.
+/// Returns the device's part of a CXL region, if it is one of its targets.
 fn cxl_region(tree: Tree<'_>, region: &str, memories: &[String]) -> Result<Option<Region>, LinuxError> {
     let number = |file: &str| {
         let parse = |text: &str| if text.starts_with("0x") { hexadecimal(text) } else { decimal(text) };
@@ -232,7 +235,7 @@ fn cxl_region(tree: Tree<'_>, region: &str, memories: &[String]) -> Result<Optio
     Ok(None)
 }
 
-/// A node's memory as regions of one device, its first page the first of the node.
+/// Returns a node's memory as regions of one device, its first page the first of the node.
 fn node_memory(tree: Tree<'_>, node: u32) -> Result<Vec<Region>, LinuxError> {
     let size = tree.parsed(BLOCK_SIZE, "a size in hexadecimal", hexadecimal)?;
     let blocks = tree.numbered(&format!("{NODES}/node{node}"), "memory")?;

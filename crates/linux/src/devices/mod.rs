@@ -1,9 +1,10 @@
 //! Profiling devices in front of slower memory: NeoProf and CXL's hotness monitoring unit, behind one trait.
 //!
-//! A device counts accesses by its own pages. The driver finds it by its PCI id ([`find`]), maps its registers, speaks its protocol
-//! ([`neoprof`], [`chmu`]) or has the kernel's driver speak it ([`perf_chmu`]), translates its pages to the system's frames ([`region`]) and those to pages of followed processes
-//! ([`owners`]). [`DeviceSource`] is all that for the live host: several devices, merged. A device that vanishes, stands still or
-//! tells what cannot be is given up with one line; the others go on.
+//! A device counts accesses by its own pages. The driver finds it by its PCI id ([`find`]), maps its
+//! registers, speaks its protocol ([`neoprof`], [`chmu`]) or lets the kernel's driver speak it
+//! ([`perf_chmu`]), and translates its pages to the system's frames ([`region`]) and those to pages of
+//! followed processes ([`owners`]). [`DeviceSource`] merges several devices for the live host. A device that
+//! vanishes, gets stuck or reports impossible values is dropped with one line; the others go on.
 
 mod bar;
 pub mod chmu;
@@ -27,26 +28,26 @@ const PAGE: u64 = 4096;
 
 /// A device of any kind.
 pub trait Profiler: Send {
-    /// Its name, for the user: where it is.
+    /// Returns its name for the user, which tells where it is.
     fn name(&self) -> &str;
 
-    /// Whether it keeps a histogram and counts traffic.
+    /// Returns whether it keeps a histogram and counts traffic.
     fn reports(&self) -> bool;
 
-    /// Sets its threshold, then clears it, as asked.
+    /// Sets its threshold, then clears it, as requested.
     ///
     /// # Errors
-    /// If it cannot be used any more.
+    /// Returns an error if it can no longer be used.
     fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError>;
 
-    /// Appends the pages of its memory that it found hot since the last call, oldest first; with `report`, tells what it counted
-    /// since it was cleared, if it keeps that.
+    /// Appends the pages of its memory that it found hot since the last call, oldest first; with `report`,
+    /// returns its counts since it was cleared, if it keeps any.
     ///
     /// # Errors
-    /// If it cannot be used any more; what it told in this call is then left out.
+    /// Returns an error if it can no longer be used; pages found in this call are then dropped.
     fn read(&mut self, report: bool, pages: &mut Vec<u64>) -> Result<Option<DeviceReport>, DeviceError>;
 
-    /// How often hot pages were lost for lack of room in a ring that does not count them.
+    /// Returns how often hot pages were lost for lack of room in a ring that does not count them.
     fn lost(&self) -> u64 {
         0
     }

@@ -1,4 +1,4 @@
-//! Defines the driver of NeoProf: the register protocol, with nothing believed that a device cannot mean.
+//! Driver of NeoProf: the register protocol. Validates every value it reads.
 
 use isotherm_core::{DeviceReport, DeviceRequest, DeviceTraffic};
 use isotherm_neoprof::registers as at;
@@ -8,7 +8,7 @@ use super::{DeviceError, Profiler};
 
 /// The identity's lowest byte is the version.
 const VERSION: u64 = 0xff;
-/// Hot pages in a row that are the same before the register counts as stuck: a filter lets a page through once.
+/// Equal hot pages in a row after which the register counts as stuck: a filter lets a page through once.
 const REPEATS: usize = 8;
 
 /// A NeoProf behind its registers.
@@ -20,10 +20,10 @@ pub struct NeoProf<R> {
 }
 
 impl<R: Registers> NeoProf<R> {
-    /// The device at these registers. It is cleared, and finds no page hot before it is told a threshold.
+    /// Opens the device at these registers and clears it; it finds no page hot before a threshold is set.
     ///
     /// # Errors
-    /// If these are another device's registers, of another version, of sizes that cannot be, or nobody's.
+    /// Returns an error for another device's registers, another version, impossible sizes, or no answer.
     pub fn open(name: impl Into<String>, mut registers: R) -> Result<Self, DeviceError> {
         let device = name.into();
         let found = registers.read(at::IDENTITY);
@@ -45,12 +45,12 @@ impl<R: Registers> NeoProf<R> {
         Ok(opened)
     }
 
-    /// The device's sizes.
+    /// Returns the device's sizes.
     pub fn sizes(&self) -> &Parameters {
         &self.sizes
     }
 
-    /// Why a register says what cannot be: nobody is there any more, or it is broken.
+    /// Returns why a register's value is impossible: the device has vanished or is broken.
     fn absurd(&mut self, what: &'static str, found: u64, most: u64) -> DeviceError {
         let device = self.name.clone();
         if self.registers.read(at::IDENTITY) == at::IDENTITY_VALUE {
@@ -64,7 +64,7 @@ impl<R: Registers> NeoProf<R> {
         let device = || self.name.clone();
         let histogram =
             read_histogram(&mut self.registers).map_err(|_| DeviceError::Vanished { device: device() })?;
-        // As many entries as a row has: the histogram of a device whose registers stand still is another.
+        // As many entries as a row has: a device with stuck registers has another histogram.
         if histogram.entries() != u64::from(self.sizes.width) {
             let (found, most) = (histogram.entries(), self.sizes.width.into());
             return Err(self.absurd("the sum of the histogram", found, most));

@@ -1,8 +1,9 @@
-//! Defines whose page a frame is: devices know frames, policies pages of processes.
+//! Owners of frames: devices know frames, policies know pages of processes.
 //!
-//! The kernel tells a page's frame (`/proc/PID/pagemap`, for CAP_SYS_ADMIN), not a frame's page. So page tables of followed
-//! processes are read for the frames of the devices' regions. What was found is checked against the page table before it is believed: a
-//! page that moved meanwhile has another frame, and its old frame may have another page. They are read again for a hot frame of neither.
+//! The kernel tells a page's frame (`/proc/PID/pagemap`, for CAP_SYS_ADMIN), not a frame's page. So page
+//! tables of followed processes are read for the frames of the devices' regions. Each owner found is checked
+//! against the page table: a page that moved meanwhile has another frame, and its old frame may hold another
+//! page. A hot frame without an owner makes the tables be read again.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -15,27 +16,28 @@ use crate::memory::maps::{Mapping, MapsReader};
 use crate::memory::pagemap::{PageRun, Pagemap};
 use crate::process::{Pid, ProcRoot};
 
-/// Time between two readings of all page tables, at least.
+/// Shortest time between two readings of all page tables.
 const RENEWAL: Nanos = Nanos(100 * Nanos::MILLISECOND.0);
-/// The same after readings that found no owner: frames of others are hot, too, and tables are long.
+/// The same after readings that found no owner: frames of other processes are hot too, and tables are long.
 const LONGEST_RENEWAL: Nanos = Nanos(16 * RENEWAL.0);
 /// Runs of present pages taken at once.
 const RUNS: usize = 512;
 /// Frames read at once.
 const FRAMES: u64 = 64 << 10;
 
-/// Says whose page a frame is.
+/// A lookup of frames' owners.
 pub trait Owners: Send {
-    /// The process is followed.
+    /// Starts to follow the process.
     fn follow(&mut self, process: Pid);
 
-    /// The process is followed no more.
+    /// Stops following the process.
     fn forget(&mut self, process: Pid);
 
-    /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many have none.
+    /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many
+    /// frames have no owner.
     ///
     /// # Errors
-    /// If page tables may not be read.
+    /// Returns an error if page tables may not be read.
     fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError>;
 }
 
@@ -44,18 +46,17 @@ pub trait Owners: Send {
 pub struct PageTables {
     root: ProcRoot,
     maps: MapsReader,
-    /// The devices' frames.
     regions: Vec<Range<u64>>,
     followed: BTreeMap<Pid, Option<Pagemap>>,
-    /// Frames with their pages, as far as was read, in the order of frames.
+    /// Known frames with their pages, in the order of frames.
     known: Vec<(u64, Pid, u64)>,
     renewed: Option<Nanos>,
-    /// Time until the next reading, at least.
+    /// Shortest time until the next reading.
     renewal: Nanos,
 }
 
 impl PageTables {
-    /// Nobody's yet. `regions` are frames.
+    /// Returns a lookup that follows no process yet. `regions` are frames.
     pub fn new(root: ProcRoot, regions: Vec<Range<u64>>) -> Self {
         let maps = MapsReader::new(root.clone());
         Self {
@@ -76,7 +77,7 @@ impl PageTables {
         for (&process, pagemap) in followed.iter_mut() {
             match read_tables(root, maps, (process, pagemap), regions, known) {
                 Ok(()) => {}
-                // It executed another program, or is gone: opened again next time.
+                // It executed another program or has ended: opened again next time.
                 Err(LinuxError::Ended(_)) => *pagemap = None,
                 Err(error) => return Err(error),
             }
@@ -85,12 +86,12 @@ impl PageTables {
         Ok(())
     }
 
-    /// The page that has the frame, as far as was read and still holds.
+    /// Returns the page that has the frame, if it is known and still current.
     fn owner(&mut self, frame: u64) -> Option<(Pid, u64)> {
         self.page_of(frame).filter(|&page| self.is_current(page, frame))
     }
 
-    /// Reads page tables again, if that is due, for the frames without an owner.
+    /// Reads page tables again, if due, for the frames without an owner.
     fn find_missing(
         &mut self,
         frames: &[u64],
@@ -116,7 +117,7 @@ impl PageTables {
         self.known.get(index).filter(|entry| entry.0 == frame).map(|entry| (entry.1, entry.2))
     }
 
-    /// Whether the page still has that frame.
+    /// Returns whether the page still has that frame.
     fn is_current(&mut self, (process, address): (Pid, u64), frame: u64) -> bool {
         let mut now = [0];
         let pagemap = self.followed.get_mut(&process).and_then(Option::as_mut);

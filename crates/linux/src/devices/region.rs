@@ -1,36 +1,37 @@
-//! Defines where a device's memory lies among the system's: the region's base and its interleaving.
+//! Place of a device's memory among the system's: the region's base and its interleaving.
 
 use std::ops::Range;
 
 use super::PAGE;
 
-/// The part of a device's memory that belongs to a region of system addresses, which `ways` devices serve in turn.
+/// The part of a device's memory that belongs to a region of system addresses, which `ways` devices serve in
+/// turn.
 ///
-/// Arithmetic is the modulo interleaving of CXL 2.0 (8.2.5.12): the first `granularity` bytes of the region are those of the device
-/// at position 0, the next of that at 1, and so on around.
+/// Interleaving is the modulo arithmetic of CXL 2.0 (8.2.5.12): the first `granularity` bytes of the region
+/// belong to the device at position 0, the next to the device at 1, and so on around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
-    /// The region's first system address.
+    /// First system address.
     pub base: u64,
-    /// Its length in bytes, all devices together.
+    /// Length in bytes, all devices together.
     pub size: u64,
-    /// The device's first address in it.
+    /// The device's first address in the region.
     pub device_base: u64,
-    /// Devices that share it; at least 1.
+    /// Devices that share the region; at least 1.
     pub ways: u64,
-    /// Bytes of one device in a row; a power of two from 256 up. Of no meaning for one way.
+    /// Consecutive bytes of one device; a power of two from 256 up. Unused for one way.
     pub granularity: u64,
-    /// The device's place among them, below `ways`.
+    /// The device's position among them, below `ways`.
     pub position: u64,
 }
 
 impl Region {
-    /// A region of one device.
+    /// Returns a region of one device.
     pub fn linear(base: u64, size: u64) -> Self {
         Self { base, size, device_base: 0, ways: 1, granularity: PAGE, position: 0 }
     }
 
-    /// Whether the numbers fit each other.
+    /// Returns whether the numbers are consistent.
     pub fn is_valid(&self) -> bool {
         let whole = |value: u64| value.is_multiple_of(PAGE);
         let interleaved = self.granularity.is_power_of_two() && self.granularity >= 256;
@@ -42,8 +43,8 @@ impl Region {
             && self.base.checked_add(self.size).is_some()
     }
 
-    /// The system's frames that a page of the device holds lines of: one, or with a granularity below a page as many as
-    /// there are ways. None of a page outside of the region.
+    /// Returns the frames that hold lines of a device's page: one, or with a granularity below a page as many
+    /// as ways. Empty for a page outside of the region.
     pub fn frames(&self, device_page: u64) -> Range<u64> {
         let nothing = 0..0;
         let Some(offset) = device_page.checked_mul(PAGE).and_then(|at| at.checked_sub(self.device_base))
@@ -65,7 +66,7 @@ impl Region {
         first..first + pages
     }
 
-    /// The system's frames that the region consists of.
+    /// Returns all frames of the region.
     pub fn all_frames(&self) -> Range<u64> {
         self.base / PAGE..(self.base + self.size) / PAGE
     }

@@ -1,4 +1,4 @@
-//! Defines the access source over profiling devices: several of them, merged.
+//! The access source over several profiling devices, merged.
 
 use isotherm_core::{Bytes, DeviceReport, DeviceRequest, Sampling, Signal, Signals};
 
@@ -14,21 +14,19 @@ use crate::source::{Access, AccessSource, DeviceAnswer, SourceStatistics};
 pub struct Attached {
     /// The device.
     pub profiler: Box<dyn Profiler>,
-    /// Where its memory lies.
+    /// Regions of its memory.
     pub regions: Vec<Region>,
 }
 
-/// Hot pages of followed processes, as devices find them.
+/// A source of followed processes' pages that devices find hot.
 pub struct DeviceSource {
     devices: Vec<Attached>,
     owners: Box<dyn Owners>,
-    /// Whether the policy has asked for anything: the devices are not read before.
+    /// Whether the policy has requested anything; before, the devices are not read.
     on: bool,
     /// Whether the next reading shall carry reports.
     report: bool,
-    /// What is wrong and was not told yet.
     broken: Vec<DeviceError>,
-    /// Losses of devices that are given up.
     lost: u64,
     statistics: SourceStatistics,
     pages: Vec<u64>,
@@ -36,7 +34,7 @@ pub struct DeviceSource {
 }
 
 impl DeviceSource {
-    /// The source over these devices, which stand still until the policy asks for something.
+    /// Returns the source over these devices, which are stopped until the policy requests something.
     pub fn new(devices: Vec<Attached>, owners: Box<dyn Owners>) -> Self {
         Self {
             devices,
@@ -51,7 +49,7 @@ impl DeviceSource {
         }
     }
 
-    /// Calls every device, and gives up those that cannot be used any more.
+    /// Calls every device, and drops those that can no longer be used.
     fn each(&mut self, mut call: impl FnMut(&mut Attached) -> Result<(), DeviceError>) {
         let (broken, lost) = (&mut self.broken, &mut self.lost);
         self.devices.retain_mut(|device| match call(device) {
@@ -64,7 +62,7 @@ impl DeviceSource {
         });
     }
 
-    /// The first device that was given up since this was last asked.
+    /// Returns an error for the first device dropped since the last call.
     fn warning(&mut self) -> Result<(), LinuxError> {
         match self.broken.pop() {
             Some(error) => Err(error.into()),
@@ -124,14 +122,14 @@ impl AccessSource for DeviceSource {
             frames.extend(pages.iter().flat_map(of_page));
             Ok(())
         });
-        // Devices that share a page's lines report it both.
+        // Devices that share a page's lines both report it.
         let mut seen = std::collections::HashSet::with_capacity(frames.len());
         frames.retain(|&frame| seen.insert(frame));
         let mut answer = DeviceAnswer::default();
         let found = self.owners.find(&frames, clock::monotonic(), &mut answer.hot);
         self.statistics.delivered += answer.hot.len() as u64;
         self.statistics.foreign += found.as_ref().copied().unwrap_or(0);
-        // Hot pages come once; reports one of each device.
+        // Hot pages come once; reports come one per device.
         let mut reports = reports.into_iter();
         answer.report = reports.next();
         answers.push(answer);

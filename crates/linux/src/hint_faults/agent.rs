@@ -1,8 +1,9 @@
-//! Defines the agent: the thread inside of a program that arms windows and answers faults.
+//! The agent: the thread inside of a program that arms windows and answers faults.
 //!
-//! While anything is armed the thread must not wait for the program and not touch its memory: no allocation, no locks, no
-//! lazily bound symbols, no thread-local variables. All of its state lies in one arena; system calls take pointers into
-//! that arena or its stack. It blocks all signals and has a table of descriptors of its own.
+//! While anything is armed the thread neither waits for the program nor touches its memory: no allocation, no
+//! locks, no lazily bound symbols, no thread-local variables. All of its state lies in one arena; system
+//! calls take pointers into that arena or its stack. It blocks all signals and has a table of descriptors of
+//! its own.
 
 use std::time::Duration;
 
@@ -23,21 +24,19 @@ use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
 use crate::sys::userfaultfd::{Denied, RawMessage, Userfault, decode};
 
-/// Messages read at once.
 const MESSAGES: usize = 32;
-/// Windows armed at once.
+/// Windows armed between two reads of messages.
 const BURST: usize = 16;
-/// A pass that is older is given up, for memory that came since.
+/// Age in nanoseconds at which a pass is abandoned, so that newer memory is included.
 const PASS_AGE: u64 = 10_000_000_000;
-/// At least so long between two passes, and between two looks at the rest of the world.
+/// Shortest time between two passes, in nanoseconds.
 const PASS_PAUSE: u64 = 50_000_000;
-/// Beginning a pass takes at most one part in so many of a processor: what it costs, not how long it waits for one.
+/// A pass may use one part in this many of a processor to begin; waiting for a processor does not count.
 const PASS_COST: u64 = 200;
 const LOOK: Duration = Duration::from_secs(1);
-/// While pages are armed the agent looks this often whether anybody forks, should the doorbell be out of order.
+/// Longest sleep while pages are armed, should the doorbell fail to tell of a fork.
 const HOLD_LOOK: Duration = Duration::from_millis(5);
 
-/// What lies in the arena.
 pub(super) struct Memory {
     pub(super) tables: Tables,
     pub(super) pace: Pace,
@@ -47,7 +46,6 @@ pub(super) struct Memory {
 
 plain!(Zeroed for Memory { tables, pace, pass, messages });
 
-/// See the module.
 pub(super) struct Agent {
     pub(super) memory: Arena<Memory>,
     pub(super) mechanism: Mechanism,
@@ -56,13 +54,13 @@ pub(super) struct Agent {
     next_pass: u64,
     next_look: u64,
     rung: bool,
-    /// The doorbell was answered and is not set up anew: nothing may be armed.
+    /// The doorbell was answered and is not renewed yet: nothing may be armed.
     answered: bool,
     ending: bool,
 }
 
 impl Agent {
-    /// Sets everything up; [`State`] says what is wrong otherwise.
+    /// Opens userfaultfd and maps all memory that the agent needs, or returns why it cannot.
     pub(super) fn new(link: Link) -> Result<Self, (Link, State)> {
         let parts = Self::parts(&link);
         match parts {
@@ -99,7 +97,7 @@ impl Agent {
         Ok((memory, mechanism))
     }
 
-    /// Works until the engine goes, or the program is at its end. Everything is put back by then.
+    /// Works until the engine goes or the program ends; by then all pages are back.
     pub(super) fn run(&mut self) {
         gate::activate(self.mechanism.doorbell());
         self.tell_where();
@@ -126,7 +124,7 @@ impl Agent {
         self.tell();
     }
 
-    /// Where the agent's own memory lies.
+    /// Tells the engine where the agent's own memory lies.
     fn tell_where(&self) {
         use std::sync::atomic::Ordering::Relaxed;
         let (memory, store) = (self.memory.range(), self.mechanism.store.range());
@@ -136,7 +134,7 @@ impl Agent {
         }
     }
 
-    /// Reads and answers messages; whether there were any.
+    /// Reads and answers messages; returns whether there were any.
     pub(super) fn serve(&mut self) -> bool {
         let Memory { tables, pace, messages, .. } = &mut *self.memory;
         let count = self.mechanism.userfault.read(messages);
@@ -163,13 +161,13 @@ impl Agent {
         count > 0
     }
 
-    /// Closes what is due; true if nothing is armed any more.
+    /// Closes windows that are due; returns whether nothing is armed any more.
     fn close(&mut self, now: u64) -> bool {
         let Memory { tables, pace, .. } = &mut *self.memory;
         let all = self.ending || self.rung || gate::is_held();
         let agent = pace.cpu();
         if pace.is_overdrawn() {
-            // Looking on would cost more than is there.
+            // Observing further would exceed the budget.
             tables.close_sampled();
         }
         tables.look(now, || clock::process_cpu().0.saturating_sub(agent));
@@ -190,7 +188,7 @@ impl Agent {
         closed
     }
 
-    /// Arms what policies ask for, then windows of the pass, as far as the budget goes.
+    /// Arms what policies ask for, then windows of the pass, as far as the budget allows.
     fn arm(&mut self, now: u64, allowed: Allowed) {
         if self.answered && !gate::is_held() && !gate::is_ending() {
             self.mechanism.renew_doorbell();
@@ -218,14 +216,15 @@ impl Agent {
         self.settle();
     }
 
-    /// Says so if nothing is armed after all.
+    /// Tells forking threads if nothing is armed after all.
     fn settle(&self) {
         if self.memory.tables.is_empty() {
             gate::quiet();
         }
     }
 
-    /// Makes sure that there is a window to be armed. A new pass begins only while nothing is armed, for it takes time.
+    /// Returns whether a window is left to arm. Begins a new pass only while nothing is armed, because that
+    /// takes time.
     fn has_pass(&mut self, now: u64) -> bool {
         let Memory { tables, pass, .. } = &mut *self.memory;
         let old = now > pass.began + PASS_AGE;
@@ -246,7 +245,8 @@ impl Agent {
         pass.is_left()
     }
 
-    /// Arms the next window of the pass; false if there is none. The program has used so much processor time.
+    /// Arms the next window of the pass; returns false if none is left. `used` is the program's processor
+    /// time so far.
     fn arm_next(&mut self, used: u64) -> bool {
         let Memory { tables, pass, pace, .. } = &mut *self.memory;
         if !tables.has_room() {
@@ -327,7 +327,7 @@ impl Agent {
         self.ending |= gate::is_ending();
     }
 
-    /// How long until something can be armed; `None` if that depends on windows that are open.
+    /// Returns how long until something can be armed; `None` if that depends on windows that are open.
     fn next_arming(&self, now: u64, allowed: Allowed, open: usize) -> Option<u64> {
         let Memory { tables, pace, pass, .. } = &*self.memory;
         if self.link.shared().asked().is_some() && tables.has_room_for_requests() {
@@ -338,7 +338,6 @@ impl Agent {
         can_sample.then(|| pace.pause(allowed).max(pass))
     }
 
-    /// Tells the engine what it costs.
     fn tell(&self) {
         use std::sync::atomic::Ordering::Relaxed;
         let (shared, pace) = (self.link.shared(), &self.memory.pace);
@@ -349,19 +348,19 @@ impl Agent {
     }
 }
 
-/// A window is closed after this time even if the program has hardly run.
+/// Longest time in nanoseconds that a window stays open, even if the program has hardly run.
 const LONGEST_WINDOW: u64 = 1_000_000_000;
-/// While pages are moved, threads of the program are interrupted for a part of that time: one in so many.
+/// Moving pages interrupts the program's threads for one part in this many of that time.
 const ARMING_LOSS: u64 = 2;
-/// No window interrupts for longer, in nanoseconds; more is waiting for a processor.
+/// Longest interruption by one window in nanoseconds; longer ones are waits for a processor.
 const MAX_ARMING_LOSS: u64 = 20_000;
 
-/// Pages of the window that may fault each: a huge page comes back at the first fault.
+/// Returns how many faults the window can cause: a huge page comes back at the first.
 fn expected_pages(window: &Window) -> u64 {
     if u64::from(window.pages) > SMALL { 1 } else { u64::from(window.armed_at_first) }
 }
 
-/// Takes neighbouring pages out of the queue.
+/// Takes neighbouring pages out of the queue: the first address and the number of pages.
 fn next_request(shared: &Shared) -> Option<(u64, u64)> {
     let start = shared.asked()? & !(PAGE - 1);
     shared.answered();

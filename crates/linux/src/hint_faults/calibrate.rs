@@ -1,4 +1,4 @@
-//! Defines what a fault costs: measured on pages of the agent's own, touched by a thread that lives for this alone.
+//! Measures what a fault costs, on pages of the agent's own that a short-lived thread touches.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
@@ -11,16 +11,15 @@ use crate::clock;
 use crate::sys::agent::{self as sys, BlockedSignals};
 use crate::sys::pages::PAGE;
 
-/// Pages touched.
 const PAGES: u64 = 32;
-/// What is assumed if it cannot be measured, in nanoseconds: a fault, and the agent's part in it.
+/// Assumed nanoseconds of a fault, and the agent's part in it, where they cannot be measured.
 const ASSUMED: (u64, u64) = (12_000, 3_000);
-/// No fault takes longer, in nanoseconds; more is waiting for processors that others use.
+/// Longest fault in nanoseconds; longer ones are waits for a processor.
 const DEAREST: u64 = 60_000;
 const PATIENCE: Duration = Duration::from_millis(500);
 
 impl Agent {
-    /// The time that a thread loses in a fault, and how much of it the agent takes, in nanoseconds.
+    /// Returns the nanoseconds that a thread loses in a fault, and how many of them the agent takes.
     pub(super) fn calibrate(&mut self) -> (u64, u64) {
         let Ok(range) = sys::map(PAGES * PAGE) else { return ASSUMED };
         sys::small_pages_only(range);
@@ -34,7 +33,7 @@ impl Agent {
     }
 
     fn measure(&mut self, start: u64) -> Option<(u64, u64)> {
-        // The thread is started, and has taken what memory it needs, before anything is armed.
+        // The thread has started and taken its memory before anything is armed.
         let (go, spent) = (Arc::new(AtomicBool::new(false)), Arc::new(AtomicU64::new(0)));
         let toucher = {
             let (go, spent) = (Arc::clone(&go), Arc::clone(&spent));
@@ -53,7 +52,7 @@ impl Agent {
         (spent > 0 && handled.is_some()).then(|| (spent.clamp(1_000, DEAREST), handled.unwrap_or(0)))
     }
 
-    /// Arms the pages and answers until all came back; returns the agent's time for each.
+    /// Arms the pages and answers until all are back; returns the agent's nanoseconds for each.
     fn serve_toucher(&mut self, start: u64, go: &AtomicBool, spent: &AtomicU64) -> Option<u64> {
         if !gate::begin() {
             self.close_all();
@@ -84,7 +83,7 @@ impl Agent {
         Some(self.memory.pace.handling())
     }
 
-    /// Puts everything back, however long it takes.
+    /// Moves all pages back, however long it takes.
     fn close_all(&mut self) {
         loop {
             self.serve();
@@ -99,7 +98,7 @@ impl Agent {
     }
 }
 
-/// Reads each page once and tells how long one took.
+/// Reads each page once and stores how many nanoseconds one took.
 fn touch_all(start: u64, go: &AtomicBool, spent: &AtomicU64) {
     while !go.load(SeqCst) {
         std::thread::yield_now();
@@ -110,7 +109,7 @@ fn touch_all(start: u64, go: &AtomicBool, spent: &AtomicU64) {
         sys::touch(start + page as u64 * PAGE);
         *time = clock::monotonic().0 - begin;
     }
-    // The lower quartile: waiting for others that want the processor is not part of a fault.
+    // The lower quartile: waits for a busy processor are not part of a fault.
     times.sort_unstable();
     spent.store(times[times.len() / 4].max(1), SeqCst);
 }

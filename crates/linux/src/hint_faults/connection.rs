@@ -1,4 +1,4 @@
-//! Defines one agent as the engine sees it.
+//! One agent as the engine sees it.
 
 use std::collections::VecDeque;
 use std::ops::Range;
@@ -12,23 +12,23 @@ use crate::process::Pid;
 use crate::sys::mmap::SharedValue;
 use crate::sys::sockets::{nudge, peer, receive_file, still_there};
 
-/// Requests to arm that wait for room in the agent's queue, at most.
+/// Most requests to arm that wait for room in the agent's queue.
 const WAITING: usize = 1 << 20;
 
-/// An agent that has connected and not said hello yet.
+/// An agent that has connected and not sent its hello yet.
 pub(super) struct Pending {
     socket: UnixStream,
     pub(super) process: Pid,
 }
 
 impl Pending {
-    /// `None` if the process is gone already.
+    /// Returns the agent behind the socket; `None` if its process has ended.
     pub(super) fn new(socket: UnixStream) -> Option<Self> {
         let process = peer(socket.as_raw_fd()).ok().filter(|process| process.0 > 0)?;
         Some(Self { socket, process })
     }
 
-    /// Hears the hello: a connection, or not yet, or why not (`None`: it went away).
+    /// Receives the hello: a connection, or `self` if it has not come yet.
     pub(super) fn greet(
         self,
         options: &HintFaultOptions,
@@ -57,7 +57,6 @@ impl Pending {
     }
 }
 
-/// What an agent tells of itself.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Report {
     pub(super) agent_cpu: u64,
@@ -67,7 +66,7 @@ pub(super) struct Report {
 }
 
 impl Report {
-    /// Sums, but not of what is in force at a time.
+    /// Adds the counts; values in force at a time are left alone.
     pub(super) fn add(&mut self, other: &Self) {
         self.agent_cpu += other.agent_cpu;
         self.program_time += other.program_time;
@@ -80,17 +79,16 @@ impl Report {
     }
 }
 
-/// See the module.
 pub(super) struct Connection {
     socket: UnixStream,
     shared: SharedValue<Shared>,
-    /// Requests to arm for which the queue has no room.
+    /// Requests to arm that wait for room in the queue.
     waiting: VecDeque<u64>,
     refused: bool,
 }
 
 impl Connection {
-    /// Bytes that it occupies.
+    /// Bytes that a connection occupies.
     pub(super) const MEMORY: u64 = size_of::<Shared>() as u64;
 
     fn configure(&self, options: &HintFaultOptions) {
@@ -104,19 +102,16 @@ impl Connection {
         self.shared.seed.store(options.seed, Relaxed);
     }
 
-    /// Lets the agent begin.
     pub(super) fn want(&self) {
         self.shared.wanted.store(1, Relaxed);
         nudge(self.socket.as_raw_fd());
     }
 
-    /// Bounds the faults a second.
     pub(super) fn set_rate(&self, rate: u64) {
         self.shared.rate.store(rate, Relaxed);
         nudge(self.socket.as_raw_fd());
     }
 
-    /// Asks for pages to be armed.
     pub(super) fn arm(&mut self, addresses: &[u64]) {
         let room = WAITING - self.waiting.len().min(WAITING);
         self.waiting.extend(addresses.iter().take(room));
@@ -147,19 +142,17 @@ impl Connection {
         }
     }
 
-    /// Whether the agent still lives.
     pub(super) fn is_there(&self) -> bool {
         still_there(self.socket.as_raw_fd())
     }
 
-    /// Why the agent cannot work, told once; passes waiting requests on.
+    /// Returns once why the agent cannot work; passes waiting requests on.
     pub(super) fn new_refusal(&mut self) -> Option<&'static str> {
         self.pass_on();
         let refusal = State::of(self.shared.state.load(Relaxed)).refusal()?;
         (!std::mem::replace(&mut self.refused, true)).then_some(refusal)
     }
 
-    /// The agent's own memory.
     pub(super) fn hidden(&self) -> Vec<Range<u64>> {
         let [a, b, c, d] = &self.shared.hidden;
         [(a, b), (c, d)]

@@ -1,20 +1,21 @@
-//! Defines what the program's own threads share with the agent: who forks, and where threads live.
+//! Words between the program's own threads and the agent: who forks, and where threads live.
 //!
-//! **Forks.** A child must not be made while pages are armed: it would miss them. Whoever forks raises [`HOLD`] and, unless
-//! [`QUIET`] says that nothing is armed, reads the *doorbell*, a missing page that the agent serves: the read returns when
-//! the agent has put everything back. The agent lowers `QUIET` before it looks at `HOLD`, the forking thread raises `HOLD`
-//! before it looks at `QUIET`: one of the two sees the other.
+//! **Forks.** A child made while pages are armed would miss them. The forking thread raises [`HOLD`] and,
+//! unless [`QUIET`] says that nothing is armed, reads the *doorbell*, a missing page that the agent serves:
+//! the read returns when all pages are back. The agent lowers `QUIET` before it looks at `HOLD`, the forking
+//! thread raises `HOLD` before it looks at `QUIET`: one of the two sees the other.
 //!
-//! **Threads.** When a thread ends, the kernel clears its thread number in its control block and, unlike everywhere else,
-//! does not wait for a missing page there: whoever joins the thread would wait for ever. So no stack is ever armed. Threads
-//! say where they live before they run ([`note_thread`]), and wait until an arming that may not know of it is over.
+//! **Threads.** When a thread ends, the kernel clears its thread number in its control block and, unlike
+//! everywhere else, does not wait for a missing page there: a thread that joins it would wait for ever. So no
+//! stack is ever armed. Threads register where they live before they run ([`note_thread`]), and wait until an
+//! arming that may not know of it is over.
 
 use crate::sys::agent as sys;
 use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
 use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::SeqCst};
 
-/// Threads' stacks that can be known; with more, nothing is armed.
+/// Most stacks that can be registered; with more, nothing is armed.
 const STACKS: usize = 1 << 12;
 
 static CONFIGURED: AtomicBool = AtomicBool::new(false);
@@ -27,45 +28,43 @@ static ARMING: AtomicU64 = AtomicU64::new(0);
 static NOTED: AtomicUsize = AtomicUsize::new(0);
 static NOTED_STACKS: [[AtomicU64; 2]; STACKS] = [const { [const { AtomicU64::new(0) }; 2] }; STACKS];
 
-/// From now on threads are noted.
 pub(super) fn configure() {
     CONFIGURED.store(true, SeqCst);
 }
 
-/// An address in the variables of this library.
+/// Returns an address in the variables of this library.
 pub(super) fn own_variable() -> u64 {
     (&raw const NOTED) as usize as u64
 }
 
-/// The agent serves the doorbell from now on.
+/// Tells threads that the agent serves the doorbell from now on.
 pub(super) fn activate(doorbell: u64) {
     DOORBELL.store(doorbell, SeqCst);
     ACTIVE.store(true, SeqCst);
 }
 
-/// The agent serves nobody any more.
+/// Tells threads that the agent serves no fault any more.
 pub(super) fn deactivate() {
     QUIET.store(true, SeqCst);
     ACTIVE.store(false, SeqCst);
 }
 
-/// The agent: whether something may be armed. [`quiet`] must follow in either case.
+/// Returns whether the agent may arm something. [`quiet`] must follow in either case.
 pub(super) fn begin() -> bool {
     QUIET.store(false, SeqCst);
     HOLD.load(SeqCst) == 0
 }
 
-/// The agent: nothing is armed or registered.
+/// Tells threads that nothing is armed or registered.
 pub(super) fn quiet() {
     QUIET.store(true, SeqCst);
 }
 
-/// Whether somebody is forking.
+/// Returns whether a thread is forking.
 pub(super) fn is_held() -> bool {
     HOLD.load(SeqCst) != 0
 }
 
-/// Asks the agent to end.
 pub(super) fn end() {
     ENDING.store(true, SeqCst);
     if ACTIVE.load(SeqCst) {
@@ -73,12 +72,11 @@ pub(super) fn end() {
     }
 }
 
-/// Whether the agent is to end.
 pub(super) fn is_ending() -> bool {
     ENDING.load(SeqCst)
 }
 
-/// Sleeps in small parts.
+/// Sleeps in short pieces, and stops when the agent is to end.
 pub(super) fn sleep_unless_ending(time: std::time::Duration) {
     for _ in 0..10 {
         if !is_ending() {
@@ -87,7 +85,7 @@ pub(super) fn sleep_unless_ending(time: std::time::Duration) {
     }
 }
 
-/// Runs in the thread that is about to fork.
+/// Waits until nothing is armed. Runs in the thread that is about to fork.
 pub(super) extern "C" fn before_fork() {
     HOLD.fetch_add(1, SeqCst);
     while ACTIVE.load(SeqCst) && !QUIET.load(SeqCst) {
@@ -98,12 +96,12 @@ pub(super) extern "C" fn before_fork() {
     }
 }
 
-/// Runs in the parent after a fork.
+/// Lets the agent arm again. Runs in the parent after a fork.
 pub(super) extern "C" fn after_fork() {
     HOLD.fetch_sub(1, SeqCst);
 }
 
-/// Runs something that the kernel does without telling the agent, while nothing is armed.
+/// Runs `work`, of which the kernel does not tell the agent, while nothing is armed.
 pub fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
     before_fork();
     let result = work();
@@ -111,14 +109,14 @@ pub fn undisturbed<R>(work: impl FnOnce() -> R) -> R {
     result
 }
 
-/// Never arms the range, from now on.
+/// Excludes the range from arming, for good.
 pub fn exclude(range: std::ops::Range<u64>) {
     if CONFIGURED.load(SeqCst) && !range.is_empty() {
         add(Range64 { start: range.start, end: range.end });
     }
 }
 
-/// In the child nobody else forks, and there is no agent.
+/// Resets the state in a forked child, which has no agent and no other thread.
 pub(super) fn reset_in_child() {
     HOLD.store(0, SeqCst);
     ACTIVE.store(false, SeqCst);
@@ -127,8 +125,8 @@ pub(super) fn reset_in_child() {
     ARMING.store(0, SeqCst);
 }
 
-/// Tells where the calling thread lives; to be called before it does anything. Costs a few microseconds, nothing if there
-/// is no agent in this program.
+/// Registers the calling thread's stack and control block; threads call it first. Takes a few microseconds,
+/// and no time without an agent in this program.
 pub fn note_thread() {
     if !CONFIGURED.load(SeqCst) {
         return;
@@ -138,14 +136,15 @@ pub fn note_thread() {
     }
 }
 
-/// Returns a thread's stack with its control block, which lies at the stack's upper end (glibc) or above it (musl). No page
-/// beyond: memory of the program may lie right there, and ranges that are noted are never armed again.
+/// Returns a thread's stack with its control block, which lies at the stack's upper end (glibc) or above it
+/// (musl), and no page more: the program's memory may lie right above, and registered ranges are never armed
+/// again.
 fn with_control_block(stack: Range64, block: u64) -> Range64 {
     let block_end = (block + sys::CONTROL_BLOCK).next_multiple_of(PAGE);
     Range64 { start: stack.start, end: stack.end.max(block_end) }
 }
 
-/// Tells where the main thread's control block lies; its stack is known by name.
+/// Registers the main thread's control block; its stack is known by name.
 pub(super) fn note_main() {
     let block = sys::own_control_block() & !(PAGE - 1);
     note(Range64::new(block, 2 * PAGE));
@@ -153,18 +152,18 @@ pub(super) fn note_main() {
 
 fn note(range: Range64) {
     add(range);
-    // What had been armed by then comes back by being touched.
+    // Touching it brings back what had been armed by then.
     let block = sys::own_control_block();
     sys::touch(block);
     sys::touch((block + sys::CONTROL_BLOCK) & !7);
 }
 
-/// Adds to what is not armed; returns when no arming is under way that does not know it.
+/// Excludes a range; returns when every arming under way knows it.
 fn add(range: Range64) {
     if !is_noted(range) {
         let place = NOTED.fetch_add(1, SeqCst);
         if let Some([start, end]) = NOTED_STACKS.get(place) {
-            // In this order a range that is half written overlaps nothing; its thread waits below.
+            // In this order a half-written range overlaps nothing; its thread waits below.
             start.store(range.start, SeqCst);
             end.store(range.end, SeqCst);
         }
@@ -186,7 +185,7 @@ fn noted() -> impl Iterator<Item = Range64> {
         .map(|[start, end]| Range64 { end: end.load(SeqCst), start: start.load(SeqCst) })
 }
 
-/// While it lives, a thread that starts waits.
+/// An arming under way: threads that start wait until it is dropped.
 pub(super) struct Arming;
 
 impl Arming {
@@ -195,7 +194,7 @@ impl Arming {
         Self
     }
 
-    /// Whether threads may live there.
+    /// Returns whether threads may live in the range.
     pub(super) fn concerns(range: Range64) -> bool {
         NOTED.load(SeqCst) > STACKS || noted().any(|stack| stack.overlaps(range))
     }
@@ -211,7 +210,8 @@ impl Drop for Arming {
 mod tests {
     use super::*;
 
-    /// The thread that measures the cost of a fault often gets the addresses right below the program's memory.
+    /// The thread that measures the cost of a fault often gets the addresses right below the program's
+    /// memory.
     #[test]
     fn memory_right_above_a_threads_stack_can_be_armed() {
         let noted =

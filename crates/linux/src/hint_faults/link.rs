@@ -1,4 +1,4 @@
-//! Defines the agent's end of the connection to the engine.
+//! The agent's end of the connection to the engine.
 
 use std::os::fd::{AsRawFd, OwnedFd, RawFd};
 use std::sync::atomic::Ordering::Relaxed;
@@ -12,11 +12,9 @@ use crate::sys::mmap::SharedValue;
 use crate::sys::range::Range64;
 use crate::sys::sockets::{connect, send_file, still_there};
 
-/// See the module.
 pub(super) struct Link {
     socket: OwnedFd,
     shared: SharedValue<Shared>,
-    /// `/proc/self/stat`.
     status: OwnedFd,
 }
 
@@ -42,17 +40,17 @@ impl Link {
         self.socket.as_raw_fd()
     }
 
-    /// Takes nudges; false if the engine has gone.
+    /// Takes nudges; returns false if the engine has gone.
     pub(super) fn is_there(&self) -> bool {
         still_there(self.socket.as_raw_fd())
     }
 
-    /// Waits until the engine wants this process; false if it never will, or the program waits for the agent's end.
+    /// Waits until the engine wants this process; returns false if it never will, or if the program waits for
+    /// the agent's end.
     pub(super) fn wait_until_wanted(&self) -> bool {
         self.wait_while(|shared| shared.wanted.load(Relaxed) == 0)
     }
 
-    /// Waits for the engine's end.
     pub(super) fn wait_for_end(&self) {
         self.wait_while(|_| true);
     }
@@ -67,7 +65,7 @@ impl Link {
         true
     }
 
-    /// Whether all of the program's threads have ended but the process lives on for the agent alone.
+    /// Returns whether all of the program's threads have ended and only the agent keeps the process alive.
     pub(super) fn is_alone(&self) -> bool {
         let mut text = [0; 1024];
         let length = sys::read_at(self.status.as_raw_fd(), &mut text, 0);
@@ -76,7 +74,7 @@ impl Link {
             .is_some_and(|(state, threads)| state == b'Z' && threads <= 2)
     }
 
-    /// The budgets and the rate in force.
+    /// Returns the budgets and the rate in force.
     pub(super) fn allowed(&self) -> Allowed {
         Allowed {
             rate: self.shared.rate.load(Relaxed),
@@ -85,18 +83,17 @@ impl Link {
         }
     }
 
-    /// Pages of a window.
     pub(super) fn window(&self) -> u64 {
         self.shared.window.load(Relaxed).clamp(1, SMALL)
     }
 
-    /// How long a page that a policy asked for stays armed.
+    /// Returns how many nanoseconds a page that a policy asked for stays armed.
     pub(super) fn armed_bound(&self) -> u64 {
         self.shared.armed_bound.load(Relaxed)
     }
 }
 
-/// The leader's state and the number of threads, from `/proc/PID/stat` (`proc_pid_stat(5)`).
+/// Returns the leader's state and the number of threads, from `/proc/PID/stat` (`proc_pid_stat(5)`).
 fn state_and_threads(text: &[u8]) -> Option<(u8, u64)> {
     let after_name = text.iter().rposition(|byte| *byte == b')')? + 2;
     let mut fields = text.get(after_name..)?.split(|byte| *byte == b' ');

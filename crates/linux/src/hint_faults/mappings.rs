@@ -1,11 +1,11 @@
-//! Defines which of the program's memory may be armed: `/proc/self/maps`, asked in whole or for one address.
+//! The program's mappings and which of them may be armed: `/proc/self/maps`, read whole or for one address.
 
 use crate::sys::agent as sys;
 use crate::sys::pagemap::mapping_at;
 use crate::sys::range::Range64;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// A mapping, as far as it matters here.
+/// A mapping's properties that decide whether it may be armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) range: Range64,
@@ -13,11 +13,10 @@ pub(super) struct Mapping {
     pub(super) plain: bool,
     /// Whether it maps a file of the C library or the loader, whose memory the agent itself may touch.
     pub(super) library: bool,
-    /// Whether it maps a file at all.
     pub(super) file: bool,
 }
 
-/// Reads one line of `/proc/PID/maps` (`proc_pid_maps(5)`); `None` if it is not one.
+/// Parses one line of `/proc/PID/maps` (`proc_pid_maps(5)`).
 pub(super) fn parse(line: &[u8]) -> Option<Mapping> {
     let (start, rest) = hexadecimal(line, b'-')?;
     let (end, rest) = hexadecimal(rest, b' ')?;
@@ -34,7 +33,7 @@ pub(super) fn parse(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// A hexadecimal number up to `stop`, and what follows that.
+/// Parses a hexadecimal number up to `stop`; also returns the text behind it.
 fn hexadecimal(text: &[u8], stop: u8) -> Option<(u64, &[u8])> {
     let length = text.iter().position(|byte| *byte == stop)?;
     let digits = std::str::from_utf8(text.get(..length)?).ok()?;
@@ -48,12 +47,11 @@ fn is_library(name: &[u8]) -> bool {
         .any(|prefix| file.starts_with(prefix))
 }
 
-/// The file, kept open, and a buffer for its text.
 pub(super) struct Maps {
     file: OwnedFd,
 }
 
-/// Bytes read at once; longer than any line.
+/// Bytes per read; longer than any line.
 pub(super) const BUFFER: usize = 32 << 10;
 
 impl Maps {
@@ -84,7 +82,8 @@ impl Maps {
         }
     }
 
-    /// The mapping that holds the address or is the next after it: `PROCMAP_QUERY` (Linux 6.11), or else a walk.
+    /// Returns the mapping that holds the address, or the next one: by `PROCMAP_QUERY` (Linux 6.11), or else
+    /// a walk.
     pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Range64> {
         match mapping_at(self.file.as_fd(), address) {
             Ok(mapping) => return Some(mapping),

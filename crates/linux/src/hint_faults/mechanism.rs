@@ -1,13 +1,14 @@
-//! Defines arming and disarming: pages go to the store and come back, whatever the program does meanwhile.
+//! Arming and disarming: moves pages to the store and back, whatever the program does meanwhile.
 //!
-//! - *Regions* are the program's mappings that are registered with userfaultfd while windows in them are armed. Whole
-//!   mappings are registered, not windows: registering splits mappings, and `mremap` fails across a split.
-//! - A first touch of a page that was never there also faults in a registered region. Then its windows are closed and it is
-//!   unregistered, so that the kernel's own way (huge pages included) is taken.
-//! - Changes of mappings arrive as events. While one is under way the kernel answers `EAGAIN` to every move: then
-//!   messages are read and the move is tried again, in [`super::agent`]'s loop.
-//! - The kernel removes contents after the event was read, at a time that cannot be known. What was armed in between would
-//!   come back from the dead; so nothing is armed there for [`QUARANTINE`].
+//! - *Regions* are the program's mappings that are registered with userfaultfd while windows in them are
+//!   armed. Whole mappings are registered, because registering a part splits a mapping, and `mremap` fails
+//!   across a split.
+//! - The first touch of a page that was never present also faults in a registered region. Its windows are
+//!   then closed and it is unregistered, so that the kernel handles the fault (with huge pages).
+//! - Changes of mappings arrive as events. While one is under way the kernel answers `EAGAIN` to every move;
+//!   [`super::agent`]'s loop reads messages and tries again.
+//! - The kernel removes contents some time after the event was read. Pages armed in between would come back
+//!   with the removed contents, so nothing is armed there for [`QUARANTINE`].
 
 use super::gate;
 use super::mappings::Maps;
@@ -21,25 +22,24 @@ use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
 use crate::sys::userfaultfd::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Userfault};
 
-/// How long, in nanoseconds, nothing is armed where contents were removed.
+/// Nanoseconds for which nothing is armed where contents were removed.
 const QUARANTINE: u64 = 2_000_000_000;
 /// Pages of a window that the kernel may hold before the rest is left alone.
 const PATIENCE: u32 = 4;
 
-/// What the caller should know of a message.
+/// A message's consequence for the agent.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Event {
-    /// Nothing.
     None,
     /// A fault was answered, and its record is in the ring.
-    Answered { requested: bool },
-    /// The doorbell rang.
+    Answered {
+        requested: bool,
+    },
     Doorbell,
     /// The store itself was touched: the program locks all of its memory.
     Locked,
 }
 
-/// How one window is to be armed.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Order {
     pub(super) start: u64,
@@ -47,25 +47,25 @@ pub(super) struct Order {
     pub(super) huge: bool,
     pub(super) requested: bool,
     pub(super) now: u64,
-    /// To be closed when the clock shows this, or when the program has used its processor time up to `used`.
+    /// Monotonic nanoseconds, or the program's processor time `used`, at which to close it.
     pub(super) until: u64,
     pub(super) look: u64,
     pub(super) used: u64,
 }
 
-/// See the module.
+/// userfaultfd with the store and the files that tell what can be armed.
 pub(super) struct Mechanism {
     pub(super) userfault: Userfault,
     maps: Maps,
     presence: Presence,
     pub(super) store: Store,
     doorbell: u64,
-    /// The agent's own memory, which is registered with nothing.
+    /// The agent's own memory, which is never registered.
     own: [Range64; 4],
 }
 
 impl Mechanism {
-    /// Joins the parts; `own` is memory that must stay unregistered.
+    /// Opens the parts; `own` is memory that must stay unregistered.
     pub(super) fn new(userfault: Userfault, own: [Range64; 4]) -> Result<Self, i32> {
         let (maps, presence) = (Maps::open()?, Presence::open()?);
         let store = Store::new(&userfault)?;
@@ -86,7 +86,7 @@ impl Mechanism {
         self.doorbell
     }
 
-    /// Whether the range holds memory of the agent.
+    /// Returns whether the range holds memory of the agent.
     pub(super) fn is_own(&self, range: Range64) -> bool {
         self.own.iter().any(|own| own.overlaps(range))
             || self.store.range().overlaps(range)
@@ -94,7 +94,7 @@ impl Mechanism {
             || range.contains(gate::own_variable())
     }
 
-    /// Arms the present pages of the range; `None` if there are none, or none can be armed now.
+    /// Arms the present pages of the range; `None` if none is present or can be armed now.
     pub(super) fn arm<'a>(
         &self,
         tables: &'a mut Tables,
@@ -141,7 +141,7 @@ impl Mechanism {
         Some(tables.window(at))
     }
 
-    /// Moves pages to the store; false if the rest of the window should be left alone.
+    /// Moves pages to the store; returns false if the rest of the window should be left alone.
     fn move_out(&self, window: &mut Window, shared: &Shared, first: usize, pages: usize) -> bool {
         let (mut page, mut busy) = (first, 0);
         while page < first + pages {
@@ -154,7 +154,7 @@ impl Mechanism {
             match result {
                 Ok(()) => return true,
                 Err(_) if moved > 0 => {}
-                // Not this process's alone, pinned, or gone since.
+                // Shared, pinned, or gone since.
                 Err(libc::EBUSY | libc::ENOENT) if busy < PATIENCE => {
                     shared.add(Counter::Busy, 1);
                     (page, busy) = (page + 1, busy + 1);
@@ -165,7 +165,7 @@ impl Mechanism {
         true
     }
 
-    /// Registers the mapping that holds the range, if it is not.
+    /// Registers the mapping that holds the range, unless it is registered.
     fn ensure_region(&self, tables: &mut Tables, wanted: Range64) -> Option<()> {
         if let Some(at) = tables.regions.iter().position(|region| region.range.overlaps(wanted)) {
             let region = tables.regions[at];
@@ -182,7 +182,6 @@ impl Mechanism {
         Some(())
     }
 
-    /// Answers one message.
     pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
         match message {
             Message::Fault { address, write, thread } => {
@@ -238,7 +237,7 @@ impl Mechanism {
         }
         let (since, requested) = (now.saturating_sub(window.since), window.requested);
         if window.told != at as u32 + 1 {
-            // Told before the thread goes on: it may be its last access.
+            // Recorded before the thread goes on: this may be its last access.
             shared.push(Record { time: now, address, since, thread, store, requested });
             window.told = at as u32 + 1;
         }
@@ -251,7 +250,7 @@ impl Mechanism {
         Event::Answered { requested }
     }
 
-    /// Brings one page back, all of a huge one.
+    /// Moves one page back, or all of a huge one.
     fn bring_back(&self, window: &mut Window, shared: &Shared, page: usize) -> bool {
         if window.pages as usize == LARGEST {
             window.closing = true;
@@ -261,12 +260,12 @@ impl Mechanism {
         self.put_run_back(window, shared, page, run.home, 1)
     }
 
-    /// A page is missing that no window holds: it was never there.
+    /// Resolves a fault at a page that no window holds and that was never present.
     fn miss(&self, tables: &mut Tables, page: Range64) {
         if tables.close_region(page) {
             return;
         }
-        // Registered, but no region: a mapping grew or was moved meanwhile.
+        // Registered outside of any region: a mapping grew or moved meanwhile.
         let mapping = self.maps.at(&mut tables.maps_buffer, page.start).unwrap_or(page);
         if mapping.contains(page.start) && !tables.is_used(mapping) && !self.is_own(mapping) {
             let _ = self.userfault.unregister(mapping);
@@ -276,7 +275,7 @@ impl Mechanism {
         self.userfault.wake(page);
     }
 
-    /// Moves all armed pages of the window back; false if that has to be tried again after more messages.
+    /// Moves all armed pages of the window back; returns false if more messages must be read first.
     fn put_back(&self, window: &mut Window, shared: &Shared) -> bool {
         let mut next = 0;
         while let Some(run) = window.armed_run(next) {
@@ -288,7 +287,7 @@ impl Mechanism {
         true
     }
 
-    /// Moves a run back, as far as one call and what it leaves over go; false if that has to be tried again.
+    /// Moves a run back as far as one call reaches; returns false if more messages must be read first.
     fn put_run_back(
         &self,
         window: &mut Window,
@@ -313,11 +312,12 @@ impl Mechanism {
         }
     }
 
-    /// Copies a page back that cannot be moved: its mapping is protected or locked now, or the page is pinned.
+    /// Copies a page back that cannot be moved: its mapping is protected or locked now, or the page is
+    /// pinned.
     fn copy_back(&self, window: &mut Window, shared: &Shared, page: usize, home: u64) -> bool {
         match self.userfault.copy(home, window.stored(page), PAGE) {
             Ok(()) => shared.add(Counter::Copied, 1),
-            // The program put something else there (a guard, `MADV_GUARD_INSTALL`): the old contents are gone.
+            // The program installed a guard there (`MADV_GUARD_INSTALL`): the old contents are gone.
             Err(libc::EEXIST) => self.userfault.wake(Range64::new(home, PAGE)),
             Err(_) => return false,
         }
@@ -326,8 +326,8 @@ impl Mechanism {
         true
     }
 
-    /// Closes windows that are due, or all, and regions without windows; true if none is open any more. Calls `closed`
-    /// with each window that is closed.
+    /// Closes windows that are due, or all, and regions without windows; calls `closed` with each closed
+    /// window. Returns whether none is open any more.
     pub(super) fn close(
         &self,
         tables: &mut Tables,
@@ -367,7 +367,7 @@ impl Mechanism {
         }
     }
 
-    /// Unregisters each mapping that is in the range now, in whole unless another region shares it.
+    /// Unregisters each mapping in the range, in whole unless another region shares it.
     fn unregister(&self, tables: &mut Tables, range: Range64, region: usize) {
         let mut address = range.start;
         while address < range.end {
@@ -382,21 +382,21 @@ impl Mechanism {
             } else {
                 mapping
             };
-            // A mapping of another kind that took the place of ours refuses, rightly.
+            // A mapping of another kind that took this one's place refuses, rightly.
             let _ = self.userfault.unregister(part);
             address = mapping.end;
         }
     }
 
-    /// Lets who rings the doorbell go on. Unregistering wakes, and the kernel gives the page.
+    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page.
     ///
-    /// It must stay there until the ringing thread has come to read it: set up anew at once, it would be missing again before a thread that has to wait
-    /// for a processor comes to run, and that thread would ring for ever.
+    /// The page stays until [`Self::renew_doorbell`]. Renewed at once, it would be missing again before a
+    /// thread that waits for a processor runs, and that thread would ring for ever.
     pub(super) fn answer_doorbell(&self) {
         let _ = self.userfault.unregister(Range64::new(self.doorbell, PAGE));
     }
 
-    /// Sets the doorbell up anew, after an answer and once nobody is forking.
+    /// Renews the doorbell after an answer, once no thread is forking.
     pub(super) fn renew_doorbell(&self) {
         let page = Range64::new(self.doorbell, PAGE);
         sys::drop_pages(page);
@@ -405,19 +405,19 @@ impl Mechanism {
 }
 
 impl Drop for Mechanism {
-    /// Everything has been put back by then. Closing the descriptor would unregister the rest, too late for `munmap`.
+    /// All pages are back by then. Closing the descriptor would unregister the rest, too late for `munmap`.
     fn drop(&mut self) {
         let page = Range64::new(self.doorbell, PAGE);
-        // The page stays: a thread may be on its way to it.
+        // The page stays mapped: a thread may be about to read it.
         let _ = self.userfault.unregister(page);
-        // What is still registered must not be unmapped: who unmaps waits for whoever reads the event.
+        // Memory that is still registered must not be unmapped: `munmap` waits until the event is read.
         if self.userfault.unregister(self.store.range()).is_ok() {
             sys::unmap(self.store.range());
         }
     }
 }
 
-/// Gives a child of a raw fork what is armed here; its registration ends with the descriptor.
+/// Copies armed pages into a child of a raw fork; its registration ends with the descriptor.
 fn serve_child(tables: &Tables, child: &Userfault) {
     for window in tables.open().filter(|window| window.armed > 0) {
         let mut next = 0;

@@ -1,28 +1,26 @@
-//! Defines how fast windows are armed and for how long.
+//! How fast windows are armed, and for how long.
 //!
-//! Three accounts are paid in as time goes by and drawn on as costs occur: the program's lost time, the agent's processor
-//! time and, where the policy bounds it, the number of faults. Windows are armed while none is overdrawn. What is saved up
-//! is bounded, so that a pause is not followed by a storm.
+//! Three accounts fill as time goes by and are drawn on as costs occur: the program's lost time, the agent's
+//! processor time and, where the policy limits it, the number of faults. Windows are armed while no account
+//! is overdrawn. Savings are capped, so that no storm follows a pause.
 
 use crate::sys::plain::plain;
 
-/// The smallest and the largest window time, in nanoseconds.
+/// Shortest and longest window time in nanoseconds.
 const WINDOW_TIMES: (u64, u64) = (30_000, 1_000_000_000);
 const FIRST_WINDOW_TIME: u64 = 100_000;
-/// Of the pages armed, in hundredths: fewer faults, and the window grows; more, and it shrinks.
+/// Wanted share of armed pages that fault, in hundredths: the window grows below it and shrinks above it.
 const WANTED_SHARE: (u64, u64) = (3, 12);
-/// With more than this the open windows are closed at once.
+/// Share above which the open windows are closed at once, in hundredths.
 const MAX_SHARE: u64 = 25;
-/// Pages armed between two looks at the share.
 const LOOK: u64 = 1024;
-/// Part of the budget that is used, in hundredths: the rest covers what the estimate does not know.
+/// Part of the budget that is used, in hundredths: the rest covers costs that the estimate misses.
 const USED: u64 = 55;
-/// No answer takes longer by itself, in nanoseconds.
+/// Longest answer in nanoseconds; longer ones are waits for a processor.
 const DEAREST: u64 = 60_000;
 const SECOND: u64 = 1_000_000_000;
 const MILLION: u64 = 1_000_000;
 
-/// A budget, in units that come in steadily.
 #[derive(Debug, Clone, Copy, Default)]
 struct Account {
     balance: i64,
@@ -41,18 +39,16 @@ impl Account {
     }
 }
 
-/// What the engine allows.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Allowed {
-    /// Faults a second.
     pub(super) rate: u64,
-    /// The program's time, in millionths.
+    /// Lost time of the program, in millionths.
     pub(super) program: u64,
     /// The agent's processor time, in millionths of a core.
     pub(super) agent: u64,
 }
 
-/// See the module. All zero, [`Pace::begin`] starts it.
+/// The accounts and the window time. All zero until [`Pace::begin`].
 pub(super) struct Pace {
     program: Account,
     agent: Account,
@@ -65,33 +61,20 @@ pub(super) struct Pace {
     open_faults: u64,
     armed: u64,
     faulted: u64,
-    /// How long a window stays armed.
+    /// Nanoseconds that a window stays armed.
     pub(super) window_time: u64,
-    /// What a fault costs the program, in nanoseconds.
+    /// Nanoseconds that a fault costs the program.
     pub(super) fault_cost: u64,
     calibrated_cost: u64,
     calibrated_handling: u64,
     handling: u64,
-    /// All the time that the program lost, estimated.
+    /// Estimated nanoseconds that the program has lost.
     pub(super) program_time: u64,
 }
 
 plain!(Zeroed for Pace {
-    program,
-    agent,
-    faults,
-    last,
-    last_cpu,
-    open,
-    open_faults,
-    armed,
-    faulted,
-    window_time,
-    fault_cost,
-    calibrated_cost,
-    calibrated_handling,
-    handling,
-    program_time,
+    program, agent, faults, last, last_cpu, open, open_faults, armed, faulted, window_time, fault_cost,
+    calibrated_cost, calibrated_handling, handling, program_time,
 });
 
 impl Pace {
@@ -116,7 +99,7 @@ impl Pace {
         };
     }
 
-    /// Time has passed, and the agent has used so much of it.
+    /// Fills the accounts for the time since the last call, and draws the agent's processor time.
     pub(super) fn tick(&mut self, now: u64, cpu: u64, allowed: Allowed) {
         let passed = now.saturating_sub(self.last).min(SECOND);
         (self.program.most, self.agent.most) = (2_000_000, 2_000_000);
@@ -128,42 +111,41 @@ impl Pace {
         (self.last, self.last_cpu) = (now, cpu);
     }
 
-    /// Whether another window may be armed.
     pub(super) fn allows(&self) -> bool {
         self.can_pay() && self.faults.balance > (self.expected() * MILLION) as i64
     }
 
-    /// Whether windows that policies asked for may be armed: they do not count as sampling.
+    /// Returns whether windows that policies asked for may be armed: they do not count as sampling.
     pub(super) fn can_pay(&self) -> bool {
         self.program.balance > (self.expected() * self.fault_cost) as i64 && self.agent.balance > 0
     }
 
-    /// Whether the agent has used far more than it may.
+    /// Returns whether the agent has used far more than it may.
     pub(super) fn is_overdrawn(&self) -> bool {
         self.agent.balance < -1_000_000
     }
 
-    /// Faults that open windows may still bring.
+    /// Returns how many faults the open windows may still cause.
     fn expected(&self) -> u64 {
         self.open * WANTED_SHARE.1 / 100
     }
 
-    /// A window was armed with so many pages.
+    /// Counts the pages of a window that was armed.
     pub(super) fn opened(&mut self, armed: u64) {
         self.open += armed;
     }
 
-    /// The agent's processor time so far.
+    /// Returns the agent's processor time so far.
     pub(super) fn cpu(&self) -> u64 {
         self.last_cpu
     }
 
-    /// The agent's part of a fault, in nanoseconds, smoothed.
+    /// Returns the agent's part of a fault, in nanoseconds, smoothed.
     pub(super) fn handling(&self) -> u64 {
         self.handling
     }
 
-    /// How long until [`Self::allows`] with enough to spare for several windows.
+    /// Returns the nanoseconds until [`Self::allows`] holds for several windows.
     pub(super) fn pause(&self, allowed: Allowed) -> u64 {
         let wait = |account: &Account, wanted: i64, per_million: u64| -> u64 {
             let missing = wanted.saturating_sub(account.balance).max(0) as u64;
@@ -180,7 +162,7 @@ impl Pace {
         program.max(agent).max(faults).clamp(100_000, SECOND)
     }
 
-    /// The program waited for a page; `handling` is the agent's part, from the message to the wake-up.
+    /// Draws the cost of a fault; `handling` is the agent's part, from the message to the wake-up.
     pub(super) fn fault(&mut self, handling: u64, requested: bool) {
         self.handling = self.handling - self.handling / 32 + handling.min(DEAREST) / 32;
         let least = self.calibrated_cost / 2;
@@ -193,7 +175,8 @@ impl Pace {
         }
     }
 
-    /// Whether the windows are far too long: then all are to be closed now, and the next ones are half as long.
+    /// Returns whether far too many pages fault: then all windows close now, and the next ones are half as
+    /// long.
     pub(super) fn overshoots(&mut self) -> bool {
         let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MAX_SHARE;
         if too_many {
@@ -203,19 +186,19 @@ impl Pace {
         too_many
     }
 
-    /// The program lost time in another way.
+    /// Draws time that the program lost otherwise.
     pub(super) fn lose(&mut self, time: u64) {
         self.program.draw(time);
         self.program_time += time;
     }
 
-    /// A window that was armed with so many pages is closed.
+    /// Removes the pages of a window that is closed.
     pub(super) fn closed(&mut self, armed: u64, faults: u64) {
         self.open = self.open.saturating_sub(armed);
         self.open_faults = self.open_faults.saturating_sub(faults);
     }
 
-    /// A window was closed when its time was over: `faults` of its `armed` pages had faulted.
+    /// Adjusts the window time: `faults` of the `armed` pages of a window faulted in time.
     pub(super) fn observe(&mut self, armed: u64, faults: u64) {
         self.armed += armed;
         self.faulted += faults;

@@ -1,8 +1,8 @@
-//! Defines a pass: every window of the program's present memory once, in random order.
+//! A pass: every window of the program's present memory once, in random order.
 //!
-//! Drawing without putting back keeps the choice uniform and spreads it evenly: after n passes each page was armed n
-//! times, where independent draws would leave some pages out. Of more windows than fit, a uniform sample is taken. The
-//! cuts between windows shift from pass to pass.
+//! Drawing without replacement keeps the choice uniform and spreads it evenly: after n passes each page was
+//! armed n times, where independent draws would leave some pages out. If more windows exist than fit, a
+//! uniform sample is taken. The cuts between windows shift from pass to pass.
 
 use super::mappings::{BUFFER, Mapping, Maps};
 use super::presence::{Presence, Present, RUNS};
@@ -11,12 +11,11 @@ use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
 use crate::sys::range::Range64;
 
-/// Windows that a pass holds.
+/// Most windows of a pass.
 const WINDOWS: usize = 1 << 16;
 const HUGE: u64 = 2 << 20;
 const HUGE_FLAG: u64 = 1 << 11;
 
-/// A window to be armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Candidate {
     pub(super) start: u64,
@@ -24,31 +23,31 @@ pub(super) struct Candidate {
     pub(super) huge: bool,
 }
 
-/// See the module. All zero is an empty pass.
+/// The windows of a pass. All zero is an empty pass.
 pub(super) struct Pass {
     /// A page's address, and in the lower twelve bits a number of pages and [`HUGE_FLAG`].
     windows: [u64; WINDOWS],
     kept: usize,
     next: usize,
-    /// Windows seen, of which `kept` were kept.
+    /// Windows found, of which `kept` were kept.
     seen: u64,
-    /// When it began.
+    /// Monotonic nanoseconds when it began.
     pub(super) began: u64,
-    /// Huge pages among its windows are armed as such.
+    /// Text of `/proc/self/maps`.
     pub(super) buffer: [u8; BUFFER],
 }
 
 plain!(Zeroed for Pass { windows, kept, next, seen, began, buffer });
 
 impl Pass {
-    /// The next window, if any is left.
+    /// Returns the next window, if any is left.
     pub(super) fn next(&mut self) -> Option<Candidate> {
         let word = *self.windows.get(..self.kept)?.get(self.next)?;
         self.next += 1;
         Some(Candidate { start: word & !(PAGE - 1), pages: word & 0x3ff, huge: word & HUGE_FLAG != 0 })
     }
 
-    /// Looks at all memory anew. `excluded` says which mappings to leave out.
+    /// Scans all memory but the mappings that `excluded` names.
     pub(super) fn begin(
         &mut self,
         maps: &Maps,
@@ -91,7 +90,6 @@ impl Pass {
         }
     }
 
-    /// Cuts a run into windows.
     fn cut(&mut self, run: Present, random: &mut Random, size: u64, phase: u64) {
         let mut start = run.range.start;
         while start < run.range.end {
@@ -120,13 +118,12 @@ impl Pass {
         }
     }
 
-    /// Whether a window is left.
     pub(super) fn is_left(&self) -> bool {
         self.next < self.kept
     }
 }
 
-/// A library's variables that start at zero lie right behind its file.
+/// Returns whether the mapping holds a library's zeroed variables, which lie right behind its file.
 fn follows_library(before: Option<Mapping>, mapping: Mapping) -> bool {
     before.is_some_and(|before| before.library && !mapping.file && before.range.end == mapping.range.start)
 }

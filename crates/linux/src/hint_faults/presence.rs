@@ -1,4 +1,4 @@
-//! Defines which pages are there: `PAGEMAP_SCAN` (Linux 6.7, `Documentation/admin-guide/mm/pagemap.rst`).
+//! Present pages: `PAGEMAP_SCAN` (Linux 6.7, Documentation/admin-guide/mm/pagemap.rst).
 
 use crate::sys::agent as sys;
 use crate::sys::pagemap::{PageRegion, category, scan};
@@ -6,10 +6,9 @@ use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
 use std::os::fd::{AsFd, OwnedFd};
 
-/// Runs that one call returns at most.
+/// Most runs per call.
 pub(super) const RUNS: usize = 64;
 
-/// Present pages side by side.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub(super) struct Present {
     pub(super) range: Range64,
@@ -17,7 +16,6 @@ pub(super) struct Present {
     pub(super) huge: bool,
 }
 
-/// `/proc/self/pagemap`, kept open.
 pub(super) struct Presence {
     file: OwnedFd,
 }
@@ -25,13 +23,13 @@ pub(super) struct Presence {
 impl Presence {
     pub(super) fn open() -> Result<Self, i32> {
         let presence = Self { file: sys::open(c"/proc/self/pagemap")? };
-        // Asks for nothing: fails if the kernel does not know how.
+        // Fails before Linux 6.7.
         presence.scan(Range64 { start: PAGE, end: 2 * PAGE }, &mut [Present::default(); RUNS])?;
         Ok(presence)
     }
 
-    /// Finds present pages of the range that are anonymous and not the page of zeros; returns how many runs and where
-    /// to go on.
+    /// Finds present, anonymous pages of the range without the page of zeros; returns the number of runs and
+    /// where to go on.
     pub(super) fn scan(&self, range: Range64, runs: &mut [Present; RUNS]) -> Result<(usize, u64), i32> {
         let mut regions = [PageRegion::default(); RUNS];
         let without = category::FILE | category::SWAPPED | category::ZERO;

@@ -1,10 +1,11 @@
-//! Defines what the agent inside of a program and the engine outside say to each other.
+//! The protocol between the agent inside of a program and the engine outside.
 //!
-//! A unix stream socket carries one [`Hello`] from the agent, with the descriptor of a sealed memory file, and after it
-//! single bytes in either direction that mean "look". All else is in the file ([`Shared`]): what the engine wants, a queue
-//! of pages to arm, what the agent has counted, and a ring of records. Whoever goes is noticed by the socket's end.
+//! A unix stream socket carries one [`Hello`] from the agent, with the descriptor of a sealed memory file,
+//! and after it single bytes in either direction that mean "look". Everything else is in the file
+//! ([`Shared`]): the engine's settings, a queue of pages to arm, the agent's counts, and a ring of records.
+//! The socket's end tells each side that the other has gone.
 //!
-//! Nothing that the other side writes is trusted: positions are reduced to the ring's size, and counts are bounded.
+//! Neither side trusts the other's numbers: positions are reduced to the ring's size, and counts are bounded.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -13,25 +14,24 @@ use std::sync::atomic::{
 
 use crate::sys::plain::plain;
 
-/// The environment variable that names the engine's socket.
+/// Environment variable that names the engine's socket.
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
-/// The environment variable that lets an agent say in one line what it does.
+/// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-/// What both sides must agree on.
+/// Version of the protocol, which both sides must share.
 pub(super) const VERSION: u32 = 1;
 const MAGIC: u32 = 0x4953_4f54;
 
-/// Records that the ring holds.
+/// Records of the ring.
 pub(super) const RING: usize = 1 << 14;
-/// Pages that the queue of pages to arm holds.
+/// Pages of the queue to arm.
 pub(super) const QUEUE: usize = 1 << 13;
-/// No bound on the faults a second.
+/// No limit on the faults per second.
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
 /// The first message of an agent: 16 bytes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Hello {
-    /// The agent's [`VERSION`].
     pub(super) version: u32,
 }
 
@@ -45,7 +45,7 @@ impl Hello {
         bytes
     }
 
-    /// `None` if an agent did not write this.
+    /// Decodes a message; `None` if no agent wrote it.
     pub(super) fn decode(bytes: [u8; Self::BYTES]) -> Option<Self> {
         let [a, b, c, d, e, f, g, h, ..] = bytes;
         (u32::from_ne_bytes([a, b, c, d]) == MAGIC)
@@ -53,19 +53,18 @@ impl Hello {
     }
 }
 
-/// What became of the agent, in [`Shared::state`].
+/// The agent's state, in [`Shared::state`].
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u64)]
 pub(super) enum State {
-    /// It waits to be wanted.
     Waiting = 0,
     /// It samples, or would.
     Ready = 1,
     /// userfaultfd is not permitted for kernel-mode faults.
     NotPermitted = 2,
-    /// The kernel lacks something (before Linux 6.8), or `/proc` is not there.
+    /// The kernel is older than Linux 6.8, or `/proc` is missing.
     Unsupported = 3,
-    /// There is no memory for its own use.
+    /// The agent gets no memory of its own.
     NoMemory = 4,
     /// The program has locked all of its memory.
     Locked = 5,
@@ -79,7 +78,7 @@ impl State {
             .unwrap_or(Self::Unsupported)
     }
 
-    /// What is wrong and what mends it; `None` if all is well.
+    /// Returns the problem and its remedy; `None` if there is no problem.
     pub(super) fn refusal(self) -> Option<&'static str> {
         match self {
             Self::Waiting | Self::Ready => None,
@@ -96,12 +95,12 @@ impl State {
     }
 }
 
-/// The memory file. Zero is a valid start; every number may change at any time.
+/// The memory file's contents. Zero is a valid start; every number may change at any time.
 #[repr(C, align(4096))]
 pub(super) struct Shared {
     /// Engine: whether the process is wanted.
     pub(super) wanted: AtomicU64,
-    /// Engine: faults a second by sampling at most; 0 is off.
+    /// Engine: most faults per second by sampling; 0 is off.
     pub(super) rate: AtomicU64,
     /// Engine: the program's time that may be lost, in millionths.
     pub(super) program_budget: AtomicU64,
@@ -109,21 +108,18 @@ pub(super) struct Shared {
     pub(super) agent_budget: AtomicU64,
     /// Engine: pages of a window.
     pub(super) window: AtomicU64,
-    /// Engine: the seed.
     pub(super) seed: AtomicU64,
-    /// Engine: how long a page armed for a policy stays so, in nanoseconds.
+    /// Engine: nanoseconds that a page armed for a policy stays armed.
     pub(super) armed_bound: AtomicU64,
-    /// Agent: [`State`].
     pub(super) state: AtomicU64,
     /// Agent: its processor time in nanoseconds.
     pub(super) agent_cpu: AtomicU64,
-    /// Agent: what program threads lost, an estimate, in nanoseconds.
+    /// Agent: estimated nanoseconds that the program's threads lost.
     pub(super) program_time: AtomicU64,
     /// Agent: records lost because the ring was full.
     pub(super) lost: AtomicU64,
-    /// Agent: [`Counter`]s.
     pub(super) counters: [AtomicU64; Counter::COUNT],
-    /// Agent: its own memory, start and end of each piece, which nobody should track.
+    /// Agent: its own memory, which nobody should track: start and end of each piece.
     pub(super) hidden: [AtomicU64; 4],
     pub(super) ring_head: Line,
     pub(super) ring_tail: Line,
@@ -134,25 +130,8 @@ pub(super) struct Shared {
 }
 
 plain!(Atomics for Shared {
-    wanted,
-    rate,
-    program_budget,
-    agent_budget,
-    window,
-    seed,
-    armed_bound,
-    state,
-    agent_cpu,
-    program_time,
-    lost,
-    counters,
-    hidden,
-    ring_head,
-    ring_tail,
-    queue_head,
-    queue_tail,
-    queue,
-    ring,
+    wanted, rate, program_budget, agent_budget, window, seed, armed_bound, state, agent_cpu, program_time,
+    lost, counters, hidden, ring_head, ring_tail, queue_head, queue_tail, queue, ring,
 });
 
 /// A number on a cache line of its own.
@@ -161,11 +140,10 @@ pub(super) struct Line(pub(super) AtomicU64);
 
 plain!(Atomics for Line { 0 });
 
-/// What an agent counts beside its costs.
+/// An agent's counts beside its costs.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(usize)]
 pub(super) enum Counter {
-    /// Pages armed.
     Armed,
     /// Accesses to armed pages.
     Faults,
@@ -175,11 +153,11 @@ pub(super) enum Counter {
     Disturbed,
     /// Pages copied back because they could not be moved.
     Copied,
-    /// The window time in force, in nanoseconds.
+    /// Window time in force, in nanoseconds.
     WindowTime,
-    /// The cost of a fault in force, in nanoseconds.
+    /// Cost of a fault in force, in nanoseconds.
     FaultCost,
-    /// Requests to arm a page that were given up.
+    /// Requests to arm a page that were refused.
     Refused,
 }
 
@@ -192,13 +170,11 @@ impl Counter {
 pub(super) struct Record {
     /// `CLOCK_MONOTONIC`, in nanoseconds.
     pub(super) time: u64,
-    /// The address, as exactly as the kernel tells.
+    /// Address, as exact as the kernel tells.
     pub(super) address: u64,
-    /// How long the page had been armed, in nanoseconds.
+    /// Nanoseconds that the page had been armed.
     pub(super) since: u64,
-    /// The thread.
     pub(super) thread: u32,
-    /// Whether it was a store.
     pub(super) store: bool,
     /// Whether a policy had asked for this page.
     pub(super) requested: bool,
@@ -217,7 +193,7 @@ impl Record {
 }
 
 impl Shared {
-    /// Agent: appends a record, or counts it as lost.
+    /// Appends a record, or counts it as lost. Called by the agent.
     pub(super) fn push(&self, record: Record) {
         let head = self.ring_head.0.load(Relaxed);
         if head.wrapping_sub(self.ring_tail.0.load(Acquire)) >= RING as u64 {
@@ -230,7 +206,7 @@ impl Shared {
         self.ring_head.0.store(head.wrapping_add(1), Release);
     }
 
-    /// Engine: takes the next record.
+    /// Takes the next record. Called by the engine.
     pub(super) fn pop(&self) -> Option<Record> {
         let (tail, head) = (self.ring_tail.0.load(Relaxed), self.ring_head.0.load(Acquire));
         if tail == head {
@@ -242,7 +218,7 @@ impl Shared {
         Some(Record::decode(words))
     }
 
-    /// Engine: queues a page to be armed; false if the queue is full.
+    /// Queues a page to be armed; returns false if the queue is full. Called by the engine.
     pub(super) fn ask(&self, address: u64) -> bool {
         let head = self.queue_head.0.load(Relaxed);
         if head.wrapping_sub(self.queue_tail.0.load(Acquire)) >= QUEUE as u64 {
@@ -253,13 +229,13 @@ impl Shared {
         true
     }
 
-    /// Agent: the next page to be armed, which stays in the queue.
+    /// Returns the next page to be armed, which stays in the queue. Called by the agent.
     pub(super) fn asked(&self) -> Option<u64> {
         let (tail, head) = (self.queue_tail.0.load(Relaxed), self.queue_head.0.load(Acquire));
         (tail != head).then(|| self.queue[tail as usize % QUEUE].load(Relaxed))
     }
 
-    /// Agent: takes the page that [`Self::asked`] told out of the queue.
+    /// Removes the page of [`Self::asked`] from the queue. Called by the agent.
     pub(super) fn answered(&self) {
         self.queue_tail.0.fetch_add(1, Release);
     }

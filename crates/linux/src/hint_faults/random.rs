@@ -1,6 +1,5 @@
-//! Defines the agent's own generator: splitmix64, which needs one word and no library.
+//! The agent's own random numbers: splitmix64, which needs one word and no library.
 
-/// The generator's state.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Random(pub(super) u64);
 
@@ -13,7 +12,7 @@ impl Random {
         mixed ^ mixed >> 31
     }
 
-    /// A number below `bound`, 0 if that is 0.
+    /// Returns a number below `bound`, 0 if that is 0.
     pub(super) fn below(&mut self, bound: u64) -> u64 {
         ((u128::from(self.next()) * u128::from(bound)) >> 64) as u64
     }

@@ -1,4 +1,4 @@
-//! Defines the outside end: an access source fed by the agents in programs.
+//! The engine's end: an access source fed by the agents in programs.
 
 use std::collections::BTreeMap;
 use std::ffi::OsString;
@@ -21,15 +21,15 @@ use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 /// Budgets and sizes of [`HintFaultSource`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HintFaultOptions {
-    /// The part of the program's time that may be lost; 0.02 by default.
+    /// Part of the program's time that may be lost; 0.02 by default.
     pub program_budget: f64,
-    /// The agents' processor time in each program, as a part of one core; 0.03 by default.
+    /// Agents' processor time in each program as a part of one core; 0.03 by default.
     pub agent_budget: f64,
-    /// Pages that are armed together, 1 to 64; 32 by default.
+    /// Pages armed together, 1 to 64; 32 by default.
     pub window: u32,
-    /// How long a page that a policy armed stays so if nobody touches it; 10 s by default.
+    /// Time that a page armed for a policy stays armed if no thread touches it; 10 s by default.
     pub armed_bound: Duration,
-    /// The seed of the choice of windows.
+    /// Seed of the choice of windows.
     pub seed: u64,
 }
 
@@ -45,13 +45,14 @@ impl Default for HintFaultOptions {
     }
 }
 
-/// A fault and what it costs the program, in nanoseconds, on the machines that were measured: how many fit a budget.
+/// Nanoseconds that a fault costs the program, on the machines measured: how many fit a budget.
 const FAULT_NANOS: f64 = 10_000.0;
-/// Processor time of the agent, as a part of what the program may lose: 3 % of a core for the default of 2 %.
+/// The agent's processor time as a multiple of what the program may lose: 3 % of a core for the default of 2
+/// %.
 const AGENT_SHARE: f64 = 1.5;
 
 impl HintFaultOptions {
-    /// Those under which the program loses `overhead`, a part of its time.
+    /// Returns options under which the program loses at most `overhead`, a part of its time.
     pub fn of(overhead: f64) -> Self {
         Self {
             program_budget: overhead.max(1e-4),
@@ -60,7 +61,7 @@ impl HintFaultOptions {
         }
     }
 
-    /// The most samples a second that cost the program `overhead`.
+    /// Returns the most samples per second that cost the program `overhead`.
     pub fn fastest(overhead: f64) -> u64 {
         (overhead * 1e9 / FAULT_NANOS).max(1.0) as u64
     }
@@ -80,10 +81,10 @@ impl HintFaultOptions {
     }
 }
 
-/// What the agents have counted, all of them together.
+/// Counts of all agents together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HintFaultStatistics {
-    /// Programs with an agent now.
+    /// Programs that have an agent now.
     pub agents: usize,
     /// Pages armed.
     pub armed: u64,
@@ -95,11 +96,11 @@ pub struct HintFaultStatistics {
     pub disturbed: u64,
     /// Pages that had to be copied back rather than moved.
     pub copied: u64,
-    /// Requests of policies that could not be met: nothing there, or not to be armed.
+    /// Requests of policies that were refused: no page there, or none that may be armed.
     pub refused: u64,
-    /// The longest window time in force.
+    /// Longest window time in force.
     pub window_time: Nanos,
-    /// The dearest fault in force, as the agents estimate it.
+    /// Costliest fault in force, as the agents estimate it.
     pub fault_cost: Nanos,
 }
 
@@ -117,7 +118,8 @@ impl HintFaultStatistics {
     }
 }
 
-/// Of so many drains one asks the kernel whether agents have come or gone: two calls that cost more than all the rest of it.
+/// One drain in this many asks the kernel whether agents have come or gone: two calls that cost more than the
+/// rest.
 const LOOKS: u32 = 8;
 
 /// Hint faults in software: see the [module](super).
@@ -128,22 +130,21 @@ pub struct HintFaultSource {
     directory: Directory,
     pending: Vec<Pending>,
     connections: BTreeMap<Pid, Connection>,
-    /// Since when each process is wanted.
+    /// Processes to sample, and since when.
     wanted: BTreeMap<Pid, Instant>,
     refusals: Vec<(Pid, String)>,
     rate: u64,
     stores: bool,
     delivered: u64,
-    /// What agents that are gone had told.
     past: Report,
 }
 
 impl HintFaultSource {
-    /// Creates the socket, in a new directory below `$XDG_RUNTIME_DIR` or the directory for temporary files, for this
-    /// user alone. Sampling is off until [`AccessSource::request`].
+    /// Creates the socket, in a new directory below `$XDG_RUNTIME_DIR` or the directory for temporary files,
+    /// for this user alone. Sampling is off until [`AccessSource::request`].
     ///
     /// # Errors
-    /// If the directory or the socket cannot be made, or an option is out of bounds.
+    /// Returns an error if the directory or the socket cannot be made, or an option is out of bounds.
     pub fn open(options: HintFaultOptions) -> Result<Self, LinuxError> {
         options.check()?;
         let directory = Directory::new()?;
@@ -166,8 +167,8 @@ impl HintFaultSource {
         })
     }
 
-    /// Variables for the environment of a program to be launched; `library` is `libisotherm.so`. Other preloaded
-    /// libraries of this process's own environment stay.
+    /// Returns variables for the environment of a program to be launched; `library` is `libisotherm.so`.
+    /// Keeps other preloaded libraries of this process's own environment.
     pub fn environment(&self, library: &Path) -> Vec<(OsString, OsString)> {
         let mut preload = std::env::var_os("LD_PRELOAD").filter(|list| !list.is_empty()).unwrap_or_default();
         if !preload.is_empty() {
@@ -180,18 +181,18 @@ impl HintFaultSource {
         ]
     }
 
-    /// The socket, for an agent that is started otherwise ([`super::start_agent`]).
+    /// Returns the socket's path, for an agent started by [`super::start_agent`].
     pub fn socket(&self) -> PathBuf {
         self.directory.socket()
     }
 
-    /// Processes whose agent cannot work, with one line each of what would mend it.
+    /// Returns processes whose agent cannot work, with a remedy in one line each.
     pub fn refusals(&self) -> &[(Pid, String)] {
         &self.refusals
     }
 
-    /// Processes that are followed for at least `time` without having an agent: statically linked or with more rights
-    /// than their user (the loader ignores `LD_PRELOAD`), or not started by [`Self::environment`].
+    /// Returns processes followed for at least `time` without an agent: statically linked, or with more
+    /// rights than their user (the loader ignores `LD_PRELOAD`), or not started by [`Self::environment`].
     pub fn without_agent(&self, time: Duration) -> Vec<Pid> {
         let wanted = self
             .wanted
@@ -200,7 +201,7 @@ impl HintFaultSource {
         wanted.map(|(pid, _)| *pid).collect()
     }
 
-    /// What the agents have counted.
+    /// Returns what the agents have counted.
     pub fn counted(&self) -> HintFaultStatistics {
         let mut total = HintFaultStatistics { agents: self.connections.len(), ..Default::default() };
         total.add(&self.past);
@@ -210,7 +211,6 @@ impl HintFaultSource {
         total
     }
 
-    /// Takes in agents that have come.
     fn accept(&mut self) -> Result<(), LinuxError> {
         loop {
             match self.listener.accept() {
@@ -232,7 +232,7 @@ impl HintFaultSource {
         Ok(())
     }
 
-    /// A process has an agent now; after an exec, a new one.
+    /// Records a process's agent; after an exec, its new one.
     fn adopt(&mut self, process: Pid, connection: Connection) {
         connection.set_rate(self.rate);
         if self.wanted.contains_key(&process) {
@@ -290,8 +290,8 @@ impl AccessSource for HintFaultSource {
         }
     }
 
-    /// [`SamplingRate::Frequency`] bounds the faults a second of each process; [`SamplingRate::Period`] cannot be kept by
-    /// faults and leaves the rate to the budgets.
+    /// [`SamplingRate::Frequency`] limits the faults per second of each process; [`SamplingRate::Period`]
+    /// does not apply to faults and leaves the rate to the budgets.
     fn request(&mut self, sampling: &Sampling) -> Result<(), LinuxError> {
         self.rate = match sampling.rate {
             SamplingRate::Off => 0,
@@ -315,7 +315,7 @@ impl AccessSource for HintFaultSource {
         let before = accesses.len();
         let mut gone = Vec::new();
         for (&process, connection) in &self.connections {
-            // The end is noticed before the last records are taken: nothing is left behind.
+            // Ends are noticed before the last records are taken, so that none is lost.
             let ended = looking && !connection.is_there();
             connection.take(|record| accesses.extend(self.access(process, record)));
             if ended {
@@ -336,7 +336,7 @@ impl AccessSource for HintFaultSource {
         Ok(())
     }
 
-    /// Pages that cannot be armed are counted ([`HintFaultStatistics::refused`]).
+    /// Counts pages that cannot be armed ([`HintFaultStatistics::refused`]).
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
         if let Some(connection) = self.connections.get_mut(&process) {
             connection.arm(addresses);
@@ -365,7 +365,7 @@ impl AccessSource for HintFaultSource {
     }
 }
 
-/// A directory for the socket, removed on drop.
+/// The socket's directory, removed on drop.
 struct Directory(PathBuf);
 
 impl Directory {
@@ -379,7 +379,7 @@ impl Directory {
             let path = base.join(format!("isotherm-{}-{number}", std::process::id()));
             match fs::DirBuilder::new().mode(0o700).create(&path) {
                 Ok(()) => return Ok(Self(path)),
-                // Left over from a process of the same number that was killed: not ours to remove.
+                // Left by a killed process of the same number; not removed.
                 Err(error) if error.kind() == io::ErrorKind::AlreadyExists => last = Some((path, error)),
                 Err(error) => return Err(LinuxError::file(path, error)),
             }

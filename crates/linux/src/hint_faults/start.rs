@@ -1,4 +1,4 @@
-//! Defines how the agent comes to life: in a program that starts, and in each child that a fork makes.
+//! Starts the agent: in a program that starts, and in each child that a fork makes.
 
 use std::ffi::OsString;
 use std::io::Write as _;
@@ -15,7 +15,7 @@ use super::link::Link;
 use super::protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
 use crate::sys::agent::{self as sys, BlockedSignals};
 
-/// A child that lives shorter than this gets no agent to speak of, so that storms of forks stay cheap.
+/// Delay of the agent in a child, so that storms of forks stay cheap.
 const CHILD_PAUSE: Duration = Duration::from_millis(50);
 const STACK: usize = 512 << 10;
 
@@ -25,11 +25,11 @@ struct Configuration {
 }
 
 static CONFIGURATION: OnceLock<Configuration> = OnceLock::new();
-/// Whether a child of a fork gets an agent: not where the engine is a thread, which the child does not have.
+/// Whether a child of a fork gets an agent; it does not where the engine is a thread, which the child lacks.
 static IN_CHILDREN: AtomicBool = AtomicBool::new(true);
 static THREAD: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
 
-/// Starts the agent if the environment names an engine's socket; does nothing at all otherwise. To be called on the main
+/// Starts the agent if the environment names an engine's socket; otherwise does nothing. Call it on the main
 /// thread before the program starts others.
 pub fn start_from_environment() {
     let Some(socket) = std::env::var_os(SOCKET_VARIABLE).filter(|socket| !socket.is_empty()) else { return };
@@ -49,15 +49,16 @@ fn start(socket: OsString, verbose: bool) {
     }
 }
 
-/// Notes the calling thread, which must be the main one, and what surrounds forks.
+/// Registers the calling thread, which must be the main one, and the handlers around forks.
 fn prepare() -> bool {
     gate::configure();
     gate::note_main();
     sys::at_fork(gate::before_fork, gate::after_fork, in_child)
 }
 
-/// For an engine that is a thread of this program: to be called on the main thread, before the program starts others. Children
-/// of a fork have neither engine nor agent. Returns false if forks cannot be observed: then no agent may be started.
+/// Prepares for an engine that is a thread of this program. Call it on the main thread before the program
+/// starts others. Children of a fork have neither engine nor agent. Returns false if forks cannot be
+/// observed; then no agent may be started.
 pub fn prepare_inside() -> bool {
     IN_CHILDREN.store(false, SeqCst);
     prepare()
@@ -71,8 +72,8 @@ pub fn start_agent_inside(socket: &Path) {
     }
 }
 
-/// Ends the agent and waits for its end: when the main thread leaves but the process goes on, whoever is last must be a
-/// thread of the program, for it flushes the program's streams.
+/// Ends the agent and waits for its end. When the main thread leaves and the process goes on, the last thread
+/// must be the program's, because it flushes the program's streams.
 pub fn end_agent() {
     gate::end();
     let thread = THREAD.try_lock().ok().and_then(|mut thread| thread.take());
@@ -81,13 +82,13 @@ pub fn end_agent() {
     }
 }
 
-/// Runs in each child of a fork.
+/// Forgets the parent's agent and starts a new one. Runs in each child of a fork.
 extern "C" fn in_child() {
     gate::reset_in_child();
-    // Whether the parent's agent was being started or ended is the parent's business.
+    // The parent may have been starting or ending its agent.
     THREAD.clear_poison();
     if let Ok(mut thread) = THREAD.try_lock() {
-        // A handle of a thread that is not here must not be joined or detached.
+        // The thread is not in this process: its handle must not be joined or detached.
         std::mem::forget(thread.take());
     }
     if IN_CHILDREN.load(SeqCst) {
@@ -104,7 +105,7 @@ fn spawn(pause: Duration) {
     }
 }
 
-/// The agent's life.
+/// Runs the agent, after `pause`, until the engine goes or the program ends.
 fn live(pause: Duration) {
     let Some(configuration) = CONFIGURATION.get() else { return };
     gate::note_thread();
@@ -136,10 +137,10 @@ fn live(pause: Duration) {
     }
 }
 
-/// At most one line a process, and only if wanted. Nothing is armed at that time.
+/// Writes at most one line per process, and only if wanted. Nothing is armed at that time.
 fn say(configuration: &Configuration, message: &str) {
     if configuration.verbose {
-        // A stream that is gone is no reason to end anything.
+        // A closed stream is no reason to end.
         let _ = writeln!(std::io::stderr(), "isotherm: {message}");
     }
 }

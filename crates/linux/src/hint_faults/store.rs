@@ -1,4 +1,4 @@
-//! Defines the store: where pages lie while they are armed. Each window has a slot in it.
+//! The store: where pages lie while they are armed. Each window has a slot in it.
 
 use std::ops::Range;
 
@@ -8,19 +8,18 @@ use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
 use crate::sys::userfaultfd::Userfault;
 
-/// Pages of a small window at most.
+/// Most pages of a small window.
 pub(super) const SMALL: u64 = 64;
 /// Windows of sampling, of policies' requests, and of huge pages.
 const SAMPLED: usize = 64;
 const REQUESTED: usize = 128;
 const HUGE: usize = 8;
-/// All windows.
 pub(super) const TOTAL: usize = SAMPLED + REQUESTED + HUGE;
 const HUGE_BYTES: u64 = LARGEST as u64 * PAGE;
 const SMALL_BYTES: u64 = SMALL * PAGE;
 const BYTES: u64 = (SAMPLED + REQUESTED) as u64 * SMALL_BYTES + HUGE as u64 * HUGE_BYTES;
 
-/// The windows that may be used: small ones of either kind, or huge ones.
+/// Returns the numbers of windows for this use: small ones of either kind, or huge ones.
 pub(super) fn places(huge: bool, requested: bool) -> Range<usize> {
     match (huge, requested) {
         (true, _) => SAMPLED + REQUESTED..TOTAL,
@@ -29,7 +28,6 @@ pub(super) fn places(huge: bool, requested: bool) -> Range<usize> {
     }
 }
 
-/// See the module.
 pub(super) struct Store {
     mapped: Range64,
     /// Aligned to huge pages.
@@ -37,7 +35,7 @@ pub(super) struct Store {
 }
 
 impl Store {
-    /// Maps it and registers it, so that pages can be moved there.
+    /// Maps and registers it, so that pages can be moved there.
     pub(super) fn new(userfault: &Userfault) -> Result<Self, i32> {
         let mapped = sys::map(BYTES + HUGE_BYTES)?;
         let store = Self { mapped, start: mapped.start.next_multiple_of(HUGE_BYTES) };
@@ -54,7 +52,7 @@ impl Store {
         self.mapped
     }
 
-    /// Where the window's pages lie.
+    /// Returns where the window's pages lie.
     pub(super) fn slot(&self, window: usize) -> u64 {
         let huge = HUGE as u64 * HUGE_BYTES;
         match window.checked_sub(SAMPLED + REQUESTED) {
@@ -63,7 +61,8 @@ impl Store {
         }
     }
 
-    /// Drops what is left in a window's slot. Its owner would wait for itself if the slot stayed registered.
+    /// Drops what is left in a window's slot, unregistered meanwhile: otherwise the agent would wait for
+    /// itself.
     pub(super) fn clean(&self, userfault: &Userfault, window: usize) {
         let bytes = if window < SAMPLED + REQUESTED { SMALL_BYTES } else { HUGE_BYTES };
         let slot = Range64::new(self.slot(window), bytes);

@@ -1,4 +1,4 @@
-//! Defines the tables of what is armed and registered. They lie in the arena and are searched without allocation.
+//! Tables of what is armed and registered. They lie in the arena and are searched without allocation.
 
 use super::mappings::BUFFER;
 use super::protocol::{Counter, Shared};
@@ -7,12 +7,11 @@ use super::window::Window;
 use crate::sys::plain::plain;
 use crate::sys::range::Range64;
 
-/// Regions at most.
 pub(super) const REGIONS: usize = 32;
 const QUARANTINED: usize = 128;
-/// Processor time that may be missing when a window is closed, in nanoseconds.
+/// Nanoseconds of processor time that may be missing when a window is closed.
 const SLACK: u64 = 10_000;
-/// The shortest and the longest time between two looks at the program's processor time.
+/// Shortest and longest nanoseconds between two reads of the program's processor time.
 const LOOKS: (u64, u64) = (50_000, 5_000_000);
 
 #[derive(Clone, Copy)]
@@ -29,39 +28,29 @@ impl Region {
     }
 }
 
-/// State that lies in the arena. All zero is the start.
+/// The tables. All zero is the start.
 pub(super) struct Tables {
     windows: [Window; TOTAL],
-    /// A bit for each window that is open: the windows themselves are far apart.
+    /// One bit per open window: the windows themselves are far apart in memory.
     open: [u64; TOTAL.div_ceil(64)],
     pub(super) regions: [Region; REGIONS],
     quarantine: [(Range64, u64); QUARANTINED],
-    /// When the program's processor time is looked at next, what it was, and how long the pause was.
+    /// When to read the program's processor time next, its last value, and the last pause.
     next_look: u64,
     last_used: u64,
     pause: u64,
     pub(super) maps_buffer: [u8; BUFFER],
 }
 
-plain!(Zeroed for Tables {
-    windows,
-    open,
-    regions,
-    quarantine,
-    next_look,
-    last_used,
-    pause,
-    maps_buffer,
-});
+plain!(Zeroed for Tables { windows, open, regions, quarantine, next_look, last_used, pause, maps_buffer });
 
 impl Tables {
-    /// The numbers of open windows.
+    /// Returns the numbers of open windows.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
         let open = self.open;
         (0..TOTAL).filter(move |at| open[at / 64] >> (at % 64) & 1 != 0)
     }
 
-    /// All open windows.
     pub(super) fn open(&self) -> impl Iterator<Item = &Window> {
         self.numbers().map(|at| &self.windows[at])
     }
@@ -73,26 +62,24 @@ impl Tables {
         }
     }
 
-    /// A window by its number.
     pub(super) fn window(&mut self, at: usize) -> &mut Window {
         &mut self.windows[at]
     }
 
-    /// Opens a window.
     pub(super) fn begin(&mut self, at: usize, start: u64, pages: u64, slot: u64) -> &mut Window {
         self.open[at / 64] |= 1 << (at % 64);
         self.windows[at].open(start, pages as usize, slot);
         &mut self.windows[at]
     }
 
-    /// Closes it; returns where it was.
+    /// Closes the window; returns where it was.
     pub(super) fn end(&mut self, at: usize) -> Range64 {
         self.open[at / 64] &= !(1 << (at % 64));
         self.windows[at].pages = 0;
         std::mem::take(&mut self.windows[at].bounds)
     }
 
-    /// The open window and the page of it whose home is at the address.
+    /// Returns the open window, and its page, whose home holds the address.
     pub(super) fn find(&mut self, address: u64) -> Option<(&mut Window, usize)> {
         let (at, page) =
             self.numbers().find_map(|at| self.windows[at].find(address).map(|page| (at, page)))?;
@@ -107,7 +94,7 @@ impl Tables {
         self.open().any(|window| window.bounds.overlaps(range))
     }
 
-    /// How many windows of sampling are open, and when the next one is to be closed.
+    /// Returns how many windows of sampling are open, and when the next one is to be closed.
     pub(super) fn open_windows(&self) -> (usize, Option<u64>) {
         self.open().fold((0, None), |(count, next): (usize, Option<u64>), window| {
             let look = if window.requested { u64::MAX } else { self.next_look };
@@ -116,7 +103,7 @@ impl Tables {
         })
     }
 
-    /// Whether nothing is armed or registered.
+    /// Returns whether nothing is armed or registered.
     pub(super) fn is_empty(&self) -> bool {
         self.open == [0; TOTAL.div_ceil(64)] && self.regions.iter().all(|region| region.is_free())
     }
@@ -138,8 +125,9 @@ impl Tables {
         });
     }
 
-    /// Lets windows of sampling end for which the program has run long enough, as `used` (its processor time so far) tells.
-    /// The next look at the others is when that can be, or, while the program does not run, later each time.
+    /// Ends windows of sampling for which the program has run long enough; `used` is its processor time so
+    /// far. The next look comes when the others can be due, or, while the program does not run, later each
+    /// time.
     pub(super) fn look(&mut self, now: u64, used: impl FnOnce() -> u64) {
         if now < self.next_look || !self.open().any(|window| !window.requested) {
             return;
@@ -161,12 +149,12 @@ impl Tables {
         self.next_look = now.saturating_add(least.max(pause));
     }
 
-    /// A window of sampling was armed, to be looked at by then.
+    /// Schedules a look at a newly armed window of sampling.
     pub(super) fn look_by(&mut self, now: u64, time: u64) {
         self.next_look = if self.next_look <= now { time } else { self.next_look.min(time) };
     }
 
-    /// Closes regions in which no window is left.
+    /// Marks regions in which no window is left as closing.
     pub(super) fn release(&mut self, bounds: Range64) {
         for at in 0..REGIONS {
             let range = self.regions[at].range;
@@ -176,7 +164,7 @@ impl Tables {
         }
     }
 
-    /// Closes the region that holds the page, with all of its windows; false if there is none.
+    /// Closes the region that holds the page, with all of its windows; returns false if no region does.
     pub(super) fn close_region(&mut self, page: Range64) -> bool {
         let Some(region) = self.regions.iter_mut().find(|region| region.range.overlaps(page)) else {
             return false;
@@ -208,8 +196,8 @@ impl Tables {
         }
     }
 
-    /// The range is no mapping of ours any more: nothing there may be unregistered, for another one of ours may be moved to where
-    /// it was before the agent hears of that.
+    /// Removes the range from regions: another registered mapping may move there before the agent reads of
+    /// it, so nothing there may be unregistered.
     pub(super) fn cut(&mut self, gone: Range64) {
         for at in 0..REGIONS {
             let range = self.regions[at].range;
@@ -224,14 +212,14 @@ impl Tables {
         }
     }
 
-    /// A registered mapping is in a new place.
+    /// Adds a region for a registered mapping that moved.
     pub(super) fn add_ghost(&mut self, range: Range64) {
         if let Some(region) = self.regions.iter_mut().find(|region| region.is_free()) {
             *region = Region { range, closing: true };
         }
     }
 
-    /// Whether contents were removed there a short while ago, or so often that it is not known where.
+    /// Returns whether contents were removed there recently, or removed so often that the places are unknown.
     pub(super) fn is_quarantined(&self, range: Range64, now: u64) -> bool {
         let mut full = true;
         for (removed, until) in &self.quarantine {

@@ -1,7 +1,7 @@
-//! Defines a window: pages of the program that are armed together.
+//! A window: pages of the program that are armed together.
 //!
-//! Each page has a *home*, the address where the program looks for it. It changes when the program moves the mapping, and
-//! is gone when it unmaps it. Pages that are armed lie in the window's slot of the store.
+//! Each page has a *home*, the address where the program looks for it. The home changes when the program
+//! moves the mapping and is gone when it unmaps it. Armed pages lie in the window's slot of the store.
 
 use crate::sys::pages::PAGE;
 use crate::sys::plain::plain;
@@ -9,38 +9,33 @@ use crate::sys::range::Range64;
 
 /// Pages of the largest window: 2 MiB.
 pub(super) const LARGEST: usize = 512;
-/// The home of a page that was unmapped.
+/// Home of a page that was unmapped.
 const GONE: u64 = 0;
 
-/// See the module. All zero is a free window.
+/// A window's state. All zero is a free window.
 pub(super) struct Window {
-    /// How many pages; 0 while it is free.
+    /// Number of pages; 0 while it is free.
     pub(super) pages: u32,
-    /// How many of them are armed.
     pub(super) armed: u32,
-    /// How many were armed at first.
     pub(super) armed_at_first: u32,
-    /// How many faulted.
     pub(super) faults: u32,
-    /// Whether a policy asked for it.
     pub(super) requested: bool,
-    /// Whether it has to be closed now, whatever the time.
+    /// Whether it must be closed now, whatever the time.
     pub(super) closing: bool,
-    /// Whether the program changed its mapping, or the kernel needs it: what was seen says nothing.
+    /// Whether the program or the kernel changed its mapping: its faults say nothing then.
     pub(super) disturbed: bool,
-    /// Whether its slot holds contents that are no page's any more.
+    /// Whether its slot holds contents that belong to no page any more.
     pub(super) stale: bool,
-    /// The page that was told last, plus 1: it may have to fault again before it can come back.
+    /// The page recorded last, plus 1: it may fault again before it can come back.
     pub(super) told: u32,
-    /// When it was armed.
+    /// Monotonic nanoseconds when it was armed.
     pub(super) since: u64,
-    /// When it is to be closed at the latest.
+    /// Monotonic nanoseconds at which it closes at the latest.
     pub(super) until: u64,
-    /// What the program's processor time must have reached for the window to be closed earlier.
+    /// Processor time of the program at which it closes earlier.
     pub(super) used: u64,
-    /// Where it lies in the store.
     pub(super) slot: u64,
-    /// Bounds of all homes.
+    /// Range that holds all homes.
     pub(super) bounds: Range64,
     bits: [u64; LARGEST / 64],
     returned: [u64; LARGEST / 64],
@@ -48,33 +43,15 @@ pub(super) struct Window {
 }
 
 plain!(Zeroed for Window {
-    pages,
-    armed,
-    armed_at_first,
-    faults,
-    requested,
-    closing,
-    disturbed,
-    stale,
-    told,
-    since,
-    until,
-    used,
-    slot,
-    bounds,
-    bits,
-    returned,
-    homes,
+    pages, armed, armed_at_first, faults, requested, closing, disturbed, stale, told, since, until, used,
+    slot, bounds, bits, returned, homes,
 });
 
-/// Armed pages that lie side by side, in the store and at home.
+/// Armed pages that are neighbours in the store and at home.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Run {
-    /// The first page.
     pub(super) first: usize,
-    /// How many.
     pub(super) pages: usize,
-    /// The first page's home.
     pub(super) home: u64,
 }
 
@@ -102,7 +79,6 @@ impl Window {
         self.bits[page / 64] >> (page % 64) & 1 != 0
     }
 
-    /// Marks a page as armed or not.
     pub(super) fn mark(&mut self, page: usize, armed: bool) {
         if self.is_armed(page) == armed {
             return;
@@ -112,22 +88,22 @@ impl Window {
         self.returned[page / 64] |= u64::from(!armed) << (page % 64);
     }
 
-    /// Whether the page was armed in this window and is no more.
+    /// Returns whether the page was armed in this window and has come back.
     pub(super) fn has_returned(&self, page: usize) -> bool {
         self.returned[page / 64] >> (page % 64) & 1 != 0
     }
 
-    /// Closes it as soon as possible, and what it saw does not count.
+    /// Closes it as soon as possible and discards its counts.
     pub(super) fn disturb(&mut self) {
         (self.closing, self.disturbed) = (true, true);
     }
 
-    /// Where the page lies while it is armed.
+    /// Returns where the page lies while it is armed.
     pub(super) fn stored(&self, page: usize) -> u64 {
         self.slot + page as u64 * PAGE
     }
 
-    /// The page whose home holds the address.
+    /// Returns the page whose home holds the address.
     pub(super) fn find(&self, address: u64) -> Option<usize> {
         if !self.bounds.contains(address) {
             return None;
@@ -141,7 +117,7 @@ impl Window {
         homes.iter().position(|home| *home == address)
     }
 
-    /// The next armed pages from `first` on that lie side by side.
+    /// Returns the next run of armed neighbours from page `first` on.
     pub(super) fn armed_run(&self, first: usize) -> Option<Run> {
         let first = (first..self.pages as usize).find(|page| self.is_armed(*page))?;
         let home = self.homes[first];
@@ -153,7 +129,7 @@ impl Window {
         Some(Run { first, pages, home })
     }
 
-    /// The contents of the range are to be dropped; says whether any of it was here.
+    /// Drops pages whose contents are to be removed; returns whether any was here.
     pub(super) fn remove(&mut self, range: Range64) -> bool {
         let mut found = false;
         for page in 0..self.pages as usize {
@@ -169,7 +145,7 @@ impl Window {
         found
     }
 
-    /// The range is no longer mapped; says whether any of it was here.
+    /// Drops pages that are no longer mapped; returns whether any was here.
     pub(super) fn unmap(&mut self, range: Range64) -> bool {
         let found = self.remove(range);
         if found {
@@ -183,7 +159,7 @@ impl Window {
         found
     }
 
-    /// What was in `from` is at `to` now; says whether any of it was here.
+    /// Moves homes in `from` to `to`; returns whether any was here.
     pub(super) fn remap(&mut self, from: Range64, to: u64) -> bool {
         let mut found = false;
         for home in &mut self.homes[..self.pages as usize] {

@@ -1,8 +1,8 @@
-//! Defines a rate limit on bytes: a token bucket whose time is an argument.
+//! A rate limit on bytes: a token bucket whose time is an argument.
 
 use isotherm_core::{Bytes, Nanos};
 
-/// Units of the level in a byte: a rate in bytes a second times nanoseconds is then a whole number of units.
+/// Units of the level per byte: a rate in bytes per second times nanoseconds is then a whole number of units.
 const UNITS: u128 = 1_000_000_000;
 
 /// Lets at most `burst + rate * t` bytes pass in any time `t`.
@@ -15,13 +15,13 @@ pub struct TokenBucket {
 }
 
 impl TokenBucket {
-    /// Full at first; `rate` is a second's bytes.
+    /// Returns a full bucket; `rate` is in bytes per second.
     pub fn new(rate: Bytes, burst: Bytes) -> Self {
         let burst = u128::from(burst.0) * UNITS;
         Self { rate: rate.0, burst, level: burst, filled: Nanos(0) }
     }
 
-    /// How much may pass now. Time that runs backwards fills nothing.
+    /// Returns how much may pass now. Time that runs backwards fills nothing.
     pub fn available(&mut self, now: Nanos) -> Bytes {
         let passed = now - self.filled;
         self.level = self.burst.min(self.level + u128::from(passed.0) * u128::from(self.rate));
@@ -29,7 +29,7 @@ impl TokenBucket {
         Bytes(u64::try_from(self.level / UNITS).unwrap_or(u64::MAX))
     }
 
-    /// Takes `amount`, all of it or, returning false, nothing.
+    /// Takes all of `amount`, or nothing and returns false.
     pub fn take(&mut self, now: Nanos, amount: Bytes) -> bool {
         let enough = self.available(now) >= amount;
         if enough {
@@ -38,12 +38,13 @@ impl TokenBucket {
         enough
     }
 
-    /// Puts back what was taken and did not pass.
+    /// Returns tokens that were taken and not used.
     pub fn put_back(&mut self, amount: Bytes) {
         self.level = self.burst.min(self.level + u128::from(amount.0) * UNITS);
     }
 
-    /// When `amount` can be taken, if nobody takes before; `None`: never, it exceeds the burst or the rate is 0.
+    /// Returns when `amount` can be taken if nothing else is; `None` if it exceeds the burst or the rate is
+    /// 0.
     pub fn ready_at(&mut self, now: Nanos, amount: Bytes) -> Option<Nanos> {
         let wanted = u128::from(amount.0) * UNITS;
         if self.available(now) >= amount {

@@ -1,5 +1,4 @@
-//! Defines where a program's pages are and how they are moved: maps, present pages, nodes, the mover, reclaim, and the
-//! guard that restores what was changed on the host.
+//! A program's pages: maps, presence, nodes, the mover, reclaim, and the guard that restores host settings.
 
 pub mod bucket;
 pub mod maps;
@@ -9,7 +8,7 @@ pub mod pagemap;
 pub mod reclaim;
 pub mod restore;
 
-/// The size of a base page in bytes.
+/// Bytes of a base page.
 pub const BASE: u64 = 4 << 10;
-/// The size of a huge page in bytes.
+/// Bytes of a huge page.
 pub const HUGE: u64 = 2 << 20;

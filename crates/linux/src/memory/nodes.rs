@@ -1,4 +1,4 @@
-//! Defines on which node each page of a process lies, by the status query of `move_pages(2)`.
+//! Nodes of a process's pages, by the status query of `move_pages(2)`.
 
 use std::io;
 use std::time::Duration;
@@ -9,14 +9,15 @@ use crate::LinuxError;
 use crate::process::Pid;
 use crate::sys::pages;
 
-/// Pages a query: the kernel copies addresses and answers by 16, so that more only spreads the call's own cost, and 4096
-/// addresses and answers stay in the first-level cache.
+/// Pages per query: the kernel copies addresses and answers by 16, so that more only spreads the call's own
+/// cost, and 4096 addresses and answers stay in the first-level cache.
 const BATCH: usize = 4096;
 
-/// The system call that moves pages; tests put another in its place to inject errors.
+/// The system call that moves pages; tests replace it to inject errors.
 pub trait MovePages {
-    /// `move_pages(2)`: moves pages to `nodes`, or writes where they are. All slices are of one length. With `all`, pages
-    /// that other processes map too are moved (`MPOL_MF_MOVE_ALL`). Returns how many pages did not move.
+    /// Moves pages to `nodes`, or writes where they are (`move_pages(2)`). All slices have one length. With
+    /// `all`, moves pages that other processes map too (`MPOL_MF_MOVE_ALL`). Returns how many pages did not
+    /// move.
     fn move_pages(
         &mut self,
         pid: Pid,
@@ -51,19 +52,19 @@ impl MovePages for Kernel {
     }
 }
 
-/// Where a page is.
+/// A page's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Residence {
     /// On this node.
     Node(u32),
     /// Not mapped, not present (swapped, never touched), or the shared page of zeros.
     Gone,
-    /// The kernel answered with this error number instead.
+    /// The kernel answered with this error number.
     Unknown(i32),
 }
 
 impl Residence {
-    /// What a status of `move_pages(2)` means.
+    /// Interprets a status of `move_pages(2)`.
     pub fn from_status(status: i32) -> Self {
         match (u32::try_from(status), status.saturating_neg()) {
             (Ok(node), _) => Self::Node(node),
@@ -73,7 +74,7 @@ impl Residence {
     }
 }
 
-/// Asks where pages are and keeps its memory between questions.
+/// A reader of pages' places that keeps its memory between queries.
 #[derive(Debug, Default)]
 pub struct NodeReader<K = Kernel> {
     kernel: K,
@@ -81,12 +82,12 @@ pub struct NodeReader<K = Kernel> {
 }
 
 impl<K: MovePages> NodeReader<K> {
-    /// Asks this kernel.
+    /// Returns a reader that asks this kernel.
     pub fn new(kernel: K) -> Self {
         Self { kernel, status: Vec::new() }
     }
 
-    /// Appends where each page is; addresses need not be in order.
+    /// Appends each page's place; addresses may come in any order.
     pub fn locate(
         &mut self,
         pid: Pid,
@@ -115,7 +116,7 @@ pub(super) fn query<K: MovePages>(
     kernel.move_pages(pid, addresses, None, status, false).map(drop)
 }
 
-/// What a failed query means. EINVAL: the process is a zombie, without memory.
+/// Interprets a failed query. EINVAL: the process is a zombie, without memory.
 pub(super) fn query_failed(pid: Pid, error: io::Error) -> LinuxError {
     match error.raw_os_error() {
         Some(libc::ESRCH | libc::EINVAL) => LinuxError::Ended(pid.0),

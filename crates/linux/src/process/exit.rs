@@ -1,9 +1,9 @@
-//! Defines how a program ended.
+//! A program's end.
 
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// How a program ended.
+/// A program's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
     /// It exited with this status, 0 to 255.
@@ -13,7 +13,7 @@ pub enum Exit {
 }
 
 impl Exit {
-    /// The exit status as a shell shows it: 128 + the signal where one killed the program.
+    /// Returns the exit status as a shell shows it: 128 + the signal that killed the program.
     pub fn status(self) -> u8 {
         match self {
             Self::Code(code) => code,
@@ -21,7 +21,7 @@ impl Exit {
         }
     }
 
-    /// From the status that `wait(2)` returned; `None` where the process only stopped or went on.
+    /// Converts the status of `wait(2)`; `None` where the process only stopped or continued.
     pub fn from_wait(status: i32) -> Option<Self> {
         let status = ExitStatus::from_raw(status);
         let byte = |number: i32| u8::try_from(number).ok();
@@ -38,7 +38,7 @@ mod tests {
     fn statuses_are_those_of_a_shell() {
         assert_eq!(Exit::from_wait(0x0300), Some(Exit::Code(3)));
         assert_eq!(Exit::from_wait(0x0009).map(Exit::status), Some(137));
-        // 0x80 says that a core was written.
+        // 0x80 marks a core dump.
         assert_eq!(Exit::from_wait(0x008b).map(Exit::status), Some(139));
         assert_eq!(Exit::from_wait(0x137f), None);
     }

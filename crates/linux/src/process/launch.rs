@@ -1,8 +1,8 @@
-//! Defines how `isotherm run` starts a program and waits for it, so that it runs as it would without.
+//! Starts a program for `isotherm run` and waits for it, so that it runs as it would without Isotherm.
 //!
-//! The program's streams, process group and terminal are left alone. It is forked and then waits before exec until
-//! [`Launch::release`], so that sources follow it from its first instruction; should Isotherm die meanwhile, it goes on.
-//! Signals to Isotherm are passed on, unless the terminal has sent them to the program itself.
+//! The program's streams, process group and terminal are left alone. It is forked and waits before exec until
+//! [`Launch::release`], so that sources follow it from its first instruction; if Isotherm dies meanwhile, it
+//! goes on. Signals to Isotherm are passed on, unless the terminal has sent them to the program itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -17,22 +17,22 @@ use super::{Exit, Pid};
 use crate::LinuxError;
 use crate::sys::process::{self as sys, Who};
 
-/// Where the kernel has no pidfd, how often the program's end is looked for.
+/// Time between two looks for the program's end without pidfds.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Why the program does not run.
+/// Reason why the program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// There is no such command.
+    /// The command does not exist.
     #[error("{command}: not found; expected a program in PATH or a path")]
     NotFound {
-        /// What was asked for.
+        /// The command.
         command: String,
     },
     /// It cannot be executed.
     #[error("{command}: not executable: {error}")]
     NotExecutable {
-        /// What was asked for.
+        /// The command.
         command: String,
         /// The kernel's answer.
         error: io::Error,
@@ -43,7 +43,7 @@ pub enum LaunchError {
 }
 
 impl LaunchError {
-    /// The exit status that a shell user expects: 127 not found, 126 not executable, 1 otherwise.
+    /// Returns the exit status that a shell user expects: 127 not found, 126 not executable, 1 otherwise.
     pub fn exit_status(&self) -> u8 {
         match self {
             Self::NotFound { .. } => 127,
@@ -53,7 +53,7 @@ impl LaunchError {
     }
 }
 
-/// A program that was forked and waits before exec. Dropping it lets the program go on.
+/// A program that is forked and waits before exec. Dropping it lets the program go on.
 #[derive(Debug)]
 pub struct Launch {
     pid: Pid,
@@ -71,8 +71,9 @@ fn failed(call: &'static str) -> impl FnOnce(io::Error) -> LinuxError {
 }
 
 impl Launch {
-    /// Forks. `signals` are received from before, so that none is lost in between. `variables` come on top of this process's environment. With `adopt`, orphans among the program's
-    /// descendants become children of this process, which must then have no other children: [`Running::wait`] reaps all.
+    /// Forks the program. `signals` have been received since before, so that none is lost. `variables` are
+    /// added to this process's environment. With `adopt`, orphans among the program's descendants become
+    /// children of this process, which must then have no other children: [`Running::wait`] reaps all.
     pub fn start(
         signals: Signals,
         name: &OsStr,
@@ -110,21 +111,21 @@ impl Launch {
                     adopt,
                 })
             }
-            // No child came to be: the reason is the spawn's.
+            // No child exists: the spawn has the reason.
             Err(_) => Err(spawned(spawning, name)
                 .err()
                 .unwrap_or_else(|| failed("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into())),
         }
     }
 
-    /// The program's process.
+    /// Returns the program's process.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Lets the program start, and returns when it has, or has failed to.
+    /// Lets the program start; returns when it has started or failed to.
     pub fn release(mut self) -> Result<Running, LaunchError> {
-        // Before exec: the process cannot be another's yet.
+        // Before exec the number cannot be another process's yet.
         let pidfd = sys::pidfd_open(self.pid).ok();
         self.release = None;
         let name = std::mem::take(&mut self.name);
@@ -139,7 +140,7 @@ impl Drop for Launch {
     fn drop(&mut self) {
         self.release = None;
         if let Some(spawning) = self.spawning.take() {
-            // Whether it succeeded concerns nobody any more.
+            // Its outcome no longer matters.
             let _ = spawning.join();
         }
     }
@@ -148,7 +149,7 @@ impl Drop for Launch {
 fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(), LaunchError> {
     let result = spawning.join().unwrap_or_else(|_| Err(io::Error::other("the launching thread panicked")));
     match result {
-        // Its end is learned by its number.
+        // `reap` learns of its end by its number.
         Ok(_child) => Ok(()),
         Err(error) => Err(match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => LaunchError::NotFound { command },
@@ -158,11 +159,11 @@ fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(
     }
 }
 
-/// A program that runs.
+/// A running program.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
-    /// Always there; taken from a [`Launch`], which has a destructor.
+    /// Always present; an option only because [`Launch`] has a destructor.
     signals: Option<Signals>,
     pidfd: Option<OwnedFd>,
     adopt: bool,
@@ -170,12 +171,13 @@ pub struct Running {
 }
 
 impl Running {
-    /// The program's process.
+    /// Returns the program's process.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Waits until the program ends, at most for `timeout`, and passes signals on. `None`: it still runs.
+    /// Waits until the program ends, at most for `timeout`, and passes signals on. Returns `None` while it
+    /// runs.
     ///
     /// The engine works between calls; a signal to Isotherm ends a call early.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
@@ -190,11 +192,11 @@ impl Running {
             let own = self.signals.iter().map(Signals::descriptor);
             let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain(own);
             let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
-            sys::poll(&mut Vec::new(), files, pause, &mut Vec::new()).map_err(failed("poll"))?;
+            sys::poll(files, pause).map_err(failed("poll"))?;
         }
     }
 
-    /// Passes on what came and the terminal did not send. Returns whether anything came.
+    /// Passes on signals that the terminal did not send; returns whether any came.
     fn pass_on(&mut self) -> bool {
         let mut came = false;
         while let Some(received) = self.signals.as_mut().and_then(Signals::take) {
@@ -207,7 +209,7 @@ impl Running {
         came
     }
 
-    /// Learns which children ended: the program, and orphans if they are adopted.
+    /// Reaps ended children: the program, and orphans if they are adopted.
     fn reap(&mut self) -> Result<(), LinuxError> {
         loop {
             let who = match (self.adopt, self.exit) {
@@ -223,7 +225,7 @@ impl Running {
                 Ok(None) => return Ok(()),
                 Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
                 Err(error) if error.raw_os_error() == Some(libc::ECHILD) => {
-                    // Somebody else has waited for it: it is no more, and how it ended is not known.
+                    // Another waiter has reaped it: how it ended is unknown.
                     self.exit.get_or_insert(Exit::Code(1));
                     return Ok(());
                 }

@@ -1,8 +1,8 @@
-//! Defines the lock that keeps a second engine off a process.
+//! The lock that allows one engine per process.
 //!
-//! It is an abstract socket named after the process and its start time: whoever binds it has it, any user sees it (in one
-//! network namespace), a number that is used again has another name, and the kernel frees it when its holder dies,
-//! however that happens.
+//! It is an abstract socket named after the process and its start time. Whoever binds it holds it; any user
+//! of the network namespace sees it; a reused number has another name; and the kernel frees it when its
+//! holder dies.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -13,7 +13,7 @@ use super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 use crate::sys::sockets;
 
-/// The right to tier one process; given up on drop.
+/// The right to tier one process, released on drop.
 #[derive(Debug)]
 pub struct EngineLock {
     _socket: UnixListener,
@@ -21,7 +21,7 @@ pub struct EngineLock {
 }
 
 impl EngineLock {
-    /// Takes the lock of a process. Refused, naming the holder, while another engine has it.
+    /// Takes the lock of a process; refused, naming the holder, while another engine has it.
     pub fn take(root: &ProcRoot, pid: Pid) -> Result<Self, LinuxError> {
         let start = ProcessStat::read(root, pid, &mut Vec::new())?.start;
         let call = |error| LinuxError::Call { call: "bind of the engine's lock", error };
@@ -34,7 +34,7 @@ impl EngineLock {
         }
     }
 
-    /// The process.
+    /// Returns the process.
     pub fn pid(&self) -> Pid {
         self.pid
     }

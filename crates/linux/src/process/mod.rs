@@ -1,4 +1,4 @@
-//! Defines the processes that are followed: how a program is started, its tree, and one engine for each process.
+//! Processes: how a program is started, its tree, and one engine per process.
 
 mod exit;
 pub mod launch;

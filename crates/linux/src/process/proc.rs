@@ -1,4 +1,4 @@
-//! Defines how files of `/proc` are read while their processes come and go.
+//! Reads files of `/proc` while their processes come and go.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -7,10 +7,11 @@ use std::path::{Path, PathBuf};
 use super::Pid;
 use crate::LinuxError;
 
-/// The least room for a read: the kernel fills `/proc` files by the page, and small reads can tear a list apart.
+/// Smallest room for a read: the kernel fills `/proc` files by the page, and small reads can tear a list
+/// apart.
 const ROOM: usize = 16 << 10;
 
-/// Where `/proc` is mounted; another directory serves as a fixture.
+/// The `/proc` file system, or a directory of the same layout.
 #[derive(Debug, Clone)]
 pub struct ProcRoot(PathBuf);
 
@@ -21,27 +22,27 @@ impl Default for ProcRoot {
 }
 
 impl ProcRoot {
-    /// A tree of the same layout elsewhere.
+    /// Returns a tree of the same layout elsewhere.
     pub fn at(path: impl Into<PathBuf>) -> Self {
         Self(path.into())
     }
 
-    /// Whether its processes are those that system calls reach.
+    /// Returns whether its processes are those that system calls reach.
     pub fn is_real(&self) -> bool {
         self.0 == Path::new("/proc")
     }
 
-    /// The root itself.
+    /// Returns the root itself.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// The path of a process's file.
+    /// Returns the path of a process's file.
     pub fn file(&self, pid: Pid, name: &str) -> PathBuf {
         self.0.join(pid.0.to_string()).join(name)
     }
 
-    /// Opens a process's file: [`LinuxError::Ended`] where the process is no more.
+    /// Opens a process's file; [`LinuxError::Ended`] if the process has ended.
     pub fn open(&self, pid: Pid, name: &str) -> Result<File, LinuxError> {
         let path = self.file(pid, name);
         File::open(&path).map_err(|error| self.failure(pid, path, error))
@@ -53,7 +54,7 @@ impl ProcRoot {
         read_all(&mut file, buffer).map_err(|error| self.failure(pid, self.file(pid, name), error))
     }
 
-    /// What a failed access to a file of this process means.
+    /// Interprets a failed access to a file of this process.
     pub(crate) fn failure(&self, pid: Pid, path: PathBuf, error: io::Error) -> LinuxError {
         match error.raw_os_error() {
             Some(libc::ESRCH) => LinuxError::Ended(pid.0),
@@ -93,7 +94,7 @@ pub(crate) fn read_all(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<()> 
     Ok(())
 }
 
-/// A piece of a malformed file, short enough for one line.
+/// Returns the start of a malformed file, short enough for one line.
 pub(crate) fn excerpt(bytes: &[u8]) -> String {
     let shown = &bytes[..bytes.len().min(60)];
     String::from_utf8_lossy(shown).escape_debug().to_string()

@@ -1,4 +1,4 @@
-//! Defines the directory for what outlives a killed engine: values to restore.
+//! The directory for state that outlives a killed engine.
 
 use std::fs::{self, DirBuilder, Metadata};
 use std::os::unix::fs::{DirBuilderExt, MetadataExt};
@@ -7,8 +7,8 @@ use std::path::{Path, PathBuf};
 use crate::LinuxError;
 use crate::sys::process as sys;
 
-/// Makes and returns the user's run directory: `/run/isotherm` for root, else `$XDG_RUNTIME_DIR/isotherm`, else
-/// `/tmp/isotherm-UID`. One that others can write to is refused, since what lies in it is trusted.
+/// Creates and returns the user's run directory: `/run/isotherm` for root, else `$XDG_RUNTIME_DIR/isotherm`,
+/// else `/tmp/isotherm-UID`. Refuses one that others can write to, since its contents are trusted.
 pub fn run_directory() -> Result<PathBuf, LinuxError> {
     let user = sys::effective_user();
     let session = std::env::var_os("XDG_RUNTIME_DIR").filter(|path| !path.is_empty());
@@ -20,7 +20,7 @@ pub fn run_directory() -> Result<PathBuf, LinuxError> {
     make_private(&path).map(|()| path)
 }
 
-/// Makes the directory for its user alone, or checks that it is so.
+/// Creates the directory for its user alone, or checks that it is private.
 pub(crate) fn make_private(path: &Path) -> Result<(), LinuxError> {
     let made = DirBuilder::new().recursive(true).mode(0o700).create(path);
     made.map_err(|error| LinuxError::file(path, error))?;

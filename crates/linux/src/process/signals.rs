@@ -1,7 +1,7 @@
-//! Defines how signals to Isotherm are received: a handler writes each to a pipe, and whoever runs the program reads it.
+//! Signals to Isotherm: a handler writes each to a pipe, and whoever runs the program reads it.
 //!
-//! So everything that must happen at SIGTERM happens in ordinary code, guards are dropped as at any other end, and no
-//! signal is blocked, which children would inherit. Signals that were ignored before (`nohup`) stay ignored.
+//! So SIGTERM is handled in ordinary code, guards are dropped as at any other end, and no signal is blocked,
+//! which children would inherit. Signals that were ignored before (`nohup`) stay ignored.
 
 use std::fs::File;
 use std::io::{self, Read};
@@ -12,17 +12,17 @@ use crate::LinuxError;
 pub use crate::sys::process::ENDING;
 use crate::sys::process::{self as sys, Disposition};
 
-/// A signal that came.
+/// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     /// Its number.
     pub signal: i32,
-    /// Whether the kernel sent it, as it does for a terminal's keys and hang-up: then the whole foreground group, the
-    /// program included, has got it too.
+    /// Whether the kernel sent it, as for a terminal's keys and hang-up: then the whole foreground group, the
+    /// program included, has received it too.
     pub from_kernel: bool,
 }
 
-/// Receives [`ENDING`] signals; their former dispositions come back on drop. There is at most one.
+/// Receives [`ENDING`] signals and restores their former dispositions on drop. At most one exists.
 #[derive(Debug)]
 pub struct Signals {
     reader: File,
@@ -45,7 +45,7 @@ impl Signals {
         let failed = |error| LinuxError::Call { call: "sigaction", error };
         let ends = sys::pipe().inspect_err(|_| TAKEN.store(false, Ordering::SeqCst));
         let (reader, writer) = ends.map_err(failed)?;
-        // From here on, drop gives everything back.
+        // From here on, drop restores everything.
         let mut signals = Self { reader, _writer: writer, former: Vec::new() };
         sys::set_nonblocking(&signals.reader).map_err(failed)?;
         sys::set_nonblocking(&signals._writer).map_err(failed)?;
@@ -60,7 +60,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// The next signal, if one came.
+    /// Returns the next signal, if one came.
     pub fn take(&mut self) -> Option<Received> {
         let mut byte = [0];
         loop {
@@ -75,7 +75,7 @@ impl Signals {
         }
     }
 
-    /// A descriptor that can be read when a signal came, for `poll(2)`.
+    /// Returns a descriptor that can be read when a signal came, for `poll(2)`.
     pub fn descriptor(&self) -> RawFd {
         self.reader.as_raw_fd()
     }
@@ -84,7 +84,7 @@ impl Signals {
 impl Drop for Signals {
     fn drop(&mut self) {
         for (signal, former) in &self.former {
-            // It was in force before and so is valid.
+            // It was in force before, so it is valid.
             let _ = sys::restore(*signal, former);
         }
         sys::set_signal_pipe(-1);

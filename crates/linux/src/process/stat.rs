@@ -1,4 +1,4 @@
-//! Defines what `/proc/PID/stat` tells of a process (`proc_pid_stat(5)`).
+//! A process's state in `/proc/PID/stat` (`proc_pid_stat(5)`).
 
 use std::path::Path;
 
@@ -10,27 +10,27 @@ use crate::LinuxError;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// `PF_EXITING` of include/linux/sched.h.
 const EXITING: u64 = 4;
-/// What a well-formed file holds.
+/// Layout of a well-formed file.
 const EXPECTED: &str = "'pid (comm) state ppid ...' of at least 28 fields";
 
-/// What is needed to follow a process.
+/// The values needed to follow a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// The state's letter: `R`, `S`, `D`, `T`, `Z` and others.
     pub state: u8,
-    /// Its parent.
+    /// Parent.
     pub parent: Pid,
-    /// Whether it is a thread of the kernel.
+    /// Whether it is a kernel thread.
     pub kernel: bool,
-    /// Whether it is about to end: its files are root's by then.
+    /// Whether it is about to end: its files belong to root by then.
     pub exiting: bool,
-    /// How many threads it has.
+    /// Number of threads.
     pub threads: u32,
-    /// When it started, in clock ticks since boot: a number that is used again has another start.
+    /// Start in clock ticks since boot: a reused number has another start.
     pub start: u64,
-    /// Where the program's code starts; 0 or 1 without the permission to trace it. Changes with exec.
+    /// Start of the program's code; 0 or 1 without permission to trace it. Changes with exec.
     pub code: u64,
-    /// Where its stack starts; as [`Self::code`].
+    /// Start of its stack; as [`Self::code`].
     pub stack: u64,
 }
 
@@ -41,7 +41,7 @@ impl ProcessStat {
         Self::parse(buffer).ok_or_else(|| malformed(&root.file(pid, "stat"), buffer))
     }
 
-    /// Reads the text of the file. The command may hold any bytes, parentheses and blanks included.
+    /// Parses the file's text. The command may hold any bytes, with parentheses and blanks.
     pub fn parse(text: &[u8]) -> Option<Self> {
         let end = text.iter().rposition(|&byte| byte == b')')?;
         let rest = std::str::from_utf8(&text[end + 1..]).ok()?;
@@ -65,8 +65,8 @@ impl ProcessStat {
         })
     }
 
-    /// Whether it runs no more, though its parent has not asked yet. While other threads run, a first thread that ended
-    /// is a zombie and the process is not.
+    /// Returns whether it has ended and its parent has not reaped it. A first thread that ended while others
+    /// run is a zombie, but the process has not ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }

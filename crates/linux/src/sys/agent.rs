@@ -1,7 +1,8 @@
-//! Calls of the agent, the thread inside of a program. None of them allocates, locks or waits for the program.
+//! Calls of the agent, the thread inside of a program. None of them allocates, locks or waits for the
+//! program.
 //!
-//! Failures are an `errno`. Contracts that the compiler cannot check: addresses passed here lie in memory that the agent
-//! itself mapped, or that the calling thread owns, and no reference into it is in use.
+//! Failures are an `errno`. Contracts that the compiler cannot check: addresses passed here lie in memory
+//! that the agent itself mapped, or that the calling thread owns, and no reference into it is in use.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{OwnedFd, RawFd};
@@ -23,7 +24,8 @@ pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
     Ok(mapping.leak())
 }
 
-/// Unmaps memory of [`map`] that nobody refers to any more. On registered memory the caller would wait for itself.
+/// Unmaps memory of [`map`] that nobody refers to any more. On registered memory the caller would wait for
+/// itself.
 pub(crate) fn unmap(range: Range64) {
     // SAFETY: `map` made it, and its owner gives it up.
     drop(unsafe { Mapping::reclaim(range) });
@@ -41,9 +43,10 @@ pub(crate) fn small_pages_only(range: Range64) {
     let _ = unsafe { madvise(range.start as *mut u8, range.length() as usize, libc::MADV_NOHUGEPAGE) };
 }
 
-/// Reads a byte, which may wait for a page.
+/// Reads a byte, which may wait for the page.
 pub(crate) fn touch(address: u64) -> u8 {
-    // SAFETY: callers pass addresses in mappings of the agent that stay mapped, or memory of their own thread.
+    // SAFETY: callers pass addresses in mappings of the agent that stay mapped, or memory of their own
+    // thread.
     unsafe { std::ptr::read_volatile(address as usize as *const u8) }
 }
 
@@ -53,12 +56,13 @@ pub(crate) fn write_byte(address: u64, value: u8) {
     unsafe { std::ptr::write_volatile(address as usize as *mut u8, value) }
 }
 
-/// Gives this thread a table of descriptors of its own, empty but for standard error if `keep_errors`: what the program
-/// closes, lists or passes on is none of the agent's business, and the reverse.
+/// Gives this thread its own table of descriptors, empty but for standard error if `keep_errors`, so that the
+/// program's descriptors and the agent's do not mix.
 pub fn own_descriptors(keep_errors: bool) -> Result<(), i32> {
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_uint;
     let first: libc::c_uint = if keep_errors { 3 } else { 0 };
-    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes, and this thread has opened nothing yet.
+    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes, and this thread has opened nothing
+    // yet.
     if unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, unshare) } != 0 {
         return Err(errno());
     }
@@ -69,11 +73,11 @@ pub fn own_descriptors(keep_errors: bool) -> Result<(), i32> {
     Ok(())
 }
 
-/// The calling thread's signal mask, put back on drop.
+/// The calling thread's signal mask, restored on drop.
 pub struct BlockedSignals(libc::sigset_t);
 
 impl BlockedSignals {
-    /// Blocks all signals of this thread; threads started meanwhile inherit that.
+    /// Blocks all signals of this thread; threads that it starts meanwhile inherit that.
     pub fn all() -> Self {
         let (mut every, mut before) = (MaybeUninit::uninit(), MaybeUninit::uninit());
         // SAFETY: both sets are written before they are read; the calls fail for wrong arguments only.
@@ -93,7 +97,7 @@ impl Drop for BlockedSignals {
     }
 }
 
-/// Waits until one of the descriptors has something to read, or the time is over; says which have.
+/// Waits until a descriptor has something to read or the time is over; returns which have.
 pub(crate) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2] {
     let mut polled = descriptors.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 });
     let time = time.map(|time| libc::timespec {
@@ -106,35 +110,35 @@ pub(crate) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2]
     polled.map(|entry| ready > 0 && entry.revents != 0)
 }
 
-/// Sleeps for a moment, so that threads of the program can run: the agent may run before all of them ([`run_first`]), and
-/// then giving way would not let them.
+/// Sleeps for a moment, so that threads of the program can run: the agent may have priority ([`run_first`]),
+/// and yielding would not let them.
 pub(crate) fn nap() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
     // SAFETY: a time that lives until the call returns; what is left of it is not asked for.
     unsafe { libc::nanosleep(&raw const time, std::ptr::null_mut()) };
 }
 
-/// Lets another thread run; for threads of the program.
+/// Yields the processor; for threads of the program.
 pub(crate) fn give_way() {
     // SAFETY: no arguments.
     unsafe { libc::sched_yield() };
 }
 
-/// Asks for wake-ups to the microsecond rather than to 50 of them.
+/// Makes wake-ups precise to a microsecond rather than to 50.
 pub(crate) fn wake_precisely() {
     // SAFETY: values only; concerns the calling thread.
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Runs before others where that is permitted (`CAP_SYS_NICE`), for threads of the program wait for the caller, which
-/// works for microseconds at a time. Threads that it starts are not concerned.
+/// Gives the calling thread priority where that is permitted (`CAP_SYS_NICE`): threads of the program wait
+/// for it, microseconds at a time. Threads that it starts do not inherit the priority.
 pub(crate) fn run_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: concerns the calling thread; the parameters live until the call returns.
     unsafe { libc::sched_setscheduler(0, libc::SCHED_RR | libc::SCHED_RESET_ON_FORK, &raw const parameters) };
 }
 
-/// Reads a file from its start into the buffer; 0 if that fails.
+/// Reads a file from `offset` into the buffer; returns 0 on failure.
 pub(crate) fn read_at(descriptor: RawFd, buffer: &mut [u8], offset: u64) -> usize {
     // SAFETY: the buffer is writable for its length.
     let got = unsafe { libc::pread64(descriptor, buffer.as_mut_ptr().cast(), buffer.len(), offset as i64) };
@@ -151,11 +155,12 @@ pub(crate) fn open(path: &std::ffi::CStr) -> Result<OwnedFd, i32> {
     owned(raw.into()).map_err(|error| code(&error))
 }
 
-/// The calling thread's stack and control block, as the C library knows them.
+/// Returns the calling thread's stack and control block, as the C library knows them.
 pub fn own_stack() -> Option<Range64> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut start, mut length) = (std::ptr::null_mut(), 0usize);
-    // SAFETY: the attributes are initialised by the first call, read by the second and destroyed by the third.
+    // SAFETY: the attributes are initialised by the first call, read by the second and destroyed by the
+    // third.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;
@@ -175,17 +180,18 @@ unsafe extern "C" {
     ) -> libc::c_int;
 }
 
-/// Registers what runs around each `fork` of the C library.
+/// Registers handlers around each `fork` of the C library; returns whether that succeeded.
 pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: extern "C" fn()) -> bool {
-    // SAFETY: the functions live as long as the library that holds them, which is never unloaded (`-z nodelete`, or
-    // linked into the program), and do only what is allowed after a fork.
+    // SAFETY: the functions live as long as the library that holds them, which is never unloaded (`-z
+    // nodelete`, or linked into the program), and do only what is allowed after a fork.
     unsafe { pthread_atfork(prepare, parent, child) == 0 }
 }
 
-/// Bytes of a thread's control block that the kernel may write when the thread ends; glibc's is 2,304 bytes long.
+/// Bytes of a thread's control block that the kernel may write when the thread ends; glibc's is 2,304 bytes
+/// long.
 pub(crate) const CONTROL_BLOCK: u64 = 2048;
 
-/// Where the calling thread's control block lies.
+/// Returns the address of the calling thread's control block.
 pub(crate) fn own_control_block() -> u64 {
     // SAFETY: no arguments; the C library's answer is the block's address.
     unsafe { libc::pthread_self() as u64 }

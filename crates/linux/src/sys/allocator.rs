@@ -1,20 +1,21 @@
-//! Defines the engine's allocator: large arrays lie in huge pages, so that looking up pages at random misses the TLB less often.
+//! The engine's allocator: large arrays lie in huge pages, so that random lookups of pages miss the TLB less
+//! often.
 //!
-//! Page tables, heat and trackers are flat arrays that samples access at random. In pages of 4 KiB each access to one of a few
-//! MiB misses the first-level TLB, and many the second.
+//! Page tables, heat and trackers are flat arrays that samples access at random. In pages of 4 KiB each
+//! access to an array of a few MiB misses the first-level TLB, and many accesses miss the second.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;
 
-/// From this size on an allocation is a mapping of its own.
+/// Smallest allocation that is a mapping of its own.
 const LARGE: usize = 1 << 20;
-/// Mappings are multiples of a huge page.
+/// Bytes of a huge page; mappings are multiples.
 const HUGE: usize = 2 << 20;
-/// What `mmap(2)` aligns to at least.
+/// Smallest alignment of `mmap(2)`.
 const PAGE: usize = 4096;
 
-/// The C library's allocator, except that allocations of 1 MiB and more are mappings of their own for which huge pages are asked
-/// for (`madvise(2)`, `MADV_HUGEPAGE`). Where the kernel has none, they are mappings like others.
+/// The C library's allocator, except that allocations of 1 MiB and more are mappings of their own with advice
+/// for huge pages (`MADV_HUGEPAGE`), which kernels without them ignore.
 #[derive(Debug, Default, Clone, Copy)]
 pub struct HugePages;
 
@@ -22,7 +23,7 @@ fn is_large(layout: Layout) -> bool {
     layout.size() >= LARGE && layout.align() <= PAGE
 }
 
-/// The length of a mapping; `None` if it is more than an address space.
+/// Returns the length of a mapping; `None` beyond the address space.
 fn length(size: usize) -> Option<usize> {
     size.checked_next_multiple_of(HUGE)
 }
@@ -44,8 +45,8 @@ fn map(size: usize) -> *mut u8 {
     start.cast()
 }
 
-// SAFETY: what is large by its layout is a mapping from `map` and is resized and unmapped as one; everything else is the C library's.
-// `realloc` across that border copies. Nothing here unwinds.
+// SAFETY: what is large by its layout is a mapping from `map` and is resized and unmapped as one; everything
+// else is the C library's. `realloc` across that border copies. Nothing here unwinds.
 unsafe impl GlobalAlloc for HugePages {
     unsafe fn alloc(&self, layout: Layout) -> *mut u8 {
         if is_large(layout) {

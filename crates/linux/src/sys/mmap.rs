@@ -1,8 +1,9 @@
 //! `mmap(2)` and `munmap(2)`: every mapping of the crate, each with an owner that unmaps it on drop.
 //!
-//! The kernel chooses every address, so that no memory in use is touched. Failures are the kernel's `errno`: `ENOMEM`
-//! without address space or memory, `EAGAIN` for locked memory beyond its limit, `EACCES` for a file that is not open for
-//! reading and writing, `ENODEV` for one that cannot be mapped. Lengths that fit no mapping are `EINVAL`.
+//! The kernel chooses every address, so that no memory in use is touched. Failures are the kernel's `errno`:
+//! `ENOMEM` without address space or memory, `EAGAIN` for locked memory beyond its limit, `EACCES` for a file
+//! that is not open for reading and writing, `ENODEV` for one that cannot be mapped. Lengths that fit no
+//! mapping are `EINVAL`.
 
 use std::fs::File;
 use std::io;
@@ -20,7 +21,8 @@ use super::range::Range64;
 
 /// Memory that can be read and written, owned by this value and unmapped on drop.
 ///
-/// It is only a place: whoever turns its address into a reference guarantees that the reference does not outlive it.
+/// It is only a place: whoever turns its address into a reference guarantees that the reference does not
+/// outlive it.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -39,8 +41,8 @@ impl Mapping {
         Self::new(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     }
 
-    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, shared with everybody who maps it. Does not
-    /// allocate.
+    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, shared with everybody who maps
+    /// it. Does not allocate.
     pub(super) fn shared(file: BorrowedFd<'_>, offset: usize, bytes: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         Self::new(bytes, access, libc::MAP_SHARED, file.as_raw_fd(), offset)
@@ -68,7 +70,6 @@ impl Mapping {
         self.start.as_ptr()
     }
 
-    /// Returns where it lies.
     pub(super) fn range(&self) -> Range64 {
         Range64::new(self.start.addr().get() as u64, self.bytes as u64)
     }
@@ -127,8 +128,8 @@ impl SharedWords {
 
     /// Returns all words; the same at each call.
     pub(crate) fn words(&self) -> &[AtomicU64] {
-        // SAFETY: mapped with this many words until it is dropped, page-aligned, and any bits are a word. A device's
-        // memory cannot shrink; a file in a test is not truncated.
+        // SAFETY: mapped with this many words until it is dropped, page-aligned, and any bits are a word. A
+        // device's memory cannot shrink; a file in a test is not truncated.
         unsafe { slice::from_raw_parts(self.mapping.start().cast(), self.words) }
     }
 }
@@ -158,7 +159,7 @@ impl<T: Atomics> SharedValue<T> {
         Self::map(file)
     }
 
-    /// The file's size is sealed, so that the mapping stays backed.
+    /// Returns the file's size is sealed, so that the mapping stays backed.
     fn map(file: &OwnedFd) -> Result<Self, i32> {
         use std::os::fd::AsFd;
         let mapping =
@@ -166,7 +167,6 @@ impl<T: Atomics> SharedValue<T> {
         Ok(Self { mapping, value: PhantomData })
     }
 
-    /// Returns where it lies.
     pub(crate) fn range(&self) -> Range64 {
         self.mapping.range()
     }
@@ -175,7 +175,8 @@ impl<T: Atomics> SharedValue<T> {
 impl<T: Atomics> Deref for SharedValue<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: mapped for as long as `self` lives, page-aligned, as long as `T`, and any bits are valid atomics.
+        // SAFETY: mapped for as long as `self` lives, page-aligned, as long as `T`, and any bits are valid
+        // atomics.
         unsafe { &*self.mapping.start().cast() }
     }
 }
@@ -199,7 +200,6 @@ impl<T: Zeroed> Arena<T> {
         Ok(Self { mapping, value: PhantomData })
     }
 
-    /// Returns where it lies.
     pub(crate) fn range(&self) -> Range64 {
         self.mapping.range()
     }
@@ -237,20 +237,17 @@ impl BoundMemory {
     /// Binds pages that are not present yet to `nodes` (`mbind(2)`, `MPOL_BIND`).
     ///
     /// # Errors
-    /// `EINVAL` for a node that does not exist or has no memory, `EPERM` outside of the cpuset, `ENOSYS` without NUMA.
+    /// `EINVAL` for a node that does not exist or has no memory, `EPERM` outside of the cpuset, `ENOSYS`
+    /// without NUMA.
     pub fn bind(&mut self, nodes: &[u32]) -> io::Result<()> {
         super::pages::bind(self.mapping.range(), nodes)
     }
 
-    /// Returns the number of 64-bit words.
-    pub fn len(&self) -> usize {
-        self.mapping.bytes / size_of::<u64>()
-    }
-
     /// Returns all of it.
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits are a word.
-        unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.len()) }
+        // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits
+        // are a word.
+        unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.mapping.bytes / 8) }
     }
 }
 
@@ -287,8 +284,8 @@ impl GuardedPages {
 
     /// Returns the memory as words, which any thread may read and write.
     pub fn words(&self) -> &[AtomicU64] {
-        // SAFETY: the pages are readable and writable for as long as `self` lives, page-aligned, and any bits are a word;
-        // writes go through the atomics alone.
+        // SAFETY: the pages are readable and writable for as long as `self` lives, page-aligned, and any bits
+        // are a word; writes go through the atomics alone.
         unsafe { slice::from_raw_parts(self.start().cast(), self.bytes / size_of::<AtomicU64>()) }
     }
 }

@@ -16,9 +16,10 @@
 //! | `allocator` | The allocator of large arrays: `mmap`, `mremap` |
 //! | `probe` | Calls that only ask whether the kernel would do something; `faccessat` |
 //!
-//! Rules: functions here are safe to call, or say under `# Safety` what must hold before; they return the kernel's `errno`
-//! unchanged, as [`std::io::Error`] or, where the agent calls them, as a number; they name no policy and keep no state
-//! but the signal handler's. A constant of the kernel's interface stands here once. Modules here depend on nothing above.
+//! Rules: functions here are safe to call, or say under `# Safety` what must hold before; they return the
+//! kernel's `errno` unchanged, as [`std::io::Error`] or, where the agent calls them, as a number; they name
+//! no policy and keep no state but the signal handler's. A constant of the kernel's interface stands here
+//! once. Modules here depend on nothing above.
 
 pub(crate) mod agent;
 mod allocator;

@@ -1,5 +1,5 @@
-//! `/proc/PID/pagemap` and `/proc/PID/maps`: the bits of an entry, and the ioctls `PAGEMAP_SCAN` (Linux 6.7) and
-//! `PROCMAP_QUERY` (Linux 6.11). Does not allocate.
+//! `/proc/PID/pagemap` and `/proc/PID/maps`: the bits of an entry, and the ioctls `PAGEMAP_SCAN` (Linux 6.7)
+//! and `PROCMAP_QUERY` (Linux 6.11). Does not allocate.
 //!
 //! Documentation/admin-guide/mm/pagemap.rst, include/uapi/linux/fs.h.
 
@@ -63,8 +63,9 @@ struct ScanArguments {
     return_mask: u64,
 }
 
-/// Finds pages of `range` (whole pages) that are present and in none of the categories `without`, and writes them to
-/// `regions`, with [`category::HUGE`] where it applies. Returns how many regions were written and where the walk ended.
+/// Finds pages of `range` (whole pages) that are present and in none of the categories `without`, and writes
+/// them to `regions`, with [`category::HUGE`] where it applies. Returns how many regions were written and
+/// where the walk ended.
 ///
 /// # Errors
 /// `ENOTTY` before Linux 6.7; `EFAULT` beyond the address space.
@@ -85,8 +86,8 @@ pub(crate) fn scan(
         return_mask: category::HUGE,
         ..ScanArguments::default()
     };
-    // SAFETY: the argument has the layout and the size that the request names; the kernel writes at most `vec_len`
-    // regions to `vec`, which are borrowed mutably meanwhile and are plain integers.
+    // SAFETY: the argument has the layout and the size that the request names; the kernel writes at most
+    // `vec_len` regions to `vec`, which are borrowed mutably meanwhile and are plain integers.
     let found = unsafe { libc::ioctl(pagemap.as_raw_fd(), PAGEMAP_SCAN as _, &raw mut arguments) };
     match usize::try_from(found) {
         Ok(found) => Ok((found.min(regions.len()), arguments.walk_end)),

@@ -1,4 +1,5 @@
-//! Calls on pages: where they are (`move_pages(2)`), where they may be (`mbind(2)`), and how they are kept (`madvise(2)`).
+//! Calls on pages: where they are (`move_pages(2)`), where they may be (`mbind(2)`), and how they are kept
+//! (`madvise(2)`).
 
 use std::io;
 
@@ -27,14 +28,14 @@ pub fn page_size() -> usize {
     usize::try_from(size).unwrap_or(4096)
 }
 
-/// Moves pages of a process (0: this one) to `nodes`, or writes to `status` on which node each is. With `all`, moves
-/// pages that other processes map too. Returns how many pages did not move; `status` has a node or a negated `errno` for
-/// each page.
+/// Moves pages of a process (0: this one) to `nodes`, or writes to `status` on which node each is. With
+/// `all`, moves pages that other processes map too. Returns how many pages did not move; `status` has a node
+/// or a negated `errno` for each page.
 ///
 /// # Errors
-/// `EINVAL` for slices of different lengths; `ESRCH` without such a process; `EPERM` for a process of another user, or
-/// with `all` without `CAP_SYS_NICE`; `EACCES` for a node outside of the cpuset; `ENODEV` for a node that does not exist;
-/// `ENOMEM` without room; `ENOSYS` without NUMA.
+/// `EINVAL` for slices of different lengths; `ESRCH` without such a process; `EPERM` for a process of another
+/// user, or with `all` without `CAP_SYS_NICE`; `EACCES` for a node outside of the cpuset; `ENODEV` for a node
+/// that does not exist; `ENOMEM` without room; `ENOSYS` without NUMA.
 pub(crate) fn move_pages(
     pid: Pid,
     addresses: &[u64],
@@ -46,8 +47,8 @@ pub(crate) fn move_pages(
         return Err(io::Error::from_raw_os_error(libc::EINVAL));
     }
     let flags = if all { MOVE_ALL } else { MOVE };
-    // SAFETY: the three arrays have `addresses.len()` elements, as checked; the kernel reads the first two and writes
-    // integers to the third. The addresses are the other process's and are not dereferenced here.
+    // SAFETY: the three arrays have `addresses.len()` elements, as checked; the kernel reads the first two
+    // and writes integers to the third. The addresses are the other process's and are not dereferenced here.
     let failed = unsafe {
         libc::syscall(
             libc::SYS_move_pages,
@@ -65,13 +66,14 @@ pub(crate) fn move_pages(
 /// Binds pages of the range that are not present yet to `nodes`.
 ///
 /// # Errors
-/// `EINVAL` for a node that does not exist or has no memory, `EFAULT` where nothing is mapped, `ENOSYS` without NUMA.
+/// `EINVAL` for a node that does not exist or has no memory, `EFAULT` where nothing is mapped, `ENOSYS`
+/// without NUMA.
 pub(super) fn bind(range: Range64, nodes: &[u32]) -> io::Result<()> {
     let largest = nodes.iter().copied().max().unwrap_or(0) as usize;
     let mut mask = vec![0_u64; largest / BITS + 1];
     nodes.iter().for_each(|&node| mask[node as usize / BITS] |= 1 << (node as usize % BITS));
-    // SAFETY: changes where pages come from, never their contents. The kernel reads as many bits of the mask as it has,
-    // the last one excluded (`get_nodes` in mm/mempolicy.c takes one less than it is told).
+    // SAFETY: changes where pages come from, never their contents. The kernel reads as many bits of the mask
+    // as it has, the last one excluded (`get_nodes` in mm/mempolicy.c takes one less than it is told).
     let failed = unsafe {
         let bits = mask.len() * BITS + 1;
         libc::syscall(libc::SYS_mbind, range.start, range.length(), BIND, mask.as_ptr(), bits, 0)

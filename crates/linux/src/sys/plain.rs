@@ -1,4 +1,5 @@
-//! Types that memory of the kernel's making may hold: the field types of a structure decide, checked by the compiler.
+//! Types that memory of the kernel's making may hold: the field types of a structure decide, checked by the
+//! compiler.
 
 use std::sync::atomic::AtomicU64;
 
@@ -10,7 +11,8 @@ use super::range::Range64;
 /// Zeros are a valid value.
 pub(crate) unsafe trait Zeroed {}
 
-/// A type that other processes may write to while it is borrowed. [`plain!`](super::plain) implements it for structures.
+/// A type that other processes may write to while it is borrowed. [`plain!`](super::plain) implements it for
+/// structures.
 ///
 /// # Safety
 /// It consists of atomic integers, for which any bits are valid.

@@ -20,7 +20,8 @@ pub fn perf_event(kind: u32) -> io::Result<()> {
     open(&Attr { kind, flags, ..Attr::default() }, 0, -1, Join::Alone).map(drop)
 }
 
-/// Makes a userfaultfd and closes it; without `user_mode` one that handles faults inside of system calls as well.
+/// Makes a userfaultfd and closes it; without `user_mode` one that handles faults inside of system calls as
+/// well.
 ///
 /// # Errors
 /// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
@@ -67,7 +68,8 @@ pub fn flush_line(word: &AtomicU64) {
         std::arch::x86_64::_mm_clflush(address.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the address is that of a live word, and Linux permits cleaning by address in user mode (SCTLR_EL1.UCI).
+    // SAFETY: the address is that of a live word, and Linux permits cleaning by address in user mode
+    // (SCTLR_EL1.UCI).
     unsafe {
         std::arch::asm!("dc civac, {}", in(reg) address, options(nostack, preserves_flags));
     }

@@ -16,7 +16,6 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Returns the effective user.
 pub(crate) fn effective_user() -> u32 {
     // SAFETY: the call takes nothing and cannot fail.
     unsafe { libc::geteuid() }
@@ -49,9 +48,7 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
 /// Whom to wait for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Who {
-    /// One child.
     One(Pid),
-    /// Any child.
     Any,
 }
 
@@ -75,31 +72,21 @@ pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
     }
 }
 
-/// Waits until one of these can be read, a signal came or the time is over. Writes to `ready` which can be read.
+/// Waits until one of these can be read, a signal came or the time is over. Returns which can be read.
 ///
 /// # Errors
 /// `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
-pub(crate) fn poll(
-    descriptors: &mut Vec<libc::pollfd>,
-    files: impl Iterator<Item = RawFd>,
-    timeout: Duration,
-    ready: &mut Vec<bool>,
-) -> io::Result<()> {
-    descriptors.clear();
-    descriptors.extend(files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }));
+pub(crate) fn poll(files: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<Vec<bool>> {
+    let mut polled: Vec<_> = files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let milliseconds = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
     // SAFETY: the pointer and the length are those of one vector, borrowed mutably.
-    let result =
-        unsafe { libc::poll(descriptors.as_mut_ptr(), descriptors.len() as libc::nfds_t, milliseconds) };
-    ready.clear();
-    match checked(result) {
-        // The signal's handler has written to its pipe.
-        Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
-        Err(error) => return Err(error),
-        Ok(_) => ready.extend(descriptors.iter().map(|descriptor| descriptor.revents != 0)),
-    }
-    ready.resize(descriptors.len(), false);
-    Ok(())
+    let result = unsafe { libc::poll(polled.as_mut_ptr(), polled.len() as libc::nfds_t, milliseconds) };
+    // After a signal, whose handler has written to its pipe, none can be read.
+    checked(result).map(drop).or_else(|error| match error.kind() {
+        io::ErrorKind::Interrupted => Ok(()),
+        _ => Err(error),
+    })?;
+    Ok(polled.iter().map(|entry| result > 0 && entry.revents != 0).collect())
 }
 
 /// Makes a pipe that exec closes: the reading and the writing end.
@@ -122,14 +109,16 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.
 pub(crate) const FROM_KERNEL: u8 = 0x80;
 
-/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe (`signal-safety(7)`).
+/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe
+/// (`signal-safety(7)`).
 extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the kernel passes a valid record.
     let code = unsafe { (*info).si_code };
     let byte = number as u8 | if code == SI_KERNEL { FROM_KERNEL } else { 0 };
     // SAFETY: errno's location is always valid in the thread that asks for it.
     let saved = unsafe { *libc::__errno_location() };
-    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing else.
+    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing
+    // else.
     unsafe { libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = saved };
@@ -188,7 +177,8 @@ pub(crate) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> 
     checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Gives signals that are handled here the disposition that exec would give them. Only calls async-signal-safe functions.
+/// Gives signals that are handled here the disposition that exec would give them. Only calls
+/// async-signal-safe functions.
 fn reset_own_handlers() {
     let own = on_signal as extern "C" fn(_, _, _) as usize;
     for signal in ENDING {
@@ -199,13 +189,14 @@ fn reset_own_handlers() {
     }
 }
 
-/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the child before exec.
+/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the
+/// child before exec.
 ///
 /// Only calls async-signal-safe functions, and touches no descriptor but these three.
 fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
     reset_own_handlers();
-    // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this process's copy,
-    // lets the read end when the parent dies.
+    // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this
+    // process's copy, lets the read end when the parent dies.
     unsafe {
         libc::close(release_writer);
         let id = libc::getpid().to_ne_bytes();

@@ -16,7 +16,6 @@ impl Range64 {
         Self { start, end: start.saturating_add(length) }
     }
 
-    /// Returns its length in bytes.
     pub(crate) fn length(self) -> u64 {
         self.end - self.start
     }
@@ -36,7 +35,8 @@ impl Range64 {
         self.start < other.end && other.start < self.end
     }
 
-    /// Returns what is left without `gone`, which overlaps it: up to two parts; empty ones are all zero and last.
+    /// Returns what is left without `gone`, which overlaps it: up to two parts; empty ones are all zero and
+    /// last.
     pub(crate) fn without(self, gone: Self) -> [Self; 2] {
         let part = |start: u64, end: u64| if start < end { Self { start, end } } else { Self::default() };
         let (left, right) = (part(self.start, gone.start), part(gone.end, self.end));

@@ -16,7 +16,6 @@ pub(crate) struct DeviceRegisters {
     bytes: usize,
 }
 
-/// A register's width.
 pub(crate) trait Width: Copy {}
 impl Width for u16 {}
 impl Width for u64 {}

@@ -1,4 +1,5 @@
-//! Unix stream sockets: who is at the other end, descriptors beside messages, and single bytes that mean "look".
+//! Unix stream sockets: who is at the other end, descriptors beside messages, and single bytes that mean
+//! "look".
 //!
 //! Descriptors are passed by number, for the agent's lie in a table of its own. Does not allocate.
 
@@ -7,11 +8,12 @@ use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use super::process::Pid;
 use super::{checked, code, errno, owned};
 
-/// Connects to the socket at `path`; one that begins with a zero byte is abstract. With `nonblocking` the call fails
-/// instead of waiting for a full queue.
+/// Connects to the socket at `path`; one that begins with a zero byte is abstract. With `nonblocking` the
+/// call fails instead of waiting for a full queue.
 ///
 /// # Errors
-/// `ENAMETOOLONG` for more than 107 bytes; `ECONNREFUSED` or `ENOENT` if nobody listens there; `EAGAIN` for a full queue.
+/// `ENAMETOOLONG` for more than 107 bytes; `ECONNREFUSED` or `ENOENT` if nobody listens there; `EAGAIN` for a
+/// full queue.
 pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
     // SAFETY: integers only.
@@ -34,7 +36,8 @@ pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
     if connected == 0 { Ok(socket) } else { Err(errno()) }
 }
 
-/// Returns who is at the other end, as the kernel knows it (`SO_PEERCRED`); 0 for a process outside of this namespace.
+/// Returns who is at the other end, as the kernel knows it (`SO_PEERCRED`); 0 for a process outside of this
+/// namespace.
 ///
 /// # Errors
 /// `ENOTSOCK` or `EBADF` for another descriptor.
@@ -92,8 +95,8 @@ pub(crate) fn send_file(socket: RawFd, bytes: &[u8], file: &OwnedFd) -> Result<(
 /// `EAGAIN` if there is none yet.
 pub(crate) fn receive_file(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), i32> {
     with_header(bytes.as_mut_ptr(), bytes.len(), |header| {
-        // SAFETY: the header points to live, writable buffers of the lengths given; a descriptor that came along belongs
-        // to whoever received it.
+        // SAFETY: the header points to live, writable buffers of the lengths given; a descriptor that came
+        // along belongs to whoever received it.
         unsafe {
             let got = libc::recvmsg(socket, header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
             let got = usize::try_from(got).map_err(|_| errno())?;

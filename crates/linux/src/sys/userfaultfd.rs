@@ -1,8 +1,8 @@
-//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst). Does not allocate, but
-//! for opening.
+//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst). Allocates
+//! only when it is opened.
 //!
-//! Moving pages of the program is safe in Rust's sense under one rule, which the callers keep: they are moved back
-//! before anybody is let in.
+//! Moving pages of the program is safe in Rust's sense under one rule, which the callers keep: they are moved
+//! back before anybody is let in.
 
 use std::fs::File;
 use std::io;
@@ -17,7 +17,7 @@ const FEATURE_EVENT_REMAP: u64 = 1 << 2;
 const FEATURE_EVENT_REMOVE: u64 = 1 << 3;
 const FEATURE_EVENT_UNMAP: u64 = 1 << 6;
 const FEATURE_THREAD_ID: u64 = 1 << 8;
-/// `UFFDIO_MOVE` is there.
+/// The kernel has `UFFDIO_MOVE`.
 pub(super) const FEATURE_MOVE: u64 = 1 << 16;
 const NEEDED: u64 =
     FEATURE_EVENT_REMAP | FEATURE_EVENT_REMOVE | FEATURE_EVENT_UNMAP | FEATURE_THREAD_ID | FEATURE_MOVE;
@@ -32,25 +32,37 @@ const IOC_ZEROPAGE: u64 = 0xc020_aa04;
 const IOC_MOVE: u64 = 0xc028_aa05;
 
 const REGISTER_MODE_MISSING: u64 = 1;
-/// Do not wake who waits for the destination.
+/// Do not wake threads that wait for the destination.
 pub(crate) const MOVE_QUIETLY: u64 = 1;
-/// Skip pages that are not there.
+/// Skip missing pages.
 pub(crate) const MOVE_ALLOW_HOLES: u64 = 2;
 const USER_MODE_ONLY: libc::c_int = 1;
 
-/// A message of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
     /// A thread waits for the page at `address`.
-    Fault { address: u64, write: bool, thread: u32 },
+    Fault {
+        address: u64,
+        write: bool,
+        thread: u32,
+    },
     /// The process was copied; the descriptor serves the child.
-    Fork { descriptor: u32 },
+    Fork {
+        descriptor: u32,
+    },
     /// `length` bytes went from one place to another.
-    Remap { from: u64, to: u64, length: u64 },
+    Remap {
+        from: u64,
+        to: u64,
+        length: u64,
+    },
     /// The contents of the range go after the message has been read; the range stays.
-    Remove { range: Range64 },
-    /// The range is unmapped.
-    Unmap { range: Range64 },
+    Remove {
+        range: Range64,
+    },
+    Unmap {
+        range: Range64,
+    },
     /// Something else, which no feature asked for here raises.
     Other,
 }
@@ -58,7 +70,6 @@ pub(crate) enum Message {
 /// `struct uffd_msg`: 32 bytes, the event in the first and its values from the eighth on.
 pub(crate) type RawMessage = [u64; 4];
 
-/// Decodes a message.
 pub(crate) fn decode(raw: RawMessage) -> Message {
     let [head, a, b, c] = raw;
     match head.to_ne_bytes()[0] {
@@ -71,7 +82,7 @@ pub(crate) fn decode(raw: RawMessage) -> Message {
     }
 }
 
-/// Why there is no userfaultfd for kernel-mode faults.
+/// Reason for the lack of a userfaultfd for kernel-mode faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// Not permitted, or for user-mode faults alone.
@@ -80,7 +91,6 @@ pub(crate) enum Denied {
     Unsupported,
 }
 
-/// An open userfaultfd.
 pub(crate) struct Userfault {
     descriptor: OwnedFd,
 }
@@ -110,28 +120,32 @@ impl Userfault {
         Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
     }
 
-    /// For `poll`.
+    /// Returns the descriptor for `poll`.
     pub(crate) fn raw(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
 
-    /// Asks for faults at missing pages of the range.
+    /// Registers the range for faults at missing pages: `EINVAL` unless it is anonymous memory in whole
+    /// pages, `EBUSY` if another userfaultfd has it.
     pub(crate) fn register(&self, range: Range64) -> Result<(), i32> {
         let mut words = [range.start, range.length(), REGISTER_MODE_MISSING, 0];
         call(self.raw(), IOC_REGISTER, &mut words)
     }
 
-    /// Asks no longer, and wakes who waits there.
+    /// Unregisters the range and wakes threads that wait there: `EINVAL` where memory of another kind is
+    /// mapped.
     pub(crate) fn unregister(&self, range: Range64) -> Result<(), i32> {
         call(self.raw(), IOC_UNREGISTER, &mut [range.start, range.length()])
     }
 
-    /// Lets waiting threads try again.
+    /// Wakes threads that wait in the range, which try again.
     pub(crate) fn wake(&self, range: Range64) {
         let _ = call(self.raw(), IOC_WAKE, &mut [range.start, range.length()]);
     }
 
-    /// Moves pages; returns how many bytes were moved and, if not all, why.
+    /// Moves pages; returns the bytes moved and, if not all, why: `EAGAIN` while mappings change, `EBUSY` for
+    /// shared or pinned pages, `ENOENT` for missing ones, `EEXIST` for an occupied place, `EINVAL` for
+    /// protected or locked memory.
     pub(crate) fn move_pages(&self, to: u64, from: u64, bytes: u64, mode: u64) -> (u64, Result<(), i32>) {
         let mut words = [to, from, bytes, mode, 0];
         let result = call(self.raw(), IOC_MOVE, &mut words);
@@ -140,7 +154,7 @@ impl Userfault {
         (moved, result)
     }
 
-    /// Copies pages into missing ones.
+    /// Copies pages into missing ones: `EAGAIN` while mappings change, `EEXIST` for a present page.
     pub(crate) fn copy(&self, to: u64, from: u64, bytes: u64) -> Result<(), i32> {
         call(self.raw(), IOC_COPY, &mut [to, from, bytes, 0, 0])
     }
@@ -150,7 +164,7 @@ impl Userfault {
         call(self.raw(), IOC_ZEROPAGE, &mut [range.start, range.length(), 0, 0])
     }
 
-    /// Reads what has come; never waits.
+    /// Reads messages without waiting; returns how many.
     pub(crate) fn read(&self, messages: &mut [RawMessage]) -> usize {
         let bytes = size_of_val(messages);
         // SAFETY: the buffer is writable, `bytes` long, and any bytes are valid words.
@@ -202,7 +216,8 @@ fn create_permitted() -> Result<OwnedFd, Denied> {
 }
 
 fn call<const N: usize>(descriptor: RawFd, request: u64, words: &mut [u64; N]) -> Result<(), i32> {
-    // SAFETY: each request's structure is made of 64-bit words, as many as its number encodes and its caller passes.
+    // SAFETY: each request's structure is made of 64-bit words, as many as its number encodes and its caller
+    // passes.
     let result = unsafe { libc::ioctl(descriptor, request as _, words.as_mut_ptr()) };
     if result == 0 { Ok(()) } else { Err(errno()) }
 }

@@ -1,12 +1,12 @@
-//! Defines what tests of processes share: tests in a process of their own, helpers, and waiting.
+//! Support for tests of processes: tests in a process of their own, helpers, and waiting.
 #![allow(dead_code)] // No test file uses all of it.
 
 use std::io::{BufRead, BufReader};
 use std::process::{Child, ChildStdout, Command, Stdio};
 use std::time::{Duration, Instant};
 
-/// In a process of its own, with no other children: true, and the caller goes on. Otherwise runs the test of this name
-/// in one, and is false.
+/// Returns true in a process of its own, without other children. Otherwise runs the test of this name in one,
+/// and returns false.
 pub(crate) fn alone(name: &str) -> bool {
     if std::env::var_os("ISOTHERM_TEST_ALONE").is_some() {
         return true;
@@ -22,9 +22,9 @@ pub(crate) fn alone(name: &str) -> bool {
     false
 }
 
-/// The ignored test of this name as a program of its own; its streams are piped, but for the errors.
+/// Returns a command that runs the ignored test of this name; its streams but the errors are piped.
 ///
-/// No signal is ignored in it, though this test may have been started with nohup or in a shell's background.
+/// It ignores no signal, though this test may run under nohup or in a shell's background.
 pub(crate) fn helper(name: &str) -> Command {
     let mut command = Command::new("env");
     command.arg("--default-signal").args(helper_words(name));
@@ -32,7 +32,7 @@ pub(crate) fn helper(name: &str) -> Command {
     command
 }
 
-/// The words of the command that [`helper`] runs.
+/// Returns the words of the command that [`helper`] runs.
 pub(crate) fn helper_words(name: &str) -> Vec<String> {
     let own = std::env::current_exe().expect("own path").to_string_lossy().into_owned();
     let words = [&own, name, "--exact", "--ignored", "--nocapture", "--test-threads=1"];
@@ -51,7 +51,7 @@ pub(crate) fn line_with(lines: &mut BufReader<ChildStdout>, word: &str) -> Strin
     }
 }
 
-/// Starts a helper and waits until it says that it is ready.
+/// Starts a helper and waits until it is ready.
 pub(crate) fn started(command: &mut Command) -> (Child, BufReader<ChildStdout>) {
     let mut child = command.spawn().expect("a helper");
     let mut lines = BufReader::new(child.stdout.take().expect("piped"));
@@ -65,7 +65,7 @@ pub(crate) fn kill(signal: &str, pid: u32) {
     assert!(status.success());
 }
 
-/// Tries until `done`; a minute is for the slowest machine, and a test that needs it has failed.
+/// Tries until `done`; fails after a minute.
 pub(crate) fn until(what: &str, mut done: impl FnMut() -> bool) {
     let start = Instant::now();
     while !done() {

@@ -1,4 +1,4 @@
-//! Defines changes of mappings, each done while all of the memory is armed.
+//! Changes of mappings, each made while all of the memory is armed.
 #![allow(unsafe_code)]
 
 use std::os::fd::AsRawFd;
@@ -15,7 +15,7 @@ fn pause() {
     std::thread::sleep(Duration::from_millis(150));
 }
 
-/// Contents that were dropped must not come back, now or later.
+/// Fails if dropped contents come back, now or later.
 fn check_hole(area: &Area) -> Result {
     for _ in 0..2 {
         area.check_zero(MIDDLE, PART)?;
@@ -60,7 +60,8 @@ pub(crate) fn dont_need(area: &mut Area) -> Result {
     check_hole(area)
 }
 
-/// The kernel may drop the contents or not yet; but not others, and what is written afterwards stays.
+/// Accepts old contents or zeros, since the kernel may drop contents later; what is written afterwards must
+/// stay.
 pub(crate) fn free(area: &mut Area) -> Result {
     ensure(advise(area, MIDDLE, PART, libc::MADV_FREE), "madvise")?;
     (MIDDLE..MIDDLE + PART).for_each(|page| area.set(page, 7));

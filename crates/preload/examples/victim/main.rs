@@ -1,8 +1,8 @@
-//! Defines a program whose memory is armed when something happens to it.
+//! A program whose memory is armed when something happens to it.
 //!
-//! `victim DUTY` fills memory, prints `ready ADDRESS PAGES`, and waits for a line on standard input; by then all of it is
-//! armed. Then it does what DUTY says, checks its memory and prints `ok`. It exits with 1 and one line if anything is
-//! wrong, and with 77 if the system cannot do what is asked for.
+//! `victim DUTY` fills memory, prints `ready ADDRESS PAGES`, and waits for a line on standard input; by then
+//! all of it is armed. Then it performs the duty, checks its memory and prints `ok`. It exits with 1 and one
+//! line on a fault, and with 77 if the system cannot do the duty.
 
 mod changes;
 mod memory;
@@ -12,7 +12,7 @@ use std::process::ExitCode;
 
 use memory::Area;
 
-/// What went wrong.
+/// A duty's failure.
 pub(crate) enum Failure {
     Wrong(String),
     Impossible(String),

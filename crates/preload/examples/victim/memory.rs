@@ -1,4 +1,4 @@
-//! Defines the memory that is armed.
+//! The memory that is armed.
 #![allow(unsafe_code)]
 
 use std::io::Write as _;
@@ -16,7 +16,7 @@ pub(crate) struct Area {
     pub(crate) pages: usize,
 }
 
-/// What the page holds at first.
+/// Returns the page's first contents.
 fn word(page: usize) -> u64 {
     (page as u64 + 1).wrapping_mul(0x9e37_79b9_7f4a_7c15)
 }
@@ -73,7 +73,7 @@ impl Area {
         self.pages * PAGE
     }
 
-    /// The page's address.
+    /// Returns the page's address.
     pub(crate) fn at(&self, page: usize) -> usize {
         self.start + page * PAGE
     }
@@ -87,7 +87,7 @@ impl Area {
         [read(self.at(page)), read(self.at(page + 1) - 8)]
     }
 
-    /// Says where it is, and waits for a line.
+    /// Prints where it is, and waits for a line.
     pub(crate) fn announce(&self) {
         println!("ready {:x} {}", self.start, self.pages);
         let _ = std::io::stdout().flush();
@@ -117,7 +117,7 @@ impl Area {
         })
     }
 
-    /// Whether it holds what it held at first; prints nothing and allocates nothing.
+    /// Returns whether it holds what it held at first; prints nothing and allocates nothing.
     pub(crate) fn is_right(&self) -> bool {
         (0..self.pages).all(|page| self.get(page) == [word(page); 2])
     }

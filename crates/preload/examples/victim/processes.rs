@@ -1,4 +1,4 @@
-//! Defines what processes and threads do while all of the memory is armed.
+//! Processes and threads that start and end while all of the memory is armed.
 #![allow(unsafe_code)]
 
 use crate::memory::{Area, PAGE};
@@ -14,7 +14,7 @@ fn reap(child: i32, what: &str) -> Result {
     ensure(child > 0 && reaped == child && status == 0, &format!("{what}: status {status:#x}"))
 }
 
-/// Leaves a child.
+/// Ends a child.
 fn leave(right: bool) -> ! {
     // SAFETY: ends the process at once.
     unsafe { libc::_exit(i32::from(!right)) }
@@ -32,7 +32,7 @@ pub(crate) fn fork(area: &mut Area) -> Result {
     area.check()
 }
 
-/// As a program does that does not ask its C library.
+/// Forks by a raw system call, past the C library.
 fn clone_process() -> i32 {
     // SAFETY: as fork: no memory is shared, no stack passed.
     unsafe { libc::syscall(libc::SYS_clone, libc::SIGCHLD, 0, 0, 0, 0) as i32 }
@@ -80,11 +80,11 @@ fn put(area: &Area, page: usize, text: &str) -> *mut libc::c_char {
     place.cast()
 }
 
-/// The new program's name and arguments lie in armed memory.
+/// Starts a program whose name and arguments lie in armed memory.
 pub(crate) fn spawn(area: &mut Area) -> Result {
     for _ in 0..20 {
         let mut child = 0;
-        // The words were written before the area was armed anew, or come back by being written: both are wanted.
+        // The words were written before the area was armed, or come back by being written: both are wanted.
         let arguments =
             [put(area, 0, "/bin/sh"), put(area, 1, "-c"), put(area, 2, "exit 0"), std::ptr::null_mut()];
         // SAFETY: strings that end in 0, a list that ends in null, the environment as it is.
@@ -123,14 +123,14 @@ pub(crate) fn kill_now(_: &mut Area) -> Result {
     ensure(false, "kill")
 }
 
-/// As a daemon does.
+/// Closes all files, as a daemon does.
 pub(crate) fn close_all(area: &mut Area) -> Result {
     // SAFETY: this program has no open files that anybody relies on.
     unsafe { libc::syscall(libc::SYS_close_range, 3, u32::MAX, 0) };
     area.check()
 }
 
-/// The C library makes every thread change its user, by a signal.
+/// Changes the user, for which the C library signals every thread.
 pub(crate) fn identity(area: &mut Area) -> Result {
     std::thread::scope(|scope| {
         let sleepers: Vec<_> = (0..8).map(|_| scope.spawn(std::thread::park)).collect();
@@ -152,7 +152,8 @@ pub(crate) fn threads(area: &mut Area) -> Result {
     })
 }
 
-/// A thread's stack is announced; then the thread ends and is joined, for which the kernel writes into its control block.
+/// Announces a thread's stack, then ends and joins the thread, for which the kernel writes into its control
+/// block.
 pub(crate) fn stack() -> std::process::ExitCode {
     let (tell, told) = std::sync::mpsc::channel();
     let thread = std::thread::spawn(move || {
@@ -169,7 +170,7 @@ pub(crate) fn stack() -> std::process::ExitCode {
         std::thread::park();
     });
     let Ok((start, bytes)) = told.recv() else { return std::process::ExitCode::FAILURE };
-    // Its upper end, where the control block is and what the thread uses of it.
+    // The upper end, with the control block and what the thread uses.
     let pages = 64;
     Area { start: start + bytes - pages * PAGE, pages }.announce();
     thread.thread().unpark();

@@ -1,4 +1,4 @@
-//! Defines how tests run programs with the library.
+//! Runs programs with the library for tests.
 #![allow(dead_code)]
 
 use std::io::{BufRead, BufReader, Read, Write};
@@ -11,34 +11,34 @@ use isotherm_linux::hint_faults::{HintFaultOptions, HintFaultSource};
 use isotherm_linux::process::Pid;
 use isotherm_linux::source::{Access, AccessSource};
 
-/// The directory of what cargo has built beside this test.
+/// Returns the directory of cargo's outputs beside this test.
 fn built() -> PathBuf {
     let test = std::env::current_exe().expect("a test knows its file");
     test.ancestors().nth(2).expect("target/PROFILE/deps/TEST").to_owned()
 }
 
-/// `libisotherm.so`.
+/// Returns the path of `libisotherm.so`.
 pub(crate) fn library() -> PathBuf {
-    // Where cargo puts it in a test of the workspace too; the copy beside the binaries comes from `cargo build` only.
+    // Cargo puts it here in a test of the workspace too; only `cargo build` copies it beside the binaries.
     built().join("deps/libisotherm.so")
 }
 
-/// An example of this package.
+/// Returns an example of this package.
 pub(crate) fn example(name: &str) -> PathBuf {
     built().join("examples").join(name)
 }
 
-/// Sampling without a bound but the budgets.
+/// Returns a request for sampling that only the budgets limit.
 pub(crate) fn sampling(rate: SamplingRate) -> Sampling {
     Sampling { rate, scope: SamplingScope::AllTiers, stores: true, batch: 4096, tick: Nanos(10_000_000) }
 }
 
-/// Budgets that let nearly everything be armed: these tests are about memory, not about time.
+/// Returns budgets that let nearly everything be armed: these tests are about memory, not about time.
 pub(crate) fn generous() -> HintFaultOptions {
     HintFaultOptions { program_budget: 1.0, agent_budget: 1.0, window: 64, ..HintFaultOptions::default() }
 }
 
-/// How long a test waits for what must come. A busy machine takes long, and nobody waits where it came.
+/// Longest wait of a test; a busy machine takes long.
 const PATIENCE: Duration = Duration::from_secs(120);
 
 /// A program with its engine.
@@ -49,7 +49,7 @@ pub(crate) struct Run {
     output: Option<BufReader<std::process::ChildStdout>>,
 }
 
-/// How a program ended.
+/// A program's end.
 pub(crate) struct Ended {
     pub(crate) status: std::process::ExitStatus,
     pub(crate) output: String,
@@ -81,7 +81,7 @@ impl Run {
         Pid(self.child.id())
     }
 
-    /// The next line of its output.
+    /// Returns the next line of its output.
     pub(crate) fn line(&mut self) -> String {
         let mut line = String::new();
         self.output.as_mut().expect("its output").read_line(&mut line).expect("a line");
@@ -93,7 +93,7 @@ impl Run {
         self.child.stdin.as_mut().expect("its input").write_all(b"\n").expect("to write");
     }
 
-    /// Takes accesses until `enough` or until patience ends; says which.
+    /// Takes accesses until `enough` or until patience ends; returns which.
     pub(crate) fn drain_until(&mut self, mut enough: impl FnMut(&mut Self) -> bool) -> bool {
         let start = Instant::now();
         while start.elapsed() < PATIENCE {
@@ -129,7 +129,7 @@ impl Run {
         Ended { status: status.expect("ended"), output, accesses: self.accesses }
     }
 
-    /// Why hint faults cannot be had, once that is known.
+    /// Returns why hint faults are unavailable, once that is known.
     pub(crate) fn refusal(&self) -> Option<String> {
         self.source.refusals().first().map(|(_, reason)| reason.clone())
     }

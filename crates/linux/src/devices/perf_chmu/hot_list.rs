@@ -1,4 +1,4 @@
-//! Defines what the perf driver of a hotness monitoring unit writes to the AUX area: hot lists, each behind a header.
+//! Hot lists that the perf driver of a hotness monitoring unit writes to the AUX area, each behind a header.
 //!
 //! In words of 64 bits of the processor's byte order (`cxl_hmu_update_aux` and
 //! `Documentation/trace/cxl-hmu.rst` of the RFC "CXL Hotness Monitoring Unit perf driver", 2024-11-21):
@@ -15,19 +15,19 @@
 const MARK: u64 = 0xdead_beef;
 const WORD: usize = 8;
 
-/// What was in a part of the AUX area.
+/// Contents of a part of the AUX area.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Entries that were there.
+    /// Entries found.
     pub entries: u64,
-    /// Entries that headers announce and that were not there.
+    /// Entries that headers announce and the area lacks.
     pub missing: u64,
     /// Bytes that are no header where one must be, and all behind them.
     pub damaged: u64,
 }
 
-/// Calls `visit` with number and count of each hot unit in `first` followed by `second`, the two parts of what the driver wrote at
-/// once. `scratch` is used to put them together.
+/// Calls `visit` with number and count of each hot unit in `first` followed by `second`, the two parts of one
+/// write of the driver. `scratch` is used to join them.
 pub fn decode(first: &[u8], second: &[u8], scratch: &mut Vec<u8>, mut visit: impl FnMut(u64, u64)) -> Tally {
     let mut bytes = first;
     if !second.is_empty() {
@@ -55,7 +55,7 @@ pub fn decode(first: &[u8], second: &[u8], scratch: &mut Vec<u8>, mut visit: imp
     tally
 }
 
-/// The number of entries and the width of their counts; `None` if these two words are no header.
+/// Parses a header: the number of entries and the width of their counts; `None` if these words are no header.
 fn parse_header(header: [u8; WORD], mark: [u8; WORD]) -> Option<(usize, u32)> {
     let header = u64::from_ne_bytes(header);
     let (entries, width) = ((header & 0xffff) as usize, (header >> 16 & 0xff) as u32);
@@ -69,7 +69,7 @@ mod tests {
 
     use super::*;
 
-    /// A hot list as the driver writes it.
+    /// Returns a hot list as the driver writes it.
     fn list(width: u32, units: &[(u64, u64)]) -> Vec<u8> {
         let header = units.len() as u64 | u64::from(width) << 16;
         let entries = units.iter().map(|(unit, count)| unit << width | count);

@@ -1,16 +1,18 @@
-//! Defines the driver of a hotness monitoring unit that the kernel's own perf driver has taken: a PMU `cxl_hmu_memX.Y.Z`.
+//! Driver of a hotness monitoring unit that the kernel's own perf driver has taken: a PMU `cxl_hmu_memX.Y.Z`.
 //!
-//! The driver is a proposal ("CXL Hotness Monitoring Unit perf driver", J. Cameron, linux-cxl, 2024-11-21; no released kernel has
-//! it). What is known of it is known from its source and documentation:
-//! - X is the memory device, Y the block of units, Z the unit in it; sysfs has `type`, `cpumask` and `format` as of every PMU.
+//! The kernel's driver is a proposal ("CXL Hotness Monitoring Unit perf driver", J. Cameron, linux-cxl,
+//! 2024-11-21) that no released kernel has. From its source and documentation:
+//! - X is the memory device, Y the block of units, Z the unit in it; sysfs has `type`, `cpumask` and `format`
+//!   as of every PMU.
 //! - Its fields: `epoch_type` (0: at the end of each epoch, 1: always on), `access_type`, `epoch_scale` and
-//!   `epoch_multiplier`, `hotness_threshold`, `hotness_granual` (a power of two), `range_base` and `range_size` (0: everything),
-//!   `downsampling_factor` and `randomized_downsampling`.
-//! - The event is a processor's, not a task's. What the unit can do is told nowhere: an event that asks too much is refused.
-//! - The hot list is written to the AUX area ([`hot_list`]) when it is half full, when it overflows and when the event is stopped.
-//!   Starting it again resets all counts.
+//!   `epoch_multiplier`, `hotness_threshold`, `hotness_granual` (a power of two), `range_base` and
+//!   `range_size` (0: everything), `downsampling_factor` and `randomized_downsampling`.
+//! - The event belongs to a processor, not to a task. No file tells the unit's capabilities: an event that
+//!   asks too much is refused.
+//! - The hot list is written to the AUX area ([`hot_list`]) when it is half full, when it overflows and when
+//!   the event stops. Starting it again resets all counts.
 //!
-//! So a unit is stopped and started where the policy has it cleared, and what it found since the last half list comes then.
+//! So clearing a unit stops and starts it, which also delivers its hot pages since the last half list.
 
 pub mod hot_list;
 mod stream;
@@ -32,18 +34,17 @@ const PREFIX: &str = "cxl_hmu_";
 const READS_AND_WRITES: u64 = 3;
 /// Sizes of units, as powers of two: 4 KiB to 2 MiB.
 const UNITS: std::ops::RangeInclusive<u64> = 12..=21;
-/// Modes as the fields have them: `epoch_type`, `epoch_scale`, `epoch_multiplier`. Always on, then epochs of 1 s, 100 ms, 10 ms and
-/// 1 ms, then the unit's shortest.
+/// Modes as the fields have them: `epoch_type`, `epoch_scale`, `epoch_multiplier`. Always on, then epochs of
+/// 1 s, 100 ms, 10 ms and 1 ms, then the unit's shortest.
 const MODES: [(u64, u64, u64); 6] = [(1, 0, 0), (0, 5, 1), (0, 4, 1), (0, 3, 1), (0, 2, 1), (0, 0, 0)];
 
-/// How a unit is asked to count.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Mode {
     epochs: (u64, u64, u64),
     unit_shift: u64,
 }
 
-/// The first unit of these memory devices (`memX`) that the kernel's driver has taken.
+/// Returns the first unit of these memory devices (`memX`) that the kernel's driver has taken.
 pub(super) fn find(tree: Tree<'_>, memories: &[String]) -> Result<Option<Pmu>, LinuxError> {
     let ours = |pmu: &Pmu| {
         let memory = pmu.name.strip_prefix(PREFIX).and_then(|unit| unit.split('.').next());
@@ -52,7 +53,7 @@ pub(super) fn find(tree: Tree<'_>, memories: &[String]) -> Result<Option<Pmu>, L
     Ok(all(tree)?.into_iter().find(ours))
 }
 
-/// All units that the kernel's driver has taken.
+/// Returns all units that the kernel's driver has taken.
 pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
     let mut pmus = Vec::new();
     for name in tree.names(DEVICES)?.into_iter().filter(|name| name.starts_with(PREFIX)) {
@@ -61,7 +62,7 @@ pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
     Ok(pmus)
 }
 
-/// The field that events of the PMU lack and that cannot be done without.
+/// Returns the first necessary field that events of the PMU lack.
 pub fn lacks(pmu: &Pmu) -> Option<&'static str> {
     let needed = [
         "epoch_type",
@@ -74,7 +75,8 @@ pub fn lacks(pmu: &Pmu) -> Option<&'static str> {
     needed.into_iter().find(|field| !pmu.has(field))
 }
 
-/// The event; `None` if a field is missing or too narrow. The threshold is capped at what its field holds.
+/// Returns the event; `None` if a field is missing or too narrow. The threshold is capped at what its field
+/// holds.
 fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
     let (kind, scale, multiplier) = mode.epochs;
     let event = |threshold: u64| {
@@ -90,7 +92,6 @@ fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
     (0..32).find_map(|narrower| event(u64::from(threshold.min(u32::MAX >> narrower))))
 }
 
-/// Opens the event of a unit.
 type Open<S> = Box<dyn FnMut(Encoding) -> io::Result<S> + Send>;
 
 /// A hotness monitoring unit behind the kernel's driver.
@@ -105,10 +106,10 @@ pub struct PerfChmu<S> {
 }
 
 impl PerfChmu<PerfStream> {
-    /// Finds out what the unit can do and may be used for, below `root`.
+    /// Opens the unit with the best mode that its driver and this user's rights, below `root`, allow.
     ///
     /// # Errors
-    /// If this user may not, or the driver takes no event that a policy could use.
+    /// Returns an error if this user may not, or the driver accepts no event that a policy could use.
     pub(super) fn attach(pmu: Pmu, root: &Path) -> Result<Self, LinuxError> {
         let cpu = pmu.cpus.first().copied().unwrap_or(0);
         let name = pmu.name.clone();
@@ -120,7 +121,7 @@ impl PerfChmu<PerfStream> {
     }
 }
 
-/// Why a unit cannot be used.
+/// Reason why a unit cannot be used.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Device(DeviceError),
@@ -128,7 +129,7 @@ pub(super) enum Refusal {
 }
 
 impl<S: HotLists> PerfChmu<S> {
-    /// Tries modes and sizes of units, the best first, until the driver takes one; nothing is counted yet.
+    /// Tries modes and sizes of units, the best first, until the driver accepts one; nothing is counted yet.
     pub(super) fn new(pmu: Pmu, mut open: Open<S>) -> Result<Self, Refusal> {
         let device = pmu.name.clone();
         if let Some(what) = lacks(&pmu) {
@@ -140,7 +141,7 @@ impl<S: HotLists> PerfChmu<S> {
             let Some(encoding) = encode(&pmu, mode, 1) else { continue };
             match open(encoding) {
                 Ok(_) => return Ok(Self { pmu, mode, open, stream: None, pages: Vec::new(), lost: 0 }),
-                // It cannot do that: something else, then.
+                // The unit cannot do that; the next is tried.
                 Err(error) if matches!(error.raw_os_error(), Some(libc::EOPNOTSUPP | libc::EINVAL)) => {}
                 Err(error) => return Err(Refusal::Call(error)),
             }
@@ -153,7 +154,7 @@ impl<S: HotLists> PerfChmu<S> {
         move |error| DeviceError::Refused { device, call, error: error.to_string() }
     }
 
-    /// Stops the unit and takes in what it found.
+    /// Stops the unit and takes its hot pages.
     fn stop(&mut self) -> Result<(), DeviceError> {
         let stopped = self.stream.as_mut().map_or(Ok(()), HotLists::stop).map_err(self.failed("stopping it"));
         self.take();
@@ -164,7 +165,6 @@ impl<S: HotLists> PerfChmu<S> {
         self.stream.as_mut().map_or(Ok(()), HotLists::start).map_err(self.failed("starting it"))
     }
 
-    /// Takes in what was written.
     fn take(&mut self) {
         let Some(stream) = &mut self.stream else { return };
         let (unit_pages, pages) = ((1 << self.mode.unit_shift) / PAGE, &mut self.pages);

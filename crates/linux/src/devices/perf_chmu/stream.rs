@@ -1,4 +1,4 @@
-//! Defines the event of a hotness monitoring unit: opened by `perf_event_open(2)`, with a ring and an AUX area.
+//! The event of a hotness monitoring unit, opened by `perf_event_open(2)`, with a ring and an AUX area.
 
 use std::io;
 use std::ops::Range;
@@ -9,27 +9,27 @@ use crate::perf::pmu::Encoding;
 use crate::perf::record::{Content, for_each};
 use crate::sys::perf::{self, Attr, AuxArea, Event, Join, Mapping, flag};
 
-/// Pages of records: one a hot list.
+/// Pages of records: one record per hot list.
 const RING_PAGES: usize = 8;
-/// Pages of hot lists: 512 KiB, as much as a unit of the greatest size holds, twice what it writes at once.
+/// Pages of hot lists: 512 KiB, as much as the largest unit holds, twice what it writes at once.
 const AUX_PAGES: usize = 128;
 
-/// What the unit of an opened event tells.
+/// Hot lists of an opened event.
 pub trait HotLists: Send {
-    /// Counts from zero on. The unit's hot list, if it stood still, is written first.
+    /// Starts counting from zero; first writes the hot list if it was stopped.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// Returns an error if the driver refuses.
     fn start(&mut self) -> io::Result<()>;
 
-    /// Stands still, and has written its hot list.
+    /// Stops and writes the hot list.
     ///
     /// # Errors
-    /// If the driver refuses.
+    /// Returns an error if the driver refuses.
     fn stop(&mut self) -> io::Result<()>;
 
-    /// Calls `visit` with number and count of each unit that was written since the last call. What the AUX area had no room for
-    /// counts as missing.
+    /// Calls `visit` with number and count of each unit written since the last call. Units without room in
+    /// the AUX area count as missing.
     fn drain(&mut self, visit: &mut dyn FnMut(u64, u64)) -> Tally;
 }
 
@@ -39,23 +39,24 @@ pub struct PerfStream {
     event: Event,
     ring: Mapping,
     aux: AuxArea,
-    /// What was read of the ring, and of the AUX area.
+    /// Positions read up to in the ring and in the AUX area.
     tail: u64,
     aux_tail: u64,
     scratch: Vec<u8>,
     lists: Vec<u8>,
 }
 
-/// The event's attribute. It excludes nothing, which the driver would not take; the ring is polled and wakes nobody.
+/// Returns the event's attribute. It excludes nothing, which the driver would not take; the ring is polled
+/// and wakes nobody.
 fn attribute(encoding: Encoding) -> Attr {
     Attr { flags: flag::DISABLED | flag::PINNED | flag::WATERMARK, wakeup: u32::MAX / 2, ..encoded(encoding) }
 }
 
 impl PerfStream {
-    /// Opens the event on a processor, standing still.
+    /// Opens the event on a processor, stopped.
     ///
     /// # Errors
-    /// The kernel's, such as EOPNOTSUPP where the unit cannot do what the event asks.
+    /// Returns the kernel's error: EOPNOTSUPP where the unit lacks what the event asks.
     pub fn open(encoding: Encoding, cpu: u32) -> io::Result<Self> {
         let event = perf::open(&attribute(encoding), -1, cpu as i32, Join::Alone)?;
         let ring = Mapping::new(&event, RING_PAGES)?;
@@ -67,7 +68,8 @@ impl PerfStream {
 impl HotLists for PerfStream {
     fn start(&mut self) -> io::Result<()> {
         self.event.enable()?;
-        // The event is pinned: where the driver could not start the unit, it is in error, and there is nothing to read.
+        // The event is pinned: if the driver could not start the unit, it is in error, and reads return
+        // nothing.
         match self.event.read(&mut [0; 4])? {
             0 => Err(io::Error::from_raw_os_error(libc::EBUSY)),
             _ => Ok(()),
@@ -99,8 +101,9 @@ impl HotLists for PerfStream {
     }
 }
 
-/// What the records in `first` followed by `second` tell of the AUX area: the pieces to be read, in order, and how many records or ends
-/// of pieces are lost. Only what lies in `written`, which the kernel has finished and nobody has given back, may be read.
+/// Returns the pieces of the AUX area that the records in `first` followed by `second` announce, in order,
+/// and how many records or ends of pieces are lost. Only bytes in `written`, which the kernel has finished
+/// and still keeps, may be read.
 fn pieces(first: &[u8], second: &[u8], scratch: &mut Vec<u8>, written: Range<u64>) -> (Vec<Range<u64>>, u64) {
     let (mut pieces, mut lost, mut next) = (Vec::new(), 0, written.start);
     for_each(first, second, scratch, |record| match record.content() {

@@ -1,4 +1,4 @@
-//! Devices that can go wrong, and what the drivers make of them.
+//! Devices with faults, and how the drivers handle them.
 
 mod chmu;
 mod found;
@@ -18,13 +18,13 @@ fn sizes() -> Parameters {
     Parameters { width: 1 << 12, hot_entries: 64, ..Parameters::default() }
 }
 
-/// What can be wrong with a device on its bus.
+/// A fault of a device on its bus.
 #[derive(Debug, Clone, Copy, PartialEq)]
 enum Fault {
     None,
-    /// Reads give all ones.
+    /// Reads return all ones.
     Vanished,
-    /// This register reads always this.
+    /// This register always reads this value.
     Reads(u64, u64),
 }
 
@@ -37,7 +37,7 @@ struct Faulty {
 type Handle = Arc<Mutex<Fault>>;
 
 impl Faulty {
-    /// A device after power-on, and what makes it go wrong.
+    /// Returns a device after power-on, and a handle that injects faults.
     fn new(fault: Fault) -> (Self, Handle) {
         let fault = Arc::new(Mutex::new(fault));
         let model = Model::new(sizes()).expect("sizes that can be");

@@ -80,7 +80,7 @@ impl HotLists for Fake {
     }
 }
 
-/// A list of units with counts of 16 bits, of which the header announces so many.
+/// Returns a list of units with counts of 16 bits, of which the header announces so many.
 fn list(announced: u64, units: &[u64]) -> Vec<u8> {
     let entries = units.iter().map(|unit| unit << 16 | 300);
     [16 << 16 | announced, 0xdead_beef].into_iter().chain(entries).flat_map(u64::to_ne_bytes).collect()

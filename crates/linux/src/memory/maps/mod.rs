@@ -1,4 +1,4 @@
-//! Defines the mappings of a process, from `/proc/PID/maps` (`proc_pid_maps(5)`).
+//! Mappings of a process, from `/proc/PID/maps` (`proc_pid_maps(5)`).
 
 use std::ffi::OsStr;
 use std::os::unix::ffi::OsStrExt;
@@ -11,7 +11,7 @@ use crate::process::{Pid, ProcRoot};
 
 const EXPECTED: &str = "'start-end perms offset major:minor inode path'";
 
-/// What a mapping holds.
+/// A mapping's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MappingKind {
     /// Anonymous memory, named ones (`[anon:...]`) included.
@@ -20,24 +20,25 @@ pub enum MappingKind {
     Heap,
     /// The main thread's stack.
     Stack,
-    /// A file, as the kernel writes its path: newlines as `\012`, ` (deleted)` behind one that was removed.
+    /// A file, its path as the kernel writes it: newlines as `\012`, ` (deleted)` behind one that was
+    /// removed.
     File(PathBuf),
     /// Anonymous memory that processes share: `MAP_SHARED`, memfd, System V, `/dev/shm`.
     SharedMemory,
     /// Anonymous memory of the kernel's reserve of huge pages (`MAP_HUGETLB`), private or shared.
     Hugetlb,
-    /// What the kernel lends to every process (`[vdso]`, `[vvar]`, `[vsyscall]`); it never moves.
+    /// Pages of the kernel in every process (`[vdso]`, `[vvar]`, `[vsyscall]`), which never move.
     Vdso,
-    /// Devices, and what has a name in brackets that is not known here.
+    /// Devices, and unknown names in brackets.
     Other,
 }
 
 /// One mapping of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// Its first address.
+    /// First address.
     pub start: u64,
-    /// The address behind its last one.
+    /// First address after it.
     pub end: u64,
     /// May be read.
     pub readable: bool,
@@ -45,31 +46,31 @@ pub struct Mapping {
     pub writable: bool,
     /// May be executed.
     pub executable: bool,
-    /// Whether writes are shared with whoever maps the same.
+    /// Whether writes reach others that map the same.
     pub shared: bool,
-    /// Where in the file it starts, in bytes.
+    /// Offset in the file in bytes.
     pub offset: u64,
     /// The file system's device, major and minor.
     pub device: (u32, u32),
-    /// The file's inode on it; 0 where there is no file.
+    /// The file's inode; 0 without a file.
     pub inode: u64,
-    /// What it holds.
+    /// Contents.
     pub kind: MappingKind,
 }
 
 impl Mapping {
-    /// How large it is.
+    /// Returns its size.
     pub fn size(&self) -> Bytes {
         Bytes(self.end - self.start)
     }
 
-    /// Whether its pages can be moved between nodes.
+    /// Returns whether its pages can be moved between nodes.
     pub fn is_movable(&self) -> bool {
         !matches!(self.kind, MappingKind::Vdso | MappingKind::Other)
     }
 }
 
-/// Reads mappings and keeps its memory between reads.
+/// A reader of mappings that keeps its memory between reads.
 #[derive(Debug, Default)]
 pub struct MapsReader {
     root: ProcRoot,
@@ -77,15 +78,14 @@ pub struct MapsReader {
 }
 
 impl MapsReader {
-    /// Reads from this `/proc`.
+    /// Returns a reader of this `/proc`.
     pub fn new(root: ProcRoot) -> Self {
         Self { root, buffer: Vec::new() }
     }
 
-    /// Replaces `mappings` by those of the process, in address order.
+    /// Replaces `mappings` by the process's, in address order.
     ///
-    /// A process without any has no memory of its own any more (a zombie) or never had (a kernel thread): that is
-    /// [`LinuxError::Ended`] too.
+    /// Returns [`LinuxError::Ended`] also for a process without mappings: a zombie or a kernel thread.
     pub fn read(&mut self, pid: Pid, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
         mappings.clear();
         self.root.read(pid, "maps", &mut self.buffer)?;
@@ -108,7 +108,7 @@ pub fn parse(text: &[u8], path: &Path, mappings: &mut Vec<Mapping>) -> Result<()
     Ok(())
 }
 
-/// One line of `maps`, which is also the first of a mapping in `smaps`.
+/// Parses one line of `maps`, which is also the first line of a mapping in `smaps`.
 pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
     let mut rest = line;
     let mut word = || {
@@ -138,7 +138,7 @@ pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
     })
 }
 
-/// Digits only: `from_str_radix` alone takes a sign too.
+/// Parses digits: `from_str_radix` alone accepts a sign too.
 fn number(text: &[u8], radix: u32) -> Option<u64> {
     let text = std::str::from_utf8(text).ok()?;
     let digits = text.bytes().all(|byte| char::from(byte).is_digit(radix));

@@ -91,7 +91,7 @@ fn a_process_that_vanishes_or_is_a_zombie_has_ended() {
     let (pid, mut reader, mut mappings) = (Pid(child.id()), MapsReader::default(), Vec::new());
     reader.read(pid, &mut mappings).expect("its maps");
     child.kill().expect("killed");
-    // Not waited for: it becomes a zombie, at some time soon.
+    // Not reaped: it soon becomes a zombie.
     let ended = loop {
         match reader.read(pid, &mut mappings) {
             Ok(()) => std::thread::yield_now(),

@@ -1,4 +1,4 @@
-//! Defines one batch of the mover: the addresses behind its moves, and what the kernel's answers mean for them.
+//! One batch of the mover: the addresses behind its moves, and the meaning of the kernel's answers.
 
 use std::io;
 use std::ops::Range;
@@ -11,15 +11,15 @@ use crate::memory::nodes::{MovePages, Residence, query, query_failed};
 use crate::memory::{BASE, HUGE};
 use crate::process::Pid;
 
-/// A status that the kernel did not write.
+/// Marks a status that the kernel did not write.
 const UNSET: i32 = i32::MIN;
-/// The status of a page that others hold, or the same call.
+/// Status of a page that others hold, or this same call.
 const BUSY: i32 = -libc::EBUSY;
 
-/// What a call or a round of calls came to.
+/// Outcome of a call or a round of calls.
 #[derive(Debug)]
 pub(super) enum Answer {
-    /// Every page was tried; those that stay open are busy.
+    /// Every page was tried; pages that stay open are busy.
     Tried,
     /// The node has no room.
     NoRoom,
@@ -27,14 +27,14 @@ pub(super) enum Answer {
     Denied(Denial),
 }
 
-/// Why a move may not be.
+/// Reason why a move is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denial {
-    /// The process is another user's.
+    /// The process belongs to another user.
     Process,
     /// Other processes map the page too.
     Shared,
-    /// The node is not among those of the process's cpuset.
+    /// The process's cpuset excludes the node.
     Cpuset,
     /// The capability to move shared pages is missing.
     Nice,
@@ -64,12 +64,12 @@ impl Denial {
     }
 }
 
-/// One address to hand to the kernel.
+/// One address for the kernel.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     address: u64,
     bytes: u64,
-    /// The number of its move in the batch.
+    /// Index of its move in the batch.
     owner: usize,
     status: Option<MoveStatus>,
 }
@@ -79,17 +79,17 @@ impl Page {
         Self { address, bytes, owner, status: None }
     }
 
-    /// The last base page of a huge page.
+    /// Returns the last base page of a huge page.
     fn tail(&self) -> u64 {
         self.address + HUGE - BASE
     }
 }
 
-/// A batch; reused.
+/// A batch, reused between steps.
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pages: Vec<Page>,
-    /// Pages without a status, by number.
+    /// Indices of pages without a status.
     open: Vec<usize>,
     addresses: Vec<u64>,
     nodes: Vec<i32>,
@@ -97,7 +97,7 @@ pub(super) struct Batch {
 }
 
 impl Batch {
-    /// Takes the first moves of one target that make up about `limit` addresses. Returns how many moves.
+    /// Takes the first moves of one target, up to about `limit` addresses; returns how many moves.
     pub(super) fn load(&mut self, moves: &[PageMove], limit: usize) -> usize {
         self.pages.clear();
         let node = moves[0].node;
@@ -121,7 +121,7 @@ impl Batch {
         self.pages.truncate(end);
     }
 
-    /// Gives a status to pages that need not or cannot be moved.
+    /// Sets the status of pages that need no move or cannot move.
     pub(super) fn locate<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -130,7 +130,7 @@ impl Batch {
     ) -> Result<Option<Denial>, LinuxError> {
         self.addresses.clear();
         self.addresses.extend(self.pages.iter().map(|page| page.address));
-        // A huge page is where both of its ends are, or it is none any more.
+        // A huge page is where both of its ends are; otherwise the kernel has split it.
         self.addresses.extend(self.pages.iter().filter(|page| page.bytes == HUGE).map(Page::tail));
         if let Err(error) = query(kernel, pid, &self.addresses, &mut self.status) {
             return match error.raw_os_error() {
@@ -154,7 +154,7 @@ impl Batch {
         Ok(None)
     }
 
-    /// How many of the first `owners` moves cost at most `budget` together, and what they cost.
+    /// Returns how many of the first `owners` moves cost at most `budget` together, and what they cost.
     pub(super) fn affordable(&self, owners: usize, budget: Bytes) -> (usize, Bytes) {
         let (mut cost, mut pages) = (0, self.pages.iter().peekable());
         for owner in 0..owners {
@@ -170,31 +170,28 @@ impl Batch {
         (owners, Bytes(cost))
     }
 
-    /// Notes which pages have no status yet. Returns how many.
+    /// Collects pages without a status; returns how many.
     pub(super) fn collect_open(&mut self) -> usize {
         self.open.clear();
         self.open.extend((0..self.pages.len()).filter(|&index| self.pages[index].status.is_none()));
         self.open.len()
     }
 
-    /// How many pages were noted.
     pub(super) fn open(&self) -> usize {
         self.open.len()
     }
 
-    /// The bytes of the pages noted.
     pub(super) fn open_bytes(&self) -> Bytes {
         Bytes(self.open.iter().map(|&index| self.pages[index].bytes).sum())
     }
 
-    /// Gives this status to the pages noted.
     pub(super) fn settle_open(&mut self, status: MoveStatus) {
         for &index in &self.open {
             self.pages[index].status.get_or_insert(status);
         }
     }
 
-    /// Asks the kernel to move some of the pages noted. Also returns whether one was denied as shared.
+    /// Makes the kernel move some open pages; also returns whether one was denied as shared.
     pub(super) fn call<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -220,7 +217,7 @@ impl Batch {
         Ok((if short && matches!(answer, Answer::Tried) { Answer::NoRoom } else { answer }, shared))
     }
 
-    /// Takes the statuses over. Returns whether a page found no room, and whether one is shared.
+    /// Applies the kernel's statuses; returns whether a page found no room, and whether one is shared.
     fn apply(&mut self, node: u32, part: Range<usize>) -> (bool, bool) {
         let (mut short, mut shared) = (false, false);
         for (&index, &status) in self.open[part].iter().zip(&self.status) {
@@ -232,15 +229,15 @@ impl Batch {
                     (*page, shared) = (Some(MoveStatus::Denied), true);
                 }
                 Residence::Unknown(libc::ENOMEM) => short = true,
-                // EBUSY, and whatever else keeps a page where it is for now: tried again, then reported as busy.
+                // EBUSY and other passing errors: tried again, then reported as busy.
                 Residence::Unknown(_) | Residence::Node(_) => {}
             }
         }
         (short, shared)
     }
 
-    /// Looks for pages that a call left without a word, since it ended at one that did not move or for want of memory; and
-    /// for busy ones, which may be parts of a huge page that the same call moved.
+    /// Queries pages that a call left without a status, because it ended early, and busy ones, which may be
+    /// parts of a huge page that the same call moved.
     fn find_moved<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -257,7 +254,7 @@ impl Batch {
         self.addresses.clear();
         self.addresses.extend(silent.iter().map(|&index| self.pages[index].address));
         match query(kernel, pid, &self.addresses, &mut self.status) {
-            // The call itself says what is denied.
+            // The call itself reports the denial.
             Err(error) if error.raw_os_error() == Some(libc::EPERM) => return Ok(()),
             result => result.map_err(|error| query_failed(pid, error))?,
         }
@@ -273,8 +270,8 @@ impl Batch {
         Ok(())
     }
 
-    /// Opens the base pages of huge pages of which only the first moved, since the kernel had split them. Returns
-    /// whether there are any.
+    /// Opens the base pages of huge pages that the kernel had split, of which only the first moved; returns
+    /// whether any was.
     pub(super) fn expand_split<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -303,13 +300,13 @@ impl Batch {
         Ok(self.pages.len() > before)
     }
 
-    /// The bytes of the pages that moved.
+    /// Returns the bytes of the pages that moved.
     pub(super) fn moved_bytes(&self) -> Bytes {
         let moved = self.pages.iter().filter(|page| page.status == Some(MoveStatus::Moved));
         Bytes(moved.map(|page| page.bytes).sum())
     }
 
-    /// Appends the status of each of the first `owners` moves: of several pages, what matters most.
+    /// Appends the status of each of the first `owners` moves: of several pages, the weightiest.
     pub(super) fn statuses(&self, owners: usize, statuses: &mut Vec<MoveStatus>) {
         let first = statuses.len();
         statuses.resize(first + owners, MoveStatus::Gone);
@@ -323,7 +320,7 @@ impl Batch {
     }
 }
 
-/// Which status of a page stands for those of a whole range: what kept it from moving, then that it moved.
+/// Ranks statuses for a range of several pages: reasons that kept a page from moving come before success.
 fn weight(status: MoveStatus) -> u8 {
     match status {
         MoveStatus::Gone => 0,
@@ -335,7 +332,7 @@ fn weight(status: MoveStatus) -> u8 {
     }
 }
 
-/// What it means that the whole call failed (`move_pages(2)`, and mm/migrate.c where the manual is silent).
+/// Interprets the failure of a whole call (`move_pages(2)`; mm/migrate.c where the manual is silent).
 fn meaning_of_failure(pid: Pid, node: u32, all: bool, error: io::Error) -> Result<Answer, LinuxError> {
     match error.raw_os_error() {
         Some(libc::ENOMEM) => Ok(Answer::NoRoom),
@@ -348,7 +345,7 @@ fn meaning_of_failure(pid: Pid, node: u32, all: bool, error: io::Error) -> Resul
                 "node {node} is not one of /sys/devices/system/node/has_memory; name those of the tiers"
             ),
         }),
-        // ESRCH and EINVAL: the process is no more, or a zombie.
+        // ESRCH and EINVAL: the process has ended or is a zombie.
         _ => Err(query_failed(pid, error)),
     }
 }

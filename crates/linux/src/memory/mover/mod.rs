@@ -1,11 +1,11 @@
-//! Defines the mover: it moves pages of a process to nodes with `move_pages(2)`, in batches and within a rate.
+//! The mover moves pages of a process to nodes with `move_pages(2)`, in batches and within a rate.
 //!
-//! Pages are located first, in the same batches: those that are there already or are gone cost no attempt and no tokens,
-//! and what is reported as moved was moved by this call. Moves of one target that follow each other make a batch; a call
-//! that mixed targets would leave the rest undone at its first failure.
+//! Batches locate pages first: those that are in place or gone cost no attempt and no tokens, and pages
+//! reported as moved were moved by this call. Consecutive moves to one target form a batch; a call with
+//! several targets would leave the rest undone at its first failure.
 //!
-//! A huge page moves whole when the kernel is given its first address. Its other addresses in the same call would be
-//! answered with EBUSY, since the page is taken by then.
+//! A huge page moves whole when the kernel gets its first address. Other addresses of it in the same call
+//! fail with EBUSY, since the page is isolated by then.
 
 mod batch;
 mod options;
@@ -19,21 +19,21 @@ use super::nodes::{Kernel, MovePages};
 use crate::LinuxError;
 use crate::process::Pid;
 
-/// By how much calls shrink at each retry: one page that stays busy may end a call and hide those behind it.
+/// Factor by which calls shrink at each retry: a busy page may end a call and hide the pages behind it.
 const NARROWING: usize = 8;
 
-/// Moves pages.
+/// Moves pages of processes.
 #[derive(Debug)]
 pub struct Mover<K = Kernel> {
     kernel: K,
     options: MoverOptions,
     bucket: Option<TokenBucket>,
-    /// Base pages a call, now: halved when memory is short, doubled again when a batch went well.
+    /// Base pages per call now: halved when memory is short, doubled when a batch succeeds.
     size: usize,
     batch: Batch,
-    /// The pause that this step took so far.
+    /// Time that this step has paused.
     paused: Nanos,
-    /// The node that had no room, in this step.
+    /// Node that had no room in this step.
     full: Option<u32>,
     statistics: MoverStatistics,
     said: Vec<Denial>,
@@ -41,7 +41,7 @@ pub struct Mover<K = Kernel> {
 }
 
 impl<K: MovePages> Mover<K> {
-    /// Moves with this kernel. The burst is at least a huge page, or none could ever move.
+    /// Returns a mover. The burst is at least a huge page; otherwise none could ever move.
     pub fn new(kernel: K, options: MoverOptions) -> Self {
         let burst = options.burst.max(Bytes(super::HUGE));
         Self {
@@ -58,12 +58,12 @@ impl<K: MovePages> Mover<K> {
         }
     }
 
-    /// Carries out those of `moves` that have no status yet, in order, and appends their statuses.
+    /// Carries out the `moves` that have no status yet, in order, and appends their statuses.
     ///
-    /// [`Step::Wait`]: the rate allows no more now; call again with the same arguments at that time. `room` is asked to
-    /// free bytes on a node that is full; where it returns false, what is left for that node is
-    /// [`MoveStatus::NoRoom`]. An error leaves the moves behind `statuses` undone; [`LinuxError::Ended`] means that they
-    /// are gone with the process.
+    /// Returns [`Step::Wait`] when the rate allows no more now; call again with the same arguments at that
+    /// time. `room` is asked to free bytes on a full node; if it returns false, the other moves to that node
+    /// are [`MoveStatus::NoRoom`]. An error leaves the moves behind `statuses` undone; after
+    /// [`LinuxError::Ended`] they are gone with the process.
     pub fn step(
         &mut self,
         now: Nanos,
@@ -93,22 +93,23 @@ impl<K: MovePages> Mover<K> {
         Ok(Step::Done)
     }
 
-    /// Why moves were denied: each reason once in the mover's life.
+    /// Returns each reason why moves were denied, once in the mover's life.
     pub fn denials(&mut self) -> Vec<LinuxError> {
         std::mem::take(&mut self.unsaid)
     }
 
-    /// What was done.
+    /// Returns the counts since the start.
     pub fn statistics(&self) -> MoverStatistics {
         self.statistics
     }
 
-    /// Base pages a call, at most, at present.
+    /// Returns the most base pages per call at present.
     pub fn batch_size(&self) -> usize {
         self.size
     }
 
-    /// How many of the batch's moves the rate allows now, and their bytes; or when it allows the first.
+    /// Returns how many of the batch's moves the rate allows now, and their bytes; or when it allows the
+    /// first.
     fn admit(&mut self, now: Nanos, owners: usize) -> Result<(usize, Bytes), Nanos> {
         let Some(bucket) = &mut self.bucket else { return Ok((owners, Bytes(0))) };
         let (admitted, cost) = self.batch.affordable(owners, bucket.available(now));
@@ -160,7 +161,7 @@ impl<K: MovePages> Mover<K> {
         Ok(())
     }
 
-    /// One try of every open page, in calls of at most `chunk` pages.
+    /// Tries every open page once, in calls of at most `chunk` pages.
     fn round(&mut self, pid: Pid, node: u32, chunk: usize) -> Result<Answer, LinuxError> {
         let open = self.batch.open();
         for start in (0..open).step_by(chunk) {
@@ -203,7 +204,7 @@ impl<K: MovePages> Mover<K> {
         }
     }
 
-    /// Appends the statuses of the batch's moves, and gives back the tokens of what did not move.
+    /// Appends the batch's statuses and returns the tokens of moves that failed.
     fn settle(&mut self, node: u32, owners: usize, charged: Bytes, statuses: &mut Vec<MoveStatus>) {
         let moved = self.batch.moved_bytes();
         if let Some(bucket) = &mut self.bucket {
@@ -213,7 +214,7 @@ impl<K: MovePages> Mover<K> {
         self.batch.statuses(owners, statuses);
         self.statistics.count(&statuses[first..], moved);
         if moved.0 > 0 && self.full != Some(node) {
-            // Demotions from the full node may have made room on it.
+            // Demotions from the full node may have made room there.
             self.full = None;
             self.size = (self.size * 2).min(self.options.batch.max(1));
         }

@@ -1,24 +1,24 @@
-//! Defines what a mover is asked, how it goes about it, and what it counts.
+//! Requests, settings and counts of the mover.
 
 use isotherm_core::{Bytes, MoveStatus, Nanos};
 
 use crate::memory::{BASE, HUGE};
 
-/// What lies at a move's address.
+/// Kind of page at a move's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// A page of 4 KiB. Of a part of a huge page the kernel moves the whole, 512 times what is counted here: ask for that
-    /// as [`Self::Huge`].
+    /// A page of 4 KiB. For a part of a huge page the kernel moves the whole, 512 times what is counted here:
+    /// use [`Self::Huge`].
     Base,
-    /// A huge page that is mapped as one ([`crate::memory::pagemap::PageRun::huge`]): it is moved by its first address. One
-    /// that the kernel split meanwhile is noticed and moved page by page.
+    /// A huge page mapped as one ([`crate::memory::pagemap::PageRun::huge`]), moved by its first address. One
+    /// that the kernel has split meanwhile is moved page by page.
     Huge,
-    /// 2 MiB of address space, of whatever pages.
+    /// 2 MiB of address space with any pages.
     HugeRange,
 }
 
 impl Shape {
-    /// How much memory it spans.
+    /// Returns the bytes that it spans.
     pub fn bytes(self) -> u64 {
         if self == Self::Base { BASE } else { HUGE }
     }
@@ -27,31 +27,32 @@ impl Shape {
 /// One page to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageMove {
-    /// Its first address.
+    /// First address.
     pub address: u64,
-    /// What lies there.
+    /// Kind of page.
     pub shape: Shape,
-    /// The node to move it to.
+    /// Target node.
     pub node: u32,
 }
 
-/// How a mover goes about it.
+/// Settings of a mover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoverOptions {
-    /// Base pages a call; a huge page counts as one. The default is 512: the kernel unmaps, flushes and copies at most
-    /// that many at once (`NR_MAX_BATCHED_MIGRATION`), so that longer calls only delay the answer.
+    /// Base pages per call; a huge page counts as one. The default is 512: the kernel unmaps, flushes and
+    /// copies at most that many at once (`NR_MAX_BATCHED_MIGRATION`), so that longer calls only delay the
+    /// answer.
     pub batch: usize,
-    /// How often pages that are busy are tried again.
+    /// Retries of busy pages.
     pub retries: u32,
-    /// How long to wait before.
+    /// Pause before a retry.
     pub pause: Nanos,
-    /// The most that one step waits so.
+    /// Longest total pause of one step.
     pub pause_budget: Nanos,
-    /// How often room is asked for in one batch.
+    /// Requests for room per batch.
     pub room_requests: u32,
     /// Also moves pages that several processes map; needs CAP_SYS_NICE.
     pub shared: bool,
-    /// Bytes a second; `None` for no limit.
+    /// Bytes per second; `None` for no limit.
     pub rate: Option<Bytes>,
     /// Bytes that may move at once after a rest; at least 2 MiB.
     pub burst: Bytes,
@@ -72,7 +73,7 @@ impl Default for MoverOptions {
     }
 }
 
-/// Whether all was carried out.
+/// Progress of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
     /// Every move has a status.
@@ -84,24 +85,24 @@ pub enum Step {
     },
 }
 
-/// What a mover has done since it was made: moves by what became of them.
+/// Counts of a mover: moves by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MoverStatistics {
     /// Moved.
     pub moved: u64,
     /// Bytes moved.
     pub bytes: Bytes,
-    /// On their node already.
+    /// Already on their node.
     pub already_there: u64,
     /// Not moved: no room.
     pub no_room: u64,
     /// Not moved: busy after every retry.
     pub busy: u64,
-    /// Not mapped any more.
+    /// No longer mapped.
     pub gone: u64,
     /// Not moved: not allowed.
     pub denied: u64,
-    /// Calls that moved, retries included and queries not.
+    /// Calls to move pages, with retries and without queries.
     pub calls: u64,
     /// Rounds of retries.
     pub retries: u64,

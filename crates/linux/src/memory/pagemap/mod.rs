@@ -1,4 +1,4 @@
-//! Defines which pages of a process are present, by the ioctl PAGEMAP_SCAN or from `/proc/PID/pagemap`
+//! Present pages of a process, by the ioctl PAGEMAP_SCAN or from `/proc/PID/pagemap`
 //! (Documentation/admin-guide/mm/pagemap.rst).
 
 use std::fs::File;
@@ -13,48 +13,49 @@ use crate::process::{Pid, ProcRoot};
 use crate::sys::pagemap::{self as sys, PageRegion, category, entry};
 use crate::sys::range::Range64;
 
-/// Entries a read: 512 KiB, so that the call's own cost vanishes and the second-level cache still holds them.
+/// Most entries per read: 512 KiB hide the call's own cost and still fit the second-level cache.
 const ENTRIES: usize = 64 << 10;
-/// Entries a read, at least: 4 KiB, below which the call's own cost shows.
+/// Fewest entries per read: below 4 KiB the call's own cost shows.
 const MIN_ENTRIES: usize = 512;
-/// Regions a scan: 12 KiB.
+/// Regions per scan: 12 KiB.
 const REGIONS: usize = 512;
-/// What [`Pagemap::frames`] writes where no page is present.
+/// Written by [`Pagemap::frames`] where no page is present.
 pub const ABSENT: u64 = 0;
 
 /// Neighbouring pages that are present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageRun {
-    /// The first page's address.
+    /// First page's address.
     pub start: u64,
-    /// How many 4 KiB pages.
+    /// Number of 4 KiB pages.
     pub pages: u64,
-    /// Whether huge pages map them (2 MiB, whole or in the part asked for); `None` where the kernel does not tell.
+    /// Whether huge pages map them (2 MiB, whole or in the part asked for); `None` where the kernel does not
+    /// tell.
     pub huge: Option<bool>,
 }
 
-/// How far a scan came.
+/// Progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scanned {
-    /// How many runs were written.
+    /// Runs written.
     pub runs: usize,
-    /// The address to go on from; the range's end when all was scanned.
+    /// Address to go on from; the range's end when the scan is complete.
     pub next: u64,
 }
 
-/// How present pages are found.
+/// Way to find present pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// PAGEMAP_SCAN (Linux 6.7): the kernel makes the runs. Leaves out the shared page of zeros.
     Scan,
-    /// Reads of eight bytes a page.
+    /// Reads of eight bytes per page.
     Read,
 }
 
 /// The page table of one address space.
 ///
-/// It belongs to the memory that the process had when this was opened: after exec as after exit every call answers
-/// [`LinuxError::Ended`], and it is to be opened again.
+/// It belongs to the memory that the process had when this was opened: after exec or exit every call returns
+/// [`LinuxError::Ended`], and it must be opened again.
 #[derive(Debug)]
 pub struct Pagemap {
     file: File,
@@ -85,18 +86,18 @@ impl Pagemap {
         Ok(pagemap)
     }
 
-    /// Uses another method than the fastest, for comparison.
+    /// Selects a method other than the fastest, for comparison.
     #[must_use]
     pub fn with_method(self, method: Method) -> Self {
         Self { method, ..self }
     }
 
-    /// The method in use.
+    /// Returns the method in use.
     pub fn method(&self) -> Method {
         self.method
     }
 
-    /// Writes the present pages of `range`, in address order, until `runs` is full. The range is widened to whole pages.
+    /// Writes the present pages of `range`, widened to whole pages, in address order until `runs` is full.
     pub fn scan(&mut self, range: Range<u64>, runs: &mut [PageRun]) -> Result<Scanned, LinuxError> {
         let (start, end) = (range.start & !(BASE - 1), range.end.next_multiple_of(BASE));
         let mut done = Scanned { runs: 0, next: start };
@@ -113,7 +114,8 @@ impl Pagemap {
 
     /// Writes the number of the frame behind each page from `start` on, or [`ABSENT`].
     ///
-    /// Needs CAP_SYS_ADMIN: without, the kernel hides the numbers, which is [`LinuxError::Permission`].
+    /// Needs CAP_SYS_ADMIN; without it the kernel hides the numbers, and this returns
+    /// [`LinuxError::Permission`].
     pub fn frames(&mut self, start: u64, frames: &mut [u64]) -> Result<(), LinuxError> {
         let mut address = start & !(BASE - 1);
         for piece in frames.chunks_mut(ENTRIES) {
@@ -143,12 +145,12 @@ impl Pagemap {
                 huge: Some(region.categories & category::HUGE != 0),
             };
         }
-        // A walk that stands still would never end.
+        // A walk that makes no progress would never end.
         Ok(Scanned { runs: found, next: if next > range.start { next } else { range.end } })
     }
 
     fn scan_entries(&mut self, range: Range<u64>, runs: &mut [PageRun]) -> Result<Scanned, LinuxError> {
-        // What finds no place among the runs would be read again: every other page starts one at worst.
+        // Entries without a free run would be read again; at worst every other page starts a run.
         let useful = (2 * runs.len()).clamp(MIN_ENTRIES, ENTRIES);
         let pages = ((range.end - range.start) / BASE).min(useful as u64) as usize;
         self.read_entries(range.start, pages)?;
@@ -156,7 +158,7 @@ impl Pagemap {
         Ok(Scanned { runs: runs_found, next: range.start + covered as u64 * BASE })
     }
 
-    /// Reads `count` entries; those behind the last address that there can be count as absent.
+    /// Reads `count` entries; entries beyond the address space are absent.
     fn read_entries(&mut self, start: u64, count: usize) -> Result<(), LinuxError> {
         self.entries.resize(count, 0);
         let bytes = sys::bytes_of(&mut self.entries);
@@ -173,7 +175,7 @@ impl Pagemap {
         if done == 0 && count > 0 { self.check_alive() } else { Ok(()) }
     }
 
-    /// The first page's entry can be read as long as there is an address space.
+    /// Checks that the address space still exists: then the first page's entry can be read.
     fn check_alive(&self) -> Result<(), LinuxError> {
         match self.file.read_at(&mut [0; 8], 0) {
             Ok(0) => Err(LinuxError::Ended(self.pid.0)),
@@ -187,13 +189,13 @@ impl Pagemap {
     }
 }
 
-/// Finds present pages, the page of zeros excepted.
+/// Finds present pages except the page of zeros.
 fn scan_present(pagemap: &File, range: Range<u64>, regions: &mut [PageRegion]) -> io::Result<(usize, u64)> {
     let range = Range64 { start: range.start, end: range.end };
     sys::scan(pagemap.as_fd(), range, category::ZERO, regions).map_err(io::Error::from_raw_os_error)
 }
 
-/// Joins present entries to runs. Returns how many runs there are and how many entries they cover: all, unless `runs` is
+/// Joins present entries to runs. Returns the number of runs and of entries covered: all, unless `runs` is
 /// full.
 fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) {
     let (mut found, mut at) = (0, 0);

@@ -9,7 +9,7 @@ fn own() -> Pagemap {
     Pagemap::open(&ProcRoot::default(), Pid(std::process::id())).expect("own page table")
 }
 
-/// Every page of the range, by runs of at most `batch` a call.
+/// Returns every page of the range, by runs of at most `batch` a call.
 fn present(pagemap: &mut Pagemap, range: Range<u64>, batch: usize) -> Vec<u64> {
     let (mut pages, mut next) = (Vec::new(), range.start);
     let mut runs = vec![PageRun::default(); batch];
@@ -117,7 +117,7 @@ proptest! {
         let mut seen = vec![false; covered];
         for run in &runs[..found] {
             let first = ((run.start - 0x1000) / BASE) as usize;
-            // Runs are as long as can be.
+            // Runs are maximal.
             prop_assert!(first == 0 || !present[first - 1]);
             seen[first..first + run.pages as usize].fill(true);
         }

@@ -1,8 +1,8 @@
-//! Defines reclaim to the slow tier by the kernel's own LRU: `/sys/devices/system/node/nodeN/reclaim` (Linux 6.17), or
-//! `memory.reclaim` of the program's cgroup (Documentation/admin-guide/cgroup-v2.rst).
+//! Reclaim to the slow tier by the kernel's own LRU: `/sys/devices/system/node/nodeN/reclaim` (Linux 6.17),
+//! or `memory.reclaim` of the program's cgroup (Documentation/admin-guide/cgroup-v2.rst).
 //!
-//! Both demote only where `/sys/kernel/mm/numa/demotion_enabled` is set; otherwise they would swap and drop files, so
-//! that is refused.
+//! Both demote only where `/sys/kernel/mm/numa/demotion_enabled` is set. Otherwise they would swap and drop
+//! files, so they are refused.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -16,26 +16,27 @@ use super::BASE;
 use crate::LinuxError;
 use crate::process::Pid;
 
-/// Where the kernel says whether reclaim demotes.
+/// File that tells whether reclaim demotes.
 pub const DEMOTION: &str = "sys/kernel/mm/numa/demotion_enabled";
-/// Pages a request: a write returns only when its pages are gone, and the engine is to see its signals meanwhile.
+/// Pages per request: a write returns only when its pages are gone, and the engine must see its signals
+/// meanwhile.
 const PIECE: u64 = 4096;
 
-/// Whose pages are reclaimed.
+/// Programs whose pages are reclaimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
-    /// Those of the program's cgroup, on every node; this is its directory.
+    /// The program's cgroup, by its directory, on every node.
     Program(PathBuf),
-    /// Those of every program on one node; this is its directory.
+    /// Every program on one node, by its directory.
     Node(PathBuf),
 }
 
-/// What a request came to.
+/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reclaimed {
-    /// Pages taken off: those asked for, or what the kernel's counters show of a part.
+    /// Pages reclaimed: those asked for, or for a part what the kernel's counters show.
     pub pages: Pages,
-    /// Pages demoted meanwhile, by whomever, where the kernel counts that (Linux 5.18).
+    /// Pages demoted meanwhile by anybody, where the kernel counts them (Linux 5.18).
     pub demoted: Option<Pages>,
     /// Whether the kernel freed all that was asked for.
     pub complete: bool,
@@ -47,7 +48,7 @@ pub struct Reclaimer {
     scope: Scope,
 }
 
-/// The kernel's counters before or after.
+/// The kernel's counters at one time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     stolen: Option<u64>,
@@ -55,20 +56,20 @@ struct Counted {
 }
 
 impl Reclaimed {
-    /// What the answers and the counters before and after tell of `asked` pages, of which `done` in whole pieces.
+    /// Combines the answers and the counters for `asked` pages, of which `done` in whole pieces.
     fn of(asked: u64, done: u64, complete: bool, [before, after]: [Counted; 2]) -> Self {
         let grown = |before: Option<u64>, after: Option<u64>| Some(after?.saturating_sub(before?));
         let demoted = grown(before.demoted, after.demoted);
         let seen = grown(before.stolen, after.stolen).max(demoted).unwrap_or(0);
-        // Counters are everybody's: they tell of a part only, and never of more than was asked for.
+        // The counters include other programs: they only refine a part, and never exceed the request.
         let pages = if complete { done } else { done.max(seen).min(asked) };
         Self { pages: Pages(pages), demoted: demoted.map(Pages), complete }
     }
 }
 
 impl Reclaimer {
-    /// Finds how room is made on `node` for a program. Its own cgroup is best, unless it shares that with `own`, this
-    /// process; else the node. `root` is `/`, or a fixture.
+    /// Finds a way to make room on `node` for a program: its own cgroup, unless it shares that with this
+    /// process, `own`; else the node. `root` is `/`, or a fixture.
     pub fn find(root: &Path, program: Pid, own: Pid, node: u32) -> Result<Self, LinuxError> {
         check_demotion(root)?;
         let cgroup = |pid| cgroup_of(root, pid);
@@ -92,10 +93,10 @@ impl Reclaimer {
         Ok(Self { scope })
     }
 
-    /// For the programs of a cgroup v2, by its directory.
+    /// Returns a reclaimer for the programs of a cgroup v2, by its directory.
     ///
     /// # Errors
-    /// If the kernel does not demote, or the cgroup has no `memory.reclaim`.
+    /// Returns an error if the kernel does not demote, or the cgroup has no `memory.reclaim`.
     pub fn of_cgroup(root: &Path, directory: &Path) -> Result<Self, LinuxError> {
         check_demotion(root)?;
         let file = directory.join("memory.reclaim");
@@ -108,12 +109,12 @@ impl Reclaimer {
         }
     }
 
-    /// Whose pages it reclaims.
+    /// Returns whose pages it reclaims.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
 
-    /// Asks for `pages`, in pieces, until they are freed or the kernel finds no more.
+    /// Reclaims `pages` in pieces, until they are freed or the kernel finds no more.
     pub fn reclaim(&self, pages: Pages) -> Result<Reclaimed, LinuxError> {
         let before = self.count();
         let (mut done, mut complete) = (0, true);
@@ -125,7 +126,7 @@ impl Reclaimer {
         Ok(Reclaimed::of(pages.0, done, complete, [before, self.count()]))
     }
 
-    /// One request. Returns whether the kernel freed all of it.
+    /// Makes one request; returns whether the kernel freed all of it.
     fn ask(&self, pages: u64) -> Result<bool, LinuxError> {
         let path = match &self.scope {
             Scope::Program(directory) => directory.join("memory.reclaim"),
@@ -141,12 +142,13 @@ impl Reclaimer {
             Scope::Program(directory) => directory.join("memory.stat"),
             Scope::Node(directory) => directory.join("vmstat"),
         };
-        // Without the file nothing is known, as in a kernel without the counters.
+        // A missing file is like a kernel without the counters.
         fs::read_to_string(path).map(|text| counted(&text)).unwrap_or_default()
     }
 }
 
-/// What the answer to a request means. EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim the node.
+/// Interprets the answer to a request. EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim
+/// the node.
 fn meaning(written: io::Result<usize>, path: PathBuf) -> Result<bool, LinuxError> {
     let Err(error) = written else { return Ok(true) };
     match error.raw_os_error() {
@@ -160,7 +162,7 @@ fn meaning(written: io::Result<usize>, path: PathBuf) -> Result<bool, LinuxError
     }
 }
 
-/// Whether the kernel's reclaim demotes; `None` where it cannot (Linux 5.15, CONFIG_MIGRATION).
+/// Returns whether the kernel's reclaim demotes; `None` where it cannot (Linux 5.15, CONFIG_MIGRATION).
 pub fn demotion_enabled(root: &Path) -> Option<bool> {
     let text = fs::read_to_string(root.join(DEMOTION)).ok()?;
     Some(matches!(text.trim(), "1" | "true"))
@@ -177,7 +179,8 @@ fn check_demotion(root: &Path) -> Result<(), LinuxError> {
     Err(LinuxError::Unsupported { what: "demotion by the kernel's LRU", remedy })
 }
 
-/// Sums of `pgsteal*` and `pgdemote_*`: `memory.stat` has a total of the former beside its parts, `vmstat` has not.
+/// Sums `pgsteal*` and `pgdemote_*`: `memory.stat` has a total of the former beside its parts, `vmstat` does
+/// not.
 fn counted(text: &str) -> Counted {
     let entries = || text.lines().filter_map(|line| line.split_once(' '));
     let number = |value: &str| value.trim().parse::<u64>().ok();
@@ -189,7 +192,7 @@ fn counted(text: &str) -> Counted {
     Counted { stolen: total.or_else(|| kinds(text)), demoted: sum("pgdemote_") }
 }
 
-/// `pgsteal_anon` and `pgsteal_file` count each page once, as the parts by reclaimer do.
+/// Sums `pgsteal_anon` and `pgsteal_file`, which count each page once, as the parts by reclaimer do.
 fn kinds(text: &str) -> Option<u64> {
     let value = |name: &str| {
         let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(' '));
@@ -198,8 +201,8 @@ fn kinds(text: &str) -> Option<u64> {
     Some(value("pgsteal_anon")?.saturating_add(value("pgsteal_file")?))
 }
 
-/// The directory of the process's cgroup v2; `None` for the root, where it has none, or where it lies outside of this
-/// namespace.
+/// Returns the directory of the process's cgroup v2; `None` for the root, where it has none, or where it lies
+/// outside of this namespace.
 fn cgroup_of(root: &Path, pid: Pid) -> Option<PathBuf> {
     let text = fs::read(root.join(format!("proc/{}/cgroup", pid.0))).ok()?;
     let path = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;
@@ -209,7 +212,7 @@ fn cgroup_of(root: &Path, pid: Pid) -> Option<PathBuf> {
     Some(mount_point(root)?.join(OsStr::from_bytes(path)))
 }
 
-/// Where cgroup v2 is mounted (`proc_pid_mountinfo(5)`).
+/// Returns where cgroup v2 is mounted (`proc_pid_mountinfo(5)`).
 fn mount_point(root: &Path) -> Option<PathBuf> {
     let text = fs::read_to_string(root.join("proc/self/mountinfo")).ok()?;
     let mount = text.lines().find_map(|line| {

@@ -74,7 +74,7 @@ fn bytes_are_asked_for_in_pieces() {
     let reclaimer = machine.find().expect("found");
     let reclaimed = reclaimer.reclaim(Pages(PIECE + 5)).expect("reclaimed");
     assert_eq!(reclaimed, Reclaimed { pages: Pages(PIECE + 5), demoted: None, complete: true });
-    // A plain file keeps what was written, from its start: the second piece over the first.
+    // A plain file keeps what was written from its start: the second piece over the first.
     assert_eq!(machine.read(&file), format!("{}777216", 5 * BASE).replace("20480777216", "20480216"));
 }
 
@@ -156,7 +156,7 @@ fn this_kernels_own_files_are_understood() {
         _ => println!("skipped: this kernel does not count demotions of a node"),
     }
     match Reclaimer::find(Path::new("/"), Pid(std::process::id()), Pid(std::process::id()), 0) {
-        // Nothing is reclaimed: others' pages are on the node as well.
+        // Nothing is reclaimed: the node holds other programs' pages as well.
         Ok(reclaimer) => assert!(matches!(reclaimer.scope(), Scope::Node(_))),
         Err(error) => assert!(error.to_string().contains("demotion") || error.to_string().contains("LRU")),
     }

@@ -1,8 +1,9 @@
-//! Defines the guard that restores what was changed on the host: files of `/sys` and `/proc/sys`, each with one value.
+//! A guard that restores host settings: files of `/sys` and `/proc/sys` with one value each.
 //!
-//! The old value goes into a state file before the new one is written, so that it outlives SIGKILL: [`recover`] restores
-//! what a killed engine left. Drop restores in reverse order, at the end, an error or a panic; SIGTERM and SIGINT lead to
-//! the same end by [`crate::process::signals`]. A value that somebody else has changed since is left as it is.
+//! The old value goes into a state file before the new one is written, so that it outlives SIGKILL:
+//! [`recover`] restores what a killed engine left. Drop restores in reverse order, after success, an error or
+//! a panic; SIGTERM and SIGINT lead to the same end by [`crate::process::signals`]. A value that others have
+//! changed since stays.
 
 use std::fs::{self, File, OpenOptions, TryLockError};
 use std::io::{self, Write as _};
@@ -14,17 +15,17 @@ use crate::process::{make_private, read_all};
 
 mod state;
 
-/// How names of state files start.
+/// Prefix of state files' names.
 const PREFIX: &str = "restore-";
 
-/// What became of a change.
+/// Outcome of restoring a change.
 #[derive(Debug)]
 pub enum Restored {
     /// The old value is in force again.
     Back,
-    /// Somebody else has changed it since, to this value: it stays.
+    /// It was changed to this value since, and stays.
     Overridden(String),
-    /// It could not be written back.
+    /// Writing the old value failed.
     Failed(LinuxError),
 }
 
@@ -32,26 +33,26 @@ pub enum Restored {
 #[derive(Debug)]
 pub struct Restore {
     path: PathBuf,
-    /// Locked as long as this process lives.
+    /// Locked while this process lives.
     state: File,
     changes: Vec<Change>,
     finished: bool,
 }
 
 impl Restore {
-    /// Starts with nothing to restore; `directory` is [`crate::process::run_directory`]'s.
+    /// Returns a guard with nothing to restore; `directory` is [`crate::process::run_directory`]'s.
     pub fn new(directory: &Path) -> Result<Self, LinuxError> {
         make_private(directory)?;
         let failed = |error| LinuxError::file(directory, error);
         let unique = state_name();
         let (hidden, path) = (directory.join(format!(".{unique}")), directory.join(unique));
         let state = OpenOptions::new().append(true).create_new(true).open(&hidden).map_err(failed)?;
-        // Locked before it has its name: a recovery never takes it for one whose owner is dead.
+        // Locked before it has its name: no recovery takes it for a dead owner's.
         state.lock().and_then(|()| fs::rename(&hidden, &path)).map_err(failed)?;
         Ok(Self { path, state, changes: Vec::new(), finished: false })
     }
 
-    /// Writes `value` to the file, having recorded what stood there. Nothing is done where it stands there already.
+    /// Records the file's value and writes `value`; does nothing where it is set already.
     pub fn set(&mut self, file: &Path, value: &str) -> Result<(), LinuxError> {
         let failed = |error| LinuxError::file(file, error);
         let old = read_value(file).map_err(failed)?;
@@ -62,7 +63,7 @@ impl Restore {
         self.note(&change)?;
         self.changes.push(change);
         write_value(file, value).map_err(failed)?;
-        // The kernel may write a value in another way than we do ("true" for "1").
+        // The kernel may show a value differently ("true" for "1").
         let left = read_value(file).map_err(failed)?;
         if let Some(change) = self.changes.last_mut() {
             change.left = Some(left);
@@ -71,14 +72,14 @@ impl Restore {
         self.note(&change)
     }
 
-    /// Restores everything now, and says what became of each change, the last one first.
+    /// Restores everything now; returns each change's outcome, the last one first.
     pub fn finish(mut self) -> Vec<(PathBuf, Restored)> {
         self.finished = true;
         self.restore()
     }
 
     fn note(&mut self, change: &Change) -> Result<(), LinuxError> {
-        // One write: a line is in the file or it is not.
+        // One write: a line is in the file whole or not at all.
         self.state.write_all(&record(change)).map_err(|error| LinuxError::file(&self.path, error))
     }
 
@@ -100,7 +101,7 @@ impl Drop for Restore {
     }
 }
 
-/// Restores what engines left that were killed, and says what became of each change.
+/// Restores the changes of killed engines; returns each change's outcome.
 pub fn recover(directory: &Path) -> Result<Vec<(PathBuf, Restored)>, LinuxError> {
     if !directory.exists() {
         return Ok(Vec::new());
@@ -111,7 +112,7 @@ pub fn recover(directory: &Path) -> Result<Vec<(PathBuf, Restored)>, LinuxError>
         let failed = |error| LinuxError::file(&path, error);
         let mut state = match OpenOptions::new().read(true).write(true).open(&path) {
             Ok(state) => state,
-            // Another recovery was faster.
+            // Another recovery came first.
             Err(error) if error.kind() == io::ErrorKind::NotFound => continue,
             Err(error) => return Err(failed(error)),
         };
@@ -141,7 +142,7 @@ fn left_behind(directory: &Path) -> Result<Vec<PathBuf>, LinuxError> {
     Ok(paths)
 }
 
-/// A name that no other state file has had: process numbers are used again, clocks go on.
+/// Returns a new name for a state file: process numbers are reused, clocks go on.
 fn state_name() -> String {
     let now = std::time::SystemTime::now().duration_since(std::time::UNIX_EPOCH).unwrap_or_default();
     format!("{PREFIX}{}-{}", std::process::id(), now.as_nanos())
@@ -161,14 +162,14 @@ fn restore_one(change: &Change) -> io::Result<Restored> {
     if now == change.old {
         return Ok(Restored::Back);
     }
-    // Without a record of what was left, the engine was killed in between, and what stands there is its own.
+    // Without the second record the engine was killed in between, and the value found is its own.
     if change.left.as_ref().is_some_and(|left| *left != now) {
         return Ok(Restored::Overridden(now));
     }
     write_value(&change.file, &change.old).map(|()| Restored::Back)
 }
 
-/// The value, or of a choice such as `always [madvise] never` the one that is chosen.
+/// Returns the value; of a choice such as `always [madvise] never`, the chosen one.
 fn read_value(file: &Path) -> io::Result<String> {
     let text = fs::read_to_string(file)?;
     let mut chosen =
@@ -179,7 +180,7 @@ fn read_value(file: &Path) -> io::Result<String> {
     }
 }
 
-/// One write, as these files want it; the file is neither made nor cut where it is a special one.
+/// Writes a value at once, as these files require; never creates or truncates a special file.
 fn write_value(file: &Path, value: &str) -> io::Result<()> {
     let mut file = OpenOptions::new().write(true).truncate(true).open(file)?;
     file.write_all(value.as_bytes())

@@ -1,4 +1,4 @@
-//! Defines the state file: a line for each change, written before it is made, and once more with what was left.
+//! The state file: one line per change, written before it is made, and again with the value that resulted.
 
 use std::ffi::OsString;
 use std::os::unix::ffi::{OsStrExt, OsStringExt};
@@ -10,15 +10,13 @@ use crate::process::excerpt;
 /// One value that was changed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Change {
-    /// The file.
     pub(super) file: PathBuf,
-    /// Its value before.
     pub(super) old: String,
-    /// Its value after the change, as the kernel shows it; `None` until it is known.
+    /// Value after the change as the kernel shows it; `None` until known.
     pub(super) left: Option<String>,
 }
 
-/// The change as a line.
+/// Formats the change as a line.
 pub(super) fn record(change: &Change) -> Vec<u8> {
     let mut line = Vec::new();
     escape(change.file.as_os_str().as_bytes(), &mut line);
@@ -32,7 +30,7 @@ pub(super) fn record(change: &Change) -> Vec<u8> {
     line
 }
 
-/// The changes of a state file, in order. A last line without an end was never acted upon.
+/// Parses the changes of a state file, in order. An incomplete last line was never acted upon.
 pub(super) fn parse(text: &[u8], path: &Path) -> Result<Vec<Change>, LinuxError> {
     let end = text.iter().rposition(|&byte| byte == b'\n').map_or(0, |at| at + 1);
     let mut changes: Vec<Change> = Vec::new();
@@ -63,7 +61,7 @@ fn parse_line(line: &[u8]) -> Option<Change> {
     fields.next().is_none().then_some(Change { file, old, left })
 }
 
-/// Writes backslashes and what separates fields and lines as two hexadecimal digits behind a backslash.
+/// Writes backslashes and separators of fields and lines as a backslash and two hexadecimal digits.
 fn escape(bytes: &[u8], line: &mut Vec<u8>) {
     for &byte in bytes {
         match byte {
@@ -109,7 +107,7 @@ mod tests {
                 text.extend(record(change));
             }
             prop_assert_eq!(parse(&text, Path::new("state")).expect("well-formed"), changes.clone());
-            // Killed within the last line: it was not acted upon.
+            // Killed while writing the last line, before acting upon it.
             text.truncate(text.len() - 1);
             let read = parse(&text, Path::new("state")).expect("well-formed");
             prop_assert_eq!(read.len(), changes.len());

@@ -97,7 +97,7 @@ fn what_cannot_be_changed_is_named_and_nothing_is_recorded() {
 fn the_old_value_is_recorded_before_the_new_one_is_written() {
     let place = Place::new();
     let mut restore = Restore::new(&place.run()).expect("made");
-    // Readable, and it refuses what is no number, so that only the first half is done.
+    // Readable, but refuses what is no number, so that only the first half is done.
     let file = Path::new("/proc/self/oom_score_adj");
     assert!(restore.set(file, "nonsense").is_err());
     let state = fs::read_dir(place.run()).expect("listed").flatten().next().expect("a state file");
@@ -127,7 +127,7 @@ fn recovery_leaves_the_living_and_restores_after_the_dead() {
     let [alive, dead, torn] = ["alive", "dead", "torn"].map(|name| place.file(name, "old"));
     let mut restore = Restore::new(&place.run()).expect("made");
     restore.set(&alive, "new").expect("set");
-    // Killed between the record and the note of what was left, and within the next record.
+    // Killed between the record and the second record, and within the next record.
     fs::write(&dead, "new").expect("written");
     let state = format!("{}\told\n{}\tol", dead.display(), torn.display());
     fs::write(place.run().join("restore-1-1"), state).expect("written");

@@ -1,5 +1,5 @@
-//! Defines how children are found: from `/proc/PID/task/TID/children`, or from every process's parent where the kernel
-//! lacks that (CONFIG_PROC_CHILDREN).
+//! Finds children, from `/proc/PID/task/TID/children`, or from every process's parent without
+//! CONFIG_PROC_CHILDREN.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -8,18 +8,17 @@ use std::os::unix::fs::FileExt;
 use super::super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 
-/// Finds children.
 #[derive(Debug)]
 pub(super) struct Children {
     /// Whether the kernel lists them.
     listed: bool,
-    /// Otherwise: each parent's children.
+    /// Each parent's children, where it does not.
     by_parent: HashMap<Pid, Vec<Pid>>,
     /// Kept open: a read costs a fraction of an open.
     loadavg: Option<File>,
-    /// The number given out last, when it was last looked at.
+    /// Last number given out, as of the last look.
     last: Option<u64>,
-    /// Polls that still look, since a list can miss an entry while it changes.
+    /// Remaining polls that look, since a list can miss an entry while it changes.
     pending: u8,
     buffer: Vec<u8>,
 }
@@ -37,8 +36,7 @@ impl Children {
         }
     }
 
-    /// Whether there may be new processes: the kernel has given out a number since. `/proc/loadavg` tells the last one
-    /// (`proc_loadavg(5)`).
+    /// Returns whether the kernel has given out a process number since (`proc_loadavg(5)`).
     pub(super) fn may_have_changed(&mut self, root: &ProcRoot, thorough: bool) -> bool {
         if self.loadavg.is_none() {
             self.loadavg = File::open(root.path().join("loadavg")).ok();
@@ -70,7 +68,7 @@ impl Children {
         Ok(())
     }
 
-    /// Appends the process's children; none if it has ended.
+    /// Appends the process's children, if it has not ended.
     pub(super) fn of(&mut self, root: &ProcRoot, parent: Pid, children: &mut Vec<Pid>) {
         if !self.listed {
             children.extend(self.by_parent.get(&parent).into_iter().flatten());
@@ -91,7 +89,6 @@ impl Children {
     }
 }
 
-/// The last word of `/proc/loadavg`.
 fn last_number(file: &File) -> Option<u64> {
     let mut text = [0; 128];
     let length = file.read_at(&mut text, 0).ok()?;

@@ -1,11 +1,11 @@
-//! Defines the tree of a program: its first process and all descendants, with what happens to them.
+//! The tree of a program: its first process and all descendants, with their starts, execs and ends.
 //!
-//! The tree is polled. A poll costs one `poll(2)` over all processes, eight bytes of each one's page table, and one short
-//! read that tells whether anything on the machine was forked at all; only then are children looked for. Processes that
-//! start and end between two polls are never seen, and have no memory that could be tiered.
+//! The tree is polled. A poll costs one `poll(2)` over all processes, eight bytes of each one's page table,
+//! and one short read that tells whether anything on the machine forked; only then are children looked for.
+//! Processes that start and end between two polls are never seen, and have no memory to tier.
 //!
-//! Orphans of double forks are found where Isotherm started the program, since it adopts them. Of a program that it was
-//! attached to, an orphan is lost if its parent started and ended between two polls.
+//! Orphans of double forks are found where Isotherm started the program, since it adopts them. In a program
+//! that it attached to, an orphan is lost if its parent started and ended between two polls.
 
 mod children;
 mod watched;
@@ -20,12 +20,12 @@ use super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 use crate::sys::process as sys;
 
-/// How many processes are watched by descriptors, two each: less than the 1024 that a process usually may have.
+/// Most processes watched by descriptors, two each: fewer than the usual limit of 1024.
 const DESCRIPTORS_FOR: usize = 256;
-/// Every so many polls everything is read anew, whatever the hints say.
+/// Polls between two complete readings, whatever the hints say.
 const THOROUGH: u32 = 64;
 
-/// What happened to a process of the tree.
+/// A change of a process in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// It was found: forked, or adopted after its parent ended.
@@ -37,7 +37,7 @@ pub enum Event {
     },
     /// It executed another program: its memory is new.
     Executed(Pid),
-    /// It ended. Its number may be another's soon.
+    /// It ended. Its number may be reused soon.
     Ended(Pid),
 }
 
@@ -49,15 +49,16 @@ pub struct Tree {
     adopter: Option<Pid>,
     known: BTreeMap<Pid, Watched>,
     children: Children,
-    /// What to say at the next poll.
+    /// Events of the next poll.
     early: Vec<Event>,
     polls: u32,
     buffer: Vec<u8>,
 }
 
 impl Tree {
-    /// Follows a process and all that it will fork. `adopter` is this process where it adopts orphans
-    /// ([`super::launch::Launch::start`]) and has no other children. The first poll reports the process as started.
+    /// Follows a process and its future descendants. `adopter` is this process if it adopts orphans
+    /// ([`super::launch::Launch::start`]) and has no other children. The first poll reports the process as
+    /// started.
     pub fn follow(root: ProcRoot, first: Pid, adopter: Option<Pid>) -> Result<Self, LinuxError> {
         let mut buffer = Vec::new();
         let stat = ProcessStat::read(&root, first, &mut buffer)?;
@@ -77,17 +78,17 @@ impl Tree {
         Ok(tree)
     }
 
-    /// The processes, by number.
+    /// Returns the processes, by number.
     pub fn processes(&self) -> impl Iterator<Item = Pid> {
         self.known.keys().copied()
     }
 
-    /// Whether all have ended.
+    /// Returns whether all have ended.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
 
-    /// Appends what has happened since the last poll. A process that ends meanwhile is no error.
+    /// Appends the events since the last poll. A process that ends meanwhile is no error.
     pub fn poll(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         self.find_ended(events)?;
         self.find_changed(events)?;
@@ -99,14 +100,12 @@ impl Tree {
         Ok(())
     }
 
-    /// Asks all descriptors at once which process ended.
+    /// Polls all descriptors at once for ended processes.
     fn find_ended(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         let held = |watched: &Watched| watched.pidfd.as_ref().map(AsRawFd::as_raw_fd);
         let files = self.known.values().filter_map(held);
-        let mut ready = Vec::new();
-        sys::poll(&mut Vec::new(), files, Duration::ZERO, &mut ready)
-            .map_err(|error| LinuxError::Call { call: "poll", error })?;
-        let mut ready = ready.into_iter();
+        let ready = sys::poll(files, Duration::ZERO);
+        let mut ready = ready.map_err(|error| LinuxError::Call { call: "poll", error })?.into_iter();
         let early = &mut self.early;
         self.known.retain(|&pid, watched| {
             let ended = watched.pidfd.is_some() && ready.next() == Some(true);
@@ -125,7 +124,7 @@ impl Tree {
         for (&pid, watched) in &mut self.known {
             match watched.look(&self.root, pid, thorough, &mut self.buffer)? {
                 Change::None => {}
-                // What it runs when its start is told, it runs from its start.
+                // The program running when its start is reported counts as its first.
                 Change::Executed if awaits_start(&self.early, pid) => {}
                 Change::Executed => events.push(Event::Executed(pid)),
                 Change::Ended => ended.push(pid),
@@ -138,7 +137,7 @@ impl Tree {
         Ok(())
     }
 
-    /// Looks for children that are not known, and for theirs.
+    /// Looks for unknown children, and for theirs.
     fn find_started(&mut self) -> Result<(), LinuxError> {
         let mut parents: Vec<Pid> = self.known.keys().copied().chain(self.adopter).collect();
         self.children.prepare(&self.root)?;
@@ -170,7 +169,7 @@ impl Tree {
     }
 }
 
-/// An end, or nothing if nobody has heard of the start.
+/// Reports an end, or nothing if its start was not reported.
 fn report_end(pid: Pid, early: &mut Vec<Event>, events: &mut Vec<Event>) {
     let before = early.len();
     early.retain(|event| !is_start(event, pid));
@@ -179,7 +178,6 @@ fn report_end(pid: Pid, early: &mut Vec<Event>, events: &mut Vec<Event>) {
     }
 }
 
-/// Whether the process's start is still to be told.
 fn awaits_start(early: &[Event], pid: Pid) -> bool {
     early.iter().any(|event| is_start(event, pid))
 }

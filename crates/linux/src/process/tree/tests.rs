@@ -58,16 +58,16 @@ fn a_number_that_is_used_again_is_another_process() {
         proc.put(11, 10, 'S', 200, 4096, "");
         let mut tree = proc.follow(10);
         assert_eq!(poll(&mut tree), [started(10, 1), started(11, 10)]);
-        // Somebody else's now.
+        // It belongs to another process now.
         proc.put(10, 1, 'S', 100, 4096, "");
         proc.put(11, 1, 'S', 300, 4096, "");
         assert_eq!(poll(&mut tree), [Event::Ended(Pid(11))]);
         assert_eq!(poll(&mut tree), []);
-        // And a child's once more.
+        // It belongs to a child once more.
         proc.put(10, 1, 'S', 100, 4096, "11 ");
         proc.put(11, 10, 'S', 400, 4096, "");
         assert_eq!(poll(&mut tree), [started(11, 10)]);
-        // A child's, and again a child's: both is told.
+        // A child's, and again a child's: both are reported.
         proc.put(11, 10, 'S', 500, 4096, "");
         assert_eq!(poll(&mut tree), [Event::Ended(Pid(11)), started(11, 10)]);
     }
@@ -138,7 +138,7 @@ fn nothing_is_looked_for_while_nothing_was_forked() {
     assert_eq!(poll(&mut tree), []);
     loadavg(11);
     assert_eq!(poll(&mut tree), [started(11, 10)]);
-    // Sooner or later it is looked for all the same.
+    // A thorough poll looks for it all the same.
     proc.put(12, 10, 'S', 300, 4096, "");
     proc.put(10, 1, 'R', 100, 4096, "11 12 ");
     let later: Vec<Event> = (0..THOROUGH + 2).flat_map(|_| poll(&mut tree)).collect();

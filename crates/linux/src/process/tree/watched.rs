@@ -1,4 +1,4 @@
-//! Defines how one process is watched: for its end, for another that took its number, and for exec.
+//! Watches one process: for its end, a reused number, and exec.
 
 use std::fs::File;
 use std::os::fd::OwnedFd;
@@ -8,11 +8,10 @@ use super::super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 use crate::sys::process as sys;
 
-/// For so many polls a new process is read thoroughly: one made by vfork shares its parent's memory until exec, which
-/// comes soon and leaves the parent's page table readable.
+/// Polls for which a new process is read thoroughly: one made by vfork shares its parent's memory until exec,
+/// which comes soon and leaves the parent's page table readable.
 const YOUNG: u32 = 4;
 
-/// What was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Change {
     None,
@@ -20,22 +19,21 @@ pub(super) enum Change {
     Ended,
 }
 
-/// A process that is watched.
 #[derive(Debug)]
 pub(super) struct Watched {
     start: u64,
-    /// Where its code and its stack start: both move at exec, unless addresses are not randomised.
+    /// Starts of its code and its stack: both move at exec, unless addresses are not randomised.
     places: (u64, u64),
     age: u32,
     /// Readable when the process has ended.
     pub(super) pidfd: Option<OwnedFd>,
-    /// The page table: it ends with the memory, hence at exec, be it the same program at the same place.
+    /// The page table, which ends with the memory, hence at exec, even of the same program at the same place.
     memory: Option<File>,
 }
 
 impl Watched {
-    /// Starts to watch. The descriptor is that of whoever has the number now; if that is another than `stat` told of,
-    /// the next look says that the process ended.
+    /// Starts to watch. The descriptor belongs to the number's present owner; if that is not `stat`'s
+    /// process, the next look reports its end.
     pub(super) fn new(root: &ProcRoot, pid: Pid, stat: &ProcessStat, descriptors: bool) -> Self {
         let mut watched = Self {
             start: stat.start,
@@ -74,7 +72,8 @@ impl Watched {
             Err(error) => return Err(error),
         };
         let places = (stat.code, stat.stack);
-        // While it dies, the memory goes first and the places read as zero: no exec, but an end that shows soon.
+        // While it dies, the memory goes first and the places read as zero: an end that shows soon, not an
+        // exec.
         let moved = places != self.places && places.0 > 1;
         if !moved && !replaced {
             return Ok(Change::None);
@@ -90,7 +89,7 @@ impl Watched {
     }
 }
 
-/// Whether the address space still is: the first page's entry can be read.
+/// Returns whether the address space still exists: then the first page's entry can be read.
 fn is_alive(memory: &File) -> bool {
     matches!(memory.read_at(&mut [0; 8], 0), Ok(8))
 }

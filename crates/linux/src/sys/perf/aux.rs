@@ -23,7 +23,8 @@ impl AuxArea {
     /// Maps an area of `pages` pages for what the PMU of `event` writes. `ring` is the event's own.
     ///
     /// # Errors
-    /// `EINVAL` unless `pages` is a power of two, at most 2^20; `EOPNOTSUPP` or `EINVAL` for a PMU without AUX data.
+    /// `EINVAL` unless `pages` is a power of two, at most 2^20; `EOPNOTSUPP` or `EINVAL` for a PMU without
+    /// AUX data.
     pub fn new(event: &Event, ring: &Mapping, pages: usize) -> io::Result<Self> {
         if !pages.is_power_of_two() || pages > 1 << 20 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -52,11 +53,12 @@ impl AuxArea {
 
     /// Returns the bytes from `tail` to `head` in two parts: up to the end of the area, and from its start.
     ///
-    /// Neither lies before the last argument of [`Self::release`] nor behind a result of [`Self::head`] since.
+    /// Neither lies before the last argument of [`Self::release`] nor behind a result of [`Self::head`]
+    /// since.
     pub fn bytes(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.size);
-        // SAFETY: both parts lie in the mapping. The kernel does not write between tail and head, and `&mut self` keeps
-        // `release` from moving the tail while they are borrowed.
+        // SAFETY: both parts lie in the mapping. The kernel does not write between tail and head, and `&mut
+        // self` keeps `release` from moving the tail while they are borrowed.
         unsafe {
             let data = self.memory.start();
             (std::slice::from_raw_parts(data.add(start), first), std::slice::from_raw_parts(data, second))

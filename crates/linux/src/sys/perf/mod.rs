@@ -1,7 +1,8 @@
 //! `perf_event_open(2)`: events, the rings of their records and AUX areas.
 //!
-//! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`, 136 bytes,
-//! `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that they do not know are zero.
+//! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`,
+//! 136 bytes, `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that
+//! they do not know are zero.
 
 mod aux;
 
@@ -13,7 +14,8 @@ use super::mmap;
 pub use super::pages::page_size;
 use super::{checked, owned};
 
-/// What to count or sample: `struct perf_event_attr`.
+/// An event to count or sample: `struct perf_event_attr`. Fields without a comment stay 0.
+#[allow(missing_docs)]
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
@@ -25,43 +27,30 @@ pub struct Attr {
     pub config: u64,
     /// The period, or the frequency with [`flag::FREQ`].
     pub period: u64,
-    /// What a sample holds: bits of [`sample`].
+    /// Fields of a sample: bits of [`sample`].
     pub sample_type: u64,
-    /// What a read returns: bits of [`read`].
+    /// Values of a read: bits of [`read`].
     pub read_format: u64,
     /// Bits of [`flag`].
     pub flags: u64,
     /// Events, or bytes with [`flag::WATERMARK`], between wake-ups.
     pub wakeup: u32,
-    /// Of breakpoints.
     pub breakpoint_type: u32,
-    /// More of the event.
     pub config1: u64,
-    /// More of the event.
     pub config2: u64,
-    /// Of branch stacks.
     pub branch_sample_type: u64,
-    /// Of registers.
     pub sample_regs_user: u64,
-    /// Of stacks.
     pub sample_stack_user: u32,
     /// The clock of the records' times, with [`flag::USE_CLOCKID`].
     pub clockid: i32,
-    /// Of registers.
     pub sample_regs_intr: u64,
     /// Bytes between wake-ups of the AUX area.
     pub aux_watermark: u32,
-    /// Of call chains.
     pub sample_max_stack: u16,
-    /// Must be 0.
     pub reserved: u16,
-    /// Of AUX samples.
     pub aux_sample_size: u32,
-    /// Of AUX pausing.
     pub aux_action: u32,
-    /// Of signals.
     pub sig_data: u64,
-    /// More of the event.
     pub config3: u64,
 }
 
@@ -90,20 +79,17 @@ pub mod software {
 }
 
 /// Bits of `sample_type`: `enum perf_event_sample_format`.
+#[allow(missing_docs)]
 pub mod sample {
-    /// Process and thread.
     pub const TID: u64 = 1 << 1;
-    /// Time.
     pub const TIME: u64 = 1 << 2;
-    /// Data address.
     pub const ADDR: u64 = 1 << 3;
-    /// The period in force.
     pub const PERIOD: u64 = 1 << 8;
     /// The PMU's own record.
     pub const RAW: u64 = 1 << 10;
     /// Latency in cycles.
     pub const WEIGHT: u64 = 1 << 14;
-    /// What served the access.
+    /// Level of the memory hierarchy that served the access.
     pub const DATA_SRC: u64 = 1 << 15;
     /// Event number, at a fixed place.
     pub const IDENTIFIER: u64 = 1 << 16;
@@ -161,7 +147,8 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong) << 16;
 /// `PERF_FLAG_FD_NO_GROUP`.
 const NO_GROUP: libc::c_ulong = 1 << 0;
-/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on it).
+/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on
+/// it).
 const OUTPUT: libc::c_ulong = 1 << 1;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
@@ -170,7 +157,7 @@ const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
 #[derive(Debug)]
 pub struct Event(OwnedFd);
 
-/// What an event belongs to from its first moment on.
+/// The group or ring that an event joins when it is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Join<'a> {
     /// Nothing.
@@ -184,9 +171,10 @@ pub enum Join<'a> {
 /// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any).
 ///
 /// # Errors
-/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the PMU does not
-/// have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV` without such a processor, `EMFILE`
-/// without descriptors, `EOPNOTSUPP` for an option that needs other hardware.
+/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the
+/// PMU does not have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV`
+/// without such a processor, `EMFILE` without descriptors, `EOPNOTSUPP` for an option that needs other
+/// hardware.
 pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Event> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
     let (leader, flags) = match join {
@@ -230,7 +218,8 @@ impl Event {
         checked(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ID as _, &raw mut id) }).map(|_| id)
     }
 
-    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that lost its counter.
+    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that
+    /// lost its counter.
     ///
     /// # Errors
     /// `ENOSPC` if `values` is too short.
@@ -260,8 +249,8 @@ impl Mapping {
     /// Maps a ring of `pages` pages for records of `event`.
     ///
     /// # Errors
-    /// `EINVAL` unless `pages` is a power of two, or for an inherited event that is bound to no processor; `EPERM` beyond
-    /// `kernel.perf_event_mlock_kb`.
+    /// `EINVAL` unless `pages` is a power of two, or for an inherited event that is bound to no processor;
+    /// `EPERM` beyond `kernel.perf_event_mlock_kb`.
     pub fn new(event: &Event, pages: usize) -> io::Result<Self> {
         let page = page_size();
         if !pages.is_power_of_two() || pages > 1 << 30 {
@@ -272,8 +261,8 @@ impl Mapping {
     }
 
     fn position(&self, offset: usize) -> &AtomicU64 {
-        // SAFETY: the offsets lie in the first page, which is mapped as long as `self` lives, and are multiples of 8; the
-        // kernel and this process access them as atomic integers only.
+        // SAFETY: the offsets lie in the first page, which is mapped as long as `self` lives, and are
+        // multiples of 8; the kernel and this process access them as atomic integers only.
         unsafe { AtomicU64::from_ptr(self.memory.start().add(offset).cast()) }
     }
 
@@ -287,18 +276,20 @@ impl Mapping {
         self.data == 0
     }
 
-    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read afterwards.
+    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read
+    /// afterwards.
     pub fn head(&self) -> u64 {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its start.
+    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its
+    /// start.
     ///
     /// `tail` was last passed to [`Self::release`]; `head` is a result of [`Self::head`] since.
     pub fn records(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.data);
-        // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between tail and head,
-        // and `&mut self` keeps `release` from moving the tail while they are borrowed.
+        // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between
+        // tail and head, and `&mut self` keeps `release` from moving the tail while they are borrowed.
         unsafe {
             let data = self.memory.start().add(self.page);
             (std::slice::from_raw_parts(data.add(start), first), std::slice::from_raw_parts(data, second))
@@ -311,8 +302,9 @@ impl Mapping {
     }
 }
 
-/// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the lengths of their
-/// two parts: up to the end, and from the start. Both fit the ring, whatever the positions are.
+/// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the
+/// lengths of their two parts: up to the end, and from the start. Both fit the ring, whatever the positions
+/// are.
 fn parts(tail: u64, head: u64, size: usize) -> (usize, usize, usize) {
     let length = (head.wrapping_sub(tail) as usize).min(size);
     let start = tail as usize & (size - 1);

@@ -1,19 +1,19 @@
-//! Defines a kernel for tests of the mover.
+//! A kernel for tests of the mover.
 
 use std::io;
 
 use super::super::*;
 use crate::memory::{BASE, HUGE};
 
-/// A kernel of two nodes with injected errors. Like Linux, a call puts pages aside and moves them in one go; that ends at
-/// a page which cannot be put aside, and the call itself ends when pages put aside do not move.
+/// A kernel of two nodes with injected errors. Like Linux, a call isolates pages and moves them together; the
+/// batch ends at a page that cannot be isolated, and the call ends when isolated pages do not move.
 #[derive(Default)]
 pub(super) struct Fake {
-    /// Address and node of each page that is present.
+    /// Address and node of each present page.
     pub(super) pages: std::collections::BTreeMap<u64, i32>,
-    /// Addresses that cannot be put aside, and with which error; how often.
+    /// Addresses that cannot be isolated, with the error and how often.
     pub(super) fail: std::collections::BTreeMap<u64, (i32, u32)>,
-    /// Addresses that are put aside and then do not move, how often.
+    /// Addresses that are isolated and then do not move, and how often.
     pub(super) stuck: std::collections::BTreeMap<u64, u32>,
     /// Pages that node 0 takes until ENOMEM.
     pub(super) room: Option<u64>,
@@ -22,7 +22,7 @@ pub(super) struct Fake {
     /// Errors of the next moving calls, 0 for none, and of every query.
     pub(super) errors: Vec<i32>,
     pub(super) query_error: i32,
-    /// What was asked for: pages of each moving call.
+    /// Pages of each moving call.
     pub(super) calls: Vec<usize>,
     pub(super) paused: u64,
 }
@@ -42,7 +42,7 @@ impl Fake {
         self.pages.range_mut(head..head + size).for_each(|(_, place)| *place = node);
     }
 
-    /// Moves what was put aside. An error or a count of failures ends the call.
+    /// Moves the isolated pages. An error or a count of failures ends the call.
     fn flush(&mut self, aside: &mut Vec<(usize, u64)>, node: i32, status: &mut [i32]) -> Result<u64, i32> {
         let mut failed = 0;
         let all = std::mem::take(aside);

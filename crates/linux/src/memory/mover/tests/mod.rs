@@ -18,7 +18,7 @@ fn all_to_fast(pages: u64) -> Vec<PageMove> {
     (0..pages).map(|page| base(page, 0)).collect()
 }
 
-/// One step without a rate and without room to make.
+/// Runs one step without a rate and without room to make.
 fn run(kernel: &mut Fake, moves: &[PageMove]) -> (Vec<MoveStatus>, MoverStatistics, Vec<LinuxError>) {
     let (mut mover, mut statuses) = (Mover::new(kernel, MoverOptions::default()), Vec::new());
     let step = mover.step(Nanos(0), Pid(1), moves, &mut statuses, &mut |_, _| false).expect("no error");
@@ -65,7 +65,7 @@ fn busy_pages_are_tried_again_within_bound_and_pause_budget() {
 #[test]
 fn a_stuck_page_hides_neither_those_before_nor_those_behind() {
     let mut kernel = Fake::on_slow(512);
-    // The page behind the stuck one ends the part that is moved in one go, and the failure then ends the call.
+    // The page behind the stuck one ends the batch, and the failure then ends the call.
     kernel.stuck = [(100 * BASE, 9)].into();
     kernel.fail = [(101 * BASE, (libc::EBUSY, 1))].into();
     let (statuses, ..) = run(&mut kernel, &all_to_fast(512));
@@ -300,7 +300,7 @@ proptest! {
         prop_assert_eq!((statistics.moved, statistics.bytes), (moved, Bytes(moved * BASE)));
         let bound = u128::from(HUGE) + u128::from(now.0) * u128::from(rate) / 1_000_000_000;
         prop_assert!(u128::from(statistics.bytes.0) <= bound);
-        // What is said to have moved is there.
+        // Pages reported as moved are there.
         for (page, status) in statuses.into_iter().enumerate() {
             let there = kernel.pages[&(page as u64 * BASE)] == 0;
             prop_assert!(status != MoveStatus::Moved || there, "page {}", page);
