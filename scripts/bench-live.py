@@ -2,7 +2,7 @@
 
     make bench-live [LIVE="--windows 400 --policy freqtier"]
 
-Programs: the planted one (crates/linux/examples/target; a fixed number of operations, 10 % of 256 MiB take 90 % of them) and,
+Programs: the planted one (crates/planted; a fixed number of operations, 10 % of 256 MiB take 90 % of them) and,
 where they are installed, redis-server under redis-benchmark (a fixed number of requests over 100,000 keys of 512 bytes).
 Isotherm runs with `--shadow` and its default source and budget.
 

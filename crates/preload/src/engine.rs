@@ -44,7 +44,7 @@ pub(crate) fn start_from_environment() {
 
 fn start(settings: Settings) {
     if !arena::reserve() || !inside::prepare_inside() {
-        return say("no addresses are left for the engine; the program runs without one");
+        return say("no address space is left for the engine; the program runs without one");
     }
     PROCESS.store(std::process::id(), SeqCst);
     STATE.store(STARTING, SeqCst);
@@ -54,7 +54,7 @@ fn start(settings: Settings) {
     drop(blocked);
     if !started {
         STATE.store(OVER, SeqCst);
-        return say("no thread can be had for the engine; the program runs without one");
+        return say("the engine's thread cannot be started; the program runs without one");
     }
     // SAFETY: a function that lives as long as this library, which is never unloaded.
     unsafe { libc::atexit(finish) };
@@ -126,7 +126,7 @@ fn report(settings: &Settings, result: &LiveResult) {
     if let Some(to) = &settings.json {
         match serde_json::to_string_pretty(result) {
             Ok(json) => write(to, &(json + "\n")),
-            Err(error) => say(&format!("the summary is no JSON: {error}")),
+            Err(error) => say(&format!("the summary cannot be written as JSON: {error}")),
         }
     }
     if let Some(to) = &settings.report {

@@ -99,7 +99,7 @@ impl Agent {
 
     /// Works until the engine goes or the program ends; by then all pages are back.
     pub(super) fn run(&mut self) {
-        gate::activate(self.mechanism.doorbell());
+        gate::activate(self.mechanism.doorbell);
         self.tell_where();
         let (cost, handling) = self.calibrate();
         let (now, cpu) = (clock::monotonic().0, clock::thread_cpu().0);
@@ -237,7 +237,7 @@ impl Agent {
         let window = self.link.window();
         let mechanism = &self.mechanism;
         let cpu = clock::thread_cpu().0;
-        pass.begin(mechanism.maps(), mechanism.presence(), &mut self.random, window, |range| {
+        pass.begin(&mechanism.maps, &mechanism.presence, &mut self.random, window, |range| {
             mechanism.is_own(range)
         });
         let taken = clock::thread_cpu().0 - cpu;

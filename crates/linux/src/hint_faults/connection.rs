@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION};
-use super::source::HintFaultOptions;
+use super::settings::HintFaultOptions;
 use crate::process::Pid;
 use crate::sys::mmap::SharedValue;
 use crate::sys::sockets::{nudge, peer, receive_file, still_there};

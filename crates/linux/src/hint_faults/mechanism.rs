@@ -56,10 +56,10 @@ pub(super) struct Order {
 /// userfaultfd with the store and the files that tell what can be armed.
 pub(super) struct Mechanism {
     pub(super) userfault: Userfault,
-    maps: Maps,
-    presence: Presence,
+    pub(super) maps: Maps,
+    pub(super) presence: Presence,
     pub(super) store: Store,
-    doorbell: u64,
+    pub(super) doorbell: u64,
     /// The agent's own memory, which is never registered.
     own: [Range64; 4],
 }
@@ -72,18 +72,6 @@ impl Mechanism {
         let doorbell = sys::map(PAGE)?;
         userfault.register(doorbell)?;
         Ok(Self { userfault, maps, presence, store, doorbell: doorbell.start, own })
-    }
-
-    pub(super) fn maps(&self) -> &Maps {
-        &self.maps
-    }
-
-    pub(super) fn presence(&self) -> &Presence {
-        &self.presence
-    }
-
-    pub(super) fn doorbell(&self) -> u64 {
-        self.doorbell
     }
 
     /// Returns whether the range holds memory of the agent.

@@ -89,6 +89,7 @@ mod pass;
 mod presence;
 mod protocol;
 mod random;
+mod settings;
 mod source;
 mod start;
 mod store;
@@ -97,7 +98,8 @@ mod window;
 
 pub use gate::{exclude, note_thread, undisturbed};
 pub use protocol::{SOCKET_VARIABLE, VERBOSE_VARIABLE};
-pub use source::{HintFaultOptions, HintFaultSource, HintFaultStatistics};
+pub use settings::HintFaultOptions;
+pub use source::{HintFaultSource, HintFaultStatistics};
 pub use start::{end_agent, prepare_inside, start_agent, start_agent_inside, start_from_environment};
 
 pub use crate::sys::agent::{BlockedSignals, own_descriptors, own_stack};

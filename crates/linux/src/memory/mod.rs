@@ -1,4 +1,4 @@
-//! A program's pages: maps, presence, nodes, the mover, reclaim, and the guard that restores host settings.
+//! A program's pages: maps, presence, nodes, the mover and reclaim.
 
 pub mod bucket;
 pub mod maps;
@@ -6,7 +6,6 @@ pub mod mover;
 pub mod nodes;
 pub mod pagemap;
 pub mod reclaim;
-pub mod restore;
 
 /// Bytes of a base page.
 pub const BASE: u64 = 4 << 10;

@@ -4,16 +4,13 @@ mod exit;
 pub mod launch;
 pub mod lock;
 mod proc;
-mod run_directory;
 pub mod signals;
 mod stat;
 pub mod tree;
 
 pub use exit::Exit;
 pub use proc::ProcRoot;
-pub(crate) use proc::{excerpt, read_all};
-pub(crate) use run_directory::make_private;
-pub use run_directory::run_directory;
+pub(crate) use proc::excerpt;
 pub use stat::ProcessStat;
 
 pub use crate::sys::process::Pid;

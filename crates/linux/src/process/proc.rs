@@ -76,7 +76,7 @@ impl ProcRoot {
 }
 
 /// Reads to the end in large pieces.
-pub(crate) fn read_all(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<()> {
+fn read_all(file: &mut File, buffer: &mut Vec<u8>) -> io::Result<()> {
     buffer.clear();
     let mut length = 0;
     loop {

@@ -16,11 +16,6 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-pub(crate) fn effective_user() -> u32 {
-    // SAFETY: the call takes nothing and cannot fail.
-    unsafe { libc::geteuid() }
-}
-
 /// Opens a descriptor of a process that can be read when it ends.
 ///
 /// # Errors
@@ -103,7 +98,7 @@ pub(crate) fn set_nonblocking(file: &File) -> io::Result<()> {
     checked(unsafe { libc::fcntl(file.as_raw_fd(), libc::F_SETFL, flags | libc::O_NONBLOCK) }).map(drop)
 }
 
-/// The writing end of the pipe that the handler writes to; -1 while there is none.
+/// The writing end of the pipe that the handler writes to; -1 without one.
 static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 
 /// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.

@@ -192,7 +192,7 @@ pub(crate) fn huge(area: &mut Area) -> Result {
     let huge = smaps.lines().filter_map(|line| line.strip_prefix("AnonHugePages:"));
     let kib: usize = huge.filter_map(|rest| rest.trim().strip_suffix(" kB")?.parse::<usize>().ok()).sum();
     if std::env::var_os("LD_PRELOAD").is_none() && kib == 0 {
-        return Err(Failure::Impossible("no huge pages to be had".into()));
+        return Err(Failure::Impossible("no huge pages are available".into()));
     }
     ensure(kib >= 4096, &format!("{kib} KiB of huge pages are left of 4096"))
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 
 use super::{Event, Mapping, mmap, page_size, parts};
 
-/// Where `aux_head`, `aux_tail`, `aux_offset` and `aux_size` stand in `struct perf_event_mmap_page`.
+/// Offsets of `aux_head`, `aux_tail`, `aux_offset` and `aux_size` in `struct perf_event_mmap_page`.
 const HEAD: usize = 1056;
 const TAIL: usize = 1064;
 const OFFSET: usize = 1072;

@@ -124,7 +124,7 @@ pub mod flag {
     /// `clockid` is used.
     pub const USE_CLOCKID: u64 = 1 << 25;
 
-    /// `precise_ip`: how little the sampled instruction may be off, from 0 (any) to 3 (not at all).
+    /// Returns `precise_ip`: the precision of the sampled instruction, from 0 (any skid) to 3 (no skid).
     pub const fn precise(level: u8) -> u64 {
         (level as u64 & 3) << 15
     }
@@ -233,7 +233,7 @@ impl Event {
 
 pub use aux::AuxArea;
 
-/// Where `data_head` and `data_tail` stand in `struct perf_event_mmap_page`.
+/// Offsets of `data_head` and `data_tail` in `struct perf_event_mmap_page`.
 const HEAD: usize = 1024;
 const TAIL: usize = 1032;
 
