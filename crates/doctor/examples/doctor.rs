@@ -1,4 +1,4 @@
-//! Prints the findings on this machine, as text or with `--json`; with `--known-loop` it runs the self-tests' loop.
+//! Prints the findings on this machine, as text or with `--json`; `--known-loop` runs the self-tests' loop.
 //!
 //! The tests run it in namespaces and as other users.
 

@@ -17,8 +17,8 @@ const fn row(name: &'static str, capability: Capability, grant: bool, lost: &'st
     Row { name, capability, lost, grant }
 }
 
-/// What the capabilities permit, from `capabilities(7)`, `perf_event_open(2)`, `move_pages(2)`, `userfaultfd(2)` and
-/// `Documentation/admin-guide/mm/pagemap.rst`.
+/// What the capabilities permit, from `capabilities(7)`, `perf_event_open(2)`, `move_pages(2)`,
+/// `userfaultfd(2)` and `Documentation/admin-guide/mm/pagemap.rst`.
 #[rustfmt::skip]
 const ROWS: [Row; 8] = [
     row("cap-perfmon", Capability::Perfmon, true,
@@ -38,7 +38,7 @@ pub(super) fn examine(facts: &Facts<'_>) -> Vec<Finding> {
     ROWS.iter().map(|row| finding(facts, row, &setcap)).collect()
 }
 
-/// Returns one command for all obtainable capabilities: each use of `setcap` takes away what the last one gave.
+/// Returns one command for all obtainable capabilities, as each use of `setcap` replaces the last one's.
 fn setcap(facts: &Facts<'_>) -> Remedy {
     let obtainable = |row: &&Row| row.grant && facts.rights.can_have(row.capability);
     let names: Vec<String> = ROWS.iter().filter(obtainable).map(|row| row.name.replace('-', "_")).collect();

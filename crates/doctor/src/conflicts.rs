@@ -117,7 +117,7 @@ fn conflict(facts: &Facts<'_>, pid: u32) -> Option<Finding> {
     Some(PROCESS.warning(meaning, PLACEMENT, remedy).about(pid.to_string()))
 }
 
-/// Returns a process's names: the kernel's, and its first arguments, as scripts run under their interpreter's name.
+/// Returns a process's names: the kernel's, and its first arguments, as scripts run under an interpreter.
 fn names(facts: &Facts<'_>, pid: u32) -> Vec<String> {
     // A process that has ended meanwhile has no names.
     let mut names: Vec<String> = facts.tree.text(&format!("/proc/{pid}/comm")).into_iter().collect();

@@ -1,7 +1,7 @@
 //! Loop that self-tests watch: it uses one of its two buffers all the time and the other never.
 //!
-//! It prints `HOT COLD LENGTH` (two addresses and a size in bytes, hexadecimal) to standard output and runs until standard
-//! input ends, at the latest when the doctor exits.
+//! It prints `HOT COLD LENGTH` (two addresses and a size in bytes, hexadecimal) to standard output and runs
+//! until standard input ends, at the latest when the doctor exits.
 
 use std::io::{self, BufRead, BufReader, Read, Write};
 use std::ops::Range;
@@ -29,7 +29,7 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// Runs the loop in this process until standard input ends.
 ///
-/// Every access misses all caches, as its line was flushed after its last use. Every fourth access is a store.
+/// Every access misses all caches, as its last use flushed its line. Every fourth access is a store.
 ///
 /// # Errors
 /// If standard output is closed, or memory cannot be mapped.

@@ -1,7 +1,7 @@
 //! Examines what a machine offers for memory tiering, what it lacks and how to fix that. It changes nothing.
 //!
-//! [`examine`] reads `/proc` and `/sys` and tries harmless system calls, [`self_test()`] lets access sources watch a loop
-//! whose accesses are known, and [`calibrate`] measures tiers.
+//! [`examine`] reads `/proc` and `/sys` and tries harmless system calls, [`self_test()`] lets access sources
+//! watch a loop whose accesses are known, and [`calibrate`] measures tiers.
 //!
 //! ```
 //! use std::path::Path;

@@ -123,7 +123,7 @@ fn intel(facts: &Facts<'_>, cpu: &Cpu) -> Finding {
 }
 
 fn amd(facts: &Facts<'_>, cpu: &Cpu) -> Finding {
-    // IBS samples kernel mode too; since Linux 6.13 the kernel can drop those samples for users without rights to them.
+    // IBS samples kernel mode too; since Linux 6.13 the kernel can drop those samples.
     let filters = facts.tree.path(&format!("{DEVICES}/ibs_op/format/swfilt")).exists();
     let paranoid = sysctls::value(facts, PARANOID).ok().flatten();
     if !filters && !facts.rights.perfmon() && paranoid.is_some_and(|value| value > 1) {

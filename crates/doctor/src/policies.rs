@@ -24,7 +24,7 @@ pub struct Offered {
 }
 
 impl Offered {
-    /// Returns the sources that a run takes for these needs: best first, each that offers a signal still missing.
+    /// Returns the sources that a run takes for these needs: best first, each with a signal still missing.
     fn sources_for(&self, needs: Signals) -> Vec<String> {
         let mut told = Signals::NONE;
         let mut taken = Vec::new();
@@ -54,7 +54,7 @@ pub struct PolicySupport {
 }
 
 impl PolicySupport {
-    /// Judges a policy that needs `needs` on a host that offers `offered`; `findings` tell how to get the rest.
+    /// Judges a policy by what it needs and a host offers; `findings` tell how to get the rest.
     pub fn judge(policy: &str, needs: Signals, offered: &Offered, findings: &[Finding]) -> Self {
         let lack = |signal: Signal| {
             let lacking = |name| {

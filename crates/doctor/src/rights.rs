@@ -86,7 +86,7 @@ impl Rights {
         self.has(capability) && !self.user_namespace
     }
 
-    /// Returns whether programs that it starts have the capability too; they do not inherit those from `setcap`.
+    /// Returns whether programs that it starts have the capability too; `setcap` does not reach them.
     pub(super) fn passes_on(&self, capability: Capability) -> bool {
         let ambient = self.ambient & 1 << capability as u8 != 0;
         self.holds(capability) && (ambient || self.root)

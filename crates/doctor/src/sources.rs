@@ -1,4 +1,4 @@
-//! Checks of sources beside the PMU: the lab's virtual PMU, hotness units, hint faults, accessed bits, idle pages.
+//! Checks of other sources: the lab's virtual PMU, hotness units, hint faults, accessed bits, idle pages.
 
 use isotherm_linux::devices::perf_chmu;
 use isotherm_linux::virtual_pmu;
@@ -40,7 +40,7 @@ fn hotness_units(facts: &Facts<'_>) -> Option<Checked> {
     }))
 }
 
-/// Checks the lab's virtual PMU. Only the lab's virtual machine has one; elsewhere its absence is not reported.
+/// Checks the lab's virtual PMU, which only the lab's virtual machine has; its absence is not reported.
 fn virtual_pmu(facts: &Facts<'_>) -> Option<Finding> {
     let topic = Area::Sources.topic("source-virtual-pmu");
     let memory = virtual_pmu::memory_file(facts.tree)?;

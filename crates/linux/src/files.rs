@@ -15,8 +15,8 @@ const LIST_LIMIT: u32 = 1 << 16;
 
 /// Tree of files below a root: `/` on a live machine, a fixture in tests.
 ///
-/// Names are written as on a live machine, with or without the leading slash. Reading fails with [`LinuxError::File`],
-/// parsing with [`LinuxError::Format`].
+/// Names are written as on a live machine, with or without the leading slash. Reading fails with
+/// [`LinuxError::File`], parsing with [`LinuxError::Format`].
 #[derive(Debug, Clone, Copy)]
 pub struct Tree<'a> {
     root: &'a Path,
@@ -132,7 +132,7 @@ pub fn hexadecimal(text: &str) -> Option<u64> {
     plain.then(|| u64::from_str_radix(digits, 16).ok()).flatten()
 }
 
-/// Parses a list as the kernel prints bitmaps (`%*pbl`): `0-3,8`, or an empty text. Sorted, without duplicates.
+/// Parses a list as the kernel prints bitmaps (`%*pbl`): `0-3,8` or nothing. Sorts it, without duplicates.
 pub fn list(text: &str) -> Option<Vec<u32>> {
     let mut numbers = Vec::new();
     for part in text.split(',').filter(|_| !text.is_empty()) {

@@ -72,8 +72,8 @@ pub struct SourceStatistics {
 
 /// Mechanism that learns which memory programs access.
 ///
-/// The host calls [`Self::follow`] for each process, [`Self::request`] whenever the policy changes its sampling, and
-/// [`Self::drain`] about a hundred times a second.
+/// The host calls [`Self::follow`] for each process, [`Self::request`] whenever the policy changes its
+/// sampling, and [`Self::drain`] about a hundred times a second.
 pub trait AccessSource: Send {
     /// Returns the name in kebab-case, as in `--source`.
     fn name(&self) -> &'static str;
@@ -96,15 +96,14 @@ pub trait AccessSource: Send {
     /// Appends the accesses seen since the last call, in the order of time for each process. Never blocks.
     fn drain(&mut self, accesses: &mut Vec<Access>) -> Result<(), LinuxError>;
 
-    /// Arms 4 KiB pages of one process, given by their addresses, so that the next access to each becomes known
-    /// ([`Cause::Armed`]); needs `Signal::HintFaults`.
+    /// Arms 4 KiB pages of one process, given by their addresses, so that the next access to each becomes
+    /// known ([`Cause::Armed`]); needs `Signal::HintFaults`.
     fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
         let _ = (process, addresses);
         Ok(())
     }
 
-    /// Appends for each range whether it was accessed since the last query, and clears the mark; needs
-    /// `Signal::AccessedBits`.
+    /// Appends whether each range was accessed since the last query (needs `Signal::AccessedBits`).
     fn accessed(
         &mut self,
         process: Pid,
@@ -116,25 +115,27 @@ pub trait AccessSource: Send {
         Ok(())
     }
 
-    /// Writes its counts since the start into `counters` (one entry per tier); needs `Signal::TierHits` or
-    /// `Signal::TierStalls`.
+    /// Writes its counts since the start, one entry per tier (needs `Signal::TierHits` or
+    /// `Signal::TierStalls`).
     fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let _ = counters;
         Ok(())
     }
 
-    /// Returns whether it samples loads evenly over all tiers with latencies, so that Little's law gives those in flight.
+    /// Returns whether its loads are even over all tiers with latencies, so that Little's law gives those in
+    /// flight.
     fn samples_all_latencies(&self) -> bool {
         false
     }
 
-    /// Passes a policy's request to the profiling devices, which are read from then on; needs `Signal::DeviceHotPages`.
+    /// Passes a request to the profiling devices, which are read from then on (needs
+    /// `Signal::DeviceHotPages`).
     fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
         let _ = request;
         Ok(())
     }
 
-    /// Appends the readings of the profiling devices since the last call; needs `Signal::DeviceHotPages`.
+    /// Appends the profiling devices' readings since the last call (needs `Signal::DeviceHotPages`).
     fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
         let _ = answers;
         Ok(())
@@ -142,8 +143,8 @@ pub trait AccessSource: Send {
 
     /// Returns the programs' time since the source was made, where it is not the machine's clock.
     ///
-    /// An emulated machine runs many times slower than the machine that it models. Policies' rates, windows and rests then
-    /// follow the modelled time.
+    /// An emulated machine runs many times slower than the machine that it models. Policies' rates, windows
+    /// and rests then follow the modelled time.
     fn clock(&self) -> Option<Nanos> {
         None
     }

@@ -32,7 +32,7 @@ impl Sub for Run {
 }
 
 impl Run {
-    /// Returns misses / MLP: Equation 1 of PACT without its `k`. `None` where a counter is zero or extrapolated.
+    /// Returns misses / MLP, Equation 1 of PACT without its `k`, if every counter is nonzero and exact.
     fn serial_misses(&self) -> Option<f64> {
         let counted = self.misses > 0 && self.occupancy > 0 && self.busy > 0 && self.stall > 0;
         let parallelism = (self.occupancy as f64 / self.busy as f64).max(1.0);
@@ -51,7 +51,8 @@ pub struct Fit {
     pub runs: usize,
 }
 
-/// Fits stalls = k x misses / MLP, all runs' relative errors weighted alike. `None` with fewer than three usable runs.
+/// Fits stalls = k x misses / MLP, all relative errors weighted alike. `None` with fewer than three usable
+/// runs.
 pub fn fit(runs: &[Run]) -> Option<Fit> {
     let cost = |run: &Run| Some(run.stall as f64 / run.serial_misses()?);
     let costs: Vec<f64> = runs.iter().filter_map(cost).collect();

@@ -48,7 +48,7 @@ impl Arena {
     }
 }
 
-/// Returns the last-level cache's size from sysfs below `root`, and a size much larger than it, at most half of `free`.
+/// Returns the last-level cache's size in sysfs, and a much larger size that is at most half of `free`.
 pub fn usual_size(root: &Path, free: Bytes) -> (Option<Bytes>, Bytes) {
     let tree = Tree::new(root);
     let kibibytes = |index: u32| {

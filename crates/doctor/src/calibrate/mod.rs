@@ -1,9 +1,10 @@
-//! Calibration: measures each tier's latency, and `k`, the cost of a miss that nothing overlaps (PACT section 4.2.1).
+//! Measures each tier's latency, and `k`, the cost of a miss that nothing overlaps (PACT section 4.2.1).
 //!
-//! Pointer chases of 1 to 8 chains, with as many overlapping misses, and a stream, whose misses overlap as far as the
-//! processor allows, run on memory bound to each tier's nodes. The time per link of the single chain is the latency; a clock
-//! suffices for it. The counters of each run give misses, MLP = T1 / T2 and stalls. `k` is the slope of stalls over
-//! misses / MLP through the origin, and its error the root mean square of the residuals.
+//! Pointer chases of 1 to 8 chains, with as many overlapping misses, and a stream, whose misses overlap as
+//! far as the processor allows, run on memory bound to each tier's nodes. The time per link of the single
+//! chain is the latency; a clock suffices for it. The counters of each run give misses, MLP = T1 / T2 and
+//! stalls. `k` is the slope of stalls over misses / MLP through the origin, and its error the root mean
+//! square of the residuals.
 
 mod fit;
 mod memory;
@@ -49,7 +50,7 @@ pub fn latency(arena: &mut Arena) -> Latency {
     Latency { nanoseconds: least, spread: largest / least - 1.0 }
 }
 
-/// Runs every pattern on the arena's memory, which lies on `tier`, under counters that follow the calling thread.
+/// Runs every pattern on the arena's memory, which lies on `tier`; `counters` follow the calling thread.
 ///
 /// # Errors
 /// If the counters cannot be read.
@@ -67,7 +68,7 @@ pub fn runs(arena: &mut Arena, tier: usize, counters: &mut PmuCounters) -> Resul
     Ok(runs)
 }
 
-/// Reads a tier's counts since the counters were opened. All stalls of the thread are the tier's: it uses no other memory.
+/// Reads a tier's counts so far. All stalls of the thread are the tier's, as it uses no other memory.
 fn read(counters: &mut PmuCounters, tier: usize) -> Result<Run, LinuxError> {
     let mut counted = Counters::default();
     counters.count(&mut counted)?;

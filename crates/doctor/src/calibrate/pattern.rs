@@ -20,7 +20,7 @@ impl Pattern {
     /// All patterns that are measured.
     pub const ALL: [Self; 5] = [Self::Chase(1), Self::Chase(2), Self::Chase(4), Self::Chase(8), Self::Stream];
 
-    /// Writes the links: one cycle through all lines, in an order that no prefetcher can follow (Sattolo's shuffle).
+    /// Writes the links: one cycle through all lines that no prefetcher can follow (Sattolo's shuffle).
     pub fn prepare(self, arena: &mut Arena) {
         let lines = arena.lines();
         let words = arena.words();

@@ -1,5 +1,5 @@
-//! The doctor on the running kernel: as root, as nobody and in namespaces, and self-tests of several kinds of sources.
-//! The program is `examples/doctor`.
+//! The doctor on the running kernel: as root, as nobody and in namespaces, and self-tests of several kinds of
+//! sources. The program is `examples/doctor`.
 
 mod confined;
 mod self_test;

@@ -2,24 +2,27 @@
 //!
 //! # Problem
 //!
-//! `Referenced` in `/proc/PID/smaps` sums, for each mapping, its present pages whose accessed bit is set (or that were
-//! marked otherwise, such as by a read(2) of the file behind them); writing `1` to `/proc/PID/clear_refs` clears the bits.
-//! Two things stand between that and an answer.
+//! `Referenced` in `/proc/PID/smaps` sums, for each mapping, its present pages whose accessed bit is set (or
+//! that were marked otherwise, such as by a read(2) of the file behind them); writing `1` to
+//! `/proc/PID/clear_refs` clears the bits. Two things stand between that and an answer.
 //!
-//! **The TLB.** `1` clears the bits and flushes nothing (`clear_refs_write` in fs/proc/task_mmu.c): pages whose
-//! translations stay in a TLB set no bit, so the hottest pages would vanish. `4` (clear soft-dirty) ends with
-//! `flush_tlb_mm` in every configuration and clears no accessed bits; hence `1`, then `4`. Where soft-dirty is compiled in,
-//! `4` also write-protects the pages, so that the next store to each faults, at [`FAULT`], and it takes soft-dirty bits
-//! from others (CRIU) that may use them. Accesses between the walk of smaps and the flush are missed or seen twice.
+//! **The TLB.** `1` clears the bits and flushes nothing (`clear_refs_write` in fs/proc/task_mmu.c): pages
+//! whose translations stay in a TLB set no bit, so the hottest pages would vanish. `4` (clear soft-dirty)
+//! ends with `flush_tlb_mm` in every configuration and clears no accessed bits; hence `1`, then `4`. Where
+//! soft-dirty is compiled in, `4` also write-protects the pages, so that the next store to each faults, at
+//! [`FAULT`], and it takes soft-dirty bits from others (CRIU) that may use them. Accesses between the walk of
+//! smaps and the flush are missed or seen twice.
 //!
-//! **The resolution is the mapping**: the number of its accessed pages, not which. A mapping accessed in full or not at
-//! all is exact. For others [`Resolution`] chooses:
-//! - As accesses: the pages of a mapping are delivered only if at least [`Resolution::sampled`] of its present pages were
-//!   accessed, and then all of them. At most `1 - sampled` of the delivered accesses are wrong. Other mappings deliver
-//!   nothing, and their accessed pages count as undecided (`SourceStatistics::foreign`): spreading them over the mapping
-//!   would make up a uniform hotness on which policies then act.
-//! - As accessed bits of ranges: a range is accessed if at least [`Resolution::accessed`] of its mapping's present pages
-//!   were. With one half, the share of pages answered wrongly is the smaller of the accessed and the unaccessed share.
+//! **The resolution is the mapping**: the number of its accessed pages, not which. A mapping accessed in full
+//! or not at all is exact. For others [`Resolution`] chooses:
+//! - As accesses: the pages of a mapping are delivered only if at least [`Resolution::sampled`] of its
+//!   present pages were accessed, and then all of them. At most `1 - sampled` of the delivered accesses are
+//!   wrong. Other mappings deliver nothing, and their accessed pages count as undecided
+//!   (`SourceStatistics::foreign`): spreading them over the mapping would make up a uniform hotness on which
+//!   policies then act.
+//! - As accessed bits of ranges: a range is accessed if at least [`Resolution::accessed`] of its mapping's
+//!   present pages were. With one half, the share of pages answered wrongly is the smaller of the accessed
+//!   and the unaccessed share.
 //! - A mapping within one page of the run's size (2 MiB with huge pages) is decided by any access, exactly.
 
 use std::fs::File;

@@ -2,10 +2,10 @@
 //!
 //! # What the bits tell
 //!
-//! The processor sets a page-table entry's accessed bit when it walks the page table for a load or a store. Once the bit
-//! is cleared *and* the translation has left the TLB, the next access sets it again. A scan that reads and clears the bits
-//! thus learns whether each page was accessed since the last scan: not how often, when, or by which instruction. User
-//! space has two mechanisms:
+//! The processor sets a page-table entry's accessed bit when it walks the page table for a load or a store.
+//! Once the bit is cleared *and* the translation has left the TLB, the next access sets it again. A scan that
+//! reads and clears the bits thus learns whether each page was accessed since the last scan: not how often,
+//! when, or by which instruction. User space has two mechanisms:
 //!
 //! | source | resolution | needs |
 //! |---|---|---|
@@ -14,31 +14,31 @@
 //!
 //! # Signals
 //!
-//! - `Signal::AccessedBits` ([`AccessSource::accessed`](crate::source::AccessSource::accessed)): the marks of all scans
-//!   since the range was last queried.
-//! - `Signal::LoadSamples`: each scan delivers one access per page found accessed. Its weight is a lower bound, as one
-//!   access and a million look the same; stores count as loads. The time is that of the scan. A `Period` of a
-//!   [`Sampling`](isotherm_core::Sampling) request is ignored, since accesses are not counted; `Off` and `Frequency`
-//!   (samples per second and process, not per thread) are honoured. If more pages were accessed than may be delivered,
-//!   every n-th is, with weight n.
+//! - `Signal::AccessedBits` ([`AccessSource::accessed`](crate::source::AccessSource::accessed)): the marks of
+//!   all scans since the range was last queried.
+//! - `Signal::LoadSamples`: each scan delivers one access per page found accessed. Its weight is a lower
+//!   bound, as one access and a million look the same; stores count as loads. The time is that of the scan. A
+//!   `Period` of a [`Sampling`](isotherm_core::Sampling) request is ignored, since accesses are not counted;
+//!   `Off` and `Frequency` (samples per second and process, not per thread) are honoured. If more pages were
+//!   accessed than may be delivered, every n-th is, with weight n.
 //!
 //! The first scan of a process only clears the bits.
 //!
 //! # Cost
 //!
-//! A separate thread scans. It takes at most [`Pace::budget`] of one processor: after a scan that took *c*, none begins
-//! before *c* / budget has passed. The program pays too: the page walker sets each cleared bit again, and the flush empties
-//! the TLB. `SourceStatistics::program_time` estimates that as [`WALK`] per page found accessed, and
-//! [`Pace::program_budget`] limits it; with many pages in use it is the stricter of the two limits. Neither covers the time
-//! for which `clear_refs` blocks page faults and changes of mappings (it locks the address space for writing);
-//! [`ScanStatistics::locked`] sums that.
+//! A separate thread scans. It takes at most [`Pace::budget`] of one processor: after a scan that took *c*,
+//! none begins before *c* / budget has passed. The program pays too: the page walker sets each cleared bit
+//! again, and the flush empties the TLB. `SourceStatistics::program_time` estimates that as [`WALK`] per page
+//! found accessed, and [`Pace::program_budget`] limits it; with many pages in use it is the stricter of the
+//! two limits. Neither covers the time for which `clear_refs` blocks page faults and changes of mappings (it
+//! locks the address space for writing); [`ScanStatistics::locked`] sums that.
 //!
 //! # Interference
 //!
-//! There is one bit per page, not one per reader. Clearing it makes the page look colder to the kernel's own LRU, which may
-//! reclaim or demote it earlier, to idle page tracking, to DAMON and to other readers of `Referenced`; when these clear
-//! bits, the sources here miss accesses. Only accounting is affected, never contents. Two of these sources on one process
-//! disturb each other.
+//! There is one bit per page, not one per reader. Clearing it makes the page look colder to the kernel's own
+//! LRU, which may reclaim or demote it earlier, to idle page tracking, to DAMON and to other readers of
+//! `Referenced`; when these clear bits, the sources here miss accesses. Only accounting is affected, never
+//! contents. Two of these sources on one process disturb each other.
 
 mod clear_refs;
 mod idle_bitmap;
@@ -66,8 +66,9 @@ pub use source::{BitSource, ScanStatistics};
 
 /// Time for the page walker to set a cleared accessed bit again: its locked write to the entry.
 ///
-/// Measured in a virtual machine with nested paging on a busy AMD EPYC (`benches/accessed.rs`, `program/`): 265 ns per
-/// page in sequence, up to 1,100 ns at random, without page faults. It should be less without a hypervisor.
+/// Measured in a virtual machine with nested paging on a busy AMD EPYC (`benches/accessed.rs`, `program/`):
+/// 265 ns per page in sequence, up to 1,100 ns at random, without page faults. It should be less without a
+/// hypervisor.
 pub const WALK: Nanos = Nanos(300);
 
 /// Way to read and clear accessed bits.

@@ -24,7 +24,7 @@ impl Entry {
         self.0 & entry::PRESENT != 0
     }
 
-    /// Returns bits 0 to 54, the page frame; `None` if the page is not in memory, or the frame is hidden from this user (0).
+    /// Returns bits 0 to 54, the page frame; `None` if the page is not in memory or its frame is hidden (0).
     pub(super) fn frame(self) -> Option<u64> {
         let frame = self.0 & entry::FRAME;
         (self.present() && frame != 0).then_some(frame)
@@ -85,7 +85,7 @@ impl Pagemap {
     }
 }
 
-/// Appends `page`, merged with the last range if that ends where it begins; ranges before `first` are left alone.
+/// Appends `page`, merged with the last range if that ends where it begins; leaves those before `first`.
 pub(super) fn extend(runs: &mut Vec<Range<u64>>, first: usize, page: Range<u64>) {
     match runs[first..].last_mut() {
         Some(last) if last.end == page.start => last.end = page.end,

@@ -8,7 +8,8 @@ use std::path::{Path, PathBuf};
 use crate::LinuxError;
 use crate::process::{Pid, ProcessStat};
 
-/// Open directory of a process in `/proc`. After the process ends its files are gone, even if its number is reused.
+/// Open directory of a process in `/proc`. When the process ends its files are gone, even if its number is
+/// reused.
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     process: Pid,
@@ -64,7 +65,7 @@ impl ProcessFiles {
     }
 }
 
-/// Returns whether `/proc/PID/stat` has the state zombie or dead, or says that the process is exiting (proc_pid_stat(5)).
+/// Returns whether `/proc/PID/stat` says zombie, dead or exiting (proc_pid_stat(5)).
 fn says_ending(stat: &[u8]) -> bool {
     ProcessStat::parse(stat).is_some_and(|stat| matches!(stat.state, b'Z' | b'X') || stat.exiting)
 }

@@ -33,7 +33,7 @@ impl Sampler {
     ) {
         let total: u64 = pages.iter().map(|range| (range.end - range.start) / PAGE).sum();
         let Some(step) = self.step(total, elapsed) else { return };
-        // Multiples of the golden ratio's fraction spread starting points evenly over the step, so that no page is always
+        // Multiples of the golden ratio's fraction spread starting points evenly, so that no page is always
         // skipped.
         self.turn = self.turn.wrapping_add(0x9e37_79b9_7f4a_7c15);
         let mut skip = ((u128::from(self.turn) * u128::from(step)) >> 64) as u64;

@@ -56,7 +56,7 @@ mod tests {
     use super::*;
 
     proptest! {
-        /// No limit is exceeded and no process starves, whatever scans cost and however many processes there are.
+        /// No limit is exceeded and no process starves, whatever the costs and the number of processes.
         #[test]
         fn keeps_interval_and_budgets(
             costs in proptest::collection::vec((0u64..5_000_000, 0u64..5_000_000), 30..60),

@@ -9,12 +9,12 @@ pub struct Pace {
     pub interval: Nanos,
     /// Share of one processor that all scans together may take, above 0 and at most 1.
     pub budget: f64,
-    /// Share of one processor that a process may lose to its scans (`SourceStatistics::program_time`), above 0.
+    /// Share of one processor that scans may cost a process (`SourceStatistics::program_time`), above 0.
     pub program_budget: f64,
 }
 
 impl Default for Pace {
-    /// Scans once a second, with at most 1 % of a processor for the scans and 1 % for their effect on each process.
+    /// Scans once a second, with at most 1 % of a processor for scans and 1 % for their effect on a process.
     fn default() -> Self {
         Self { interval: Nanos::SECOND, budget: 0.01, program_budget: 0.01 }
     }

@@ -1,8 +1,9 @@
-//! Events that are counted on a machine: of threads by the core's PMU, of sockets by the caching and home agents.
+//! Events that are counted: of threads by the core's PMU, of sockets by the caching and home agents.
 //!
-//! Only counter 0 of an agent counts occupancy, and Skylake's agents have one filter for all four counters, so an agent
-//! counts one tier at a time. Groups that took turns on it would be extrapolated, which PACT rejects. Instead the agents are
-//! divided among the tiers: addresses are hashed evenly over all agents, so a share of them stands for all.
+//! Only counter 0 of an agent counts occupancy, and Skylake's agents have one filter for all four counters,
+//! so an agent counts one tier at a time. Groups that took turns on it would be extrapolated, which PACT
+//! rejects. Instead the agents are divided among the tiers: addresses are hashed evenly over all agents, so a
+//! share of them stands for all.
 
 use std::collections::BTreeSet;
 use std::path::Path;
@@ -153,7 +154,7 @@ fn alike(agents: usize, turns: usize, index: usize) -> usize {
     (agents - index % turns).div_ceil(turns)
 }
 
-/// Returns one group per tier: only counter 0 of an agent counts occupancy, and `COUNTER0_OCCUPANCY` reads that counter.
+/// Returns one group per tier. `COUNTER0_OCCUPANCY` reads counter 0, the only one that counts occupancy.
 fn agent_groups(agent: &Pmu, model: Model, tiers: TierMap) -> Vec<Vec<CountSpec>> {
     let of = |wanted: Measure| {
         find(model, |quantity| measure(quantity, tiers) == Some(wanted))

@@ -40,16 +40,16 @@ impl Memory {
 
 /// Tier of each kind of memory on this machine, in the order of [`Memory::ALL`].
 ///
-/// `None` where the kind is absent or does not determine the tier, so that the page must. A CPU-less node of CXL memory is
-/// `LocalCxl` to processors that distinguish it from DRAM, and otherwise whatever they report.
+/// `None` where the kind is absent or does not determine the tier, so that the page must. A CPU-less node of
+/// CXL memory is `LocalCxl` to processors that distinguish it from DRAM, and otherwise whatever they report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TierMap(pub [Option<TierId>; 6]);
 
 impl TierMap {
     /// Maps the memory of a machine whose tiers have these nodes.
     ///
-    /// A kind of memory determines a tier if all nodes that have it are in that tier. Nodes with processors have DRAM; nodes
-    /// without have CXL or persistent memory.
+    /// A kind of memory determines a tier if all nodes that have it are in that tier. Nodes with processors
+    /// have DRAM; nodes without have CXL or persistent memory.
     pub fn of(topology: &Topology, tiers: &[Vec<u32>]) -> Self {
         let tier_of = |node: &Node| {
             let tier = tiers.iter().position(|nodes| nodes.contains(&node.id))?;
@@ -133,7 +133,7 @@ impl DataSource {
         }
     }
 
-    /// Returns what served the access: `mem_lvl_num` and `mem_remote` where they are filled in, else `mem_lvl`.
+    /// Returns what served the access, by `mem_lvl_num` and `mem_remote`, or else by `mem_lvl`.
     #[inline]
     pub fn served(self) -> Served {
         let remote = self.field(37, 1) != 0 && self.field(43, 3) != HOPS_SAME_NODE;
@@ -173,7 +173,7 @@ impl DataSource {
 mod tests {
     use super::*;
 
-    /// Shifts bits as `PERF_MEM_S` of the header does: `mem_op`, `mem_lvl`, `mem_lvl_num`, `mem_remote`, `mem_hops`.
+    /// Shifts `mem_op`, `mem_lvl`, `mem_lvl_num`, `mem_remote` and `mem_hops` as `PERF_MEM_S` does.
     fn source(op: u64, level: u64, number: u64, remote: u64, hops: u64) -> DataSource {
         // mem_snoop, mem_lock, mem_dtlb, mem_snoopx and mem_blk are set to show that they do not matter.
         let noise = 0x1f << 19 | 3 << 24 | 0x7f << 26 | 3 << 38 | 7 << 40;

@@ -55,7 +55,7 @@ const KERNEL: u64 = 1 << 63;
 impl Decoder {
     /// Decodes samples of `spec` with a fixed `period`, or one that samples carry if it is `None`.
     ///
-    /// Latencies are in cycles of `megahertz`, 0 if that is unknown. Returns `None` if samples hold unknown fields.
+    /// Latencies are in cycles of `megahertz`, 0 if unknown. Returns `None` if samples hold unknown fields.
     pub fn new(spec: &EventSpec, period: Option<u64>, tiers: TierMap, megahertz: u32) -> Option<Self> {
         let layout = Layout::new(spec.sample_type(period.is_none()))?;
         let period = period.unwrap_or(0);

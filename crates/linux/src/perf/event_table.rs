@@ -1,7 +1,8 @@
 //! Events of each processor, each with its source.
 //!
-//! Intel's are those of the event lists at `github.com/intel/perfmon`, by file name: the same lists are in Linux below
-//! `tools/perf/pmu-events/arch/x86`. AMD's IBS and Arm's SPE are PMUs of their own and need no events.
+//! Intel's are those of the event lists at `github.com/intel/perfmon`, by file name: the same lists are in
+//! Linux below `tools/perf/pmu-events/arch/x86`. AMD's IBS and Arm's SPE are PMUs of their own and need no
+//! events.
 
 use Memory::{LocalCxl, LocalDram, LocalPmem, RemoteCxl, RemoteDram, RemotePmem};
 use Model::{CascadeLake, CooperLake, EmeraldRapids, GraniteRapids, IceLakeSp, SapphireRapids, SkylakeSp};
@@ -36,8 +37,8 @@ const OLD_CLOCK: &str = "intel/perfmon skylakex_uncore.json, cascadelakex_uncore
 const NEW_CLOCK: &str =
     "intel/perfmon sapphirerapids_uncore.json, emeraldrapids_uncore.json, graniterapids_uncore.json";
 
-/// Returns an event of the core PMU whose samples carry addresses. `code` has the event in bits 0 to 7, the unit mask in
-/// bits 8 to 15 and the counter mask from bit 24, as in the processor's register.
+/// Returns an event of the core PMU whose samples carry addresses. `code` has the event in bits 0 to 7, the
+/// unit mask in bits 8 to 15 and the counter mask from bit 24, as in the processor's register.
 const fn core(
     models: &'static [Model],
     quantity: Quantity,
@@ -67,7 +68,7 @@ const fn cha(
     Row { models, quantity, name, pmu: "uncore_cha", terms, filter, addresses: false, source }
 }
 
-/// Returns the agents' events for loads served by one kind of memory, given names of occupancy, busy cycles and inserts.
+/// Returns the agents' events for loads from one kind of memory: occupancy, busy cycles and inserts.
 const fn loads(
     models: &'static [Model],
     memory: Memory,

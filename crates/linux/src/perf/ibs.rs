@@ -1,9 +1,10 @@
 //! AMD's IBS op record, as the kernel passes it in `PERF_SAMPLE_RAW`.
 //!
-//! The record is `caps` (32 bits) and the registers from `IBS_OP_CTL`, 64 bits each: control, RIP, op data 1, 2 and 3, linear
-//! and physical data address (`perf_ibs_handle_irq` in `arch/x86/events/amd/ibs.c`). The registers' fields are those of the
-//! "Processor Programming Reference for AMD Family 19h Model 01h", MSRC001_1036 and MSRC001_1037, and of
-//! `arch/x86/include/asm/amd/ibs.h`. Kernels before 6.1 do not decode it; later ones repeat it in `PERF_SAMPLE_DATA_SRC`.
+//! The record is `caps` (32 bits) and the registers from `IBS_OP_CTL`, 64 bits each: control, RIP, op data 1,
+//! 2 and 3, linear and physical data address (`perf_ibs_handle_irq` in `arch/x86/events/amd/ibs.c`). The
+//! registers' fields are those of the "Processor Programming Reference for AMD Family 19h Model 01h",
+//! MSRC001_1036 and MSRC001_1037, and of `arch/x86/include/asm/amd/ibs.h`. Kernels before 6.1 do not decode
+//! it; later ones repeat it in `PERF_SAMPLE_DATA_SRC`.
 
 use isotherm_core::Operation;
 
@@ -16,7 +17,7 @@ const CAPS_ZEN4: u32 = 1 << 11;
 /// Access in an IBS op record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
-    /// Load or store; a read-modify-write is a load. `None` for an op without memory access, or a software prefetch.
+    /// Load, also of a read-modify-write, or store; `None` for other ops and software prefetches.
     pub operation: Option<Operation>,
     /// Linear address, where valid.
     pub address: Option<u64>,

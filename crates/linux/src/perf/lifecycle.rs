@@ -21,7 +21,7 @@ pub(crate) struct Lifecycle {
     changes: Vec<(u64, u64, Change)>,
 }
 
-/// Returns the attribute of the reports; every record ends in time and event number, the `struct sample_id` of these two.
+/// Returns the attribute of the reports, whose records end in a `struct sample_id` of time and event number.
 fn attr() -> Attr {
     Attr {
         kind: kind::SOFTWARE,

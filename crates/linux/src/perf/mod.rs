@@ -1,8 +1,9 @@
 //! Sampling and counting with the processor's PMU, through `perf_event_open(2)`.
 //!
-//! [`events`] chooses what to sample from a table by processor and the machine's sysfs ([`pmu`]). [`source`] opens it for each
-//! thread and processor and reads the rings ([`ring`], [`record`]). [`decode`] turns samples into accesses: [`sample`] reads
-//! the fields, and [`data_source`], [`ibs`] and [`spe`] tell what served them. [`counters`] counts.
+//! [`events`] chooses what to sample from a table by processor and the machine's sysfs ([`pmu`]). [`source`]
+//! opens it for each thread and processor and reads the rings ([`ring`], [`record`]). [`decode`] turns
+//! samples into accesses: [`sample`] reads the fields, and [`data_source`], [`ibs`] and [`spe`] tell what
+//! served them. [`counters`] counts.
 
 mod counter_events;
 pub mod counters;

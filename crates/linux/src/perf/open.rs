@@ -68,8 +68,8 @@ fn modes(grant: Grant) -> u64 {
     flag::EXCLUDE_HYPERVISOR | if grant.exclude_kernel { flag::EXCLUDE_KERNEL } else { 0 }
 }
 
-/// Opens the event on this thread to find what is permitted: the highest precision first, and the kernel's accesses
-/// unless the user may not see them.
+/// Opens the event on this thread to find what is permitted: the highest precision first, and the kernel's
+/// accesses unless the user may not see them.
 ///
 /// # Errors
 /// If no setting is permitted, with the reason.

@@ -1,8 +1,9 @@
 //! Rings of records that the kernel fills: one for each kind of event and processor.
 //!
-//! Inherited events can be mapped only if they are bound to a processor (`perf_event_open(2)`: EINVAL otherwise), and each
-//! thread and processor has its own. So each ring belongs to an *anchor*, an event of this process that counts nothing, and
-//! the threads' events are redirected to their processor's anchor. The ring thus outlives every thread.
+//! Inherited events can be mapped only if they are bound to a processor (`perf_event_open(2)`: EINVAL
+//! otherwise), and each thread and processor has its own. So each ring belongs to an *anchor*, an event of
+//! this process that counts nothing, and the threads' events are redirected to their processor's anchor. The
+//! ring thus outlives every thread.
 
 use std::io;
 
@@ -19,8 +20,8 @@ pub struct Ring {
     scratch: Vec<u8>,
 }
 
-/// Completes an attribute by what all events here share: their records are timed by `CLOCK_MONOTONIC`, which the events of
-/// one ring must share, and wake no one, since rings are polled.
+/// Completes an attribute by what all events here share: their records are timed by `CLOCK_MONOTONIC`, which
+/// the events of one ring must share, and wake no one, since rings are polled.
 pub(crate) fn common(attr: Attr) -> Attr {
     Attr {
         flags: attr.flags | flag::USE_CLOCKID | flag::WATERMARK,

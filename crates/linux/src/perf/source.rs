@@ -1,18 +1,20 @@
 //! Access source that samples with the PMU.
 //!
-//! **Events.** Each thread of a followed process gets one event of every sampled kind per processor, inherited by whatever
-//! the thread creates later; no event covers all tasks. Events of one kind on one processor write to one ring ([`Ring`]),
-//! so the ring identifies the kind. A further event per thread and processor counts nothing and reports forks, exits and
-//! execs, from which `tasks.rs` learns who inherits from whom.
+//! **Events.** Each thread of a followed process gets one event of every sampled kind per processor,
+//! inherited by whatever the thread creates later; no event covers all tasks. Events of one kind on one
+//! processor write to one ring ([`Ring`]), so the ring identifies the kind. A further event per thread and
+//! processor counts nothing and reports forks, exits and execs, from which `tasks.rs` learns who inherits
+//! from whom.
 //!
-//! **Rate.** `PERF_EVENT_IOC_PERIOD` does not reach inherited events, so a new rate or scope replaces the events of all
-//! tasks. Off and on again only disables and enables them.
+//! **Rate.** `PERF_EVENT_IOC_PERIOD` does not reach inherited events, so a new rate or scope replaces the
+//! events of all tasks. Off and on again only disables and enables them.
 //!
-//! **Order.** A drain sorts the content of all rings by time and delivers what happened before it began; the rest waits for
-//! the next one. Times are `CLOCK_MONOTONIC`, stamped by the kernel: PEBS records are thus taken one by one.
+//! **Order.** A drain sorts the content of all rings by time and delivers what happened before it began; the
+//! rest waits for the next one. Times are `CLOCK_MONOTONIC`, stamped by the kernel: PEBS records are thus
+//! taken one by one.
 //!
-//! **Gap.** A thread created within the microseconds in which its creator gets its events may be missed. A program that is
-//! followed before it executes, as `isotherm run` does, has no such moment.
+//! **Gap.** A thread created within the microseconds in which its creator gets its events may be missed. A
+//! program that is followed before it executes, as `isotherm run` does, has no such moment.
 
 use std::collections::HashSet;
 use std::io;
@@ -105,7 +107,7 @@ impl PmuSource {
         })
     }
 
-    /// Makes a source of `events`. It opens only its own rings; [`open::probe`] tells whether the events are permitted.
+    /// Makes a source of `events`. It opens only its own rings; [`open::probe`] checks permissions.
     ///
     /// # Errors
     /// If the rings cannot be made.

@@ -1,11 +1,11 @@
 //! Bookkeeping of inherited events: which tasks are observed by which events.
 //!
-//! Events are opened for a task, its *root*; threads and processes that it creates later inherit them, and so do theirs.
-//! Closing a root's events ends them in all tasks. So a root must be kept while a task of its tree lives, and a task must
-//! not get its own events if it inherits some, or its accesses would be seen twice.
+//! Events are opened for a task, its *root*; threads and processes that it creates later inherit them, and so
+//! do theirs. Closing a root's events ends them in all tasks. So a root must be kept while a task of its tree
+//! lives, and a task must not get its own events if it inherits some, or its accesses would be seen twice.
 //!
-//! The kernel reports both: FORK and EXIT records carry the number of the event that wrote them, hence the root. A task
-//! that was found in `/proc` and turns out to inherit loses its own events again.
+//! The kernel reports both: FORK and EXIT records carry the number of the event that wrote them, hence the
+//! root. A task that was found in `/proc` and turns out to inherit loses its own events again.
 
 use std::collections::HashMap;
 
@@ -72,7 +72,7 @@ impl<R> Tasks<R> {
         self.roots.values().map(|root| &root.events)
     }
 
-    /// Makes the task a root with `events`, of which `ids` write records. Its earlier events observe it no more.
+    /// Makes the task a root with `events`, of which `ids` write records, in place of its earlier events.
     pub(crate) fn attach(&mut self, pid: u32, tid: u32, events: R, ids: Vec<u64>) {
         let root = self.next;
         self.next += 1;
@@ -83,7 +83,7 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// Starts a generation of roots that replace the earlier ones; [`Self::outdated`] tells which tasks still need one.
+    /// Starts a generation of roots that replace the earlier ones of the [`Self::outdated`] tasks.
     pub(crate) fn renew(&mut self) {
         self.generation += 1;
         self.kept = false;
@@ -131,7 +131,7 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// Applies a report by the event `id` that a process executed: one thread is left, with the process's number.
+    /// Applies the event `id`'s report of an exec: one thread is left, with the process's number.
     pub(crate) fn executed(&mut self, id: u64, pid: u32, tid: u32) {
         let root = self.events.get(&id).copied().or_else(|| Some(self.tasks.get(&tid)?.root));
         if let Some(root) = root {

@@ -54,11 +54,11 @@ pub struct SameTier {
 impl Topology {
     /// Reads `/sys` and `/proc` below `root`, which is `/` on a live machine.
     ///
-    /// A kernel without NUMA, or a container without `/sys`, shows one node with all memory of `/proc/meminfo`.
+    /// Without NUMA, or `/sys`, the machine is one node with all memory of `/proc/meminfo`.
     ///
     /// # Errors
-    /// If nodes or tiers cannot be read or are malformed. Errors of devices and attributes that a run can do without go to
-    /// [`Self::problems`].
+    /// If nodes or tiers cannot be read or are malformed. Errors of devices and attributes that a run can do
+    /// without go to [`Self::problems`].
     pub fn read(root: &Path) -> Result<Self, LinuxError> {
         let tree = Tree::new(root);
         let mut topology =
@@ -78,8 +78,8 @@ impl Topology {
         self.nodes.iter().find(|node| node.id == id)
     }
 
-    /// Returns whether a node is slower than memory beside processors: it has no processor, and firmware does not rate it as
-    /// fast, as it does high-bandwidth memory.
+    /// Returns whether a node is slower than memory beside processors: it has no processor, and firmware does
+    /// not rate it as fast, as it does high-bandwidth memory.
     pub fn is_slow(&self, node: &Node) -> bool {
         let beside_processors = self.nodes.iter().filter(|node| !node.cpus.is_empty());
         let ratings: Vec<AccessAttributes> = beside_processors.filter_map(Node::rating).collect();
@@ -87,8 +87,8 @@ impl Topology {
         node.is_cpuless() && !as_fast
     }
 
-    /// Returns slow nodes that share a kernel tier with a node that has processors: usually CXL memory that firmware declared
-    /// ordinary memory.
+    /// Returns slow nodes that share a kernel tier with a node that has processors: usually CXL memory that
+    /// firmware declared ordinary memory.
     pub fn same_tier_nodes(&self) -> Vec<SameTier> {
         let has_cpus = |id: u32| self.node(id).is_some_and(|node| !node.cpus.is_empty());
         let is_slow = |id: u32| self.node(id).is_some_and(|node| self.is_slow(node));

@@ -26,7 +26,7 @@ pub struct Node {
     pub free: Bytes,
     /// Nodes and distances to them, 10 being local (ACPI SLIT), in the order of nodes.
     pub distances: Vec<(u32, u32)>,
-    /// Rated speed from the nearest initiator and from the nearest processor (HMAT); `None` where firmware has none.
+    /// Rated speed from the nearest initiator and the nearest processor (HMAT), where firmware has it.
     pub access: [Option<AccessAttributes>; 2],
 }
 

@@ -66,10 +66,10 @@ pub enum TiersError {
 }
 
 impl Tiers {
-    /// Derives the kernel's tiers. Without these, nodes with processors are the fast tier, and the others follow by their
-    /// distance from the nearest processor.
+    /// Derives the kernel's tiers. Without these, nodes with processors are the fast tier, and the others
+    /// follow by their distance from the nearest processor.
     ///
-    /// A node outside the kernel's tiers (it came online meanwhile) joins the fastest if it has processors, else the slowest.
+    /// Nodes outside the kernel's tiers join the fastest if they have processors, else the slowest.
     pub fn derive(topology: &Topology) -> Self {
         let (groups, origin) = match &topology.kernel_tiers {
             Some(kernel) => {
@@ -80,10 +80,10 @@ impl Tiers {
         Self::build(topology, groups, origin)
     }
 
-    /// Parses the tiers given by the user, fastest first: `0,1`, or `0+2,1+3` with two nodes each. Other nodes are not used.
+    /// Parses the user's tiers, fastest first: `0,1`, or `0+2,1+3` with two nodes each. Others are not used.
     ///
     /// # Errors
-    /// If the text is malformed, a node is unknown, without memory or named twice, or there are fewer than two tiers.
+    /// If the text is malformed, names a node twice or one without memory, or has fewer than two tiers.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, TiersError> {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         for group in text.split(',') {

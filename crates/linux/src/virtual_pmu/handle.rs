@@ -12,7 +12,7 @@ use crate::clock;
 use crate::files::Tree;
 use crate::sys::mmap::SharedWords;
 
-/// Time for the plugin to answer, which it does at the next access of user-mode code, such as the waiting itself.
+/// Time for the plugin to answer, which it does at the next access of user-mode code, such as this wait.
 const PATIENCE: Nanos = Nanos::SECOND;
 /// Checks of the answer between two reads of the clock.
 const LOOKS: usize = 64;
@@ -25,12 +25,12 @@ pub struct VirtualPmu {
 }
 
 impl VirtualPmu {
-    /// Opens the device below `root` (`/` on a live machine), and tells the plugin where the kernel keeps processes.
+    /// Opens the device below `root` (`/` on a live machine), and tells the plugin where processes are kept.
     ///
     /// Samples that an earlier user left in the ring are dropped; its other requests stay in force.
     ///
     /// # Errors
-    /// If there is no device, it may not be used, the kernel reveals too little, or the plugin does not answer.
+    /// If there is no device, or it may not be used, the kernel reveals too little, or no answer comes.
     pub fn open(root: &Path) -> Result<Self, LinuxError> {
         let mut driver = device::open(root)?;
         driver.clear();
@@ -89,7 +89,7 @@ impl VirtualPmu {
         Ok(epoch)
     }
 
-    /// Counts and samples these thread groups and their later descendants; returns how many did not fit into the filter.
+    /// Counts and samples these thread groups and later descendants; returns how many the filter cannot hold.
     ///
     /// # Errors
     /// If the plugin does not answer.
@@ -111,8 +111,8 @@ impl VirtualPmu {
         self.sync()
     }
 
-    /// Samples every n-th miss among `events` ([`Control::event`]): by one event with the first period, or with `each_tier`
-    /// by one event per tier. A period of 0 samples nothing. `exact` periods are not dithered.
+    /// Samples every n-th miss among `events` ([`Control::event`]): by one event with the first period, or by
+    /// one event for `each_tier`. A period of 0 samples nothing. `exact` periods are not dithered.
     ///
     /// # Errors
     /// If the plugin does not answer.

@@ -38,8 +38,8 @@ pub(super) fn find(tree: Tree<'_>) -> Result<Mailbox, LinuxError> {
     })
 }
 
-/// Returns the offset of the current task's address in a processor's data: in `pcpu_hot` from Linux 6.2 to 6.14, in its own
-/// variable otherwise. Addresses of per-CPU data are relative to `__per_cpu_start`.
+/// Returns the offset of the current task's address in a processor's data: in `pcpu_hot` from Linux 6.2 to
+/// 6.14, in its own variable otherwise. Addresses of per-CPU data are relative to `__per_cpu_start`.
 fn current_task(tree: Tree<'_>, btf: &Btf<'_>) -> Result<u64, LinuxError> {
     let path = tree.path(SYMBOLS);
     let found = File::open(&path).and_then(|file| {

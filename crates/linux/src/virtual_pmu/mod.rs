@@ -1,8 +1,8 @@
-//! Access source over the lab's virtual PMU: a device to whose memory the QEMU plugin writes samples and counters.
+//! Access source over the lab's virtual PMU, a device to which the QEMU plugin writes samples and counters.
 //!
-//! `device.rs` finds it by its PCI id and maps its memory. `btf.rs` and `symbols.rs` find where this kernel keeps the current
-//! task, and `mailbox.rs` tells the plugin, so that it can name processes. `handle.rs` sends requests to the plugin;
-//! `source.rs` is the [`crate::source::AccessSource`] over it.
+//! `device.rs` finds it by its PCI id and maps its memory. `btf.rs` and `symbols.rs` find where this kernel
+//! keeps the current task, and `mailbox.rs` tells the plugin, so that it can name processes. `handle.rs`
+//! sends requests to the plugin; `source.rs` is the [`crate::source::AccessSource`] over it.
 
 mod btf;
 mod device;

@@ -20,11 +20,11 @@ use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
 /// Source that samples misses of followed processes and counts those of each tier.
 ///
-/// The plugin counts descendants of followed processes from their first instruction, before they are followed themselves.
-/// The first followed process begins an epoch, unless it is counted already because it began one itself
-/// ([`VirtualPmu::measure`]).
+/// The plugin counts descendants of followed processes from their first instruction, before they are followed
+/// themselves. The first followed process begins an epoch, unless it is counted already because it began one
+/// itself ([`VirtualPmu::measure`]).
 ///
-/// The clock is the modelled machine's: a rate of samples means as many per miss as there, however slow the emulation is.
+/// The clock is the modelled machine's, so that rates of samples do not depend on the emulation's speed.
 #[derive(Debug)]
 pub struct VirtualPmuSource {
     pmu: VirtualPmu,

@@ -14,7 +14,7 @@ use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause};
 use crate::sys::mmap::SharedWords as Mapping;
 
-/// Machine with the device, in files: the PCI device, the kernel's types and symbols, and a plugin that answers.
+/// Machine in files: the PCI device, the kernel's types and symbols, and a plugin that answers.
 struct Machine {
     root: tempfile::TempDir,
     plugin: Arc<Mutex<Device<Mapping>>>,
@@ -259,7 +259,7 @@ fn a_frequency_follows_the_rate_of_misses() {
         .request(&sampling(SamplingRate::Frequency(1000), SamplingScope::AllTiers, false))
         .expect("answered");
     let first = machine.control().periods[0];
-    // A hundred million misses per modelled second, however long that takes here: every hundred-thousandth is sampled.
+    // A hundred million misses per modelled second: every hundred-thousandth is sampled.
     *machine.counters.lock().expect("no panic") = modelled(Nanos::SECOND.0, 100_000_000);
     let mut counters = Counters::default();
     source.count(&mut counters).expect("answered");

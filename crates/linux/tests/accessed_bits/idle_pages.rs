@@ -1,4 +1,4 @@
-//! Idle page tracking with the real kernel's pagemap and kpageflags; only the bitmap, which the kernel may lack, is a file.
+//! Idle page tracking with the real kernel's pagemap and kpageflags, and a file as the bitmap.
 
 use std::fs;
 use std::ops::Range;
@@ -38,7 +38,7 @@ fn machine(process: Pid, range: &Range<u64>) -> tempfile::TempDir {
     root
 }
 
-/// Starts a program whose range is scanned in one piece, as a plain file loses the marks of a word written twice.
+/// Starts a program whose range is scanned in one piece, as a file loses marks of a word written twice.
 fn program(pages: &str) -> (Program, Range<u64>) {
     loop {
         let arguments =

@@ -1,4 +1,4 @@
-//! Accessed bits of real programs under the real kernel. The programs are `examples/target`, which check their memory.
+//! Accessed bits of real programs under the real kernel. The programs check their memory.
 
 mod clear_refs;
 mod faults;

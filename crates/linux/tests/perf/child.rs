@@ -77,7 +77,7 @@ fn touch(pages: usize) {
     }
 }
 
-/// Starts `count` threads before the first order and `count` after it; at each order every thread touches a page.
+/// Starts `count` threads before the first order and after it; each touches a page at each order.
 fn threads(count: usize) {
     const ROUNDS: usize = 64;
     let region = Region::new(2 * count * ROUNDS);
@@ -149,7 +149,7 @@ fn pair() {
     let (mut go, mut done) = ([0i32; 2], [0i32; 2]);
     ready(region);
     order();
-    // SAFETY: the arrays take two descriptors each; the child uses only the pipes and the region, and `_exit`.
+    // SAFETY: the arrays take two descriptors each; the child only uses pipes, region and `_exit`.
     unsafe {
         assert_eq!((libc::pipe(go.as_mut_ptr()), libc::pipe(done.as_mut_ptr())), (0, 0));
         let child = libc::fork();

@@ -24,7 +24,8 @@ fn a_new_period_reaches_every_running_thread() {
     (0..40).for_each(|_| program.order("go"));
     let accesses = drained(&mut source);
     assert!(program.inside(&accesses).all(|access| access.weight == 4));
-    // Each of 20 threads touches 40 pages. Each processor counts its own period, so that at most its last 3 are missing.
+    // Each of 20 threads touches 40 pages. Each processor counts its own period: at most its last 3 are
+    // missing.
     let (sampled, processors) = (program.inside(&accesses).count(), std::thread::available_parallelism());
     let processors = processors.map_or(1, usize::from);
     assert!((200usize.saturating_sub(20 * processors)..=205).contains(&sampled), "{sampled}");
@@ -97,8 +98,9 @@ fn each_tier_and_stores_have_events_of_their_own() {
     assert_eq!(kinds(SamplingScope::EachTier, false), ([0, 10, 10], 0));
 }
 
-/// The kernel throttles events that overflow often within one tick of its clock. It does not check page faults, and a timer's
-/// samples stay below the limit; the tracepoint of a task's run time counts nanoseconds, a million at once.
+/// The kernel throttles events that overflow often within one tick of its clock. It does not check page
+/// faults, and a timer's samples stay below the limit; the tracepoint of a task's run time counts
+/// nanoseconds, a million at once.
 #[test]
 fn throttling_is_counted() {
     let Ok(id) = std::fs::read_to_string("/sys/kernel/tracing/events/sched/sched_stat_runtime/id") else {

@@ -7,8 +7,8 @@ use isotherm_linux::source::AccessSource;
 
 use super::support::{Program, drained, every, page_faults};
 
-/// A ring of one page holds 85 records of 48 bytes and a third of one: 20,000 faults wrap it 235 times, most often within
-/// a record.
+/// A ring of one page holds 85 1/3 records of 48 bytes: 20,000 faults wrap it 235 times, most often in a
+/// record.
 #[test]
 fn a_ring_that_wraps_loses_nothing_when_drained_in_time() {
     let mut program = Program::start("touch 20000");

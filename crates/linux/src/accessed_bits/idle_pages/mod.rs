@@ -1,17 +1,18 @@
 //! Scanner by idle page tracking, exact for each page.
 //!
-//! Frames (physical pages) are marked idle in `/sys/kernel/mm/page_idle/bitmap`. When the bitmap is read, the kernel first
-//! checks the accessed bits of every mapping of the frame, and shows which frames are still idle (the kernel's
-//! Documentation/admin-guide/mm/idle_page_tracking.rst). `/proc/PID/pagemap` maps pages to frames, for root only. The
-//! bitmap has three peculiarities (mm/page_idle.c):
-//! - A huge page has one mark, on its first frame; its other frames read as not idle. `/proc/kpageflags` identifies them.
-//! - A frame on no LRU list (hugetlb pages, pages in a CPU's batch on their way to a list, the kernel's own) cannot be
-//!   marked and reads as not idle: it counts as undecided, not as accessed.
-//! - Marking clears accessed bits without a TLB flush, so the hottest pages would stay idle: `4` in `clear_refs` flushes, as
-//!   in [`super::ClearRefs`].
+//! Frames (physical pages) are marked idle in `/sys/kernel/mm/page_idle/bitmap`. When the bitmap is read, the
+//! kernel first checks the accessed bits of every mapping of the frame, and shows which frames are still idle
+//! (the kernel's Documentation/admin-guide/mm/idle_page_tracking.rst). `/proc/PID/pagemap` maps pages to
+//! frames, for root only. The bitmap has three peculiarities (mm/page_idle.c):
+//! - A huge page has one mark, on its first frame; its other frames read as not idle. `/proc/kpageflags`
+//!   identifies them.
+//! - A frame on no LRU list (hugetlb pages, pages in a CPU's batch on their way to a list, the kernel's own)
+//!   cannot be marked and reads as not idle: it counts as undecided, not as accessed.
+//! - Marking clears accessed bits without a TLB flush, so the hottest pages would stay idle: `4` in
+//!   `clear_refs` flushes, as in [`super::ClearRefs`].
 //!
-//! A frame that several processes share is accessed if any of them accessed it. A page mapped since the last scan counts as
-//! accessed.
+//! A frame that several processes share is accessed if any of them accessed it. A page mapped since the last
+//! scan counts as accessed.
 
 use std::fs::File;
 use std::io::{ErrorKind, Write};
@@ -134,7 +135,7 @@ impl IdlePages {
                 self.read_flags(start, &mut flags)?;
                 window = Some(start);
             }
-            // The first frame of a huge page of at most 2 MiB is in the window, as huge pages are aligned to their size.
+            // Huge pages are aligned to their size: one of at most 2 MiB lies whole in the window.
             let at = (page.frame - start) as usize;
             let head = (0..=at).rev().find(|&at| flags[at] & TAIL == 0);
             page.tracked = head.is_some_and(|head| flags[head] & LRU != 0);

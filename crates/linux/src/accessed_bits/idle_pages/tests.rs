@@ -1,5 +1,6 @@
-//! Tests on a directory that stands for `proc` and `sys`, made by the kernel's documents (admin-guide/mm/pagemap.rst and
-//! idle_page_tracking.rst). Its bitmap is a plain file; these tests clear the bits of accessed frames as the kernel does.
+//! Tests on a directory that stands for `proc` and `sys`, made by the kernel's documents
+//! (admin-guide/mm/pagemap.rst and idle_page_tracking.rst). Its bitmap is a plain file; these tests clear the
+//! bits of accessed frames as the kernel does.
 
 use std::collections::BTreeSet;
 use std::fs;

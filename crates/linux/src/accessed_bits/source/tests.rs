@@ -1,4 +1,4 @@
-//! Behaviour that a real kernel does not show on demand: failures in the middle, and more accesses than are kept.
+//! Behaviour that a real kernel does not show on demand: failures, and more accesses than are kept.
 
 use std::time::Instant;
 

@@ -1,8 +1,10 @@
-//! Counts misses, stalls and queue occupancy, for policies that watch without sampling or need counters beside samples.
+//! Counts misses, stalls and queue occupancy, for policies that do not sample or need counters beside
+//! samples.
 //!
-//! The processor's own events are counted per followed thread, with inheritance, in one group, so that they run at the same
-//! time. The caching and home agents' events count whole sockets: the kernel cannot count them for one program, and they
-//! need CAP_PERFMON. Both stay open until the counters are dropped, because heirs count on them.
+//! The processor's own events are counted per followed thread, with inheritance, in one group, so that they
+//! run at the same time. The caching and home agents' events count whole sockets: the kernel cannot count
+//! them for one program, and they need CAP_PERFMON. Both stay open until the counters are dropped, because
+//! heirs count on them.
 
 use std::io;
 use std::path::Path;
@@ -205,7 +207,7 @@ impl PmuCounters {
         self.sockets_refused.as_ref()
     }
 
-    /// Returns the minimum share of its time that a group counted: below 1, groups were multiplexed and are extrapolated.
+    /// Returns the minimum share of its time that a group counted: below 1, its counts are extrapolated.
     pub fn min_share(&self) -> f64 {
         self.min_share
     }

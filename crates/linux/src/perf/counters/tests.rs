@@ -9,7 +9,8 @@ fn tiers() -> TierMap {
     TierMap::default().with(Memory::LocalDram, TierId(0)).with(Memory::RemoteDram, TierId(1))
 }
 
-/// Formats of the agents of Skylake and Cascade Lake: `skx_uncore_cha_formats_attr` in `arch/x86/events/intel/uncore_snbep.c`.
+/// Formats of the agents of Skylake and Cascade Lake: `skx_uncore_cha_formats_attr` in
+/// `arch/x86/events/intel/uncore_snbep.c`.
 const SKYLAKE_AGENT: &[(&str, &str)] = &[
     ("uncore_cha_0/type", "30"),
     ("uncore_cha_0/cpumask", "0,28"),
@@ -38,8 +39,8 @@ fn later_agents(count: u32, umask: &str) -> Vec<(String, String)> {
     (0..count).flat_map(agent).collect()
 }
 
-/// `snr_uncore_chabox_format_group`, which Ice Lake uses, `spr_uncore_cha_formats_attr` up to Linux 6.9 and after, all in
-/// `arch/x86/events/intel/uncore_snbep.c`.
+/// `snr_uncore_chabox_format_group`, which Ice Lake uses, `spr_uncore_cha_formats_attr` up to Linux 6.9 and
+/// after, all in `arch/x86/events/intel/uncore_snbep.c`.
 const ICE_LAKE_UMASK: &str = "config:8-15,32-57";
 const SAPPHIRE_UMASK: &str = "config:8-15,32-55";
 const WIDE_UMASK: &str = "config:8-15,32-63";
@@ -59,8 +60,8 @@ fn configs(events: &[CountSpec]) -> Vec<(u64, u64)> {
     events.iter().map(|event| (event.encoding.config[0], event.encoding.config[1])).collect()
 }
 
-/// The raw numbers are those that PACT's artifact passes to the kernel. Requests are event 0x35 with the same filters
-/// (skylakex_uncore.json and cascadelakex_uncore.json of intel/perfmon).
+/// The raw numbers are those that PACT's artifact passes to the kernel. Requests are event 0x35 with the same
+/// filters (skylakex_uncore.json and cascadelakex_uncore.json of intel/perfmon).
 #[test]
 fn skylake_and_cascade_lake_count_what_pact_counts_there() {
     for model in [Model::SkylakeSp, Model::CascadeLake, Model::CooperLake] {
@@ -74,9 +75,9 @@ fn skylake_and_cascade_lake_count_what_pact_counts_there() {
     }
 }
 
-/// Stalls: CYCLE_ACTIVITY.STALLS_L3_MISS up to Ice Lake, MEMORY_ACTIVITY.STALLS_L3_MISS since Sapphire Rapids. Unit masks of
-/// IA_MISS_DRD_LOCAL and _REMOTE, as in intel/perfmon and, for Sapphire and Emerald Rapids, PACT's artifact. The clock is
-/// event 0 up to Ice Lake and 1 since.
+/// Stalls: CYCLE_ACTIVITY.STALLS_L3_MISS up to Ice Lake, MEMORY_ACTIVITY.STALLS_L3_MISS since Sapphire
+/// Rapids. Unit masks of IA_MISS_DRD_LOCAL and _REMOTE, as in intel/perfmon and, for Sapphire and Emerald
+/// Rapids, PACT's artifact. The clock is event 0 up to Ice Lake and 1 since.
 #[test]
 fn later_models_count_what_their_event_lists_say() {
     for (model, umask, stalls, clock) in [
@@ -100,8 +101,8 @@ fn later_models_count_what_their_event_lists_say() {
     }
 }
 
-/// UNC_CHA_TOR_*.IA_MISS_DRD_CXL_EXP_LOCAL of emeraldrapids_uncore_experimental.json: unit mask 0x20c8168201. No event of the core
-/// counts loads from there, so the agents' requests do.
+/// UNC_CHA_TOR_*.IA_MISS_DRD_CXL_EXP_LOCAL of emeraldrapids_uncore_experimental.json: unit mask 0x20c8168201.
+/// No event of the core counts loads from there, so the agents' requests do.
 #[test]
 fn emerald_rapids_counts_memory_expanders_where_the_kernel_takes_the_mask() {
     let tiers = TierMap::default().with(Memory::LocalDram, TierId(0)).with(Memory::LocalCxl, TierId(1));

@@ -1,6 +1,7 @@
 //! Events that sample accesses: the choice among those of the table, for a processor.
 //!
-//! `event_table.rs` has the rows, each with its source; an [`EventSpec`] is a row in the terms of the machine's own sysfs.
+//! `event_table.rs` has the rows, each with its source; an [`EventSpec`] is a row in the terms of the
+//! machine's own sysfs.
 
 use isotherm_core::{Operation, TierId};
 
@@ -81,7 +82,8 @@ pub struct EventSpec {
     pub name: String,
     /// Event for the kernel.
     pub encoding: Encoding,
-    /// Event that must lead the group (Sapphire Rapids: load latency without `mem-loads-aux` fails with ENODATA).
+    /// Event that must lead the group: without `mem-loads-aux`, Sapphire Rapids' load latency fails with
+    /// ENODATA.
     pub leader: Option<Encoding>,
     /// Way in which samples tell what served the access.
     pub format: Format,
@@ -100,8 +102,8 @@ pub struct EventSpec {
 impl EventSpec {
     /// Returns the fields of its samples: bits of [`sample`].
     ///
-    /// The period is included only if the kernel adjusts it. A fixed one is known, and the kernel would take the field as a
-    /// request for single events (`perf_swevent_event` in `kernel/events/core.c`).
+    /// The period is included only if the kernel adjusts it. A fixed one is known, and the kernel would take
+    /// the field as a request for single events (`perf_swevent_event` in `kernel/events/core.c`).
     pub fn sample_type(&self, frequency: bool) -> u64 {
         let always = sample::TID | sample::TIME | sample::ADDR;
         always
@@ -113,7 +115,7 @@ impl EventSpec {
             }
     }
 
-    /// Samples first touches of pages by the kernel's page faults. It needs no PMU and does not sample all accesses.
+    /// Samples first touches of pages by page faults, without a PMU. This is not a sample of all accesses.
     pub fn page_faults() -> Self {
         Self {
             name: "page-faults".into(),
@@ -256,7 +258,7 @@ impl SourceEvents {
     }
 }
 
-/// Returns the load latency event, with the leader that sysfs names `mem-loads-aux` on processors that need one.
+/// Returns the load latency event, with the leader `mem-loads-aux` if sysfs has one.
 fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<EventSpec, LinuxError> {
     let row = find(model, |quantity| quantity == Quantity::SlowLoads).next();
     let spec = row.and_then(|row| {

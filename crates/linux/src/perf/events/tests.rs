@@ -17,7 +17,7 @@ fn configs(specs: &[EventSpec]) -> Vec<(u64, Option<TierId>)> {
     specs.iter().map(|spec| (spec.encoding.config[0], spec.tier)).collect()
 }
 
-/// The raw numbers are those that published tiering systems pass to the kernel: HeMem, Memtis, HybridTier, PACT.
+/// The raw numbers are those of published tiering systems: HeMem, Memtis, HybridTier, PACT.
 #[test]
 fn each_model_samples_the_events_that_published_systems_use() {
     let root = tree(CORE);

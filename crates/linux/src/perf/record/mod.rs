@@ -129,8 +129,7 @@ impl<'a> Record<'a> {
         })
     }
 
-    /// Returns the number of the event that wrote it, the last word of a record with `sample_id_all` and
-    /// `PERF_SAMPLE_IDENTIFIER`.
+    /// Returns the event's number, the last word with `sample_id_all` and `PERF_SAMPLE_IDENTIFIER`.
     pub fn identifier(&self) -> Option<u64> {
         word(self.body, self.body.len().checked_sub(8)?)
     }
@@ -138,8 +137,8 @@ impl<'a> Record<'a> {
 
 /// Calls `visit` for each record in `first` followed by `second`, the two parts of a ring's content.
 ///
-/// Joins a record that lies in both parts in `scratch`. Returns the number of bytes that could not be read because a header
-/// was malformed: 0 unless the memory is damaged.
+/// Joins a record that lies in both parts in `scratch`. Returns the number of bytes that could not be read
+/// because a header was malformed: 0 unless the memory is damaged.
 #[inline]
 pub fn for_each(
     first: &[u8],

@@ -1,8 +1,8 @@
 //! Packets of Arm's Statistical Profiling Extension (SPE), as in its buffer.
 //!
-//! Formats are those of the "Arm Architecture Reference Manual for A-profile architecture", chapter "Statistical Profiling
-//! Extension Sample Record Specification". The implementation-defined data sources are those of the Neoverse cores' and
-//! AmpereOne's manuals, as in Linux' `tools/perf/util/arm-spe-decoder`.
+//! Formats are those of the "Arm Architecture Reference Manual for A-profile architecture", chapter
+//! "Statistical Profiling Extension Sample Record Specification". The implementation-defined data sources are
+//! those of the Neoverse cores' and AmpereOne's manuals, as in Linux' `tools/perf/util/arm-spe-decoder`.
 
 use isotherm_core::Operation;
 

@@ -81,15 +81,10 @@ pub mod software {
 /// Bits of `sample_type`: `enum perf_event_sample_format`.
 #[allow(missing_docs)]
 pub mod sample {
-    pub const IP: u64 = 1 << 0;
     pub const TID: u64 = 1 << 1;
     pub const TIME: u64 = 1 << 2;
     pub const ADDR: u64 = 1 << 3;
-    pub const ID: u64 = 1 << 6;
-    pub const CPU: u64 = 1 << 7;
     pub const PERIOD: u64 = 1 << 8;
-    /// Event number of the counter itself.
-    pub const STREAM_ID: u64 = 1 << 9;
     /// The PMU's own record.
     pub const RAW: u64 = 1 << 10;
     /// Latency in cycles.
@@ -98,13 +93,6 @@ pub mod sample {
     pub const DATA_SRC: u64 = 1 << 15;
     /// Event number, at a fixed place.
     pub const IDENTIFIER: u64 = 1 << 16;
-    pub const TRANSACTION: u64 = 1 << 17;
-    pub const PHYS_ADDR: u64 = 1 << 19;
-    pub const CGROUP: u64 = 1 << 21;
-    pub const DATA_PAGE_SIZE: u64 = 1 << 22;
-    pub const CODE_PAGE_SIZE: u64 = 1 << 23;
-    /// Latencies in cycles: 32 bits and twice 16.
-    pub const WEIGHT_STRUCT: u64 = 1 << 24;
 }
 
 /// Bits of the attribute's bit field, from its first.

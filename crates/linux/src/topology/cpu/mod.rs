@@ -1,7 +1,8 @@
 //! Processor of this machine: `/proc/cpuinfo`, and the name of its microarchitecture.
 //!
-//! Family and model numbers of Intel are those of Linux' `arch/x86/include/asm/intel-family.h`, those of AMD the ranges in
-//! `arch/x86/kernel/cpu/amd.c`, the part numbers of Arm those of `arch/arm64/include/asm/cputype.h`.
+//! Family and model numbers of Intel are those of Linux' `arch/x86/include/asm/intel-family.h`, those of AMD
+//! the ranges in `arch/x86/kernel/cpu/amd.c`, the part numbers of Arm those of
+//! `arch/arm64/include/asm/cputype.h`.
 
 use std::fmt;
 use std::path::Path;
@@ -80,7 +81,7 @@ models! {
     SierraForest "sierra-forest",
     /// Xeon 6+ with E-cores.
     ClearwaterForest "clearwater-forest",
-    /// Client processors with two kinds of cores: Alder Lake, Raptor Lake, Meteor Lake, Lunar Lake and Arrow Lake.
+    /// Client processors with two kinds of cores: Alder, Raptor, Meteor, Lunar and Arrow Lake.
     IntelHybrid "intel-hybrid",
     /// Zen and Zen+, and Hygon's Dhyana.
     Zen1 "zen1",
@@ -113,7 +114,7 @@ models! {
 }
 
 impl Model {
-    /// Returns the microarchitecture of a family, model and stepping; for Arm and Ampere `model` is the part number.
+    /// Returns the microarchitecture; for Arm and Ampere `model` is the part number.
     pub fn of(vendor: Vendor, family: u32, model: u32, stepping: u32) -> Self {
         match vendor {
             Vendor::Intel => Self::intel(family, model, stepping),

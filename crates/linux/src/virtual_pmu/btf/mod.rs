@@ -1,7 +1,7 @@
 //! Offsets of members of kernel structures, from the kernel's own type information (BTF).
 //!
-//! The format is that of the kernel's documentation, "BPF Type Format": a header, then types in sequence, each of 12 bytes
-//! and an addition that depends on its kind, then strings. Types are numbered from 1.
+//! The format is that of the kernel's documentation, "BPF Type Format": a header, then types in sequence,
+//! each of 12 bytes and an addition that depends on its kind, then strings. Types are numbered from 1.
 
 const MAGIC: u16 = 0xeb9f;
 /// Bytes of the header's part that is used.
@@ -121,8 +121,8 @@ impl<'a> Btf<'a> {
         rest.split(|&byte| byte == 0).next().unwrap_or_default()
     }
 
-    /// Returns a member's offset in a structure, in bytes; members of unnamed structures inside count, as in C. `None` if there
-    /// is none, or it is a bit field.
+    /// Returns a member's offset in a structure, in bytes; members of unnamed structures inside count, as in
+    /// C. `None` if there is none, or it is a bit field.
     pub(super) fn member(&self, structure: &str, member: &str) -> Option<u64> {
         self.offsets.iter().find_map(|&at| {
             let (found, _) = self.type_at(at as usize).ok()?;
