@@ -206,6 +206,9 @@ fn run_one(
 
 #[cfg(test)]
 mod tests {
+    use isotherm_core::parameters::Value;
+    use isotherm_core::{Bytes, Nanos};
+
     use super::*;
 
     fn hybridtier(key: &str, value: &str) -> Result<Parameters, Failure> {
@@ -217,10 +220,9 @@ mod tests {
 
     #[test]
     fn a_papers_value_is_scaled_and_one_for_each_fast_page_is_not() {
-        let bytes = hybridtier("filter_bytes", "16*fast").expect("a size").size("filter_bytes");
-        assert_eq!(bytes.0, 1600);
-        let revisit = hybridtier("revisit", "10s").expect("a duration").duration("revisit");
-        assert_eq!(revisit.0, 1_000_000_000);
+        let value = |key, text| hybridtier(key, text).expect("valid").value(key);
+        assert_eq!(value("filter_bytes", "16*fast"), Some(Value::Size(Bytes(1600))));
+        assert_eq!(value("revisit", "10s"), Some(Value::Duration(Nanos(1_000_000_000))));
         assert!(
             hybridtier("filter_bytes", "many*fast")
                 .is_err_and(|error| error.to_string().contains("filter_bytes"))

@@ -313,60 +313,9 @@ impl Parameters {
         }
     }
 
-    fn value(&self, name: &str) -> Value {
-        let index = self.specs.iter().position(|spec| spec.name == name);
-        self.values[index.unwrap_or_else(|| panic!("{} has no parameter {name}", self.group))]
-    }
-
-    /// Returns the value of a [`Kind::Count`].
-    ///
-    /// # Panics
-    /// Like all look-ups by name: if the table has no such parameter of that kind.
-    pub fn count(&self, name: &str) -> u64 {
-        match self.value(name) {
-            Value::Count(value) => value,
-            other => panic!("{}.{name} is not a count: {other:?}", self.group),
-        }
-    }
-
-    /// Returns the value of a [`Kind::Number`].
-    pub fn number(&self, name: &str) -> f64 {
-        match self.value(name) {
-            Value::Number(value) => value,
-            other => panic!("{}.{name} is not a number: {other:?}", self.group),
-        }
-    }
-
-    /// Returns the value of a [`Kind::Flag`].
-    pub fn flag(&self, name: &str) -> bool {
-        match self.value(name) {
-            Value::Flag(value) => value,
-            other => panic!("{}.{name} is not a flag: {other:?}", self.group),
-        }
-    }
-
-    /// Returns the value of a [`Kind::Duration`].
-    pub fn duration(&self, name: &str) -> Nanos {
-        match self.value(name) {
-            Value::Duration(value) => value,
-            other => panic!("{}.{name} is not a duration: {other:?}", self.group),
-        }
-    }
-
-    /// Returns the value of a [`Kind::Size`].
-    pub fn size(&self, name: &str) -> Bytes {
-        match self.value(name) {
-            Value::Size(value) => value,
-            other => panic!("{}.{name} is not a size: {other:?}", self.group),
-        }
-    }
-
-    /// Returns the value of a [`Kind::Choice`].
-    pub fn choice(&self, name: &str) -> &'static str {
-        match self.value(name) {
-            Value::Choice(value) => value,
-            other => panic!("{}.{name} is not a choice: {other:?}", self.group),
-        }
+    /// Returns a parameter's value; `None` if there is no such parameter. Code reads its settings typed instead.
+    pub fn value(&self, name: &str) -> Option<Value> {
+        self.iter().find(|(spec, _)| spec.name == name).map(|(_, value)| value)
     }
 
     /// Returns every parameter with its value.
@@ -428,9 +377,9 @@ mod tests {
     fn values_are_set_from_text_and_read_typed() {
         let mut parameters = Parameters::new("test", SPECS);
         parameters.set("batch", "2000").expect("in range");
-        assert_eq!(parameters.count("batch"), 2000);
-        assert_eq!(parameters.duration("window"), Nanos(60_000_000_000));
-        assert_eq!(parameters.choice("counter_bits"), "4");
+        assert_eq!(parameters.value("batch"), Some(Value::Count(2000)));
+        assert_eq!(parameters.value("window"), Some(Value::Duration(Nanos(60_000_000_000))));
+        assert_eq!(parameters.value("counter_bits"), Some(Value::Choice("4")));
     }
 
     #[test]
@@ -447,16 +396,24 @@ mod tests {
         let mut parameters = Parameters::new("test", SPECS);
         parameters.set("window", "10s").expect("in range");
         parameters.scale(Scale { footprint: 1000.0, time: 10.0 });
-        assert_eq!(parameters.count("batch"), 100);
-        assert_eq!(parameters.duration("window"), Nanos(10_000_000_000));
+        assert_eq!(parameters.value("batch"), Some(Value::Count(100)));
+        assert_eq!(parameters.value("window"), Some(Value::Duration(Nanos(10_000_000_000))));
         parameters.scale(Scale { footprint: 1000.0, time: 10.0 });
-        assert_eq!(parameters.count("batch"), 64, "never below the range");
+        assert_eq!(parameters.value("batch"), Some(Value::Count(64)), "never below the range");
         let mut published = Parameters::new("test", SPECS);
         published.set_as_published("batch", "2M").expect("in range");
         published.scale(Scale { footprint: 1000.0, time: 10.0 });
-        assert_eq!(published.count("batch"), 2000, "a paper's value is scaled as a default is");
+        assert_eq!(
+            published.value("batch"),
+            Some(Value::Count(2000)),
+            "a paper's value is scaled as a default is"
+        );
         let mut untouched = Parameters::new("test", SPECS);
         untouched.scale(Scale { footprint: 1000.0, time: 10.0 });
-        assert_eq!(untouched.duration("window"), Nanos(6_000_000_000), "times have a factor of their own");
+        assert_eq!(
+            untouched.value("window"),
+            Some(Value::Duration(Nanos(6_000_000_000))),
+            "times have a factor of their own"
+        );
     }
 }

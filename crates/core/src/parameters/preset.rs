@@ -107,6 +107,7 @@ mod tests {
     use super::super::tests::SPECS;
     use super::super::{Parameters, Scale};
     use super::*;
+    use crate::Nanos;
 
     const PRESETS: &[Preset] = &[
         Preset { name: "small", source: "test", help: "Less.", values: &[("batch", "2000")] },
@@ -124,11 +125,18 @@ mod tests {
         parameters
     }
 
+    fn batch_and_bits(parameters: &Parameters) -> (u64, &'static str) {
+        match (parameters.value("batch"), parameters.value("counter_bits")) {
+            (Some(Value::Count(batch)), Some(Value::Choice(bits))) => (batch, bits),
+            other => panic!("{other:?}"),
+        }
+    }
+
     #[test]
     fn a_preset_replaces_defaults_and_leaves_the_rest() {
         let wide = parameters(&[("preset", "wide")]);
-        assert_eq!((wide.count("batch"), wide.choice("counter_bits")), (1_000_000, "8"));
-        assert_eq!(wide.duration("window").0, 60_000_000_000);
+        assert_eq!(batch_and_bits(&wide), (1_000_000, "8"));
+        assert_eq!(wide.value("window"), Some(Value::Duration(Nanos(60_000_000_000))));
         assert_eq!(wide.preset(), Some("wide"));
         assert_eq!(parameters(&[]).preset(), Some("default"));
     }
@@ -137,22 +145,23 @@ mod tests {
     fn what_the_user_sets_stands_above_a_preset_in_either_order() {
         for settings in [[("preset", "wide"), ("batch", "500")], [("batch", "500"), ("preset", "wide")]] {
             let set = parameters(&settings);
-            assert_eq!((set.count("batch"), set.choice("counter_bits")), (500, "8"));
+            assert_eq!(batch_and_bits(&set), (500, "8"));
         }
     }
 
     #[test]
     fn the_last_preset_counts_and_leaves_nothing_of_the_one_before() {
         let small = parameters(&[("preset", "wide"), ("preset", "small")]);
-        assert_eq!((small.count("batch"), small.choice("counter_bits")), (2000, "4"));
-        assert_eq!(parameters(&[("preset", "wide"), ("preset", "default")]).count("batch"), 100_000);
+        assert_eq!(batch_and_bits(&small), (2000, "4"));
+        let back = parameters(&[("preset", "wide"), ("preset", "default")]);
+        assert_eq!(batch_and_bits(&back), (100_000, "4"));
     }
 
     #[test]
     fn presets_scale_as_defaults_do() {
         let mut wide = parameters(&[("preset", "wide")]);
         wide.scale(Scale { footprint: 1000.0, time: 1.0 });
-        assert_eq!(wide.count("batch"), 1000);
+        assert_eq!(wide.value("batch"), Some(Value::Count(1000)));
     }
 
     #[test]

@@ -160,6 +160,7 @@ fn policy_run(
 #[cfg(test)]
 mod tests {
     use isotherm_core::Bytes;
+    use isotherm_core::parameters::Value;
 
     use super::*;
     use crate::host::FastLimit;
@@ -195,7 +196,7 @@ mod tests {
         assert_eq!((session.tiers.fast, session.overhead), (Some(FastLimit::Share(0.25)), 0.05));
         assert_eq!((session.rate, session.page_size), (Some(Bytes(1 << 30)), PageSize::Huge));
         assert_eq!(session.tiers.latencies, [Nanos(100), Nanos(1000)]);
-        assert_eq!(session.policy.parameters.count("batch"), 5000);
+        assert_eq!(session.policy.parameters.value("batch"), Some(Value::Count(5000)));
         let path = format!("/tmp/{}.json", std::process::id());
         assert_eq!(settings.json, Some(Output::File(path.into())));
         assert_eq!(settings.report, Some(Output::Errors));
