@@ -10,7 +10,7 @@
 //! | `perf` | `perf_event_open`, its ioctls, rings and AUX areas |
 //! | `userfaultfd` | `userfaultfd`, its ioctls and messages |
 //! | `registers` | Registers of PCI devices, read and written volatile |
-//! | `process` | `pidfd_open`, `kill`, `waitpid`, `poll`, `prctl`, `sigaction`, `getrlimit`, the child before exec |
+//! | `process` | `pidfd_open`, `kill`, `waitpid`, `poll`, `prctl`, `sigaction`, the child before exec |
 //! | `sockets` | `connect`, `sendmsg`, `recvmsg`, `send`, `recv`, `getsockopt` |
 //! | `agent` | Calls of the agent's thread: `close_range`, `ppoll`, `pthread_*`, `sched_*`, `nanosleep`, `pread64` |
 //! | `allocator` | The allocator of large arrays: `mmap`, `mremap` |

@@ -16,14 +16,6 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Returns whether core files of this process may not grow (`RLIMIT_CORE` is 0).
-pub(crate) fn core_files_are_off() -> bool {
-    let mut limit = libc::rlimit { rlim_cur: 1, rlim_max: 1 };
-    // SAFETY: `limit` may be written to.
-    let result = unsafe { libc::getrlimit(libc::RLIMIT_CORE, &raw mut limit) };
-    result == 0 && limit.rlim_cur == 0
-}
-
 /// Opens a descriptor of a process that can be read when it ends.
 ///
 /// # Errors
