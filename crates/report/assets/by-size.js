@@ -1,7 +1,7 @@
 "use strict";
-// Pictures of what each policy reaches at each size of the fast tier.
+// Pictures of each policy's results at each size of the fast tier.
 
-// One measure of every policy: lines over the sizes of the fast tier, or bars where there is one size.
+// Draws one measure of every policy: lines over the sizes of the fast tier, or bars at one size.
 function drawBySize(figure, data, measure) {
   if (!data.runs.length) return markEmpty(figure, "Nothing was run.");
   if (data.sizes.length === 1) return drawBars(figure, data, measure);
@@ -74,7 +74,7 @@ function drawBars(figure, data, measure) {
   );
 }
 
-// One point for each size, from any run of that size.
+// Returns one point for each size, from any run of that size.
 function perSize(data, value) {
   return data.sizes.flatMap((_, size) => {
     const run = data.runs.find((one) => one.size === size && value(one) !== null);

@@ -1,5 +1,5 @@
 "use strict";
-// What every chart shares: lines, axes, legends and colours on top of the charting library.
+// Parts of every chart: lines, axes, legends and colours on top of the charting library.
 
 const drawnCharts = new Map();
 
@@ -96,8 +96,8 @@ const ratioFormat = {
   range: { min: 0, max: 1 },
 };
 
-// Lines over a common horizontal axis; the tooltip shows all of them at one place, under a title.
-function drawCourse(figure, lines, scales, format, title) {
+// Draws lines over a common horizontal axis; the tooltip shows all of them at one place, under a title.
+function drawTimeline(figure, lines, scales, format, title) {
   drawChart(
     figure,
     "line",
@@ -115,13 +115,13 @@ function wholeSteps(scale) {
   scale.options.ticks.precision = 0;
 }
 
-// The vertical axis of gauges.
+// Returns the vertical axis of gauges.
 function gaugeRange(lines) {
   const whole = lines.every((one) => one.data.every(({ y }) => Number.isInteger(y ?? 0)));
   return { beginAtZero: true, ...(whole && { afterDataLimits: wholeSteps }) };
 }
 
-// One figure for each gauge, the hot threshold first; returns their order.
+// Adds one figure for each gauge, the hot threshold first; returns their order.
 function addGaugeFigures(place, names, when) {
   const ordered = [...names].sort((one, other) => (other === "hot-threshold") - (one === "hot-threshold"));
   ordered.forEach((name) => {
@@ -137,7 +137,7 @@ function addGaugeFigures(place, names, when) {
   return ordered;
 }
 
-// Policies that a machine can run have a colour each, the same in every picture; bounds are grey.
+// Returns a policy's colour, the same in every picture; bounds are grey.
 function policyColour(data, policy) {
   const real = data.policies.filter((name) => !data.bounds.includes(name));
   const all = colours("--series");

@@ -1,7 +1,7 @@
 "use strict";
 // Draws accesses by time and address: the charting library has no heatmap.
 
-// The colour of a count, logarithmic from 1 to the maximum; 0 has the first colour for itself.
+// Returns the colour scale: logarithmic from 1 to the maximum, the first colour for 0 alone.
 function heatScale(maximum) {
   const ramp = colours("--heat").map((hex) => [1, 3, 5].map((at) => parseInt(hex.slice(at, at + 2), 16)));
   return (count) => {
@@ -13,7 +13,7 @@ function heatScale(maximum) {
   };
 }
 
-// The cells as an image of one pixel a cell, the lowest address at the bottom.
+// Returns the cells as an image of one pixel per cell, the lowest address at the bottom.
 function heatImage(map, scale) {
   const image = document.createElement("canvas");
   image.width = map.columns;
@@ -28,7 +28,8 @@ function heatImage(map, scale) {
   return image;
 }
 
-// Where things are, in CSS pixels. Narrow pages have no room for addresses at the right; pointing at a cell shows them.
+// Returns the layout in CSS pixels. Narrow pages have no room for addresses at the right; pointing at a cell
+// shows them.
 function heatLayout(canvas) {
   const { width, height } = canvas.getBoundingClientRect();
   const wide = width >= 640;
@@ -106,7 +107,7 @@ function paintHeatmap(figure, map, total) {
   markDrawn(figure, map.counts.length);
 }
 
-// Shows what the cell under the pointer stands for.
+// Describes the cell under the pointer.
 function heatTip(figure, map, tip, event) {
   const canvas = figure.querySelector("canvas");
   const box = heatLayout(canvas);
@@ -117,9 +118,10 @@ function heatTip(figure, map, tip, event) {
   tip.hidden = !(column >= 0 && column < map.columns && row >= 0 && row < map.rows);
   if (tip.hidden) return;
   const from = column * map.accesses_per_column;
+  const high = bytes(map.bytes_per_row);
   tip.textContent = [
     `${plain.format(map.counts[row * map.columns + column])} accesses`,
-    `${map.addresses[row] || "?"}, offset ${bytes(row * map.bytes_per_row)}, ${bytes(map.bytes_per_row)} high`,
+    `${map.addresses[row] || "?"}, offset ${bytes(row * map.bytes_per_row)}, ${high} high`,
     `accesses ${compact.format(from)} to ${compact.format(from + map.accesses_per_column)}`,
   ].join("\n");
   tip.style.left = `${Math.max(0, Math.min(x + 14, box.width - tip.offsetWidth))}px`;

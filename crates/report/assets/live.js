@@ -1,9 +1,9 @@
 "use strict";
 // Pictures of a live run over time.
 
-const noCourse = "The run was too short for a course over time.";
+const tooShort = "The run was too short for a timeline.";
 
-// The largest unit that a duration in seconds fills some of.
+// Returns the largest unit that a duration in seconds fills.
 function timeUnit(seconds) {
   const units = [
     { name: "h", seconds: 3600 },
@@ -17,7 +17,7 @@ function byteUnit(most) {
   return { name: ["B", "KiB", "MiB", "GiB", "TiB"][power], bytes: 1024 ** power };
 }
 
-// The horizontal axis, and how a moment is told.
+// Returns the horizontal axis, and the format of a moment.
 function timeAxis(data) {
   const end = data.seconds[data.seconds.length - 1];
   const unit = timeUnit(end);
@@ -30,14 +30,14 @@ function timeAxis(data) {
   return { x, when };
 }
 
-// The next of 1, 2, 5, 10 ... of a power of ten.
+// Returns the next of 1, 2, 5, 10 ... of a power of ten.
 function niceStep(least) {
   const power = 10 ** Math.floor(Math.log10(least));
   return [1, 2, 5, 10].map((factor) => factor * power).find((step) => step >= least);
 }
 
-// A line of what is known at each moment. A value between two unknown ones is a point: a line would not show it.
-function courseLine(data, label, values, stroke, more = {}) {
+// Returns a line of the known values. A value between two unknown ones is a point: a line would not show it.
+function timeLine(data, label, values, stroke, more = {}) {
   const unknown = (index) => (values[index] ?? null) === null;
   const alone = values.map((_, index) => (unknown(index - 1) && unknown(index + 1) ? 2 : 0));
   const points = values.map((y, index) => ({ x: data.seconds[index], y }));
@@ -45,12 +45,13 @@ function courseLine(data, label, values, stroke, more = {}) {
 }
 
 function drawOverSeconds(figure, data, lines, y, format) {
-  if (data.seconds.length < 2 || !(data.seconds[data.seconds.length - 1] > 0)) return markEmpty(figure, noCourse);
+  const isLong = data.seconds.length > 1 && data.seconds[data.seconds.length - 1] > 0;
+  if (!isLong) return markEmpty(figure, tooShort);
   const { x, when } = timeAxis(data);
-  drawCourse(figure, lines, { x, y }, format, when);
+  drawTimeline(figure, lines, { x, y }, format, when);
 }
 
-// What lies on each tier, one above the other, the fast one at the bottom.
+// Draws the memory on each tier, one above the other, the fast one at the bottom.
 function drawResidency(figure, data) {
   const totals = data.seconds.map((_, index) =>
     data.resident.reduce((sum, tier) => sum + tier[index], 0),
@@ -63,12 +64,14 @@ function drawResidency(figure, data) {
     const stroke = series[index % series.length];
     const values = tier.map((value) => value / unit.bytes);
     const fill = index === 0 ? "origin" : "-1";
-    return courseLine(data, tierName(index), values, stroke, { fill, backgroundColor: `${stroke}66`, stack: "tiers" });
+    const style = { fill, backgroundColor: `${stroke}66`, stack: "tiers" };
+    return timeLine(data, tierName(index), values, stroke, style);
   });
   const limit = data.fast_limit;
   if (limit !== null && limit > 0 && limit <= most) {
     const values = data.seconds.map(() => limit / unit.bytes);
-    areas.push(courseLine(data, "fast limit at the end", values, colour("--ink"), { ...dashed, stack: "limit" }));
+    const style = { ...dashed, stack: "limit" };
+    areas.push(timeLine(data, "fast limit at the end", values, colour("--ink"), style));
   }
   const y = { ...axis(`resident (${unit.name})`, (value) => plain.format(value)), stacked: true, min: 0 };
   drawOverSeconds(figure, data, areas, y, (value) => bytes(value * unit.bytes));
@@ -80,17 +83,17 @@ function tierName(index) {
 
 function drawRatio(figure, data) {
   if (data.hits.every((value) => value === null)) return markEmpty(figure, "No access was counted.");
-  const hits = courseLine(data, "hit ratio", data.hits, colours("--series")[0]);
+  const hits = timeLine(data, "hit ratio", data.hits, colours("--series")[0]);
   const y = { ...axis("share of accesses", ratioFormat.tick), ...ratioFormat.range };
   drawOverSeconds(figure, data, [hits], y, ratioFormat.format);
 }
 
-// What happened in a second, as the mean over each interval: a step as wide as the interval.
+// Draws events per second, as the mean over each interval: a step as wide as the interval.
 function drawRates(figure, data, rates, title) {
   const lines = rates
     .filter(({ values }, index) => index === 0 || values.some((value) => value))
     .map(({ label, values, sign = 1, stroke, dash }) =>
-      courseLine(
+      timeLine(
         data,
         label,
         values.map((value) => (value === null ? null : sign * value)),
@@ -102,7 +105,7 @@ function drawRates(figure, data, rates, title) {
   drawOverSeconds(figure, data, lines, { ...axis(title, absolute), beginAtZero: true }, absolute);
 }
 
-// How much memory takes how many of the accesses.
+// Draws the memory that takes each share of the accesses.
 function drawHotSet(figure, data) {
   const most = Math.max(0, ...data.hot.map((share) => share.bytes));
   if (!most) return markEmpty(figure, "No access was sampled.");
@@ -133,7 +136,7 @@ function drawHotSet(figure, data) {
 }
 
 function drawLiveGauge(figure, data, name) {
-  const lines = [courseLine(data, name, data.gauges[name], colours("--series")[0], { stepped: "before" })];
+  const lines = [timeLine(data, name, data.gauges[name], colours("--series")[0], { stepped: "before" })];
   const y = { ...axis(name, (value) => compact.format(value)), ...gaugeRange(lines) };
   drawOverSeconds(figure, data, lines, y, (value) => plain.format(value));
 }
@@ -157,6 +160,7 @@ function livePictures(data, gauges) {
 }
 
 keepDrawn((data) => {
-  const gauges = addGaugeFigures(figureOf("gauges"), Object.keys(data.gauges), "As the policy told at each moment.");
+  const names = Object.keys(data.gauges);
+  const gauges = addGaugeFigures(figureOf("gauges"), names, "As reported at each moment.");
   return { pictures: () => livePictures(data, gauges) };
 });

@@ -1,7 +1,7 @@
 "use strict";
-// Pictures of the course over time at one size of the fast tier.
+// Pictures of runs over time at one size of the fast tier.
 
-// Lines over the accesses replayed, with the modelled time of the first line in the tooltip.
+// Draws lines over the accesses replayed, with the modelled time of the first line in the tooltip.
 function drawOverTime(figure, data, lines, title, format, tick, range = {}) {
   const x = axis(
     "accesses replayed: share, count",
@@ -13,9 +13,10 @@ function drawOverTime(figure, data, lines, title, format, tick, range = {}) {
       .slice(0, 1)
       .map(
         (item) =>
-          `until ${percent(item.parsed.x)} of accesses (${plain.format(item.raw.seconds)} s of modelled time)`,
+          `until ${percent(item.parsed.x)} of accesses ` +
+          `(${plain.format(item.raw.seconds)} s of modelled time)`,
       );
-  drawCourse(figure, lines, { x, y: { ...axis(title, tick), ...range } }, format, when);
+  drawTimeline(figure, lines, { x, y: { ...axis(title, tick), ...range } }, format, when);
 }
 
 function over(timeline, values, sign = 1) {
@@ -32,7 +33,7 @@ function runsOver(data, size) {
 
 function drawHitsOverTime(figure, data, size) {
   const runs = runsOver(data, size);
-  if (!runs.length) return markEmpty(figure, "No run has a course over time.");
+  if (!runs.length) return markEmpty(figure, "No run has a timeline.");
   const lines = runs.map((run) =>
     line(data.policies[run.policy], over(run.timeline, run.timeline.hits), policyColour(data, run.policy)),
   );
@@ -40,11 +41,11 @@ function drawHitsOverTime(figure, data, size) {
   drawOverTime(figure, data, [...lines, oracle], "hit ratio", hitRatio.format, hitRatio.tick, hitRatio.range);
 }
 
-// Promotions above zero, demotions below, in one colour a policy. Hiding one in the legend hides both.
+// Draws promotions above zero and demotions below, in one colour per policy.
 function drawMigrations(figure, data, size) {
   const moving = (run) => [...run.timeline.promotions, ...run.timeline.demotions].some((moves) => moves > 0);
   const candidates = runsOver(data, size);
-  if (!candidates.length) return markEmpty(figure, "No run has a course over time.");
+  if (!candidates.length) return markEmpty(figure, "No run has a timeline.");
   const runs = candidates.some(moving) ? candidates.filter(moving) : candidates.slice(0, 1);
   const lines = runs.flatMap((run) => {
     const stroke = policyColour(data, run.policy);

@@ -1,9 +1,10 @@
 "use strict";
-// The picture of a sizing: slowdown against size of the fast tier, with intervals, budget and recommended sizes.
+// The picture of a sizing: slowdown against size of the fast tier, with intervals, budget and recommended
+// sizes.
 
 const boundDashes = { "all-slow": [1, 5], oracle: [7, 4], belady: [2, 3], "all-fast": [12, 4] };
 
-// A policy's curve, its interval as a band, its recommended size and its knee.
+// Returns a policy's curve, its interval as a band, its recommended size and its knee.
 function sizedLines(data, sized, index) {
   const share = (size) => size / data.footprint;
   const stroke = policyColour(data, index);
@@ -17,7 +18,8 @@ function sizedLines(data, sized, index) {
   const marks = [];
   const mark = (place, slowdown, style) => {
     const point = [{ x: share(place), y: slowdown - 1 }];
-    marks.push(line(`${sized.policy} ${style.what}`, point, stroke, { unnamed: true, showLine: false, ...style }));
+    const name = `${sized.policy} ${style.what}`;
+    marks.push(line(name, point, stroke, { unnamed: true, showLine: false, ...style }));
   };
   if (sized.recommended) {
     const filled = sized.outcome === "confirmed" ? stroke : colour("--surface");
@@ -32,7 +34,11 @@ function sizedLines(data, sized, index) {
     ...marks,
     line(sized.policy, curve, stroke, { pointRadius: 2.5 }),
     line(`${sized.policy} low`, points("low"), stroke, edge),
-    line(`${sized.policy} high`, points("high"), stroke, { ...edge, fill: "-1", backgroundColor: `${stroke}26` }),
+    line(`${sized.policy} high`, points("high"), stroke, {
+      ...edge,
+      fill: "-1",
+      backgroundColor: `${stroke}26`,
+    }),
   ];
 }
 
@@ -61,7 +67,8 @@ function drawSizes(figure, data) {
     const doublings = Array.from({ length: 7 }, (_, step) => 2 ** (step - 6));
     scale.ticks = doublings.filter((value) => value >= least * 0.92).map((value) => ({ value }));
   };
-  x.ticks.callback = (value) => [value < 1 ? `1/${Math.round(1 / value)}` : "all", bytes(value * data.footprint)];
+  const fraction = (value) => (value < 1 ? `1/${Math.round(1 / value)}` : "all");
+  x.ticks.callback = (value) => [fraction(value), bytes(value * data.footprint)];
   const named = (set) => !set.unnamed;
   const shown = plugins(
     true,
@@ -70,13 +77,14 @@ function drawSizes(figure, data) {
   );
   shown.legend.labels.filter = (entry, all) => named(all.datasets[entry.datasetIndex]);
   shown.tooltip.filter = (item) => named(item.dataset) || item.dataset.what !== undefined;
+  const y = axis("slowdown against all memory fast", (value) => percent(value, 0));
   drawChart(
     figure,
     "line",
     { datasets: [...fixed, ...lines] },
     {
       interaction: { mode: "nearest", axis: "x", intersect: false },
-      scales: { x, y: { ...axis("slowdown against all memory fast", (value) => percent(value, 0)), suggestedMin: 0 } },
+      scales: { x, y: { ...y, suggestedMin: 0 } },
       plugins: shown,
     },
   );

@@ -1,5 +1,5 @@
 "use strict";
-// What every picture uses: colours of the page's style, number formats, and the mark that it has drawn.
+// Parts of every picture: colours of the page's style, number formats, and the mark that it has drawn.
 
 function colour(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -32,7 +32,7 @@ function figureOf(id) {
   return document.getElementById(id);
 }
 
-// Marks a figure as drawn, but only once something is on its canvas: an empty picture must not pass for a drawn one.
+// Marks a figure as drawn once something is on its canvas: an empty picture must not pass for a drawn one.
 function markDrawn(figure, points) {
   const canvas = figure.querySelector("canvas");
   if (figure.dataset.drawn === "true" || !canvas.width || !canvas.height) return;
@@ -45,7 +45,7 @@ function markDrawn(figure, points) {
   figure.dataset.drawn = "true";
 }
 
-// Says in place of a picture why there is none.
+// Puts the reason in place of a missing picture.
 function markEmpty(figure, why) {
   const place = figure.querySelector(".empty") || document.createElement("p");
   place.className = "empty";
@@ -55,7 +55,7 @@ function markEmpty(figure, why) {
   figure.dataset.drawn = "empty";
 }
 
-// Makes place for a picture, where one before may have been empty.
+// Clears a figure, whose previous picture may have been empty.
 function clearFigure(figure) {
   figure.querySelector(".empty")?.remove();
   figure.querySelector(".plot").hidden = false;
@@ -68,8 +68,8 @@ function showError(error) {
   place.textContent += `This page failed to draw: ${error && error.message ? error.message : error}. `;
 }
 
-// Draws a page's pictures from its data, and again when the colour scheme or an input changes. `prepare` says which inputs
-// and how to draw each picture; one that fails leaves the others.
+// Draws a page's pictures from its data, and again when the colour scheme or an input changes. `prepare`
+// returns the inputs and the functions that draw the pictures; one that fails leaves the others.
 function keepDrawn(prepare) {
   window.addEventListener("error", (event) => showError(event.message));
   try {

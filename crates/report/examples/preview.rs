@@ -1,5 +1,6 @@
-//! Writes the page of a made-up report, to look at it: `cargo run -p isotherm-report --example preview -- FILE.html
-//! [1|live]`, where `1` keeps one size of the fast tier, and `live` takes a live run.
+//! Writes the page of a made-up report:
+//! `cargo run -p isotherm-report --example preview -- FILE.html [1|live]`.
+//! `1` keeps one size of the fast tier, `live` takes a live run.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

@@ -40,8 +40,8 @@ pub(crate) fn answer(report: &Report) -> Option<String> {
     let compared =
         baseline.map_or(String::new(), |other| format!("{BASELINE} {}, ", percent(other.hit_ratio)));
     Some(format!(
-        "With {} of the memory fast, {} serves {} of misses from the fast tier ({compared}best possible {}), and \
-         the program runs {} times as long as with all memory fast.",
+        "With {} of the memory fast, {} serves {} of misses from the fast tier ({compared}best possible {}), \
+         and the program runs {} times as long as with all memory fast.",
         share(run.fast_bytes.0.min(run.footprint_bytes.0), run.footprint_bytes.0),
         run.policy,
         percent(run.hit_ratio),
@@ -78,9 +78,9 @@ fn beats_oracle(report: &Report) -> Option<String> {
         run.beats_oracle.then(against)
     })?;
     Some(format!(
-        "More hits than the interval oracle: {names}. The oracle knows the future but keeps one placement for a \
-         whole interval; where misses come in bursts, moving pages inside an interval serves more. No policy \
-         passes belady."
+        "More hits than the interval oracle: {names}. The oracle knows the future but keeps one placement \
+         for a whole interval; where misses come in bursts, moving pages inside an interval serves more. No \
+         policy passes belady."
     ))
 }
 
@@ -121,8 +121,8 @@ fn footprint_fits(report: &Report) -> Option<String> {
     sizes.dedup();
     (!sizes.is_empty()).then(|| {
         format!(
-            "The footprint ({}) fits the fast tier at {}: every policy can serve all misses from it. Ask for less \
-             fast memory to compare policies.",
+            "The footprint ({}) fits the fast tier at {}: every policy can serve all misses from it. Ask for \
+             less fast memory to compare policies.",
             report.input.footprint_bytes,
             list(&sizes)
         )
@@ -133,8 +133,8 @@ fn footprint_fits(report: &Report) -> Option<String> {
 pub(crate) fn scaled_by(scale: f64, times: f64) -> Option<String> {
     (scale != 1.0 || times != 1.0).then(|| {
         format!(
-            "Scale {scale}: sample counts of policies, made for a larger footprint, were divided by it, and times \
-             by {times}, so that a window holds as many samples per page as in the policy's paper."
+            "Scale {scale}: sample counts of policies, made for a larger footprint, were divided by it, and \
+             times by {times}, so that a window holds as many samples per page as in the policy's paper."
         )
     })
 }

@@ -39,7 +39,10 @@ pub struct Pictured {
 
 /// Returns a self-contained page with the heatmap of each workload and a table of their numbers.
 pub fn gallery_html(pictured: &[Pictured], version: &str) -> String {
-    let picture = |one: &Pictured| json!({ "accesses": one.input.accesses, "heatmap": heat(&one.input, COLUMNS, ROWS) });
+    let picture = |one: &Pictured| {
+        let map = heat(&one.input, COLUMNS, ROWS);
+        json!({ "accesses": one.input.accesses, "heatmap": map })
+    };
     let pictures: Vec<Value> = pictured.iter().map(picture).collect();
     let parts = [
         ("version", escape(version)),

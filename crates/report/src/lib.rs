@@ -1,8 +1,8 @@
 //! Results as tables for the terminal, as JSON, and as self-contained HTML files.
 //!
-//! The outputs of a run show the same [`isotherm_sim::Report`] and compute nothing but shares and sums of
-//! neighbours. JSON is complete. The table leaves out the run over time. The HTML aggregates, so that it stays
-//! below [`MAX_HTML_BYTES`] for any run.
+//! The outputs of a run show the same [`isotherm_sim::Report`] and compute only shares and sums of
+//! neighbours. JSON is complete. The table leaves out the run over time. The HTML aggregates, so that it
+//! stays below [`MAX_HTML_BYTES`] for any run.
 //!
 //! ```
 //! # use std::ops::ControlFlow::Continue;

@@ -11,12 +11,12 @@ use isotherm_core::Nanos;
 use isotherm_report::{Pictured, gallery_html, html, live_html, size_html};
 use isotherm_sim::{Heatmap, Report};
 
-/// What the browser made of a page: its document after the scripts have run.
+/// Opens a report's page.
 fn loaded(report: &Report, dark: bool) -> String {
     opened(&html(report), dark)
 }
 
-/// The same of any page.
+/// Returns a page's document after the browser has run the scripts.
 fn opened(html: &str, dark: bool) -> String {
     let folder = tempfile::tempdir().expect("a temporary folder");
     let page = folder.path().join("report.html");
@@ -52,12 +52,12 @@ fn opened(html: &str, dark: bool) -> String {
     document
 }
 
-/// The value of an attribute in a start tag.
+/// Returns the value of an attribute in a start tag.
 fn attribute<'a>(tag: &'a str, name: &str) -> Option<&'a str> {
     tag.split_once(&format!(" {name}=\""))?.1.split('"').next()
 }
 
-/// Every picture by name: whether it has drawn, and how many points.
+/// Returns every picture by name: whether it has drawn, and its number of points.
 fn pictures(document: &str) -> BTreeMap<String, (String, usize)> {
     let tags = document.split("<figure ").skip(1).filter_map(|rest| rest.split('>').next());
     let picture = |tag: &str| {
@@ -69,7 +69,7 @@ fn pictures(document: &str) -> BTreeMap<String, (String, usize)> {
     tags.map(picture).collect()
 }
 
-/// What the page says went wrong; empty for nothing.
+/// Returns the page's error message; empty without errors.
 fn errors(document: &str) -> &str {
     let (_, rest) = document.split_once("<p id=\"errors\"").expect("the place for errors");
     rest.split_once('>').and_then(|(_, text)| text.split('<').next()).expect("its text")
@@ -151,7 +151,7 @@ fn hours_with_pauses_of_a_live_run_draw() {
 }
 
 #[test]
-fn a_live_run_without_a_course_says_so() {
+fn a_live_run_without_a_timeline_says_so() {
     let mut short = support::live::empty();
     short.summary.timeline = support::live::live().summary.timeline[..2].to_vec();
     short.summary.timeline.iter_mut().for_each(|moment| moment.time_ns = Nanos(0));
@@ -184,7 +184,7 @@ fn one_size_is_drawn_as_bars() {
     let mut report = support::report();
     report.runs.retain(|run| run.fast == "1:8");
     let pictures = assert_all_drawn(&loaded(&report, false));
-    assert_eq!(pictures["hits"].1, 7, "a bar a policy and bound");
+    assert_eq!(pictures["hits"].1, 7, "a bar per policy and bound");
 }
 
 #[test]
@@ -193,7 +193,7 @@ fn a_huge_report_still_draws() {
 }
 
 #[test]
-fn what_is_missing_is_said_and_is_no_error() {
+fn missing_data_is_named_and_no_error() {
     let mut report = support::report();
     report.runs.iter_mut().for_each(|run| run.timeline.clear());
     report.input.heatmap = Heatmap::default();

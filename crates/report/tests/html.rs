@@ -1,4 +1,4 @@
-//! Holds the page to its size, and text from outside to its place.
+//! Checks the page's size, and that text from outside stays text.
 
 mod support;
 
@@ -36,7 +36,7 @@ fn the_page_needs_no_other_file_and_no_network() {
     assert!(page.len() < 500_000, "a usual page is small: {} bytes", page.len());
 }
 
-/// The charting library's script, which is not ours to judge by words.
+/// Returns the charting library's script, whose words are not ours.
 fn library(page: &str) -> &str {
     let start = page.find("<script>").expect("the library's script");
     let end = page[start..].find("</script>").expect("its end");
@@ -65,8 +65,8 @@ fn text_from_outside_stays_text() {
 fn the_answer_stands_on_top() {
     let page = html(&support::report());
     let answer = "With 1/9 of the memory fast, freqtier serves 81.2&nbsp;% of misses from the fast tier \
-                  (first-touch 39.3&nbsp;%, best possible 90.7&nbsp;%), and the program runs 1.25 times as long as with all \
-                  memory fast.";
+                  (first-touch 39.3&nbsp;%, best possible 90.7&nbsp;%), and the program runs 1.25 times as \
+                  long as with all memory fast.";
     assert!(page.contains(answer));
 }
 

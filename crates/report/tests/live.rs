@@ -1,4 +1,4 @@
-//! Holds what is written of a live run: its text to a terminal, its JSON to its schema, its page to what it must show.
+//! Checks a live run's summary on a terminal, its JSON against its schema, and the content of its page.
 
 mod support;
 
@@ -35,7 +35,7 @@ fn serialised(result: &LiveResult) -> Value {
 }
 
 #[test]
-fn the_summary_is_as_it_was_looked_at() {
+fn the_summary_is_unchanged() {
     let expected = include_str!("live.txt");
     let shown = live_text(&live());
     assert_eq!(shown, expected, "\nIf the change is wanted, put this into tests/live.txt:\n{shown}");
@@ -111,14 +111,14 @@ fn memory_that_fits_the_fast_tier_is_told() {
 }
 
 #[test]
-fn troubles_are_a_line_each_and_the_rest_is_counted() {
+fn warnings_are_a_line_each_and_the_rest_is_counted() {
     let mut result = live();
     result.summary.warnings =
-        (0..9).map(|index| format!("warning {index}:\n{}", "mend it ".repeat(20))).collect();
+        (0..9).map(|index| format!("warning {index}:\n{}", "fix it ".repeat(20))).collect();
     let shown = live_text(&result);
     let lines: Vec<_> = shown.lines().filter(|line| line.starts_with("warning ")).collect();
     assert_eq!(lines.len(), 5, "{shown}");
-    assert!(lines[3].starts_with("warning      warning 3: mend it ") && lines[3].ends_with("mend it "));
+    assert!(lines[3].starts_with("warning      warning 3: fix it ") && lines[3].ends_with("fix it "));
     assert_eq!(lines[4], "warning      and 5 more: --json and --report show all");
 }
 
@@ -146,7 +146,7 @@ fn the_parameters_of_every_policy_fit_the_schema() {
 }
 
 #[test]
-fn what_does_not_fit_is_found() {
+fn mismatches_are_found() {
     let mut value = serialised(&live());
     value["surprise"] = 1.into();
     value["page_size"] = "giant".into();
@@ -168,7 +168,7 @@ fn what_does_not_fit_is_found() {
     assert_eq!(found, expected);
 }
 
-/// What a test does not fill, a schema does not get tried on.
+/// The schema is tried only on fields that this run fills.
 #[test]
 fn the_run_that_is_tried_leaves_no_field_empty() {
     fn trivial(path: &str, value: &Value, found: &mut Vec<String>) {
@@ -195,7 +195,7 @@ fn every_field_is_documented() {
 }
 
 #[test]
-fn the_page_shows_the_answer_the_tables_and_the_troubles() {
+fn the_page_shows_the_answer_the_tables_and_the_warnings() {
     let page = live_html(&live());
     for part in [
         "Nothing moved (shadow): hybridtier would have moved",
@@ -218,7 +218,7 @@ fn the_page_shows_the_answer_the_tables_and_the_troubles() {
     }
 }
 
-/// The charting library's script.
+/// Returns the charting library's script.
 fn isotherm_library(page: &str) -> &str {
     let start = page.find("<script>").expect("the library's script");
     let end = page[start..].find("</script>").expect("its end");

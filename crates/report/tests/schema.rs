@@ -1,4 +1,4 @@
-//! Holds the JSON output to its schema, and the schema's documentation to the schema.
+//! Checks the JSON output against its schema, and the schema's documentation against the schema.
 
 mod support;
 
@@ -39,7 +39,7 @@ fn the_output_fits_its_schema() {
 }
 
 #[test]
-fn what_does_not_fit_is_found() {
+fn mismatches_are_found() {
     let mut value = serialised();
     value["runs"][0]["surprise"] = 1.into();
     value["runs"][1]["slowdown"] = "slow".into();
@@ -56,7 +56,7 @@ fn what_does_not_fit_is_found() {
     assert_eq!(problems(&value), expected);
 }
 
-/// What every run must tell; other programs rely on these names.
+/// Other programs rely on these names.
 #[test]
 fn promised_fields_are_in_every_run() {
     let promised = [
@@ -94,7 +94,7 @@ fn promised_fields_are_in_every_run() {
 }
 
 #[test]
-fn fields_stand_in_the_documented_order() {
+fn fields_are_in_the_documented_order() {
     let text = json(&support::report());
     let mut rest = text.split_once("\"runs\":[").expect("runs").1;
     for name in names(&DOCUMENTED.schema()["$defs"]["run"]) {

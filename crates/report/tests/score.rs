@@ -1,4 +1,4 @@
-//! The scoreboard's pages, from a scoreboard made up for the purpose.
+//! Checks the scoreboard's pages on a made-up scoreboard.
 
 use isotherm_core::Bytes;
 use isotherm_report::{score_from_json, score_html, score_json, score_markdown, score_summary};
@@ -156,10 +156,10 @@ fn json_and_summary_hold_the_sums() {
 }
 
 #[test]
-fn what_was_written_is_read_as_it_was_infinities_too() {
+fn json_keeps_every_digit_and_infinities() {
     let mut board = board();
     board.papers[0].comparisons[0].rows[0].cells[1].ours = Some(f64::INFINITY);
-    // A reader that is not exact takes it for its neighbour.
+    // An inexact reader takes this number for its neighbour.
     board.papers[0].comparisons[0].orderings[0].advantage = Some(0.991_946_337_545_308_5);
     let again = score_from_json(&score_json(&board)).expect("it was just written");
     assert_eq!((score_json(&again), score_markdown(&again)), (score_json(&board), score_markdown(&board)));

@@ -1,4 +1,4 @@
-//! Holds what is written of a sizing: its JSON to its schema, its table and its page to what they must show.
+//! Checks a sizing's JSON against its schema, and the content of its table and page.
 
 mod support;
 
@@ -8,7 +8,8 @@ use support::sized::sizing;
 use support::validator::problems;
 
 fn schema() -> Value {
-    serde_json::from_str(include_str!("../../../docs/reference/size.schema.json")).expect("the schema is JSON")
+    serde_json::from_str(include_str!("../../../docs/reference/size.schema.json"))
+        .expect("the schema is JSON")
 }
 
 #[test]
@@ -20,7 +21,7 @@ fn the_output_fits_its_schema() {
 }
 
 #[test]
-fn what_does_not_fit_is_found() {
+fn mismatches_are_found() {
     let mut value: Value = serde_json::from_str(&size_json(&sizing(0.3))).expect("the output is JSON");
     value["policies"][0]["outcome"] = "perhaps".into();
     value["policies"][0]["recommended"]["surprise"] = 1.into();

@@ -1,11 +1,11 @@
-//! Holds what the terminal table shows.
+//! Checks the table for the terminal.
 
 mod support;
 
 use isotherm_report::table;
 
 #[test]
-fn the_table_is_as_it_was_looked_at() {
+fn the_table_is_unchanged() {
     let expected = include_str!("table.txt");
     let shown = table(&support::report());
     assert_eq!(shown, expected, "\nIf the change is wanted, put this into tests/table.txt:\n{shown}");

@@ -376,7 +376,8 @@ impl Host for SimHost<'_> {
     }
 
     fn remedy(&self, _missing: Signal) -> String {
-        "give the machine's profile a [device] (docs/reference/machines.md); each of the built-in ones has it".into()
+        "give the machine's profile a [device] (docs/reference/machines.md); each of the built-in ones has it"
+            .into()
     }
 
     fn view(&mut self) -> &mut dyn View {

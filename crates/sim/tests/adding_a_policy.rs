@@ -18,7 +18,10 @@ static TWICE: Entry = Entry::policy("twice", "Twice", twice::Settings::SPECS, tw
 
 #[test]
 fn the_document_shows_the_example_as_it_is_and_it_is_short() {
-    assert!(DOCUMENT.contains(SOURCE), "docs/guide/adding-a-policy.md must hold docs/guide/examples/twice.rs as it is");
+    assert!(
+        DOCUMENT.contains(SOURCE),
+        "docs/guide/adding-a-policy.md must hold docs/guide/examples/twice.rs as it is"
+    );
     assert!(SOURCE.lines().count() <= 60);
 }
 

@@ -31,6 +31,7 @@ pub(super) fn page(report: &Report) -> Value {
     let mut sizes: Vec<_> = shown.iter().map(|run| (run.fast_bytes.0, shortened(&run.fast, 20))).collect();
     sizes.sort_by_key(|&(bytes, _)| bytes);
     sizes.dedup_by_key(|&mut (bytes, _)| bytes);
+    let size = |(bytes, label): &(u64, String)| json!({ "bytes": bytes, "label": label });
     let size_of = |run: &RunResult| sizes.iter().position(|&(bytes, _)| bytes == run.fast_bytes.0);
     let limit = (MAX_POINTS / shown.len().max(1)).min(MAX_POINTS_PER_RUN);
     let run = |run: &RunResult| {
@@ -49,7 +50,7 @@ pub(super) fn page(report: &Report) -> Value {
         "footprint": report.input.footprint_bytes.0,
         "policies": policies,
         "bounds": facts::limits(),
-        "sizes": sizes.iter().map(|(bytes, label)| json!({ "label": label, "bytes": bytes })).collect::<Vec<_>>(),
+        "sizes": sizes.iter().map(size).collect::<Value>(),
         "size": facts::subject(report).and_then(size_of).unwrap_or(0),
         "runs": shown.iter().map(run).collect::<Vec<_>>(),
         "heatmap": heat(&report.input, MAX_COLUMNS, MAX_ROWS),
@@ -94,8 +95,8 @@ pub(crate) fn gauges(
     columns.into_iter().take(MAX_GAUGES).collect()
 }
 
-/// Returns the input's heatmap in at most `columns` by `rows` cells. Addresses are texts, because JSON numbers
-/// lose digits above 2^53.
+/// Returns the input's heatmap in at most `columns` by `rows` cells, with addresses as texts, because JSON
+/// numbers lose digits above 2^53.
 pub(crate) fn heat(input: &InputSummary, columns: usize, rows: usize) -> Value {
     let grid = reduce::grid(&input.heatmap, columns, rows);
     let pages = input.heatmap.pages_per_row * input.heatmap.rows as f64;
@@ -114,7 +115,8 @@ pub(crate) fn heat(input: &InputSummary, columns: usize, rows: usize) -> Value {
 fn sites(report: &Report) -> Vec<Value> {
     let site = |name: String, regions: &[Region]| {
         let sum = |part: fn(&Region) -> u64| regions.iter().map(part).sum::<u64>();
-        json!({ "name": name, "bytes": sum(|region| region.bytes.0), "accesses": sum(|region| region.accesses) })
+        let (bytes, accesses) = (sum(|region| region.bytes.0), sum(|region| region.accesses));
+        json!({ "name": name, "bytes": bytes, "accesses": accesses })
     };
     let (first, rest) = report.input.regions.split_at(report.input.regions.len().min(MAX_REGIONS));
     let named = first.chunks(1).map(|region| site(shortened(&region[0].name, MAX_TEXT), region));

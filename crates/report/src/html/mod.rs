@@ -101,7 +101,7 @@ pub(crate) fn items(sentences: &[String]) -> String {
     sentences.iter().map(|sentence| format!("<li>{}</li>", prose(sentence))).collect()
 }
 
-/// Puts each part where the template names it as `{{name}}`, in one pass: names inside a part stay as they are.
+/// Puts each part where the template names it as `{{name}}`, in one pass: names inside parts stay.
 pub(crate) fn fill(template: &str, parts: &[(&str, String)]) -> String {
     let mut page =
         String::with_capacity(template.len() + parts.iter().map(|(_, part)| part.len()).sum::<usize>());

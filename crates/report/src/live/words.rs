@@ -146,8 +146,8 @@ pub(super) fn counters(result: &LiveResult) -> Option<&'static str> {
             Some("occupancy of the tiers is estimated: bandwidth x latency of samples (Little's law)")
         }
         CounterOrigin::Modelled => Some(
-            "MODELLED, not measured: occupancy of the tiers is that of the samples at the machine profile's idle \
-             latencies",
+            "MODELLED, not measured: occupancy of the tiers is that of the samples at the machine profile's \
+             idle latencies",
         ),
     }
 }
@@ -171,8 +171,8 @@ pub(super) fn notes(result: &LiveResult) -> Vec<String> {
         (result.resized > 0).then(|| {
             let times = counted(u64::from(result.resized), "time", "times");
             format!(
-                "The memory in use outgrew the policy's size: it was rebuilt {times}, and each time began to learn \
-                 from nothing."
+                "The memory in use outgrew the policy's size: it was rebuilt {times}, and each time began to \
+                 learn from nothing."
             )
         }),
         scaled_by(result.scale, result.time_scale),
@@ -180,9 +180,9 @@ pub(super) fn notes(result: &LiveResult) -> Vec<String> {
     notes.into_iter().flatten().collect()
 }
 
-const SHADOW: &str = "Shadow tiers: residency and moves are what they would have been; the memory stayed where \
-                      the kernel put it.";
-const ESTIMATES: &str = "Accesses are those that the sources saw, sampled or counted. The slowdown is an upper \
-                         bound: as if the program did nothing but wait for the accesses of the run's second half, \
-                         one after the other, at the tiers' idle latencies. A program that computes, or whose \
-                         accesses overlap, loses less.";
+const SHADOW: &str = "Shadow tiers: residency and moves are what they would have been; the memory stayed \
+                      where the kernel put it.";
+const ESTIMATES: &str = "Accesses are those that the sources saw, sampled or counted. The slowdown is an \
+                         upper bound: as if the program did nothing but wait for the accesses of the run's \
+                         second half, one after the other, at the tiers' idle latencies. A program that \
+                         computes, or whose accesses overlap, loses less.";

@@ -47,29 +47,19 @@ fn section(paper: &PaperScore) -> String {
 }
 
 fn compared(comparison: &Scored) -> String {
-    let head = format!(
-        "<h3 id=\"{}\">{}: {}</h3>",
-        escape(&comparison.id),
-        escape(&comparison.place),
-        escape(&comparison.title)
-    );
+    let [id, place, title] = [&comparison.id, &comparison.place, &comparison.title].map(|text| escape(text));
+    let head = format!("<h3 id=\"{id}\">{place}: {title}</h3><p class=\"legend\">");
     if let Some(why) = &comparison.not_yet {
-        return format!(
-            "{head}<p class=\"legend\"><span class=\"mark not-yet\">not yet</span> {}</p>",
-            prose(why)
-        );
+        return format!("{head}<span class=\"mark not-yet\">not yet</span> {}</p>", prose(why));
     }
     let columns: String =
         words::columns(comparison).iter().map(|name| format!("<th>{}</th>", escape(name))).collect();
     let rows: String = comparison.rows.iter().map(|row| marked(comparison, row)).collect();
-    let gains = if comparison.gains.is_empty() {
-        String::new()
-    } else {
-        table(&words::GAINS, comparison.gains.iter().map(words::gain))
-    };
+    let gains = table(&words::GAINS, comparison.gains.iter().map(words::gain));
+    let gains = if comparison.gains.is_empty() { "" } else { &gains };
     let systems = words::systems(&comparison.systems).replace('`', "");
     format!(
-        "{head}<p class=\"legend\">{} {} {}</p><div class=\"scroll\"><table><thead><tr>{columns}</tr></thead>\
+        "{head}{} {} {}</p><div class=\"scroll\"><table><thead><tr>{columns}</tr></thead>\
          <tbody>{rows}</tbody></table></div>{gains}{}",
         prose(&words::conditions(comparison)),
         prose(&comparison.note),

@@ -34,8 +34,8 @@ struct Shallow {
     depth: usize,
 }
 
-/// Defines methods that hand their call to the formatter of the current level, and change the level by
-/// `before` the call or `after` it.
+/// Writes methods that hand their call to the formatter of the current level. `before` is the level that the
+/// call enters, `after` the one that it leaves.
 macro_rules! delegate {
     ($($method:ident($($first:ident)?) before $before:literal after $after:literal;)*) => {$(
         fn $method<W: ?Sized + Write>(&mut self, writer: &mut W $(, $first: bool)?) -> Result<()> {

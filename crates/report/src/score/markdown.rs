@@ -11,6 +11,7 @@ pub fn score_markdown(board: &Scoreboard) -> String {
         words::verdict(board),
         words::provenance(board)
     );
+<<<<<<< HEAD
     page += &table(&words::SUMMARY, words::summary(board).iter().map(<[String; 7]>::as_slice));
     page += "\nIn the tables, `paper → ours (ours / paper)`; `~` marks a figure of the paper that is \
              approximate, a bound, or leaves open which case it is of. Behind an ordering that is not kept \
@@ -18,17 +19,22 @@ pub fn score_markdown(board: &Scoreboard) -> String {
     for paper in &board.papers {
         page += &section(paper);
     }
+=======
+    page += &table(&words::SUMMARY, words::summary(board).iter());
+    page += "\nIn the tables, `paper → ours (ours / paper)`; `~` marks a figure of the paper that is \
+             approximate, a bound, or leaves open which case it is of. Behind an ordering that is not kept \
+             stands how much better ours is: below 1, worse.\n";
+    page.extend(board.papers.iter().map(section));
+>>>>>>> report
     page
 }
 
 fn section(paper: &PaperScore) -> String {
     let mut text = format!("\n## {}\n\n{}\n", paper.title, words::paper(paper));
-    for comparison in &paper.comparisons {
-        text += &compared(comparison);
-    }
+    text.extend(paper.comparisons.iter().map(compared));
     if !paper.effects.is_empty() {
         text += &format!("\n### {}: effects of model and scale, switched\n", paper.title);
-        paper.effects.iter().for_each(|effect| text += &switched(effect));
+        text.extend(paper.effects.iter().map(switched));
     }
     text
 }
@@ -45,13 +51,10 @@ fn compared(comparison: &Scored) -> String {
             text += &format!("{more}\n");
         }
     }
-    let head = words::columns(comparison);
-    let head: Vec<&str> = head.iter().map(String::as_str).collect();
-    let rows: Vec<Vec<String>> = comparison.rows.iter().map(|row| words::cells(comparison, row)).collect();
-    text += &format!("\n{}", table(&head, rows.iter().map(Vec::as_slice)));
+    let rows = comparison.rows.iter().map(|row| words::cells(comparison, row));
+    text += &format!("\n{}", table(&words::columns(comparison), rows));
     if !comparison.gains.is_empty() {
-        let rows: Vec<_> = comparison.gains.iter().map(words::gain).collect();
-        text += &format!("\n{}", table(&words::GAINS, rows.iter().map(<[String; 5]>::as_slice)));
+        text += &format!("\n{}", table(&words::GAINS, comparison.gains.iter().map(words::gain)));
     }
     text + &failures(comparison)
 }
@@ -74,7 +77,6 @@ fn failures(comparison: &Scored) -> String {
 }
 
 fn switched(effect: &EffectScore) -> String {
-    let rows = words::effect(effect);
     format!(
         "\n**{}.** {} On {}; {}; `{}`.{}\n\n{}",
         effect.title,
@@ -83,18 +85,17 @@ fn switched(effect: &EffectScore) -> String {
         effect.metric.words(),
         effect.switched,
         effect.updated.as_ref().map_or_else(String::new, words::updated),
-        table(&words::EFFECT, rows.iter().map(<[String; 4]>::as_slice))
+        table(&words::EFFECT, words::effect(effect).iter())
     )
 }
 
-fn table<'a>(head: &[&str], rows: impl Iterator<Item = &'a [String]>) -> String {
-    let line = |cells: Vec<String>| format!("| {} |\n", cells.join(" | "));
-    let head_line = line(head.iter().map(|&name| safe(name)).collect());
-    let rows: String = rows.map(|row| line(row.iter().map(|cell| safe(cell)).collect())).collect();
-    format!("{head_line}|{}\n{rows}", "---|".repeat(head.len()))
+fn table<R: AsRef<[String]>>(head: &[impl AsRef<str>], rows: impl Iterator<Item = R>) -> String {
+    let rows: String = rows.map(|row| line(row.as_ref())).collect();
+    format!("{}|{}\n{rows}", line(head), "---|".repeat(head.len()))
 }
 
-/// Escapes text so that it cannot end its cell.
-fn safe(text: &str) -> String {
-    text.replace('|', "\\|").replace('\n', " ")
+/// Writes a row; no text can end its cell.
+fn line(cells: &[impl AsRef<str>]) -> String {
+    let cell = |text: &_| AsRef::<str>::as_ref(text).replace('|', "\\|").replace('\n', " ");
+    format!("| {} |\n", cells.iter().map(cell).collect::<Vec<_>>().join(" | "))
 }

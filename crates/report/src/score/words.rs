@@ -1,8 +1,8 @@
 //! The scoreboard in words and cells, the same in Markdown and HTML.
 
 use isotherm_score::{
-    Cell, EffectScore, Gain, Judged, PaperScore, Proof, Row, Scoreboard, Scored, System, Tally, Updated,
-    Verdict,
+    Cell, EffectScore, Gain, Judged, Metric, PaperScore, Proof, Row, Scoreboard, Scored, System, Tally,
+    Updated, Verdict,
 };
 
 use crate::format::{count, list};
@@ -16,12 +16,11 @@ pub(super) const EFFECT: [&str; 4] = ["system", "as above", "switched", "differe
 pub(super) const GAINS: [&str; 5] = ["figure", "paper", "ours", "ours / paper", "cases"];
 
 /// Returns a row per paper, and one for all.
-pub(super) fn summary(board: &Scoreboard) -> Vec<[String; 7]> {
+pub(super) fn summary(board: &Scoreboard) -> Vec<Vec<String>> {
     let row = |name: &str, tally: Tally| {
         let all = tally.judged() + tally.exempt + tally.not_yet;
         let numbers = [all, tally.kept, tally.tie, tally.not_kept, tally.exempt, tally.not_yet];
-        let [all, kept, tie, not_kept, exempt, not_yet] = numbers.map(|number| number.to_string());
-        [name.to_owned(), all, kept, tie, not_kept, exempt, not_yet]
+        std::iter::once(name.to_owned()).chain(numbers.map(|number| number.to_string())).collect()
     };
     let papers = board.papers.iter().map(|paper| row(&paper.title, paper.tally));
     papers.chain([row("all", board.tally)]).collect()
@@ -78,13 +77,8 @@ pub(super) const ORDER: usize = 2;
 /// Returns a row of a comparison's table.
 pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
     let run = row.run.as_ref().map_or("-".to_owned(), |run| {
-        format!(
-            "{}, {}, {} ({})",
-            count(run.accesses),
-            run.footprint_bytes,
-            count(run.scale as u64),
-            count(run.time_scale as u64)
-        )
+        let (scale, times) = (count(run.scale as u64), count(run.time_scale as u64));
+        format!("{}, {}, {scale} ({times})", count(run.accesses), run.footprint_bytes)
     });
     let fixed =
         [row.ours.clone(), format!("{} = {}", row.size, row.fast), tallied(verdicts(comparison, row))];
@@ -95,12 +89,11 @@ pub(super) fn cells(comparison: &Scored, row: &Row) -> Vec<String> {
 /// Returns `paper → ours (ratio)`.
 fn cell(cell: &Cell) -> String {
     let paper = cell.paper.map(|paper| about(paper, cell.about));
-    match (paper, cell.ours, cell.ratio()) {
-        (Some(paper), Some(ours), Some(ratio)) => format!("{paper} → {} ({ratio:.2})", number(ours)),
-        (Some(paper), Some(ours), None) => format!("{paper} → {}", number(ours)),
-        (None, Some(ours), _) => number(ours),
-        (Some(paper), None, _) => format!("{paper} → {}", missing(cell.missing.as_deref())),
-        (None, None, _) => missing(cell.missing.as_deref()),
+    let ours = cell.ours.map_or_else(|| missing(cell.missing.as_deref()), number);
+    match (paper, cell.ratio()) {
+        (Some(paper), Some(ratio)) => format!("{paper} → {ours} ({ratio:.2})"),
+        (Some(paper), None) => format!("{paper} → {ours}"),
+        (None, _) => ours,
     }
 }
 
@@ -128,11 +121,8 @@ pub(super) fn tallied(tally: Tally) -> String {
         (tally.exempt, "exempt"),
         (tally.not_yet, "not yet"),
     ];
-    let said: Vec<String> = parts
-        .iter()
-        .filter(|(number, _)| *number > 0)
-        .map(|(number, word)| format!("{number} {word}"))
-        .collect();
+    let said = parts.iter().filter(|(number, _)| *number > 0);
+    let said: Vec<String> = said.map(|(number, word)| format!("{number} {word}")).collect();
     if said.is_empty() { "-".into() } else { said.join(", ") }
 }
 
@@ -242,11 +232,8 @@ pub(super) fn effect(effect: &EffectScore) -> Vec<[String; 4]> {
 
 /// Says how a paper's runs are measured.
 pub(super) fn paper(paper: &PaperScore) -> String {
-    let noise: Vec<String> = paper
-        .noise
-        .iter()
-        .map(|(metric, spread)| format!("{} {:.1} %", metric.words(), spread * 100.0))
-        .collect();
+    let spread = |(metric, spread): &(Metric, f64)| format!("{} {:.1} %", metric.words(), spread * 100.0);
+    let noise: Vec<String> = paper.noise.iter().map(spread).collect();
     let noise = if noise.is_empty() {
         "Noise over seeds was not measured".to_owned()
     } else {

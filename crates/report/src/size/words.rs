@@ -11,8 +11,8 @@ pub(super) fn answer(report: &SizeReport) -> String {
     let (name, budget) = (file_name(&input.name), percent(report.budget));
     if report.all_slow <= 1.0 + report.budget {
         return format!(
-            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in slow \
-             memory it loses {}.",
+            "{name} needs no fast memory to stay within {budget} of all-DRAM speed: with all of its {} in \
+             slow memory it loses {}.",
             input.footprint_bytes,
             cost(report.all_slow)
         );
@@ -20,14 +20,14 @@ pub(super) fn answer(report: &SizeReport) -> String {
     let best = report.policies.iter().find(|policy| Some(&policy.policy) == report.best.as_ref());
     let Some((best, size)) = best.and_then(|best| best.recommended.as_ref().map(|size| (best, size))) else {
         return format!(
-            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of its {} \
-             are DRAM and no policy runs.",
+            "{name} stays within {budget} of all-DRAM speed under none of the policies tried unless all of \
+             its {} are DRAM and no policy runs.",
             input.footprint_bytes
         );
     };
     format!(
-        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then loses {} \
-         and saves {}.",
+        "{name} needs {} of DRAM ({} of {}) to stay within {budget} of all-DRAM speed under {}; it then \
+         loses {} and saves {}.",
         size.fast_bytes,
         percent(share(report, size)),
         input.footprint_bytes,
@@ -91,8 +91,8 @@ fn at_most(report: &SizeReport) -> Option<String> {
 fn costs(report: &SizeReport) -> Option<String> {
     let names = names(report, |policy| policy.outcome == Outcome::Never)?;
     Some(format!(
-        "Over the budget even with the whole footprint fast: {names}. Its own cost, or the kernel's reserve of the \
-         fast tier, exceeds the budget."
+        "Over the budget even with the whole footprint fast: {names}. Its own cost, or the kernel's reserve \
+         of the fast tier, exceeds the budget."
     ))
 }
 

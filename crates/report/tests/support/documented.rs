@@ -1,37 +1,35 @@
-//! Defines how a schema's documentation follows from it: a table for each object, written by the test itself when asked.
+//! Documentation that follows from a schema: a table per object, which the test writes on request.
 
 use std::fmt::Write;
 
 use serde_json::Value;
 
-/// A schema and the document whose tables say the same for people.
+/// A schema and the document whose tables list its fields.
 pub struct Documented {
-    /// The schema's text.
+    /// Text of the schema.
     pub schema: &'static str,
-    /// The document's text: an introduction, the mark, the tables.
+    /// Text of the document: an introduction, the mark, the tables.
     pub document: &'static str,
-    /// Where the document is, from the top of the repository.
+    /// Path of the document in the repository.
     pub path: &'static str,
-    /// The test binary that checks it.
+    /// Name of the test binary that checks it.
     pub test: &'static str,
-    /// The schema's objects in the order of the document.
+    /// Objects of the schema in the document's order.
     pub objects: &'static [&'static str],
 }
 
 impl Documented {
-    /// The schema.
+    /// Parses the schema.
     pub fn schema(&self) -> Value {
         serde_json::from_str(self.schema).expect("the schema is JSON")
     }
 
     fn mark(&self) -> String {
-        format!(
-            "<!-- From here on written by `ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm-report --test {}`. -->\n",
-            self.test
-        )
+        let command = format!("ISOTHERM_WRITE_DOCS=1 cargo test -p isotherm-report --test {}", self.test);
+        format!("<!-- From here on written by `{command}`. -->\n")
     }
 
-    /// Holds the document to the schema, or, where `ISOTHERM_WRITE_DOCS` is set, writes it.
+    /// Compares the document with the schema, or writes it where `ISOTHERM_WRITE_DOCS` is set.
     pub fn check(&self) {
         let (introduction, tables) =
             self.document.split_once(&self.mark()).unwrap_or_else(|| panic!("no mark in {}", self.path));
@@ -42,10 +40,10 @@ impl Documented {
                 .expect("the documentation can be written");
             return;
         }
-        assert_eq!(tables, expected, "{} is not what its schema says", self.path);
+        assert_eq!(tables, expected, "{} differs from its schema", self.path);
     }
 
-    /// Every object with its fields.
+    /// Writes every object with its fields.
     fn tables(&self) -> String {
         let schema = self.schema();
         let known = schema["$defs"].as_object().expect("objects").len();
@@ -71,7 +69,7 @@ impl Documented {
     }
 }
 
-/// An object's fields in their order.
+/// Returns an object's fields in their order.
 pub fn names(definition: &Value) -> Vec<&str> {
     definition["required"].as_array().into_iter().flatten().filter_map(Value::as_str).collect()
 }

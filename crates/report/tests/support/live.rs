@@ -1,5 +1,5 @@
-//! Defines a made-up live run of realistic shape: a shadow run of HybridTier that finds its hot set within seconds.
-//! Deterministic. Its numbers are no result of anything.
+//! A made-up live run of realistic shape: a shadow run of HybridTier that finds its hot set within seconds.
+//! It is deterministic; its numbers are not results.
 
 use isotherm_core::live_result::{
     CounterOrigin, EngineUse, HotPages, HotSet, HotShare, LiveResult, MemoryRange, Moment, Refused,
@@ -12,15 +12,15 @@ use super::Noise;
 const MIB: u64 = 1 << 20;
 const FOOTPRINT: u64 = 2048 * MIB;
 const FAST: u64 = 256 * MIB;
-/// Between two moments.
+/// Time between two moments.
 const DISTANCE: f64 = 0.2;
 
-/// A run of 30 seconds.
+/// Returns a run of 30 seconds.
 pub fn live() -> LiveResult {
     lasting(150)
 }
 
-/// A run with so many moments.
+/// Returns a run with this many moments.
 pub fn lasting(moments: usize) -> LiveResult {
     let timeline = timeline(moments);
     let last = timeline.last().cloned().expect("a moment");
@@ -84,7 +84,7 @@ pub fn lasting(moments: usize) -> LiveResult {
     }
 }
 
-/// A run that ended before anything was seen.
+/// Returns a run that ended before anything was seen.
 pub fn empty() -> LiveResult {
     let mut result = live();
     let summary = &mut result.summary;
@@ -141,7 +141,7 @@ fn hot_set() -> HotSet {
     }
 }
 
-/// The hit ratio climbs as pages move; sampling slows down when it is high.
+/// Returns gauges: the hit ratio climbs as pages move, and sampling slows down when it is high.
 fn timeline(moments: usize) -> Vec<Moment> {
     let mut noise = Noise(7);
     let (mut hits, mut samples) = ([0u64; 2], 0);

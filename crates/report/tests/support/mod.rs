@@ -1,5 +1,5 @@
-//! Defines a made-up report of realistic shape for tests and for looking at the page: seven policies, three sizes, a
-//! skewed and moving hot set. Deterministic. Its numbers are no result of anything.
+//! A made-up report of realistic shape for tests and previews: seven policies, three sizes, a skewed and
+//! moving hot set. It is deterministic; its numbers are not results.
 
 #![allow(dead_code, unreachable_pub)] // each test binary uses its part
 
@@ -56,7 +56,7 @@ const GUPS: &[Spec] = &[Spec {
     scaled: false,
 }];
 
-/// Name, hit ratio at the middle size as a share of the oracle's, and slowdown of the tiering itself.
+/// Policies: name, share of the oracle's hit ratio at the middle size, and slowdown by tiering itself.
 const POLICIES: [(&str, f64, f64); 7] = [
     ("first-touch", 0.45, 0.0),
     ("all-fast", 1.0, 0.0),
@@ -72,7 +72,7 @@ const SIZES: [(&str, u64); 3] = [("1:4", 5), ("1:8", 9), ("1:16", 17)];
 const FOOTPRINT: u64 = 2160 << 20;
 const ACCESSES: u64 = 60_000_000;
 
-/// A generator good enough for wiggles (xorshift).
+/// Generator of noise (xorshift).
 struct Noise(u64);
 
 impl Noise {
@@ -84,13 +84,13 @@ impl Noise {
     }
 }
 
-/// Seven policies at three sizes with 100 intervals each.
+/// Returns seven policies at three sizes with 100 intervals each.
 #[allow(unreachable_pub, reason = "shared by tests and the preview")]
 pub fn report() -> Report {
     sized(100, 128, 64, 1)
 }
 
-/// The same with a given number of intervals and heatmap cells, and every run repeated.
+/// Returns the same with a given number of intervals and heatmap cells, and every run repeated.
 #[allow(unreachable_pub, reason = "shared by tests and the preview")]
 pub fn sized(intervals: usize, columns: usize, rows: usize, repeat: usize) -> Report {
     let runs =
@@ -130,7 +130,7 @@ fn input(columns: usize, rows: usize) -> InputSummary {
     }
 }
 
-/// A hot band that moves at half time, a stream that sweeps over everything, and a cold rest with some gaps.
+/// Returns a hot band that moves at half time, a stream over all memory, and a cold rest with some gaps.
 fn heatmap(columns: usize, rows: usize) -> Heatmap {
     let mut noise = Noise(7);
     let mut counts = Vec::with_capacity(columns * rows);
@@ -197,7 +197,7 @@ fn run(
     let hit_ratio = match policy {
         "belady" => belady,
         "all-fast" => 1.0,
-        // A burst, served by what moves pages inside an interval.
+        // A burst, served by policies that move pages inside an interval.
         "lru" if fast == "1:16" => oracle + 0.01,
         _ => of_oracle * oracle,
     };

@@ -7,7 +7,7 @@ use isotherm_sim::{Access, Input, SizeExperiment, SizeReport, Stream, size};
 
 const PAGES: u32 = 3000;
 
-/// Dependent accesses, most of them to few pages, under one policy of each kind.
+/// Returns a sizing of dependent accesses, most of them to few pages, under one policy of each kind.
 pub fn sizing(budget: f64) -> SizeReport {
     let mut state = 1u64;
     let mut random = move || {

@@ -1,8 +1,8 @@
-//! A validator for the part of JSON Schema that ours use.
+//! A validator for the part of JSON Schema that the project's schemas use.
 
 use serde_json::Value;
 
-/// Every difference between a value and a schema, each with its path.
+/// Returns every difference between a value and a schema, each with its path.
 pub fn problems(schema: &Value, value: &Value) -> Vec<String> {
     let mut validator = Validator { root: schema, problems: Vec::new() };
     validator.check("report", value, schema);
