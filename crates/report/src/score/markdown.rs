@@ -7,25 +7,15 @@ use super::words;
 /// Returns the page: the summary, then a section per paper.
 pub fn score_markdown(board: &Scoreboard) -> String {
     let mut page = format!(
-        "# Scoreboard\n\n**{}**\n\n{}\n[How to read it](scoreboard-method.md).\n\n",
+        "# Scoreboard\n\n**{}**\n\n{}\n[How to read it](../reference/scoreboard-method.md).\n\n",
         words::verdict(board),
         words::provenance(board)
     );
-<<<<<<< HEAD
-    page += &table(&words::SUMMARY, words::summary(board).iter().map(<[String; 7]>::as_slice));
-    page += "\nIn the tables, `paper → ours (ours / paper)`; `~` marks a figure of the paper that is \
-             approximate, a bound, or leaves open which case it is of. Behind an ordering that is not kept \
-             stands how much better ours is: below 1, worse.\n";
-    for paper in &board.papers {
-        page += &section(paper);
-    }
-=======
     page += &table(&words::SUMMARY, words::summary(board).iter());
     page += "\nIn the tables, `paper → ours (ours / paper)`; `~` marks a figure of the paper that is \
              approximate, a bound, or leaves open which case it is of. Behind an ordering that is not kept \
              stands how much better ours is: below 1, worse.\n";
     page.extend(board.papers.iter().map(section));
->>>>>>> report
     page
 }
 
