@@ -1,11 +1,12 @@
 #!/usr/bin/env python3
 """How long policies need to adapt after two thirds of the hot data changed (HybridTier, Table 3).
 
-Prints a table in Markdown: for each workload and size of the fast tier, the modelled time from the change until the hit
-ratio of loads is first within 1 % of its steady state, the median of the run's last tenth. Hits, not a request's median
-latency as in the paper: the simulator sees accesses, and a streamed value's time hardly depends on its place. Intervals
-are a thousandth of the run; a running median over eleven of them keeps noise from ending the search early. Behind the
-time stand the hit ratios before the change, in the tenth of the run after it, and in the last tenth.
+Prints a table in Markdown: for each workload and size of the fast tier, the modelled time from the change
+until the hit ratio of loads is first within 1 % of its steady state, the median of the run's last tenth.
+Hits, not a request's median latency as in the paper: the simulator sees accesses, and a streamed value's time
+hardly depends on its place. Intervals are a thousandth of the run; a running median over eleven of them keeps
+noise from ending the search early. Behind the time stand the hit ratios before the change, in the tenth of
+the run after it, and in the last tenth.
 """
 
 import argparse
@@ -15,13 +16,24 @@ import subprocess
 
 INTERVALS = 1000
 MEDIAN_OVER = 11
-# Footprint and operations with which a run covers about an hour of the paper's time, the change in the middle.
+# Footprint and operations with which a run covers about an hour of the paper's time, the change in the
+# middle.
 WORKLOADS = {"cachelib-cdn": ("32M", 1_000_000), "cachelib-social": ("32M", 8_000_000)}
 
 
 def simulate(binary, workload, policies, sizes, seed, operations, change_at):
-    """Runs so many operations, with a change of the hot set after a share of them (0: none), and returns the runs."""
-    command = [binary, "simulate", "--workload", workload, "--policy", ",".join(policies), "--fast", ",".join(sizes)]
+    """Runs so many operations, with a change of the hot set after a share of them (0: none), and returns the
+    runs."""
+    command = [
+        binary,
+        "simulate",
+        "--workload",
+        workload,
+        "--policy",
+        ",".join(policies),
+        "--fast",
+        ",".join(sizes),
+    ]
     settings = {"footprint": WORKLOADS[workload][0], "operations": operations, "change_at": change_at}
     for name, value in settings.items():
         command += ["--set", f"{workload}.{name}={value}"]
@@ -43,7 +55,8 @@ def smoothed_hit_ratios(timeline):
 
 
 def adaptation(run, before):
-    """The time from the change until the steady state is reached, in modelled nanoseconds; None if it never is."""
+    """The time from the change until the steady state is reached, in modelled nanoseconds; None if it never
+    is."""
     timeline = run["timeline"]
     ratios = smoothed_hit_ratios(timeline)
     change = change_interval(timeline, before)
@@ -56,7 +69,8 @@ def adaptation(run, before):
 
 
 def ratios_around(run, before):
-    """The hit ratio of loads in the tenth of the run before the change, in the tenth after it, and in the last tenth."""
+    """The hit ratio of loads in the tenth of the run before the change, in the tenth after it, and in the
+    last tenth."""
     timeline = run["timeline"]
     change, tenth = change_interval(timeline, before), len(timeline) // 10
     parts = [timeline[change - tenth : change], timeline[change + 1 : change + 1 + tenth], timeline[-tenth:]]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Real programs under the context-based allocator, each against itself without it, and the table of docs/reference/alloc.md. About twenty minutes.
+# Real programs under the context-based allocator, each against itself without it, and the table of
+# docs/reference/alloc.md. About twenty minutes.
 #
 #   scripts/alloc-programs.sh               all, and writes the table
 #   scripts/alloc-programs.sh redis,git     these, and prints their lines

@@ -2,28 +2,33 @@
 
     make bench-live [LIVE="--windows 400 --policy freqtier"]
 
-Programs: the planted one (crates/planted; a fixed number of operations, 10 % of 256 MiB take 90 % of them) and,
-where they are installed, redis-server under redis-benchmark (a fixed number of requests over 100,000 keys of 512 bytes).
-Isotherm runs with `--shadow` and its default source and budget.
+Programs: the planted one (crates/planted; a fixed number of operations, 10 % of 256 MiB take 90 % of them)
+and, where they are installed, redis-server under redis-benchmark (a fixed number of requests over 100,000
+keys of 512 bytes). Isotherm runs with `--shadow` and its default source and budget.
 
-Two ways. **Windows**: in one run the engine is paused and resumed in turns (scripts/live_windows.py); this is the one to judge by.
-**Pairs** of runs (`--pairs`), which show what start and end cost too, and how far runs differ without any cause.
+Two ways. **Windows**: in one run the engine is paused and resumed in turns (scripts/live_windows.py); this is
+the one to judge by. **Pairs** of runs (`--pairs`), which show what start and end cost too, and how far runs
+differ without any cause.
 
-A pair is one run without Isotherm and one with it, next to each other; which comes first alternates. Two times are taken:
+A pair is one run without Isotherm and one with it, next to each other; which comes first alternates. Two
+times are taken:
 
-- wall: of the whole command, start and end included; of redis, of the requests. It tells what a user sees, on a machine that
+- wall: of the whole command, start and end included; of redis, of the requests. It tells what a user sees, on
+a machine that
   is idle otherwise.
-- cpu: user and system time of the program's own threads, page faults included and the agent's thread apart, which runs beside
-  them and counts as the engine's. It holds on a busy machine too. Planted: the rusage of everything, less the engine's and the
-  agent's time in the summary. Redis: its own INFO, main thread.
+- cpu: user and system time of the program's own threads, page faults included and the agent's thread apart,
+which runs beside
+  them and counts as the engine's. It holds on a busy machine too. Planted: the rusage of everything, less the
+  engine's and the agent's time in the summary. Redis: its own INFO, main thread.
 
-A slowdown is the median over pairs, or windows, of (time with / time without - 1), with the interval that holds the medians of 95 % of
-10,000 samples drawn from them with replacement (bootstrap, seeded); what disturbs both of a pair alike cancels out. Beside that of
-pairs stands that of the shortest times. The cpu clock is the one to judge by: work is fixed, so it is also operations and requests for
-each second of the program's processor time. What it leaves out is the time that threads wait for a page; the summary's own
-account of lost time, which has both, is printed for that. The engine's share includes its agent in the program.
-Promised (SPECIFICATION.md): a slowdown of at most 2 %, an engine of at most 3 % of a core. The exit status does not say whether
-that was met.
+A slowdown is the median over pairs, or windows, of (time with / time without - 1), with the interval that
+holds the medians of 95 % of 10,000 samples drawn from them with replacement (bootstrap, seeded); what
+disturbs both of a pair alike cancels out. Beside that of pairs stands that of the shortest times. The cpu
+clock is the one to judge by: work is fixed, so it is also operations and requests for each second of the
+program's processor time. What it leaves out is the time that threads wait for a page; the summary's own
+account of lost time, which has both, is printed for that. The engine's share includes its agent in the
+program. Promised (SPECIFICATION.md): a slowdown of at most 2 %, an engine of at most 3 % of a core. The exit
+status does not say whether that was met.
 """
 
 import argparse
@@ -50,7 +55,8 @@ WARM = 5
 
 
 def run_under(options, folder, command):
-    """The command line that runs `command` under Isotherm, where its summary will be, and its control socket."""
+    """The command line that runs `command` under Isotherm, where its summary will be, and its control
+    socket."""
     summary, control = folder / "summary.json", folder / "control.sock"
     isotherm = [options.folder / "isotherm", "run", "--shadow", "--quiet", "--policy", options.policy]
     isotherm += ["--overhead", options.overhead] if options.overhead else []
@@ -79,7 +85,19 @@ def planted(options, folder, tiered):
 
 
 def load_redis(socket, requests, tests):
-    call = ["redis-benchmark", "-s", socket, "-t", tests, "-n", str(requests), "-r", str(KEYS), "-d", str(VALUE)]
+    call = [
+        "redis-benchmark",
+        "-s",
+        socket,
+        "-t",
+        tests,
+        "-n",
+        str(requests),
+        "-r",
+        str(KEYS),
+        "-d",
+        str(VALUE),
+    ]
     subprocess.run([*call, "-P", "16", "-c", "20", "-q"], stdout=subprocess.DEVNULL, check=True)
 
 
@@ -93,7 +111,8 @@ def wait_for(path, process):
 
 @contextlib.contextmanager
 def redis_server(options, folder, tiered):
-    """A server that is filled: its socket and, if it is tiered, where its summary will be and the control socket."""
+    """A server that is filled: its socket and, if it is tiered, where its summary will be and the control
+    socket."""
     socket = folder / "redis.sock"
     command = ["redis-server", "--port", "0", "--unixsocket", socket, "--save", "", "--dir", folder]
     summary = control = None
@@ -105,7 +124,9 @@ def redis_server(options, folder, tiered):
             wait_for(path, server)
         load_redis(socket, 2 * KEYS, "set")
         yield socket, summary, control
-        subprocess.run(["redis-cli", "-s", socket, "SHUTDOWN", "NOSAVE"], stdout=subprocess.DEVNULL, check=True)
+        subprocess.run(
+            ["redis-cli", "-s", socket, "SHUTDOWN", "NOSAVE"], stdout=subprocess.DEVNULL, check=True
+        )
         server.wait(20)
     finally:
         if server.poll() is None:
@@ -145,11 +166,28 @@ def planted_windows(options, folder):
 def redis_windows(options, folder):
     """As `planted_windows`; another process loads the server all the time."""
     with redis_server(options, folder, True) as (socket, summary, control):
-        call = ["redis-benchmark", "-s", socket, "-t", "get", "-n", str(2**31 - 1), "-r", str(KEYS), "-P", "16", "-c", "20", "-q"]
+        call = [
+            "redis-benchmark",
+            "-s",
+            socket,
+            "-t",
+            "get",
+            "-n",
+            str(2**31 - 1),
+            "-r",
+            str(KEYS),
+            "-P",
+            "16",
+            "-c",
+            "20",
+            "-q",
+        ]
         load = subprocess.Popen(call, stdout=subprocess.DEVNULL)
         try:
             time.sleep(WARM)
-            found = live_windows.switch(control, options.windows, options.window, live_windows.RedisMeter(socket))
+            found = live_windows.switch(
+                control, options.windows, options.window, live_windows.RedisMeter(socket)
+            )
         finally:
             load.terminate()
             load.wait()
@@ -174,9 +212,14 @@ def measure_windows(name, program, options, folder):
     sources = summary["sources"]
     paused = sum(end[1] - begin[1] + live_windows.SETTLE for working, begin, end in windows if not working)
     on = summary["duration_ns"] / 1e9 - paused
-    print(f"{name}: {options.windows} windows of {options.window} s at work, each between two paused ones; median (95 %)")
+    print(
+        f"{name}: {options.windows} windows of {options.window} s at work, each between two paused ones; median (95 %)"
+    )
     for clock, index in (("wall", 1), ("cpu", 2)):
-        print(f"  {clock:4}  slowdown %+.2f %% (%+.2f..%+.2f)" % bootstrap(live_windows.slowdowns(windows, index)))
+        print(
+            f"  {clock:4}  slowdown %+.2f %% (%+.2f..%+.2f)"
+            % bootstrap(live_windows.slowdowns(windows, index))
+        )
     print(
         f"  {sum(source['delivered'] for source in sources) / on:.0f} samples/s at work; lost time by its own account"
         f" {100 * sum(source['program_ns'] for source in sources) / 1e9 / on:.2f} %; engine"
@@ -205,10 +248,12 @@ def measure(name, program, options, folder):
     engine = quartiles([100 * summary["engine"]["cpu_share"] for summary in summaries])
     own = [100 * summary["engine"]["cpu_ns"] / summary["duration_ns"] for summary in summaries]
     samples = [
-        sum(source["delivered"] for source in summary["sources"]) * 1e9 / summary["duration_ns"] for summary in summaries
+        sum(source["delivered"] for source in summary["sources"]) * 1e9 / summary["duration_ns"]
+        for summary in summaries
     ]
     lost = [
-        100 * sum(source["program_ns"] for source in summary["sources"]) / summary["duration_ns"] for summary in summaries
+        100 * sum(source["program_ns"] for source in summary["sources"]) / summary["duration_ns"]
+        for summary in summaries
     ]
     sources = ", ".join(source["name"] for source in summaries[0]["sources"])
     print(

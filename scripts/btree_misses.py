@@ -1,4 +1,5 @@
-"""The native B+-tree (crates/alloc/programs/btree.c) under several allocators: builds it, records it, reads its misses."""
+"""The native B+-tree (crates/alloc/programs/btree.c) under several allocators: builds it, records it, reads
+its misses."""
 
 import itertools
 import os
@@ -31,7 +32,12 @@ def record(binary, trace, command, settings=None, dependence=False):
     shutil.rmtree(trace, ignore_errors=True)
     environment = os.environ | {"ISOTHERM_ALLOC_REGION_SIZE": str(REGION_SIZE)} | (settings or {})
     options = ["--no-aslr", "--quiet", *([] if dependence else ["--no-dependence"])]
-    subprocess.run([binary, "record", *options, "-o", trace, "--", *command], check=True, env=environment, stdout=subprocess.DEVNULL)
+    subprocess.run(
+        [binary, "record", *options, "-o", trace, "--", *command],
+        check=True,
+        env=environment,
+        stdout=subprocess.DEVNULL,
+    )
 
 
 def count_misses(binary, trace):
@@ -41,12 +47,15 @@ def count_misses(binary, trace):
 
 
 def read_misses(binary, trace, command, size, **how):
-    """Records the program with (records, reads); returns the addresses of its reads' misses: those behind as many as it has without reads."""
+    """Records the program with (records, reads); returns the addresses of its reads' misses: those behind as
+    many as it has without reads."""
     records, reads = size
     record(binary, trace, [*command, records, "0"], **how)
     loading = count_misses(binary, trace)
     record(binary, trace, [*command, records, reads], **how)
-    head = subprocess.Popen([binary, "trace", "head", "-n", str(count_misses(binary, trace)), trace], stdout=subprocess.PIPE)
+    head = subprocess.Popen(
+        [binary, "trace", "head", "-n", str(count_misses(binary, trace)), trace], stdout=subprocess.PIPE
+    )
     next(head.stdout)
     return [int(line.split(b"\t")[3], 16) for line in itertools.islice(head.stdout, loading, None)]
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# The demo: records Debian's sqlite3 on a task in memory, replays the recording under FreqTier and the bounds, and
-# writes a report. A finished recording of the same inputs is used again; FORCE=1 records anew.
+# The demo: records Debian's sqlite3 on a task in memory, replays the recording under FreqTier and the bounds,
+# and writes a report. A finished recording of the same inputs is used again; FORCE=1 records anew.
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Runs each fuzz target for FUZZ_SECONDS (30 by default), or those named as arguments. An input that fails is kept in
-# fuzz/artifacts.
+# Runs each fuzz target for FUZZ_SECONDS (30 by default), or those named as arguments. An input that fails is
+# kept in fuzz/artifacts.
 set -euo pipefail
 cd "$(dirname "$0")/../fuzz"
 

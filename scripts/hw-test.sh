@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Verifies the NeoProf hardware: lint, a bench for each unit, the simulated whole against its model, mutations.
+# Verifies the NeoProf hardware: lint, a bench for each unit, the simulated whole against its model,
+# mutations.
 #
 #   scripts/hw-test.sh [all|quick]    quick: 2M random accesses instead of 50M (HW_ACCESSES), no mutations
 set -euo pipefail

@@ -3,10 +3,13 @@
     make jenga-figures          pictures into docs/papers/jenga, about fifteen minutes
 
 - Table 1's applications with two sizes of the fast tier: jenga_applications.py.
-- Fig. 2 and 5, grouping: crates/alloc/programs/btree.c is recorded under each allocator; counted are the last-level misses of its reads,
+- Fig. 2 and 5, grouping: crates/alloc/programs/btree.c is recorded under each allocator; counted are the
+last-level misses of its reads,
   by page and by object. The bound are lines of 64 bytes, packed into pages by popularity.
-- Fig. 11, cooling: policies `jenga` and `memtis` in the simulator, workloads and machine as in the scoreboard (jenga.toml).
-- Fig. 12, depth: the program under the real allocator at each depth; each recording is replayed under policy `jenga`.
+- Fig. 11, cooling: policies `jenga` and `memtis` in the simulator, workloads and machine as in the scoreboard
+(jenga.toml).
+- Fig. 12, depth: the program under the real allocator at each depth; each recording is replayed under policy
+`jenga`.
 """
 
 import argparse
@@ -26,13 +29,15 @@ import jenga_applications
 from btree_misses import JEMALLOC, REGION_SIZE, needed, under
 
 matplotlib.use("svg")
-matplotlib.rcParams.update({"svg.hashsalt": "isotherm", "svg.fonttype": "none", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3})
+matplotlib.rcParams.update(
+    {"svg.hashsalt": "isotherm", "svg.fonttype": "none", "font.size": 9, "axes.grid": True, "grid.alpha": 0.3}
+)
 from matplotlib import pyplot  # noqa: E402  (the backend is chosen first)
 
 SHARES = (0.25, 0.5, 0.75, 0.9)
 INTERVALS = {"100K": 100_000, "500K": 500_000, "1M": 1_000_000, "2M": 2_000_000}
-# Of each workload in Fig. 11: settings, the working set's share of the footprint, and by how much the run is smaller than the paper's, as
-# in the scoreboard (crates/score/figures/jenga.toml).
+# Of each workload in Fig. 11: settings, the working set's share of the footprint, and by how much the run is
+# smaller than the paper's, as in the scoreboard (crates/score/figures/jenga.toml).
 COOLED = {"flexkvs": ([], "20%", 160), "btree": (["allocator=glibc"], "27%", 477)}
 ACCESSES = "50M"
 DEPTHS = range(1, 11)
@@ -67,7 +72,9 @@ def grouping(options, folder, scratch):
     figure, axes = pyplot.subplots(figsize=(4.5, 3.2))
     rows = []
     for name, command in runs.items():
-        addresses = btree_misses.read_misses(options.binary, scratch / "grouping.trace", command, GROUPING_SIZE)
+        addresses = btree_misses.read_misses(
+            options.binary, scratch / "grouping.trace", command, GROUPING_SIZE
+        )
         pages = collections.Counter(address >> 12 for address in addresses)
         lines = collections.Counter(address >> 6 for address in addresses)
         parts = (f"{needed(pages, share)} ({needed(pages, share) / len(pages):.0%})" for share in SHARES)
@@ -130,7 +137,9 @@ def simulate(options, arguments):
 def applications(options, *_):
     """Table 1's applications."""
     limit = ["--max-accesses", ACCESSES]
-    jenga_applications.applications(lambda arguments: simulate_all(options, [*arguments, *limit]), print_table)
+    jenga_applications.applications(
+        lambda arguments: simulate_all(options, [*arguments, *limit]), print_table
+    )
 
 
 def cooling(options, folder, _):
@@ -144,7 +153,16 @@ def cooling(options, folder, _):
             for samples in INTERVALS.values():
                 # What is set is taken as it is: only defaults are scaled.
                 interval = f"{policy}.cooling_samples={samples // scale}"
-                arguments = ["--workload", workload, "--policy", policy, "--fast", fast, "--scale", str(scale)]
+                arguments = [
+                    "--workload",
+                    workload,
+                    "--policy",
+                    policy,
+                    "--fast",
+                    fast,
+                    "--scale",
+                    str(scale),
+                ]
                 arguments += ["--max-accesses", ACCESSES]
                 for setting in [interval, *(f"{workload}.{setting}" for setting in own)]:
                     arguments += ["--set", setting]
@@ -152,10 +170,19 @@ def cooling(options, folder, _):
                 runs.append((run["promotions"] + run["demotions"], run["slowdown"]))
         moves = [[run[0] for run in runs] for runs in found.values()]
         speed = [[run[1] for run in runs] for runs in found.values()]
-        moves_axes.plot(list(INTERVALS), [memtis / max(jenga, 1) for jenga, memtis in zip(*moves)], marker="o", label=workload)
-        speed_axes.plot(list(INTERVALS), [memtis / jenga for jenga, memtis in zip(*speed)], marker="o", label=workload)
+        moves_axes.plot(
+            list(INTERVALS),
+            [memtis / max(jenga, 1) for jenga, memtis in zip(*moves)],
+            marker="o",
+            label=workload,
+        )
+        speed_axes.plot(
+            list(INTERVALS), [memtis / jenga for jenga, memtis in zip(*speed)], marker="o", label=workload
+        )
         for policy, counts, slowdowns in zip(found, moves, speed):
-            rows.append([workload, policy, *(f"{count}, {slow:.2f}" for count, slow in zip(counts, slowdowns))])
+            rows.append(
+                [workload, policy, *(f"{count}, {slow:.2f}" for count, slow in zip(counts, slowdowns))]
+            )
     moves_axes.set_ylabel("moves, Memtis / Jenga")
     speed_axes.set_ylabel("slowdown, Memtis / Jenga")
     for axes in (moves_axes, speed_axes):
@@ -173,20 +200,30 @@ def depth(options, folder, scratch):
     for number in DEPTHS:
         trace = scratch / "depth.trace"
         settings = {"ISOTHERM_ALLOC_DEPTH": str(number)}
-        addresses = btree_misses.read_misses(options.binary, trace, command, DEPTH_SIZE, settings=settings, dependence=True)
+        addresses = btree_misses.read_misses(
+            options.binary, trace, command, DEPTH_SIZE, settings=settings, dependence=True
+        )
         pages = collections.Counter(address >> 12 for address in addresses)
         regions = collections.Counter(page * 4096 // REGION_SIZE for page in pages)
         footprint = sum(regions.values()) * 4096
         scale = ["--scale", str(round(SCALED_FROM / footprint))]
         run = simulate(options, [trace, "--policy", "jenga", "--fast", WORKING_SET, *scale])
         used = sum(1 for count in regions.values() if count >= 16)
-        rows.append([number, used, needed(pages, 0.5), f"{100 * run['load_hit_ratio']:.1f}", f"{run['slowdown']:.3f}"])
+        rows.append(
+            [number, used, needed(pages, 0.5), f"{100 * run['load_hit_ratio']:.1f}", f"{run['slowdown']:.3f}"]
+        )
     figure, axes = pyplot.subplots(figsize=(4.5, 3.2))
     axes.plot([row[0] for row in rows], [float(row[4]) for row in rows], marker="o", label="slowdown")
     axes.set_xlabel("return addresses of a context")
     axes.set_ylabel("slowdown against all memory fast")
     other = axes.twinx()
-    other.plot([row[0] for row in rows], [row[2] for row in rows], marker="s", color="#c8501e", label="pages for 50 % of misses")
+    other.plot(
+        [row[0] for row in rows],
+        [row[2] for row in rows],
+        marker="s",
+        color="#c8501e",
+        label="pages for 50 % of misses",
+    )
     other.set_ylabel("pages for 50 % of misses")
     other.grid(False)
     figure.legend(loc="upper center", ncols=2)

@@ -1,7 +1,8 @@
-"""Jenga's Table 1: hits, moves and slowdown of each application with a fast tier of the working set and of 16 GB.
+"""Jenga's Table 1: hits, moves and slowdown of each application with a fast tier of the working set and of 16
+GB.
 
-Workloads, shares and scales are those of the scoreboard (crates/score/figures/jenga.toml, docs/generated/scoreboard.json). Counted is the whole run,
-with its loading; the scoreboard leaves that out.
+Workloads, shares and scales are those of the scoreboard (crates/score/figures/jenga.toml,
+docs/generated/scoreboard.json). Counted is the whole run, with its loading; the scoreboard leaves that out.
 """
 
 import json
@@ -56,8 +57,12 @@ def applications(simulate, print_table):
                 cells.append(f"{100 * run['load_hit_ratio']:.0f}, {moves:.0f}, {run['slowdown']:.2f}")
             best = min(OTHERS, key=lambda policy: found[policy][index]["slowdown"])
             ahead = found[best][index]["slowdown"] / found["jenga"][index]["slowdown"] - 1
-            rows.append([name, size, *cells, f"{best}, {found[best][index]['slowdown']:.2f}", f"{100 * ahead:+.0f} %"])
+            rows.append(
+                [name, size, *cells, f"{best}, {found[best][index]['slowdown']:.2f}", f"{100 * ahead:+.0f} %"]
+            )
     for size in SIZES:
         means = ([sum(part) / len(part) for part in zip(*totals[policy, size])] for policy in SHOWN)
-        rows.append(["mean", size, *(f"{hits:.0f}, {moves:.0f}, {slow:.2f}" for hits, moves, slow in means), "", ""])
+        rows.append(
+            ["mean", size, *(f"{hits:.0f}, {moves:.0f}, {slow:.2f}" for hits, moves, slow in means), "", ""]
+        )
     print_table(["application", "fast tier", *SHOWN, "best other", "Jenga's speed against it"], rows)

@@ -1,8 +1,10 @@
-"""Slowdown within one run: the engine is paused and resumed at its control socket, and neighbouring windows are compared.
+"""Slowdown within one run: the engine is paused and resumed at its control socket, and neighbouring windows
+are compared.
 
-Runs differ by far more than what is to be measured (memory that lies elsewhere, a host that is busier), and so do minutes; half
-seconds that follow each other hardly do. Each window with the engine at work is set against the mean of the paused ones before and
-after it. What stays while it is paused (the library in the program, its sleeping thread) is in both.
+Runs differ by far more than what is to be measured (memory that lies elsewhere, a host that is busier), and
+so do minutes; half seconds that follow each other hardly do. Each window with the engine at work is set
+against the mean of the paused ones before and after it. What stays while it is paused (the library in the
+program, its sleeping thread) is in both.
 """
 
 import socket
@@ -51,7 +53,8 @@ class RedisMeter:
 
 
 def switch(control, windows, seconds, meter=None):
-    """Pauses and resumes; returns for each window whether the engine was at work, and its begin and end (of the meter, or times)."""
+    """Pauses and resumes; returns for each window whether the engine was at work, and its begin and end (of
+    the meter, or times)."""
     engine = Lines(control)
     read = meter.read if meter else time.monotonic
     found = []
@@ -87,7 +90,8 @@ def of_laps(found, file):
 
 
 def slowdowns(windows, clock):
-    """In percent, of each window at work against its neighbours; `clock` is 1 for time, 2 for processor time."""
+    """In percent, of each window at work against its neighbours; `clock` is 1 for time, 2 for processor
+    time."""
     cost = [(end[clock] - begin[clock]) / max(end[0] - begin[0], 1) for _, begin, end in windows]
     pairs = ((cost[at], statistics.mean((cost[at - 1], cost[at + 1]))) for at in range(1, len(cost) - 1, 2))
     return [100 * (at_work / paused - 1) for at_work, paused in pairs]

@@ -1,5 +1,6 @@
 #!/usr/bin/env bash
-# Installs what building, demo and tests need on Debian or Ubuntu. Says nothing and is quick when nothing is missing.
+# Installs what building, demo and tests need on Debian or Ubuntu. Says nothing and is quick when nothing is
+# missing.
 #
 #   scripts/setup.sh [demo|all|bench]    what the demo needs; that and what tests need (the default); that and what benchmarks compare with
 set -euo pipefail

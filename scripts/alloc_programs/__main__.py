@@ -1,7 +1,8 @@
-"""Runs real programs with and without libisotherm_alloc.so: what they do must be the same. Prints a table, with processor times.
+"""Runs real programs with and without libisotherm_alloc.so: what they do must be the same. Prints a table,
+with processor times.
 
-    make alloc-programs                               all, and writes the table of docs/reference/alloc.md
-    scripts/alloc-programs.sh redis,git               these
+make alloc-programs                               all, and writes the table of docs/reference/alloc.md
+scripts/alloc-programs.sh redis,git               these
 """
 
 import argparse
@@ -48,7 +49,8 @@ ONCE = LIBRARY_ONLY | {"python"}
 
 
 def run_all(run, sides, built, rounds):
-    """The last result and the least processor time of each side; sides take turns, so that what is cached helps both."""
+    """The last result and the least processor time of each side; sides take turns, so that what is cached
+    helps both."""
     results, seconds = {}, {}
     for turn in range(rounds):
         for preload in sides[:: -1 if turn % 2 else 1]:
@@ -85,7 +87,9 @@ def write(rows):
 
 
 def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
     parser.add_argument("built", type=pathlib.Path, help="the folder of libisotherm_alloc.so")
     parser.add_argument("names", nargs="?", default=",".join(CHECKS), help="of " + ", ".join(CHECKS))
     options = parser.parse_args()
@@ -94,7 +98,12 @@ def main():
     if unknown:
         parser.error(f"expected some of {', '.join(CHECKS)}, not '{unknown[0]}'")
     built = options.built.resolve()
-    rows = [f"Processor seconds of all processes, the lesser of two runs (of Python's tests: one); {datetime.date.today()}.", "", "| what | result | without | with | ratio |", "|---|---|---|---|---|"]
+    rows = [
+        f"Processor seconds of all processes, the lesser of two runs (of Python's tests: one); {datetime.date.today()}.",
+        "",
+        "| what | result | without | with | ratio |",
+        "|---|---|---|---|---|",
+    ]
     print("\n".join(rows), flush=True)
     passed = True
     for name in names:

@@ -1,4 +1,5 @@
-"""Real programs that check themselves. Each check gets a side and returns what must be the same with and without the library."""
+"""Real programs that check themselves. Each check gets a side and returns what must be the same with and
+without the library."""
 
 import hashlib
 import os
@@ -12,11 +13,23 @@ def sha(path):
 
 
 def redis(side):
-    """All of redis-benchmark, then a store of more keys through DEBUG RELOAD and BGSAVE into a server without the library."""
+    """All of redis-benchmark, then a store of more keys through DEBUG RELOAD and BGSAVE into a server without
+    the library."""
     socket = side.folder / "socket"
 
     def serve(with_library=True):
-        options = ["--port", "0", "--save", "", "--enable-debug-command", "yes", "--unixsocket", socket, "--dir", side.folder]
+        options = [
+            "--port",
+            "0",
+            "--save",
+            "",
+            "--enable-debug-command",
+            "yes",
+            "--unixsocket",
+            socket,
+            "--dir",
+            side.folder,
+        ]
         server = side.start("redis-server", *options, **({} if with_library else {"LD_PRELOAD": ""}))
         until(lambda: ask("ping", status=None) == "PONG", "no answer")
         return server
@@ -31,7 +44,9 @@ def redis(side):
     try:
         tests = [line.split(",")[0] for line in benchmark("-n", "50000").splitlines()]
         require(len(tests) > 15, f"only {len(tests)} tests")
-        benchmark("-n", "100000", "-r", "30000", "-P", "16", "-d", "120", "-t", "set,lpush,hset,zadd,sadd,spop,incr")
+        benchmark(
+            "-n", "100000", "-r", "30000", "-P", "16", "-d", "120", "-t", "set,lpush,hset,zadd,sadd,spop,incr"
+        )
         keys, digest = ask("dbsize"), ask("debug", "digest")
         require(int(keys) > 20000 and len(digest) == 40, f"{keys} keys, digest {digest}")
         require(ask("debug", "reload") == "OK", "no reload")
@@ -63,10 +78,14 @@ def end(server):
 
 
 def sqlite(side):
-    """Tables, indices, joins, text search, updates, deletions and transactions in a file; its integrity and what is in it."""
+    """Tables, indices, joins, text search, updates, deletions and transactions in a file; its integrity and
+    what is in it."""
     side.run("sqlite3", "data.db", text=(PROGRAMS / "speed.sql").read_text())
     dump = side.run("sqlite3", "data.db", ".dump")
-    require(side.run("sqlite3", "data.db", "pragma integrity_check; pragma foreign_key_check;") == "ok\n", "no integrity")
+    require(
+        side.run("sqlite3", "data.db", "pragma integrity_check; pragma foreign_key_check;") == "ok\n",
+        "no integrity",
+    )
     memory = side.run("sqlite3", ":memory:", text=(PROGRAMS / "speed.sql").read_text())
     require("integrity ok" in memory, "no integrity in memory")
     return hashlib.sha256(dump.encode()).hexdigest(), memory
@@ -84,7 +103,11 @@ def compiler(side):
 def git(side):
     """A repository of 40 commits is made, cloned, packed and checked."""
     # Two threads pack, which may choose other deltas from run to run: the objects are what is compared.
-    who = {f"GIT_{role}_{what}": value for role in ("AUTHOR", "COMMITTER") for what, value in (("NAME", "a"), ("EMAIL", "e"))}
+    who = {
+        f"GIT_{role}_{what}": value
+        for role in ("AUTHOR", "COMMITTER")
+        for what, value in (("NAME", "a"), ("EMAIL", "e"))
+    }
     settings = who | {"GIT_CONFIG_GLOBAL": "/dev/null", "GIT_CONFIG_SYSTEM": "/dev/null"}
     origin = side.folder / "origin"
     origin.mkdir()
@@ -101,13 +124,17 @@ def git(side):
             path.write_text("".join(lines))
         run("add", ".")
         date = f"2020-01-01T00:{commit:02}:00Z"
-        run("commit", "-q", "--allow-empty", "-m", f"c{commit}", GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date)
+        run(
+            "commit", "-q", "--allow-empty", "-m", f"c{commit}", GIT_AUTHOR_DATE=date, GIT_COMMITTER_DATE=date
+        )
     side.run("git", "clone", "-q", "--no-local", origin, "copy", **settings)
     copy = side.folder / "copy"
     run("gc", "-q", "--aggressive", at=copy)
     run("fsck", "--strict", "--full", at=copy)
     run("grep", "-n", "--threads=4", "19 7", at=copy, status=None)
-    return run("log", "--stat", "--format=%H %T", at=copy), run("cat-file", "--batch-check", "--batch-all-objects", at=copy)
+    return run("log", "--stat", "--format=%H %T", at=copy), run(
+        "cat-file", "--batch-check", "--batch-all-objects", at=copy
+    )
 
 
 def cxx_map(side):
@@ -122,7 +149,12 @@ def rust(side):
     """ripgrep searches the system's headers and Python with four threads."""
     options = ["--threads", "4", "--no-messages", "--no-ignore", "--count-matches", "--no-config"]
     found = []
-    for pattern in (r"(un)?signed\s+\w+|def \w+", r"(?i)[a-z_]*alloc[a-z_]*\(", r"\b(\w+), (\w+)\)$", r"0x[0-9a-f]{4,}"):
+    for pattern in (
+        r"(un)?signed\s+\w+|def \w+",
+        r"(?i)[a-z_]*alloc[a-z_]*\(",
+        r"\b(\w+), (\w+)\)$",
+        r"0x[0-9a-f]{4,}",
+    ):
         found += side.run("rg", *options, pattern, "/usr/include", os.path.dirname(os.__file__)).splitlines()
     require(len(found) > 500, "few files")
     return sorted(found)

@@ -5,8 +5,9 @@ import xml.etree.ElementTree
 
 PYTHON = "/usr/bin/python3"
 TESTS = """test_threading test_thread test_threading_local test_threadedtempfile test_subprocess test_ctypes
-    test_multiprocessing_fork test_multiprocessing_spawn test_multiprocessing_forkserver test_fork1 test_wait3 test_gc test_weakref
-    test_zlib test_bz2 test_lzma test_hashlib test_json test_pickle test_re test_mmap test_array test_bytes test_list test_dict test_set
+    test_multiprocessing_fork test_multiprocessing_spawn test_multiprocessing_forkserver test_fork1 test_wait3
+    test_gc test_weakref test_zlib test_bz2 test_lzma test_hashlib test_json test_pickle test_re test_mmap
+    test_array test_bytes test_list test_dict test_set
     test_signal test_faulthandler test_capi test_xml_etree_c""".split()
 
 
@@ -46,10 +47,18 @@ def run_tests(side, python, tests):
 
 def compare(alone, under):
     """What the library made worse, and a summary."""
-    worse = sorted(name for name, result in under.items() if result == "failed" and alone.get(name) != "failed")
+    worse = sorted(
+        name for name, result in under.items() if result == "failed" and alone.get(name) != "failed"
+    )
     missing = sorted(f"{name} did not run" for name in alone if name not in under)
-    skipped = sorted(name for name, result in under.items() if result == "skipped" and alone.get(name) == "passed")
+    skipped = sorted(
+        name for name, result in under.items() if result == "skipped" and alone.get(name) == "passed"
+    )
     counts = collections.Counter(under.values())
     both = sum(1 for name, result in under.items() if result == "failed" and alone.get(name) == "failed")
     summary = f"{counts['passed']} passed, {counts['skipped']} skipped, {both} fail without it too"
-    return [*(f"{name} failed" for name in worse), *missing, *(f"{name} was skipped" for name in skipped)], summary
+    return [
+        *(f"{name} failed" for name in worse),
+        *missing,
+        *(f"{name} was skipped" for name in skipped),
+    ], summary

@@ -17,7 +17,8 @@ class Failed(Exception):
 
 
 class Side:
-    """One side of a comparison: an environment (with or without the library) and a folder that goes with it."""
+    """One side of a comparison: an environment (with or without the library) and a folder that goes with
+    it."""
 
     def __init__(self, library, built):
         self.built = built
@@ -40,14 +41,30 @@ class Side:
 
     def start(self, *command, **more):
         command = [str(word) for word in command]
-        return subprocess.Popen(command, cwd=self.folder, env=self.environment(**more), stdout=subprocess.DEVNULL, stderr=subprocess.STDOUT)
+        return subprocess.Popen(
+            command,
+            cwd=self.folder,
+            env=self.environment(**more),
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.STDOUT,
+        )
 
     def run(self, *command, status=0, text=None, **more):
         """What a command prints; anything that it says on standard error, or another status, fails."""
         command = [str(word) for word in command]
-        done = subprocess.run(command, cwd=self.folder, env=self.environment(**more), input=text, capture_output=True, text=True, errors="replace")
+        done = subprocess.run(
+            command,
+            cwd=self.folder,
+            env=self.environment(**more),
+            input=text,
+            capture_output=True,
+            text=True,
+            errors="replace",
+        )
         if status is not None and done.returncode != status:
-            raise Failed(f"{' '.join(command)[:60]}: status {done.returncode}: {(done.stdout + done.stderr)[-300:]}")
+            raise Failed(
+                f"{' '.join(command)[:60]}: status {done.returncode}: {(done.stdout + done.stderr)[-300:]}"
+            )
         return done.stdout
 
 

@@ -6,7 +6,8 @@ CALLS, THREADS, BLOCKS = 5_000_000, 8, 4_000
 
 
 def stress(side):
-    """40 million random calls from 8 threads, which come and go and fork: every byte of every block is verified."""
+    """40 million random calls from 8 threads, which come and go and fork: every byte of every block is
+    verified."""
     program = side.built / "examples/alloc-stress"
 
     def peak(told, calls):
@@ -26,7 +27,13 @@ def stress(side):
 
 
 # Each program with arguments for a tool that makes it 50 times slower.
-SMALL = {"alloca.c": [], "btree.c": ["2000", "5000"], "contexts.c": [], "map.cpp": ["small"], "templates.cpp": []}
+SMALL = {
+    "alloca.c": [],
+    "btree.c": ["2000", "5000"],
+    "contexts.c": [],
+    "map.cpp": ["small"],
+    "templates.cpp": [],
+}
 
 
 def compile_programs(side, *options):
@@ -40,17 +47,24 @@ def compile_programs(side, *options):
 
 
 def memcheck(side):
-    """Valgrind's memcheck, which leaves `malloc` to the library, finds no error in the library and in what its blocks are used for."""
+    """Valgrind's memcheck, which leaves `malloc` to the library, finds no error in the library and in what
+    its blocks are used for."""
     stress = [side.built / "examples/alloc-stress", "20000", "8", "1000"]
     for command in [*compile_programs(side), stress]:
-        side.run("valgrind", "-q", "--error-exitcode=9", "--soname-synonyms=somalloc=nouserintercepts", *command)
+        side.run(
+            "valgrind", "-q", "--error-exitcode=9", "--soname-synonyms=somalloc=nouserintercepts", *command
+        )
     return "no error"
 
 
 def sanitizers(side):
     """The programs themselves are clean: with ASan and UBSan they run without the library."""
     # One looks for the library's function.
-    commands = [command for command in compile_programs(side, "-fsanitize=address,undefined", "-fno-sanitize-recover=all") if "contexts" not in command[0].name]
+    commands = [
+        command
+        for command in compile_programs(side, "-fsanitize=address,undefined", "-fno-sanitize-recover=all")
+        if "contexts" not in command[0].name
+    ]
     for command in commands:
         # They keep what they hold until they end.
         side.run(*command, LD_PRELOAD="", ASAN_OPTIONS="detect_leaks=0")

@@ -13,8 +13,16 @@ RTL = HERE.parent / "rtl"
 LANE = {"INDEX_BITS": 7, "COUNTER_BITS": 4, "SEGMENT_BITS": 2, "CLEAR_ROW_BITS": 4, "LATENCY": 3}
 RAM = {"DEPTH_BITS": 8, "WIDTH": 8, "SEGMENT_BITS": 3, "LATENCY": 3}
 FILTER = {"LANES": 2, "INDEX_BITS": 5, "COUNTER_BITS": 8, "ADDRESS_BITS": 16, "SEGMENT_BITS": 2, "LATENCY": 3}
-CORE = {"LANES": 2, "INDEX_BITS": 7, "COUNTER_BITS": 4, "ADDRESS_BITS": 16, "ENTRY_BITS": 3, "BINS": 16,
-        "SEGMENT_BITS": 2, "HOT_SEGMENT_BITS": 1}
+CORE = {
+    "LANES": 2,
+    "INDEX_BITS": 7,
+    "COUNTER_BITS": 4,
+    "ADDRESS_BITS": 16,
+    "ENTRY_BITS": 3,
+    "BINS": 16,
+    "SEGMENT_BITS": 2,
+    "HOT_SEGMENT_BITS": 1,
+}
 BENCHES = {
     "async_fifo": [{"WIDTH": 16, "DEPTH_BITS": 3}],
     "command_crossing": [{}],
@@ -50,8 +58,21 @@ def runtime(out):
     for name in ("verilated", "verilated_threads"):
         target = out / f"{name}.o"
         if not target.exists():
-            must(["g++", "-O1", "-std=c++17", "-I", include, "-I", include / "vltstd", "-c", include / f"{name}.cpp",
-                  "-o", target])
+            must(
+                [
+                    "g++",
+                    "-O1",
+                    "-std=c++17",
+                    "-I",
+                    include,
+                    "-I",
+                    include / "vltstd",
+                    "-c",
+                    include / f"{name}.cpp",
+                    "-o",
+                    target,
+                ]
+            )
         objects.append(target)
     return include, objects
 
@@ -64,11 +85,47 @@ def run(name, parameters, out, rtl=RTL):
     if folder.exists():
         for old in folder.iterdir():
             old.unlink()
-    must(["verilator", "--cc", "--assert", "-O3", "--unroll-count", "1024", "--top-module", name, "--prefix", "Vdut",
-          "--Mdir", folder, "-y", rtl, *[f"-G{key}={value}" for key, value in parameters.items()],
-          rtl / "neoprof_pkg.sv", rtl / f"{name}.sv"])
-    must(["g++", "-O1", "-std=c++17", "-I", include, "-I", include / "vltstd", "-I", folder, "-I", HERE,
-          HERE / f"{name}.cpp", *sorted(folder.glob("*.cpp")), *objects, "-o", folder / "bench"])
+    must(
+        [
+            "verilator",
+            "--cc",
+            "--assert",
+            "-O3",
+            "--unroll-count",
+            "1024",
+            "--top-module",
+            name,
+            "--prefix",
+            "Vdut",
+            "--Mdir",
+            folder,
+            "-y",
+            rtl,
+            *[f"-G{key}={value}" for key, value in parameters.items()],
+            rtl / "neoprof_pkg.sv",
+            rtl / f"{name}.sv",
+        ]
+    )
+    must(
+        [
+            "g++",
+            "-O1",
+            "-std=c++17",
+            "-I",
+            include,
+            "-I",
+            include / "vltstd",
+            "-I",
+            folder,
+            "-I",
+            HERE,
+            HERE / f"{name}.cpp",
+            *sorted(folder.glob("*.cpp")),
+            *objects,
+            "-o",
+            folder / "bench",
+        ]
+    )
     try:
         done = call([folder / "bench"], timeout=120)
     except subprocess.TimeoutExpired:

@@ -1,4 +1,6 @@
-"""Looks customers up in a dictionary, few of them often, as a program that keeps accounts does. Prints what came of it."""
+"""Looks customers up in a dictionary, few of them often, as a program that keeps accounts does. Prints what
+came of it."""
+
 import hashlib
 import random
 

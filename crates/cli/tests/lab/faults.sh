@@ -3,8 +3,9 @@
 #
 #   faults.sh ISOTHERM TARGET FOLDER [NAME...]
 #
-# Of each fault, FOLDER gets what the engine says (NAME.json), what the program says (NAME.out), and in NAME.facts the exit status
-# of `isotherm run`, the pages that the kernel moved for it, and what else the fault is to be judged by. Ends with "done".
+# Of each fault, FOLDER gets what the engine says (NAME.json), what the program says (NAME.out), and in
+# NAME.facts the exit status of `isotherm run`, the pages that the kernel moved for it, and what else the
+# fault is to be judged by. Ends with "done".
 isotherm=$1 target=$2 folder=$3
 shift 3
 group=/sys/fs/cgroup/fault
@@ -39,7 +40,8 @@ release() {
     rm $ISOTHERM_LAB_STARTED
 }
 
-# engine OPTIONS... -- COMMAND...: LRU, which moves most of all policies, around a program in the cgroup; it may use the nodes $nodes.
+# engine OPTIONS... -- COMMAND...: LRU, which moves most of all policies, around a program in the cgroup; it
+# may use the nodes $nodes.
 nodes=0-1
 engine() {
     rm -f /run/fault-over
@@ -193,8 +195,8 @@ engine_killed() {
     fact afterwards $?
 }
 
-# The slow node's memory goes away while the engine demotes to it. The program starts on the fast node: of a device that is
-# emulated, code runs too slowly.
+# The slow node's memory goes away while the engine demotes to it. The program starts on the fast node: of a
+# device that is emulated, code runs too slowly.
 removed() {
     echo 0-1 >$group/cpuset.mems
     rm -f /run/fault-program

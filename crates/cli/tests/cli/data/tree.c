@@ -1,4 +1,5 @@
-// Builds a search tree in random order and looks keys up, half of them among a few: pointers, skew and some stores.
+// Builds a search tree in random order and looks keys up, half of them among a few: pointers, skew and some
+// stores.
 #include <stdio.h>
 #include <stdlib.h>
 
