@@ -2,7 +2,7 @@
 # Runs the tests that need the lab's virtual machine.
 #
 #   scripts/lab-test.sh --quick    a selection of at most 8 minutes on 2 cores, as scripts/test.sh runs it
-#   scripts/lab-test.sh --neoprof  NeoMem with a NeoProf in the guest, simulated cycle by cycle (verilator), about 5 minutes
+#   scripts/lab-test.sh --neoprof  NeoMem with a NeoProf in the guest, cycle by cycle, about 5 minutes
 #   scripts/lab-test.sh            everything else, at most 15 minutes
 set -euo pipefail
 cd "$(dirname "$0")/.."

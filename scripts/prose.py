@@ -3,7 +3,8 @@
 
     scripts/prose.py [FILE...]      all tracked files by default
 
-- A line has at most 110 columns. Tables, addresses and other words that cannot be broken are exempt.
+- A line has at most 110 columns: of Rust and documents every line, of other languages comments. Tables,
+  addresses and other words that cannot be broken are exempt.
 - A doc comment does not begin with "What" or "Defines": it names what the item is, or says what it does.
 """
 
@@ -16,6 +17,8 @@ COLUMNS = 110
 KINDS = {".rs", ".md", ".sh", ".py", ".c", ".cpp", ".h", ".sv", ".js", ".css"}
 # Output of programs and other people's code.
 EXEMPT = ("docs/generated/", "crates/report/assets/vendor/")
+WHOLE = {".rs", ".md"}
+COMMENT = re.compile(r"\s*(# |//|/\*|\* )")
 DOC_COMMENT = re.compile(r"\s*//[/!](?!/)")
 EMPTY_OPENING = re.compile(r"\s*//[/!]\s+(What|Defines)\b")
 
@@ -27,6 +30,8 @@ def tracked():
 
 def is_too_long(name, line):
     if len(line) <= COLUMNS or (name.endswith(".md") and line.lstrip().startswith("|")):
+        return False
+    if pathlib.Path(name).suffix not in WHOLE and not COMMENT.match(line):
         return False
     # The first words may be a comment's or a list's mark: what follows must have a place to break.
     return len(line.split()) > 3
@@ -40,7 +45,7 @@ def problems(name):
         is_doc = name.endswith(".rs") and bool(DOC_COMMENT.match(line))
         opening = EMPTY_OPENING.match(line) if is_doc and not previous_is_doc else None
         if opening:
-            yield f'{name}:{number}: doc comment begins with "{opening[1]}": name the item or say what it does'
+            yield f'{name}:{number}: doc comment begins with "{opening[1]}": say what the item is or does'
         previous_is_doc = is_doc
 
 

@@ -2,7 +2,9 @@
 # Installs what building, demo and tests need on Debian or Ubuntu. Says nothing and is quick when nothing is
 # missing.
 #
-#   scripts/setup.sh [demo|all|bench]    what the demo needs; that and what tests need (the default); that and what benchmarks compare with
+#   scripts/setup.sh demo     what the demo needs
+#   scripts/setup.sh [all]    that, and what tests need
+#   scripts/setup.sh bench    that, and what benchmarks compare with
 set -euo pipefail
 cd "$(dirname "$0")/.."
 

@@ -1,4 +1,5 @@
-/* Allocates in frames of variable size: a large one, then small ones near the stack's end, in main and in a thread. */
+/* Allocates in frames of variable size: a large one, then small ones near the stack's end, in main and in a
+ * thread. */
 #include <alloca.h>
 #include <pthread.h>
 #include <stdio.h>

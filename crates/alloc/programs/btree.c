@@ -1,13 +1,14 @@
-/* The B+ tree benchmark of tiering papers (Mitosis' btree, after A. Aviram's tree), with its sizes, its blocks and their
- * places of allocation: an array of elements; records and nodes from slabs of 1 MiB; for each node an array of keys and
- * one of pointers, a line each, allocated one by one and cleared, and two more while a node is split.
+/* The B+ tree benchmark of tiering papers (Mitosis' btree, after A. Aviram's tree), with its sizes, its
+ * blocks and their places of allocation: an array of elements; records and nodes from slabs of 1 MiB;
+ * for each node an array of keys and one of pointers, a line each, allocated one by one and cleared,
+ * and two more while a node is split.
  *
- *     btree RECORDS READS [SEED]
+ * btree RECORDS READS [SEED]
  *
- * inserts RECORDS even keys in random order (the published source gives all the same key, evidently a slip), then looks
- * up READS keys drawn from twice as many. Half exist, and only its place in the tree makes an object hotter. It prints
- * the CPU seconds of inserting and of looking up, and a checksum. It is in C so that the compiler chooses whether there
- * are frame pointers. */
+ * inserts RECORDS even keys in random order (the published source gives all the same key, evidently a
+ * slip), then looks up READS keys drawn from twice as many. Half exist, and only its place in the tree
+ * makes an object hotter. It prints the CPU seconds of inserting and of looking up, and a checksum. It
+ * is in C so that the compiler chooses whether there are frame pointers. */
 #include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>

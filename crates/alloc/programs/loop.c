@@ -1,5 +1,6 @@
-/* Times malloc and free for a benchmark. For each line SIZE THREADS PAIRS of its input it prints the processor time in
- * nanoseconds that a thread takes for PAIRS pairs, in batches of 16, at a call depth of 13. */
+/* Times malloc and free for a benchmark. For each line SIZE THREADS PAIRS of its input it prints the
+ * processor time in nanoseconds that a thread takes for PAIRS pairs, in batches of 16, at a call depth
+ * of 13. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>

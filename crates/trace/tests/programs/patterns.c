@@ -35,7 +35,7 @@ static node *ring(void) {
     return nodes;
 }
 
-/* Marks where the measured part begins and ends for the test: a store to a line of its own, never touched otherwise. */
+/* Marks where the measured part begins and ends for the test: a store to a line of its own. */
 static volatile char *marker;
 static void mark(int index) { marker[index * 4096] = 1; }
 

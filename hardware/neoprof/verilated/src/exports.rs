@@ -1,4 +1,4 @@
-//! The functions of the shared object, which the lab's plugin finds by their names (`qemu/lab/src/neoprof/rtl.rs`).
+//! The functions of the shared object, which the lab's plugin (`qemu/lab/src/neoprof/rtl.rs`) finds by name.
 
 use std::slice;
 
