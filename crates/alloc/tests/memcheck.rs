@@ -1,5 +1,5 @@
-//! Programs under the library and valgrind's memcheck, which leaves `malloc` to the library; `docs/reference/alloc.md`
-//! says what it sees.
+//! Programs under the library and valgrind's memcheck, which leaves `malloc` to the library;
+//! `docs/reference/alloc.md` says what it sees.
 
 mod support;
 

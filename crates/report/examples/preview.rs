@@ -1,6 +1,5 @@
-//! Writes the page of a made-up report:
-//! `cargo run -p isotherm-report --example preview -- FILE.html [1|live]`.
-//! `1` keeps one size of the fast tier, `live` takes a live run.
+//! Writes the page of a made-up report: `cargo run -p isotherm-report --example preview -- FILE.html
+//! [1|live]`. `1` keeps one size of the fast tier, `live` takes a live run.
 
 #[path = "../tests/support/mod.rs"]
 mod support;

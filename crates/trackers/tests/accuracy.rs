@@ -17,7 +17,8 @@ fn measured_rate(shape: FilterShape, layout: Layout, keys: u32) -> f64 {
     counts.iter().filter(|&&count| count > 0).count() as f64 / f64::from(PROBES)
 }
 
-/// Returns the expected false-positive rate with `keys` keys in the filter, by the formulas of `src/shape.rs`.
+/// Returns the expected false-positive rate with `keys` keys in the filter, by the formulas of
+/// `src/shape.rs`.
 fn expected_rate(shape: FilterShape, layout: Layout, keys: u32) -> f64 {
     let (k, keys) = (f64::from(shape.hashes()), f64::from(keys));
     match layout {

@@ -1,9 +1,11 @@
-//! Measures the numbers of each workload in the registry and `docs/reference/workloads.md`, at its defaults and seed 42:
+//! Measures the numbers of each workload in the registry and `docs/reference/workloads.md`, at its defaults
+//! and seed 42:
 //!
 //! `cargo run --release -p isotherm-workloads --example catalogue -- [NAME...]`
 //!
-//! A workload's line has its footprint, pages touched, accesses (loads and stores), misses of its cache, the share of
-//! load misses that the hottest 1, 10 and 50 % of pages take, and seconds of the generator alone and with the cache.
+//! A workload's line has its footprint, pages touched, accesses (loads and stores), misses of its cache, the
+//! share of load misses that the hottest 1, 10 and 50 % of pages take, and seconds of the generator alone and
+//! with the cache.
 
 use std::ops::ControlFlow;
 use std::time::Instant;

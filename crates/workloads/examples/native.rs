@@ -2,11 +2,13 @@
 //!
 //! `cargo run --release -p isotherm-workloads --example native -- MAP NAME [KEY=VALUE]...` (seed 1)
 //!
-//! At the end it writes one line to MAP for each allocation that real values back, in the order of allocation: its
-//! start and bytes in the workload's address space, and its real address, in decimal, separated by spaces.
+//! At the end it writes one line to MAP for each allocation that real values back, in the order of
+//! allocation: its start and bytes in the workload's address space, and its real address, in decimal,
+//! separated by spaces.
 //!
-//! With `-` for MAP it prints the number of accesses that the workload reports and a checksum of their addresses.
-//! Accesses follow from the values read before, so that the line tells whether its memory was intact.
+//! With `-` for MAP it prints the number of accesses that the workload reports and a checksum of their
+//! addresses. Accesses follow from the values read before, so that the line tells whether its memory was
+//! intact.
 
 use std::fmt::Write;
 

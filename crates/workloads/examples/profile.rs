@@ -1,4 +1,5 @@
-//! Prints the pages and structures that a workload's misses go to: `cargo run --release --example profile -- NAME [KEY=VALUE]...`
+//! Prints the pages and structures that a workload's misses go to: `cargo run --release --example profile --
+//! NAME [KEY=VALUE]...`
 
 use std::collections::BTreeMap;
 use std::ops::ControlFlow;
@@ -25,7 +26,8 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let mut first = u64::MAX;
     let mut recorder = MissRecorder::new(cache, Limits::NONE, |rows: &mut Rows| {
         for row in rows.iter() {
-            // Programs touch what they allocate from the bottom up, so the first row is the lowest but for a few pages.
+            // Programs touch what they allocate from the bottom up, so the first row is the lowest but for a
+            // few pages.
             first = first.min((row.line >> 6).saturating_sub(1024));
             let page = ((row.line >> 6) - first) as usize;
             pages.resize(pages.len().max(page + 1), [0; 2]);

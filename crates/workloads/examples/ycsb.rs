@@ -1,8 +1,9 @@
-//! YCSB's workload C (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010) against a real
-//! redis-server:
+//! YCSB's workload C (Cooper et al., "Benchmarking Cloud Serving Systems with YCSB", SoCC 2010) against a
+//! real redis-server:
 //!
-//! `ycsb SOCKET RECORDS READS` loads records of 1,000 bytes over the unix socket, reads them by the scrambled Zipf
-//! distribution, and prints the number of reads and a checksum over their bytes, which depends only on the arguments.
+//! `ycsb SOCKET RECORDS READS` loads records of 1,000 bytes over the unix socket, reads them by the scrambled
+//! Zipf distribution, and prints the number of reads and a checksum over their bytes, which depends only on
+//! the arguments.
 
 use std::fmt::Write as _;
 use std::io::{self, BufRead, BufReader, Read, Write};

@@ -1,6 +1,6 @@
-//! The instrumented run touches what a native one touches: workloads run natively under the recorder (the example
-//! `native` in QEMU), and their misses are compared, page by page, with those of the instrumented run behind the same
-//! cache.
+//! The instrumented run touches what a native one touches: workloads run natively under the recorder (the
+//! example `native` in QEMU), and their misses are compared, page by page, with those of the instrumented run
+//! behind the same cache.
 //!
 //! Needs qemu-user. Cargo builds the example before it runs this test, except with `--test native`.
 

@@ -1,7 +1,7 @@
 //! The accesses of every workload stay the same: golden numbers and the scoreboard depend on them.
 //!
-//! A change that makes a generator faster must not change a row of `STREAMS`; one that changes a workload on purpose
-//! takes the new row from the test's message. The runs at defaults take minutes: `make streams`.
+//! A change that makes a generator faster must not change a row of `STREAMS`; one that changes a workload on
+//! purpose takes the new row from the test's message. The runs at defaults take minutes: `make streams`.
 
 use isotherm_workloads::{ALL, AddressSpace, Memory, TEST_PRESET, Token, Workload};
 

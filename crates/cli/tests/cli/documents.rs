@@ -1,6 +1,7 @@
 //! The documents' tables of policies, workloads and machines come from the registries.
 //!
-//! `make docs` writes them (`ISOTHERM_WRITE_DOCS=1`); without that variable these tests hold that they are current.
+//! `make docs` writes them (`ISOTHERM_WRITE_DOCS=1`); without that variable these tests hold that they are
+//! current.
 
 use std::fmt::Write;
 use std::path::Path;

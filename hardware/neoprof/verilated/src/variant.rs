@@ -52,12 +52,12 @@ macro_rules! functions {
     };
 }
 
-functions!(paper: neoprof_paper_new neoprof_paper_free neoprof_paper_reset neoprof_paper_tick neoprof_paper_bus
-    neoprof_paper_flags neoprof_paper_data);
-functions!(small: neoprof_small_new neoprof_small_free neoprof_small_reset neoprof_small_tick neoprof_small_bus
-    neoprof_small_flags neoprof_small_data);
-functions!(single: neoprof_single_new neoprof_single_free neoprof_single_reset neoprof_single_tick neoprof_single_bus
-    neoprof_single_flags neoprof_single_data);
+functions!(paper: neoprof_paper_new neoprof_paper_free neoprof_paper_reset neoprof_paper_tick
+    neoprof_paper_bus neoprof_paper_flags neoprof_paper_data);
+functions!(small: neoprof_small_new neoprof_small_free neoprof_small_reset neoprof_small_tick
+    neoprof_small_bus neoprof_small_flags neoprof_small_data);
+functions!(single: neoprof_single_new neoprof_single_free neoprof_single_reset neoprof_single_tick
+    neoprof_single_bus neoprof_single_flags neoprof_single_data);
 
 /// A set of sizes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
