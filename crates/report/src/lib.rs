@@ -55,8 +55,8 @@ pub use table::table;
 
 /// Returns the whole report as one JSON object on one line, fields in the order of their declaration.
 ///
-/// `docs/reference/result-schema.md` documents every field, `docs/result.schema.json` as a schema. A gauge that is not
-/// finite is `null`.
+/// `docs/reference/result-schema.md` documents every field, `docs/reference/result.schema.json` as a schema.
+/// A gauge that is not finite is `null`.
 pub fn json(report: &isotherm_sim::Report) -> String {
     to_json(report)
 }

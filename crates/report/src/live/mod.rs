@@ -28,8 +28,8 @@ pub fn live_text(result: &LiveResult) -> String {
     text
 }
 
-/// Returns the run as one indented JSON object with a line break at its end, as `docs/reference/live-schema.json`
-/// describes it.
+/// Returns the run as one indented JSON object with a line break at its end, as
+/// `docs/reference/live-schema.json` describes it.
 pub fn live_json(result: &LiveResult) -> String {
     let json = serde_json::to_string_pretty(result)
         .unwrap_or_else(|error| unreachable!("the result is plain data: {error}"));
