@@ -7,11 +7,9 @@
 //! the kernel's LRU (section V).
 //!
 //! # Deviations
-//! - The paper does not say how many scans must find a page accessed: several (section II-C), one in Nimble.
-//!   `hot_scans` is 2, as TPP asks for two accesses.
-//! - Watermarks are Linux'. Hot pages that the quota left over are forgotten at the next scan, which finds
-//!   them again. Promotion continues behind the page promoted last: the lowest addresses would use up the
-//!   quota.
+//! `hot_scans` is 2, as TPP asks for two accesses (the paper: several). Watermarks are Linux'. Hot pages that
+//! the quota left over are found again at the next scan. Promotion continues behind the page promoted last:
+//! the lowest addresses would use up the quota.
 
 use std::collections::VecDeque;
 
@@ -29,7 +27,6 @@ use crate::support::quota::Quota;
 const CHUNK: usize = 4096;
 
 parameters! {
-    /// PTE-scan's parameters.
     pub(crate) struct Settings {
         /// Time from the start of one scan of the whole page table to the next.
         scan_interval: Nanos = interval("5s").source("NeoMem, Table IV: page_scanning_rate").scaled(),
@@ -47,7 +44,6 @@ parameters! {
     }
 }
 
-/// PTE-scan. See the module.
 #[derive(Debug)]
 pub(crate) struct PteScan {
     settings: Settings,
@@ -66,7 +62,6 @@ pub(crate) struct PteScan {
 }
 
 impl PteScan {
-    /// Creates PTE-scan before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {

@@ -11,8 +11,7 @@
 //!
 //! # Deviations
 //! - A page leaves the slow tier's active list only with its promotion: that tier has room, so the kernel
-//!   never ages its lists. A page that reclaim demoted comes from the inactive list and needs two faults
-//!   again.
+//!   never ages its lists. A page that reclaim demoted needs two faults again.
 //! - Page-type-aware allocation (5.4) is missing: a trace does not tell the page cache.
 
 use isotherm_core::parameters::Parameters;
@@ -28,14 +27,12 @@ use crate::support::numa_balancing::{
 use crate::support::page_bits::PageBits;
 
 parameters! {
-    /// TPP's parameters.
     pub(crate) struct Settings {
         scan: ScanSettings,
         headroom: HeadroomSettings,
     }
 }
 
-/// TPP. See the module.
 #[derive(Debug)]
 pub(crate) struct Tpp {
     scanner: Scanner,
@@ -49,7 +46,6 @@ pub(crate) struct Tpp {
 }
 
 impl Tpp {
-    /// Creates TPP before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {

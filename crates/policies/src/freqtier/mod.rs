@@ -3,8 +3,7 @@
 //! # Paper
 //! "FreqTier", sections IV and V. Recommended there: batches of 100,000 samples, 4-bit counters, a
 //! false-positive rate of 0.001 with all fast pages in the filter, an initial hot threshold of 5, sampling at
-//! 100, 10 and 1 kHz, hit ratios that are stable within 0.5 % from minute to minute. Every parameter with its
-//! source stands in `settings`.
+//! 100, 10 and 1 kHz, hit ratios that are stable within 0.5 % from minute to minute; see `settings`.
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
 //! - Algorithm 2, demotion: `support::demotion_scan`, which HybridTier shares.
@@ -12,16 +11,8 @@
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
-//! - If the paper gives no number or is ambiguous, the parameter's source names the choice and its reason:
-//!   ageing period, watermarks, the interval of monitoring.
-//! - Ties at the hot threshold are split by a hash (`hot_threshold`); `ties=exclude` is the plain reading.
-//! - The hot set fits the fast tier less the promotion watermark: a fuller tier is never at rest.
-//! - A batch that the tick cuts short is handled as it is.
-//! - A demotion scan that went round and found too little is repeated only after counts, threshold or window
-//!   have changed: between two ageings counts only rise, so it would find the same pages.
-//! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it
-//!   is sampled again.
-//! - Monitoring moves nothing: with sampling off, counts say nothing new.
+//! `docs/reference/policies.md` has them: ties, the room of the hot set, chance in hit ratios, demotion scans
+//! that fell short, refused promotions, monitoring. A batch that the tick cuts short is handled as it is.
 
 mod intensity;
 mod settings;
@@ -45,7 +36,6 @@ pub(crate) use settings::Settings;
 /// Operations of Algorithm 1 on one page, its filter accesses apart.
 const PROMOTE_OPERATIONS: u64 = 4;
 
-/// FreqTier. See the module.
 #[derive(Debug)]
 pub(crate) struct FreqTier {
     settings: Settings,
@@ -61,7 +51,6 @@ pub(crate) struct FreqTier {
     changes: Vec<Change>,
     /// Hot pages of the last batch that are not in the fast tier.
     hot: Vec<PageId>,
-    /// Counts of the pages that the scan looks up.
     counts: Vec<u32>,
     /// Samples until the filter ages.
     until_ageing: u64,
@@ -73,10 +62,7 @@ pub(crate) struct FreqTier {
 }
 
 impl FreqTier {
-    /// Creates FreqTier with an empty filter, promoting at the highest sampling level.
-    ///
-    /// # Errors
-    /// If the filter would be empty or too large, or there is no memory for it.
+    /// Fails if the filter would be empty or too large, or there is no memory for it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
         let settings = Settings::read(parameters);
         let filter = settings.shape(setup)?.build(settings.layout())?;
@@ -123,7 +109,6 @@ impl FreqTier {
         self.work.touches += batch.samples.len() as u64 + pages.len() as u64 * u64::from(self.filter.lines());
     }
 
-    /// Lets the hot threshold and the counters' age follow the batch.
     fn follow(&mut self, samples: u64) {
         let before = self.threshold.certain();
         self.work.operations += self.threshold.follow(&self.changes, samples);
@@ -134,7 +119,6 @@ impl FreqTier {
         }
     }
 
-    /// Halves every counter (section V-A).
     fn age(&mut self) {
         self.filter.age();
         self.threshold.age();
@@ -143,17 +127,16 @@ impl FreqTier {
         self.work.swept += self.filter.bytes() as u64;
     }
 
-    /// Demotes down to the watermark if room is needed (section V-B). Returns the scan's result, if any.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
             return None;
         }
         self.refused = 0;
-        let Self { filter, threshold, counts, .. } = self;
+        let (filter, threshold, counts) = (&*self.filter, &self.threshold, &mut self.counts);
         let scan =
             self.scan.run(wanted, view, &mut plan.moves, &mut self.work, |pages, limit, moves, work| {
-                choose_cold(&**filter, threshold, counts, pages, limit, moves, work);
+                choose_cold(filter, threshold, counts, pages, limit, moves, work);
             });
         self.resting = scan != Scan::Enough;
         Some(scan)
@@ -165,7 +148,6 @@ impl FreqTier {
         plan.moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));
     }
 
-    /// Closes a window that has passed.
     fn advance(&mut self, now: Nanos) {
         let before = self.intensity.state();
         if self.intensity.advance(now) {
@@ -177,7 +159,6 @@ impl FreqTier {
         }
     }
 
-    /// Returns the request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
         let settings = &self.settings;
         let rate = match state {
@@ -242,14 +223,13 @@ impl Policy for FreqTier {
     }
 
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
-        let promotions = plan.moves.iter().zip(&outcome.moves).filter(|(step, _)| step.to == TierId::FAST);
-        let (mut moved, mut refused) = (0, 0);
-        for (_, status) in promotions {
-            moved += u64::from(*status == MoveStatus::Moved);
-            refused += u64::from(*status == MoveStatus::NoRoom);
+        for (step, status) in plan.moves.iter().zip(&outcome.moves) {
+            match status {
+                MoveStatus::Moved if step.to == TierId::FAST => self.intensity.promoted(1),
+                MoveStatus::NoRoom if step.to == TierId::FAST => self.refused += 1,
+                _ => {}
+            }
         }
-        self.intensity.promoted(moved);
-        self.refused += refused;
     }
 
     fn metadata(&self) -> Bytes {

@@ -8,7 +8,6 @@ use crate::support::filter::{CounterBits, FilterSize};
 use crate::support::hot_threshold::{ThresholdSettings, Ties};
 
 choices! {
-    /// Layout of the filter.
     pub(crate) enum Filter {
         Blocked = "blocked",
         Standard = "standard",
@@ -16,7 +15,6 @@ choices! {
 }
 
 parameters! {
-    /// FreqTier's parameters. Sections are the paper's.
     pub(crate) struct Settings {
         /// Samples that are coalesced and acted upon at once.
         batch: usize = count(64, 10_000_000, "100k").unit("samples").source("sections IV-C, VII-E 2")
@@ -79,7 +77,6 @@ parameters! {
 }
 
 impl Settings {
-    /// Returns the filter's layout.
     pub(super) fn layout(&self) -> Layout {
         match self.filter {
             Filter::Blocked => Layout::Blocked,
@@ -87,7 +84,6 @@ impl Settings {
         }
     }
 
-    /// Returns the filter's shape.
     pub(super) fn shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
         let Self { hashes, counter_bits, false_positive_rate, filter_bytes: bytes, .. } = *self;
         FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)

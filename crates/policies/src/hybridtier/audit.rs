@@ -7,6 +7,7 @@ use isotherm_core::PageId;
 use isotherm_trackers::{DenseTable, Tracker};
 
 use super::decision::{Counts, Demotion};
+use super::hotness::Cooled;
 
 /// The exact tables and what they agreed to.
 #[derive(Debug, Clone)]
@@ -36,14 +37,14 @@ impl Audit {
         }
     }
 
-    /// Follows a cooling of the frequency filter.
-    pub(super) fn cool_frequency(&mut self) {
-        self.frequency.age();
-    }
-
-    /// Follows a cooling of the momentum filter.
-    pub(super) fn cool_momentum(&mut self) {
-        self.momentum.age();
+    /// Follows the coolings of the filters.
+    pub(super) fn cool(&mut self, cooled: Cooled) {
+        if cooled.frequency {
+            self.frequency.age();
+        }
+        if cooled.momentum {
+            self.momentum.age();
+        }
     }
 
     /// Returns the exact counts of a page.

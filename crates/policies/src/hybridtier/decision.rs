@@ -44,7 +44,6 @@ pub(super) struct Thresholds {
 }
 
 impl Thresholds {
-    /// Returns whether a sampled page of a slower tier is promoted.
     #[inline]
     pub(super) fn promotes(&self, page: PageId, counts: Counts) -> bool {
         counts.momentum >= self.promote_momentum || self.frequency.is_hot(page, counts.frequency)

@@ -45,7 +45,6 @@ pub(super) struct Hotness {
     pub(super) thresholds: Thresholds,
     frequency_cooling: Cooling,
     momentum_cooling: Cooling,
-    /// Changes of each page's counts by the last batch.
     frequency_changes: Vec<Change>,
     momentum_changes: Vec<Change>,
     /// Counts of the pages looked up last.
@@ -83,7 +82,6 @@ impl Hotness {
         })
     }
 
-    /// Counts a batch's pages in both trackers.
     pub(super) fn count(&mut self, pages: &[(u32, u32)], work: &mut Work) {
         self.frequency.increase_batch(pages, &mut self.frequency_changes);
         self.momentum.increase_batch(pages, &mut self.momentum_changes);
@@ -107,7 +105,6 @@ impl Hotness {
         (promoted, promoted && !self.thresholds.frequency.is_hot(page, counts.frequency))
     }
 
-    /// Looks pages up, for [`Hotness::looked_up`].
     pub(super) fn look_up(&mut self, pages: &[u32], work: &mut Work) {
         self.frequency.get_batch(pages, &mut self.frequency_counts);
         self.momentum.get_batch(pages, &mut self.momentum_counts);
@@ -135,7 +132,6 @@ impl Hotness {
         counts.frequency > saved || (counts.frequency == self.frequency.maximum() && counts.momentum > 0)
     }
 
-    /// Lets the frequency threshold follow the batch counted last, and cools what is due.
     pub(super) fn follow(&mut self, samples: u64, work: &mut Work) -> Cooled {
         work.operations += self.thresholds.frequency.follow(&self.frequency_changes, samples);
         let cooled = Cooled {
@@ -143,29 +139,18 @@ impl Hotness {
             momentum: self.momentum_cooling.passes(samples),
         };
         if cooled.frequency {
-            self.cool_frequency(work);
+            self.frequency.age();
+            self.thresholds.frequency.age();
+            work.swept += self.frequency.bytes() as u64;
         }
         if cooled.momentum {
-            self.cool_momentum(work);
+            self.momentum.age();
+            work.swept += self.momentum.bytes() as u64;
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.cool(cooled);
         }
         cooled
-    }
-
-    fn cool_frequency(&mut self, work: &mut Work) {
-        self.frequency.age();
-        self.thresholds.frequency.age();
-        work.swept += self.frequency.bytes() as u64;
-        if let Some(audit) = &mut self.audit {
-            audit.cool_frequency();
-        }
-    }
-
-    fn cool_momentum(&mut self, work: &mut Work) {
-        self.momentum.age();
-        work.swept += self.momentum.bytes() as u64;
-        if let Some(audit) = &mut self.audit {
-            audit.cool_momentum();
-        }
     }
 
     /// Returns the cache lines that one page costs in both trackers.
@@ -173,12 +158,10 @@ impl Hotness {
         u64::from(self.frequency.lines() + self.momentum.lines())
     }
 
-    /// Returns the memory of the trackers themselves.
     pub(super) fn tracker_bytes(&self) -> usize {
         self.frequency.bytes() + self.momentum.bytes()
     }
 
-    /// Returns the memory of trackers, histogram and buffers.
     pub(super) fn bytes(&self) -> usize {
         let changes = self.frequency_changes.capacity() + self.momentum_changes.capacity();
         let counts = self.frequency_counts.capacity() + self.momentum_counts.capacity();

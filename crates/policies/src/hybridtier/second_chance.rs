@@ -78,12 +78,10 @@ impl SecondChances {
         self.marks.iter_mut().for_each(|mark| mark.count /= 2);
     }
 
-    /// Returns the number of marked pages.
     pub(super) fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Returns the memory of marks and bits.
     pub(super) fn bytes(&self) -> usize {
         self.marks.capacity() * size_of::<Mark>()
             + self.cohorts.capacity() * size_of::<Cohort>()

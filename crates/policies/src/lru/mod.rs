@@ -5,8 +5,8 @@
 //! are older than every sampled one: the page table is searched for them when room is needed and while there
 //! are some.
 //!
-//! **Deviations from the textbook**: samples stand for accesses, which no operating system sees one by one;
-//! pages move once a batch; a share of the tier stays free, because no host gives its last page away.
+//! **Deviations from the textbook**: samples stand for accesses, pages move once a batch, and a share of the
+//! tier stays free; see `docs/reference/policies.md`.
 
 use isotherm_core::parameters::Parameters;
 use isotherm_core::{
@@ -27,7 +27,6 @@ const LIST: usize = 0;
 /// Pages read from the page table at once.
 const SCAN: usize = 1024;
 
-/// Exact LRU over sampled accesses. See the module.
 #[derive(Debug)]
 pub(crate) struct Lru {
     settings: Settings,
@@ -43,7 +42,6 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Returns an LRU with an empty list.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         Self {
             settings: Settings::read(parameters),
@@ -65,14 +63,12 @@ impl Lru {
         }
     }
 
-    /// Takes the page out of the list if it is there.
     fn remove(&mut self, page: PageId) {
         if self.order.contains(page) {
             self.order.remove(LIST, page);
         }
     }
 
-    /// Returns the pages that must leave the fast tier for the wanted ones to fit.
     fn overflow(&self, view: &dyn View) -> u64 {
         let capacity = view.capacity(TierId::FAST);
         let kept = (capacity.0 as f64 * self.settings.free_reserve).ceil() as u64;
@@ -91,8 +87,7 @@ impl Lru {
         let (mut round, mut adopted) = (Round::from(self.cursor), 0);
         while adopted < needed && missing > 0 && !round.is_complete() {
             let before = self.order.len(LIST);
-            let next = self.adopt_chunk(round.cursor(), view);
-            round.proceed(next);
+            round.proceed(self.adopt_chunk(round.cursor(), view));
             let new = (self.order.len(LIST) - before) as u64;
             adopted += new;
             missing = missing.saturating_sub(new);

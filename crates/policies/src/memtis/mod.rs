@@ -5,24 +5,20 @@
 //! Determination", SOSP 2023, and the kernel published with it; described in HybridTier (sections 2 and 3)
 //! and Jenga (section 2.2.2). Every parameter with its source stands in `settings`.
 //!
-//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when
-//!   it is next touched.
+//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts lazily.
 //! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins
 //!   that fits the fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor
 //!   demoted unless hot pages need its room ([`Thresholds`]).
 //! - The sampling period follows the time that sampling takes (`period`).
 //! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate
-//!   ([`Memtis::migrate`]).
+//!   (`migration`).
 //! - Huge pages: `units`, `split`.
 //!
 //! `memtis-qc` is the same with quick cooling, as Jenga compares it.
 //!
 //! # Deviations
-//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its
-//!   histogram after a cooling and therefore lets the threshold fall by one then only; here the histogram
-//!   shifts with the cooling.
-//! - Pages are classed again in one sweep after a change; the kernel walks its LRU lists.
-//! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
+//! `docs/reference/policies.md` has them: a threshold that follows the histogram both ways, one sweep that
+//! classes pages again after a change, the stores that are sampled, and the cost of sampling.
 
 pub(crate) mod counts;
 pub(crate) mod histogram;
@@ -71,7 +67,6 @@ struct Thresholds {
     warm: u8,
 }
 
-/// The class of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Cold,
@@ -101,7 +96,6 @@ pub(crate) struct Memtis<C = Counts> {
     settings: Common,
     derived: Derived,
     units: Units,
-    /// Counts of pages.
     counts: C,
     /// Real units, by their counts.
     histogram: Histogram,
@@ -128,7 +122,6 @@ pub(crate) struct Memtis<C = Counts> {
 }
 
 impl Memtis {
-    /// Returns Memtis, or Memtis-QC, before its first sample.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let Settings { cooling_samples, common, splits } = Settings::read(parameters);
         Self::with(cooling_samples, common, &splits, setup)
@@ -136,7 +129,6 @@ impl Memtis {
 }
 
 impl<C: PageCounts> Memtis<C> {
-    /// Returns the policy before its first sample.
     pub(crate) fn with(cooling: u64, settings: Common, splits: &Splits, setup: &Setup) -> Self {
         let derived = Derived::new(&settings, splits, setup);
         Self {
@@ -174,7 +166,6 @@ impl<C: PageCounts> Memtis<C> {
         taken
     }
 
-    /// Counts a sample and lists its unit by its new class.
     fn count(&mut self, page: PageId, tier: Option<TierId>, view: &dyn View) {
         let Some(tier) = tier else { return };
         let unit = self.units.unit(page);
@@ -202,7 +193,6 @@ impl<C: PageCounts> Memtis<C> {
         self.enlist(unit, list);
     }
 
-    /// Returns the bin of a unit's count.
     fn bin(&self, unit: PageId) -> u8 {
         match &self.splitter {
             Some(splitter) if self.units.pages(unit).len() > 1 => bin_of(splitter.ranges.get(unit)),
@@ -236,11 +226,14 @@ impl<C: PageCounts> Memtis<C> {
         self.work.touches += 4;
     }
 
-    /// Lets counts, histogram and thresholds follow a sample.
     fn follow(&mut self) {
         self.until_adaptation -= 1;
         if let Some(touched) = self.counts.pass(&mut self.histogram) {
-            self.cool(touched);
+            self.work.touches += touched;
+            if let Some(splitter) = &mut self.splitter {
+                splitter.cool();
+            }
+            (self.cooled, self.stale) = (true, true);
         }
         if self.until_adaptation == 0 {
             self.until_adaptation = self.settings.adaptation_samples;
@@ -248,15 +241,6 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    fn cool(&mut self, touched: u64) {
-        self.work.touches += touched;
-        if let Some(splitter) = &mut self.splitter {
-            splitter.cool();
-        }
-        (self.cooled, self.stale) = (true, true);
-    }
-
-    /// Fits the thresholds and, after a cooling, splits ranges.
     fn adapt(&mut self) {
         let before = self.thresholds;
         self.thresholds = Thresholds::fit(&self.histogram, &self.derived);
@@ -288,13 +272,9 @@ impl<C: PageCounts> Memtis<C> {
     }
 
     fn request(&self) -> Sampling {
-        Sampling::loads(
-            SamplingRate::Period(self.period.period()),
-            SamplingScope::AllTiers,
-            BATCH,
-            self.settings.migration_interval,
-        )
-        .and_stores()
+        let rate = SamplingRate::Period(self.period.period());
+        let tick = self.settings.migration_interval;
+        Sampling::loads(rate, SamplingScope::AllTiers, BATCH, tick).and_stores()
     }
 }
 

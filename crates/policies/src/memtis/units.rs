@@ -15,7 +15,6 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Creates units of 2 MiB if `huge`, else of one page.
     pub(super) fn new(huge: bool) -> Self {
         Self { huge, heads: Vec::new(), sizes: Vec::new() }
     }
@@ -40,18 +39,15 @@ impl Units {
         }
     }
 
-    /// Returns the pages that were entered.
     pub(super) fn len(&self) -> u32 {
         self.heads.len() as u32
     }
 
-    /// Returns the unit of a page.
     #[inline]
     pub(super) fn unit(&self, page: PageId) -> PageId {
         self.heads.get(page.index()).map_or(page, |&head| PageId(head))
     }
 
-    /// Returns the pages of a unit.
     #[inline]
     pub(super) fn pages(&self, unit: PageId) -> Range<u32> {
         let size = self.sizes.get(unit.index()).map_or(1, |&size| u32::from(size));

@@ -10,14 +10,11 @@ const NOTHING: u32 = u32::MAX;
 /// The algorithm's parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
-    /// p_min, p_max and p_init, as shares of the sketch's entries.
     p_min: f64,
     p_max: f64,
     p_init: f64,
-    /// Exponents of bandwidth and ping-pong.
     alpha: f64,
     beta: f64,
-    /// The error bound holds with probability 1 - delta.
     delta: f64,
     /// m_quota: pages that may be migrated between two updates.
     quota: f64,
@@ -30,9 +27,7 @@ pub(super) struct Observed<'a> {
     pub(super) bandwidth: f64,
     /// Promotions of pages that had been demoted.
     pub(super) ping_pongs: u64,
-    /// Promotions.
     pub(super) promoted: u64,
-    /// The device's counts.
     pub(super) report: &'a DeviceReport,
 }
 
@@ -42,7 +37,6 @@ pub(super) struct Threshold {
     rules: Rules,
     /// The share of entries that may exceed it.
     pub(super) p: f64,
-    /// The threshold: a page is hot above it.
     pub(super) theta: u32,
     pub(super) bandwidth: f64,
     pub(super) ping_pong: f64,

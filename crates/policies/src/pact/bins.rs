@@ -86,7 +86,6 @@ impl Bins {
         }
     }
 
-    /// Returns the width of a bin, in the unit of the values.
     pub(super) fn width(&self) -> f64 {
         self.width
     }

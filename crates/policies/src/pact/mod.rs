@@ -16,20 +16,12 @@
 //!   `exposed` takes what the newest processors tell: the part of a load's latency that nothing hid.
 //!
 //! # Deviations
+//! `docs/reference/policies.md` has the choices: short windows, room that new pages took, `t_scale` as
+//! printed, the bins' width in a scaled run (`whole`), huge pages.
+//!
 //! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the
 //!   unit cost of the window before.
-//! - Windows that are too short go on instead of being rejected.
-//! - If new pages have taken the room that was demoted ahead, as many are demoted as the promotions lack.
-//!   Else promotions would fail for ever. The paper's kernel (with TPP's patches) keeps a watermark.
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
-//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the
-//!   scaling as printed doubles the width in every window that promotes. That is kept: it is what paper and
-//!   daemon do.
-//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the
-//!   pages of the paper's footprint that it stands for (`whole`); otherwise the last bin would begin several
-//!   times higher than on the paper's machine.
-//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base
-//!   pages does what the paper does.
 
 mod attribution;
 mod bins;
@@ -174,16 +166,13 @@ impl Pact {
             if plan.moves.len() >= most {
                 break;
             }
-            let range = if self.move_huge {
-                view.huge_range(candidate.page)
-            } else {
-                candidate.page.0..candidate.page.0 + 1
-            };
             // Another of its pages may have been a candidate before.
             let first = Move { page: candidate.page, to: TierId::FAST };
             if self.move_huge && plan.moves.contains(&first) {
                 continue;
             }
+            let own = candidate.page.0..candidate.page.0 + 1;
+            let range = if self.move_huge { view.huge_range(candidate.page) } else { own };
             let slow = range.map(PageId).filter(|&page| is_slow(view, page));
             plan.moves.extend(slow.map(|page| Move { page, to: TierId::FAST }));
         }

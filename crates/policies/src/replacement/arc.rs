@@ -100,8 +100,7 @@ impl Arc {
 impl Replacement for Arc {
     /// The page's place and node, its neighbours and the former head of T2.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
-    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
+    /// Place, node and neighbours of the page, of the victim and of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {

@@ -26,7 +26,6 @@ pub(crate) struct Lists<const N: usize> {
 }
 
 impl<const N: usize> Lists<N> {
-    /// Creates empty lists for the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         let mut lists = Self { nodes: Vec::new(), lengths: [0; N] };
         lists.nodes.extend((0..N as u32).map(|list| Node { newer: list, older: list }));
@@ -34,19 +33,16 @@ impl<const N: usize> Lists<N> {
         lists
     }
 
-    /// Makes room for the pages below `pages`.
     pub(crate) fn grow(&mut self, pages: usize) {
         if N + pages > self.nodes.len() {
             self.nodes.resize(N + pages, Node { newer: OUT, older: OUT });
         }
     }
 
-    /// Returns the number of pages in a list.
     pub(crate) fn len(&self, list: usize) -> usize {
         self.lengths[list]
     }
 
-    /// Returns the memory that the pages' nodes occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.nodes[N..])
     }
@@ -60,7 +56,6 @@ impl<const N: usize> Lists<N> {
         prefetch::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
     }
 
-    /// Returns whether the page is in a list.
     #[inline]
     pub(crate) fn contains(&self, page: PageId) -> bool {
         self.nodes[N + page.index()].newer != OUT

@@ -31,7 +31,6 @@ impl Watermarks {
     }
 }
 
-/// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scan {
     /// It found as many cold pages as were wanted.
@@ -42,7 +41,6 @@ pub(crate) enum Scan {
     Empty,
 }
 
-/// The scan's place in the address space, and its buffers.
 #[derive(Debug, Clone)]
 pub(crate) struct DemotionScan {
     /// LastScannedPage: where the next scan begins.
@@ -54,7 +52,6 @@ pub(crate) struct DemotionScan {
 }
 
 impl DemotionScan {
-    /// Returns a scan from the start of the address space, in batches of `batch` pages.
     pub(crate) fn new(batch: usize) -> Self {
         Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new() }
     }
@@ -65,7 +62,6 @@ impl DemotionScan {
         self.cursor = page;
     }
 
-    /// Returns the memory of the buffers.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>() + self.fast.capacity() * size_of::<u32>()
     }
@@ -90,8 +86,8 @@ impl DemotionScan {
             round.proceed(next);
             self.cursor = round.cursor();
             self.fast.clear();
-            self.fast
-                .extend(self.found.iter().filter(|entry| entry.1 == TierId::FAST).map(|entry| entry.0.0));
+            let fast = self.found.iter().filter(|entry| entry.1 == TierId::FAST);
+            self.fast.extend(fast.map(|entry| entry.0.0));
             work.operations += self.found.len() as u64;
             let before = moves.len();
             choose(&self.fast, left, moves, work);

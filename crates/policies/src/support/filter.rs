@@ -9,7 +9,6 @@ use crate::Setup;
 pub(crate) const COALESCE_OPERATIONS: u64 = 6;
 
 choices! {
-    /// Width of a counter.
     pub(crate) enum CounterBits {
         /// 4 bits for base pages, 16 for huge ones.
         Auto = "auto",
@@ -31,7 +30,6 @@ impl CounterBits {
     }
 }
 
-/// A filter's size as a user gives it.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct FilterSize {
     pub(crate) hashes: u32,
@@ -43,10 +41,7 @@ pub(crate) struct FilterSize {
 }
 
 impl FilterSize {
-    /// Returns the filter's shape.
-    ///
-    /// # Errors
-    /// If the filter would be too large.
+    /// Fails if the filter would be too large.
     pub(crate) fn shape(self, setup: &Setup) -> Result<FilterShape, ShapeError> {
         let bits = self.counter_bits.bits(setup.page_size);
         if self.bytes.0 > 0 {

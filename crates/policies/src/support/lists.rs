@@ -29,13 +29,11 @@ pub(crate) struct PageLists<const N: usize> {
 }
 
 impl<const N: usize> PageLists<N> {
-    /// Creates empty lists for the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         let empty = List { front: END, back: END, length: 0 };
         Self { links: vec![[END; 2]; pages], list: vec![NONE; pages], ends: [empty; N] }
     }
 
-    /// Makes room for the pages below `pages`.
     pub(crate) fn reserve(&mut self, pages: usize) {
         if pages > self.list.len() {
             self.links.resize(pages, [END; 2]);
@@ -43,7 +41,6 @@ impl<const N: usize> PageLists<N> {
         }
     }
 
-    /// Returns the memory that the lists occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.links[..]) + size_of_val(&self.list[..])
     }
@@ -54,14 +51,12 @@ impl<const N: usize> PageLists<N> {
         prefetch::read(pages, |page| u32::from(self.list[page.index()]));
     }
 
-    /// Returns the list that the page is in.
     #[inline]
     pub(crate) fn list_of(&self, page: PageId) -> Option<usize> {
         let list = self.list[page.index()];
         (list != NONE).then_some(usize::from(list))
     }
 
-    /// Returns the number of pages in a list.
     pub(crate) fn len(&self, list: usize) -> usize {
         self.ends[list].length
     }

@@ -2,14 +2,12 @@
 
 use isotherm_core::PageId;
 
-/// A set of pages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageBits {
     words: Vec<u64>,
 }
 
 impl PageBits {
-    /// Returns an empty set of the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         Self { words: vec![0; pages.div_ceil(64)] }
     }
@@ -39,7 +37,6 @@ impl PageBits {
         }
     }
 
-    /// Returns the memory it occupies.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.words[..])
     }

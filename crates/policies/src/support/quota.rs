@@ -21,7 +21,6 @@ impl Quota {
         Self { rate: pages / period.0.max(1) as f64, most: pages.max(1.0), saved: 0.0, earned: Nanos(0) }
     }
 
-    /// Returns the pages that may be promoted in `duration`.
     pub(crate) fn pages_in(&self, duration: Nanos) -> f64 {
         self.rate * duration.0 as f64
     }
@@ -32,7 +31,6 @@ impl Quota {
         self.earned = now;
     }
 
-    /// Returns the pages that may be promoted now.
     pub(crate) fn available(&self) -> usize {
         self.saved as usize
     }

@@ -12,12 +12,10 @@ pub(crate) struct Round {
 }
 
 impl Round {
-    /// Returns a round that begins at `start`.
     pub(crate) fn from(start: PageId) -> Self {
         Self { start, cursor: start, wrapped: false, complete: false }
     }
 
-    /// Returns the page to continue from.
     pub(crate) fn cursor(&self) -> PageId {
         self.cursor
     }
@@ -27,7 +25,6 @@ impl Round {
         !self.wrapped || page < self.start
     }
 
-    /// Returns whether the scan has met its start again.
     pub(crate) fn is_complete(&self) -> bool {
         self.complete
     }

@@ -26,7 +26,6 @@ impl Weight {
     }
 }
 
-/// One sample of the window.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     page: u32,
@@ -45,7 +44,6 @@ pub(super) struct Model {
     pub(super) frequency: bool,
 }
 
-/// The window under way.
 #[derive(Debug, Clone)]
 pub(super) struct Attribution {
     weight: Weight,
@@ -63,17 +61,8 @@ pub(super) struct Attribution {
 
 impl Attribution {
     pub(super) fn new(weight: Weight, first: TierId, model: Model) -> Self {
-        Self {
-            weight,
-            first,
-            model,
-            samples: Vec::new(),
-            before: Counters::default(),
-            now: Counters::default(),
-            updates: Vec::new(),
-            parallelism: 0.0,
-            rejected: 0,
-        }
+        let (samples, updates, before, now) = Default::default();
+        Self { weight, first, model, samples, before, now, updates, parallelism: 0.0, rejected: 0 }
     }
 
     /// Takes samples and counters in: loads of tracked tiers.
@@ -88,7 +77,6 @@ impl Attribution {
         self.now.clone_from(&batch.counters);
     }
 
-    /// Returns the number of samples in the window.
     pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
@@ -144,7 +132,6 @@ impl Attribution {
         stalls
     }
 
-    /// Gives each page its part of its tier's stalls.
     fn share_out(&mut self, stalls: &[f64]) {
         let mut totals = vec![0.0_f64; stalls.len()];
         for seen in &self.samples {
@@ -167,7 +154,6 @@ impl Attribution {
         self.parallelism
     }
 
-    /// Returns the number of rejected windows.
     pub(super) fn rejected(&self) -> u64 {
         self.rejected
     }

@@ -10,7 +10,6 @@ use crate::Setup;
 /// Parts of the fast tier of which one must be free for everything to be promoted.
 const ENOUGH_PARTS: u64 = 16;
 
-/// Promotion by hint-fault latency.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promotion {
     threshold: HotThreshold,
@@ -33,7 +32,6 @@ impl Promotion {
         }
     }
 
-    /// Returns the hot threshold in force.
     pub(crate) fn threshold(&self) -> Nanos {
         self.threshold.value()
     }

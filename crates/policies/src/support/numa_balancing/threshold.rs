@@ -23,12 +23,10 @@ impl HotThreshold {
         Self { reference, period, current: None, started: Nanos(0), before: 0 }
     }
 
-    /// Returns the threshold in force.
     pub(crate) fn value(&self) -> Nanos {
         self.current.unwrap_or(self.reference)
     }
 
-    /// Returns to the reference because the fast tier has room again.
     pub(crate) fn reset(&mut self) {
         self.current = None;
     }
@@ -70,12 +68,10 @@ impl RateLimit {
         self.candidates
     }
 
-    /// Returns the pages that may be promoted in `duration`.
     pub(crate) fn pages_in(&self, duration: Nanos) -> f64 {
         self.pages * duration.0 as f64 / self.period.0 as f64
     }
 
-    /// Counts one more candidate and returns whether it may be promoted.
     pub(crate) fn admits(&mut self, now: Nanos) -> bool {
         self.candidates += 1;
         if now - self.started > self.period {
