@@ -11,14 +11,8 @@
 //! - The steps between the thresholds are ours: the paper's function is not printed in full.
 //! - Time with a load in flight is counted for each tier: twice while loads of two tiers are in flight.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Counters, Gauge, MigrationContext, Nanos, Outcome, Plan, Policy, SampleBatch, Sampling, Signals,
-    View, parameters,
-};
-
-use crate::Setup;
 use crate::colloid::{self, Colloid};
+use crate::prelude::*;
 
 /// Steps of the share between the thresholds.
 const STEPS: f64 = 10.0;

@@ -28,14 +28,12 @@
 //! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis': the paper has
 //!   none.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{PageId, parameters};
 use isotherm_trackers::{SmoothClock, SmoothScore};
 
-use crate::Setup;
 use crate::memtis::counts::{PageCounts, Rebin};
 use crate::memtis::histogram::{Histogram, bin_of};
 use crate::memtis::{Common, Memtis, QUICK_COOLING, Splits};
+use crate::prelude::*;
 use crate::support::prefetch;
 
 parameters! {

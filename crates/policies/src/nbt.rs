@@ -17,13 +17,7 @@
 //!   fault. See `docs/reference/policies.md`.
 //! - Linux' limit of 3 % of a thread's time for scans is not modelled, nor that fault times wrap.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 pub(crate) use crate::support::numa_balancing::Settings;
 use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 

@@ -21,13 +21,7 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Copying, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy,
-    SampleBatch, Sampling, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{
     FAULT_OPERATIONS, Headroom, HeadroomSettings, ScanSettings, Scanner, faults_only,
 };

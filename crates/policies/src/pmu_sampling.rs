@@ -11,13 +11,7 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Operation, Outcome, PageId, Pages, Plan, Policy, Reclaim,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::prefetch::{CHUNK, Chunk};
 

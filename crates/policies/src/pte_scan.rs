@@ -13,13 +13,7 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View,
-    Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 use crate::support::quota::Quota;
 

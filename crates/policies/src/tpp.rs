@@ -14,13 +14,7 @@
 //!   never ages its lists. A page that reclaim demoted needs two faults again.
 //! - Page-type-aware allocation (5.4) is missing: a trace does not tell the page cache.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{
     FAULT_OPERATIONS, Headroom, HeadroomSettings, ScanSettings, Scanner, faults_only,
 };

@@ -15,13 +15,7 @@
 
 mod balance;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Counters, Gauge, HintFault, MigrationContext, Move, Nanos, Plan, Policy, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing;
 use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 use balance::{Balance, Shift};

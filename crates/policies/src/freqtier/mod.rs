@@ -17,14 +17,9 @@
 mod intensity;
 mod settings;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
-    SamplingRate, Signal, Signals, TierId, View, Work,
-};
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::demotion_scan::{DemotionScan, Scan, Watermarks};
 use crate::support::filter::COALESCE_OPERATIONS;

@@ -18,13 +18,7 @@
 //! - The library sees every allocation; here a read of the page table finds cold fast pages on demand.
 //! - A host samples stores that missed, not all retired ones, and keeps no room for new pages.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::lists::PageLists;
 use crate::support::prefetch::{self, CHUNK, Chunk};

@@ -8,13 +8,7 @@
 //! **Deviations from the textbook**: samples stand for accesses, pages move once a batch, and a share of the
 //! tier stays free; see `docs/reference/policies.md`.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
-    SamplingScope, Signal, Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::replacement::list::Lists;
 pub(crate) use crate::replacement::settings::LruSettings as Settings;
 use crate::replacement::settings::rate;

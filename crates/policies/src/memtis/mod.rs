@@ -28,13 +28,7 @@ mod settings;
 mod split;
 mod units;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch,
-    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::lists::PageLists;
 use crate::support::prefetch::{CHUNK, Chunk};

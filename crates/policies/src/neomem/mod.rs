@@ -25,13 +25,7 @@ mod threshold;
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic, Gauge, Move, MoveStatus, Nanos,
-    Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{Watermarks, faults_only};
 use crate::support::page_bits::PageBits;
 use crate::support::quota::Quota;

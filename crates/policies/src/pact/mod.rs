@@ -28,14 +28,9 @@ mod bins;
 mod demotion;
 mod settings;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
-};
 use isotherm_trackers::{Cooling, PacTable};
 
-use crate::Setup;
+use crate::prelude::*;
 use attribution::{Attribution, Model, Weight};
 use bins::Bins;
 use demotion::Demotion;

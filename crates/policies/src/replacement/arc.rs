@@ -7,14 +7,11 @@
 //!
 //! `p` is a real number, as the increments `|B2| / |B1|` and `|B1| / |B2|` are.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Gauge, PageId};
-
 use super::adapter::Tiered;
 use super::list::TaggedLists;
 use super::settings::Settings;
 use super::{Access, Replacement};
-use crate::Setup;
+use crate::prelude::*;
 
 /// In the cache, seen once lately.
 const T1: usize = 0;

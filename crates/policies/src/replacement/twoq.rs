@@ -8,14 +8,11 @@
 //! The figure leaves open that a page found in A1out leaves it before room is made: so it cannot be the ghost
 //! that is dropped for another.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Gauge, PageId};
-
 use super::adapter::Tiered;
 use super::list::TaggedLists;
 use super::settings::TwoQSettings;
 use super::{Access, Replacement};
-use crate::Setup;
+use crate::prelude::*;
 
 /// Newcomers.
 const A1IN: usize = 0;

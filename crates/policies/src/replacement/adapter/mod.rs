@@ -22,14 +22,9 @@
 
 use std::collections::VecDeque;
 
-use isotherm_core::{
-    Allocation, Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, TierId, View, Work,
-};
-
 use super::settings::{Settings, rate};
 use super::{Access, Replacement};
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::prefetch::{self, CHUNK, Chunk};
 
