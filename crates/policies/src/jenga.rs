@@ -59,7 +59,6 @@ impl Jenga {
 pub(crate) struct SmoothCounts {
     scores: Vec<SmoothScore>,
     clock: SmoothClock,
-    /// Pages sampled in this period.
     sampled: Vec<PageId>,
 }
 

@@ -39,7 +39,6 @@ pub mod soar;
 mod support;
 mod tpp;
 
-/// The vocabulary of every policy.
 mod prelude {
     pub(crate) use isotherm_core::parameters::Parameters;
     pub(crate) use isotherm_core::*;

@@ -24,7 +24,6 @@ use std::collections::VecDeque;
 use crate::prelude::*;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 
-/// Page-table entries read at once.
 const CHUNK: u64 = 4096;
 
 /// The rungs of the ladder.

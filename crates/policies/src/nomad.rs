@@ -44,7 +44,6 @@ parameters! {
     }
 }
 
-/// A page that kpromote is going to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     page: PageId,
@@ -60,7 +59,6 @@ pub(crate) struct Nomad {
     settings: Settings,
     /// MPQ, oldest first.
     pending: VecDeque<Pending>,
-    /// Pages in either queue.
     queued: PageBits,
     next_round: Nanos,
     aborted: u64,

@@ -47,13 +47,10 @@ parameters! {
 #[derive(Debug)]
 pub(crate) struct PmuSampling {
     settings: Settings,
-    /// Pages that one round may promote.
     quota: usize,
     low_mark: u64,
     high_mark: u64,
-    /// Samples of each page since the last reset.
     counts: Vec<u8>,
-    /// Hot slow pages, in the order in which they became hot.
     hot: VecDeque<PageId>,
     next_round: Nanos,
     next_reset: Nanos,

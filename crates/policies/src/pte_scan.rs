@@ -17,7 +17,6 @@ use crate::prelude::*;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 use crate::support::quota::Quota;
 
-/// Page-table entries read at once.
 const CHUNK: usize = 4096;
 
 parameters! {
@@ -49,7 +48,6 @@ pub(crate) struct PteScan {
     /// Accessed bits of the last eight scans of each page, the newest lowest.
     history: Vec<u8>,
     hot: VecDeque<PageId>,
-    /// The page promoted last.
     last_promoted: PageId,
     found: Vec<(PageId, TierId, bool)>,
     work: Work,
@@ -94,7 +92,6 @@ impl PteScan {
         self.hot.rotate_left(before);
     }
 
-    /// Plans as many promotions as the quota has saved up.
     fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
         self.quota.earn(now);
         let count = self.hot.len().min(self.quota.available());

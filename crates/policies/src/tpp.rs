@@ -31,10 +31,8 @@ parameters! {
 pub(crate) struct Tpp {
     scanner: Scanner,
     headroom: Headroom,
-    /// Slow pages on the active list.
     active: PageBits,
     active_pages: u64,
-    /// Pages that the last faults promote.
     wanted: Vec<PageId>,
     work: Work,
 }

@@ -15,7 +15,6 @@
 
 use isotherm_core::{Counters, TierCounters};
 
-/// The action in a quantum, with a share of all requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shift {
     /// The latencies are equal within delta, or nothing ran.
@@ -26,7 +25,6 @@ pub(super) enum Shift {
     Demote(f64),
 }
 
-/// Occupancy and arrivals of a tier, smoothed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     occupancy: f64,
@@ -63,7 +61,6 @@ impl Balance {
         Self { delta, epsilon, weight, low: 0.0, high: 1.0, loads, before }
     }
 
-    /// Requests of a quantum.
     pub(super) fn requests(&self) -> f64 {
         self.loads[0].requests + self.loads[1].requests
     }

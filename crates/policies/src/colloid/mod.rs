@@ -40,7 +40,6 @@ parameters! {
     }
 }
 
-/// The rest of a quantum's shift.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     /// Share of all requests.
@@ -100,7 +99,6 @@ impl Colloid {
         self.share = share;
     }
 
-    /// Returns whether the next promotion is one of the share.
     fn lets_through(&mut self) -> bool {
         self.credit += self.share;
         let whole = self.credit >= 1.0;

@@ -50,7 +50,6 @@ pub(super) enum State {
     Monitoring,
 }
 
-/// A hit ratio and the loads that it was measured over.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct HitRatio {
     value: f64,
@@ -71,14 +70,12 @@ pub(super) struct Intensity {
     window: Nanos,
     monitor_interval: Nanos,
     tolerance: f64,
-    state: State,
+    pub(super) state: State,
     /// Load misses served by the fast tier and by all, up to now.
     now: (u64, u64),
     /// The same and the time when the current window or interval began; `None` before the first.
     began: Option<(Nanos, (u64, u64))>,
-    /// The hit ratio to compare with.
     reference: Option<HitRatio>,
-    /// Pages promoted in the current window.
     promoted: u64,
 }
 
@@ -87,10 +84,6 @@ impl Intensity {
     pub(super) fn new(window: Nanos, monitor_interval: Nanos, tolerance: f64) -> Self {
         let (state, now) = (State::Promoting(Level::High), (0, 0));
         Self { window, monitor_interval, tolerance, state, now, began: None, reference: None, promoted: 0 }
-    }
-
-    pub(super) fn state(&self) -> State {
-        self.state
     }
 
     /// Learns the counters: load misses of the fast tier and of all, since the start.

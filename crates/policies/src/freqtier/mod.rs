@@ -35,19 +35,16 @@ const PROMOTE_OPERATIONS: u64 = 4;
 pub(crate) struct FreqTier {
     settings: Settings,
     watermarks: Watermarks,
-    /// Samples between two ageings.
     ageing: u64,
     coalescer: Coalescer,
     filter: Box<dyn Tracker>,
     threshold: HotThreshold,
     intensity: Intensity,
     scan: DemotionScan,
-    /// Changes of each page's count by the last batch.
     changes: Vec<Change>,
     /// Hot pages of the last batch that are not in the fast tier.
     hot: Vec<PageId>,
     counts: Vec<u32>,
-    /// Samples until the filter ages.
     until_ageing: u64,
     /// Promotions that found no room since the last scan.
     refused: u64,
@@ -137,18 +134,17 @@ impl FreqTier {
         Some(scan)
     }
 
-    /// Plans the batch's promotions as one call, as many as fit.
     fn promote(&mut self, view: &dyn View, plan: &mut Plan) {
         let room = view.free(TierId::FAST).0 as usize + plan.moves.len();
         plan.moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));
     }
 
     fn advance(&mut self, now: Nanos) {
-        let before = self.intensity.state();
+        let before = self.intensity.state;
         if self.intensity.advance(now) {
             self.resting = false;
         }
-        let resumed = before == State::Monitoring && self.intensity.state() != before;
+        let resumed = before == State::Monitoring && self.intensity.state != before;
         if resumed && self.settings.age_on_resume {
             self.age();
         }
@@ -189,7 +185,7 @@ impl Policy for FreqTier {
     }
 
     fn sampling(&self) -> Sampling {
-        self.request(self.intensity.state())
+        self.request(self.intensity.state)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -202,9 +198,9 @@ impl Policy for FreqTier {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        let before = self.intensity.state();
+        let before = self.intensity.state;
         self.advance(now);
-        if self.intensity.state() != State::Monitoring && view.tiers() > 1 {
+        if self.intensity.state != State::Monitoring && view.tiers() > 1 {
             let scan = self.demote(view, plan);
             self.promote(view, plan);
             // Before the distribution is known, the initial threshold may call everything hot.
@@ -212,7 +208,7 @@ impl Policy for FreqTier {
                 self.intensity.found_nothing_cold(now);
             }
         }
-        let state = self.intensity.state();
+        let state = self.intensity.state;
         plan.sampling = (state != before).then(|| self.request(state));
         plan.work = self.work.take();
     }
@@ -237,7 +233,7 @@ impl Policy for FreqTier {
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
-        let level = match self.intensity.state() {
+        let level = match self.intensity.state {
             State::Promoting(level) => f64::from(level as u8),
             State::Monitoring => 3.0,
         };

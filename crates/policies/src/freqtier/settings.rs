@@ -94,7 +94,6 @@ impl Settings {
         ThresholdSettings::new(self.ties, self.initial_threshold, self.threshold_warmup, reserve, setup)
     }
 
-    /// Returns the samples between two ageings.
     pub(super) fn ageing(&self, setup: &Setup) -> u64 {
         let base_pages = setup.page_size.bytes().0 / PageSize::Base.bytes().0 * setup.fast.0;
         (self.ageing_samples_per_page * base_pages.max(1) as f64).ceil() as u64

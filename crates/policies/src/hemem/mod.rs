@@ -23,7 +23,6 @@ use crate::support::SAMPLE_BYTES;
 use crate::support::lists::PageLists;
 use crate::support::prefetch::{self, CHUNK, Chunk};
 
-/// Pages read from the page table at once.
 const SCAN: usize = 1024;
 /// Samples that its thread takes in at once, unless the loop comes round before.
 const BATCH: usize = 512;
@@ -67,7 +66,6 @@ struct Count {
 pub(crate) struct Hemem {
     settings: Settings,
     sampling: Sampling,
-    /// Pages that one round may promote.
     budget: u64,
     counts: Vec<Count>,
     lists: PageLists<4>,
@@ -137,7 +135,6 @@ impl Hemem {
         self.enlist(sample.page, tier);
     }
 
-    /// Puts a page into the list of its tier and heat.
     fn enlist(&mut self, page: PageId, tier: TierId) {
         let list = match (tier == TierId::FAST, self.is_hot(page)) {
             (true, true) => FAST_HOT,

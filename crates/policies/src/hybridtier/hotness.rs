@@ -30,14 +30,12 @@ impl Cooling {
     }
 }
 
-/// Which counters a batch's end has halved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cooled {
     pub(super) frequency: bool,
     pub(super) momentum: bool,
 }
 
-/// Frequency and momentum of pages.
 #[derive(Debug)]
 pub(super) struct Hotness {
     frequency: Box<dyn Tracker>,
@@ -47,7 +45,6 @@ pub(super) struct Hotness {
     momentum_cooling: Cooling,
     frequency_changes: Vec<Change>,
     momentum_changes: Vec<Change>,
-    /// Counts of the pages looked up last.
     frequency_counts: Vec<u32>,
     momentum_counts: Vec<u32>,
     pub(super) audit: Option<Audit>,
@@ -111,12 +108,10 @@ impl Hotness {
         work.touches += pages.len() as u64 * self.lines();
     }
 
-    /// Returns the counts of the `index`-th page looked up last.
     pub(super) fn looked_up(&self, index: usize) -> Counts {
         Counts { frequency: self.frequency_counts[index], momentum: self.momentum_counts[index] }
     }
 
-    /// Returns the fate of a page of the fast tier with these counts.
     pub(super) fn demotion(&mut self, page: PageId, counts: Counts) -> Demotion {
         let ours = self.thresholds.demotion(page, counts);
         if let Some(audit) = &mut self.audit {
@@ -180,7 +175,6 @@ impl Hotness {
         self.momentum.increase(page, counts.momentum);
     }
 
-    /// Returns a page's counts.
     pub(super) fn counts(&self, page: u32) -> Counts {
         Counts { frequency: self.frequency.get(page), momentum: self.momentum.get(page) }
     }

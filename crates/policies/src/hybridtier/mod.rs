@@ -50,7 +50,6 @@ pub(crate) struct HybridTier {
     hot: Vec<PageId>,
     /// Of all pages that were to be promoted so far, those that only their momentum spoke for.
     by_momentum: u64,
-    /// Marks whose time has come, and their pages.
     due: Vec<Mark>,
     due_pages: Vec<u32>,
     /// Promotions that found no room since the last scan.
@@ -158,7 +157,6 @@ impl HybridTier {
         self.resting = self.scan.run(wanted, view, moves, &mut self.work, choose) != Scan::Enough;
     }
 
-    /// Plans the batch's promotions as one call, as many as fit.
     fn promote(&self, view: &dyn View, moves: &mut Vec<Move>) {
         let room = view.free(TierId::FAST).0 as usize + moves.len();
         moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));

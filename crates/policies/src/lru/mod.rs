@@ -16,18 +16,14 @@ use crate::support::SAMPLE_BYTES;
 use crate::support::prefetch::{CHUNK, Chunk};
 use crate::support::round::Round;
 
-/// The only list of `order`.
 const LIST: usize = 0;
-/// Pages read from the page table at once.
 const SCAN: usize = 1024;
 
 #[derive(Debug)]
 pub(crate) struct Lru {
     settings: Settings,
     order: Lists<1>,
-    /// Slow pages that this batch sampled; they are in `order` too.
     wanted: Vec<PageId>,
-    /// Where the search for fast pages outside the list goes on.
     cursor: PageId,
     /// Used pages that a whole search did not find: the host's own reserve.
     phantom: u64,
@@ -48,7 +44,6 @@ impl Lru {
         }
     }
 
-    /// Makes the page the most recent one, whether it was in the list or not.
     fn touch(&mut self, page: PageId) {
         if self.order.contains(page) {
             self.order.renew(LIST, page);
@@ -79,15 +74,15 @@ impl Lru {
             return;
         }
         let (mut round, mut adopted) = (Round::from(self.cursor), 0);
-        while adopted < needed && missing > 0 && !round.is_complete() {
+        while adopted < needed && missing > 0 && !round.complete {
             let before = self.order.len(LIST);
-            round.proceed(self.adopt_chunk(round.cursor(), view));
+            round.proceed(self.adopt_chunk(round.cursor, view));
             let new = (self.order.len(LIST) - before) as u64;
             adopted += new;
             missing = missing.saturating_sub(new);
         }
-        self.cursor = round.cursor();
-        if round.is_complete() {
+        self.cursor = round.cursor;
+        if round.complete {
             self.phantom = missing;
         }
     }

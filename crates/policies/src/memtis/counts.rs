@@ -6,7 +6,6 @@ use isotherm_core::PageId;
 use super::histogram::{Histogram, bin_of};
 use crate::support::prefetch;
 
-/// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
     /// Creates zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
@@ -35,12 +34,10 @@ struct Count {
     clock: u32,
 }
 
-/// The change of a page's bin by one access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rebin {
     /// Where the histogram has the page: its bin when last counted, one lower for each cooling since.
     pub(crate) before: u8,
-    /// Where it belongs now.
     pub(crate) after: u8,
 }
 

@@ -28,7 +28,6 @@ impl Histogram {
         Self { bins: [0; KEPT] }
     }
 
-    /// Moves a unit of `pages` pages from one bin to another.
     #[inline]
     pub(crate) fn shift(&mut self, before: u8, after: u8, pages: u64) {
         if before == after {

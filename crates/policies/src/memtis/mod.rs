@@ -53,7 +53,6 @@ const HOT: usize = 2;
 /// Hot units of slower tiers.
 const PROMOTED: usize = 3;
 
-/// The bins from which on pages are hot and warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Thresholds {
     hot: u8,
@@ -69,7 +68,6 @@ enum Class {
 }
 
 impl Thresholds {
-    /// Returns the lowest thresholds that fit.
     fn fit(histogram: &Histogram, derived: &Derived) -> Self {
         let (hot, pages) = histogram.threshold_for(derived.room);
         Self { hot, warm: if pages < derived.warm_below { hot - 1 } else { hot } }
@@ -98,9 +96,7 @@ pub(crate) struct Memtis<C = Counts> {
     thresholds: Thresholds,
     lists: PageLists<4>,
     period: PeriodControl,
-    /// Samples until the next fitting.
     until_adaptation: u64,
-    /// Whether there was a cooling since the last fitting.
     cooled: bool,
     /// Stores since the last one that was taken, where not all are.
     stores: u64,
@@ -109,7 +105,6 @@ pub(crate) struct Memtis<C = Counts> {
     stale: bool,
     /// The last round found too few cold pages, and there are fast pages in no list.
     short: bool,
-    /// Units of the round under way.
     chosen: Vec<PageId>,
     splits: u64,
     work: Work,
@@ -250,7 +245,6 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    /// Makes the pages of a range units of their own.
     fn split(&mut self, range: PageId) {
         let Some(splitter) = &self.splitter else { return };
         let pages = self.units.pages(range);

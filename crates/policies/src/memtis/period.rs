@@ -11,7 +11,6 @@ const NEWEST: f64 = 0.8;
 pub(super) struct PeriodControl {
     settings: Common,
     step: u32,
-    /// Samples since the last adjustment, which was at `since`.
     samples: u64,
     since: Nanos,
     usage: Option<f64>,

@@ -98,7 +98,6 @@ pub(super) struct Derived {
     pub(super) huge_ranges: bool,
     /// A sample's weight in a page's count: base pages weigh as many times more as huge ones have pages.
     pub(super) weight: u32,
-    /// Pages that the hot set may have.
     pub(super) room: u64,
     /// With fewer hot pages than this there is a warm class.
     pub(super) warm_below: u64,

@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use isotherm_core::{PageId, View};
 
-/// The unit of each page, named by the unit's first page.
 #[derive(Debug, Clone)]
 pub(super) struct Units {
     huge: bool,
@@ -54,7 +53,6 @@ impl Units {
         unit.0..unit.0 + size
     }
 
-    /// Makes each page of a unit a unit.
     pub(super) fn split(&mut self, unit: PageId) {
         for page in self.pages(unit) {
             self.heads[page as usize] = page;

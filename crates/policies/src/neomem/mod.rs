@@ -40,7 +40,6 @@ const UPDATE_OPERATIONS: u64 = 400;
 #[derive(Debug)]
 pub(crate) struct NeoMem {
     settings: Settings,
-    /// The threshold that never changes, if it is fixed.
     fixed: Option<u32>,
     threshold: Threshold,
     quota: Quota,
@@ -50,22 +49,18 @@ pub(crate) struct NeoMem {
     started: bool,
     next_update: Nanos,
     next_clear: Nanos,
-    /// The devices' reports that Algorithm 1 has not seen yet.
     report: Option<DeviceReport>,
     /// The traffic through all devices at the last report.
     traffic: DeviceTraffic,
-    /// Hot pages to be promoted, in the order in which they were found.
     hot: VecDeque<PageId>,
     waiting: PageBits,
     /// Pages that are slow because they were demoted, or will be: `PG_demoted`.
     demoted: PageBits,
-    /// Promotions and ping-pongs since the last update.
     promoted: u64,
     ping_pongs: u64,
     /// Pages promoted since the last clear, and how many of all were promoted a second time before the next.
     promoted_now: PageBits,
     promoted_again: u64,
-    /// Pages found since the start.
     found: u64,
     work: Work,
 }
@@ -179,7 +174,6 @@ impl NeoMem {
     }
 }
 
-/// Returns the sum of two devices' counts.
 fn merged(one: DeviceReport, other: &DeviceReport) -> DeviceReport {
     let (a, b) = (one.traffic, other.traffic);
     DeviceReport {

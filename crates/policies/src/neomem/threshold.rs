@@ -7,7 +7,6 @@ use super::settings::Settings;
 /// The threshold above which nothing is hot: what a device has before it is told one.
 const NOTHING: u32 = u32::MAX;
 
-/// The algorithm's parameters.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Rules {
     p_min: f64,
@@ -20,7 +19,6 @@ pub(super) struct Rules {
     quota: f64,
 }
 
-/// The observations since the last update.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observed<'a> {
     /// Share of the device's cycles in which a request passed.
@@ -31,7 +29,6 @@ pub(super) struct Observed<'a> {
     pub(super) report: &'a DeviceReport,
 }
 
-/// The threshold in force, and what it came from.
 #[derive(Debug, Clone)]
 pub(super) struct Threshold {
     rules: Rules,
@@ -44,7 +41,6 @@ pub(super) struct Threshold {
 }
 
 impl Rules {
-    /// Returns the rules of these parameters, with a quota in pages an update.
     pub(super) fn new(settings: &Settings, quota: f64) -> Self {
         let Settings { p_min, p_max, p_init, alpha, beta, delta, .. } = *settings;
         Self { p_min, p_max: p_max.max(p_min), p_init, alpha, beta, delta, quota }

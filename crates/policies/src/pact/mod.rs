@@ -64,7 +64,6 @@ pub struct Pact {
     /// Candidates of the last window, before the batch's limit.
     found: usize,
     batch: usize,
-    /// Promotions of the whole run at most.
     limit: u64,
     margin: u64,
     move_huge: bool,
@@ -133,7 +132,6 @@ impl Pact {
         self.table.get(page.0)
     }
 
-    /// Ends a window: new values, and the candidates among them.
     fn close(&mut self) {
         let samples = self.attribution.len() as u64;
         let updates = self.attribution.close();
@@ -183,7 +181,7 @@ impl Pact {
         if plan.moves.is_empty() || wanted.0 == 0 {
             return;
         }
-        if self.demotion.by_kernel() {
+        if self.demotion.by_kernel {
             plan.reclaim.push(Reclaim { from: TierId::FAST, pages: wanted });
         } else {
             self.demotion.pick(wanted, &self.table, view, plan, &mut self.work);
@@ -247,10 +245,10 @@ impl Policy for Pact {
         gauges.extend([
             Gauge { name: "tracked-pages", value: self.table.len() as f64 },
             Gauge { name: "displaced-pages", value: self.table.displaced() as f64 },
-            Gauge { name: "bin-width-ns", value: self.bins.width() },
+            Gauge { name: "bin-width-ns", value: self.bins.width },
             Gauge { name: "candidates", value: self.found as f64 },
-            Gauge { name: "slow-parallelism", value: self.attribution.parallelism() },
-            Gauge { name: "rejected-windows", value: self.attribution.rejected() as f64 },
+            Gauge { name: "slow-parallelism", value: self.attribution.parallelism },
+            Gauge { name: "rejected-windows", value: self.attribution.rejected as f64 },
         ]);
     }
 }

@@ -4,10 +4,8 @@ use isotherm_core::PageId;
 
 use crate::support::prefetch;
 
-/// In no list.
 const OUT: u32 = u32::MAX;
 
-/// The neighbours of a page, or the ends of a list.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     newer: u32,
@@ -81,7 +79,6 @@ impl<const N: usize> Lists<N> {
         self.lengths[list] += 1;
     }
 
-    /// Takes a page out of the list that it is in.
     #[inline]
     pub(crate) fn remove(&mut self, list: usize, page: PageId) {
         let Node { newer, older } = self.nodes[N + page.index()];
@@ -90,7 +87,6 @@ impl<const N: usize> Lists<N> {
         self.lengths[list] -= 1;
     }
 
-    /// Makes a page of the list its most recent one.
     #[inline]
     pub(crate) fn renew(&mut self, list: usize, page: PageId) {
         let node = page.0 + N as u32;
@@ -101,13 +97,11 @@ impl<const N: usize> Lists<N> {
         self.join(node, newest);
     }
 
-    /// Returns the list's least recent page.
     #[inline]
     pub(crate) fn oldest(&self, list: usize) -> Option<PageId> {
         self.nodes[list].newer.checked_sub(N as u32).map(PageId)
     }
 
-    /// Takes the list's least recent page out.
     #[inline]
     pub(crate) fn pop_oldest(&mut self, list: usize) -> Option<PageId> {
         let page = self.oldest(list)?;
@@ -115,7 +109,6 @@ impl<const N: usize> Lists<N> {
         Some(page)
     }
 
-    /// Makes two nodes neighbours.
     #[inline]
     fn join(&mut self, newer: u32, older: u32) {
         self.nodes[newer as usize].older = older;

@@ -14,7 +14,6 @@ use super::settings::TwoQSettings;
 use super::{Access, Replacement};
 use crate::prelude::*;
 
-/// Newcomers.
 const A1IN: usize = 0;
 /// Ghosts of newcomers.
 const A1OUT: usize = 1;

@@ -6,7 +6,6 @@ use isotherm_core::{Move, PageId, TierId, View, Work};
 use crate::Setup;
 use crate::support::round::Round;
 
-/// The two watermarks of free pages in the fast tier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watermarks {
     /// PROMO_WMARK: with fewer free, pages are demoted.
@@ -16,7 +15,6 @@ pub(crate) struct Watermarks {
 }
 
 impl Watermarks {
-    /// Returns the watermarks for these shares of the fast tier.
     pub(crate) fn new(promote: f64, demote: f64, setup: &Setup) -> Self {
         let promote = setup.share(promote).max(1);
         Self { promote, demote: setup.share(demote).max(promote) }
@@ -45,7 +43,6 @@ pub(crate) enum Scan {
 pub(crate) struct DemotionScan {
     /// LastScannedPage: where the next scan begins.
     cursor: PageId,
-    /// Pages read from the page table at once.
     batch: usize,
     found: Vec<(PageId, TierId)>,
     fast: Vec<u32>,
@@ -56,7 +53,6 @@ impl DemotionScan {
         Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new() }
     }
 
-    /// Puts the cursor where a test wants it.
     #[cfg(test)]
     pub(crate) fn begin_at(&mut self, page: PageId) {
         self.cursor = page;
@@ -79,12 +75,12 @@ impl DemotionScan {
         mut choose: impl FnMut(&[u32], u64, &mut Vec<Move>, &mut Work),
     ) -> Scan {
         let (mut round, mut left) = (Round::from(self.cursor), wanted);
-        while left > 0 && !round.is_complete() {
+        while left > 0 && !round.complete {
             self.found.clear();
-            let next = view.walk(round.cursor(), self.batch, &mut self.found);
+            let next = view.walk(round.cursor, self.batch, &mut self.found);
             self.found.retain(|&(page, _)| round.is_new(page));
             round.proceed(next);
-            self.cursor = round.cursor();
+            self.cursor = round.cursor;
             self.fast.clear();
             let fast = self.found.iter().filter(|entry| entry.1 == TierId::FAST);
             self.fast.extend(fast.map(|entry| entry.0.0));

@@ -41,7 +41,6 @@ pub(crate) struct FilterSize {
 }
 
 impl FilterSize {
-    /// Fails if the filter would be too large.
     pub(crate) fn shape(self, setup: &Setup) -> Result<FilterShape, ShapeError> {
         let bits = self.counter_bits.bits(setup.page_size);
         if self.bytes.0 > 0 {

@@ -13,30 +13,24 @@ use isotherm_trackers::{Change, CountHistogram};
 
 use crate::Setup;
 
-/// The tie hash's range.
 const WHOLE: u64 = 1 << 32;
 /// Bins of a histogram that may be read for each sample: bounds what adjusting costs with 16-bit counters.
 const BINS_PER_SAMPLE: u64 = 16;
 
 choices! {
     pub(crate) enum Ties {
-        /// As many as fit are hot.
         Split = "split",
-        /// None is hot.
         Exclude = "exclude",
     }
 }
 
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThresholdSettings {
-    /// Pages that the hot set may have.
     pub(crate) room: u64,
     pub(crate) ties: Ties,
-    /// The threshold until the distribution is known.
     pub(crate) initial: u32,
     /// Samples until then.
     pub(crate) warmup: u64,
-    /// Seed of the tie hash.
     pub(crate) seed: u64,
 }
 
@@ -58,7 +52,6 @@ pub(crate) struct HotThreshold {
     tied: u64,
     /// Samples until the distribution counts as known.
     warmup: u64,
-    /// Samples since the threshold was last derived.
     pending: u64,
 }
 

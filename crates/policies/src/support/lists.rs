@@ -7,10 +7,8 @@ use crate::support::prefetch;
 
 /// No neighbour: the end of a list.
 const END: u32 = u32::MAX;
-/// In no list.
 const NONE: u8 = u8::MAX;
 
-/// The ends of one list.
 #[derive(Debug, Clone, Copy)]
 struct List {
     front: u32,
@@ -23,7 +21,6 @@ struct List {
 pub(crate) struct PageLists<const N: usize> {
     /// The neighbours of each page, towards the front and towards the back.
     links: Vec<[u32; 2]>,
-    /// The list that each page is in.
     list: Vec<u8>,
     ends: [List; N],
 }
@@ -76,7 +73,6 @@ impl<const N: usize> PageLists<N> {
         self.link(list, END, page.0, self.ends[list].front);
     }
 
-    /// Takes the first page out of `list`.
     pub(crate) fn dequeue(&mut self, list: usize) -> Option<PageId> {
         let front = self.ends[list].front;
         let page = (front != END).then_some(PageId(front))?;
@@ -84,7 +80,6 @@ impl<const N: usize> PageLists<N> {
         Some(page)
     }
 
-    /// Takes a page out of the list that it is in, if any.
     #[inline]
     pub(crate) fn remove(&mut self, page: PageId) {
         let Some(list) = self.list_of(page) else { return };

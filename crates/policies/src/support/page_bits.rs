@@ -12,7 +12,6 @@ impl PageBits {
         Self { words: vec![0; pages.div_ceil(64)] }
     }
 
-    /// Makes room for the pages below `pages`.
     pub(crate) fn reserve(&mut self, pages: usize) {
         if pages.div_ceil(64) > self.words.len() {
             self.words.resize(pages.div_ceil(64), 0);

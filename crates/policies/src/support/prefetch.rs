@@ -29,7 +29,6 @@ impl Chunk {
         chunk
     }
 
-    /// Looks up the samples' pages.
     pub(crate) fn of(samples: &[Sample], view: &dyn View) -> Self {
         Self::new(samples.iter().map(|sample| sample.page), view)
     }

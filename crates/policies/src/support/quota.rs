@@ -25,7 +25,6 @@ impl Quota {
         self.rate * duration.0 as f64
     }
 
-    /// Saves what the time since the last call has earned.
     pub(crate) fn earn(&mut self, now: Nanos) {
         self.saved = (self.saved + self.pages_in(now - self.earned)).min(self.most);
         self.earned = now;

@@ -4,11 +4,9 @@ use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, Tier
 use isotherm_trackers::Window;
 
 choices! {
-    /// The weight of a sample.
     pub(crate) enum Weight {
         /// The accesses that it stands for.
         Accesses = "proportional",
-        /// Those times its latency.
         Latency = "latency",
         /// Those times the part of its latency that nothing hid.
         Exposed = "exposed",
@@ -47,16 +45,16 @@ pub(super) struct Model {
 #[derive(Debug, Clone)]
 pub(super) struct Attribution {
     weight: Weight,
-    /// The first tier that is tracked.
     first: TierId,
     model: Model,
     samples: Vec<Seen>,
     before: Counters,
     now: Counters,
-    /// Each tracked page of the last window and what was added to it.
     updates: Vec<(u32, f32)>,
-    parallelism: f64,
-    rejected: u64,
+    /// The second tier's memory-level parallelism in the last window that had any.
+    pub(super) parallelism: f64,
+    /// Rejected windows.
+    pub(super) rejected: u64,
 }
 
 impl Attribution {
@@ -94,7 +92,6 @@ impl Attribution {
         &self.updates
     }
 
-    /// Joins the samples of each page and tier.
     fn coalesce(&mut self) {
         self.samples.sort_unstable_by_key(|seen| (seen.page, seen.tier));
         self.samples.dedup_by(|later, first| {
@@ -147,15 +144,6 @@ impl Attribution {
             let amount = if self.model.frequency { seen.samples } else { (stall * share) as f32 };
             self.updates.push((seen.page, amount));
         }
-    }
-
-    /// Returns the second tier's memory-level parallelism in the last window that had any.
-    pub(super) fn parallelism(&self) -> f64 {
-        self.parallelism
-    }
-
-    pub(super) fn rejected(&self) -> u64 {
-        self.rejected
     }
 
     pub(super) fn bytes(&self) -> usize {

@@ -30,9 +30,7 @@ use crate::support::prefetch::{self, CHUNK, Chunk};
 
 /// Cache lines of looking at a queued page: its place in the lists and its flags.
 const QUEUED_LINES: u64 = 2;
-/// Waits to be promoted.
 const ENTERING: u8 = 1;
-/// Waits to be demoted.
 const LEAVING: u8 = 2;
 
 #[derive(Debug)]

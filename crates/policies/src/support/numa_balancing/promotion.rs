@@ -49,7 +49,7 @@ impl Promotion {
     /// Decides without the free-space shortcut.
     pub(crate) fn admits_hot(&mut self, fault: &HintFault) -> bool {
         let target = self.limit.pages_in(self.adjust_period);
-        self.threshold.adjust(fault.time, self.limit.candidates(), target);
+        self.threshold.adjust(fault.time, self.limit.candidates, target);
         fault.latency < self.threshold.value() && self.limit.admits(fault.time)
     }
 }

@@ -19,7 +19,6 @@ const LOOKS_PER_PERIOD: u64 = 10;
 pub(crate) struct Scanner {
     pages: u64,
     period: Nanos,
-    /// Whether pages of the fast tier fault, too.
     every_tier: bool,
     next: Nanos,
     cursor: PageId,

@@ -14,7 +14,6 @@ pub(crate) struct HotThreshold {
     /// `None`: the reference.
     current: Option<Nanos>,
     started: Nanos,
-    /// Candidates when the period began.
     before: u64,
 }
 
@@ -48,24 +47,19 @@ impl HotThreshold {
     }
 }
 
-/// A limit of promoted pages in a period.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     pages: f64,
     period: Nanos,
     started: Nanos,
     before: u64,
-    candidates: u64,
+    /// Hot pages since the start of the run, promoted or not.
+    pub(crate) candidates: u64,
 }
 
 impl RateLimit {
     pub(crate) fn new(pages: f64, period: Nanos) -> Self {
         Self { pages, period, started: Nanos(0), before: 0, candidates: 0 }
-    }
-
-    /// Returns the hot pages since the start of the run, promoted or not.
-    pub(crate) fn candidates(&self) -> u64 {
-        self.candidates
     }
 
     pub(crate) fn pages_in(&self, duration: Nanos) -> f64 {
@@ -148,7 +142,7 @@ mod tests {
                 admitted += u64::from(rate.admits(Nanos(now)));
                 prop_assert!(admitted <= limit);
             }
-            prop_assert_eq!(rate.candidates(), gaps.len() as u64);
+            prop_assert_eq!(rate.candidates, gaps.len() as u64);
         }
     }
 }
