@@ -4,7 +4,7 @@ use isotherm_core::{Bytes, Nanos, PageSize, SamplingScope, choices, parameters};
 use isotherm_trackers::{FilterShape, Layout, ShapeError};
 
 use crate::Setup;
-use crate::support::filter::{CounterBits, FilterSize};
+use crate::support::filter::{self, CounterBits};
 use crate::support::hot_threshold::{ThresholdSettings, Ties};
 
 choices! {
@@ -85,8 +85,8 @@ impl Settings {
     }
 
     pub(super) fn shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
-        let Self { hashes, counter_bits, false_positive_rate, filter_bytes: bytes, .. } = *self;
-        FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)
+        let Self { hashes, counter_bits, false_positive_rate, filter_bytes, .. } = *self;
+        filter::shape(hashes, counter_bits, false_positive_rate, filter_bytes, setup)
     }
 
     /// Returns the hot threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.

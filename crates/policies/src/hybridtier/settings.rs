@@ -5,7 +5,7 @@ use isotherm_core::{Bytes, Nanos, PageSize, Sampling, SamplingRate, SamplingScop
 use isotherm_trackers::{FilterShape, ShapeError};
 
 use crate::Setup;
-use crate::support::filter::{CounterBits, FilterSize};
+use crate::support::filter::{self, CounterBits};
 use crate::support::hot_threshold::{ThresholdSettings, Ties};
 
 choices! {
@@ -124,8 +124,8 @@ pub(crate) const PRESETS: &[Preset] = &[Preset {
 
 impl Settings {
     pub(super) fn frequency_shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
-        let Self { hashes, counter_bits, false_positive_rate, filter_bytes: bytes, .. } = *self;
-        let shape = FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)?;
+        let Self { hashes, counter_bits, false_positive_rate, filter_bytes, .. } = *self;
+        let shape = filter::shape(hashes, counter_bits, false_positive_rate, filter_bytes, setup)?;
         if self.filter_rounding == Rounding::None {
             return Ok(shape);
         }

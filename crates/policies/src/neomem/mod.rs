@@ -30,7 +30,7 @@ use crate::support::numa_balancing::{Watermarks, faults_only};
 use crate::support::page_bits::PageBits;
 use crate::support::quota::Quota;
 pub(crate) use settings::Settings;
-use threshold::{Observed, Rules, Threshold};
+use threshold::{Observed, Threshold};
 
 /// Operations of taking one hot page in, and of planning its promotion.
 const PAGE_OPERATIONS: u64 = 8;
@@ -69,10 +69,9 @@ impl NeoMem {
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let quota = Quota::new(settings.quota, settings.quota_period, setup);
-        let rules = Rules::new(&settings, quota.pages_in(settings.update_interval));
         Self {
             fixed: (settings.threshold > 0).then_some(settings.threshold),
-            threshold: Threshold::new(rules),
+            threshold: Threshold::new(settings.clone(), quota.pages_in(settings.update_interval)),
             quota,
             reclaim: Pages(settings.reclaim),
             marks: Watermarks::new(&settings.marks, setup),
