@@ -6,9 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Bytes, DeviceReading, Nanos};
 
-/// A page of the run: a dense index in address order, of the run's one [`PageSize`].
-///
-/// Hosts remap addresses once; policies and trackers index flat arrays with it. 32 bits reach 16 TiB.
+/// A page: a dense index in address order, of the run's one [`PageSize`]. 32 bits reach 16 TiB.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
 #[repr(transparent)]
 pub struct PageId(pub u32);

@@ -20,14 +20,10 @@ pub struct Geometry {
 }
 
 impl Geometry {
-    /// Returns the geometry of about `size` bytes with `ways` ways: sets rounded to a power of two.
-    ///
-    /// Returns `None` if the size holds no set or needs more than 2^31 sets.
+    /// Rounds the sets to a power of two. `None` if the size holds no set or needs more than 2^31 sets.
     pub fn new(size: Bytes, ways: u32) -> Option<Self> {
-        let lines = size.0 >> LINE_SHIFT;
-        let sets = lines.checked_div(u64::from(ways))?;
-        let sets = 1u64 << sets.checked_ilog2()?;
-        Some(Self { sets: u32::try_from(sets).ok()?, ways })
+        let sets = (size.0 >> LINE_SHIFT).checked_div(u64::from(ways))?;
+        Some(Self { sets: u32::try_from(1u64 << sets.checked_ilog2()?).ok()?, ways })
     }
 
     /// Returns the size in bytes.

@@ -1,9 +1,8 @@
 //! The reports of a profiling device in front of a slower tier, and a policy's requests to it.
 //!
 //! Such a device sees every access to its memory and finds hot pages by itself (NeoProf; the CXL 3.2 hotness
-//! monitoring unit). A host reads it with each batch, from the policy's first [`DeviceRequest`] on, and pays
-//! for each register that it reads. A policy does not know whether it is a model, a virtual machine's or a
-//! card.
+//! monitoring unit). A host reads it with each batch from the policy's first [`DeviceRequest`] on, and pays
+//! for each register that it reads.
 
 use crate::{Histogram, PageId, TierId};
 
@@ -12,8 +11,7 @@ use crate::{Histogram, PageId, TierId};
 pub struct DeviceReading {
     /// The tier that its memory belongs to.
     pub tier: TierId,
-    /// Pages that it found hot since the reading before, oldest first. A page may come twice, and from two
-    /// devices that share its lines.
+    /// Pages found hot since the reading before, oldest first; a page may come twice.
     pub hot: Vec<PageId>,
     /// Its counts, if they were requested.
     pub report: Option<DeviceReport>,

@@ -28,9 +28,7 @@ pub struct EngineStatistics {
     pub lost: u64,
 }
 
-/// Runs the policy on the host until the program ends.
-///
-/// `watch` is called after every step with host and policy, to record what should be shown over time.
+/// Runs the policy until the program ends; `watch` is called after every step, to record values over time.
 pub fn run<H: Host, P: Policy + ?Sized>(
     host: &mut H,
     policy: &mut P,

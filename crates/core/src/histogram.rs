@@ -49,8 +49,7 @@ impl Histogram {
         self.bins.iter().map(|bin| bin.entries).sum()
     }
 
-    /// Returns the counts of the bin that holds the `rank`-th highest of all counts; 1 is the highest. `None`
-    /// if there are fewer, or for 0.
+    /// Returns the counts of the bin with the `rank`-th highest count (from 1); `None` if there are fewer.
     #[must_use]
     pub fn at_rank(&self, rank: u64) -> Option<RangeInclusive<u32>> {
         let mut above = 0;
@@ -60,8 +59,8 @@ impl Histogram {
         })
     }
 
-    /// Returns the quantile of NeoMem, section V-A: a count that at least the share `share` of all entries
-    /// does not exceed. It is the highest of a bin; 0 for an empty histogram.
+    /// Returns the quantile of NeoMem, section V-A: a count that at least `share` of all entries do not
+    /// exceed, the highest of its bin; 0 for an empty histogram.
     #[must_use]
     pub fn quantile(&self, share: f64) -> u32 {
         // A share such as 1 - 0.0001 is a bit less than that: whole numbers of entries stay whole.
@@ -69,13 +68,11 @@ impl Histogram {
         self.at_rank((above + 1).min(self.entries())).map_or(0, |counts| *counts.end())
     }
 
-    /// Returns the bound e of NeoMem, section IV-B: with probability `1 - delta` a page's estimate exceeds
-    /// its true count by at most that. It is the count of rank `W * delta^(1/D)` (the median, for two lanes
-    /// and `delta` 0.25), or the highest of its bin, so that the promise holds with bins too. `delta` is
-    /// clamped to 0 to 1.
-    ///
-    /// Why: another page's error in a lane is a count of that lane drawn by the hash, and less than the share
-    /// `delta^(1/D)` of counts exceeds e; the estimate is off by more only if that happens in all D lanes.
+    /// Returns the bound e of NeoMem, section IV-B: with probability `1 - delta` (clamped to 0 to 1) a page's
+    /// estimate exceeds its true count by at most e. It is the count of rank `W * delta^(1/D)`, or the
+    /// highest of its bin: another page's error in a lane is a count of that lane drawn by the hash, less
+    /// than the share `delta^(1/D)` of counts exceeds e, and the estimate is off by more only if that happens
+    /// in all D lanes.
     #[must_use]
     pub fn error_bound(&self, lanes: u32, delta: f64) -> u32 {
         let entries = self.entries();

@@ -27,24 +27,20 @@ pub trait View {
     /// Returns the page's tier; `None` while it is not mapped.
     fn tier_of(&self, page: PageId) -> Option<TierId>;
 
-    /// Writes each page's [`Self::tier_of`] to the same place of `tiers`.
-    ///
-    /// In one call the cache misses of many lookups overlap.
+    /// Writes each page's tier to the same place of `tiers`: in one call the lookups' cache misses overlap.
     fn tiers_of(&self, pages: &[PageId], tiers: &mut [Option<TierId>]) {
         for (tier, &page) in tiers.iter_mut().zip(pages) {
             *tier = self.tier_of(page);
         }
     }
 
-    /// Walks the mapped pages in address order from `cursor`, appending at most `limit` of them to `found`.
-    ///
-    /// Returns where to go on, or `None` when the end of the address space was reached. The host charges it
-    /// as a read of the page table (`/proc/PID/pagemap`).
+    /// Appends at most `limit` mapped pages in address order from `cursor`. Returns where to go on, or `None`
+    /// at the end of the address space. The host charges it as a read of the page table
+    /// (`/proc/PID/pagemap`).
     fn walk(&mut self, cursor: PageId, limit: usize, found: &mut Vec<(PageId, TierId)>) -> Option<PageId>;
 
     /// Walks as [`Self::walk`] does, and tests and clears whether each page was accessed since the last scan.
-    ///
-    /// Needs [`Signal::AccessedBits`]. The host charges it as a walk that tests and clears the accessed bits.
+    /// Needs [`Signal::AccessedBits`]; the host charges it.
     fn scan_accessed(
         &mut self,
         cursor: PageId,
@@ -73,10 +69,8 @@ pub trait Host {
     /// Starts or changes sampling.
     fn sample(&mut self, request: Sampling);
 
-    /// Lets the program run until the sampling request's batch of samples and hint faults, or its tick, is
-    /// full. Fills `batch`.
-    ///
-    /// Returns false when the program has ended; `batch` then holds the rest.
+    /// Lets the program run until the request's batch of samples and hint faults is full or its tick has
+    /// passed, and fills `batch`. Returns false when the program has ended; `batch` then holds the rest.
     fn advance(&mut self, batch: &mut SampleBatch) -> bool;
 
     /// Charges the policy's own computation and sleep; the program runs on meanwhile.

@@ -68,9 +68,8 @@ pub struct Summary {
     pub hit_ratio: Option<f64>,
     /// The same over the second half of the run.
     pub final_hit_ratio: Option<f64>,
-    /// Upper bound on the slowdown against all memory fast: as if the programs did nothing but wait for the
-    /// accesses of the run's second half, one after the other, at idle latencies. `None` if no access was
-    /// counted.
+    /// Upper bound on the slowdown against all memory fast: as if the programs only waited, at idle
+    /// latencies, for each access of the run's second half in turn. `None` if no access was counted.
     pub slowdown_at_most: Option<f64>,
     /// Pages moved.
     pub traffic: Traffic,

@@ -3,9 +3,8 @@
 /// Names offered at most.
 const OFFERED: usize = 3;
 
-/// Returns `did you mean lru?` with the nearest of `known`, or `there are a, b, c` if none is near.
-///
-/// Near is an edit distance, swaps of neighbours included, of at most a third of the name.
+/// Returns `did you mean lru?` with the nearest of `known`, or `there are a, b, c` if none is within an edit
+/// distance (swaps of neighbours included) of a third of the name.
 pub fn advice<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> String {
     let known: Vec<&str> = known.into_iter().collect();
     let mut near: Vec<(usize, &str)> = known
@@ -15,12 +14,10 @@ pub fn advice<'a>(name: &str, known: impl IntoIterator<Item = &'a str>) -> Strin
         .collect();
     near.sort_by_key(|&(distance, _)| distance);
     near.truncate(OFFERED);
-    match near.as_slice() {
-        [] => format!("there are {}", known.join(", ")),
-        near => {
-            format!("did you mean {}?", near.iter().map(|&(_, other)| other).collect::<Vec<_>>().join(" or "))
-        }
+    if near.is_empty() {
+        return format!("there are {}", known.join(", "));
     }
+    format!("did you mean {}?", near.iter().map(|&(_, other)| other).collect::<Vec<_>>().join(" or "))
 }
 
 #[cfg(test)]

@@ -27,7 +27,7 @@ pub enum Copying {
     #[default]
     Exclusive,
     /// Copied while mapped, and again later if it was written meanwhile ([`MoveStatus::Busy`]). A promoted
-    /// page keeps its slow copy as a shadow until it is written; until then demoting it is free (Nomad, OSDI
+    /// page keeps its slow copy as a shadow until it is written: demoting it till then is free (Nomad, OSDI
     /// 2024).
     Transactional,
 }

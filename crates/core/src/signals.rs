@@ -2,71 +2,52 @@
 
 use std::fmt;
 
-/// One capability of a host: something that it observes or does.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-#[repr(u8)]
-pub enum Signal {
+macro_rules! signals {
+    ($($(#[$doc:meta])* $name:ident = $text:literal,)*) => {
+        /// One capability of a host: something that it observes or does.
+        #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+        #[repr(u8)]
+        pub enum Signal {
+            $($(#[$doc])* $name,)*
+        }
+
+        impl Signal {
+            /// Every signal.
+            pub const ALL: [Self; 12] = [$(Self::$name),*];
+        }
+
+        impl fmt::Display for Signal {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(match self { $(Self::$name => $text,)* })
+            }
+        }
+    };
+}
+signals! {
     /// Samples of loads, with page and serving tier.
-    LoadSamples,
+    LoadSamples = "samples of loads",
     /// Samples of stores.
-    StoreSamples,
+    StoreSamples = "samples of stores",
     /// Samples that carry a latency.
-    SampleLatency,
+    SampleLatency = "samples with latency",
     /// Samples that say how much of their latency the processor could not hide.
-    ExposedLatency,
+    ExposedLatency = "samples with the latency that nothing hid",
     /// Counts of misses served by each tier.
-    TierHits,
+    TierHits = "hit counters of each tier",
     /// Counts of stall time, queue occupancy and busy time of each tier.
-    TierStalls,
+    TierStalls = "stall and occupancy counters of each tier",
     /// Reclaim by the host's own LRU.
-    KernelReclaim,
+    KernelReclaim = "reclaim by the kernel's LRU",
     /// A fault at the next access to a page that was armed.
-    HintFaults,
+    HintFaults = "hint faults",
     /// Page-table entries' accessed bits, read and cleared.
-    AccessedBits,
+    AccessedBits = "accessed bits of the page table",
     /// Copying a page while it stays mapped, and keeping the slow copy as its shadow (Nomad).
-    TransactionalMoves,
+    TransactionalMoves = "transactional page copies with shadows",
     /// Hot pages found by a profiling device in front of each slower tier ([`crate::DeviceReading`]).
-    DeviceHotPages,
+    DeviceHotPages = "hot pages from a profiling device",
     /// Histogram and traffic counted by such a device ([`crate::DeviceReport`]).
-    DeviceReports,
-}
-
-impl Signal {
-    /// Every signal.
-    pub const ALL: [Self; 12] = [
-        Self::LoadSamples,
-        Self::StoreSamples,
-        Self::SampleLatency,
-        Self::ExposedLatency,
-        Self::TierHits,
-        Self::TierStalls,
-        Self::KernelReclaim,
-        Self::HintFaults,
-        Self::AccessedBits,
-        Self::TransactionalMoves,
-        Self::DeviceHotPages,
-        Self::DeviceReports,
-    ];
-}
-
-impl fmt::Display for Signal {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(match self {
-            Self::LoadSamples => "samples of loads",
-            Self::StoreSamples => "samples of stores",
-            Self::SampleLatency => "samples with latency",
-            Self::ExposedLatency => "samples with the latency that nothing hid",
-            Self::TierHits => "hit counters of each tier",
-            Self::TierStalls => "stall and occupancy counters of each tier",
-            Self::KernelReclaim => "reclaim by the kernel's LRU",
-            Self::HintFaults => "hint faults",
-            Self::AccessedBits => "accessed bits of the page table",
-            Self::TransactionalMoves => "transactional page copies with shadows",
-            Self::DeviceHotPages => "hot pages from a profiling device",
-            Self::DeviceReports => "histogram and traffic from a profiling device",
-        })
-    }
+    DeviceReports = "histogram and traffic from a profiling device",
 }
 
 /// A set of signals.

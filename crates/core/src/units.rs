@@ -17,8 +17,8 @@ pub struct ParseUnitError {
     pub expected: &'static str,
 }
 
-macro_rules! unit {
-    ($(#[$doc:meta])* $name:ident) => {
+macro_rules! units {
+    ($($(#[$doc:meta])* $name:ident),*) => {$(
         $(#[$doc])*
         #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
         #[serde(transparent)]
@@ -50,22 +50,16 @@ macro_rules! unit {
                 items.fold(Self(0), Add::add)
             }
         }
-    };
+    )*};
 }
 
-unit! {
+units! {
     /// A time or a duration in nanoseconds of the host's time: modelled, the guest's or the clock's.
-    Nanos
-}
-unit! {
+    Nanos,
     /// A number of bytes.
-    Bytes
-}
-unit! {
+    Bytes,
     /// A number of pages of the run's page size.
-    Pages
-}
-unit! {
+    Pages,
     /// A number of processor cycles.
     Cycles
 }
@@ -152,11 +146,8 @@ pub fn parse_count(text: &str) -> Result<u64, ParseUnitError> {
         "G" => 1e9,
         _ => return Err(error()),
     };
-    let exact = number * factor;
-    if exact.fract() != 0.0 {
-        return Err(error());
-    }
-    scaled(number, factor).ok_or_else(error)
+    let whole = (number * factor).fract() == 0.0;
+    scaled(number, factor).filter(|_| whole).ok_or_else(error)
 }
 
 /// Reads a finite number, also as a percentage: `0.9`, `90%`.
@@ -183,12 +174,10 @@ pub fn parse_share(text: &str) -> Option<f64> {
 fn with_suffix(f: &mut fmt::Formatter<'_>, value: u64, steps: &[(u64, &str)]) -> fmt::Result {
     for &(size, suffix) in steps {
         if value >= size && size > 1 {
-            let number = value as f64 / size as f64;
-            return if value.is_multiple_of(size) {
-                write!(f, "{}{suffix}", value / size)
-            } else {
-                write!(f, "{number:.2}{suffix}")
-            };
+            if value.is_multiple_of(size) {
+                return write!(f, "{}{suffix}", value / size);
+            }
+            return write!(f, "{:.2}{suffix}", value as f64 / size as f64);
         }
     }
     write!(f, "{value}{}", steps.last().map_or("", |step| step.1))

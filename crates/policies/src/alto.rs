@@ -2,33 +2,22 @@
 //!
 //! # Paper
 //! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025: its adaptive page migration regulation;
-//! on Colloid, as PACT compares it (section 5.4).
-//!
-//! - Amortised off-core latency: latency / MLP over all tiers, which is the time with a load in flight over
-//!   the loads.
-//! - Below the lower threshold accesses overlap so well that no promotion pays. Above the upper one Alto
-//!   makes all of Colloid's promotions, between them a share that rises in tenths.
-//! - Colloid's demotions go on.
+//! on Colloid, as PACT compares it (section 5.4). Amortised off-core latency is latency / MLP over all tiers:
+//! the time with a load in flight over the loads. Up to the lower threshold no promotion pays, from the upper
+//! one on all of Colloid's are made, between them a share that rises in tenths. Demotions go on.
 //!
 //! # Deviations
 //! - The thresholds are the paper's 40 and 100 cycles of Skylake, as time at 2.2 GHz.
 //! - The steps between the thresholds are ours: the paper's function is not printed in full.
 //! - Time with a load in flight is counted for each tier: twice while loads of two tiers are in flight.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Counters, Gauge, MigrationContext, Nanos, Outcome, Plan, Policy, SampleBatch, Sampling, Signals,
-    View, parameters,
-};
-
-use crate::Setup;
 use crate::colloid::{self, Colloid};
+use crate::prelude::*;
 
 /// Steps of the share between the thresholds.
 const STEPS: f64 = 10.0;
 
 parameters! {
-    /// Alto's parameters, before Colloid's.
     pub(crate) struct Settings {
         /// Amortised off-core latency up to which nothing is promoted.
         lower_latency: Nanos = duration(Nanos(0), Nanos::SECOND, "18ns")
@@ -43,7 +32,6 @@ parameters! {
     }
 }
 
-/// Alto. See the module.
 #[derive(Debug)]
 pub(crate) struct Alto {
     colloid: Colloid,
@@ -57,7 +45,6 @@ pub(crate) struct Alto {
 }
 
 impl Alto {
-    /// Creates Alto before its first interval: nothing is held back.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -72,7 +59,6 @@ impl Alto {
         }
     }
 
-    /// Looks at the latency once an interval.
     fn look(&mut self, now: Nanos) {
         if now - self.last < self.interval {
             return;
@@ -85,7 +71,6 @@ impl Alto {
         }
     }
 
-    /// Returns the share of promotions at an amortised latency.
     fn share(&self, latency: f64) -> f64 {
         match () {
             () if latency >= self.upper => 1.0,

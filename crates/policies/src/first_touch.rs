@@ -1,8 +1,6 @@
 //! First touch: a page stays where it was allocated, in the fast tier while that had room.
 
-use isotherm_core::{
-    Bytes, Nanos, Plan, Policy, SampleBatch, Sampling, SamplingRate, SamplingScope, Signals, View,
-};
+use crate::prelude::*;
 
 /// A long tick: it has nothing to do.
 const TICK: Nanos = Nanos(3600 * Nanos::SECOND.0);

@@ -17,31 +17,26 @@
 //! sampling period: such that sampling takes under 3 % of a core PeriodControl
 //! ```
 //!
-//! `isotherm_trackers`' `smooth` explains the arithmetic of `AS` and why it is continuous.
-//!
-//! # Parameters
-//! Those of Memtis-QC without splitting, which Jenga's authors switched off (section 7): 32 bytes of table a
-//! page become 12 (section 6), the period of cooling is 120K samples (sections 5 and 7.6.1).
+//! `isotherm_trackers`' `smooth` explains the arithmetic of `AS` and why it is continuous; parameters are
+//! those of Memtis-QC without splitting, which Jenga's authors switched off (section 7), in 12 bytes of table
+//! a page instead of 32 (section 6).
 //!
 //! # Deviations
 //! - The paper does not say how the histogram learns of scores that fall between two samples. Here a period's
 //!   end puts the pages sampled in it into their bins again, and all others one bin lower because their
 //!   scores have halved: one visit for each sampled page and period.
-//! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis', on whose design
-//!   Jenga's is modelled; the paper gives none.
+//! - The rounds' interval and rate, the reserve of the hot set and the watermark are Memtis': the paper has
+//!   none.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{PageId, parameters};
 use isotherm_trackers::{SmoothClock, SmoothScore};
 
-use crate::Setup;
 use crate::memtis::counts::{PageCounts, Rebin};
 use crate::memtis::histogram::{Histogram, bin_of};
 use crate::memtis::{Common, Memtis, QUICK_COOLING, Splits};
+use crate::prelude::*;
 use crate::support::prefetch;
 
 parameters! {
-    /// Jenga's parameters.
     pub(crate) struct Settings {
         /// Samples in which a score that is not renewed falls to its half, evenly.
         cooling_samples: u64 = QUICK_COOLING
@@ -50,11 +45,9 @@ parameters! {
     }
 }
 
-/// Jenga. See the module.
 pub(crate) type Jenga = Memtis<SmoothCounts>;
 
 impl Jenga {
-    /// Returns Jenga before its first sample.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let Settings { cooling_samples, common } = Settings::read(parameters);
         Self::with(cooling_samples, common, &Splits::default(), setup)
@@ -66,7 +59,6 @@ impl Jenga {
 pub(crate) struct SmoothCounts {
     scores: Vec<SmoothScore>,
     clock: SmoothClock,
-    /// Pages sampled in this period.
     sampled: Vec<PageId>,
 }
 

@@ -39,5 +39,12 @@ pub mod soar;
 mod support;
 mod tpp;
 
+mod prelude {
+    pub(crate) use isotherm_core::parameters::Parameters;
+    pub(crate) use isotherm_core::*;
+
+    pub(crate) use crate::Setup;
+}
+
 pub use pact::Pact;
 pub use registry::{ALL, Bound, BuildError, Entry, Hosts, Kind, Setup, UnknownPolicy, find};

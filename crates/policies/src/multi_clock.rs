@@ -13,27 +13,17 @@
 //! The daemon kpromoted scans the lists each `scan_interval` and promotes pages that were referenced again on
 //! the promote list: pages both recent and frequent. If the fast tier lacks room, pages leave from the tail
 //! of its inactive list.
-//!
 //! # Deviations
-//! - The scan's hand through the address space orders each list, as in the host's own reclaim; a page's list
-//!   and mark are one byte. So the tail of the inactive list are its unreferenced pages that the hand met
-//!   first.
+//! - The scan's hand through the address space orders each list; a page's list and mark are one byte.
 //! - Every scanned page that was not accessed steps down. Linux ages the active list only while inactive
 //!   pages are few.
 //! - Active pages are never demoted to make room: without inactive ones promotions wait.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 
-/// Page-table entries read at once.
 const CHUNK: u64 = 4096;
 
 /// The rungs of the ladder.
@@ -43,7 +33,6 @@ const ACTIVE_REFERENCED: u8 = 3;
 const PROMOTE: u8 = 4;
 
 parameters! {
-    /// MULTI-CLOCK's parameters.
     pub(crate) struct Settings {
         /// Time from the start of one scan to the next.
         scan_interval: Nanos = interval("1s")
@@ -55,14 +44,12 @@ parameters! {
     }
 }
 
-/// MULTI-CLOCK. See the module.
 #[derive(Debug)]
 pub(crate) struct MultiClock {
     settings: Settings,
     marks: Watermarks,
     next_scan: Nanos,
     cursor: PageId,
-    /// Each page's rung.
     rungs: Vec<u8>,
     /// Pages referenced again on the promote list.
     wanted: Vec<PageId>,
@@ -84,7 +71,6 @@ fn climb(rung: u8, fast: bool, accessed: bool) -> (u8, bool) {
 }
 
 impl MultiClock {
-    /// Creates MULTI-CLOCK with every page inactive.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {

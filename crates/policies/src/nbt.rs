@@ -12,36 +12,25 @@
 //! - kswapd: [`Watermarks`] and the host's reclaim in place of MGLRU.
 //!
 //! # Deviations
-//! - The scan period is fixed. Linux adapts it to the share of local faults, but in this mode faults on slow
-//!   pages do not enter that statistic (`task_numa_fault` returns), so nothing adapts it there either.
-//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and the page waits for
-//!   its next fault. At the paper's size there are thousands of pages between the watermarks, in a scaled run
-//!   two or three.
+//! - The scan period is fixed: in this mode faults on slow pages do not enter the statistic that adapts it.
+//! - kswapd, woken by a promotion, makes room before it; in Linux that promotion fails and waits for the next
+//!   fault. See `docs/reference/policies.md`.
 //! - Linux' limit of 3 % of a thread's time for scans is not modelled, nor that fault times wrap.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 pub(crate) use crate::support::numa_balancing::Settings;
 use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 
-/// NUMA balancing in tiering mode. See the module.
 #[derive(Debug)]
 pub(crate) struct Nbt {
     scanner: Scanner,
     promotion: Promotion,
     marks: Watermarks,
-    /// Pages that the last faults promote.
     wanted: Vec<PageId>,
     work: Work,
 }
 
 impl Nbt {
-    /// Creates NUMA balancing before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let marks = Watermarks::new(&settings.marks, setup);

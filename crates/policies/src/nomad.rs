@@ -15,29 +15,19 @@
 //! - Demotion is TPP's: reclaim, ahead of allocation.
 //!
 //! # Deviations
-//! - The paper gives the queues no sizes and kpromote no interval: the parameters are ours and say so.
-//! - A page that is written at every attempt would be copied for ever: it leaves the queue after `attempts`
-//!   and may come back by another fault.
-//! - A page that finds no room is no longer pending, as a page whose migration fails goes back to its list.
-//!   Kept, such pages would pile up before those that have become hot since.
-//! - A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
+//! `docs/reference/policies.md` has the choices: lengths and intervals that the paper does not give, a bound
+//! on aborted copies (the page may come back by another fault), and pages that find no room are no longer
+//! pending. A candidate's accessed bit is cleared as it enters, since the fault's own access has set it.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Copying, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy,
-    SampleBatch, Sampling, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{
     FAULT_OPERATIONS, Headroom, HeadroomSettings, ScanSettings, Scanner, faults_only,
 };
 use crate::support::page_bits::PageBits;
 
 parameters! {
-    /// Nomad's parameters.
     pub(crate) struct Settings {
         scan: ScanSettings,
         headroom: HeadroomSettings,
@@ -54,14 +44,12 @@ parameters! {
     }
 }
 
-/// A page that kpromote is going to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Pending {
     page: PageId,
     aborted: u8,
 }
 
-/// Nomad. See the module.
 #[derive(Debug)]
 pub(crate) struct Nomad {
     scanner: Scanner,
@@ -71,7 +59,6 @@ pub(crate) struct Nomad {
     settings: Settings,
     /// MPQ, oldest first.
     pending: VecDeque<Pending>,
-    /// Pages in either queue.
     queued: PageBits,
     next_round: Nanos,
     aborted: u64,
@@ -80,7 +67,6 @@ pub(crate) struct Nomad {
 }
 
 impl Nomad {
-    /// Creates Nomad before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -172,7 +158,7 @@ impl Policy for Nomad {
     }
 
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
-        for status in &outcome.moves[..plan.moves.len().min(outcome.moves.len())] {
+        for status in outcome.moves.iter().take(plan.moves.len()) {
             let Some(mut entry) = self.pending.pop_front() else { return };
             let busy = *status == MoveStatus::Busy;
             self.aborted += u64::from(busy);

@@ -6,19 +6,12 @@
 //! migrated every 10 ms, at most 256 MB/s; counts are reset every 5 s; the kernel's LRU makes room.
 //!
 //! # Deviations
-//! - One fixed threshold: the paper's dynamic one (Algorithm 1) needs the device's histogram and bandwidth
-//!   counters, and the paper does not say how it was run on samples.
-//! - A host reclaims only on request: the policy requests kswapd's work at Linux' default watermarks.
+//! - One fixed threshold: the paper's dynamic one needs the device's histogram and bandwidth counters.
+//! - The policy requests kswapd's work at Linux' default watermarks: a host reclaims only on request.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Operation, Outcome, PageId, Pages, Plan, Policy, Reclaim,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::prefetch::{CHUNK, Chunk};
 
@@ -28,7 +21,6 @@ const BATCH: usize = 512;
 const COUNT_OPERATIONS: u64 = 4;
 
 parameters! {
-    /// PMU sampling's parameters.
     pub(crate) struct Settings {
         /// Samples every n-th load of each thread that misses.
         sampling_period: u64 = count(1, 1_000_000_000, "1000").unit("accesses")
@@ -52,17 +44,13 @@ parameters! {
     }
 }
 
-/// PMU sampling. See the module.
 #[derive(Debug)]
 pub(crate) struct PmuSampling {
     settings: Settings,
-    /// Pages that one round may promote.
     quota: usize,
     low_mark: u64,
     high_mark: u64,
-    /// Samples of each page since the last reset.
     counts: Vec<u8>,
-    /// Hot slow pages, in the order in which they became hot.
     hot: VecDeque<PageId>,
     next_round: Nanos,
     next_reset: Nanos,
@@ -70,7 +58,6 @@ pub(crate) struct PmuSampling {
 }
 
 impl PmuSampling {
-    /// Creates PMU sampling without counts.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let promoted = settings.quota.0 as f64 * settings.interval.as_seconds();
@@ -88,14 +75,12 @@ impl PmuSampling {
         }
     }
 
-    /// Forgets all counts and what is still to be promoted.
     fn reset(&mut self) {
         self.counts.fill(0);
         self.hot.clear();
         self.work.swept += self.counts.len() as u64;
     }
 
-    /// Counts a sample of a slow page.
     fn count(&mut self, page: PageId) {
         let count = &mut self.counts[page.index()];
         *count = count.saturating_add(1);
@@ -141,10 +126,11 @@ impl Policy for PmuSampling {
         }
         for samples in batch.samples.chunks(CHUNK) {
             let chunk = Chunk::of(samples, view);
-            let slow = |tier: &Option<TierId>| tier.is_some_and(|tier| tier != TierId::FAST);
-            let loads =
-                samples.iter().zip(chunk.tiers()).filter(|(sample, _)| sample.operation == Operation::Load);
-            loads.filter(|(_, tier)| slow(tier)).for_each(|(sample, _)| self.count(sample.page));
+            for (sample, tier) in samples.iter().zip(chunk.tiers()) {
+                if sample.operation == Operation::Load && tier.is_some_and(|tier| tier != TierId::FAST) {
+                    self.count(sample.page);
+                }
+            }
         }
         self.work.operations += COUNT_OPERATIONS * batch.samples.len() as u64;
     }

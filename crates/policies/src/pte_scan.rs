@@ -7,29 +7,19 @@
 //! the kernel's LRU (section V).
 //!
 //! # Deviations
-//! - The paper does not say how many scans must find a page accessed: several (section II-C), one in Nimble.
-//!   `hot_scans` is 2, as TPP asks for two accesses.
-//! - Watermarks are Linux'. Hot pages that the quota left over are forgotten at the next scan, which finds
-//!   them again. Promotion continues behind the page promoted last: the lowest addresses would use up the
-//!   quota.
+//! `hot_scans` is 2, as TPP asks for two accesses (the paper: several). Watermarks are Linux'. Hot pages that
+//! the quota left over are found again at the next scan. Promotion continues behind the page promoted last:
+//! the lowest addresses would use up the quota.
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, Nanos, PageId, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View,
-    Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{WatermarkSettings, Watermarks, faults_only};
 use crate::support::quota::Quota;
 
-/// Page-table entries read at once.
 const CHUNK: usize = 4096;
 
 parameters! {
-    /// PTE-scan's parameters.
     pub(crate) struct Settings {
         /// Time from the start of one scan of the whole page table to the next.
         scan_interval: Nanos = interval("5s").source("NeoMem, Table IV: page_scanning_rate").scaled(),
@@ -47,7 +37,6 @@ parameters! {
     }
 }
 
-/// PTE-scan. See the module.
 #[derive(Debug)]
 pub(crate) struct PteScan {
     settings: Settings,
@@ -59,14 +48,12 @@ pub(crate) struct PteScan {
     /// Accessed bits of the last eight scans of each page, the newest lowest.
     history: Vec<u8>,
     hot: VecDeque<PageId>,
-    /// The page promoted last.
     last_promoted: PageId,
     found: Vec<(PageId, TierId, bool)>,
     work: Work,
 }
 
 impl PteScan {
-    /// Creates PTE-scan before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {
@@ -105,7 +92,6 @@ impl PteScan {
         self.hot.rotate_left(before);
     }
 
-    /// Plans as many promotions as the quota has saved up.
     fn promote(&mut self, now: Nanos, view: &dyn View, plan: &mut Plan) {
         self.quota.earn(now);
         let count = self.hot.len().min(self.quota.available());

@@ -35,7 +35,6 @@ impl Setup {
         (self.fast.0 as f64 * share).ceil() as u64
     }
 
-    /// Returns the whole pages in a size.
     pub(crate) fn pages_in(&self, size: Bytes) -> u64 {
         size.0 >> self.page_size.shift()
     }
@@ -175,7 +174,6 @@ impl Entry {
         Self { name, title, paper: "", hosts, kind, specs, presets: &[], calibrated: None, help: "" }
     }
 
-    /// Returns a bound's entry.
     const fn bound(bound: Bound, title: &'static str, paper: &'static str) -> Self {
         let (name, hosts, kind) = (bound.name(), Hosts::SIMULATOR, Kind::Bound(bound));
         Self { name, title, paper, hosts, kind, specs: &[], presets: &[], calibrated: None, help: "" }

@@ -2,15 +2,13 @@
 //!
 //! # Paper
 //! Liu et al., "Tiered Memory Management Beyond Hotness", OSDI 2025; PACT compares it in section 5.4. Here
-//! are its scores and its ranking; the simulator does the profile run and the placement, because only it has
-//! the run before.
+//! are its scores and its ranking; the simulator does the profile run and the placement.
 //!
 //! - In each interval of the profile run (all memory fast) stalls of loads give a predicted slowdown, `stalls
 //!   x K`, with `K = 1 / (a + b / AOL)` and AOL, amortised off-core latency, the time with a load in flight
 //!   over the loads.
-//! - Each object has a part of it by its part of the loads. Where loads overlap (AOL below a limit) an object
-//!   with most of the loads is taken to be the one whose loads overlap, and one with few to be the one whose
-//!   loads do not: the first has its part divided by a factor, the other multiplied.
+//! - Each object has a part of it by its part of the loads. Where AOL is below a limit, an object with most
+//!   of the loads has its part divided by a factor (its loads overlap), and one with few multiplied.
 //! - Objects are placed by score per page, whole, as long as they fit.
 //!
 //! # Deviations

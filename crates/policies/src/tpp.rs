@@ -11,45 +11,33 @@
 //!
 //! # Deviations
 //! - A page leaves the slow tier's active list only with its promotion: that tier has room, so the kernel
-//!   never ages its lists. A page that reclaim demoted comes from the inactive list and needs two faults
-//!   again.
+//!   never ages its lists. A page that reclaim demoted needs two faults again.
 //! - Page-type-aware allocation (5.4) is missing: a trace does not tell the page cache.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{
     FAULT_OPERATIONS, Headroom, HeadroomSettings, ScanSettings, Scanner, faults_only,
 };
 use crate::support::page_bits::PageBits;
 
 parameters! {
-    /// TPP's parameters.
     pub(crate) struct Settings {
         scan: ScanSettings,
         headroom: HeadroomSettings,
     }
 }
 
-/// TPP. See the module.
 #[derive(Debug)]
 pub(crate) struct Tpp {
     scanner: Scanner,
     headroom: Headroom,
-    /// Slow pages on the active list.
     active: PageBits,
     active_pages: u64,
-    /// Pages that the last faults promote.
     wanted: Vec<PageId>,
     work: Work,
 }
 
 impl Tpp {
-    /// Creates TPP before its first scan.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         Self {

@@ -15,11 +15,10 @@ impl Counters {
     /// # Errors
     /// [`ShapeError::Bits`] for any other width.
     pub fn new(bits: u32) -> Result<Self, ShapeError> {
-        if matches!(bits, 2 | 4 | 8 | 16) {
-            Ok(Self { log: bits.ilog2() })
-        } else {
-            Err(ShapeError::Bits(bits))
+        if !matches!(bits, 2 | 4 | 8 | 16) {
+            return Err(ShapeError::Bits(bits));
         }
+        Ok(Self { log: bits.ilog2() })
     }
 
     /// Returns the width in bits.
@@ -39,7 +38,6 @@ impl Counters {
         512 >> self.log
     }
 
-    /// Returns the binary logarithm of the number of counters in a word.
     #[inline(always)]
     pub(crate) fn per_word_log(self) -> u32 {
         6 - self.log
@@ -80,10 +78,7 @@ pub struct Slot {
     pub(crate) turn: u32,
 }
 
-/// Allocates `blocks` blocks of zeros.
-///
-/// # Errors
-/// [`ShapeError::Memory`] if the allocator refuses.
+/// Allocates `blocks` blocks of zeros; fails with [`ShapeError::Memory`] if the allocator refuses.
 pub(crate) fn allocate(blocks: usize) -> Result<Vec<Block>, ShapeError> {
     let mut memory = Vec::new();
     let refused = |_| ShapeError::Memory(blocks.saturating_mul(size_of::<Block>()));

@@ -13,17 +13,14 @@ pub trait Count:
     const MAXIMUM: Self;
 }
 
-impl Count for u8 {
-    const MAXIMUM: Self = Self::MAX;
+macro_rules! count {
+    ($($type:ty),*) => {$(
+        impl Count for $type {
+            const MAXIMUM: Self = Self::MAX;
+        }
+    )*};
 }
-
-impl Count for u16 {
-    const MAXIMUM: Self = Self::MAX;
-}
-
-impl Count for u32 {
-    const MAXIMUM: Self = Self::MAX;
-}
+count!(u8, u16, u32);
 
 /// One exact count per page: the reference for the filters, and the fastest tracker where pages are few.
 #[derive(Debug, Clone)]
@@ -36,12 +33,6 @@ impl<C: Count> DenseTable<C> {
     pub fn new(pages: usize) -> Self {
         Self { counts: vec![C::default(); pages] }
     }
-
-    /// Makes room for `index`.
-    #[cold]
-    fn grow(&mut self, index: usize) {
-        self.counts.resize(index + 1, C::default());
-    }
 }
 
 impl<C: Count> Tracker for DenseTable<C> {
@@ -49,7 +40,7 @@ impl<C: Count> Tracker for DenseTable<C> {
     fn increase(&mut self, key: u32, amount: u32) -> Change {
         let index = key as usize;
         if index >= self.counts.len() {
-            self.grow(index);
+            self.counts.resize(index + 1, C::default());
         }
         let count = &mut self.counts[index];
         let before: u32 = (*count).into();

@@ -28,10 +28,8 @@ use crate::{Change, Counters, FilterShape, Layout, ShapeError, Tracker};
 const CHUNK: usize = 64;
 
 /// A counting Bloom filter with `K` hash functions and `BITS`-bit counters placed by [`Blocked`] or
-/// [`Standard`].
-///
-/// All three are constants in the inner loops, and single calls are inlined. Where the shape is known only at
-/// run time, [`FilterShape::build`] chooses the type.
+/// [`Standard`]: all constants in the inner loops. [`FilterShape::build`] chooses the type where the shape is
+/// not.
 #[derive(Debug)]
 pub struct Filter<P, const K: usize, const BITS: u32> {
     placement: P,
@@ -99,8 +97,7 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         if (shape.hashes(), shape.width().bits()) != (K as u32, BITS) {
             return Err(ShapeError::Type { shape, hashes: K as u32, bits: BITS });
         }
-        let blocks = allocate(shape.blocks())?;
-        Ok(Self { placement: P::new(shape), blocks })
+        Ok(Self { placement: P::new(shape), blocks: allocate(shape.blocks())? })
     }
 
     #[inline(always)]
@@ -125,18 +122,15 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Self::count(least(self.slots(place).map(|slot| self.turned(slot))))
     }
 
-    /// Clips the sum of two counts to the maximum: the overflow bit sets all bits below it.
-    ///
-    /// The compiler would turn `min` into a mispredicted branch.
+    /// Clips the sum of two counts to the maximum: the overflow bit sets all bits below it. (The compiler
+    /// would turn `min` into a mispredicted branch.)
     #[inline(always)]
     fn saturated(sum: u32) -> u32 {
         let overflow = sum >> Self::COUNTERS.bits();
         (sum | overflow.wrapping_neg()) & Self::COUNTERS.maximum()
     }
 
-    /// Raises the counters below the new estimate to it.
-    ///
-    /// The compiler would turn `saturating_sub` into a branch that is mispredicted every other time.
+    /// Raises the counters below the new estimate to it, without a branch mispredicted every other time.
     #[inline(always)]
     fn update(&mut self, place: P::Place, amount: u32) -> Change {
         let slots = self.slots(place);
@@ -152,10 +146,8 @@ impl<P: Placement, const K: usize, const BITS: u32> Filter<P, K, BITS> {
         Change { before, after }
     }
 
-    /// Does the same as [`Self::update`] by one, for counters that are all different.
-    ///
-    /// Single calls wait for their lines, and more of them overlap when fewer instructions wait; the
-    /// increment is therefore computed before the line arrives.
+    /// Does the same as [`Self::update`] by one, for counters that are all different; computes the increment
+    /// before the lines arrive, since more of them overlap when fewer instructions wait.
     #[inline(always)]
     fn step(&mut self, place: P::Place) -> Change {
         let unit = 1 << (64 - Self::COUNTERS.bits());

@@ -69,10 +69,8 @@ impl CountHistogram {
         }
     }
 
-    /// Returns the smallest threshold whose pages fit into `capacity` pages (FreqTier, section V-C a), at
-    /// least 1.
-    ///
-    /// The result is one above the maximum if even the pages at the maximum do not fit.
+    /// Returns the smallest threshold, at least 1, whose pages fit into `capacity` pages (FreqTier, section
+    /// V-C a): one above the maximum if even the pages at the maximum do not.
     pub fn threshold_for(&self, capacity: u64) -> u32 {
         let mut pages = 0;
         for count in (1..self.bins.len()).rev() {

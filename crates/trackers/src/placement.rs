@@ -33,15 +33,14 @@ pub trait Placement: std::fmt::Debug + Send + Copy {
     fn lines(hashes: usize) -> usize;
 }
 
-/// Places each counter anywhere by double hashing, `h1 + i * h2`, which leaves the false-positive rate
-/// unchanged (Kirsch, Mitzenmacher, "Less Hashing, Same Performance", 2006).
+/// Places each counter anywhere by double hashing, `h1 + i * h2`, which leaves the false-positive rate as it
+/// is (Kirsch, Mitzenmacher, "Less Hashing, Same Performance", 2006).
 #[derive(Debug, Clone, Copy)]
 pub struct Standard {
     counters: u64,
 }
 
 impl Placement for Standard {
-    /// Both hashes.
     type Place = (u64, u64);
 
     const APART: bool = false;
@@ -68,12 +67,9 @@ impl Placement for Standard {
     }
 }
 
-/// Places all counters in one block, each in a different one of its eight words.
-///
-/// A first word and an odd step choose the words, which therefore differ for up to eight counters; within its
-/// word each counter is chosen independently. A key always has k distinct counters, and no operation waits
-/// for its own stores. Drawn freely, one key in twenty would have fewer at k = 4, which raises the
-/// false-positive rate by a quarter.
+/// Places all counters in one block, each in a different one of its eight words, chosen by a first word and
+/// an odd step. A key thus has k distinct counters, and no operation waits for its own stores; drawn freely,
+/// one key in twenty would have fewer at k = 4, which raises the false-positive rate by a quarter.
 #[derive(Debug, Clone, Copy)]
 pub struct Blocked {
     blocks: u64,
@@ -127,8 +123,7 @@ impl Placement for Blocked {
         Self { blocks: shape.blocks() as u64 }
     }
 
-    /// The hash's upper bits choose the block, its lowest five the walk; the second hash chooses the
-    /// counters.
+    /// The hash's upper bits choose the block, its lowest five the walk, the second hash the counters.
     #[inline(always)]
     fn place(self, counters: Counters, key: u32) -> Self::Place {
         let hash = mix(key);

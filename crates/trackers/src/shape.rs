@@ -16,12 +16,10 @@
 //! - (1 - k/c)^i)^k`.
 //!
 //! # What blocking costs
-//! Full blocks lose more than empty ones gain, and more so with fewer counters per block. Where a standard
+//! Full blocks lose more than empty ones gain, and more so with fewer counters per block: where a standard
 //! filter of the same size has a rate of 0.00100, the blocked one has, at k = 4, 0.0014 with 2-bit counters,
-//! 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16 bits; at k = 3 and 4 bits 0.0016. On a Zipf 0.9 stream of
-//! 2M samples over 1M pages, in a filter sized for the 480K pages that appear, the share of pages with a
-//! wrong 4-bit estimate at the end is 0.024 % (standard) and 0.057 % (blocked) at k = 4, 0.032 % and 0.061 %
-//! at k = 3. `tests/accuracy.rs` has the formulas as code and measures all of these.
+//! 0.0019 with 4, 0.0029 with 8 and 0.0055 with 16 bits. `tests/accuracy.rs` measures these and wrong
+//! estimates.
 
 use crate::Counters;
 

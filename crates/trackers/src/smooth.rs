@@ -1,6 +1,5 @@
 //! Smooth access counts (Jenga, section 5.2), which decay with every access instead of halving at once.
 //!
-//! # The arithmetic
 //! Time is counted in samples, and a cooling period has `cp` of them. Each page keeps two numbers: its score
 //! at the last cooling, `AC`, and the accesses since, `acc`. After `t` samples of a period the score is
 //!
@@ -8,16 +7,10 @@
 //! AS(t) = (1 - t / (2 cp)) AC + acc / 2          0 <= t <= cp
 //! ```
 //!
-//! and a cooling sets `AC = AS(cp)` and `acc = 0`. (The paper's formula is typeset without the `1 -`; this
-//! reading has the property that the paper asks for.)
-//!
-//! *At a period's end the score equals the halved count*: `AS(cp) = AC / 2 + acc / 2`, and a count that grows
-//! throughout the period to `AC + acc` has that value after halving. *The score is continuous*: within a
-//! period it is linear in `t` except for steps of `acc / 2` at accesses, and across a cooling `AS(cp)` of the
-//! old period is `AS(0) = AC` of the new one.
-//!
-//! Scores are whole numbers, rounded down once: `(AC (2 cp - t) + acc cp) / (2 cp)` is at most the exact
-//! score and less than one below it. At `t = cp` it is `(AC + acc) / 2`, the result of halving whole numbers.
+//! and a cooling sets `AC = AS(cp)` and `acc = 0`. So at a period's end the score equals the halved count,
+//! and it is continuous but for steps of `acc / 2` at accesses; `docs/reference/policies.md` explains this
+//! reading of the paper's formula. Scores are whole numbers, rounded down once: `(AC (2 cp - t) + acc cp) /
+//! (2 cp)`.
 
 /// Longest period, in samples; all products then fit 64 bits.
 const LONGEST: u64 = 1 << 30;

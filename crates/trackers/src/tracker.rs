@@ -9,9 +9,7 @@ pub struct Change {
     pub after: u32,
 }
 
-/// A saturating count per key, exact or estimated.
-///
-/// Keys are page numbers; a tracker hashes them where it needs to. Between two ageings an estimate is never
+/// A saturating count per key (a page number), exact or estimated: between two ageings an estimate is never
 /// below the true count, clipped to [`Tracker::maximum`]. Policies call the batch forms, whose cache misses
 /// overlap.
 pub trait Tracker: std::fmt::Debug + Send {

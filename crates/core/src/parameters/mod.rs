@@ -96,8 +96,7 @@ pub struct Spec {
     pub source: &'static str,
     /// The help text.
     pub help: &'static str,
-    /// Whether the value is a time constant or a number of samples that stands for a footprint of the paper's
-    /// size, and is therefore divided by the run's scale.
+    /// Whether the value stands for a footprint of the paper's size: it is divided by the run's [`Scale`].
     pub scaled: bool,
 }
 
@@ -202,10 +201,9 @@ impl Spec {
 
 /// The factor by which a run is smaller than the one that parameters are given for.
 ///
-/// With fewer pages, the same number of samples a page comes from fewer samples: counts of samples shrink as
-/// the footprint does. How long they take to come depends on the sampling rate too, which grows with the
-/// threads: times shrink by `footprint` x threads / the paper's threads. So every window holds as many
-/// samples a page as in the paper.
+/// With fewer pages, the same number of samples a page comes from fewer samples. How long they take depends
+/// on the threads too: times shrink by `footprint` x threads / the paper's threads, so that every window
+/// holds as many samples a page as in the paper.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Scale {
     /// Divides counts of samples and sizes.
@@ -218,11 +216,9 @@ impl Scale {
     /// The paper's size.
     pub const NONE: Self = Self { footprint: 1.0, time: 1.0 };
 
-    /// Returns how much smaller a run is than the one that parameters are given for: `footprint` against
-    /// `reference`, and `threads` for each of the paper's, all sampled at the policy's rate.
-    ///
-    /// A source that samples less densely counts as fewer threads.
-    pub fn of(footprint: crate::Bytes, reference: crate::Bytes, threads: f64) -> Self {
+    /// Returns how much smaller a run is than `reference`, with `threads` for each of the paper's, all
+    /// sampled at the policy's rate; a source that samples less densely counts as fewer threads.
+    pub fn of(footprint: Bytes, reference: Bytes, threads: f64) -> Self {
         let footprint = (reference.0 as f64 / footprint.0.max(1) as f64).max(1.0).round();
         let time = (footprint * threads).max(1.0).round();
         Self { footprint, time }
@@ -230,7 +226,7 @@ impl Scale {
 }
 
 /// The default footprint that policies' parameters are given for: FreqTier's CacheLib (Table I).
-pub const REFERENCE_FOOTPRINT: crate::Bytes = crate::Bytes(267_000_000_000);
+pub const REFERENCE_FOOTPRINT: Bytes = Bytes(267_000_000_000);
 /// The threads that they are given for (FreqTier, section VI-C).
 pub const REFERENCE_THREADS: f64 = 16.0;
 
@@ -240,7 +236,6 @@ pub struct Parameters {
     group: String,
     specs: Vec<&'static Spec>,
     presets: &'static [Preset],
-    /// The chosen preset, if any.
     preset: Option<&'static Preset>,
     values: Vec<Value>,
     set: Vec<bool>,
@@ -313,7 +308,8 @@ impl Parameters {
         }
     }
 
-    /// Returns a parameter's value; `None` if there is no such parameter. Code reads its settings typed instead.
+    /// Returns a parameter's value; `None` if there is no such parameter. Code reads its settings typed
+    /// instead.
     pub fn value(&self, name: &str) -> Option<Value> {
         self.iter().find(|(spec, _)| spec.name == name).map(|(_, value)| value)
     }

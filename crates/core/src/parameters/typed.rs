@@ -43,10 +43,8 @@ macro_rules! counted {
     ($($type:ty),*) => {$(
         impl Setting for $type {
             fn from_value(value: Value) -> Self {
-                match value {
-                    Value::Count(value) => value as Self,
-                    other => mismatch(other, "a count"),
-                }
+                let Value::Count(value) = value else { mismatch(value, "a count") };
+                value as Self
             }
         }
         impl Counted for $type {
@@ -60,10 +58,8 @@ macro_rules! setting {
     ($($type:ty: $kind:ident),*) => {$(
         impl Setting for $type {
             fn from_value(value: Value) -> Self {
-                match value {
-                    Value::$kind(value) => value,
-                    other => mismatch(other, stringify!($kind)),
-                }
+                let Value::$kind(value) = value else { mismatch(value, stringify!($kind)) };
+                value
             }
         }
     )*};

@@ -15,18 +15,16 @@
 
 use isotherm_core::{Counters, TierCounters};
 
-/// The action in a quantum. Shares are of all requests.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) enum Shift {
     /// The latencies are equal within delta, or nothing ran.
     Rest,
-    /// Move pages with this share of requests to the fast tier.
+    /// Pages with this share move to the fast tier.
     Promote(f64),
-    /// Move pages with this share of requests away from it.
+    /// They move away from it.
     Demote(f64),
 }
 
-/// Occupancy and arrivals of a tier, smoothed.
 #[derive(Debug, Clone, Copy, Default)]
 struct Load {
     occupancy: f64,
@@ -45,7 +43,6 @@ impl Load {
     }
 }
 
-/// The controller.
 #[derive(Debug, Clone)]
 pub(super) struct Balance {
     delta: f64,
@@ -60,18 +57,10 @@ pub(super) struct Balance {
 
 impl Balance {
     pub(super) fn new(delta: f64, epsilon: f64, weight: f64) -> Self {
-        Self {
-            delta,
-            epsilon,
-            weight,
-            low: 0.0,
-            high: 1.0,
-            loads: [Load::default(); 2],
-            before: [TierCounters::default(); 2],
-        }
+        let (loads, before) = Default::default();
+        Self { delta, epsilon, weight, low: 0.0, high: 1.0, loads, before }
     }
 
-    /// Requests of a quantum.
     pub(super) fn requests(&self) -> f64 {
         self.loads[0].requests + self.loads[1].requests
     }
@@ -81,7 +70,6 @@ impl Balance {
         self.loads.map(Load::latency)
     }
 
-    /// Takes a quantum's counters in and says what to do in the next.
     pub(super) fn quantum(&mut self, counters: &Counters) -> Shift {
         for (side, now) in [side(counters, ..1), side(counters, 1..)].into_iter().enumerate() {
             let before = std::mem::replace(&mut self.before[side], now);
@@ -89,11 +77,10 @@ impl Balance {
             self.loads[side].smooth(self.weight, now.occupancy - before.occupancy, requests);
         }
         let total = self.requests();
-        let [fast, slow] = self.latencies();
-        match (fast, slow) {
-            (None, None) => Shift::Rest,
+        match self.latencies() {
+            [None, None] => Shift::Rest,
             // A tier that nobody asks has no load: the other one is the slower.
-            (fast, slow) => {
+            [fast, slow] => {
                 self.shift(fast.unwrap_or(0.0), slow.unwrap_or(0.0), self.loads[0].requests / total)
             }
         }
@@ -114,7 +101,6 @@ impl Balance {
     }
 }
 
-/// Returns the sum of some tiers' counters.
 fn side(
     counters: &Counters,
     tiers: impl std::slice::SliceIndex<[TierCounters], Output = [TierCounters]>,

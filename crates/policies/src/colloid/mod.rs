@@ -2,14 +2,11 @@
 //!
 //! # Paper
 //! Vuppalapati and Agarwal, "Tiered Memory Management: Access Latency is the Key!", SOSP 2024: section 3 and
-//! its integration with Linux' hint faults (there called TPP, which Linux has merged into NUMA balancing).
+//! its integration with Linux' hint faults. `balance` has the latencies and the controller.
 //!
-//! - `balance`: each tier's loaded latency by Little's law from smoothed occupancy and arrival counters, and
-//!   the controller that finds the shift of the request share, with delta = 0.05 and epsilon = 0.01.
 //! - Pages that fault within NUMA balancing's hot threshold move, on either tier. A page armed for t before
 //!   its fault counts as 1 / (t x requests per time) of all requests. In each quantum pages move until their
-//!   shares sum up to the shift, and no more bytes than the shift's share of the traffic (the dynamic
-//!   migration limit).
+//!   shares sum up to the shift, within the shift's share of the traffic (the dynamic migration limit).
 //! - While the fast tier is the slower one, its hot pages are demoted. kswapd keeps demoting cold pages.
 //!
 //! # Deviations
@@ -18,13 +15,7 @@
 
 mod balance;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Counters, Gauge, HintFault, MigrationContext, Move, Nanos, Plan, Policy, SampleBatch, Sampling,
-    Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing;
 use crate::support::numa_balancing::{FAULT_OPERATIONS, Promotion, Scanner, Watermarks, faults_only};
 use balance::{Balance, Shift};
@@ -33,7 +24,6 @@ use balance::{Balance, Shift};
 const LINE: f64 = 64.0;
 
 parameters! {
-    /// Colloid's parameters, before those of the kernel under it.
     pub(crate) struct Settings {
         /// Latencies that differ by less are equal.
         delta: f64 = number(0.0, 1.0, "0.05").unit("of the fast tier's latency")
@@ -50,7 +40,6 @@ parameters! {
     }
 }
 
-/// The rest of a quantum's shift.
 #[derive(Debug, Clone, Copy)]
 struct Budget {
     /// Share of all requests.
@@ -58,7 +47,6 @@ struct Budget {
     pages: f64,
 }
 
-/// Colloid. See the module.
 #[derive(Debug)]
 pub(crate) struct Colloid {
     scanner: Scanner,
@@ -82,12 +70,10 @@ pub(crate) struct Colloid {
 }
 
 impl Colloid {
-    /// Creates Colloid before its first quantum.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         Self::with(&Settings::read(parameters), setup)
     }
 
-    /// Returns Colloid with these settings.
     pub(crate) fn with(settings: &Settings, setup: &Setup) -> Self {
         let marks = Watermarks::new(&settings.kernel.marks, setup);
         Self {
@@ -109,12 +95,10 @@ impl Colloid {
         }
     }
 
-    /// Sets the share of its promotions that are made from now on.
     pub(crate) fn promote_share(&mut self, share: f64) {
         self.share = share;
     }
 
-    /// Returns whether the next promotion is one of the share.
     fn lets_through(&mut self) -> bool {
         self.credit += self.share;
         let whole = self.credit >= 1.0;
@@ -122,7 +106,6 @@ impl Colloid {
         whole
     }
 
-    /// Looks at the latencies once a quantum.
     fn look(&mut self, now: Nanos) {
         let elapsed = now - self.last_quantum;
         if elapsed < self.quantum {

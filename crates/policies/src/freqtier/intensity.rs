@@ -12,13 +12,12 @@
 //!      └─────────────────── monitoring                        hit ratio changed: back to the highest level
 //! ```
 //!
-//! Hit ratios come from counters, not from samples, so they cost nothing. Two of them are compared as the
-//! paper does, within a fixed tolerance; but where so few loads were counted that chance alone exceeds the
-//! tolerance (three standard deviations; only in runs far smaller than the paper's), the wider margin holds.
+//! Hit ratios come from counters, not samples, and cost nothing. They are compared within a fixed tolerance;
+//! where so few loads were counted that chance alone (three standard deviations) exceeds it, that wider
+//! margin holds.
 
 use isotherm_core::Nanos;
 
-/// A sampling level.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Level {
     High,
@@ -44,16 +43,13 @@ impl Level {
     }
 }
 
-/// FreqTier's state.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum State {
-    /// Sampling and moving pages.
     Promoting(Level),
     /// Only watching the hit ratio.
     Monitoring,
 }
 
-/// A hit ratio and the loads that it was measured over.
 #[derive(Debug, Clone, Copy, PartialEq)]
 struct HitRatio {
     value: f64,
@@ -74,34 +70,20 @@ pub(super) struct Intensity {
     window: Nanos,
     monitor_interval: Nanos,
     tolerance: f64,
-    state: State,
+    pub(super) state: State,
     /// Load misses served by the fast tier and by all, up to now.
     now: (u64, u64),
     /// The same and the time when the current window or interval began; `None` before the first.
     began: Option<(Nanos, (u64, u64))>,
-    /// The hit ratio to compare with.
     reference: Option<HitRatio>,
-    /// Pages promoted in the current window.
     promoted: u64,
 }
 
 impl Intensity {
     /// Starts at the highest level. `tolerance` is a share of all loads.
     pub(super) fn new(window: Nanos, monitor_interval: Nanos, tolerance: f64) -> Self {
-        Self {
-            window,
-            monitor_interval,
-            tolerance,
-            state: State::Promoting(Level::High),
-            now: (0, 0),
-            began: None,
-            reference: None,
-            promoted: 0,
-        }
-    }
-
-    pub(super) fn state(&self) -> State {
-        self.state
+        let (state, now) = (State::Promoting(Level::High), (0, 0));
+        Self { window, monitor_interval, tolerance, state, now, began: None, reference: None, promoted: 0 }
     }
 
     /// Learns the counters: load misses of the fast tier and of all, since the start.
@@ -109,7 +91,6 @@ impl Intensity {
         self.now = load_hits;
     }
 
-    /// Learns that pages were promoted.
     pub(super) fn promoted(&mut self, pages: u64) {
         self.promoted += pages;
     }
@@ -122,8 +103,7 @@ impl Intensity {
         self.state
     }
 
-    /// Closes the current window or interval if it has passed. Returns whether it did, hence whether the
-    /// state may have changed.
+    /// Closes the current window or interval if it has passed; then the state may have changed.
     pub(super) fn advance(&mut self, now: Nanos) -> bool {
         let Some((began, _)) = self.began else {
             self.begin(now, self.state);
@@ -133,9 +113,9 @@ impl Intensity {
         if now - began < length {
             return false;
         }
-        let next = match (self.state, self.measure()) {
-            (State::Promoting(level), measured) => self.judge_window(level, measured),
-            (State::Monitoring, measured) => self.judge_interval(measured),
+        let next = match self.state {
+            State::Promoting(level) => self.judge_window(level, self.measure()),
+            State::Monitoring => self.judge_interval(self.measure()),
         };
         self.begin(now, next);
         true
@@ -150,8 +130,7 @@ impl Intensity {
     /// Returns the hit ratio since the window began; `None` without loads.
     fn measure(&self) -> Option<HitRatio> {
         let (fast, all) = self.began.map_or((0, 0), |(_, then)| then);
-        let loads = self.now.1.saturating_sub(all);
-        let hits = self.now.0.saturating_sub(fast);
+        let (hits, loads) = (self.now.0.saturating_sub(fast), self.now.1.saturating_sub(all));
         (loads > 0).then(|| HitRatio { value: hits as f64 / loads as f64, loads })
     }
 

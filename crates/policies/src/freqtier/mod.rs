@@ -3,8 +3,7 @@
 //! # Paper
 //! "FreqTier", sections IV and V. Recommended there: batches of 100,000 samples, 4-bit counters, a
 //! false-positive rate of 0.001 with all fast pages in the filter, an initial hot threshold of 5, sampling at
-//! 100, 10 and 1 kHz, hit ratios that are stable within 0.5 % from minute to minute. Every parameter with its
-//! source stands in `settings`.
+//! 100, 10 and 1 kHz, hit ratios that are stable within 0.5 % from minute to minute; see `settings`.
 //!
 //! - Algorithm 1, promotion: [`FreqTier::promote_hot`]; one call a batch, of coalesced pages (section V-C c).
 //! - Algorithm 2, demotion: `support::demotion_scan`, which HybridTier shares.
@@ -12,28 +11,15 @@
 //! - Dynamic tiering intensity (section V-B 2): `intensity`.
 //!
 //! # Deviations
-//! - If the paper gives no number or is ambiguous, the parameter's source names the choice and its reason:
-//!   ageing period, watermarks, the interval of monitoring.
-//! - Ties at the hot threshold are split by a hash (`hot_threshold`); `ties=exclude` is the plain reading.
-//! - The hot set fits the fast tier less the promotion watermark: a fuller tier is never at rest.
-//! - A batch that the tick cuts short is handled as it is.
-//! - A demotion scan that went round and found too little is repeated only after counts, threshold or window
-//!   have changed: between two ageings counts only rise, so it would find the same pages.
-//! - A refused promotion (no room) asks for demotion even above the watermark; the page is promoted when it
-//!   is sampled again.
-//! - Monitoring moves nothing: with sampling off, counts say nothing new.
+//! `docs/reference/policies.md` has them: ties, the room of the hot set, chance in hit ratios, demotion scans
+//! that fell short, refused promotions, monitoring. A batch that the tick cuts short is handled as it is.
 
 mod intensity;
 mod settings;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
-    SamplingRate, Signal, Signals, TierId, View, Work,
-};
 use isotherm_trackers::{Change, Coalescer, ShapeError, Tracker};
 
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::demotion_scan::{DemotionScan, Scan, Watermarks};
 use crate::support::filter::COALESCE_OPERATIONS;
@@ -45,25 +31,20 @@ pub(crate) use settings::Settings;
 /// Operations of Algorithm 1 on one page, its filter accesses apart.
 const PROMOTE_OPERATIONS: u64 = 4;
 
-/// FreqTier. See the module.
 #[derive(Debug)]
 pub(crate) struct FreqTier {
     settings: Settings,
     watermarks: Watermarks,
-    /// Samples between two ageings.
     ageing: u64,
     coalescer: Coalescer,
     filter: Box<dyn Tracker>,
     threshold: HotThreshold,
     intensity: Intensity,
     scan: DemotionScan,
-    /// Changes of each page's count by the last batch.
     changes: Vec<Change>,
     /// Hot pages of the last batch that are not in the fast tier.
     hot: Vec<PageId>,
-    /// Counts of the pages that the scan looks up.
     counts: Vec<u32>,
-    /// Samples until the filter ages.
     until_ageing: u64,
     /// Promotions that found no room since the last scan.
     refused: u64,
@@ -73,10 +54,7 @@ pub(crate) struct FreqTier {
 }
 
 impl FreqTier {
-    /// Creates FreqTier with an empty filter, promoting at the highest sampling level.
-    ///
-    /// # Errors
-    /// If the filter would be empty or too large, or there is no memory for it.
+    /// Fails if the filter would be empty or too large, or there is no memory for it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
         let settings = Settings::read(parameters);
         let filter = settings.shape(setup)?.build(settings.layout())?;
@@ -123,7 +101,6 @@ impl FreqTier {
         self.work.touches += batch.samples.len() as u64 + pages.len() as u64 * u64::from(self.filter.lines());
     }
 
-    /// Lets the hot threshold and the counters' age follow the batch.
     fn follow(&mut self, samples: u64) {
         let before = self.threshold.certain();
         self.work.operations += self.threshold.follow(&self.changes, samples);
@@ -134,7 +111,6 @@ impl FreqTier {
         }
     }
 
-    /// Halves every counter (section V-A).
     fn age(&mut self) {
         self.filter.age();
         self.threshold.age();
@@ -143,41 +119,37 @@ impl FreqTier {
         self.work.swept += self.filter.bytes() as u64;
     }
 
-    /// Demotes down to the watermark if room is needed (section V-B). Returns the scan's result, if any.
     fn demote(&mut self, view: &mut dyn View, plan: &mut Plan) -> Option<Scan> {
         let wanted = self.watermarks.wanted(view.free(TierId::FAST).0, self.refused);
         if wanted == 0 || self.resting {
             return None;
         }
         self.refused = 0;
-        let Self { filter, threshold, counts, .. } = self;
+        let (filter, threshold, counts) = (&*self.filter, &self.threshold, &mut self.counts);
         let scan =
             self.scan.run(wanted, view, &mut plan.moves, &mut self.work, |pages, limit, moves, work| {
-                choose_cold(&**filter, threshold, counts, pages, limit, moves, work);
+                choose_cold(filter, threshold, counts, pages, limit, moves, work);
             });
         self.resting = scan != Scan::Enough;
         Some(scan)
     }
 
-    /// Plans the batch's promotions as one call, as many as fit.
     fn promote(&mut self, view: &dyn View, plan: &mut Plan) {
         let room = view.free(TierId::FAST).0 as usize + plan.moves.len();
         plan.moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));
     }
 
-    /// Closes a window that has passed.
     fn advance(&mut self, now: Nanos) {
-        let before = self.intensity.state();
+        let before = self.intensity.state;
         if self.intensity.advance(now) {
             self.resting = false;
         }
-        let resumed = before == State::Monitoring && self.intensity.state() != before;
+        let resumed = before == State::Monitoring && self.intensity.state != before;
         if resumed && self.settings.age_on_resume {
             self.age();
         }
     }
 
-    /// Returns the request for samples that a state makes.
     fn request(&self, state: State) -> Sampling {
         let settings = &self.settings;
         let rate = match state {
@@ -213,7 +185,7 @@ impl Policy for FreqTier {
     }
 
     fn sampling(&self) -> Sampling {
-        self.request(self.intensity.state())
+        self.request(self.intensity.state)
     }
 
     fn observe(&mut self, batch: &SampleBatch, view: &mut dyn View) {
@@ -226,9 +198,9 @@ impl Policy for FreqTier {
     }
 
     fn step(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan) {
-        let before = self.intensity.state();
+        let before = self.intensity.state;
         self.advance(now);
-        if self.intensity.state() != State::Monitoring && view.tiers() > 1 {
+        if self.intensity.state != State::Monitoring && view.tiers() > 1 {
             let scan = self.demote(view, plan);
             self.promote(view, plan);
             // Before the distribution is known, the initial threshold may call everything hot.
@@ -236,20 +208,19 @@ impl Policy for FreqTier {
                 self.intensity.found_nothing_cold(now);
             }
         }
-        let state = self.intensity.state();
+        let state = self.intensity.state;
         plan.sampling = (state != before).then(|| self.request(state));
         plan.work = self.work.take();
     }
 
     fn settle(&mut self, plan: &Plan, outcome: &Outcome, _view: &mut dyn View) {
-        let promotions = plan.moves.iter().zip(&outcome.moves).filter(|(step, _)| step.to == TierId::FAST);
-        let (mut moved, mut refused) = (0, 0);
-        for (_, status) in promotions {
-            moved += u64::from(*status == MoveStatus::Moved);
-            refused += u64::from(*status == MoveStatus::NoRoom);
+        for (step, status) in plan.moves.iter().zip(&outcome.moves) {
+            match status {
+                MoveStatus::Moved if step.to == TierId::FAST => self.intensity.promoted(1),
+                MoveStatus::NoRoom if step.to == TierId::FAST => self.refused += 1,
+                _ => {}
+            }
         }
-        self.intensity.promoted(moved);
-        self.refused += refused;
     }
 
     fn metadata(&self) -> Bytes {
@@ -262,7 +233,7 @@ impl Policy for FreqTier {
     }
 
     fn gauges(&self, gauges: &mut Vec<Gauge>) {
-        let level = match self.intensity.state() {
+        let level = match self.intensity.state {
             State::Promoting(level) => f64::from(level as u8),
             State::Monitoring => 3.0,
         };

@@ -4,11 +4,10 @@ use isotherm_core::{Bytes, Nanos, PageSize, SamplingScope, choices, parameters};
 use isotherm_trackers::{FilterShape, Layout, ShapeError};
 
 use crate::Setup;
-use crate::support::filter::{CounterBits, FilterSize};
+use crate::support::filter::{self, CounterBits};
 use crate::support::hot_threshold::{ThresholdSettings, Ties};
 
 choices! {
-    /// Layout of the filter.
     pub(crate) enum Filter {
         Blocked = "blocked",
         Standard = "standard",
@@ -16,7 +15,6 @@ choices! {
 }
 
 parameters! {
-    /// FreqTier's parameters. Sections are the paper's.
     pub(crate) struct Settings {
         /// Samples that are coalesced and acted upon at once.
         batch: usize = count(64, 10_000_000, "100k").unit("samples").source("sections IV-C, VII-E 2")
@@ -79,7 +77,6 @@ parameters! {
 }
 
 impl Settings {
-    /// Returns the filter's layout.
     pub(super) fn layout(&self) -> Layout {
         match self.filter {
             Filter::Blocked => Layout::Blocked,
@@ -87,10 +84,9 @@ impl Settings {
         }
     }
 
-    /// Returns the filter's shape.
     pub(super) fn shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
-        let Self { hashes, counter_bits, false_positive_rate, filter_bytes: bytes, .. } = *self;
-        FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)
+        let Self { hashes, counter_bits, false_positive_rate, filter_bytes, .. } = *self;
+        filter::shape(hashes, counter_bits, false_positive_rate, filter_bytes, setup)
     }
 
     /// Returns the hot threshold's settings. Its hot set leaves `reserve` pages of the fast tier free.
@@ -98,7 +94,6 @@ impl Settings {
         ThresholdSettings::new(self.ties, self.initial_threshold, self.threshold_warmup, reserve, setup)
     }
 
-    /// Returns the samples between two ageings.
     pub(super) fn ageing(&self, setup: &Setup) -> u64 {
         let base_pages = setup.page_size.bytes().0 / PageSize::Base.bytes().0 * setup.fast.0;
         (self.ageing_samples_per_page * base_pages.max(1) as f64).ceil() as u64

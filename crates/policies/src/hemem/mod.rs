@@ -14,38 +14,27 @@
 //!   to 10 GB/s, while there are cold pages.
 //!
 //! # Deviations
-//! - Pages are the run's. The paper manages 2 MB pages: at a period of 19,997, 4 KiB pages get 512 times
-//!   fewer samples.
+//! - The run's pages, not the paper's 2 MB: at a period of 19,997, 4 KiB pages get 512 times fewer samples.
 //! - The library sees every allocation; here a read of the page table finds cold fast pages on demand.
-//! - The library samples all retired stores; a host here samples those that missed.
-//! - No room is kept for new pages (the paper keeps 1 GB of DRAM free): allocation is the host's.
+//! - A host samples stores that missed, not all retired ones, and keeps no room for new pages.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work, parameters,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::lists::PageLists;
 use crate::support::prefetch::{self, CHUNK, Chunk};
 
-/// Pages read from the page table at once.
 const SCAN: usize = 1024;
 /// Samples that its thread takes in at once, unless the loop comes round before.
 const BATCH: usize = 512;
 /// Operations of counting one sample, table accesses apart.
 const COUNT_OPERATIONS: u64 = 8;
 
-/// The lists.
 const FAST_HOT: usize = 0;
 const FAST_COLD: usize = 1;
 const SLOW_HOT: usize = 2;
 const SLOW_COLD: usize = 3;
 
 parameters! {
-    /// HeMem's parameters.
     pub(crate) struct Settings {
         /// Sampled reads that make a page hot.
         hot_reads: u16 = count(1, 65_535, "4").unit("samples").source("HeMem's library"),
@@ -65,7 +54,6 @@ parameters! {
     }
 }
 
-/// The state of a page.
 #[derive(Debug, Clone, Copy, Default)]
 struct Count {
     reads: u16,
@@ -74,12 +62,10 @@ struct Count {
     clock: u32,
 }
 
-/// HeMem. See the module.
 #[derive(Debug)]
 pub(crate) struct Hemem {
     settings: Settings,
     sampling: Sampling,
-    /// Pages that one round may promote.
     budget: u64,
     counts: Vec<Count>,
     lists: PageLists<4>,
@@ -94,19 +80,18 @@ pub(crate) struct Hemem {
 }
 
 impl Hemem {
-    /// Creates HeMem without known pages.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let interval = settings.interval;
         let moved = settings.migration_rate.0 as f64 * interval.as_seconds();
         Self {
-            sampling: Sampling::loads(
-                SamplingRate::Period(settings.sampling_period),
-                SamplingScope::AllTiers,
-                BATCH,
-                interval,
-            )
-            .and_stores(),
+            sampling: Sampling {
+                rate: SamplingRate::Period(settings.sampling_period),
+                scope: SamplingScope::AllTiers,
+                stores: true,
+                batch: BATCH,
+                tick: interval,
+            },
             budget: setup.pages_in(Bytes(moved as u64)).max(1),
             counts: vec![Count::default(); setup.pages],
             lists: PageLists::new(setup.pages),
@@ -150,7 +135,6 @@ impl Hemem {
         self.enlist(sample.page, tier);
     }
 
-    /// Puts a page into the list of its tier and heat.
     fn enlist(&mut self, page: PageId, tier: TierId) {
         let list = match (tier == TierId::FAST, self.is_hot(page)) {
             (true, true) => FAST_HOT,
@@ -209,7 +193,6 @@ impl Hemem {
         self.phantom = missing;
     }
 
-    /// Plans one round of moves.
     fn migrate(&mut self, view: &mut dyn View, plan: &mut Plan) {
         let mut free = view.free(TierId::FAST).0;
         let wanted = self.budget.min(self.lists.len(SLOW_HOT) as u64);

@@ -7,13 +7,12 @@ use isotherm_core::PageId;
 use isotherm_trackers::{DenseTable, Tracker};
 
 use super::decision::{Counts, Demotion};
+use super::hotness::Cooled;
 
-/// The exact tables and what they agreed to.
 #[derive(Debug, Clone)]
 pub(super) struct Audit {
     frequency: DenseTable<u16>,
     momentum: DenseTable<u16>,
-    /// Decisions compared.
     pub(super) decisions: u64,
     /// Of these, decisions in which the exact counts move the page otherwise than the filters.
     pub(super) disagreements: u64,
@@ -22,13 +21,11 @@ pub(super) struct Audit {
 }
 
 impl Audit {
-    /// Creates empty tables for the pages below `pages`.
     pub(super) fn new(pages: usize) -> Self {
         let (frequency, momentum) = (DenseTable::new(pages), DenseTable::new(pages));
         Self { frequency, momentum, decisions: 0, disagreements: 0, moves: 0 }
     }
 
-    /// Counts a batch's pages.
     pub(super) fn count(&mut self, pages: &[(u32, u32)]) {
         for &(page, samples) in pages {
             self.frequency.increase(page, samples);
@@ -36,27 +33,23 @@ impl Audit {
         }
     }
 
-    /// Follows a cooling of the frequency filter.
-    pub(super) fn cool_frequency(&mut self) {
-        self.frequency.age();
+    pub(super) fn cool(&mut self, cooled: Cooled) {
+        if cooled.frequency {
+            self.frequency.age();
+        }
+        if cooled.momentum {
+            self.momentum.age();
+        }
     }
 
-    /// Follows a cooling of the momentum filter.
-    pub(super) fn cool_momentum(&mut self) {
-        self.momentum.age();
-    }
-
-    /// Returns the exact counts of a page.
     pub(super) fn counts(&self, page: PageId) -> Counts {
         Counts { frequency: self.frequency.get(page.0), momentum: self.momentum.get(page.0) }
     }
 
-    /// Compares whether a page is promoted.
     pub(super) fn promotion(&mut self, ours: bool, exact: bool) {
         self.note(ours != exact, ours || exact);
     }
 
-    /// Compares what becomes of a page of the fast tier.
     pub(super) fn demotion(&mut self, ours: Demotion, exact: Demotion) {
         self.note(ours != exact, ours != Demotion::NoAction || exact != Demotion::NoAction);
     }

@@ -12,7 +12,6 @@ use isotherm_core::PageId;
 
 use crate::support::hot_threshold::HotThreshold;
 
-/// A page's two metrics.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Counts {
     /// Samples over the long term.
@@ -24,33 +23,27 @@ pub(super) struct Counts {
 /// The fate of a page of the fast tier when room is wanted.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Demotion {
-    /// It stays.
     NoAction,
     /// It is marked, and demoted later if it is not accessed meanwhile.
     SecondChance,
-    /// It goes.
     Demote,
 }
 
-/// The thresholds between high and low.
 #[derive(Debug, Clone)]
 pub(super) struct Thresholds {
     /// Of frequency: fitted to the fast tier.
     pub(super) frequency: HotThreshold,
     /// Momentum from here on is high for a page that may be promoted.
     pub(super) promote_momentum: u32,
-    /// The same for one that may be demoted.
     pub(super) demote_momentum: u32,
 }
 
 impl Thresholds {
-    /// Returns whether a sampled page of a slower tier is promoted.
     #[inline]
     pub(super) fn promotes(&self, page: PageId, counts: Counts) -> bool {
         counts.momentum >= self.promote_momentum || self.frequency.is_hot(page, counts.frequency)
     }
 
-    /// Returns the fate of a page of the fast tier.
     #[inline]
     pub(super) fn demotion(&self, page: PageId, counts: Counts) -> Demotion {
         if counts.momentum >= self.demote_momentum {

@@ -30,14 +30,12 @@ impl Cooling {
     }
 }
 
-/// Which counters a batch's end has halved.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub(super) struct Cooled {
     pub(super) frequency: bool,
     pub(super) momentum: bool,
 }
 
-/// Frequency and momentum of pages.
 #[derive(Debug)]
 pub(super) struct Hotness {
     frequency: Box<dyn Tracker>,
@@ -45,10 +43,8 @@ pub(super) struct Hotness {
     pub(super) thresholds: Thresholds,
     frequency_cooling: Cooling,
     momentum_cooling: Cooling,
-    /// Changes of each page's counts by the last batch.
     frequency_changes: Vec<Change>,
     momentum_changes: Vec<Change>,
-    /// Counts of the pages looked up last.
     frequency_counts: Vec<u32>,
     momentum_counts: Vec<u32>,
     pub(super) audit: Option<Audit>,
@@ -83,7 +79,6 @@ impl Hotness {
         })
     }
 
-    /// Counts a batch's pages in both trackers.
     pub(super) fn count(&mut self, pages: &[(u32, u32)], work: &mut Work) {
         self.frequency.increase_batch(pages, &mut self.frequency_changes);
         self.momentum.increase_batch(pages, &mut self.momentum_changes);
@@ -107,19 +102,16 @@ impl Hotness {
         (promoted, promoted && !self.thresholds.frequency.is_hot(page, counts.frequency))
     }
 
-    /// Looks pages up, for [`Hotness::looked_up`].
     pub(super) fn look_up(&mut self, pages: &[u32], work: &mut Work) {
         self.frequency.get_batch(pages, &mut self.frequency_counts);
         self.momentum.get_batch(pages, &mut self.momentum_counts);
         work.touches += pages.len() as u64 * self.lines();
     }
 
-    /// Returns the counts of the `index`-th page looked up last.
     pub(super) fn looked_up(&self, index: usize) -> Counts {
         Counts { frequency: self.frequency_counts[index], momentum: self.momentum_counts[index] }
     }
 
-    /// Returns the fate of a page of the fast tier with these counts.
     pub(super) fn demotion(&mut self, page: PageId, counts: Counts) -> Demotion {
         let ours = self.thresholds.demotion(page, counts);
         if let Some(audit) = &mut self.audit {
@@ -135,7 +127,6 @@ impl Hotness {
         counts.frequency > saved || (counts.frequency == self.frequency.maximum() && counts.momentum > 0)
     }
 
-    /// Lets the frequency threshold follow the batch counted last, and cools what is due.
     pub(super) fn follow(&mut self, samples: u64, work: &mut Work) -> Cooled {
         work.operations += self.thresholds.frequency.follow(&self.frequency_changes, samples);
         let cooled = Cooled {
@@ -143,29 +134,18 @@ impl Hotness {
             momentum: self.momentum_cooling.passes(samples),
         };
         if cooled.frequency {
-            self.cool_frequency(work);
+            self.frequency.age();
+            self.thresholds.frequency.age();
+            work.swept += self.frequency.bytes() as u64;
         }
         if cooled.momentum {
-            self.cool_momentum(work);
+            self.momentum.age();
+            work.swept += self.momentum.bytes() as u64;
+        }
+        if let Some(audit) = &mut self.audit {
+            audit.cool(cooled);
         }
         cooled
-    }
-
-    fn cool_frequency(&mut self, work: &mut Work) {
-        self.frequency.age();
-        self.thresholds.frequency.age();
-        work.swept += self.frequency.bytes() as u64;
-        if let Some(audit) = &mut self.audit {
-            audit.cool_frequency();
-        }
-    }
-
-    fn cool_momentum(&mut self, work: &mut Work) {
-        self.momentum.age();
-        work.swept += self.momentum.bytes() as u64;
-        if let Some(audit) = &mut self.audit {
-            audit.cool_momentum();
-        }
     }
 
     /// Returns the cache lines that one page costs in both trackers.
@@ -173,12 +153,10 @@ impl Hotness {
         u64::from(self.frequency.lines() + self.momentum.lines())
     }
 
-    /// Returns the memory of the trackers themselves.
     pub(super) fn tracker_bytes(&self) -> usize {
         self.frequency.bytes() + self.momentum.bytes()
     }
 
-    /// Returns the memory of trackers, histogram and buffers.
     pub(super) fn bytes(&self) -> usize {
         let changes = self.frequency_changes.capacity() + self.momentum_changes.capacity();
         let counts = self.frequency_counts.capacity() + self.momentum_counts.capacity();
@@ -197,7 +175,6 @@ impl Hotness {
         self.momentum.increase(page, counts.momentum);
     }
 
-    /// Returns a page's counts.
     pub(super) fn counts(&self, page: u32) -> Counts {
         Counts { frequency: self.frequency.get(page), momentum: self.momentum.get(page) }
     }

@@ -3,9 +3,8 @@
 //! # Paper
 //! "HybridTier: an Adaptive and Lightweight CXL-Memory Tiering System", ASPLOS 2025, sections 3 and 4.
 //! Recommended there: batches of 100,000 samples, k = 4, p = 0.001, as many keys as the fast tier has pages,
-//! a momentum filter 128 times smaller, a momentum threshold of 3, a second look after a minute. Every
-//! parameter with its source stands in `settings`; `preset=artifact` has the values of the published
-//! artifact.
+//! a momentum filter 128 times smaller, a momentum threshold of 3, a second look after a minute. `settings`
+//! has each parameter's source and, as `preset=artifact`, the values of the published artifact.
 //!
 //! - Table 1, the choice of promotions and demotions: `decision`.
 //! - Both trackers and their cooling (sections 3.1, 4.2): `hotness`.
@@ -15,16 +14,8 @@
 //! - The comparison with an exact table (section 6.4.2): `audit`.
 //!
 //! # Deviations
-//! - If the paper gives no number, the parameter's source names the choice and its reason: watermarks,
-//!   cooling periods, everything of huge pages but the counters' width.
-//! - Batches are coalesced, and both counters of a page raised once by its number of samples, as in the
-//!   artifact.
-//! - Ties at the frequency threshold are split by a hash; the hot set is fitted to the fast tier less the
-//!   promotion watermark; a refused promotion asks for demotion even above the watermark: all as in FreqTier
-//!   (`docs/reference/policies.md`).
-//! - A saved count is halved with the counters. A saturated one cannot show an access, but momentum does.
-//! - A demotion scan that went round and found too little is repeated when a tracker has cooled, the
-//!   threshold has changed or marked pages were revisited: until then it would find the same pages.
+//! `docs/reference/policies.md` has them: coalesced batches, saved counts that are halved with the counters,
+//! scans that fell short; and as in FreqTier ties, the room of the hot set and refused promotions.
 
 mod audit;
 mod decision;
@@ -32,14 +23,9 @@ mod hotness;
 mod second_chance;
 mod settings;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling, Signal,
-    Signals, TierId, View, Work,
-};
 use isotherm_trackers::{Coalescer, ShapeError};
 
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::demotion_scan::{DemotionScan, Scan, Watermarks};
 use crate::support::filter::COALESCE_OPERATIONS;
@@ -52,7 +38,6 @@ pub(crate) use settings::{PRESETS, Settings};
 /// Operations of deciding on one sampled page, its tracker accesses apart.
 const DECIDE_OPERATIONS: u64 = 5;
 
-/// HybridTier. See the module.
 #[derive(Debug)]
 pub(crate) struct HybridTier {
     settings: Settings,
@@ -65,7 +50,6 @@ pub(crate) struct HybridTier {
     hot: Vec<PageId>,
     /// Of all pages that were to be promoted so far, those that only their momentum spoke for.
     by_momentum: u64,
-    /// Marks whose time has come, and their pages.
     due: Vec<Mark>,
     due_pages: Vec<u32>,
     /// Promotions that found no room since the last scan.
@@ -76,10 +60,7 @@ pub(crate) struct HybridTier {
 }
 
 impl HybridTier {
-    /// Creates HybridTier with empty trackers.
-    ///
-    /// # Errors
-    /// If a filter would be empty or too large, or there is no memory for it.
+    /// Fails if a filter would be empty or too large, or there is no memory for it.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Result<Self, ShapeError> {
         let settings = Settings::read(parameters);
         let watermarks = Watermarks::new(settings.promote_watermark, settings.demote_watermark, setup);
@@ -122,7 +103,6 @@ impl HybridTier {
         self.work.touches += batch.samples.len() as u64;
     }
 
-    /// Lets threshold and counters' age follow the batch.
     fn follow(&mut self, samples: u64) {
         let before = self.hotness.thresholds.frequency.certain();
         let cooled = self.hotness.follow(samples, &mut self.work);
@@ -177,7 +157,6 @@ impl HybridTier {
         self.resting = self.scan.run(wanted, view, moves, &mut self.work, choose) != Scan::Enough;
     }
 
-    /// Plans the batch's promotions as one call, as many as fit.
     fn promote(&self, view: &dyn View, moves: &mut Vec<Move>) {
         let room = view.free(TierId::FAST).0 as usize + moves.len();
         moves.extend(self.hot.iter().take(room).map(|&page| Move { page, to: TierId::FAST }));

@@ -7,6 +7,8 @@ use std::collections::VecDeque;
 
 use isotherm_core::{Nanos, PageId};
 
+use crate::support::page_bits::PageBits;
+
 /// A page and the frequency that it had when it was marked, halved as often as the counters were since.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mark {
@@ -14,7 +16,6 @@ pub(super) struct Mark {
     pub(super) count: u16,
 }
 
-/// Pages that were marked at the same time.
 #[derive(Debug, Clone, Copy)]
 struct Cohort {
     marked: Nanos,
@@ -26,8 +27,7 @@ struct Cohort {
 pub(super) struct SecondChances {
     marks: VecDeque<Mark>,
     cohorts: VecDeque<Cohort>,
-    /// A bit for each page: whether it is marked.
-    marked: Vec<u64>,
+    marked: PageBits,
     revisit: Nanos,
     capacity: usize,
 }
@@ -36,19 +36,14 @@ impl SecondChances {
     /// Creates room for `capacity` marks of pages below `pages`, each revisited after `revisit`.
     pub(super) fn new(capacity: usize, revisit: Nanos, pages: usize) -> Self {
         let (marks, cohorts) = (VecDeque::new(), VecDeque::new());
-        Self { marks, cohorts, marked: vec![0; pages.div_ceil(64)], revisit, capacity }
+        Self { marks, cohorts, marked: PageBits::new(pages), revisit, capacity }
     }
 
     /// Marks a page, unless it is marked already or there is no room for another mark.
     pub(super) fn mark(&mut self, page: PageId, count: u32, now: Nanos) {
-        let (word, bit) = (page.index() / 64, 1 << (page.index() % 64));
-        if word >= self.marked.len() {
-            self.marked.resize(word + 1, 0);
-        }
-        if self.marked[word] & bit != 0 || self.marks.len() >= self.capacity {
+        if self.marks.len() >= self.capacity || !self.marked.insert(page) {
             return;
         }
-        self.marked[word] |= bit;
         self.marks.push_back(Mark { page, count: u16::try_from(count).unwrap_or(u16::MAX) });
         match self.cohorts.back_mut() {
             Some(last) if last.marked == now => last.pages += 1,
@@ -68,25 +63,20 @@ impl SecondChances {
             }
             self.cohorts.pop_front();
         }
-        for mark in due {
-            self.marked[mark.page.index() / 64] &= !(1 << (mark.page.index() % 64));
-        }
+        due.iter().for_each(|mark| self.marked.remove(mark.page));
     }
 
-    /// Follows a cooling of the counters.
     pub(super) fn cool(&mut self) {
         self.marks.iter_mut().for_each(|mark| mark.count /= 2);
     }
 
-    /// Returns the number of marked pages.
     pub(super) fn len(&self) -> usize {
         self.marks.len()
     }
 
-    /// Returns the memory of marks and bits.
     pub(super) fn bytes(&self) -> usize {
         self.marks.capacity() * size_of::<Mark>()
             + self.cohorts.capacity() * size_of::<Cohort>()
-            + size_of_val(self.marked.as_slice())
+            + self.marked.bytes()
     }
 }

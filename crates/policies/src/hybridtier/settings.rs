@@ -5,11 +5,10 @@ use isotherm_core::{Bytes, Nanos, PageSize, Sampling, SamplingRate, SamplingScop
 use isotherm_trackers::{FilterShape, ShapeError};
 
 use crate::Setup;
-use crate::support::filter::{CounterBits, FilterSize};
+use crate::support::filter::{self, CounterBits};
 use crate::support::hot_threshold::{ThresholdSettings, Ties};
 
 choices! {
-    /// The structure that counts.
     pub(crate) enum TrackerKind {
         Blocked = "blocked",
         Standard = "standard",
@@ -19,7 +18,6 @@ choices! {
 }
 
 choices! {
-    /// Rounding of the frequency filter's size.
     pub(crate) enum Rounding {
         None = "none",
         PowerOfTwo = "power-of-two",
@@ -27,7 +25,6 @@ choices! {
 }
 
 parameters! {
-    /// HybridTier's parameters. Sections are the paper's.
     pub(crate) struct Settings {
         /// Samples that are coalesced and acted upon at once.
         batch: usize = count(64, 10_000_000, "100k").unit("samples").source("section 4.3").scaled(),
@@ -110,7 +107,6 @@ parameters! {
     }
 }
 
-/// Other sets of defaults.
 pub(crate) const PRESETS: &[Preset] = &[Preset {
     name: "artifact",
     source: "github.com/kevins981/hybridtier-asplos25-artifact, version of June 2025",
@@ -127,10 +123,9 @@ pub(crate) const PRESETS: &[Preset] = &[Preset {
 }];
 
 impl Settings {
-    /// Returns the frequency filter's shape.
     pub(super) fn frequency_shape(&self, setup: &Setup) -> Result<FilterShape, ShapeError> {
-        let Self { hashes, counter_bits, false_positive_rate, filter_bytes: bytes, .. } = *self;
-        let shape = FilterSize { hashes, counter_bits, false_positive_rate, bytes }.shape(setup)?;
+        let Self { hashes, counter_bits, false_positive_rate, filter_bytes, .. } = *self;
+        let shape = filter::shape(hashes, counter_bits, false_positive_rate, filter_bytes, setup)?;
         if self.filter_rounding == Rounding::None {
             return Ok(shape);
         }
@@ -138,7 +133,7 @@ impl Settings {
         FilterShape::with_bytes(bytes, shape.width().bits(), shape.hashes())
     }
 
-    /// Returns the momentum filter's shape: smaller than `frequency` by the divisor, but at least one block.
+    /// At least one block.
     pub(super) fn momentum_shape(
         &self,
         frequency: FilterShape,
@@ -155,17 +150,14 @@ impl Settings {
         ThresholdSettings::new(self.ties, initial, self.threshold_warmup, reserve, setup)
     }
 
-    /// Returns the momentum from which a page is promoted.
     pub(super) fn promote_momentum(&self, setup: &Setup) -> u32 {
         by_size(setup, self.momentum_threshold, self.momentum_threshold_huge)
     }
 
-    /// Returns the momentum that keeps a page from being demoted.
     pub(super) fn demote_momentum(&self, setup: &Setup) -> u32 {
         if self.demotion_momentum == 0 { self.promote_momentum(setup) } else { self.demotion_momentum }
     }
 
-    /// Returns the samples between two coolings of the frequency filter.
     pub(super) fn frequency_period(&self, setup: &Setup) -> u64 {
         if self.frequency_cooling_per_page == 0.0 {
             return self.frequency_cooling;
@@ -174,13 +166,11 @@ impl Settings {
         (self.frequency_cooling_per_page * base_pages.max(1) as f64).ceil() as u64
     }
 
-    /// Returns the request for samples.
     pub(super) fn request(&self) -> Sampling {
         Sampling::loads(SamplingRate::Frequency(self.sampling), self.sampling_scope, self.batch, self.tick)
     }
 }
 
-/// Returns the value for the run's page size.
 fn by_size<T>(setup: &Setup, base: T, huge: T) -> T {
     if setup.page_size == PageSize::Huge { huge } else { base }
 }

@@ -5,16 +5,10 @@
 //! are older than every sampled one: the page table is searched for them when room is needed and while there
 //! are some.
 //!
-//! **Deviations from the textbook**: samples stand for accesses, which no operating system sees one by one;
-//! pages move once a batch; a share of the tier stays free, because no host gives its last page away.
+//! **Deviations from the textbook**: samples stand for accesses, pages move once a batch, and a share of the
+//! tier stays free; see `docs/reference/policies.md`.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Plan, Policy, SampleBatch, Sampling,
-    SamplingScope, Signal, Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::replacement::list::Lists;
 pub(crate) use crate::replacement::settings::LruSettings as Settings;
 use crate::replacement::settings::rate;
@@ -22,19 +16,14 @@ use crate::support::SAMPLE_BYTES;
 use crate::support::prefetch::{CHUNK, Chunk};
 use crate::support::round::Round;
 
-/// The only list of `order`.
 const LIST: usize = 0;
-/// Pages read from the page table at once.
 const SCAN: usize = 1024;
 
-/// Exact LRU over sampled accesses. See the module.
 #[derive(Debug)]
 pub(crate) struct Lru {
     settings: Settings,
     order: Lists<1>,
-    /// Slow pages that this batch sampled; they are in `order` too.
     wanted: Vec<PageId>,
-    /// Where the search for fast pages outside the list goes on.
     cursor: PageId,
     /// Used pages that a whole search did not find: the host's own reserve.
     phantom: u64,
@@ -43,7 +32,6 @@ pub(crate) struct Lru {
 }
 
 impl Lru {
-    /// Returns an LRU with an empty list.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         Self {
             settings: Settings::read(parameters),
@@ -56,7 +44,6 @@ impl Lru {
         }
     }
 
-    /// Makes the page the most recent one, whether it was in the list or not.
     fn touch(&mut self, page: PageId) {
         if self.order.contains(page) {
             self.order.renew(LIST, page);
@@ -65,14 +52,12 @@ impl Lru {
         }
     }
 
-    /// Takes the page out of the list if it is there.
     fn remove(&mut self, page: PageId) {
         if self.order.contains(page) {
             self.order.remove(LIST, page);
         }
     }
 
-    /// Returns the pages that must leave the fast tier for the wanted ones to fit.
     fn overflow(&self, view: &dyn View) -> u64 {
         let capacity = view.capacity(TierId::FAST);
         let kept = (capacity.0 as f64 * self.settings.free_reserve).ceil() as u64;
@@ -89,16 +74,15 @@ impl Lru {
             return;
         }
         let (mut round, mut adopted) = (Round::from(self.cursor), 0);
-        while adopted < needed && missing > 0 && !round.is_complete() {
+        while adopted < needed && missing > 0 && !round.complete {
             let before = self.order.len(LIST);
-            let next = self.adopt_chunk(round.cursor(), view);
-            round.proceed(next);
+            round.proceed(self.adopt_chunk(round.cursor, view));
             let new = (self.order.len(LIST) - before) as u64;
             adopted += new;
             missing = missing.saturating_sub(new);
         }
-        self.cursor = round.cursor();
-        if round.is_complete() {
+        self.cursor = round.cursor;
+        if round.complete {
             self.phantom = missing;
         }
     }

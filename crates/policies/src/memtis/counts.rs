@@ -6,27 +6,21 @@ use isotherm_core::PageId;
 use super::histogram::{Histogram, bin_of};
 use crate::support::prefetch;
 
-/// Counts of pages, and when they cool.
 pub(crate) trait PageCounts: std::fmt::Debug + Send {
     /// Creates zeros for the pages below `pages`, which cool every `cooling` samples (at least 1).
     fn new(pages: usize, cooling: u64) -> Self;
 
-    /// Makes room for the pages below `pages`.
     fn reserve(&mut self, pages: usize);
 
-    /// Returns the memory that the counts occupy, in bytes.
     fn bytes(&self) -> usize;
 
-    /// Reads the counts of the pages ahead of their use.
     fn approach(&self, pages: &[PageId]);
 
-    /// Returns the page's count now.
     fn get(&self, page: PageId) -> u32;
 
     /// Returns the bin in which the histogram has the page.
     fn counted_bin(&self, page: PageId) -> u8;
 
-    /// Adds `weight` accesses.
     fn add(&mut self, page: PageId, weight: u32) -> Rebin;
 
     /// Lets one sample pass. If a cooling falls on it, returns the pages that the histogram's update touched.
@@ -40,12 +34,10 @@ struct Count {
     clock: u32,
 }
 
-/// The change of a page's bin by one access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Rebin {
     /// Where the histogram has the page: its bin when last counted, one lower for each cooling since.
     pub(crate) before: u8,
-    /// Where it belongs now.
     pub(crate) after: u8,
 }
 

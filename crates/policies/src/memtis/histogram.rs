@@ -28,7 +28,6 @@ impl Histogram {
         Self { bins: [0; KEPT] }
     }
 
-    /// Moves a unit of `pages` pages from one bin to another.
     #[inline]
     pub(crate) fn shift(&mut self, before: u8, after: u8, pages: u64) {
         if before == after {
@@ -42,9 +41,8 @@ impl Histogram {
         }
     }
 
-    /// Follows a cooling: halving a count takes it one bin down.
-    ///
-    /// The largest count of a bin stays in it when halved; such a page is corrected when next counted.
+    /// Halving a count takes it one bin down, but the largest of a bin stays in it until the page is next
+    /// counted.
     pub(crate) fn cool(&mut self) {
         self.bins.copy_within(2.., 1);
         self.bins[KEPT - 1] = 0;
@@ -56,9 +54,8 @@ impl Histogram {
         if bin + 1 == BINS { bins.iter().sum() } else { bins[0] }
     }
 
-    /// Returns the lowest bin, at least 1, from which on all pages fit into `capacity`, and their number.
-    ///
-    /// If not even the last bin fits, it is the threshold all the same, with no fitting pages.
+    /// Returns the lowest bin, at least 1, from which on all pages fit into `capacity`, and their number; the
+    /// last bin, with no fitting pages, if not even that fits.
     pub(super) fn threshold_for(&self, capacity: u64) -> (u8, u64) {
         let mut fitting = 0;
         for bin in (1..BINS).rev() {

@@ -56,7 +56,6 @@ impl<C: PageCounts> Memtis<C> {
         pages
     }
 
-    /// Returns a unit's pages in the tiers that `wanted` names.
     fn pages_where<'a>(
         &self,
         unit: PageId,

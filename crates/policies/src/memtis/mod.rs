@@ -5,24 +5,20 @@
 //! Determination", SOSP 2023, and the kernel published with it; described in HybridTier (sections 2 and 3)
 //! and Jenga (section 2.2.2). Every parameter with its source stands in `settings`.
 //!
-//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts, each when
-//!   it is next touched.
+//! - Samples of loads and stores count exactly, page by page (`counts`); cooling halves the counts lazily.
 //! - A histogram of 16 bins of powers of two (`histogram`) gives the hot threshold: the largest set of bins
 //!   that fits the fast tier less 3 %. While that set is small, the bin below is warm: neither promoted nor
 //!   demoted unless hot pages need its room ([`Thresholds`]).
 //! - The sampling period follows the time that sampling takes (`period`).
 //! - Every 500 ms, hot pages of slower tiers are promoted and cold pages demoted, within a rate
-//!   ([`Memtis::migrate`]).
+//!   (`migration`).
 //! - Huge pages: `units`, `split`.
 //!
 //! `memtis-qc` is the same with quick cooling, as Jenga compares it.
 //!
 //! # Deviations
-//! - The threshold follows the histogram both ways at each adaptation. The published kernel rebuilds its
-//!   histogram after a cooling and therefore lets the threshold fall by one then only; here the histogram
-//!   shifts with the cooling.
-//! - Pages are classed again in one sweep after a change; the kernel walks its LRU lists.
-//! - Stores: see `store_period`. The time of sampling is samples x `sample_cost`: a policy has no clock.
+//! `docs/reference/policies.md` has them: a threshold that follows the histogram both ways, one sweep that
+//! classes pages again after a change, the stores that are sampled, and the cost of sampling.
 
 pub(crate) mod counts;
 pub(crate) mod histogram;
@@ -32,13 +28,7 @@ mod settings;
 mod split;
 mod units;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Nanos, Operation, Outcome, PageId, Plan, Policy, Sample, SampleBatch,
-    Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::lists::PageLists;
 use crate::support::prefetch::{CHUNK, Chunk};
@@ -63,7 +53,6 @@ const HOT: usize = 2;
 /// Hot units of slower tiers.
 const PROMOTED: usize = 3;
 
-/// The bins from which on pages are hot and warm.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Thresholds {
     hot: u8,
@@ -71,7 +60,6 @@ struct Thresholds {
     warm: u8,
 }
 
-/// The class of a unit.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 enum Class {
     Cold,
@@ -80,7 +68,6 @@ enum Class {
 }
 
 impl Thresholds {
-    /// Returns the lowest thresholds that fit.
     fn fit(histogram: &Histogram, derived: &Derived) -> Self {
         let (hot, pages) = histogram.threshold_for(derived.room);
         Self { hot, warm: if pages < derived.warm_below { hot - 1 } else { hot } }
@@ -101,7 +88,6 @@ pub(crate) struct Memtis<C = Counts> {
     settings: Common,
     derived: Derived,
     units: Units,
-    /// Counts of pages.
     counts: C,
     /// Real units, by their counts.
     histogram: Histogram,
@@ -110,9 +96,7 @@ pub(crate) struct Memtis<C = Counts> {
     thresholds: Thresholds,
     lists: PageLists<4>,
     period: PeriodControl,
-    /// Samples until the next fitting.
     until_adaptation: u64,
-    /// Whether there was a cooling since the last fitting.
     cooled: bool,
     /// Stores since the last one that was taken, where not all are.
     stores: u64,
@@ -121,14 +105,12 @@ pub(crate) struct Memtis<C = Counts> {
     stale: bool,
     /// The last round found too few cold pages, and there are fast pages in no list.
     short: bool,
-    /// Units of the round under way.
     chosen: Vec<PageId>,
     splits: u64,
     work: Work,
 }
 
 impl Memtis {
-    /// Returns Memtis, or Memtis-QC, before its first sample.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let Settings { cooling_samples, common, splits } = Settings::read(parameters);
         Self::with(cooling_samples, common, &splits, setup)
@@ -136,7 +118,6 @@ impl Memtis {
 }
 
 impl<C: PageCounts> Memtis<C> {
-    /// Returns the policy before its first sample.
     pub(crate) fn with(cooling: u64, settings: Common, splits: &Splits, setup: &Setup) -> Self {
         let derived = Derived::new(&settings, splits, setup);
         Self {
@@ -174,7 +155,6 @@ impl<C: PageCounts> Memtis<C> {
         taken
     }
 
-    /// Counts a sample and lists its unit by its new class.
     fn count(&mut self, page: PageId, tier: Option<TierId>, view: &dyn View) {
         let Some(tier) = tier else { return };
         let unit = self.units.unit(page);
@@ -202,7 +182,6 @@ impl<C: PageCounts> Memtis<C> {
         self.enlist(unit, list);
     }
 
-    /// Returns the bin of a unit's count.
     fn bin(&self, unit: PageId) -> u8 {
         match &self.splitter {
             Some(splitter) if self.units.pages(unit).len() > 1 => bin_of(splitter.ranges.get(unit)),
@@ -236,11 +215,14 @@ impl<C: PageCounts> Memtis<C> {
         self.work.touches += 4;
     }
 
-    /// Lets counts, histogram and thresholds follow a sample.
     fn follow(&mut self) {
         self.until_adaptation -= 1;
         if let Some(touched) = self.counts.pass(&mut self.histogram) {
-            self.cool(touched);
+            self.work.touches += touched;
+            if let Some(splitter) = &mut self.splitter {
+                splitter.cool();
+            }
+            (self.cooled, self.stale) = (true, true);
         }
         if self.until_adaptation == 0 {
             self.until_adaptation = self.settings.adaptation_samples;
@@ -248,15 +230,6 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    fn cool(&mut self, touched: u64) {
-        self.work.touches += touched;
-        if let Some(splitter) = &mut self.splitter {
-            splitter.cool();
-        }
-        (self.cooled, self.stale) = (true, true);
-    }
-
-    /// Fits the thresholds and, after a cooling, splits ranges.
     fn adapt(&mut self) {
         let before = self.thresholds;
         self.thresholds = Thresholds::fit(&self.histogram, &self.derived);
@@ -272,7 +245,6 @@ impl<C: PageCounts> Memtis<C> {
         }
     }
 
-    /// Makes the pages of a range units of their own.
     fn split(&mut self, range: PageId) {
         let Some(splitter) = &self.splitter else { return };
         let pages = self.units.pages(range);
@@ -288,13 +260,9 @@ impl<C: PageCounts> Memtis<C> {
     }
 
     fn request(&self) -> Sampling {
-        Sampling::loads(
-            SamplingRate::Period(self.period.period()),
-            SamplingScope::AllTiers,
-            BATCH,
-            self.settings.migration_interval,
-        )
-        .and_stores()
+        let rate = SamplingRate::Period(self.period.period());
+        let tick = self.settings.migration_interval;
+        Sampling::loads(rate, SamplingScope::AllTiers, BATCH, tick).and_stores()
     }
 }
 

@@ -7,24 +7,20 @@ use super::settings::Common;
 /// Weight of the last interval in the usage.
 const NEWEST: f64 = 0.8;
 
-/// The period in force and the usage that led to it.
 #[derive(Debug, Clone)]
 pub(super) struct PeriodControl {
     settings: Common,
     step: u32,
-    /// Samples since the last adjustment, which was at `since`.
     samples: u64,
     since: Nanos,
     usage: Option<f64>,
 }
 
 impl PeriodControl {
-    /// Begins with the shortest period.
     pub(super) fn new(settings: Common) -> Self {
         Self { settings, step: 0, samples: 0, since: Nanos(0), usage: None }
     }
 
-    /// Returns the period in force.
     pub(super) fn period(&self) -> u64 {
         let Common { shortest_period: shortest, longest_period: longest, period_steps: steps, .. } =
             self.settings;
@@ -33,7 +29,6 @@ impl PeriodControl {
         (shortest as f64 * (longest as f64 / shortest as f64).powf(share)).round() as u64
     }
 
-    /// Counts samples that arrived.
     pub(super) fn count(&mut self, samples: u64) {
         self.samples += samples;
     }

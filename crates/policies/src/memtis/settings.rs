@@ -1,6 +1,5 @@
-//! Memtis' settings, and the values derived from them.
-//!
-//! "Memtis" is Lee et al., SOSP 2023, "its artifact" the kernel published with it.
+//! Memtis' settings, and the values derived; "Memtis' artifact" is the kernel published with the paper (SOSP
+//! 2023).
 
 use isotherm_core::parameters::Builder;
 use isotherm_core::parameters::build::count;
@@ -17,7 +16,6 @@ const COOLING: Builder<u64> = count(1, 1_000_000_000_000, "2M")
 pub(crate) const QUICK_COOLING: Builder<u64> = COOLING.default("120k").source("Jenga, section 5: Memtis-QC");
 
 parameters! {
-    /// Memtis' parameters.
     pub(crate) struct Settings {
         cooling_samples: u64 = COOLING,
         common: Common,
@@ -26,7 +24,6 @@ parameters! {
 }
 
 parameters! {
-    /// Memtis-QC's parameters.
     pub(crate) struct QuickSettings {
         cooling_samples: u64 = QUICK_COOLING,
         common: Common,
@@ -35,7 +32,6 @@ parameters! {
 }
 
 parameters! {
-    /// The parameters of every policy of this design.
     pub(crate) struct Common {
         /// Samples after which the thresholds are fitted anew.
         adaptation_samples: u64 = count(1, 10_000_000, "100k").unit("samples")
@@ -79,7 +75,6 @@ parameters! {
 }
 
 parameters! {
-    /// The splitting of huge pages.
     #[derive(Default)]
     pub(crate) struct Splits {
         /// In a run of base pages: begin with 2 MiB ranges that move as one and are split where their
@@ -97,14 +92,12 @@ parameters! {
     }
 }
 
-/// The values derived from the settings.
 #[derive(Debug, Clone)]
 pub(super) struct Derived {
     /// Whether 2 MiB ranges of base pages are units.
     pub(super) huge_ranges: bool,
     /// A sample's weight in a page's count: base pages weigh as many times more as huge ones have pages.
     pub(super) weight: u32,
-    /// Pages that the hot set may have.
     pub(super) room: u64,
     /// With fewer hot pages than this there is a warm class.
     pub(super) warm_below: u64,
@@ -121,7 +114,6 @@ pub(super) struct Derived {
 pub(super) const BASE_PAGES: u32 = 1 << (PageSize::Huge.shift() - PageSize::Base.shift());
 
 impl Derived {
-    /// Derives the values; the default of `splits` splits nothing.
     pub(super) fn new(settings: &Common, splits: &Splits, setup: &Setup) -> Self {
         let fast = setup.fast.0;
         let largest = setup.pages_in(settings.largest_reserve).min(fast / 2);

@@ -29,7 +29,6 @@ pub(super) struct Splitter {
     /// Samples of each range, at its first page.
     pub(super) ranges: Counts,
     estimate: Histogram,
-    /// The hot threshold of base pages.
     hot: u8,
     /// Samples since the last decision: all, those that hit, those that would have hit.
     samples: u64,
@@ -39,14 +38,8 @@ pub(super) struct Splitter {
 
 impl Splitter {
     pub(super) fn new(pages: usize) -> Self {
-        Self {
-            ranges: Counts::new(pages, u64::MAX),
-            estimate: Histogram::new(),
-            hot: 1,
-            samples: 0,
-            hits: 0,
-            estimated_hits: 0,
-        }
+        let (ranges, estimate) = (Counts::new(pages, u64::MAX), Histogram::new());
+        Self { ranges, estimate, hot: 1, samples: 0, hits: 0, estimated_hits: 0 }
     }
 
     /// Takes note of a sample that moved its base page to another bin, and of whether it hit the fast tier.
@@ -63,7 +56,6 @@ impl Splitter {
         self.estimate.cool();
     }
 
-    /// Fits the threshold of base pages.
     pub(super) fn fit(&mut self, room: u64) {
         self.hot = self.estimate.threshold_for(room).0;
     }
@@ -86,8 +78,7 @@ impl Splitter {
         if missing <= 0.0 {
             return Vec::new();
         }
-        let (mut accessed, mut skewed) = (0u64, Vec::new());
-        let mut page = 0;
+        let (mut accessed, mut skewed, mut page) = (0u64, Vec::new(), 0);
         while page < units.len() {
             let unit = PageId(page);
             let range = units.pages(unit);

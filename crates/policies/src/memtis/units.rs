@@ -4,7 +4,6 @@ use std::ops::Range;
 
 use isotherm_core::{PageId, View};
 
-/// The unit of each page, named by the unit's first page.
 #[derive(Debug, Clone)]
 pub(super) struct Units {
     huge: bool,
@@ -15,7 +14,6 @@ pub(super) struct Units {
 }
 
 impl Units {
-    /// Creates units of 2 MiB if `huge`, else of one page.
     pub(super) fn new(huge: bool) -> Self {
         Self { huge, heads: Vec::new(), sizes: Vec::new() }
     }
@@ -40,25 +38,21 @@ impl Units {
         }
     }
 
-    /// Returns the pages that were entered.
     pub(super) fn len(&self) -> u32 {
         self.heads.len() as u32
     }
 
-    /// Returns the unit of a page.
     #[inline]
     pub(super) fn unit(&self, page: PageId) -> PageId {
         self.heads.get(page.index()).map_or(page, |&head| PageId(head))
     }
 
-    /// Returns the pages of a unit.
     #[inline]
     pub(super) fn pages(&self, unit: PageId) -> Range<u32> {
         let size = self.sizes.get(unit.index()).map_or(1, |&size| u32::from(size));
         unit.0..unit.0 + size
     }
 
-    /// Makes each page of a unit a unit.
     pub(super) fn split(&mut self, unit: PageId) {
         for page in self.pages(unit) {
             self.heads[page as usize] = page;

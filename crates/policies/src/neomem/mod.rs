@@ -8,21 +8,14 @@
 //! quota. Defaults are those of Table IV. Cold pages are the kernel's LRU's business. A fixed `threshold` is
 //! the naive policy of Fig. 14.
 //!
-//! # What the paper leaves open
-//! - How often the threshold is updated: every second, as the published daemon does.
-//! - Whether the quota also bounds promotions, or only lowers p: both, because Table IV calls it "the maximum
-//!   page migration rate". Pages beyond it wait until the next clear, after which the device finds them
-//!   again.
-//! - delta of the error bound: 25 %, the paper's example for two lanes (the median).
-//! - The threshold before the first histogram: nothing is hot.
-//!
 //! # Deviations
-//! - `PG_demoted` is a flag in the paper's kernel. Here a page counts as demoted if the host says so or if it
-//!   was promoted before (it must have been demoted since). A host that cannot tell what reclaim took misses
-//!   the first return of a page that was fast from its allocation on.
-//! - kswapd runs beside the paper's daemon; here a policy waits for the reclaim that it asked for. So it asks
-//!   for at most `reclaim` pages at a time, by default one batch of the kernel's: it cannot read the device
-//!   while the kernel looks for cold pages.
+//! `docs/papers/neomem.md` has them all. Open in the paper: the interval of updates (the published daemon's),
+//! delta (its example, 25 %), whether the quota bounds promotions (it does; pages beyond wait until the next
+//! clear).
+//!
+//! - `PG_demoted`: a page counts as demoted if the host says so or if it was promoted before. A host that
+//!   cannot tell what reclaim took misses the first return of a page that was fast from its allocation on.
+//! - A policy waits for the reclaim that it asked for, so it asks for at most `reclaim` pages at a time.
 //! - Several devices: their histograms and traffic are added up, and all get one threshold.
 //! - A clear that falls on a threshold update waits for the reading, or the histogram would be empty.
 //! - A device without a histogram, such as CXL 3.2's hotness monitoring unit, needs a fixed threshold.
@@ -32,29 +25,21 @@ mod threshold;
 
 use std::collections::VecDeque;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, DeviceReading, DeviceReport, DeviceRequest, DeviceTraffic, Gauge, Move, MoveStatus, Nanos,
-    Outcome, PageId, Pages, Plan, Policy, SampleBatch, Sampling, Signal, Signals, TierId, View, Work,
-};
-
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::numa_balancing::{Watermarks, faults_only};
 use crate::support::page_bits::PageBits;
 use crate::support::quota::Quota;
 pub(crate) use settings::Settings;
-use threshold::{Observed, Rules, Threshold};
+use threshold::{Observed, Threshold};
 
 /// Operations of taking one hot page in, and of planning its promotion.
 const PAGE_OPERATIONS: u64 = 8;
 /// Operations of Algorithm 1 over 64 bins.
 const UPDATE_OPERATIONS: u64 = 400;
 
-/// NeoMem. See the module.
 #[derive(Debug)]
 pub(crate) struct NeoMem {
     settings: Settings,
-    /// The threshold that never changes, if it is fixed.
     fixed: Option<u32>,
     threshold: Threshold,
     quota: Quota,
@@ -64,35 +49,29 @@ pub(crate) struct NeoMem {
     started: bool,
     next_update: Nanos,
     next_clear: Nanos,
-    /// The devices' reports that Algorithm 1 has not seen yet.
     report: Option<DeviceReport>,
     /// The traffic through all devices at the last report.
     traffic: DeviceTraffic,
-    /// Hot pages to be promoted, in the order in which they were found.
     hot: VecDeque<PageId>,
     waiting: PageBits,
     /// Pages that are slow because they were demoted, or will be: `PG_demoted`.
     demoted: PageBits,
-    /// Promotions and ping-pongs since the last update.
     promoted: u64,
     ping_pongs: u64,
     /// Pages promoted since the last clear, and how many of all were promoted a second time before the next.
     promoted_now: PageBits,
     promoted_again: u64,
-    /// Pages found since the start.
     found: u64,
     work: Work,
 }
 
 impl NeoMem {
-    /// Creates NeoMem before its first reading.
     pub(crate) fn new(parameters: &Parameters, setup: &Setup) -> Self {
         let settings = Settings::read(parameters);
         let quota = Quota::new(settings.quota, settings.quota_period, setup);
-        let rules = Rules::new(&settings, quota.pages_in(settings.update_interval));
         Self {
             fixed: (settings.threshold > 0).then_some(settings.threshold),
-            threshold: Threshold::new(rules),
+            threshold: Threshold::new(settings.clone(), quota.pages_in(settings.update_interval)),
             quota,
             reclaim: Pages(settings.reclaim),
             marks: Watermarks::new(&settings.marks, setup),
@@ -114,7 +93,6 @@ impl NeoMem {
         }
     }
 
-    /// Takes in what one device found.
     fn take(&mut self, reading: &DeviceReading, view: &dyn View) {
         for &page in &reading.hot {
             let slow = view.tier_of(page).is_some_and(|tier| tier != TierId::FAST);
@@ -146,7 +124,6 @@ impl NeoMem {
         Some(self.threshold.theta)
     }
 
-    /// Returns the request to the devices.
     fn request(&mut self, now: Nanos) -> Option<DeviceRequest> {
         if !self.started {
             self.started = true;
@@ -196,7 +173,6 @@ impl NeoMem {
     }
 }
 
-/// Returns the sum of two devices' counts.
 fn merged(one: DeviceReport, other: &DeviceReport) -> DeviceReport {
     let (a, b) = (one.traffic, other.traffic);
     DeviceReport {

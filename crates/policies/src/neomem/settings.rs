@@ -7,7 +7,6 @@ use crate::support::numa_balancing::WatermarkSettings;
 const TABLE: &str = "NeoMem, Table IV";
 
 parameters! {
-    /// NeoMem's parameters.
     pub(crate) struct Settings {
         /// Time between two readings of hot pages and their promotion.
         migration_interval: Nanos = interval("10ms").source(TABLE).scaled(),

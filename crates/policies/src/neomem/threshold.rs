@@ -7,77 +7,50 @@ use super::settings::Settings;
 /// The threshold above which nothing is hot: what a device has before it is told one.
 const NOTHING: u32 = u32::MAX;
 
-/// The algorithm's parameters.
-#[derive(Debug, Clone, Copy)]
-pub(super) struct Rules {
-    /// p_min, p_max and p_init, as shares of the sketch's entries.
-    p_min: f64,
-    p_max: f64,
-    p_init: f64,
-    /// Exponents of bandwidth and ping-pong.
-    alpha: f64,
-    beta: f64,
-    /// The error bound holds with probability 1 - delta.
-    delta: f64,
-    /// m_quota: pages that may be migrated between two updates.
-    quota: f64,
-}
-
-/// The observations since the last update.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Observed<'a> {
     /// Share of the device's cycles in which a request passed.
     pub(super) bandwidth: f64,
     /// Promotions of pages that had been demoted.
     pub(super) ping_pongs: u64,
-    /// Promotions.
     pub(super) promoted: u64,
-    /// The device's counts.
     pub(super) report: &'a DeviceReport,
 }
 
-/// The threshold in force, and what it came from.
 #[derive(Debug, Clone)]
 pub(super) struct Threshold {
-    rules: Rules,
+    settings: Settings,
+    /// m_quota: pages that may be migrated between two updates.
+    quota: f64,
     /// The share of entries that may exceed it.
     pub(super) p: f64,
-    /// The threshold: a page is hot above it.
     pub(super) theta: u32,
     pub(super) bandwidth: f64,
     pub(super) ping_pong: f64,
     pub(super) error: u32,
 }
 
-impl Rules {
-    /// Returns the rules of these parameters, with a quota in pages an update.
-    pub(super) fn new(settings: &Settings, quota: f64) -> Self {
-        let Settings { p_min, p_max, p_init, alpha, beta, delta, .. } = *settings;
-        Self { p_min, p_max: p_max.max(p_min), p_init, alpha, beta, delta, quota }
-    }
-}
-
 impl Threshold {
-    pub(super) fn new(rules: Rules) -> Self {
-        // Line 2.
-        Self { rules, p: rules.p_init, theta: NOTHING, bandwidth: 0.0, ping_pong: 0.0, error: 0 }
+    pub(super) fn new(settings: Settings, quota: f64) -> Self {
+        let p = settings.p_init;
+        Self { settings, quota, p, theta: NOTHING, bandwidth: 0.0, ping_pong: 0.0, error: 0 }
     }
 
     /// Lines 4 to 16.
     pub(super) fn update(&mut self, observed: &Observed<'_>) {
-        let rules = &self.rules;
+        let Settings { p_min, p_max, alpha, beta, delta, .. } = self.settings;
         let histogram = &observed.report.histogram;
         self.bandwidth = observed.bandwidth;
         // Without a promotion there is no ping-pong.
         self.ping_pong = observed.ping_pongs as f64 / observed.promoted.max(1) as f64;
-        self.error = histogram.error_bound(observed.report.lanes, rules.delta);
-        let halved = |p: f64| (p / 2.0).max(rules.p_min);
+        self.error = histogram.error_bound(observed.report.lanes, delta);
+        let halved = |p: f64| (p / 2.0).max(p_min);
         // Lines 9 to 13: more if the slow tier is busy, less if pages come back, half if the quota is used
         // up.
-        self.p = if (observed.promoted as f64) < rules.quota {
-            let grown = (1.0 + self.bandwidth).powf(rules.alpha);
-            let shrunk = (1.0 + self.ping_pong).powf(rules.beta);
-            (self.p * grown / shrunk).clamp(rules.p_min, rules.p_max)
+        self.p = if (observed.promoted as f64) < self.quota {
+            let grown = (1.0 + self.bandwidth).powf(alpha);
+            let shrunk = (1.0 + self.ping_pong).powf(beta);
+            (self.p * grown / shrunk).clamp(p_min, p_max.max(p_min))
         } else {
             halved(self.p)
         };
@@ -100,7 +73,7 @@ mod tests {
     const QUOTA: f64 = 100.0;
 
     fn threshold() -> Threshold {
-        Threshold::new(Rules::new(&Settings::read(&Parameters::new("neomem", Settings::SPECS)), QUOTA))
+        Threshold::new(Settings::read(&Parameters::new("neomem", Settings::SPECS)), QUOTA)
     }
 
     /// 10,000 entries: one counts 900, ten 500, a hundred 100 and the others `noise`.

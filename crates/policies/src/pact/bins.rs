@@ -7,7 +7,6 @@ use super::settings::Settings;
 /// The parameter `whole` before it is scaled.
 pub(super) const WHOLE: u64 = 1_000_000_000;
 
-/// Values of an even sample of all updates.
 #[derive(Debug, Clone)]
 struct Reservoir {
     values: Vec<f32>,
@@ -50,13 +49,11 @@ impl Reservoir {
 }
 
 choices! {
-    /// The rule for the width of a bin.
     pub(crate) enum Binning {
         /// The Freedman-Diaconis width, scaled by the candidates' share.
         Scaled = "scaled",
         /// The Freedman-Diaconis width.
         Adaptive = "adaptive",
-        /// The initial width.
         Static = "static",
     }
 }
@@ -66,7 +63,8 @@ choices! {
 pub(super) struct Bins {
     binning: Binning,
     last: f64,
-    width: f64,
+    /// Of a bin, in the unit of the values.
+    pub(super) width: f64,
     t_scale: f64,
     /// Pages of the paper's footprint that one page of the run stands for.
     represented: f64,
@@ -84,11 +82,6 @@ impl Bins {
             represented: WHOLE as f64 / settings.whole as f64,
             reservoir: Reservoir { values: Vec::with_capacity(size), size, seen: 0, random: seed },
         }
-    }
-
-    /// Returns the width of a bin, in the unit of the values.
-    pub(super) fn width(&self) -> f64 {
-        self.width
     }
 
     /// Takes in a page's new value. Returns whether it is in the last bin.
@@ -137,7 +130,7 @@ mod tests {
     fn the_width_is_freedman_and_diaconis() {
         let mut bins = added(&[], (0..100).map(|value| value as f32));
         bins.adapt(1000, 0);
-        assert_eq!(bins.width(), 2.0 * (75.0 - 25.0) / 10.0, "the quartiles of 0..100 are 25 and 75");
+        assert_eq!(bins.width, 2.0 * (75.0 - 25.0) / 10.0, "the quartiles of 0..100 are 25 and 75");
     }
 
     #[test]
@@ -145,7 +138,7 @@ mod tests {
         let whole = (WHOLE / 8).to_string();
         let mut bins = added(&[("whole", &whole)], (0..100).map(|value| value as f32));
         bins.adapt(1000, 0);
-        assert_eq!(bins.width(), 5.0, "half of that of 1000 pages, as of 8000");
+        assert_eq!(bins.width, 5.0, "half of that of 1000 pages, as of 8000");
     }
 
     #[test]
@@ -153,7 +146,7 @@ mod tests {
         let width = |settings: &[(&str, &str)], candidates| {
             let mut bins = added(settings, (0..100).map(|value| value as f32));
             bins.adapt(1000, candidates);
-            bins.width()
+            bins.width
         };
         assert_eq!(width(&[], 10), 20.0);
         assert_eq!(width(&[("t_scale", "200")], 10), 5.0);
@@ -171,7 +164,7 @@ mod tests {
     fn equal_values_leave_the_width() {
         let mut bins = added(&[], std::iter::repeat_n(7.0, 100));
         bins.adapt(1000, 5);
-        assert_eq!(bins.width(), 455.0);
+        assert_eq!(bins.width, 455.0);
     }
 
     #[test]

@@ -5,15 +5,13 @@ use isotherm_trackers::PacTable;
 
 use crate::support::round::Round;
 
-/// Page-table entries read at once.
 const SCAN: usize = 1024;
 /// Fast pages among which the one of least value is demoted.
 const CHOICE: u64 = 4;
 
-/// The mechanism that picks the pages, and its place in the address space.
 #[derive(Debug)]
 pub(super) struct Demotion {
-    by_kernel: bool,
+    pub(super) by_kernel: bool,
     cursor: PageId,
     found: Vec<(PageId, TierId)>,
     fast: Vec<(PageId, f32)>,
@@ -22,10 +20,6 @@ pub(super) struct Demotion {
 impl Demotion {
     pub(super) fn new(by_kernel: bool) -> Self {
         Self { by_kernel, cursor: PageId(0), found: Vec::new(), fast: Vec::new() }
-    }
-
-    pub(super) fn by_kernel(&self) -> bool {
-        self.by_kernel
     }
 
     /// Plans to demote `wanted` fast pages: of the next few in the address space those of least value. They
@@ -57,13 +51,13 @@ impl Demotion {
     fn collect(&mut self, count: usize, table: &PacTable, view: &mut dyn View) {
         self.fast.clear();
         let mut round = Round::from(self.cursor);
-        while self.fast.len() < count && !round.is_complete() {
+        while self.fast.len() < count && !round.complete {
             self.found.clear();
-            let next = view.walk(round.cursor(), SCAN, &mut self.found);
+            let next = view.walk(round.cursor, SCAN, &mut self.found);
             let fast = self.found.iter().filter(|&&(page, tier)| tier == TierId::FAST && round.is_new(page));
             self.fast.extend(fast.map(|&(page, _)| (page, table.get(page.0))));
             round.proceed(next);
         }
-        self.cursor = round.cursor();
+        self.cursor = round.cursor;
     }
 }

@@ -16,34 +16,21 @@
 //!   `exposed` takes what the newest processors tell: the part of a load's latency that nothing hid.
 //!
 //! # Deviations
+//! `docs/reference/policies.md` has the choices: short windows, room that new pages took, `t_scale` as
+//! printed, the bins' width in a scaled run (`whole`), huge pages.
+//!
 //! - Samples are attributed at the end of their window, as the paper says; the daemon gives each sample the
 //!   unit cost of the window before.
-//! - Windows that are too short go on instead of being rejected.
-//! - If new pages have taken the room that was demoted ahead, as many are demoted as the promotions lack.
-//!   Else promotions would fail for ever. The paper's kernel (with TPP's patches) keeps a watermark.
 //! - The kernel is asked for a number of pages; the daemon switches its demotion on and off once a second.
-//! - `t_scale`: tracked pages per candidate exceed 0.7 whenever there is a candidate, by definition, so the
-//!   scaling as printed doubles the width in every window that promotes. That is kept: it is what paper and
-//!   daemon do.
-//! - The bins' width falls with the cube root of the pages tracked. In a scaled run, a page counts as the
-//!   pages of the paper's footprint that it stands for (`whole`); otherwise the last bin would begin several
-//!   times higher than on the paper's machine.
-//! - In a run of huge pages a sample names its huge page, so those are tracked; `move_huge` in a run of base
-//!   pages does what the paper does.
 
 mod attribution;
 mod bins;
 mod demotion;
 mod settings;
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{
-    Bytes, Gauge, MigrationContext, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, Reclaim,
-    SampleBatch, Sampling, SamplingRate, SamplingScope, Signal, Signals, TierId, View, Work,
-};
 use isotherm_trackers::{Cooling, PacTable};
 
-use crate::Setup;
+use crate::prelude::*;
 use attribution::{Attribution, Model, Weight};
 use bins::Bins;
 use demotion::Demotion;
@@ -77,7 +64,6 @@ pub struct Pact {
     /// Candidates of the last window, before the batch's limit.
     found: usize,
     batch: usize,
-    /// Promotions of the whole run at most.
     limit: u64,
     margin: u64,
     move_huge: bool,
@@ -146,7 +132,6 @@ impl Pact {
         self.table.get(page.0)
     }
 
-    /// Ends a window: new values, and the candidates among them.
     fn close(&mut self) {
         let samples = self.attribution.len() as u64;
         let updates = self.attribution.close();
@@ -174,16 +159,13 @@ impl Pact {
             if plan.moves.len() >= most {
                 break;
             }
-            let range = if self.move_huge {
-                view.huge_range(candidate.page)
-            } else {
-                candidate.page.0..candidate.page.0 + 1
-            };
             // Another of its pages may have been a candidate before.
             let first = Move { page: candidate.page, to: TierId::FAST };
             if self.move_huge && plan.moves.contains(&first) {
                 continue;
             }
+            let own = candidate.page.0..candidate.page.0 + 1;
+            let range = if self.move_huge { view.huge_range(candidate.page) } else { own };
             let slow = range.map(PageId).filter(|&page| is_slow(view, page));
             plan.moves.extend(slow.map(|page| Move { page, to: TierId::FAST }));
         }
@@ -199,7 +181,7 @@ impl Pact {
         if plan.moves.is_empty() || wanted.0 == 0 {
             return;
         }
-        if self.demotion.by_kernel() {
+        if self.demotion.by_kernel {
             plan.reclaim.push(Reclaim { from: TierId::FAST, pages: wanted });
         } else {
             self.demotion.pick(wanted, &self.table, view, plan, &mut self.work);
@@ -263,10 +245,10 @@ impl Policy for Pact {
         gauges.extend([
             Gauge { name: "tracked-pages", value: self.table.len() as f64 },
             Gauge { name: "displaced-pages", value: self.table.displaced() as f64 },
-            Gauge { name: "bin-width-ns", value: self.bins.width() },
+            Gauge { name: "bin-width-ns", value: self.bins.width },
             Gauge { name: "candidates", value: self.found as f64 },
-            Gauge { name: "slow-parallelism", value: self.attribution.parallelism() },
-            Gauge { name: "rejected-windows", value: self.attribution.rejected() as f64 },
+            Gauge { name: "slow-parallelism", value: self.attribution.parallelism },
+            Gauge { name: "rejected-windows", value: self.attribution.rejected as f64 },
         ]);
     }
 }

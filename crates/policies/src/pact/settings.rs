@@ -1,5 +1,3 @@
-//! PACT's settings.
-
 use isotherm_core::{Bytes, Nanos, choices, parameters};
 
 use super::attribution::Weight;
@@ -8,7 +6,6 @@ use super::bins::{self, Binning};
 const LONGEST: Nanos = Nanos(u64::MAX / 4);
 
 choices! {
-    /// The value that is summed up for each page.
     pub(crate) enum Score {
         /// Attributed stalls.
         Pac = "pac",
@@ -18,7 +15,6 @@ choices! {
 }
 
 choices! {
-    /// The tiers that are sampled.
     pub(crate) enum Track {
         Slow = "slow",
         All = "all",
@@ -26,7 +22,6 @@ choices! {
 }
 
 choices! {
-    /// The mechanism that picks the pages to demote.
     pub(crate) enum DemotionBy {
         /// The kernel's LRU.
         Kernel = "kernel",

@@ -7,14 +7,11 @@
 //!
 //! `p` is a real number, as the increments `|B2| / |B1|` and `|B1| / |B2|` are.
 
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Gauge, PageId};
-
 use super::adapter::Tiered;
 use super::list::TaggedLists;
 use super::settings::Settings;
 use super::{Access, Replacement};
-use crate::Setup;
+use crate::prelude::*;
 
 /// In the cache, seen once lately.
 const T1: usize = 0;
@@ -100,8 +97,7 @@ impl Arc {
 impl Replacement for Arc {
     /// The page's place and node, its neighbours and the former head of T2.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
-    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
+    /// Place, node and neighbours of the page, of the victim and of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {

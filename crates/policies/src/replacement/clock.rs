@@ -7,7 +7,6 @@ use isotherm_core::PageId;
 
 use super::{Access, Replacement};
 
-/// The state of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 #[repr(u8)]
 enum State {
@@ -53,7 +52,6 @@ impl Clock {
 }
 
 impl Replacement for Clock {
-    /// The page's state.
     const HIT_LINES: u64 = 1;
     /// The page's state and, at a hit ratio of a half, those of the victim and of one page passed over.
     const MISS_LINES: u64 = 3;

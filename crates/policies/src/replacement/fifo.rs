@@ -15,7 +15,6 @@ pub struct Fifo {
     /// The frame of the page that entered first, once all frames are taken.
     hand: usize,
     capacity: usize,
-    /// Whether each page is held.
     held: Vec<bool>,
 }
 
@@ -28,7 +27,6 @@ impl Fifo {
 }
 
 impl Replacement for Fifo {
-    /// The page's flag.
     const HIT_LINES: u64 = 1;
     /// Two flags; the frames are walked in order.
     const MISS_LINES: u64 = 2;

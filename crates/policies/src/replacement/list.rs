@@ -4,10 +4,8 @@ use isotherm_core::PageId;
 
 use crate::support::prefetch;
 
-/// In no list.
 const OUT: u32 = u32::MAX;
 
-/// The neighbours of a page, or the ends of a list.
 #[derive(Debug, Clone, Copy)]
 struct Node {
     newer: u32,
@@ -26,7 +24,6 @@ pub(crate) struct Lists<const N: usize> {
 }
 
 impl<const N: usize> Lists<N> {
-    /// Creates empty lists for the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         let mut lists = Self { nodes: Vec::new(), lengths: [0; N] };
         lists.nodes.extend((0..N as u32).map(|list| Node { newer: list, older: list }));
@@ -34,19 +31,16 @@ impl<const N: usize> Lists<N> {
         lists
     }
 
-    /// Makes room for the pages below `pages`.
     pub(crate) fn grow(&mut self, pages: usize) {
         if N + pages > self.nodes.len() {
             self.nodes.resize(N + pages, Node { newer: OUT, older: OUT });
         }
     }
 
-    /// Returns the number of pages in a list.
     pub(crate) fn len(&self, list: usize) -> usize {
         self.lengths[list]
     }
 
-    /// Returns the memory that the pages' nodes occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.nodes[N..])
     }
@@ -60,7 +54,6 @@ impl<const N: usize> Lists<N> {
         prefetch::read(pages, |page| newer(node(page).newer) ^ newer(node(page).older));
     }
 
-    /// Returns whether the page is in a list.
     #[inline]
     pub(crate) fn contains(&self, page: PageId) -> bool {
         self.nodes[N + page.index()].newer != OUT
@@ -86,7 +79,6 @@ impl<const N: usize> Lists<N> {
         self.lengths[list] += 1;
     }
 
-    /// Takes a page out of the list that it is in.
     #[inline]
     pub(crate) fn remove(&mut self, list: usize, page: PageId) {
         let Node { newer, older } = self.nodes[N + page.index()];
@@ -95,7 +87,6 @@ impl<const N: usize> Lists<N> {
         self.lengths[list] -= 1;
     }
 
-    /// Makes a page of the list its most recent one.
     #[inline]
     pub(crate) fn renew(&mut self, list: usize, page: PageId) {
         let node = page.0 + N as u32;
@@ -106,13 +97,11 @@ impl<const N: usize> Lists<N> {
         self.join(node, newest);
     }
 
-    /// Returns the list's least recent page.
     #[inline]
     pub(crate) fn oldest(&self, list: usize) -> Option<PageId> {
         self.nodes[list].newer.checked_sub(N as u32).map(PageId)
     }
 
-    /// Takes the list's least recent page out.
     #[inline]
     pub(crate) fn pop_oldest(&mut self, list: usize) -> Option<PageId> {
         let page = self.oldest(list)?;
@@ -120,7 +109,6 @@ impl<const N: usize> Lists<N> {
         Some(page)
     }
 
-    /// Makes two nodes neighbours.
     #[inline]
     fn join(&mut self, newer: u32, older: u32) {
         self.nodes[newer as usize].older = older;

@@ -8,7 +8,6 @@ use isotherm_core::PageId;
 use super::list::Lists;
 use super::{Access, Replacement};
 
-/// The only list.
 const LIST: usize = 0;
 
 /// Least recently used. See the module.

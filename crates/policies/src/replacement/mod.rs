@@ -1,8 +1,7 @@
 //! Replacement algorithms of caches, over dense page numbers: no hashing, and no allocation per access.
 //!
-//! Each answers one question: which pages would a cache of this capacity hold after these accesses? A miss
-//! always enters the page and, once the cache is full, lets another one leave. Tiering need not do that,
-//! because a slow page can be used where it is; `adapter` turns one into the other.
+//! Each answers: which pages would a cache of this capacity hold after these accesses? A miss always enters
+//! the page and, once the cache is full, lets another one leave; `adapter` makes a tiering policy of one.
 //!
 //! | algorithm | paper | lists |
 //! |---|---|---|
@@ -12,9 +11,8 @@
 //! | [`TwoQ`] | Johnson and Shasha, VLDB 1994 | two and one of ghosts |
 //! | [`Arc`] | Megiddo and Modha, FAST 2003 | two and two of ghosts |
 //!
-//! # What bounds the speed
-//! A page's state is a byte or a node of 8 bytes in an array indexed by the page. An access costs a few loads
-//! at random places and little else: see the profile in `docs/reference/policies.md`.
+//! A page's state is a byte or a node of 8 bytes in an array indexed by the page;
+//! `docs/reference/policies.md` has a profile.
 
 pub(crate) mod adapter;
 mod arc;

@@ -19,7 +19,6 @@ const FREE_RESERVE: Builder<f64> = number(0.0, 0.9, "2%")
     .help("Share of the fast tier that is kept free.");
 
 parameters! {
-    /// LRU's parameters.
     pub(crate) struct LruSettings {
         sampling_frequency: u64 = SAMPLING_FREQUENCY
             .source("ours: FreqTier's highest level (section V-B 2), so that both see as much"),
@@ -31,7 +30,6 @@ parameters! {
 }
 
 parameters! {
-    /// The parameters of every adapted algorithm.
     pub(crate) struct Settings {
         sampling_frequency: u64 = SAMPLING_FREQUENCY.source("HybridTier's artifact: 100,001 Hz"),
         /// Samples every n-th access of each thread instead; 0 is off.
@@ -48,7 +46,6 @@ parameters! {
 }
 
 parameters! {
-    /// 2Q's parameters.
     pub(crate) struct TwoQSettings {
         common: Settings,
         /// Pages that the queue of newcomers, A1in, keeps when room is needed.
@@ -58,7 +55,6 @@ parameters! {
     }
 }
 
-/// Returns the sampling rate that frequency and period stand for.
 pub(crate) fn rate(frequency: u64, period: u64) -> SamplingRate {
     if period == 0 { SamplingRate::Frequency(frequency) } else { SamplingRate::Period(period) }
 }

@@ -1,26 +1,19 @@
 //! 2Q: a page earns its place among the hot ones by a second use after it has left a queue of newcomers.
 //!
 //! Johnson and Shasha, "2Q: a low overhead high performance buffer management replacement algorithm", VLDB
-//! 1994: the full version (Fig. 2). Newcomers enter A1in, a FIFO in which further uses count for nothing
-//! (they are correlated); on leaving it a page is remembered in A1out, a FIFO of ghosts; used while there, it
-//! enters Am, an LRU list.
+//! 1994: the full version (Fig. 2). Newcomers enter A1in, a FIFO of `Kin` pages in which further uses count
+//! for nothing (they are correlated); on leaving it a page is remembered in A1out, a FIFO of `Kout` ghosts;
+//! used while there, it enters Am, an LRU list.
 //!
-//! Parameters: `Kin`, the pages that A1in keeps when room is needed, and `Kout`, the ghosts. The paper
-//! recommends 25 % and 50 % of the capacity (section 3.2).
-//!
-//! One step is explicit here that the figure leaves open: a page found in A1out leaves it before room is
-//! made, so it cannot be the ghost that is dropped for another.
-
-use isotherm_core::parameters::Parameters;
-use isotherm_core::{Gauge, PageId};
+//! The figure leaves open that a page found in A1out leaves it before room is made: so it cannot be the ghost
+//! that is dropped for another.
 
 use super::adapter::Tiered;
 use super::list::TaggedLists;
 use super::settings::TwoQSettings;
 use super::{Access, Replacement};
-use crate::Setup;
+use crate::prelude::*;
 
-/// Newcomers.
 const A1IN: usize = 0;
 /// Ghosts of newcomers.
 const A1OUT: usize = 1;
@@ -77,8 +70,7 @@ impl TwoQ {
 impl Replacement for TwoQ {
     /// The page's place; in Am its node, its neighbours and the former head too.
     const HIT_LINES: u64 = 5;
-    /// Place and node of the page, the head it goes before; place, node and neighbour of the victim, the
-    /// ghosts' head; place, node and neighbour of the ghost that is dropped.
+    /// Place, node and neighbours of the page, of the victim and of the ghost that is dropped.
     const MISS_LINES: u64 = 10;
 
     fn approach(&self, pages: &[PageId]) {

@@ -6,7 +6,6 @@ use isotherm_core::{Move, PageId, TierId, View, Work};
 use crate::Setup;
 use crate::support::round::Round;
 
-/// The two watermarks of free pages in the fast tier.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Watermarks {
     /// PROMO_WMARK: with fewer free, pages are demoted.
@@ -16,7 +15,6 @@ pub(crate) struct Watermarks {
 }
 
 impl Watermarks {
-    /// Returns the watermarks for these shares of the fast tier.
     pub(crate) fn new(promote: f64, demote: f64, setup: &Setup) -> Self {
         let promote = setup.share(promote).max(1);
         Self { promote, demote: setup.share(demote).max(promote) }
@@ -31,7 +29,6 @@ impl Watermarks {
     }
 }
 
-/// The result of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Scan {
     /// It found as many cold pages as were wanted.
@@ -42,30 +39,25 @@ pub(crate) enum Scan {
     Empty,
 }
 
-/// The scan's place in the address space, and its buffers.
 #[derive(Debug, Clone)]
 pub(crate) struct DemotionScan {
     /// LastScannedPage: where the next scan begins.
     cursor: PageId,
-    /// Pages read from the page table at once.
     batch: usize,
     found: Vec<(PageId, TierId)>,
     fast: Vec<u32>,
 }
 
 impl DemotionScan {
-    /// Returns a scan from the start of the address space, in batches of `batch` pages.
     pub(crate) fn new(batch: usize) -> Self {
         Self { cursor: PageId(0), batch, found: Vec::new(), fast: Vec::new() }
     }
 
-    /// Puts the cursor where a test wants it.
     #[cfg(test)]
     pub(crate) fn begin_at(&mut self, page: PageId) {
         self.cursor = page;
     }
 
-    /// Returns the memory of the buffers.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>() + self.fast.capacity() * size_of::<u32>()
     }
@@ -83,15 +75,15 @@ impl DemotionScan {
         mut choose: impl FnMut(&[u32], u64, &mut Vec<Move>, &mut Work),
     ) -> Scan {
         let (mut round, mut left) = (Round::from(self.cursor), wanted);
-        while left > 0 && !round.is_complete() {
+        while left > 0 && !round.complete {
             self.found.clear();
-            let next = view.walk(round.cursor(), self.batch, &mut self.found);
+            let next = view.walk(round.cursor, self.batch, &mut self.found);
             self.found.retain(|&(page, _)| round.is_new(page));
             round.proceed(next);
-            self.cursor = round.cursor();
+            self.cursor = round.cursor;
             self.fast.clear();
-            self.fast
-                .extend(self.found.iter().filter(|entry| entry.1 == TierId::FAST).map(|entry| entry.0.0));
+            let fast = self.found.iter().filter(|entry| entry.1 == TierId::FAST);
+            self.fast.extend(fast.map(|entry| entry.0.0));
             work.operations += self.found.len() as u64;
             let before = moves.len();
             choose(&self.fast, left, moves, work);

@@ -9,7 +9,6 @@ use crate::Setup;
 pub(crate) const COALESCE_OPERATIONS: u64 = 6;
 
 choices! {
-    /// Width of a counter.
     pub(crate) enum CounterBits {
         /// 4 bits for base pages, 16 for huge ones.
         Auto = "auto",
@@ -31,29 +30,19 @@ impl CounterBits {
     }
 }
 
-/// A filter's size as a user gives it.
-#[derive(Debug, Clone, Copy)]
-pub(crate) struct FilterSize {
-    pub(crate) hashes: u32,
-    pub(crate) counter_bits: CounterBits,
-    /// The rate of false positives with every page of the fast tier in the filter.
-    pub(crate) false_positive_rate: f64,
-    /// The size instead of that rate; 0 is off.
-    pub(crate) bytes: Bytes,
-}
-
-impl FilterSize {
-    /// Returns the filter's shape.
-    ///
-    /// # Errors
-    /// If the filter would be too large.
-    pub(crate) fn shape(self, setup: &Setup) -> Result<FilterShape, ShapeError> {
-        let bits = self.counter_bits.bits(setup.page_size);
-        if self.bytes.0 > 0 {
-            return FilterShape::with_bytes(self.bytes.0, bits, self.hashes);
-        }
-        // A fast tier larger than the address space holds no more pages than that has.
-        let keys = setup.fast.0.min(setup.pages as u64).max(1);
-        FilterShape::for_keys(keys, self.false_positive_rate, bits, self.hashes)
+/// Returns a filter's shape: for every fast page at a rate of false positives or, unless 0, of `bytes`.
+pub(crate) fn shape(
+    hashes: u32,
+    counter_bits: CounterBits,
+    rate: f64,
+    bytes: Bytes,
+    setup: &Setup,
+) -> Result<FilterShape, ShapeError> {
+    let bits = counter_bits.bits(setup.page_size);
+    if bytes.0 > 0 {
+        return FilterShape::with_bytes(bytes.0, bits, hashes);
     }
+    // A fast tier larger than the address space holds no more pages than that has.
+    let keys = setup.fast.0.min(setup.pages as u64).max(1);
+    FilterShape::for_keys(keys, rate, bits, hashes)
 }

@@ -1,60 +1,47 @@
 //! The dynamic hot threshold (FreqTier, section V-C a; HybridTier, section 3.1): the size of the hot set
 //! follows the size of the fast tier.
 //!
-//! FreqTier's paper raises the threshold while the hot pages exceed the fast tier and lowers it while they do
-//! not fill it. Both reach the smallest threshold whose pages fit, read from a histogram after each batch.
+//! FreqTier raises the threshold while the hot pages exceed the fast tier and lowers it while they do not
+//! fill it. Both reach the smallest threshold whose pages fit, read from a histogram after each batch.
 //!
-//! # Ties
-//! Counts are small integers. Where many pages share the count just below that threshold, the pages above it
-//! may fill only part of the tier, and those with it would overflow it; stepping up and down between the two,
-//! as the paper's rule does, moves the tied pages to and fro. Here a fixed hash of the page decides which of
-//! the tied pages are hot, as many as fit: the hot set fills the tier, and a page stays on its side while the
-//! distribution stays.
+//! Where many pages tie at the count just below that threshold, a fixed hash of the page decides which of
+//! them are hot, as many as fit: the hot set fills the tier and no page moves to and fro
+//! (`docs/reference/policies.md`).
 
 use isotherm_core::{PageId, choices};
 use isotherm_trackers::{Change, CountHistogram};
 
 use crate::Setup;
 
-/// The tie hash's range.
 const WHOLE: u64 = 1 << 32;
 /// Bins of a histogram that may be read for each sample: bounds what adjusting costs with 16-bit counters.
 const BINS_PER_SAMPLE: u64 = 16;
 
 choices! {
-    /// The fate of pages just below the threshold.
     pub(crate) enum Ties {
-        /// As many as fit are hot.
         Split = "split",
-        /// None is hot.
         Exclude = "exclude",
     }
 }
 
-/// A hot threshold's settings.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct ThresholdSettings {
-    /// Pages that the hot set may have.
     pub(crate) room: u64,
     pub(crate) ties: Ties,
-    /// The threshold until the distribution is known.
     pub(crate) initial: u32,
     /// Samples until then.
     pub(crate) warmup: u64,
-    /// Seed of the tie hash.
     pub(crate) seed: u64,
 }
 
 impl ThresholdSettings {
-    /// Returns the settings for a hot set that leaves `reserve` pages of the fast tier free, with `warmup`
-    /// samples per fast page before the distribution is known.
+    /// Leaves `reserve` pages of the fast tier free; `warmup` is in samples per fast page.
     pub(crate) fn new(ties: Ties, initial: u32, warmup: f64, reserve: u64, setup: &Setup) -> Self {
         let warmup = (warmup * setup.fast.0.max(1) as f64).ceil() as u64;
         Self { room: setup.fast.0.saturating_sub(reserve), ties, initial, warmup, seed: setup.seed }
     }
 }
 
-/// The decision which counts are hot.
 #[derive(Debug, Clone)]
 pub(crate) struct HotThreshold {
     histogram: CountHistogram,
@@ -65,12 +52,10 @@ pub(crate) struct HotThreshold {
     tied: u64,
     /// Samples until the distribution counts as known.
     warmup: u64,
-    /// Samples since the threshold was last derived.
     pending: u64,
 }
 
 impl HotThreshold {
-    /// Returns a threshold for counts up to `maximum`.
     pub(crate) fn new(settings: ThresholdSettings, maximum: u32) -> Self {
         Self {
             histogram: CountHistogram::new(maximum),
@@ -110,13 +95,12 @@ impl HotThreshold {
         }
     }
 
-    /// Returns whether the threshold follows the distribution already.
     pub(crate) fn knows_distribution(&self) -> bool {
         self.warmup == 0
     }
 
-    /// Returns the threshold, less the share of tied pages that are hot: 4.3 says that pages with 5 and 70 %
-    /// of those with 4 are.
+    /// Returns the threshold less the share of tied pages that are hot: 4.3 is all with 5 and 70 % of those
+    /// with 4.
     pub(crate) fn value(&self) -> f64 {
         f64::from(self.threshold) - self.tied as f64 / WHOLE as f64
     }
@@ -126,18 +110,15 @@ impl HotThreshold {
         self.threshold
     }
 
-    /// Returns the number of hot pages, tied ones included.
     pub(crate) fn hot_pages(&self) -> u64 {
         let below = self.histogram.bins().get(self.threshold as usize - 1).copied().unwrap_or(0);
         self.histogram.at_least(self.threshold) + ((u128::from(below) * u128::from(self.tied)) >> 32) as u64
     }
 
-    /// Returns the number of pages whose count is at its maximum.
     pub(crate) fn saturated(&self) -> u64 {
         self.histogram.at_least(self.histogram.maximum())
     }
 
-    /// Returns the memory of the histogram.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(self.histogram.bins())
     }

@@ -7,10 +7,8 @@ use crate::support::prefetch;
 
 /// No neighbour: the end of a list.
 const END: u32 = u32::MAX;
-/// In no list.
 const NONE: u8 = u8::MAX;
 
-/// The ends of one list.
 #[derive(Debug, Clone, Copy)]
 struct List {
     front: u32,
@@ -23,19 +21,16 @@ struct List {
 pub(crate) struct PageLists<const N: usize> {
     /// The neighbours of each page, towards the front and towards the back.
     links: Vec<[u32; 2]>,
-    /// The list that each page is in.
     list: Vec<u8>,
     ends: [List; N],
 }
 
 impl<const N: usize> PageLists<N> {
-    /// Creates empty lists for the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         let empty = List { front: END, back: END, length: 0 };
         Self { links: vec![[END; 2]; pages], list: vec![NONE; pages], ends: [empty; N] }
     }
 
-    /// Makes room for the pages below `pages`.
     pub(crate) fn reserve(&mut self, pages: usize) {
         if pages > self.list.len() {
             self.links.resize(pages, [END; 2]);
@@ -43,7 +38,6 @@ impl<const N: usize> PageLists<N> {
         }
     }
 
-    /// Returns the memory that the lists occupy.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.links[..]) + size_of_val(&self.list[..])
     }
@@ -54,14 +48,12 @@ impl<const N: usize> PageLists<N> {
         prefetch::read(pages, |page| u32::from(self.list[page.index()]));
     }
 
-    /// Returns the list that the page is in.
     #[inline]
     pub(crate) fn list_of(&self, page: PageId) -> Option<usize> {
         let list = self.list[page.index()];
         (list != NONE).then_some(usize::from(list))
     }
 
-    /// Returns the number of pages in a list.
     pub(crate) fn len(&self, list: usize) -> usize {
         self.ends[list].length
     }
@@ -81,7 +73,6 @@ impl<const N: usize> PageLists<N> {
         self.link(list, END, page.0, self.ends[list].front);
     }
 
-    /// Takes the first page out of `list`.
     pub(crate) fn dequeue(&mut self, list: usize) -> Option<PageId> {
         let front = self.ends[list].front;
         let page = (front != END).then_some(PageId(front))?;
@@ -89,7 +80,6 @@ impl<const N: usize> PageLists<N> {
         Some(page)
     }
 
-    /// Takes a page out of the list that it is in, if any.
     #[inline]
     pub(crate) fn remove(&mut self, page: PageId) {
         let Some(list) = self.list_of(page) else { return };

@@ -2,19 +2,16 @@
 
 use isotherm_core::PageId;
 
-/// A set of pages.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct PageBits {
     words: Vec<u64>,
 }
 
 impl PageBits {
-    /// Returns an empty set of the pages below `pages`.
     pub(crate) fn new(pages: usize) -> Self {
         Self { words: vec![0; pages.div_ceil(64)] }
     }
 
-    /// Makes room for the pages below `pages`.
     pub(crate) fn reserve(&mut self, pages: usize) {
         if pages.div_ceil(64) > self.words.len() {
             self.words.resize(pages.div_ceil(64), 0);
@@ -39,7 +36,6 @@ impl PageBits {
         }
     }
 
-    /// Returns the memory it occupies.
     pub(crate) fn bytes(&self) -> usize {
         size_of_val(&self.words[..])
     }

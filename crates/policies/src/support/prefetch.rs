@@ -1,9 +1,6 @@
 //! Read-ahead for policies that look pages up sample by sample: in chunks, so that their cache misses
-//! overlap.
-//!
-//! An array of an entry a page is larger than the caches. One lookup after the other waits for each miss in
-//! turn, because what is done with an entry keeps the processor's window full; a loop that only reads has as
-//! many misses under way as there can be.
+//! overlap. One lookup after the other waits for each miss in turn, because what is done with an entry keeps
+//! the processor's window full; a loop that only reads has as many misses under way as there can be.
 
 use std::hint::black_box;
 
@@ -32,12 +29,10 @@ impl Chunk {
         chunk
     }
 
-    /// Looks up the samples' pages.
     pub(crate) fn of(samples: &[Sample], view: &dyn View) -> Self {
         Self::new(samples.iter().map(|sample| sample.page), view)
     }
 
-    /// Returns the pages.
     pub(crate) fn pages(&self) -> &[PageId] {
         &self.pages[..self.length]
     }

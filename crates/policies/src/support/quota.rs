@@ -21,18 +21,15 @@ impl Quota {
         Self { rate: pages / period.0.max(1) as f64, most: pages.max(1.0), saved: 0.0, earned: Nanos(0) }
     }
 
-    /// Returns the pages that may be promoted in `duration`.
     pub(crate) fn pages_in(&self, duration: Nanos) -> f64 {
         self.rate * duration.0 as f64
     }
 
-    /// Saves what the time since the last call has earned.
     pub(crate) fn earn(&mut self, now: Nanos) {
         self.saved = (self.saved + self.pages_in(now - self.earned)).min(self.most);
         self.earned = now;
     }
 
-    /// Returns the pages that may be promoted now.
     pub(crate) fn available(&self) -> usize {
         self.saved as usize
     }

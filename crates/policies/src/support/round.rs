@@ -6,30 +6,21 @@ use isotherm_core::PageId;
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Round {
     start: PageId,
-    cursor: PageId,
+    /// The page to continue from.
+    pub(crate) cursor: PageId,
     wrapped: bool,
-    complete: bool,
+    /// Whether the scan has met its start again.
+    pub(crate) complete: bool,
 }
 
 impl Round {
-    /// Returns a round that begins at `start`.
     pub(crate) fn from(start: PageId) -> Self {
         Self { start, cursor: start, wrapped: false, complete: false }
-    }
-
-    /// Returns the page to continue from.
-    pub(crate) fn cursor(&self) -> PageId {
-        self.cursor
     }
 
     /// Returns whether the round meets a page for the first time: a batch may reach beyond the start.
     pub(crate) fn is_new(&self, page: PageId) -> bool {
         !self.wrapped || page < self.start
-    }
-
-    /// Returns whether the scan has met its start again.
-    pub(crate) fn is_complete(&self) -> bool {
-        self.complete
     }
 
     /// Goes on to what a walk returned: the next page, or `None` at the end of the address space.

@@ -1,13 +1,11 @@
 //! Per-page access criticality (PAC): the processor's stall time for each page (PACT, sections 4.2, 4.3).
 //!
-//! Problem: counters give a tier's misses, requests in flight and busy cycles, samples give pages; neither
-//! gives a page's stall.
-//!
-//! Approach: over a window `MLP = T1 / T2`, and stalls are `S = k x misses / MLP` (Equation 1,
-//! [`Window::stall`]). Each sampled page gets a share of `S` proportional to its samples (Algorithm 1), and
-//! [`PacTable`] accumulates the shares. The table is an open-addressing hash table of 12-byte entries in
-//! shards that grow one at a time by a quarter. It thus follows the number of tracked pages at up to 20 bytes
-//! each, and no pause exceeds one shard's growth.
+//! Counters give a tier's misses, requests in flight and busy cycles, samples give pages; neither gives a
+//! page's stall. Over a window `MLP = T1 / T2`, and stalls are `S = k x misses / MLP` (Equation 1,
+//! [`Window::stall`]). Each sampled page gets a share of `S` proportional to its samples (Algorithm 1),
+//! summed up in [`PacTable`]: an open-addressing hash table of 12-byte entries in shards that grow one at a
+//! time by a quarter, so that it takes up to 20 bytes a tracked page, and no pause exceeds one shard's
+//! growth.
 
 use std::hint::black_box;
 
@@ -47,9 +45,8 @@ impl Window {
         measured.then(|| (self.occupancy as f64 / self.busy as f64).clamp(1.0, most))
     }
 
-    /// Returns the stalls by Equation 1, in the unit of `k`, the cost of one miss that nothing overlaps.
-    ///
-    /// Returns `None` if there were misses but no occupancy, that is, if some of the counters are missing.
+    /// Returns the stalls by Equation 1, in the unit of `k`, the cost of one miss that nothing overlaps;
+    /// `None` if there were misses but no occupancy: some counters are missing.
     pub fn stall(&self, k: f64, most: f64) -> Option<f64> {
         match self.misses {
             0 => Some(0.0),
@@ -72,7 +69,6 @@ impl Cooling {
     pub const OFF: Self = Self { keep: 1.0, distance: u32::MAX };
 }
 
-/// A tracked page.
 #[derive(Debug, Clone, Copy)]
 struct Entry {
     page: u32,
@@ -176,9 +172,8 @@ pub struct PacTable {
 }
 
 impl PacTable {
-    /// Creates an empty table for samples of `pages` pages that tracks at most about `most` of them; the
-    /// bound applies to each shard. When a shard is full, a new page displaces one of low value, which
-    /// [`Self::displaced`] counts.
+    /// Creates an empty table for samples of `pages` pages that tracks at most about `most`: when a shard is
+    /// full, a new page displaces one of low value ([`Self::displaced`]).
     pub fn new(pages: usize, most: usize, cooling: Cooling) -> Self {
         let count = (pages.min(most) / SHARD).next_power_of_two();
         Self {
@@ -242,7 +237,6 @@ impl PacTable {
         amount
     }
 
-    /// Enters an untracked page.
     #[cold]
     fn enter(&mut self, index: usize, page: u32, amount: f32, hash: u64) {
         let shard = &mut self.shards[index];

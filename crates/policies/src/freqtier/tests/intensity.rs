@@ -30,7 +30,7 @@ impl Script {
         self.now += time;
         self.machine.count(self.hits);
         self.machine.advance(Nanos(self.now));
-        self.machine.state()
+        self.machine.state
     }
 
     /// Returns a window in which pages were promoted.
@@ -58,7 +58,7 @@ const LOW: State = State::Promoting(Level::Low);
 #[test]
 fn it_starts_promoting_at_the_highest_level_and_the_first_window_has_nothing_to_compare_with() {
     let mut script = Script::new();
-    assert_eq!(script.machine.state(), HIGH);
+    assert_eq!(script.machine.state, HIGH);
     assert_eq!(script.window(0.7), HIGH);
 }
 

@@ -4,11 +4,9 @@ use isotherm_core::{Counters, Operation, Sample, SampleBatch, TierCounters, Tier
 use isotherm_trackers::Window;
 
 choices! {
-    /// The weight of a sample.
     pub(crate) enum Weight {
         /// The accesses that it stands for.
         Accesses = "proportional",
-        /// Those times its latency.
         Latency = "latency",
         /// Those times the part of its latency that nothing hid.
         Exposed = "exposed",
@@ -26,7 +24,6 @@ impl Weight {
     }
 }
 
-/// One sample of the window.
 #[derive(Debug, Clone, Copy)]
 struct Seen {
     page: u32,
@@ -45,35 +42,25 @@ pub(super) struct Model {
     pub(super) frequency: bool,
 }
 
-/// The window under way.
 #[derive(Debug, Clone)]
 pub(super) struct Attribution {
     weight: Weight,
-    /// The first tier that is tracked.
     first: TierId,
     model: Model,
     samples: Vec<Seen>,
     before: Counters,
     now: Counters,
-    /// Each tracked page of the last window and what was added to it.
     updates: Vec<(u32, f32)>,
-    parallelism: f64,
-    rejected: u64,
+    /// The second tier's memory-level parallelism in the last window that had any.
+    pub(super) parallelism: f64,
+    /// Rejected windows.
+    pub(super) rejected: u64,
 }
 
 impl Attribution {
     pub(super) fn new(weight: Weight, first: TierId, model: Model) -> Self {
-        Self {
-            weight,
-            first,
-            model,
-            samples: Vec::new(),
-            before: Counters::default(),
-            now: Counters::default(),
-            updates: Vec::new(),
-            parallelism: 0.0,
-            rejected: 0,
-        }
+        let (samples, updates, before, now) = Default::default();
+        Self { weight, first, model, samples, before, now, updates, parallelism: 0.0, rejected: 0 }
     }
 
     /// Takes samples and counters in: loads of tracked tiers.
@@ -88,7 +75,6 @@ impl Attribution {
         self.now.clone_from(&batch.counters);
     }
 
-    /// Returns the number of samples in the window.
     pub(super) fn len(&self) -> usize {
         self.samples.len()
     }
@@ -106,7 +92,6 @@ impl Attribution {
         &self.updates
     }
 
-    /// Joins the samples of each page and tier.
     fn coalesce(&mut self) {
         self.samples.sort_unstable_by_key(|seen| (seen.page, seen.tier));
         self.samples.dedup_by(|later, first| {
@@ -144,7 +129,6 @@ impl Attribution {
         stalls
     }
 
-    /// Gives each page its part of its tier's stalls.
     fn share_out(&mut self, stalls: &[f64]) {
         let mut totals = vec![0.0_f64; stalls.len()];
         for seen in &self.samples {
@@ -160,16 +144,6 @@ impl Attribution {
             let amount = if self.model.frequency { seen.samples } else { (stall * share) as f32 };
             self.updates.push((seen.page, amount));
         }
-    }
-
-    /// Returns the second tier's memory-level parallelism in the last window that had any.
-    pub(super) fn parallelism(&self) -> f64 {
-        self.parallelism
-    }
-
-    /// Returns the number of rejected windows.
-    pub(super) fn rejected(&self) -> u64 {
-        self.rejected
     }
 
     pub(super) fn bytes(&self) -> usize {

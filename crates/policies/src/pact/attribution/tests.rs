@@ -43,7 +43,7 @@ fn stalls_are_shared_by_samples_of_the_slow_tier() {
     // 1000 misses, 4 in flight: 50 us of stall.
     window.observe(&batch(&samples, &[(500, 1000, 1000), (1000, 40_000, 10_000)]));
     assert_eq!(window.close(), [(3, 25_000.0), (7, 25_000.0)]);
-    assert_eq!(window.parallelism(), 4.0);
+    assert_eq!(window.parallelism, 4.0);
     window.observe(&batch(&[sample(5, 1, 0)], &[(500, 1000, 1000), (1100, 50_000, 20_000)]));
     assert_eq!(window.close(), [(5, 100.0 * 200.0)], "the window's counters, not the run's");
 }
@@ -81,7 +81,7 @@ fn windows_with_wrong_counters_are_rejected() {
         batch.counters.multiplexed = multiplexed;
         window.observe(&batch);
         let nothing = window.close().is_empty();
-        assert_eq!(nothing, window.rejected() == 1);
+        assert_eq!(nothing, window.rejected == 1);
         nothing
     };
     let next = [(0, 0, 0), (20, 200, 200)];

@@ -6,47 +6,33 @@
 //!
 //! # Approach
 //! HybridTier (sections 5.2 and 6.1) compares with ARC and 2Q: samples are the accesses, the fast tier is the
-//! cache, a page is promoted on its first sample and starts in the slow tier, as both algorithms assume an
-//! empty cache. So here:
-//! - The algorithm runs over the samples one by one, and its residents are the pages for the fast tier.
-//! - Once a batch the difference between that and the page table becomes moves. A page that came and left
-//!   within a batch moves nowhere.
-//! - At most `promotion_budget` pages are promoted a batch; the others wait, in the order in which they were
-//!   sampled.
-//! - An evicted page is demoted when its room is needed, in the order of eviction. Until then it serves hits
-//!   where it is; if it comes back, it has not moved.
+//! cache, a page is promoted on its first sample and starts in the slow tier. So the algorithm runs over the
+//! samples one by one, its residents are the pages for the fast tier, and once a batch the difference from
+//! the page table becomes moves, at most `promotion_budget` of them promotions. An evicted page is demoted
+//! when its room is needed, in the order of eviction; until then it serves hits where it is.
 //!
 //! # When moves fail
-//! The algorithm's lists hold sampled pages, and the page table tells where they are: no list needs
-//! correction. A page that could not be promoted (no room, busy) stays a resident and is tried again at its
-//! next sample. A page that could not be demoted goes to the end of those that should leave. A page that is
-//! gone is no longer sampled, and so leaves the lists by itself.
+//! The lists hold sampled pages, and the page table tells where they are: no list needs correction. A page
+//! that could not be promoted stays a resident and is tried again at its next sample; one that could not be
+//! demoted goes to the end of those that should leave; one that is gone is no longer sampled.
 //!
 //! # Deviation
-//! In the authors' artifact each sample moves its pages at once, by a call of `move_pages` a page. It also
-//! demotes the page that came instead of the one that left; this policy does not.
+//! The authors' artifact moves each page at once, and demotes the page that came instead of the one that
+//! left.
 
 use std::collections::VecDeque;
 
-use isotherm_core::{
-    Allocation, Bytes, Gauge, Move, MoveStatus, Nanos, Outcome, PageId, Pages, Plan, Policy, SampleBatch,
-    Sampling, Signal, Signals, TierId, View, Work,
-};
-
 use super::settings::{Settings, rate};
 use super::{Access, Replacement};
-use crate::Setup;
+use crate::prelude::*;
 use crate::support::SAMPLE_BYTES;
 use crate::support::prefetch::{self, CHUNK, Chunk};
 
 /// Cache lines of looking at a queued page: its place in the lists and its flags.
 const QUEUED_LINES: u64 = 2;
-/// Waits to be promoted.
 const ENTERING: u8 = 1;
-/// Waits to be demoted.
 const LEAVING: u8 = 2;
 
-/// A tiering policy whose fast tier follows a replacement algorithm. See the module.
 #[derive(Debug)]
 pub(crate) struct Tiered<R> {
     cache: R,
@@ -84,7 +70,6 @@ impl<R: Replacement> Tiered<R> {
         }
     }
 
-    /// Lets the algorithm see an access to a page of this tier.
     #[inline]
     fn access(&mut self, page: PageId, tier: TierId, view: &dyn View) {
         let access = self.cache.access(page);
@@ -99,7 +84,6 @@ impl<R: Replacement> Tiered<R> {
         }
     }
 
-    /// Puts a page into a queue, unless it waits there already.
     fn queue(&mut self, page: PageId, flag: u8) {
         self.work.touches += 1;
         let flags = &mut self.queued[page.index()];

@@ -1,12 +1,10 @@
-//! The parts of Linux' NUMA balancing that other systems build on.
+//! The parts of Linux' NUMA balancing that other systems build on, named by the functions of
+//! `kernel/sched/fair.c` and `mm/page_alloc.c` of Linux 6.2 and later.
 //!
-//! - [`Scanner`]: task work that makes the pages of the next part of the address space fault
-//!   (`task_numa_work`).
+//! - [`Scanner`]: task work that makes the next part of the address space fault (`task_numa_work`).
 //! - [`Promotion`]: which faults promote in tiering mode (`should_numa_migrate_memory`), with the hot
 //!   threshold that adapts ([`threshold`]) and the rate limit.
 //! - [`Watermarks`]: how much kswapd keeps free; [`Headroom`]: how much TPP does.
-//!
-//! Function names are those of `kernel/sched/fair.c` and `mm/page_alloc.c` of Linux 6.2 and later.
 
 mod promotion;
 mod scanner;

@@ -10,7 +10,6 @@ use crate::Setup;
 /// Parts of the fast tier of which one must be free for everything to be promoted.
 const ENOUGH_PARTS: u64 = 16;
 
-/// Promotion by hint-fault latency.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Promotion {
     threshold: HotThreshold,
@@ -33,7 +32,6 @@ impl Promotion {
         }
     }
 
-    /// Returns the hot threshold in force.
     pub(crate) fn threshold(&self) -> Nanos {
         self.threshold.value()
     }
@@ -51,7 +49,7 @@ impl Promotion {
     /// Decides without the free-space shortcut.
     pub(crate) fn admits_hot(&mut self, fault: &HintFault) -> bool {
         let target = self.limit.pages_in(self.adjust_period);
-        self.threshold.adjust(fault.time, self.limit.candidates(), target);
+        self.threshold.adjust(fault.time, self.limit.candidates, target);
         fault.latency < self.threshold.value() && self.limit.admits(fault.time)
     }
 }

@@ -19,7 +19,6 @@ const LOOKS_PER_PERIOD: u64 = 10;
 pub(crate) struct Scanner {
     pages: u64,
     period: Nanos,
-    /// Whether pages of the fast tier fault, too.
     every_tier: bool,
     next: Nanos,
     cursor: PageId,
@@ -30,17 +29,10 @@ impl Scanner {
     /// Returns a scanner of the slower tiers that begins after one period (`scan_delay_ms`).
     pub(crate) fn new(settings: &ScanSettings, setup: &Setup) -> Self {
         let period = settings.scan_period;
-        Self {
-            pages: setup.pages_in(settings.scan_size).max(1),
-            period,
-            every_tier: false,
-            next: period,
-            cursor: PageId(0),
-            found: Vec::new(),
-        }
+        let (pages, cursor) = (setup.pages_in(settings.scan_size).max(1), PageId(0));
+        Self { pages, period, every_tier: false, next: period, cursor, found: Vec::new() }
     }
 
-    /// Returns the same scanner over all tiers.
     pub(crate) fn of_every_tier(self) -> Self {
         Self { every_tier: true, ..self }
     }
@@ -50,15 +42,12 @@ impl Scanner {
         Nanos((self.period.0 / LOOKS_PER_PERIOD).max(1))
     }
 
-    /// Returns the memory of its buffer.
     pub(crate) fn bytes(&self) -> usize {
         self.found.capacity() * size_of::<(PageId, TierId)>()
     }
 
     /// Scans if it is time. A scan ends at the end of the address space; the next one begins at its start.
-    ///
-    /// The host may answer late, because kswapd kept it; threads of a program would have scanned meanwhile.
-    /// So a late scan makes up for the periods that it missed.
+    /// A late scan (kswapd kept the host) makes up for the periods that it missed, as threads would have.
     pub(crate) fn run(&mut self, now: Nanos, view: &mut dyn View, plan: &mut Plan, work: &mut Work) {
         if now < self.next {
             return;

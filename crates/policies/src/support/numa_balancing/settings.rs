@@ -3,7 +3,6 @@
 use isotherm_core::{Bytes, Nanos, parameters};
 
 parameters! {
-    /// The scan that makes pages fault.
     pub(crate) struct ScanSettings {
         /// Memory whose pages are made to fault in one scan.
         scan_size: Bytes = size(4096, 1 << 42, "256M").source("Linux: numa_balancing scan_size_mb").scaled(),
@@ -15,7 +14,6 @@ parameters! {
 }
 
 parameters! {
-    /// Promotion by hint-fault latency.
     pub(crate) struct PromotionSettings {
         /// A page that faults sooner than this after it was armed is hot: the reference of the threshold in
         /// force.
@@ -36,7 +34,6 @@ parameters! {
 }
 
 parameters! {
-    /// kswapd's watermarks.
     pub(crate) struct WatermarkSettings {
         /// What only the kernel may allocate: the lowest watermark.
         min_watermark: f64 = number(0.0, 0.5, "0.0173%").unit("of the fast tier")
@@ -48,7 +45,6 @@ parameters! {
 }
 
 parameters! {
-    /// TPP's reclaim ahead of allocation.
     pub(crate) struct HeadroomSettings {
         /// Reclaim begins with less than this free and ends there, far above the marks of allocation.
         demote_watermark: f64 = number(0.0, 0.9, "2%").unit("of the fast tier")
@@ -57,7 +53,6 @@ parameters! {
 }
 
 parameters! {
-    /// NUMA balancing in tiering mode.
     pub(crate) struct Settings {
         scan: ScanSettings,
         promotion: PromotionSettings,

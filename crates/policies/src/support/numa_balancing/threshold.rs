@@ -14,7 +14,6 @@ pub(crate) struct HotThreshold {
     /// `None`: the reference.
     current: Option<Nanos>,
     started: Nanos,
-    /// Candidates when the period began.
     before: u64,
 }
 
@@ -23,12 +22,10 @@ impl HotThreshold {
         Self { reference, period, current: None, started: Nanos(0), before: 0 }
     }
 
-    /// Returns the threshold in force.
     pub(crate) fn value(&self) -> Nanos {
         self.current.unwrap_or(self.reference)
     }
 
-    /// Returns to the reference because the fast tier has room again.
     pub(crate) fn reset(&mut self) {
         self.current = None;
     }
@@ -50,14 +47,14 @@ impl HotThreshold {
     }
 }
 
-/// A limit of promoted pages in a period.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct RateLimit {
     pages: f64,
     period: Nanos,
     started: Nanos,
     before: u64,
-    candidates: u64,
+    /// Hot pages since the start of the run, promoted or not.
+    pub(crate) candidates: u64,
 }
 
 impl RateLimit {
@@ -65,17 +62,10 @@ impl RateLimit {
         Self { pages, period, started: Nanos(0), before: 0, candidates: 0 }
     }
 
-    /// Returns the hot pages since the start of the run, promoted or not.
-    pub(crate) fn candidates(&self) -> u64 {
-        self.candidates
-    }
-
-    /// Returns the pages that may be promoted in `duration`.
     pub(crate) fn pages_in(&self, duration: Nanos) -> f64 {
         self.pages * duration.0 as f64 / self.period.0 as f64
     }
 
-    /// Counts one more candidate and returns whether it may be promoted.
     pub(crate) fn admits(&mut self, now: Nanos) -> bool {
         self.candidates += 1;
         if now - self.started > self.period {
@@ -152,7 +142,7 @@ mod tests {
                 admitted += u64::from(rate.admits(Nanos(now)));
                 prop_assert!(admitted <= limit);
             }
-            prop_assert_eq!(rate.candidates(), gaps.len() as u64);
+            prop_assert_eq!(rate.candidates, gaps.len() as u64);
         }
     }
 }

@@ -44,7 +44,6 @@ impl Headroom {
         Self { mark: setup.share(settings.demote_watermark) }
     }
 
-    /// Demotes until the mark is free again.
     pub(crate) fn keep(self, view: &dyn View, plan: &mut Plan) {
         let free = view.free(TierId::FAST).0;
         if free < self.mark && view.tiers() > 1 {
