@@ -2,7 +2,6 @@
 
 use std::path::Path;
 
-/// Text before the reason of a kernel's panic.
 const PANIC: &str = "Kernel panic - not syncing: ";
 /// Bytes that are read from the end of a console.
 const LOOKED_AT: usize = 256 << 10;
@@ -25,7 +24,6 @@ impl Console {
         Self { lines: text.lines().map(plain).filter(|line| !line.trim().is_empty()).collect() }
     }
 
-    /// Returns the reason of the kernel's panic, if it panicked.
     pub fn panic(&self) -> Option<&str> {
         self.lines.iter().find_map(|line| Some(line.split_once(PANIC)?.1.trim()))
     }

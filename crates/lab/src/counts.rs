@@ -8,7 +8,6 @@ use serde::Serialize;
 /// Bytes of a page, the kernel's unit.
 const PAGE: u64 = 4096;
 
-/// Kernel's counts of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Pages that NUMA balancing has promoted (`pgpromote_success`).
@@ -36,9 +35,7 @@ pub struct Counts {
 /// Pages that the kernel tried to move for one reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Moves {
-    /// Pages moved.
     pub succeeded: u64,
-    /// Pages not moved.
     pub failed: u64,
 }
 
@@ -65,9 +62,7 @@ pub struct Damon {
     pub promoted: u64,
     /// Pages moved by `migrate_cold`.
     pub demoted: u64,
-    /// Bytes that `migrate_hot` was tried on.
     pub hot_bytes_tried: u64,
-    /// Bytes that `migrate_cold` was tried on.
     pub cold_bytes_tried: u64,
 }
 
@@ -138,7 +133,6 @@ fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
     counters(after).filter_map(difference).collect()
 }
 
-/// Returns the growth of the histogram of moves, by reason.
 fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
     let before: BTreeMap<usize, Moves> = before.lines().filter_map(reason).collect();
     let grown = |(number, after): (usize, Moves)| {
@@ -163,7 +157,6 @@ fn reason(line: &str) -> Option<(usize, Moves)> {
     Some((usize::try_from(value("reason:")?).ok()?, moves))
 }
 
-/// Parses lines of a name and a number.
 fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;

@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Measured {
     /// Loads and stores of the program and its descendants, in user mode.
     pub accesses: u64,
-    /// Instructions of the same.
     pub instructions: u64,
     /// Fraction of the last-level cache's misses that the first tier served; 0 without misses.
     pub hit_ratio: f64,
@@ -17,14 +16,10 @@ pub struct Measured {
     pub modelled_ns: u64,
     /// Misses at addresses of no tier.
     pub elsewhere: u64,
-    /// Misses that each tier served.
     pub tiers: Vec<Served>,
-    /// Samples of the virtual PMU.
     pub samples: Samples,
-    /// Use of the profiling device, if the machine has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neoprof: Option<NeoProfUses>,
-    /// Misses over time.
     pub history: History,
 }
 
@@ -37,13 +32,10 @@ pub struct NeoProfUses {
     pub reads: u64,
     /// Writes: one for each store that missed, when its line is written back.
     pub writes: u64,
-    /// Loads of its registers.
     pub register_reads: u64,
-    /// Stores to its registers.
     pub register_writes: u64,
     /// Cost of both on the modelled machine in nanoseconds.
     pub register_ns: u64,
-    /// Number of resets.
     pub resets: u64,
     /// Hot pages taken out of its buffer.
     pub hot_pages: u64,
@@ -55,19 +47,15 @@ pub struct NeoProfUses {
     pub dropped: u64,
 }
 
-/// Misses that one tier served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// Loads that missed the last-level cache.
     pub load_misses: u64,
-    /// Stores that missed it.
     pub store_misses: u64,
     /// Nanoseconds for which the program waited for them.
     pub stall: u64,
 }
 
 impl Served {
-    /// Returns the sum of loads and stores.
     pub fn misses(&self) -> u64 {
         self.load_misses + self.store_misses
     }
@@ -110,7 +98,6 @@ impl Measured {
         let last = report.phases.into_iter().next_back().filter(|phase| phase.epoch > 0)?;
         Some(last.measured)
     }
-
     /// Returns the misses of all tiers.
     pub fn misses(&self) -> u64 {
         self.tiers.iter().map(Served::misses).sum()

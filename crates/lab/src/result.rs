@@ -17,13 +17,10 @@ use crate::session::Ended;
 /// Conditions and counts of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LabResult {
-    /// Isotherm's version.
     pub version: &'static str,
-    /// Machine's name.
     pub machine: String,
     /// Release of the guest's kernel.
     pub kernel: String,
-    /// Program and its arguments.
     pub program: Vec<String>,
     /// Name of the policy or of the kernel tiering.
     pub tiering: String,
@@ -39,13 +36,11 @@ pub struct LabResult {
     pub elapsed_seconds: f64,
     /// Plugin's counts of the program's accesses; `null` if they were not counted.
     pub measured: Option<Measured>,
-    /// Kernel's counts.
     pub counts: Counts,
     /// Places of the program's memory over time.
     pub residence: Vec<Residence>,
     /// Report of `isotherm run` inside the guest (`docs/reference/live-schema.md`); `null` for a kernel tiering.
     pub engine: Option<Value>,
-    /// Folder of the run.
     pub folder: PathBuf,
 }
 

@@ -8,7 +8,6 @@ use std::sync::atomic::{AtomicU64, Ordering};
 pub struct Kind {
     /// Bytes after the first.
     pub reach: u64,
-    /// Whether it is a store.
     pub store: bool,
 }
 

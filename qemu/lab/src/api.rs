@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use isotherm_qemu_api::{Block, BlockCallback, Instruction};
 
-/// API version that this plugin is written for.
 pub(crate) const VERSION: c_int = 4;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 pub(crate) const ADD: c_int = 0;

@@ -33,7 +33,6 @@ pub(crate) struct NeoProfOptions {
     pub(crate) fault: Option<Fault>,
 }
 
-/// Settings of the plugin.
 #[derive(Debug)]
 pub(crate) struct Options {
     /// File of the shared memory.
@@ -43,11 +42,9 @@ pub(crate) struct Options {
     /// Last-level cache of the profile, rounded to a power of two of sets.
     pub(crate) geometry: Geometry,
     pub(crate) ranges: Ranges,
-    /// Profiling device, if the virtual machine has one.
     pub(crate) neoprof: Option<NeoProfOptions>,
 }
 
-/// Reason why arguments cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
     #[error(

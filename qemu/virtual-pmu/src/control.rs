@@ -32,7 +32,6 @@ pub struct Control {
 pub struct Mailbox {
     /// Offset of the current task's address from the processor's base of per-CPU data.
     pub current_task: u64,
-    /// `task_struct.tgid`.
     pub tgid: u64,
     /// `task_struct.real_parent`.
     pub parent: u64,
@@ -41,7 +40,6 @@ pub struct Mailbox {
 }
 
 impl Control {
-    /// Returns the bits of [`Self::events`] for every tier.
     pub fn all_events(stores: bool) -> u64 {
         let loads = (0..MAX_TIERS).fold(0, |bits, tier| bits | Self::event(tier, false));
         if stores { loads | loads << 1 } else { loads }
@@ -95,25 +93,22 @@ impl Mailbox {
     }
 
     pub(crate) fn read(words: &[AtomicU64]) -> Option<Self> {
-        let tgid = get(words, word::TASK_TGID);
-        let mailbox = Self {
-            current_task: get(words, word::CURRENT_TASK),
-            tgid,
-            parent: get(words, word::TASK_PARENT),
-            thread: get(words, word::TASK_THREAD),
-        };
-        (tgid != 0).then_some(mailbox)
+        let [tgid, current_task, parent, thread] =
+            [word::TASK_TGID, word::CURRENT_TASK, word::TASK_PARENT, word::TASK_THREAD]
+                .map(|at| get(words, at));
+        (tgid != 0).then_some(Self { current_task, tgid, parent, thread })
     }
 }
 
 /// Sets or clears bits of the flags and keeps the others.
 fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
+    let flags = &words[word::FLAGS];
     for (on, bit) in bits {
         if on {
-            words[word::FLAGS].fetch_or(bit, Ordering::AcqRel);
+            flags.fetch_or(bit, Ordering::AcqRel)
         } else {
-            words[word::FLAGS].fetch_and(!bit, Ordering::AcqRel);
-        }
+            flags.fetch_and(!bit, Ordering::AcqRel)
+        };
     }
 }
 
@@ -127,7 +122,6 @@ pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
     tgids.len() - count
 }
 
-/// Returns the filter's thread groups.
 pub(crate) fn filter(words: &[AtomicU64]) -> impl Iterator<Item = u32> + '_ {
     let count = get(words, word::FILTER_COUNT).min(FILTER_ENTRIES as u64) as usize;
     words[word::FILTER..word::FILTER + count].iter().map(|place| place.load(Ordering::Relaxed) as u32)

@@ -103,23 +103,17 @@ pub mod flag {
 
 /// Reason why memory holds no usable layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LayoutError {
-    /// The memory is too small.
     #[error("the shared memory has {bytes} bytes; expected at least {MIN_BYTES}")]
     Small { bytes: usize },
-    /// The plugin has not laid the memory out.
     #[error("the shared memory begins with {found:#018x}; expected \"ISOTHPMU\": the plugin did not load")]
     Magic { found: u64 },
-    /// Plugin and guest have different versions.
     #[error(
         "the plugin's layout has version {found}; expected {VERSION}: use plugin and isotherm of one build"
     )]
     Version { found: u64 },
-    /// A word of the identity is impossible.
     #[error("the shared memory says that {field} is {found}, which is not possible in {bytes} bytes")]
     Field { field: &'static str, found: u64, bytes: usize },
-    /// The layout has no room for that many tiers.
     #[error("there are {tiers} tiers; expected 1 to {MAX_TIERS}")]
     Tiers { tiers: usize },
 }

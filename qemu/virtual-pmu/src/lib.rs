@@ -41,6 +41,7 @@
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 #[cfg(test)]
 extern crate std;
@@ -62,9 +63,7 @@ pub use driver::Driver;
 pub use layout::LayoutError;
 pub use record::{Process, Record};
 
-/// PCI vendor of the shared memory's device.
 pub const PCI_VENDOR: u16 = 0x1af4;
-/// PCI device number of the shared memory's device.
 pub const PCI_DEVICE: u16 = 0x1110;
 
 /// Shared memory, as words.

@@ -122,10 +122,7 @@ impl NeoProf {
             told: HashSet::new(),
             uses: Uses { rtl: library.is_some(), ..Uses::default() },
         };
-        for register in [at::IDENTITY, at::PARAMETERS, at::SEED] {
-            let value = neoprof.device.read(register);
-            neoprof.put(register, value);
-        }
+        neoprof.stage_values([at::IDENTITY, at::PARAMETERS, at::SEED]);
         neoprof.stage_all();
         Ok(neoprof)
     }
@@ -253,23 +250,18 @@ impl NeoProf {
         self.bins_behind = self.device.read(at::GET_NR_HIST_BIN);
         self.stage_hot();
         self.stage_bin();
-        for register in [
-            at::SET_THRESHOLD,
-            at::GET_NR_SAMPLE,
-            at::GET_RD_CNT,
-            at::GET_WR_CNT,
-            at::MODE,
-            at::STATUS,
-            at::HOT_REFUSED,
-            at::ACCESSES_DROPPED,
-        ] {
+        self.stage_values([at::SET_THRESHOLD, at::GET_NR_SAMPLE, at::GET_RD_CNT, at::GET_WR_CNT]);
+        self.stage_values([at::MODE, at::STATUS, at::HOT_REFUSED, at::ACCESSES_DROPPED]);
+        self.put(at::RESET, 0);
+        self.put(at::SET_HIST_EN, 0);
+        self.spoil();
+    }
+
+    fn stage_values<const N: usize>(&mut self, registers: [u64; N]) {
+        for register in registers {
             let value = self.device.read(register);
             self.put(register, value);
         }
-        for register in [at::RESET, at::SET_HIST_EN] {
-            self.put(register, 0);
-        }
-        self.spoil();
     }
 
     /// Takes the next page out of the FIFO if none is staged.
