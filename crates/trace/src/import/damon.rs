@@ -49,7 +49,7 @@ pub fn damon(
     options: &DamonOptions,
     sink: &mut dyn FnMut(&Rows),
 ) -> Result<ImportSummary, ImportError> {
-    let (mut lines, mut line) = (Lines::new(reader), Line::new());
+    let (mut lines, mut line) = (Lines::new(reader), Line::default());
     let mut targets = Numbering::new();
     let mut output = Output::new(sink);
     let mut summary = ImportSummary::default();
@@ -79,7 +79,7 @@ pub fn damon(
         }
     }
     snapshot.expand(options, &mut output);
-    summary.lines = lines.number();
+    summary.lines = lines.number;
     summary.rows = output.finish();
     summary.accesses = summary.rows;
     Ok(summary)

@@ -8,7 +8,6 @@ use crate::{Row, Rows};
 /// Rows per batch.
 const BATCH: usize = 1 << 16;
 
-/// Collector of rows, which hands them out in batches.
 pub(super) struct Output<'a> {
     rows: Rows,
     count: u64,

@@ -52,7 +52,7 @@ pub fn perf(
     options: &PerfOptions,
     sink: &mut dyn FnMut(&Rows),
 ) -> Result<ImportSummary, ImportError> {
-    let (mut lines, mut line) = (Lines::new(reader), Line::new());
+    let (mut lines, mut line) = (Lines::new(reader), Line::default());
     let (mut processes, mut threads) = (Processes::default(), Numbering::new());
     let mut output = Output::new(sink);
     let mut summary = ImportSummary::default();
@@ -70,13 +70,12 @@ pub fn perf(
         let thread = threads.number((process, sample.thread)).0;
         output.push(sample.row(process, thread, options));
     }
-    summary.lines = lines.number();
+    summary.lines = lines.number;
     summary.rows = output.finish();
     summary.processes = processes.names;
     Ok(summary)
 }
 
-/// Processes seen so far.
 #[derive(Default)]
 struct Processes {
     /// Name of each, by its number.
@@ -100,7 +99,6 @@ impl Processes {
     }
 }
 
-/// Sample as in the text.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample<'a> {
     command: &'a str,

@@ -148,34 +148,25 @@ pub struct RecordSummary {
 
 /// Reason why nothing was recorded, or not everything.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum RecordError {
-    /// No command was given.
     #[error("no command to record; expected one after --")]
     NoCommand,
-    /// The command does not exist.
     #[error("{command}: not found; expected a program in PATH or a path")]
     NotFound { command: String },
-    /// The file may not be executed.
     #[error("{}: not executable; {expected}", path.display())]
     NotExecutable { path: PathBuf, expected: &'static str },
-    /// The program is for another kind of machine.
     #[error("{}: {kind}; expected an x86-64 ELF program or a script whose interpreter is one", path.display())]
     Foreign { path: PathBuf, kind: String },
-    /// A tool that recording needs is not installed.
     #[error("{tool} is not in PATH; install Debian's package {package}")]
     MissingTool { tool: &'static str, package: &'static str },
-    /// The plugin is not at its place.
     #[error("the recorder's plugin {name} is not beside {}; build it with `cargo build -p isotherm-recorder-plugin` or \
              name it in ISOTHERM_RECORDER_PLUGIN", directory.display())]
     MissingPlugin { name: &'static str, directory: PathBuf },
-    /// The operating system refused something.
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: std::io::Error },
-    /// The pool is inconsistent.
     #[error("{}: {problem}; expected a pool that this version's plugin wrote", path.display())]
     Pool { path: PathBuf, problem: &'static str },
-    /// The trace could not be written; its finished parts are readable.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

@@ -33,7 +33,6 @@ struct Taken {
     accesses: u64,
 }
 
-/// Slot as read from the file.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     index: usize,
@@ -134,7 +133,10 @@ impl Pool {
             if ends {
                 messages.extend(self.take_all(found.index, merge)?);
             } else {
-                self.take_open(&found, merge)?;
+                if self.taken[found.index].open && found.is_records() {
+                    self.take(&found, merge)?;
+                }
+                self.taken[found.index].open = true;
             }
         }
         Ok((messages, busy))
@@ -167,15 +169,6 @@ impl Pool {
         Ok(message)
     }
 
-    fn take_open(&mut self, found: &Found, merge: &mut Merge) -> io::Result<()> {
-        if self.taken[found.index].open && found.is_records() {
-            self.take(found, merge)?;
-        }
-        self.taken[found.index].open = true;
-        Ok(())
-    }
-
-    /// Takes the new records of a chunk.
     fn take(&mut self, found: &Found, merge: &mut Merge) -> io::Result<()> {
         let count = (u32_at(&found.bytes, offset_of!(Slot, count)) as usize).min(layout::CHUNK_RECORDS);
         let taken = &mut self.taken[found.index];
@@ -203,23 +196,20 @@ impl Pool {
         self.file.read_exact_at(&mut self.buffer, offset as u64)
     }
 
-    /// Returns the accesses seen until the last round.
+    /// Returns the accesses seen until the last round, as do the next three for theirs.
     pub(super) fn accesses(&self) -> u64 {
         let open: u64 = self.taken.iter().map(|taken| taken.accesses).sum();
         self.accesses + open + u64_at(&self.header, offset_of!(Header, accesses))
     }
 
-    /// Returns the misses lost until the last round.
     pub(super) fn lost(&self) -> u64 {
         u64_at(&self.header, offset_of!(Header, lost))
     }
 
-    /// Returns the number of programs that ran untraced until the last round.
     pub(super) fn untraced(&self) -> u64 {
         u64::from(u32_at(&self.header, offset_of!(Header, untraced)))
     }
 
-    /// Returns the number of threads seen until the last round.
     pub(super) fn threads(&self) -> u32 {
         u32_at(&self.header, offset_of!(Header, threads))
     }
