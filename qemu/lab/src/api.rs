@@ -33,7 +33,6 @@ pub(crate) struct Counter {
     pub(crate) offset: usize,
 }
 
-/// Opaque physical address.
 #[repr(C)]
 pub(crate) struct Physical {
     _private: [u8; 0],
@@ -62,15 +61,12 @@ pub(crate) struct RegisterDescriptor {
 }
 
 isotherm_qemu_api::api! {
-    /// Returns a block's guest address.
     block_address = c"qemu_plugin_tb_vaddr": fn(*const Block) -> u64;
     /// Copies the beginning of an instruction's bytes and returns their number.
     bytes = c"qemu_plugin_insn_data": fn(*const Instruction, *mut c_void, usize) -> usize;
     /// Translates a virtual address during a memory callback; null if the TLB does not have it.
     hardware_address = c"qemu_plugin_get_hwaddr": fn(u32, u64) -> *mut Physical;
-    /// Returns the physical address.
     physical_address = c"qemu_plugin_hwaddr_phys_addr": fn(*const Physical) -> u64;
-    /// Makes a scoreboard of elements of this size.
     new_scoreboard = c"qemu_plugin_scoreboard_new": fn(usize) -> *mut Scoreboard;
     /// Returns a vCPU's element, which may move when a vCPU starts.
     element = c"qemu_plugin_scoreboard_find": fn(*mut Scoreboard, c_uint) -> *mut c_void;
@@ -80,13 +76,11 @@ isotherm_qemu_api::api! {
     read_register = c"qemu_plugin_read_register": fn(*mut c_void, *mut ByteArray) -> c_int;
     /// Reads memory at a virtual address of the current vCPU.
     read_memory = c"qemu_plugin_read_memory_vaddr": fn(u64, *mut ByteArray, usize) -> bool;
-    /// GLib's function: makes an array.
     new_bytes = c"g_byte_array_new": fn() -> *mut ByteArray;
     /// GLib's function: cuts or extends an array.
     resize_bytes = c"g_byte_array_set_size": fn(*mut ByteArray, c_uint) -> *mut ByteArray;
     /// Adds to a counter whenever a block runs.
     count_block = c"qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu": fn(*mut Block, c_int, Counter, u64);
-    /// Registers a callback before an instruction.
     on_instruction = c"qemu_plugin_register_vcpu_insn_exec_cb":
         fn(*mut Instruction, BlockCallback, c_int, *mut c_void);
 }

@@ -33,12 +33,8 @@ pub(crate) fn register(recorder: &Recorder, id: PluginId) {
         (api.on_flush)(id, flushed);
         (api.on_syscall)(id, called);
         (api.on_exit)(id, exiting, null_mut());
-        libc::pthread_atfork(None, None, Some(forked));
+        libc::pthread_atfork(None, None, Some(recorder::forked));
     }
-}
-
-unsafe extern "C" fn forked() {
-    recorder::forked();
 }
 
 extern "C" fn started(_: PluginId, index: c_uint) {
@@ -143,6 +139,7 @@ fn attach<const TRACKED: bool>(
 ) {
     let summaries: Box<[_]> = found.iter().map(|found| found.summary).collect();
     let data = |index: usize| std::ptr::from_ref(&summaries[index]).cast_mut().cast::<c_void>();
+    let on_memory = recorder.api.on_memory;
     let first = found.iter().find(|found| found.summary.touches != Touch::Nothing);
     let mut opens = first.is_some_and(|first| first.once);
     if !opens {
@@ -157,15 +154,7 @@ fn attach<const TRACKED: bool>(
             (true, true) => told::<TRACKED, true>,
         };
         // SAFETY: the instruction is valid during translation; the data is of the callback's type.
-        unsafe {
-            (recorder.api.on_memory)(
-                instructions[index],
-                callback,
-                NO_REGISTERS,
-                READS_AND_WRITES,
-                data(index),
-            );
-        }
+        unsafe { on_memory(instructions[index], callback, NO_REGISTERS, READS_AND_WRITES, data(index)) };
     }
     match SUMMARIES.lock() {
         Ok(mut kept) => kept.push(summaries),

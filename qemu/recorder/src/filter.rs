@@ -30,7 +30,6 @@ impl Filter {
         Self { last: 0, lines: None }
     }
 
-    /// Makes an empty filter of one way and at most [`LARGEST_FILTER`] sets.
     pub(crate) fn new(geometry: Geometry) -> Self {
         Self { last: geometry.sets as usize - 1, lines: Some(Box::new([NONE; LINES])) }
     }
@@ -41,7 +40,6 @@ impl Filter {
         (line as usize & self.last) % LINES
     }
 
-    /// Returns whether the filter holds `line`.
     #[inline(always)]
     pub(crate) fn holds(&self, line: u64) -> bool {
         self.lines.as_ref().is_some_and(|lines| lines[self.place(line)] == line)

@@ -14,7 +14,6 @@ use crate::summary::{Found, Summary, Touch};
 /// Largest span of a group in bytes.
 const WIDEST: i64 = 64;
 
-/// Group that grows.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     first: usize,
@@ -44,7 +43,6 @@ impl Group {
         (near && place.sum == self.low.sum).then_some(Self { last: index, teller, low, high, ..self })
     }
 
-    /// Writes the group into its members' summaries.
     fn tell(&self, block: &mut [Found]) {
         for found in &mut block[self.first..=self.last] {
             if let Some(place) = found.place {

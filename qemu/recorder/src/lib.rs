@@ -13,6 +13,7 @@
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
 #![allow(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 mod address;
 mod api;
@@ -37,7 +38,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use isotherm_qemu_api::PluginId;
 
-/// API version that QEMU checks.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU's name")]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);

@@ -46,8 +46,6 @@ pub(crate) struct Vcpu {
     chunk: Option<Chunk>,
 }
 
-/// Returns the vCPU of this index.
-///
 /// # Safety
 /// The caller is the thread that runs this vCPU (or creates, forks or ends it), and has no other reference to it.
 #[inline(always)]
