@@ -3,11 +3,7 @@
 //! simulator's cost model, and samples misses into memory that it shares with the guest: the *virtual PMU*
 //! ([`isotherm_virtual_pmu`]).
 //!
-//! Arguments: `bar=FILE` (of the `ivshmem-plain` device), `result=FILE` (JSON), `machine=FILE` (a machine
-//! profile), `tierN=START-END` (physical addresses; several joined by `+`) for each tier, and to override the
-//! profile `llc=SIZE` and `ways=N`. It counts nothing until the guest asks. With `neoprof=FILE` (of a second
-//! such device) it is also a NeoProf in front of the last tier: the model, or with `neoprof-rtl=LIBRARY` the
-//! simulated hardware; `neoprof-fault=KIND` makes it fail.
+//! `docs/reference/virtual-pmu.md` lists its arguments. It counts nothing until the guest asks.
 //!
 //! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (counts);
 //! `neoprof` (the profiling device); `model` (the effects of an access); `api`, `shared_memory` and `guest`

@@ -1,14 +1,11 @@
 //! Layout of the *pool*, the file through which plugins hand records to the recorder.
 //!
-//! The pool is a header, a table of slots and a chunk of records for each slot. Every traced process maps it
-//! once, shared: a forked child has it already, no descriptor stays open that the guest could close, and what
-//! a process has written stays there however the process dies. A vCPU claims a free chunk, writes each record
-//! and then the count in the slot, and marks the slot full. The recorder reads full and unfinished chunks
-//! alike and marks full ones free. The pool bounds both the disk and the memory that recording takes: while
-//! no chunk is free, the guest waits.
-//!
-//! The plugin maps [`Header`] and [`Slot`]; the recorder reads and writes the file at their fields' offsets,
-//! since the page cache is coherent with mappings.
+//! A header, a table of slots, and a chunk of records for each slot. Every traced process maps it once,
+//! shared: a forked child has it already, no descriptor stays open that the guest could close, and what a
+//! process has written stays there however it dies. A vCPU claims a free chunk, writes each record and then
+//! the count in the slot, and marks the slot full. The recorder, which uses the file at the offsets of
+//! [`Header`] and [`Slot`], reads full and unfinished chunks and marks full ones free. While no chunk is free,
+//! the guest waits: the pool bounds both the disk and the memory that recording takes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 

@@ -1,8 +1,7 @@
 //! The part of QEMU's plugin interface that the recorder uses.
 //!
-//! The functions are looked up in the running QEMU, so one shared object serves every version whose functions
-//! of these names have these signatures: API 1 (Debian's 7.2) to 4 (10.0). `insn_data` changed and is not
-//! used.
+//! One shared object serves every QEMU whose functions of these names have these signatures: API 1 (Debian's
+//! 7.2) to 4 (10.0). `insn_data` changed and is not used.
 
 use std::ffi::{c_int, c_uint, c_void};
 

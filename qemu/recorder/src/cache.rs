@@ -1,10 +1,9 @@
 //! The last-level cache that all threads of a process share.
 //!
-//! It sees the misses of the threads' filters ([`crate::filter`]). Each set begins on a cache line of the
-//! real machine with the tag of its most recent line. A thread locks a set by writing a value that is not a
-//! tag in that place, and unlocks it by writing the most recent tag. So threads that use different sets do
-//! not disturb each other. While the process has one thread, no lock is taken. A forked child continues with
-//! its own copy.
+//! It sees the misses of the threads' filters ([`crate::filter`]). A thread locks a set by writing a value
+//! that is no tag in the place of its most recent tag, which begins a cache line of the real machine: threads
+//! that use different sets do not disturb each other. While the process has one thread, no lock is taken. A
+//! forked child continues with its own copy.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -1,13 +1,10 @@
 //! First-level cache of a thread: a *filter* in front of the cache that all threads share.
 //!
-//! In a real machine a core's own caches come first, and a hit there does not refresh the line in the
-//! last-level cache. Likewise a hit in the thread's filter ends the access, and only the others go on. It
-//! also speeds recording up: it is a direct-mapped array of at most 16 KiB that needs no lock.
-//!
-//! A hit changes nothing, so accesses that all hit may come in any order. Another thread's store does not
-//! invalidate a line, and a line that leaves the shared cache stays: neither would cause an access to memory,
-//! only one to another core's cache or one more hit. A forked child continues with a copy, as with the shared
-//! cache.
+//! As in a real machine, whose cores have their own caches, a hit here does not refresh the line in the
+//! last-level cache. A hit changes nothing, so accesses that all hit may come in any order; and the array is
+//! direct-mapped, at most 16 KiB, and needs no lock. Another thread's store does not invalidate a line, and a
+//! line that leaves the shared cache stays: neither would cause an access to memory. A forked child continues
+//! with a copy.
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 

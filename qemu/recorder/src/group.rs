@@ -2,11 +2,10 @@
 //!
 //! Calls are the recorder's main cost, and accesses such as those of a function's pushes come in rows. So
 //! consecutive accesses at known distances from each other, over at most 64 bytes, form a group, and the one
-//! at the lowest address reports all. They lie in one or two cache lines; where both are in the thread's
-//! filter, none of the accesses changes anything, in whatever order they come. Otherwise they are made one by
-//! one in program order, so the model's result is the same as if each had called. There are two small
-//! exceptions: where an instruction of a group faults, either the whole group is made or nothing of it; and
-//! another thread's access between the members comes before or after them all.
+//! at the lowest address reports all. Where their one or two cache lines are in the thread's filter, none of
+//! them changes anything. Otherwise they are made one by one in program order, as if each had called. Two
+//! exceptions: where an instruction of a group faults, the whole group is made or nothing of it; and another
+//! thread's access between the members comes before or after them all.
 
 use crate::address::Address;
 use crate::summary::{Found, Summary, Touch};

@@ -1,11 +1,10 @@
 //! The lab's NeoProf: the device in front of the last tier, and its registers in memory that the guest maps.
 //!
 //! The guest loads from and stores to that memory (of an `ivshmem-plain` device) without QEMU, which calls
-//! the plugin only afterwards. So each register holds the value for the next load: the registers are *staged*
-//! whenever code that is not followed continues (the engine's, while the program stands still) and after each
-//! use of a register. A load of a FIFO's register has taken the staged value, and the next one is staged.
-//! With several processors a register may be as old as the engine's last entry into user mode; that loses
-//! nothing.
+//! the plugin only afterwards. So the registers are *staged*: each holds the value for the next load. They are
+//! staged whenever code that is not followed continues (the engine's, while the program stands still) and
+//! after each use of a register. With several processors a register may be as old as the engine's last entry
+//! into user mode; that loses nothing.
 
 mod rtl;
 
