@@ -40,7 +40,6 @@ impl Cache {
         text.trim().into()
     }
 
-    /// Returns the folders of QEMU's firmware.
     pub fn firmware(&self) -> [PathBuf; 2] {
         ["root/usr/share/qemu", "root/usr/share/seabios"].map(|path| self.root.join(path))
     }
@@ -70,10 +69,8 @@ impl Cache {
 }
 
 paths! { Cache.root;
-    /// Returns the kernel's ELF image.
     kernel = "kernel/vmlinux",
     qemu = "root/usr/bin/qemu-system-x86_64",
-    /// Returns the static busybox of the first file system.
     busybox = "root/bin/busybox",
     runs = "runs",
 }

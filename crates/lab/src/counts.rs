@@ -22,13 +22,11 @@ pub struct Counts {
     pub moves: BTreeMap<String, Moves>,
     /// Huge pages among those moved (`thp_migration_success`).
     pub huge_moved: u64,
-    /// Hint faults of NUMA balancing.
     pub hint_faults: u64,
     /// Growth of every counter of `/proc/vmstat` that has grown.
     pub vmstat: BTreeMap<String, u64>,
     /// Seconds of the guest's clock between the snapshots. Under emulation they do not measure speed.
     pub guest_seconds: f64,
-    /// Work of DAMON's schemes, if they ran.
     pub damon: Option<Damon>,
 }
 
@@ -55,23 +53,19 @@ const REASONS: [&str; 10] = [
 /// Reasons other than tiering.
 const OTHERS: [&str; 2] = ["compaction", "memory-hotplug"];
 
-/// Work of DAMON's two schemes.
+/// Pages moved and bytes tried by DAMON's `migrate_hot` and `migrate_cold`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Damon {
-    /// Pages moved by `migrate_hot`.
     pub promoted: u64,
-    /// Pages moved by `migrate_cold`.
     pub demoted: u64,
     pub hot_bytes_tried: u64,
     pub cold_bytes_tried: u64,
 }
 
-/// Place of the program's memory at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Residence {
     /// Seconds of the guest's clock since the snapshot before the program.
     pub seconds: f64,
-    /// Anonymous memory on each node.
     pub node_bytes: Vec<u64>,
 }
 
@@ -99,7 +93,6 @@ impl Counts {
     }
 }
 
-/// Reads the program's residence over time, as a guest has left it.
 pub fn residence(share: &Path) -> Vec<Residence> {
     let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
     let start = text("before/uptime").trim().parse::<f64>().unwrap_or(0.0);
@@ -122,7 +115,6 @@ fn moment(line: &str, start: f64) -> Option<Residence> {
     (seconds.is_finite() && !node_bytes.is_empty()).then_some(Residence { seconds, node_bytes })
 }
 
-/// Returns the growth of the counters that are larger in `after`.
 fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
     let before: BTreeMap<&str, u64> = counters(before).collect();
     let difference = |(name, value): (&str, u64)| {

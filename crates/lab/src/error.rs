@@ -4,7 +4,6 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Reason why a machine could not be used, or a guest gave no result.
 #[derive(Debug, thiserror::Error)]
 pub enum LabError {
     #[error("{file}: {field}: {problem}; expected {expected}")]

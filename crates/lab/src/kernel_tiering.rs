@@ -19,7 +19,6 @@ pub enum Mechanism {
     Damon,
 }
 
-/// Mechanism, and the LRU lists that reclaim uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelTiering {
     pub mechanism: Mechanism,

@@ -23,7 +23,6 @@ pub struct Measured {
     pub history: History,
 }
 
-/// Traffic of a NeoProf and its use by the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeoProfUses {
     /// Whether it is the simulated hardware, not its model.
@@ -37,7 +36,6 @@ pub struct NeoProfUses {
     /// Cost of both on the modelled machine in nanoseconds.
     pub register_ns: u64,
     pub resets: u64,
-    /// Hot pages taken out of its buffer.
     pub hot_pages: u64,
     /// Hot pages taken again since the reset.
     pub hot_again: u64,
@@ -61,7 +59,6 @@ impl Served {
     }
 }
 
-/// Samples of the virtual PMU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
     /// Samples taken, lost ones included.
@@ -72,7 +69,6 @@ pub struct Samples {
     pub unresolved: u64,
 }
 
-/// Misses of each tier over modelled time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Minimum nanoseconds between points.
@@ -98,7 +94,6 @@ impl Measured {
         let last = report.phases.into_iter().next_back().filter(|phase| phase.epoch > 0)?;
         Some(last.measured)
     }
-    /// Returns the misses of all tiers.
     pub fn misses(&self) -> u64 {
         self.tiers.iter().map(Served::misses).sum()
     }

@@ -37,7 +37,6 @@ pub(crate) fn add(archive: &mut Archive, job: &Job) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Returns the path in the archive of a host's path.
 fn inside(path: &Path) -> Result<String, LabError> {
     path.to_str().map(|path| format!("{ROOT}{path}")).ok_or_else(|| LabError::Unfit {
         what: path.to_string_lossy().into_owned(),

@@ -51,7 +51,6 @@ fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<
     places.iter().find_map(|path| path.canonicalize().ok())
 }
 
-/// Creates the memories that QEMU, the plugin and the guest share.
 pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), LabError> {
     let registers = machine.neoprof.map(|_| (run.registers(), REGISTER_BYTES));
     for (path, bytes) in [Some((run.shared_memory(), SHARED_BYTES)), registers].into_iter().flatten() {
@@ -61,7 +60,6 @@ pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), L
     Ok(())
 }
 
-/// Returns the value of QEMU's `-plugin`.
 pub(crate) fn option(
     (plugin, hardware): (&Path, Option<&Path>),
     machine: &Machine,

@@ -24,7 +24,6 @@ pub(crate) const ROW_GROUP_ROWS: usize = 1 << 18;
 const PAGE_ROWS: usize = 1 << 17;
 /// Maximum bytes per page, which `PAGE_ROWS` never reaches.
 const PAGE_BYTES: usize = 4 << 20;
-/// Values encoded at once.
 const BATCH: usize = 8192;
 
 /// Column of the trace, in the order of the schema.
@@ -66,7 +65,6 @@ impl Column {
         self.facts().2
     }
 
-    /// Describes the type in an error.
     pub(crate) fn expected(self) -> String {
         self.bits().map_or_else(|| "a boolean".into(), |bits| format!("an unsigned integer of {bits} bits"))
     }
@@ -118,7 +116,6 @@ pub(crate) fn unfinished_path(trace: &Path, number: usize) -> PathBuf {
     trace.join(format!(".part-{number:05}.tmp"))
 }
 
-/// Returns the number of a finished part from its file name.
 pub(crate) fn part_number(name: &str) -> Option<usize> {
     let digits = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
     (digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?

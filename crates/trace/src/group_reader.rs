@@ -54,7 +54,6 @@ impl GroupReader {
     }
 }
 
-/// One step through all columns of a row group.
 struct Step<'a> {
     part: &'a Part,
     count: usize,

@@ -67,7 +67,6 @@ pub(crate) struct GuardedPages<P> {
     pages: P,
     /// Rows that the remaining pages may hold.
     rows_left: u64,
-    /// Bytes of a plain value.
     width: usize,
     dictionary: bool,
 }

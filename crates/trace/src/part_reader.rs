@@ -30,7 +30,6 @@ pub(crate) struct Part {
     /// Position of each of [`Column::ALL`] in the file.
     positions: [usize; Column::ALL.len()],
     pub(crate) provenance: Provenance,
-    /// Size of the file.
     pub(crate) bytes: u64,
 }
 
@@ -162,7 +161,6 @@ fn check_magic(path: &Path, file: &mut File, size: u64) -> Result<(), TraceError
     Ok(())
 }
 
-/// Checks the format's version and reads the provenance.
 fn provenance(path: &Path, metadata: &ParquetMetaData) -> Result<Provenance, TraceError> {
     let pairs = metadata.file_metadata().key_value_metadata();
     let value = |key| {

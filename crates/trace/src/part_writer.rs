@@ -107,7 +107,6 @@ impl Drop for PartWriter {
 
 type Group<'a> = SerializedRowGroupWriter<'a, File>;
 
-/// Writes the columns in the order of the schema.
 fn write_columns(group: &mut Group<'_>, rows: &mut Rows) -> Result<(), ParquetError> {
     for column in [&mut rows.process, &mut rows.thread, &mut rows.instructions] {
         write_recast::<Int32Type, u32>(group, column, u32::cast_signed, i32::cast_unsigned)?;

@@ -3,7 +3,6 @@
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Size and direction of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
     /// Bytes after the first.

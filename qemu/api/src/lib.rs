@@ -16,13 +16,11 @@ pub use mapping::map_shared;
 
 pub type PluginId = u64;
 
-/// Opaque translation block.
 #[repr(C)]
 pub struct Block {
     _private: [u8; 0],
 }
 
-/// Opaque instruction of a translation block.
 #[repr(C)]
 pub struct Instruction {
     _private: [u8; 0],
@@ -33,7 +31,6 @@ pub type BlockCallback = extern "C" fn(c_uint, *mut c_void);
 /// Callback after a memory access: the vCPU, the access ([`access::kind`]), its address and the data
 /// registered with it.
 pub type MemoryCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
-/// Callback with a vCPU's index.
 pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
 pub type TranslateCallback = extern "C" fn(PluginId, *mut Block);
 pub type SimpleCallback = extern "C" fn(PluginId);

@@ -17,7 +17,6 @@ pub(crate) struct Account {
     /// Picoseconds for which it stood still for memory.
     #[serde(rename = "stall_ns", serialize_with = "nanoseconds")]
     pub(crate) stall_ps: u64,
-    /// Load and store misses of each tier.
     pub(crate) misses: Vec<[u64; 2]>,
 }
 
@@ -86,7 +85,6 @@ impl Accounts {
     }
 }
 
-/// Choice of processes that are followed.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     all: bool,

@@ -19,7 +19,6 @@ pub struct Info {
     pub(crate) most_vcpus: c_int,
 }
 
-/// Opaque array with an element for each vCPU.
 #[repr(C)]
 pub(crate) struct Scoreboard {
     _private: [u8; 0],
@@ -74,7 +73,6 @@ isotherm_qemu_api::api! {
     registers = c"qemu_plugin_get_registers": fn() -> *mut Array;
     /// Appends a register of the current vCPU to an array, and returns its size or a negative number.
     read_register = c"qemu_plugin_read_register": fn(*mut c_void, *mut ByteArray) -> c_int;
-    /// Reads memory at a virtual address of the current vCPU.
     read_memory = c"qemu_plugin_read_memory_vaddr": fn(u64, *mut ByteArray, usize) -> bool;
     new_bytes = c"g_byte_array_new": fn() -> *mut ByteArray;
     /// GLib's function: cuts or extends an array.

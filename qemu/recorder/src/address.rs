@@ -31,7 +31,6 @@ struct Content {
 #[derive(Debug)]
 pub(crate) struct Registers {
     contents: [Content; 16],
-    /// Values numbered so far.
     values: u32,
 }
 

@@ -12,7 +12,6 @@ use isotherm_core::cache::Geometry;
 
 /// Stands in place of the most recent tag while the set is locked; no line has this tag.
 const LOCKED: u64 = u64::MAX;
-/// Tags per block.
 const BLOCK: usize = 8;
 
 /// Tags that share a cache line of the real machine.
@@ -83,7 +82,6 @@ fn blocks_of(geometry: Geometry) -> usize {
     (geometry.ways as usize).div_ceil(BLOCK)
 }
 
-/// Locks a set and returns its most recent tag.
 fn lock(recent: &AtomicU64) -> u64 {
     loop {
         let front = recent.swap(LOCKED, Ordering::Acquire);

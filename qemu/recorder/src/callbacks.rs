@@ -83,7 +83,7 @@ extern "C" fn called(
 /// Forgets all blocks: QEMU drops its translations while no vCPU runs.
 extern "C" fn flushed(_: PluginId) {
     // SAFETY: QEMU stops all vCPUs before it calls.
-    unsafe { vcpu::all() }.for_each(vcpu::Vcpu::forget_blocks);
+    unsafe { vcpu::all() }.for_each(|vcpu| vcpu.follower.forget());
     if let Ok(mut summaries) = SUMMARIES.lock() {
         summaries.clear();
     }
@@ -184,7 +184,7 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     }
     if !vcpu.hits(address, u64::from(summary.span)) {
         replay::<TRACKED, false>(index, address, summary);
-    } else if TRACKED && vcpu.is_tracking() {
+    } else if TRACKED && vcpu.follower.is_active() {
         replay::<TRACKED, true>(index, address, summary);
     }
 }
@@ -193,10 +193,10 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
 extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, summary: *mut c_void) {
     // SAFETY: as for `entered`.
     let (vcpu, summary) = unsafe { (vcpu::get(index), &*summary.cast::<Summary>()) };
-    vcpu.count();
+    vcpu.accesses += 1;
     if !access::known(access).is_some_and(|kind| vcpu.hits(address, kind.reach)) {
         touch::<TRACKED, false>(index, access, address, summary);
-    } else if TRACKED && vcpu.is_tracking() {
+    } else if TRACKED && vcpu.follower.is_active() {
         touch::<TRACKED, true>(index, access, address, summary);
     }
 }

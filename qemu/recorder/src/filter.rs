@@ -16,13 +16,11 @@ const NONE: u64 = u64::MAX;
 
 /// Lines in a direct-mapped cache, each at its only possible place.
 pub(crate) struct Filter {
-    /// Index of the last place.
     last: usize,
     lines: Option<Box<[u64; LINES]>>,
 }
 
 impl Filter {
-    /// Makes a filter that never holds anything.
     pub(crate) const fn none() -> Self {
         Self { last: 0, lines: None }
     }

@@ -10,14 +10,12 @@
 use crate::address::Address;
 use crate::summary::{Found, Summary, Touch};
 
-/// Largest span of a group in bytes.
 const WIDEST: i64 = 64;
 
 #[derive(Debug, Clone, Copy)]
 struct Group {
     first: usize,
     last: usize,
-    /// Member at the lowest address.
     teller: usize,
     low: Address,
     /// Distance after the last byte.
@@ -56,7 +54,6 @@ impl Group {
     }
 }
 
-/// Finds the groups, and marks the instructions that report them.
 pub(crate) fn find(block: &mut [Found]) {
     let mut group: Option<Group> = None;
     for index in 0..block.len() {

@@ -19,7 +19,6 @@ pub(crate) struct Recorder {
     pub(crate) api: Api,
     pub(crate) pool: Pool,
     pub(crate) cache: SharedCache,
-    /// Geometry of the threads' filters.
     pub(crate) filter: Option<Geometry>,
     pub(crate) dependence: bool,
     pub(crate) invocation: Invocation,
@@ -58,7 +57,6 @@ impl Recorder {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// Takes a number and sends the command to the recorder.
     fn begin_process(&self) {
         let process = self.pool.header().processes.fetch_add(1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
@@ -67,14 +65,6 @@ impl Recorder {
 
     pub(crate) fn next_thread(&self) -> u32 {
         self.pool.header().threads.fetch_add(1, Ordering::Relaxed)
-    }
-
-    pub(crate) fn count_lost(&self) {
-        self.pool.header().lost.fetch_add(1, Ordering::Relaxed);
-    }
-
-    pub(crate) fn count_accesses(&self, accesses: u64) {
-        self.pool.header().accesses.fetch_add(accesses, Ordering::Relaxed);
     }
 
     pub(crate) fn report_untraced(&self, program: &OsString) {

@@ -34,7 +34,6 @@ pub(crate) struct Summary {
     pub(crate) offset: u8,
     /// Bytes of this instruction's access after its first.
     pub(crate) reach: u8,
-    /// Whether it accesses memory, and how.
     pub(crate) touches: Touch,
 }
 
@@ -160,7 +159,6 @@ fn reads(access: OpAccess) -> bool {
     matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// Returns whether an operand is written, at least sometimes.
 pub(crate) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }

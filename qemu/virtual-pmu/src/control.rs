@@ -4,12 +4,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::{FILTER_ENTRIES, MAX_TIERS, flag, word};
 
-/// Request for counting and sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// Counters restart when this changes.
     pub epoch: u64,
-    /// Whether accesses are counted and misses sampled.
     pub counting: bool,
     /// Distance between sampled misses, 0 for no samples: one for each tier with [`Self::each_tier`], else
     /// the first for all.
@@ -33,7 +31,6 @@ pub struct Mailbox {
     /// Offset of the current task's address from the processor's base of per-CPU data.
     pub current_task: u64,
     pub tgid: u64,
-    /// `task_struct.real_parent`.
     pub parent: u64,
     /// `task_struct.pid`: a thread's id.
     pub thread: u64,
@@ -57,12 +54,10 @@ impl Control {
         self.write_sampling(words);
     }
 
-    /// Writes the requested counting, without the filter, and keeps the sampling.
     pub(crate) fn write_counting(self, words: &[AtomicU64]) {
         set_flags(words, [(self.counting, flag::COUNTING), (self.children, flag::CHILDREN)]);
     }
 
-    /// Writes the requested sampling, and keeps the counting.
     pub(crate) fn write_sampling(self, words: &[AtomicU64]) {
         set_flags(words, [(self.each_tier, flag::EACH_TIER), (self.exact, flag::EXACT)]);
         self.periods.iter().enumerate().for_each(|(tier, &period)| set(words, word::PERIODS + tier, period));
@@ -100,7 +95,6 @@ impl Mailbox {
     }
 }
 
-/// Sets or clears bits of the flags and keeps the others.
 fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
     let flags = &words[word::FLAGS];
     for (on, bit) in bits {
@@ -112,7 +106,6 @@ fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
     }
 }
 
-/// Writes the filter, and returns the number of thread groups that do not fit.
 pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
     let count = tgids.len().min(FILTER_ENTRIES);
     for (place, &tgid) in words[word::FILTER..].iter().zip(&tgids[..count]) {

@@ -7,7 +7,6 @@ use crate::layout::{MAX_TIERS, word};
 /// Attempts of a reader while the plugin writes.
 const TRIES: usize = 1000;
 
-/// Counters of one tier in the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TierCount {
     pub load_misses: u64,
@@ -36,7 +35,6 @@ pub struct Snapshot {
     pub tiers: [TierCount; MAX_TIERS],
 }
 
-/// Words of a snapshot before the tiers.
 const GLOBAL: usize = 5;
 const TIER: usize = 7;
 

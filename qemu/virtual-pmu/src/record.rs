@@ -1,6 +1,5 @@
 //! A sample as the ring holds it: four words.
 
-/// Process of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Process {
     /// Known by its thread group (a user's process id).
@@ -18,7 +17,6 @@ pub struct Record {
     pub time: u64,
     /// Tier that served it; below 256.
     pub tier: u8,
-    /// Whether it was a store.
     pub store: bool,
     /// Guest's processor; below 128.
     pub vcpu: u8,

@@ -9,11 +9,9 @@ use super::{HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeK
 use crate::LabError;
 use crate::error::shortened;
 
-/// Maximum number of virtual processors.
 const PROCESSORS: u32 = 16;
 const NODES: usize = 4;
 
-/// Reads a whole file and checks it.
 pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
     let reader = Reader(file);
@@ -112,7 +110,6 @@ impl Reader<'_> {
         Ok(Some(NeoProf { model: self.choice(table, "neoprof.model", NeoProfModel::ALL)?, fault }))
     }
 
-    /// Checks the fields against each other.
     fn check(&self, machine: &Machine) -> Result<(), LabError> {
         let (first, last) = (machine.nodes[0], machine.nodes[machine.nodes.len() - 1]);
         let (nodes, tiers) = (machine.nodes.len(), machine.profile.tiers.len());

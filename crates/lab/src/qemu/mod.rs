@@ -14,7 +14,6 @@ use crate::run_directory::RunDirectory;
 const PROCESSOR: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
 /// Bus number of the host bridge above the CXL device.
 const CXL_BUS: u32 = 12;
-/// Words of every guest's kernel command line.
 const KERNEL_WORDS: [&str; 9] = [
     "console=ttyS0",
     "quiet",
@@ -29,7 +28,6 @@ const KERNEL_WORDS: [&str; 9] = [
     "no_timer_check",
 ];
 
-/// Destination of one stream of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Port {
     /// A socket that QEMU inherits by its number.
@@ -47,7 +45,6 @@ pub struct Guest<'a> {
     pub run: &'a RunDirectory,
     pub ports: Ports,
     pub plugin: Option<&'a Path>,
-    /// Simulated hardware of the profiling device, which the plugin loads.
     pub hardware: Option<&'a Path>,
     pub interactive: bool,
 }
@@ -67,7 +64,7 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
         line.pair("-device", "virtio-serial-pci,bus=pcie.0");
     }
     if guest.interactive {
-        // The guest's `/dev/hvc0`. It keeps what is typed before it is opened; a serial line's driver would not.
+        // The guest's `/dev/hvc0` keeps what is typed before it is opened; a serial line's driver would not.
         line.pair("-chardev", "stdio,id=terminal,signal=off");
         line.pair("-device", "virtconsole,chardev=terminal");
     }
@@ -142,7 +139,7 @@ fn memory(line: &mut Line, machine: &Machine) {
     }
 }
 
-/// Returns the distance in firmware's tables, in proportion to latencies: 10 for local memory, here 11 or more.
+/// Returns the distance in firmware's tables, in proportion to latencies: 10 for local memory, else 11 up.
 fn distance(machine: &Machine, node: usize) -> u64 {
     let latency = |index: usize| machine.profile.tiers[index].latency.0;
     (10 * latency(node) / latency(0).max(1)).clamp(11, 254)
@@ -163,7 +160,6 @@ fn cxl_device(line: &mut Line, index: usize) {
     line.pair("-device", format!("cxl-type3,bus=cxl-port,volatile-memdev=memory{index},id=cxl-memory"));
 }
 
-/// Adds kernel, first file system, the host's files and the shared folder.
 fn files(line: &mut Line, guest: &Guest<'_>) {
     for folder in guest.cache.firmware() {
         line.pair("-L", folder);
@@ -177,7 +173,6 @@ fn files(line: &mut Line, guest: &Guest<'_>) {
     line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag=share");
 }
 
-/// Adds the plugin, and the device through which the guest communicates with it.
 fn counting(line: &mut Line, guest: &Guest<'_>, path: &Path) {
     let mut share = |id: &str, size: u64, file: &Path| {
         let backend = format!("memory-backend-file,id={id},share=on,size={size},mem-path=");

@@ -6,7 +6,6 @@ use super::ImportError;
 
 /// Longest line in bytes; a file without line ends is not text.
 const LONGEST: u64 = 1 << 16;
-/// Characters of a bad line that are shown.
 const SHOWN: usize = 80;
 
 pub(super) struct Lines<R> {
@@ -49,7 +48,6 @@ impl<R: BufRead> Lines<R> {
 }
 
 impl Line {
-    /// Makes the error that the line is not what was expected.
     pub(super) fn wrong(&self, expected: &'static str) -> ImportError {
         let found = self.text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
         ImportError::Line { line: self.number, found, expected }

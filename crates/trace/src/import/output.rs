@@ -5,7 +5,6 @@ use std::hash::Hash;
 
 use crate::{Row, Rows};
 
-/// Rows per batch.
 const BATCH: usize = 1 << 16;
 
 pub(super) struct Output<'a> {

@@ -22,7 +22,6 @@ use super::{ImportError, ImportSummary};
 use crate::{Row, Rows};
 
 const EXPECTED: &str = "a sample as of 'perf script -F comm,pid,tid,time,event,addr' or 'perf mem report -D'";
-/// First address of the kernel.
 const KERNEL: u64 = 1 << 63;
 
 /// Rules for what `perf`'s samples do not tell.
@@ -182,7 +181,6 @@ fn script(text: &str) -> Option<Sample<'_>> {
     starts.take(16).find_map(|start| script_from(text, start))
 }
 
-/// Reads the line with the process at byte `start`.
 fn script_from(text: &str, start: usize) -> Option<Sample<'_>> {
     let mut words = text[start..].split_whitespace();
     let identity = words.next()?;

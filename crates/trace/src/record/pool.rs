@@ -39,12 +39,9 @@ struct Found {
     bytes: [u8; layout::SLOT_BYTES],
 }
 
-/// Message of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
-    /// The process of this number runs this command.
     Process(u32, String),
-    /// This program runs untraced.
     Untraced(String),
 }
 
@@ -84,7 +81,6 @@ impl Found {
         u32_at(&self.bytes, offset_of!(Slot, kind)) == kind::RECORDS
     }
 
-    /// Returns whether the process that claimed it has ended.
     fn is_orphan(&self) -> bool {
         !Path::new("/proc").join(u32_at(&self.bytes, offset_of!(Slot, pid)).to_string()).exists()
     }
@@ -110,7 +106,6 @@ impl Pool {
         &self.path
     }
 
-    /// Makes the plugins stop recording.
     pub(super) fn stop(&self) -> io::Result<()> {
         self.file.write_all_at(&[1], offset_of!(Header, stop) as u64)
     }
@@ -151,7 +146,6 @@ impl Pool {
         Ok(all.filter(|slot| matches!(slot.state(), state::OPEN | state::FULL)).collect())
     }
 
-    /// Takes a complete chunk and frees it.
     fn take_all(&mut self, index: usize, merge: &mut Merge) -> io::Result<Option<Message>> {
         let place = (layout::HEADER_BYTES + index * layout::SLOT_BYTES) as u64;
         let mut found = Found { index, bytes: [0; layout::SLOT_BYTES] };

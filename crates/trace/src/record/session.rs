@@ -14,11 +14,8 @@ use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
 use crate::{Provenance, Rows, TraceWriter};
 use isotherm_recorder_protocol::layout;
 
-/// Pool's name in the trace's directory.
 const POOL: &str = ".pool";
-/// Pause when no chunk is full.
 const REST: Duration = Duration::from_millis(5);
-/// Time between progress reports.
 const REPORT: Duration = Duration::from_millis(100);
 /// Time between searches for chunks of dead processes.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -26,7 +23,6 @@ const SWEEP: Duration = Duration::from_secs(1);
 const PART: Duration = Duration::from_secs(5);
 /// Times after the stop flag at which the program gets SIGTERM, and then SIGKILL.
 const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(12)];
-/// Maximum number of untraced programs that are named.
 const NAMED: usize = 16;
 
 pub(super) struct Session<'a> {
