@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 
 use crate::LabError;
+use crate::run_directory::paths;
 
 /// Folder that `scripts/lab-setup.sh` fills.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -21,26 +22,16 @@ impl Cache {
         let base = variable("ISOTHERM_CACHE")
             .or_else(|| variable("XDG_CACHE_HOME").map(|cache| cache.join("isotherm")))
             .or_else(|| variable("HOME").map(|home| home.join(".cache/isotherm")));
-        let root = base.unwrap_or_else(|| "/var/cache/isotherm".into()).join("lab");
-        Self::at(root)
+        Self::at(base.unwrap_or_else(|| "/var/cache/isotherm".into()).join("lab"))
     }
 
-    /// Opens the cache at `root`.
-    ///
     /// # Errors
     /// If it is not filled.
     pub fn at(root: PathBuf) -> Result<Self, LabError> {
         let cache = Self { root };
         let needed = [cache.kernel(), cache.qemu(), cache.busybox(), cache.root.join("kernel/modules.dep")];
-        match needed.into_iter().find(|path| !path.is_file()) {
-            None => Ok(cache),
-            Some(path) => Err(LabError::NotSetUp { path }),
-        }
-    }
-
-    /// Returns the kernel's ELF image.
-    pub fn kernel(&self) -> PathBuf {
-        self.root.join("kernel/vmlinux")
+        let missing = needed.into_iter().find(|path| !path.is_file());
+        missing.map_or(Ok(cache), |path| Err(LabError::NotSetUp { path }))
     }
 
     /// Returns the kernel's release, such as `6.12.1-amd64`.
@@ -49,12 +40,6 @@ impl Cache {
         text.trim().into()
     }
 
-    /// Returns QEMU's program.
-    pub fn qemu(&self) -> PathBuf {
-        self.root.join("root/usr/bin/qemu-system-x86_64")
-    }
-
-    /// Returns the folders of QEMU's firmware.
     pub fn firmware(&self) -> [PathBuf; 2] {
         ["root/usr/share/qemu", "root/usr/share/seabios"].map(|path| self.root.join(path))
     }
@@ -64,11 +49,6 @@ impl Cache {
         let folders = ["root/usr/lib/x86_64-linux-gnu", "root/lib/x86_64-linux-gnu"];
         let folders: Vec<_> = folders.iter().map(|folder| self.root.join(folder)).collect();
         std::env::join_paths(folders).unwrap_or_default()
-    }
-
-    /// Returns the static busybox of the first file system.
-    pub fn busybox(&self) -> PathBuf {
-        self.root.join("root/bin/busybox")
     }
 
     /// Returns the files of the named modules, each once and after those it depends on. Built-in modules have
@@ -83,15 +63,16 @@ impl Cache {
         Ok(order.into_iter().map(|name| self.root.join(format!("kernel/modules/{name}.ko"))).collect())
     }
 
-    /// Returns the folder of run directories.
-    pub fn runs(&self) -> PathBuf {
-        self.root.join("runs")
-    }
-
-    /// Returns the folder itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
+}
+
+paths! { Cache.root;
+    kernel = "kernel/vmlinux",
+    qemu = "root/usr/bin/qemu-system-x86_64",
+    busybox = "root/bin/busybox",
+    runs = "runs",
 }
 
 /// Orders the modules to load for `names`, from lines `name: dependency ...`.

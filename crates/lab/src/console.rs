@@ -2,16 +2,12 @@
 
 use std::path::Path;
 
-/// Text before the reason of a kernel's panic.
 const PANIC: &str = "Kernel panic - not syncing: ";
-/// Bytes that are read from the end of a console.
 const LOOKED_AT: usize = 256 << 10;
 
 /// Console's lines, without control characters.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Console {
-    lines: Vec<String>,
-}
+pub struct Console(Vec<String>);
 
 impl Console {
     /// Reads a log; an unreadable one is empty.
@@ -22,17 +18,16 @@ impl Console {
     fn parse(bytes: &[u8]) -> Self {
         let end = &bytes[bytes.len().saturating_sub(LOOKED_AT)..];
         let text = String::from_utf8_lossy(end);
-        Self { lines: text.lines().map(plain).filter(|line| !line.trim().is_empty()).collect() }
+        Self(text.lines().map(plain).filter(|line| !line.trim().is_empty()).collect())
     }
 
-    /// Returns the reason of the kernel's panic, if it panicked.
     pub fn panic(&self) -> Option<&str> {
-        self.lines.iter().find_map(|line| Some(line.split_once(PANIC)?.1.trim()))
+        self.0.iter().find_map(|line| Some(line.split_once(PANIC)?.1.trim()))
     }
 
     /// Returns the last lines, oldest first.
     pub fn tail(&self, lines: usize) -> &[String] {
-        &self.lines[self.lines.len().saturating_sub(lines)..]
+        &self.0[self.0.len().saturating_sub(lines)..]
     }
 }
 

@@ -8,7 +8,6 @@ use serde::Serialize;
 /// Bytes of a page, the kernel's unit.
 const PAGE: u64 = 4096;
 
-/// Kernel's counts of a run.
 #[derive(Debug, Clone, Default, PartialEq, Serialize)]
 pub struct Counts {
     /// Pages that NUMA balancing has promoted (`pgpromote_success`).
@@ -23,22 +22,18 @@ pub struct Counts {
     pub moves: BTreeMap<String, Moves>,
     /// Huge pages among those moved (`thp_migration_success`).
     pub huge_moved: u64,
-    /// Hint faults of NUMA balancing.
     pub hint_faults: u64,
     /// Growth of every counter of `/proc/vmstat` that has grown.
     pub vmstat: BTreeMap<String, u64>,
     /// Seconds of the guest's clock between the snapshots. Under emulation they do not measure speed.
     pub guest_seconds: f64,
-    /// Work of DAMON's schemes, if they ran.
     pub damon: Option<Damon>,
 }
 
 /// Pages that the kernel tried to move for one reason.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Moves {
-    /// Pages moved.
     pub succeeded: u64,
-    /// Pages not moved.
     pub failed: u64,
 }
 
@@ -58,25 +53,19 @@ const REASONS: [&str; 10] = [
 /// Reasons other than tiering.
 const OTHERS: [&str; 2] = ["compaction", "memory-hotplug"];
 
-/// Work of DAMON's two schemes.
+/// Pages moved and bytes tried by DAMON's `migrate_hot` and `migrate_cold`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct Damon {
-    /// Pages moved by `migrate_hot`.
     pub promoted: u64,
-    /// Pages moved by `migrate_cold`.
     pub demoted: u64,
-    /// Bytes that `migrate_hot` was tried on.
     pub hot_bytes_tried: u64,
-    /// Bytes that `migrate_cold` was tried on.
     pub cold_bytes_tried: u64,
 }
 
-/// Place of the program's memory at a moment.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Residence {
     /// Seconds of the guest's clock since the snapshot before the program.
     pub seconds: f64,
-    /// Anonymous memory on each node.
     pub node_bytes: Vec<u64>,
 }
 
@@ -104,7 +93,6 @@ impl Counts {
     }
 }
 
-/// Reads the program's residence over time, as a guest has left it.
 pub fn residence(share: &Path) -> Vec<Residence> {
     let text = |path: &str| std::fs::read_to_string(share.join(path)).unwrap_or_default();
     let start = text("before/uptime").trim().parse::<f64>().unwrap_or(0.0);
@@ -127,7 +115,6 @@ fn moment(line: &str, start: f64) -> Option<Residence> {
     (seconds.is_finite() && !node_bytes.is_empty()).then_some(Residence { seconds, node_bytes })
 }
 
-/// Returns the growth of the counters that are larger in `after`.
 fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
     let before: BTreeMap<&str, u64> = counters(before).collect();
     let difference = |(name, value): (&str, u64)| {
@@ -138,7 +125,6 @@ fn grown(before: &str, after: &str) -> BTreeMap<String, u64> {
     counters(after).filter_map(difference).collect()
 }
 
-/// Returns the growth of the histogram of moves, by reason.
 fn moves(before: &str, after: &str) -> BTreeMap<String, Moves> {
     let before: BTreeMap<usize, Moves> = before.lines().filter_map(reason).collect();
     let grown = |(number, after): (usize, Moves)| {
@@ -163,7 +149,6 @@ fn reason(line: &str) -> Option<(usize, Moves)> {
     Some((usize::try_from(value("reason:")?).ok()?, moves))
 }
 
-/// Parses lines of a name and a number.
 fn counters(text: &str) -> impl Iterator<Item = (&str, u64)> {
     text.lines().filter_map(|line| {
         let (name, value) = line.split_once(' ')?;

@@ -34,17 +34,14 @@ impl Archive {
         Ok(())
     }
 
-    /// Adds a symbolic link.
     pub fn link(&mut self, path: &str, target: &str) {
         self.entry(path.as_bytes(), LINK | 0o777, (0, 0), target.as_bytes());
     }
 
-    /// Adds a character device.
     pub fn device(&mut self, path: &str, major: u32, minor: u32) {
         self.entry(path.as_bytes(), DEVICE | 0o600, (major, minor), &[]);
     }
 
-    /// Ends the archive and returns its bytes.
     pub fn finish(mut self) -> Vec<u8> {
         self.entry(b"TRAILER!!!", 0, (0, 0), &[]);
         self.bytes

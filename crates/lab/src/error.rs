@@ -4,56 +4,38 @@ use std::io;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
-/// Reason why a machine could not be used, or a guest gave no result.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LabError {
-    /// A machine file cannot be used.
     #[error("{file}: {field}: {problem}; expected {expected}")]
     Machine { file: String, field: String, problem: String, expected: String },
-    /// A machine file is not TOML.
     #[error("{file}: line {line}: {message}")]
     Syntax { file: String, line: usize, message: String },
-    /// The profile of a machine, or a change to it, is invalid.
     #[error("{file}: {error}")]
     Profile { file: String, error: Box<isotherm_machine::ProfileError> },
-    /// The machine is unknown.
     #[error("there is no lab machine '{name}' (a name, or the path of a TOML file); {advice}")]
     UnknownMachine { name: String, advice: String },
-    /// The kernel tiering is unknown.
     #[error("there is no kernel tiering '{name}'; {advice}")]
     UnknownTiering { name: String, advice: String },
-    /// Kernel and QEMU are missing.
     #[error("the lab is not set up: {} is missing; run `make lab-setup` (or scripts/lab-setup.sh)", path.display())]
     NotSetUp { path: PathBuf },
-    /// QEMU's plugin is missing.
     #[error("the lab's plugin {name} is not beside isotherm ({}); run `make build`, or name it in ISOTHERM_LAB_PLUGIN", folder.display())]
     NoPlugin { name: &'static str, folder: PathBuf },
-    /// The simulated hardware of a profiling device is missing.
     #[error("machine {machine}: its simulated NeoProf {name} is not beside the plugin ({}); run `make hw-library` (needs verilator), or name it in ISOTHERM_NEOPROF_RTL", folder.display())]
     NoHardware { machine: String, name: &'static str, folder: PathBuf },
-    /// The request does not fit the machine.
     #[error("{what}; expected {expected}")]
     Unfit { what: String, expected: String },
-    /// The operating system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: io::Error },
-    /// The guest's kernel panicked.
     #[error("the guest's kernel panicked: {reason}; the console is in {}", console.display())]
     Panic { reason: String, console: PathBuf },
-    /// The guest was still running at its time limit.
     #[error("the guest was still running after {} s and was stopped (--time-limit); the console is in {}", limit.as_secs_f64(), console.display())]
     TimeLimit { limit: Duration, console: PathBuf },
-    /// The guest's scripts could not prepare or end the run.
     #[error("the guest failed: {reason}; the console is in {}", console.display())]
     Guest { reason: String, console: PathBuf },
-    /// QEMU ended and left no result.
     #[error("QEMU ended without a result ({reason}); the console is in {}", console.display())]
     Ended { reason: String, console: PathBuf },
-    /// The guest was stopped by a signal or Ctrl-C.
     #[error("interrupted; the guest was stopped")]
     Interrupted,
-    /// The program's output could not be passed on.
     #[error("standard output was closed; the guest was stopped")]
     OutputClosed,
 }

@@ -16,15 +16,9 @@ const SCRIPTS: &[(&str, u32, &str)] = &[
     ("lab/cxl", 0o644, include_str!("../../../lab/guest/cxl")),
     ("lab/enter", 0o644, include_str!("../../../lab/guest/enter")),
 ];
-/// Modules that every guest loads.
 const MODULES: [&str; 3] = ["9p", "9pnet_virtio", "overlay"];
-/// Modules that a guest with a CXL device loads as well.
 const CXL_MODULES: [&str; 6] = ["cxl_acpi", "cxl_pci", "cxl_port", "cxl_mem", "dax_cxl", "kmem"];
 
-/// Builds the archive for a job.
-///
-/// # Errors
-/// If a file of the cache cannot be read.
 pub(crate) fn build(cache: &Cache, machine: &Machine, job: &Job) -> Result<Vec<u8>, LabError> {
     let mut archive = Archive::default();
     for folder in ["bin", "dev", "lab", "modules"] {

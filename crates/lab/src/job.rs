@@ -7,10 +7,8 @@ use isotherm_core::Bytes;
 
 use crate::kernel_tiering::KernelTiering;
 
-/// Mover of pages.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum PolicyRun {
-    /// The guest's kernel.
     Kernel(KernelTiering),
     /// `isotherm run` inside the guest.
     Engine {
@@ -27,7 +25,6 @@ pub enum PolicyRun {
         library: PathBuf,
         /// Its variables in the program's environment.
         settings: Vec<(OsString, OsString)>,
-        /// Whether the kernel's reclaim demotes.
         demotion: bool,
     },
 }
@@ -37,7 +34,6 @@ impl PolicyRun {
         if let Self::Kernel(kernel) = self { *kernel } else { KernelTiering::NONE }
     }
 
-    /// Returns whether the kernel's reclaim demotes.
     pub(crate) fn demotes(&self) -> bool {
         match self {
             Self::Kernel(kernel) => kernel.demotes(),
@@ -58,7 +54,6 @@ pub enum Start {
 }
 
 impl Start {
-    /// Returns the name on the command line.
     pub fn name(self) -> &'static str {
         match self {
             Self::FirstTouch => "first-touch",
@@ -68,7 +63,6 @@ impl Start {
     }
 }
 
-/// Program of the guest.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Task {
     /// A program of the host, with its arguments.
@@ -82,27 +76,18 @@ pub enum Task {
 /// Files that count the program's accesses.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Counting {
-    /// QEMU's plugin ([`crate::plugin::find`]).
     pub plugin: PathBuf,
-    /// `isotherm` binary, which begins the counting in the guest.
     pub isotherm: PathBuf,
 }
 
-/// Work of a guest, from its start to its end.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Job {
-    /// Program to run.
     pub task: Task,
-    /// Mover of pages.
     pub tiering: PolicyRun,
-    /// First place of its memory.
     pub start: Start,
     /// Bytes of the first node for the program; all that are free if `None`.
     pub fast: Option<Bytes>,
-    /// Counting of accesses, if any.
     pub counting: Option<Counting>,
-    /// Environment of the program.
     pub environment: Vec<(OsString, OsString)>,
-    /// Working directory of the program.
     pub directory: PathBuf,
 }

@@ -7,7 +7,6 @@ use isotherm_core::names::advice;
 
 use crate::LabError;
 
-/// Mechanism of the kernel.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Mechanism {
     /// Pages stay where they were first touched.
@@ -20,10 +19,8 @@ pub enum Mechanism {
     Damon,
 }
 
-/// Mechanism, and the LRU lists that reclaim uses.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct KernelTiering {
-    /// Mechanism that moves pages.
     pub mechanism: Mechanism,
     /// Whether reclaim uses the multi-generational LRU, Debian's default.
     pub multi_generational: bool,
@@ -39,10 +36,8 @@ const NAMES: [(&str, Mechanism); 4] = [
 const CLASSICAL: &str = "-lru";
 
 impl KernelTiering {
-    /// No tiering.
     pub const NONE: Self = Self { mechanism: Mechanism::None, multi_generational: true };
 
-    /// Returns all names.
     pub fn names() -> Vec<String> {
         NAMES.iter().flat_map(|(name, _)| [(*name).to_owned(), format!("{name}{CLASSICAL}")]).collect()
     }

@@ -40,8 +40,6 @@ fn place(total: u64, part: Range<u64>) -> Vec<Range<u64>> {
     let high = part.start.max(LOW_END) - LOW_END + FOUR_GIB..part.end.max(LOW_END) - LOW_END + FOUR_GIB;
     [low, high].into_iter().filter(|range| !range.is_empty()).collect()
 }
-
-/// Returns the start of the first CXL window.
 fn cxl_window(plain: u64) -> u64 {
     let above = if plain < HOLE_FROM { 0 } else { plain - LOW_END };
     (FOUR_GIB + above + CXL_REGISTERS).next_multiple_of(CXL_ALIGN)

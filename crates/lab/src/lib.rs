@@ -2,8 +2,8 @@
 //! host runs under a tiering policy or under the kernel's own tiering.
 //!
 //! A [`machine::Machine`] describes the virtual machine, a [`job::Job`] the guest's work; [`session::run`]
-//! boots the guest and waits for its end, and [`counts::Counts`] are its kernel's counters. `docs/guide/lab.md` has
-//! a picture.
+//! boots the guest and waits for its end, and [`counts::Counts`] are its kernel's counters.
+//! `docs/guide/lab.md` has a picture.
 //!
 //! ```
 //! use isotherm_lab::layout::physical_ranges;
@@ -17,6 +17,7 @@
 //! # Ok::<(), isotherm_lab::LabError>(())
 //! ```
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 pub mod cache;
 pub mod console;

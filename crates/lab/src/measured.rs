@@ -9,7 +9,6 @@ use serde::{Deserialize, Serialize};
 pub struct Measured {
     /// Loads and stores of the program and its descendants, in user mode.
     pub accesses: u64,
-    /// Instructions of the same.
     pub instructions: u64,
     /// Fraction of the last-level cache's misses that the first tier served; 0 without misses.
     pub hit_ratio: f64,
@@ -17,18 +16,13 @@ pub struct Measured {
     pub modelled_ns: u64,
     /// Misses at addresses of no tier.
     pub elsewhere: u64,
-    /// Misses that each tier served.
     pub tiers: Vec<Served>,
-    /// Samples of the virtual PMU.
     pub samples: Samples,
-    /// Use of the profiling device, if the machine has one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub neoprof: Option<NeoProfUses>,
-    /// Misses over time.
     pub history: History,
 }
 
-/// Traffic of a NeoProf and its use by the guest.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NeoProfUses {
     /// Whether it is the simulated hardware, not its model.
@@ -37,15 +31,11 @@ pub struct NeoProfUses {
     pub reads: u64,
     /// Writes: one for each store that missed, when its line is written back.
     pub writes: u64,
-    /// Loads of its registers.
     pub register_reads: u64,
-    /// Stores to its registers.
     pub register_writes: u64,
     /// Cost of both on the modelled machine in nanoseconds.
     pub register_ns: u64,
-    /// Number of resets.
     pub resets: u64,
-    /// Hot pages taken out of its buffer.
     pub hot_pages: u64,
     /// Hot pages taken again since the reset.
     pub hot_again: u64,
@@ -55,25 +45,20 @@ pub struct NeoProfUses {
     pub dropped: u64,
 }
 
-/// Misses that one tier served.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Served {
-    /// Loads that missed the last-level cache.
     pub load_misses: u64,
-    /// Stores that missed it.
     pub store_misses: u64,
     /// Nanoseconds for which the program waited for them.
     pub stall: u64,
 }
 
 impl Served {
-    /// Returns the sum of loads and stores.
     pub fn misses(&self) -> u64 {
         self.load_misses + self.store_misses
     }
 }
 
-/// Samples of the virtual PMU.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Samples {
     /// Samples taken, lost ones included.
@@ -84,7 +69,6 @@ pub struct Samples {
     pub unresolved: u64,
 }
 
-/// Misses of each tier over modelled time.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct History {
     /// Minimum nanoseconds between points.
@@ -110,8 +94,6 @@ impl Measured {
         let last = report.phases.into_iter().next_back().filter(|phase| phase.epoch > 0)?;
         Some(last.measured)
     }
-
-    /// Returns the misses of all tiers.
     pub fn misses(&self) -> u64 {
         self.tiers.iter().map(Served::misses).sum()
     }

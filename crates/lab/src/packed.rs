@@ -26,10 +26,6 @@ pub(crate) fn wanted(machine: &Machine, job: &Job) -> bool {
     machine.deterministic && matches!(job.task, Task::Program(_))
 }
 
-/// Adds the files to an archive.
-///
-/// # Errors
-/// If one cannot be read.
 pub(crate) fn add(archive: &mut Archive, job: &Job) -> Result<(), LabError> {
     let mut folders = BTreeSet::new();
     add_folder(archive, &mut folders, &job.directory)?;
@@ -41,7 +37,6 @@ pub(crate) fn add(archive: &mut Archive, job: &Job) -> Result<(), LabError> {
     Ok(())
 }
 
-/// Returns the path in the archive of a host's path.
 fn inside(path: &Path) -> Result<String, LabError> {
     path.to_str().map(|path| format!("{ROOT}{path}")).ok_or_else(|| LabError::Unfit {
         what: path.to_string_lossy().into_owned(),
@@ -51,25 +46,23 @@ fn inside(path: &Path) -> Result<String, LabError> {
 
 /// Adds a folder after its parents, each once.
 fn add_folder(archive: &mut Archive, known: &mut BTreeSet<PathBuf>, folder: &Path) -> Result<(), LabError> {
-    if known.contains(folder) {
+    if !known.insert(folder.into()) {
         return Ok(());
     }
     if let Some(parent) = folder.parent() {
         add_folder(archive, known, parent)?;
     }
-    known.insert(folder.into());
     archive.directory(inside(folder)?.trim_end_matches('/'));
     Ok(())
 }
 
-/// Returns the absolute paths of a job's files.
 fn files(job: &Job) -> BTreeSet<PathBuf> {
     let mut files = BTreeSet::new();
     let mut programs = Vec::new();
-    match &job.tiering {
-        PolicyRun::Kernel(_) => {}
-        PolicyRun::Engine { isotherm, .. } => programs.push(isotherm.clone()),
-        PolicyRun::Inside { library, .. } => programs.push(library.clone()),
+    if let PolicyRun::Engine { isotherm: program, .. } | PolicyRun::Inside { library: program, .. } =
+        &job.tiering
+    {
+        programs.push(program.clone());
     }
     programs.extend(job.counting.iter().map(|counting| counting.isotherm.clone()));
     if let Task::Program(words) = &job.task {
@@ -113,11 +106,8 @@ fn interpreter(start: &[u8]) -> Option<OsString> {
 fn libraries(program: &Path) -> Vec<PathBuf> {
     let output = Command::new("ldd").arg(program).output();
     let text = output.map(|output| output.stdout).unwrap_or_default();
-    listed(&String::from_utf8_lossy(&text))
-}
-
-/// Returns the paths in `libc.so.6 => /lib/libc.so.6 (0x7f00)` and `/lib64/ld-linux-x86-64.so.2 (0x7f00)`.
-fn listed(text: &str) -> Vec<PathBuf> {
+    // Lines such as `libc.so.6 => /lib/libc.so.6 (0x7f00)` and `/lib64/ld-linux-x86-64.so.2 (0x7f00)`.
+    let text = String::from_utf8_lossy(&text);
     text.split_whitespace().filter(|word| word.starts_with('/')).map(Into::into).collect()
 }
 

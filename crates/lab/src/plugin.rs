@@ -11,7 +11,6 @@ use crate::machine::{Machine, NeoProfModel};
 use crate::qemu::escaped;
 use crate::run_directory::RunDirectory;
 
-/// Plugin's file.
 const NAME: &str = "libisotherm_lab_plugin.so";
 /// Variable with the plugin's path, instead of a search.
 const VARIABLE: &str = "ISOTHERM_LAB_PLUGIN";
@@ -22,8 +21,7 @@ pub(crate) const REGISTER_BYTES: u64 = 4096;
 /// File of the profiling device's simulated hardware, and the variable with its path.
 const HARDWARE: (&str, &str) = ("libisotherm_neoprof_rtl.so", "ISOTHERM_NEOPROF_RTL");
 
-/// Finds the plugin by `$ISOTHERM_LAB_PLUGIN`, or beside the executable, where cargo and installations put
-/// it.
+/// Finds the plugin by `$ISOTHERM_LAB_PLUGIN`, or where cargo and installations put it beside the executable.
 ///
 /// # Errors
 /// If it is missing; the error says how to build it.
@@ -35,9 +33,6 @@ pub fn find(executable: &Path) -> Result<PathBuf, LabError> {
 
 /// Finds the simulated hardware of a machine's NeoProf by `$ISOTHERM_NEOPROF_RTL` or beside the plugin.
 /// Returns `None` for a machine without it.
-///
-/// # Errors
-/// If it is missing; the error says how to build it.
 pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBuf>, LabError> {
     let wanted = machine.neoprof.is_some_and(|device| device.model == NeoProfModel::Rtl);
     let folder = plugin.parent().unwrap_or(Path::new(".")).to_owned();
@@ -48,7 +43,6 @@ pub(crate) fn hardware(plugin: &Path, machine: &Machine) -> Result<Option<PathBu
     found.map(|found| found.ok_or_else(missing)).transpose()
 }
 
-/// Finds a file by a variable, or in one of these places of the folder.
 fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<PathBuf> {
     let places = match std::env::var_os(variable) {
         Some(path) => vec![PathBuf::from(path)],
@@ -57,7 +51,6 @@ fn look(folder: &Path, places: [&str; 4], name: &str, variable: &str) -> Option<
     places.iter().find_map(|path| path.canonicalize().ok())
 }
 
-/// Creates the memories that QEMU, the plugin and the guest share.
 pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), LabError> {
     let registers = machine.neoprof.map(|_| (run.registers(), REGISTER_BYTES));
     for (path, bytes) in [Some((run.shared_memory(), SHARED_BYTES)), registers].into_iter().flatten() {
@@ -67,7 +60,6 @@ pub(crate) fn make_shared(run: &RunDirectory, machine: &Machine) -> Result<(), L
     Ok(())
 }
 
-/// Returns the value of QEMU's `-plugin`.
 pub(crate) fn option(
     (plugin, hardware): (&Path, Option<&Path>),
     machine: &Machine,

@@ -14,16 +14,11 @@ use crate::measured::Measured;
 use crate::run_directory::RunDirectory;
 use crate::session::Ended;
 
-/// Conditions and counts of one run.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct LabResult {
-    /// Isotherm's version.
     pub version: &'static str,
-    /// Machine's name.
     pub machine: String,
-    /// Release of the guest's kernel.
     pub kernel: String,
-    /// Program and its arguments.
     pub program: Vec<String>,
     /// Name of the policy or of the kernel tiering.
     pub tiering: String,
@@ -39,18 +34,14 @@ pub struct LabResult {
     pub elapsed_seconds: f64,
     /// Plugin's counts of the program's accesses; `null` if they were not counted.
     pub measured: Option<Measured>,
-    /// Kernel's counts.
     pub counts: Counts,
-    /// Places of the program's memory over time.
     pub residence: Vec<Residence>,
-    /// Report of `isotherm run` inside the guest (`docs/reference/live-schema.md`); `null` for a kernel tiering.
+    /// Report of `isotherm run` in the guest (`docs/reference/live-schema.md`); `null` for a kernel tiering.
     pub engine: Option<Value>,
-    /// Folder of the run.
     pub folder: PathBuf,
 }
 
 impl LabResult {
-    /// Gathers the results that a run has left.
     pub fn gather(
         machine: &Machine,
         job: &Job,
@@ -98,7 +89,6 @@ impl LabResult {
         named.unwrap_or(0) + self.counts.demoted
     }
 
-    /// Returns the program's largest anonymous memory.
     pub fn footprint_bytes(&self) -> u64 {
         self.residence.iter().map(|moment| moment.node_bytes.iter().sum()).max().unwrap_or(0)
     }

@@ -11,7 +11,6 @@ const KEPT: usize = 20;
 /// Number of this process's runs, which makes their names differ.
 static NUMBER: AtomicU32 = AtomicU32::new(0);
 
-/// Folder of one run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct RunDirectory {
     path: PathBuf,
@@ -44,35 +43,31 @@ impl RunDirectory {
         Ok(run)
     }
 
-    /// Returns the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
 }
 
-/// Declares the paths in a run's folder.
+/// Declares the paths in a folder.
 macro_rules! paths {
-    ($($(#[$doc:meta])* $name:ident = $file:literal,)*) => {
-        impl RunDirectory {
+    ($folder:ident.$root:ident; $($(#[$doc:meta])* $name:ident = $file:literal,)*) => {
+        impl $folder {
             $($(#[$doc])* pub fn $name(&self) -> PathBuf {
-                self.path.join($file)
+                self.$root.join($file)
             })*
         }
     };
 }
+pub(crate) use paths;
 
-paths! {
+paths! { RunDirectory.path;
     /// Returns the folder that the guest can write to.
     share = "share",
-    /// Returns the log of the guest's console.
     console = "console.log",
-    /// Returns the log of QEMU's errors.
     qemu_log = "qemu.log",
-    /// Returns the guest's first file system.
     initramfs = "initramfs",
     /// Returns the machine profile that the plugin reads.
     profile = "machine.toml",
-    /// Returns the plugin's result file.
     measured = "measured.json",
     /// Returns the memory that plugin and guest share while the guest runs.
     shared_memory = "shared-memory",
@@ -91,13 +86,10 @@ pub(crate) fn write(path: &Path, content: &[u8]) -> Result<(), LabError> {
 /// Removes all but the newest runs, as far as the operating system allows.
 fn remove_old(runs: &Path) {
     let Ok(entries) = std::fs::read_dir(runs) else { return };
-    let mut names: Vec<(u64, PathBuf)> = entries
-        .flatten()
-        .filter_map(|entry| {
-            let seconds = entry.file_name().to_str()?.split('-').next()?.parse().ok()?;
-            Some((seconds, entry.path()))
-        })
-        .collect();
+    let named = |entry: std::fs::DirEntry| {
+        Some((entry.file_name().to_str()?.split('-').next()?.parse().ok()?, entry.path()))
+    };
+    let mut names: Vec<(u64, PathBuf)> = entries.flatten().filter_map(named).collect();
     names.sort();
     let excess = names.len().saturating_sub(KEPT - 1);
     for (_, path) in &names[..excess] {

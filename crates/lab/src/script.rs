@@ -2,7 +2,7 @@
 
 use std::ffi::{OsStr, OsString};
 use std::ops::Range;
-use std::os::unix::ffi::{OsStrExt, OsStringExt};
+use std::os::unix::ffi::OsStrExt;
 
 use crate::job::{Job, PolicyRun, Start, Task};
 use crate::kernel_tiering::Mechanism;
@@ -81,7 +81,10 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     words.extend([place("busybox"), "sh".into(), place("enter")]);
     match &job.task {
         Task::Program(command) => {
-            words.extend(measuring(job));
+            if let Some(counting) = &job.counting {
+                let isotherm = counting.isotherm.clone().into();
+                words.extend([isotherm, "lab".into(), "measure".into(), "--".into()]);
+            }
             if let PolicyRun::Inside { library, settings, .. } = &job.tiering {
                 // Set for the program alone, so that the programs before it are not tiered.
                 words.extend([place("busybox"), "env".into()]);
@@ -105,27 +108,14 @@ pub(crate) fn program(job: &Job) -> Vec<u8> {
     script
 }
 
-/// Returns the words that begin the counting before the program.
-fn measuring(job: &Job) -> Vec<OsString> {
-    let Some(counting) = &job.counting else { return Vec::new() };
-    vec![counting.isotherm.clone().into(), "lab".into(), "measure".into(), "--".into()]
-}
-
-/// Quotes any word for a shell.
 fn quoted(word: &OsStr) -> Vec<u8> {
-    let mut text = vec![b'\''];
-    for &byte in word.as_bytes() {
-        match byte {
-            b'\'' => text.extend(b"'\\''"),
-            byte => text.push(byte),
-        }
-    }
-    text.push(b'\'');
-    OsString::from_vec(text).into_vec()
+    let parts: Vec<_> = word.as_bytes().split(|&byte| byte == b'\'').collect();
+    [&b"'"[..], &parts.join(&b"'\\''"[..]), b"'"].concat()
 }
 
 #[cfg(test)]
 mod tests {
+    use std::os::unix::ffi::OsStringExt;
     use std::process::Command;
 
     use isotherm_core::Bytes;

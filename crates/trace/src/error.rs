@@ -6,36 +6,26 @@ use std::path::PathBuf;
 /// Reason why a trace could not be written or read: one line that names the file, the field and what was
 /// expected.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum TraceError {
-    /// The trace to write exists already.
     #[error("{}: exists already; expected a new name for the trace", path.display())]
     Exists { path: PathBuf },
-    /// The operating system refused.
     #[error("{}: cannot {action}: {source}", path.display())]
     Io { path: PathBuf, action: &'static str, source: io::Error },
-    /// A part could not be written for a reason other than the operating system's.
     #[error("{}: cannot write the part: {reason}", path.display())]
     Write { path: PathBuf, reason: String },
-    /// The file is not a trace.
     #[error("{}: not a trace: {reason}; expected a Parquet file that Isotherm wrote", path.display())]
     NotATrace { path: PathBuf, reason: String },
-    /// The file ends too early.
     #[error("{}: truncated: {reason}", path.display())]
     Truncated { path: PathBuf, reason: String },
-    /// The directory holds no finished part.
     #[error("{}: holds no finished part; expected part-00000.parquet{hint}", path.display())]
     NoParts { path: PathBuf, hint: &'static str },
-    /// A part before the last is missing.
     #[error("{}: missing; expected parts numbered from 0 without a gap", path.display())]
     MissingPart { path: PathBuf },
-    /// The trace has an unknown version.
     #[error("{}: {key} is '{found}'; expected {expected}", path.display())]
     Version { path: PathBuf, key: &'static str, found: String, expected: &'static str },
-    /// The provenance is missing or unreadable.
     #[error("{}: {key}: {reason}; expected provenance as JSON", path.display())]
     Provenance { path: PathBuf, key: &'static str, reason: String },
-    /// A column is missing, has another type or holds impossible values.
     #[error("{}: column '{column}' {problem}; expected {expected}", path.display())]
     Column { path: PathBuf, column: &'static str, problem: String, expected: String },
 }

@@ -24,7 +24,6 @@ pub(crate) const ROW_GROUP_ROWS: usize = 1 << 18;
 const PAGE_ROWS: usize = 1 << 17;
 /// Maximum bytes per page, which `PAGE_ROWS` never reaches.
 const PAGE_BYTES: usize = 4 << 20;
-/// Values encoded at once.
 const BATCH: usize = 8192;
 
 /// Column of the trace, in the order of the schema.
@@ -42,36 +41,30 @@ impl Column {
     pub(crate) const ALL: [Self; 6] =
         [Self::Process, Self::Thread, Self::Instructions, Self::Line, Self::Store, Self::Dependence];
 
-    pub(crate) const fn name(self) -> &'static str {
+    /// Returns the name, the type on disk, and the width of the unsigned integer; `None` for a boolean.
+    const fn facts(self) -> (&'static str, Physical, Option<i8>) {
         match self {
-            Self::Process => "process",
-            Self::Thread => "thread",
-            Self::Instructions => "instructions",
-            Self::Line => "line",
-            Self::Store => "store",
-            Self::Dependence => "dependence",
+            Self::Process => ("process", Physical::INT32, Some(32)),
+            Self::Thread => ("thread", Physical::INT32, Some(32)),
+            Self::Instructions => ("instructions", Physical::INT32, Some(32)),
+            Self::Line => ("line", Physical::INT64, Some(64)),
+            Self::Store => ("store", Physical::BOOLEAN, None),
+            Self::Dependence => ("dependence", Physical::INT32, Some(8)),
         }
+    }
+
+    pub(crate) const fn name(self) -> &'static str {
+        self.facts().0
     }
 
     pub(crate) const fn physical(self) -> Physical {
-        match self {
-            Self::Line => Physical::INT64,
-            Self::Store => Physical::BOOLEAN,
-            _ => Physical::INT32,
-        }
+        self.facts().1
     }
 
-    /// Returns the width of the unsigned integer; `None` for a boolean.
     const fn bits(self) -> Option<i8> {
-        match self {
-            Self::Process | Self::Thread | Self::Instructions => Some(32),
-            Self::Line => Some(64),
-            Self::Store => None,
-            Self::Dependence => Some(8),
-        }
+        self.facts().2
     }
 
-    /// Describes the type in an error.
     pub(crate) fn expected(self) -> String {
         self.bits().map_or_else(|| "a boolean".into(), |bits| format!("an unsigned integer of {bits} bits"))
     }
@@ -114,7 +107,6 @@ pub(crate) fn properties() -> WriterPropertiesPtr {
     Arc::new(builder.build())
 }
 
-/// Returns the path of a finished part.
 pub(crate) fn part_path(trace: &Path, number: usize) -> PathBuf {
     trace.join(format!("part-{number:05}.parquet"))
 }
@@ -124,7 +116,6 @@ pub(crate) fn unfinished_path(trace: &Path, number: usize) -> PathBuf {
     trace.join(format!(".part-{number:05}.tmp"))
 }
 
-/// Returns the number of a finished part from its file name.
 pub(crate) fn part_number(name: &str) -> Option<usize> {
     let digits = name.strip_prefix("part-")?.strip_suffix(".parquet")?;
     (digits.len() >= 5 && digits.bytes().all(|byte| byte.is_ascii_digit())).then(|| digits.parse().ok())?

@@ -8,7 +8,6 @@ use crate::format::Column;
 use crate::part_reader::Part;
 use crate::{Rows, TraceError};
 
-/// Row group that is being read.
 pub(crate) struct GroupReader {
     process: ColumnReaderImpl<Int32Type>,
     thread: ColumnReaderImpl<Int32Type>,
@@ -22,7 +21,6 @@ pub(crate) struct GroupReader {
 }
 
 impl GroupReader {
-    /// Starts to read row group `index` of the part.
     pub(crate) fn open(part: &Part, index: usize) -> Result<Self, TraceError> {
         Ok(Self {
             process: part.column(index, Column::Process)?,
@@ -41,15 +39,11 @@ impl GroupReader {
     pub(crate) fn read(&mut self, part: &Part, limit: usize, rows: &mut Rows) -> Result<(), TraceError> {
         rows.clear();
         let count = self.rows_left.min(limit as u64) as usize;
+        let unsigned = i32::cast_unsigned;
         let mut read = Step { part, count, levels: &mut self.levels };
-        read.recast(Column::Process, &mut self.process, &mut rows.process, i32::cast_unsigned)?;
-        read.recast(Column::Thread, &mut self.thread, &mut rows.thread, i32::cast_unsigned)?;
-        read.recast(
-            Column::Instructions,
-            &mut self.instructions,
-            &mut rows.instructions,
-            i32::cast_unsigned,
-        )?;
+        read.recast(Column::Process, &mut self.process, &mut rows.process, unsigned)?;
+        read.recast(Column::Thread, &mut self.thread, &mut rows.thread, unsigned)?;
+        read.recast(Column::Instructions, &mut self.instructions, &mut rows.instructions, unsigned)?;
         read.recast(Column::Line, &mut self.line, &mut rows.line, i64::cast_unsigned)?;
         read.recast(Column::Store, &mut self.store, &mut rows.store, u8::from)?;
         self.narrow.clear();
@@ -60,7 +54,6 @@ impl GroupReader {
     }
 }
 
-/// One step through all columns of a row group.
 struct Step<'a> {
     part: &'a Part,
     count: usize,
@@ -93,8 +86,7 @@ impl Step<'_> {
         })
     }
 
-    /// Reads a column whose values are as wide in memory as decoded: recasts the vector in place instead of
-    /// copying it.
+    /// Reads a column whose values are as wide in memory as decoded: recasts the vector in place.
     fn recast<T: DataType, V>(
         &mut self,
         column: Column,
@@ -110,7 +102,6 @@ impl Step<'_> {
     }
 }
 
-/// Narrows dependence distances to bytes.
 fn narrow(part: &Part, wide: &[i32], narrow: &mut Vec<u8>) -> Result<(), TraceError> {
     if let Some(distance) = wide.iter().find(|&&distance| u8::try_from(distance).is_err()) {
         let problem = format!("holds {distance}");

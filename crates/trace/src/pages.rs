@@ -49,9 +49,7 @@ impl ChunkReader for GuardedFile {
 /// protocol. The first field, the page's type, and the second are 32-bit integers: a byte 0x15 (next field,
 /// of type i32), then a zigzag varint.
 fn uncompressed_size(header: &[u8]) -> Option<i64> {
-    let (_, rest) = field(header)?;
-    let (size, _) = field(rest)?;
-    Some(size)
+    Some(field(field(header)?.1)?.0)
 }
 
 /// Reads one such field, and returns its value and the rest.
@@ -69,13 +67,11 @@ pub(crate) struct GuardedPages<P> {
     pages: P,
     /// Rows that the remaining pages may hold.
     rows_left: u64,
-    /// Bytes of a plain value.
     width: usize,
     dictionary: bool,
 }
 
 impl<P: PageReader> GuardedPages<P> {
-    /// Guards the pages of a column of `rows` values of `width` bytes.
     pub(crate) fn new(pages: P, rows: u64, width: usize) -> Self {
         Self { pages, rows_left: rows, width, dictionary: false }
     }
@@ -97,15 +93,12 @@ impl<P: PageReader> GuardedPages<P> {
         if indexed && !self.dictionary {
             return Some("a page of dictionary indices without a dictionary".into());
         }
-        match self.rows_left.checked_sub(page.num_values().into()) {
-            Some(left) => {
-                self.rows_left = left;
-                None
-            }
-            None => {
-                Some(format!("a page of {} values where {} rows are left", page.num_values(), self.rows_left))
-            }
-        }
+        let (values, rows) = (page.num_values(), self.rows_left);
+        let Some(left) = rows.checked_sub(values.into()) else {
+            return Some(format!("a page of {values} values where {rows} rows are left"));
+        };
+        self.rows_left = left;
+        None
     }
 }
 

@@ -29,12 +29,11 @@ pub(crate) struct Part {
     metadata: ParquetMetaData,
     /// Position of each of [`Column::ALL`] in the file.
     positions: [usize; Column::ALL.len()],
-    provenance: Provenance,
-    bytes: u64,
+    pub(crate) provenance: Provenance,
+    pub(crate) bytes: u64,
 }
 
 impl Part {
-    /// Opens a part and checks its footer.
     pub(crate) fn open(path: &Path) -> Result<Self, TraceError> {
         let io = |action| move |source| TraceError::Io { path: path.into(), action, source };
         let mut file = File::open(path).map_err(io("open"))?;
@@ -55,15 +54,6 @@ impl Part {
             part.check_group(group)?;
         }
         Ok(part)
-    }
-
-    pub(crate) fn provenance(&self) -> &Provenance {
-        &self.provenance
-    }
-
-    /// Returns the size of the file in bytes.
-    pub(crate) fn bytes(&self) -> u64 {
-        self.bytes
     }
 
     pub(crate) fn groups(&self) -> usize {
@@ -106,7 +96,6 @@ impl Part {
         self.metadata.row_group(group).num_rows().unsigned_abs()
     }
 
-    /// Starts to read a column of a row group.
     pub(crate) fn column<T: DataType>(
         &self,
         group: usize,
@@ -172,7 +161,6 @@ fn check_magic(path: &Path, file: &mut File, size: u64) -> Result<(), TraceError
     Ok(())
 }
 
-/// Checks the format's version and reads the provenance.
 fn provenance(path: &Path, metadata: &ParquetMetaData) -> Result<Provenance, TraceError> {
     let pairs = metadata.file_metadata().key_value_metadata();
     let value = |key| {
@@ -183,12 +171,8 @@ fn provenance(path: &Path, metadata: &ParquetMetaData) -> Result<Provenance, Tra
         value(VERSION_KEY).ok_or_else(|| not_a_trace(path, &format!("it lacks the key {VERSION_KEY}")))?;
     if version != FORMAT_VERSION {
         let found = version.escape_default().take(40).collect();
-        return Err(TraceError::Version {
-            path: path.into(),
-            key: VERSION_KEY,
-            found,
-            expected: FORMAT_VERSION,
-        });
+        let (key, expected) = (VERSION_KEY, FORMAT_VERSION);
+        return Err(TraceError::Version { path: path.into(), key, found, expected });
     }
     let unreadable =
         |reason: String| TraceError::Provenance { path: path.into(), key: PROVENANCE_KEY, reason };

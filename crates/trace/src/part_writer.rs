@@ -19,7 +19,7 @@ pub(crate) struct PartWriter {
     unfinished: PathBuf,
     finished: PathBuf,
     writer: Option<SerializedFileWriter<File>>,
-    rows: usize,
+    pub(crate) rows: usize,
 }
 
 /// Returns the operating system's error behind an encoder's, if there is one.
@@ -31,7 +31,6 @@ fn system_error(error: &ParquetError) -> Option<io::Error> {
     Some(inner.raw_os_error().map_or_else(|| inner.kind().into(), io::Error::from_raw_os_error))
 }
 
-/// Adds the file to an encoder's error.
 fn failure(path: &Path, error: ParquetError) -> TraceError {
     match system_error(&error) {
         Some(source) => TraceError::Io { path: path.into(), action: "write", source },
@@ -40,22 +39,14 @@ fn failure(path: &Path, error: ParquetError) -> TraceError {
 }
 
 impl PartWriter {
-    /// Starts part `number` of the trace.
     pub(crate) fn create(trace: &Path, number: usize) -> Result<Self, TraceError> {
         let unfinished = format::unfinished_path(trace, number);
-        let file = File::create(&unfinished).map_err(|source| TraceError::Io {
-            path: unfinished.clone(),
-            action: "create",
-            source,
-        })?;
+        let io = |source| TraceError::Io { path: unfinished.clone(), action: "create", source };
+        let file = File::create(&unfinished).map_err(io)?;
         let writer = format::schema()
             .and_then(|schema| SerializedFileWriter::new(file, schema, format::properties()))
             .map_err(|error| failure(&unfinished, error))?;
         Ok(Self { unfinished, finished: format::part_path(trace, number), writer: Some(writer), rows: 0 })
-    }
-
-    pub(crate) fn rows(&self) -> usize {
-        self.rows
     }
 
     pub(crate) fn bytes(&self) -> u64 {
@@ -78,10 +69,8 @@ impl PartWriter {
     /// bytes.
     pub(crate) fn finish(mut self, provenance: &Provenance) -> Result<u64, TraceError> {
         let Some(mut writer) = self.writer.take() else { return Ok(0) };
-        let json = serde_json::to_string(provenance).map_err(|error| TraceError::Write {
-            path: self.unfinished.clone(),
-            reason: error.to_string(),
-        })?;
+        let write = |reason: String| TraceError::Write { path: self.unfinished.clone(), reason };
+        let json = serde_json::to_string(provenance).map_err(|error| write(error.to_string()))?;
         writer.append_key_value_metadata(KeyValue::new(VERSION_KEY.into(), FORMAT_VERSION.to_owned()));
         writer.append_key_value_metadata(KeyValue::new(PROVENANCE_KEY.into(), json));
         let bytes = self.close(writer);
@@ -118,7 +107,6 @@ impl Drop for PartWriter {
 
 type Group<'a> = SerializedRowGroupWriter<'a, File>;
 
-/// Writes the columns in the order of the schema.
 fn write_columns(group: &mut Group<'_>, rows: &mut Rows) -> Result<(), ParquetError> {
     for column in [&mut rows.process, &mut rows.thread, &mut rows.instructions] {
         write_recast::<Int32Type, u32>(group, column, u32::cast_signed, i32::cast_unsigned)?;

@@ -22,7 +22,6 @@ pub struct TraceReader {
     open: Option<OpenPart>,
 }
 
-/// Part that is being read.
 struct OpenPart {
     part: Part,
     next_group: usize,
@@ -49,8 +48,8 @@ impl TraceReader {
         for path in &paths {
             let part = Part::open(path)?;
             rows = rows.saturating_add(part.rows());
-            bytes += part.bytes();
-            provenance = part.provenance().clone();
+            bytes += part.bytes;
+            provenance = part.provenance;
         }
         Ok(Self { paths, provenance, rows, bytes, next_path: 0, open: None })
     }

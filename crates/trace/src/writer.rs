@@ -65,7 +65,10 @@ impl TraceWriter {
             self.pending.extend_from(rows, start..start + count);
             start += count;
             if self.pending.len() == ROW_GROUP_ROWS {
-                self.write_pending()?;
+                self.write_group()?;
+                if self.part.as_ref().is_some_and(|part| part.rows >= PART_ROWS) {
+                    self.finish_part()?;
+                }
             }
         }
         self.rows += rows.len() as u64;
@@ -118,15 +121,6 @@ impl TraceWriter {
         Ok(TraceSummary { rows: self.rows, bytes: self.finished_bytes, parts: self.parts })
     }
 
-    /// Writes the full row group and ends the part if it is long enough.
-    fn write_pending(&mut self) -> Result<(), TraceError> {
-        self.write_group()?;
-        match &self.part {
-            Some(part) if part.rows() >= PART_ROWS => self.finish_part(),
-            _ => Ok(()),
-        }
-    }
-
     fn write_group(&mut self) -> Result<(), TraceError> {
         let mut part = match self.part.take() {
             Some(part) => part,
@@ -148,7 +142,6 @@ impl TraceWriter {
     }
 }
 
-/// Refuses rows whose columns have different lengths.
 fn check_lengths(path: &Path, rows: &Rows) -> Result<(), TraceError> {
     let lengths = [
         ("process", rows.process.len()),

@@ -3,12 +3,10 @@
 use std::ffi::c_uint;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-/// Size and direction of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Kind {
     /// Bytes after the first.
     pub reach: u64,
-    /// Whether it is a store.
     pub store: bool,
 }
 

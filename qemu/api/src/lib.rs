@@ -5,6 +5,7 @@
 //! it uses with [`api!`](crate::api!) and finds them when it is loaded, so one shared object serves several
 //! versions of QEMU.
 #![allow(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 pub mod access;
 mod mapping;
@@ -13,16 +14,13 @@ use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 
 pub use mapping::map_shared;
 
-/// QEMU's handle of a plugin.
 pub type PluginId = u64;
 
-/// Opaque translation block.
 #[repr(C)]
 pub struct Block {
     _private: [u8; 0],
 }
 
-/// Opaque instruction of a translation block.
 #[repr(C)]
 pub struct Instruction {
     _private: [u8; 0],
@@ -33,13 +31,9 @@ pub type BlockCallback = extern "C" fn(c_uint, *mut c_void);
 /// Callback after a memory access: the vCPU, the access ([`access::kind`]), its address and the data
 /// registered with it.
 pub type MemoryCallback = extern "C" fn(c_uint, u32, u64, *mut c_void);
-/// Callback with a vCPU's index.
 pub type VcpuCallback = extern "C" fn(PluginId, c_uint);
-/// Callback when QEMU translates a block.
 pub type TranslateCallback = extern "C" fn(PluginId, *mut Block);
-/// Callback without arguments.
 pub type SimpleCallback = extern "C" fn(PluginId);
-/// Callback when QEMU ends.
 pub type ExitCallback = extern "C" fn(PluginId, *mut c_void);
 
 /// `QEMU_PLUGIN_CB_NO_REGS`: the callback reads no registers.
@@ -72,13 +66,10 @@ pub unsafe fn options<'a>(count: c_int, options: *const *const c_char) -> impl I
 macro_rules! api {
     ($($own:tt)*) => {
         $crate::declare_api! {
-            /// Returns the number of instructions of a block.
             block_length = c"qemu_plugin_tb_n_insns": fn(*const $crate::Block) -> usize;
-            /// Returns an instruction of a block.
             instruction = c"qemu_plugin_tb_get_insn": fn(*const $crate::Block, usize) -> *mut $crate::Instruction;
             /// Returns the size of an access, as a power of two.
             access_shift = c"qemu_plugin_mem_size_shift": fn(u32) -> ::std::ffi::c_uint;
-            /// Returns whether an access is a store.
             is_store = c"qemu_plugin_mem_is_store": fn(u32) -> bool;
             /// Registers a callback after an instruction's accesses.
             on_memory = c"qemu_plugin_register_vcpu_mem_cb": fn(
@@ -88,19 +79,16 @@ macro_rules! api {
                 ::std::ffi::c_int,
                 *mut ::std::ffi::c_void,
             );
-            /// Registers a callback for the translation of each block.
             on_translate = c"qemu_plugin_register_vcpu_tb_trans_cb":
                 fn($crate::PluginId, $crate::TranslateCallback);
-            /// Registers a callback for the start of each vCPU.
             on_start = c"qemu_plugin_register_vcpu_init_cb": fn($crate::PluginId, $crate::VcpuCallback);
-            /// Registers a callback for QEMU's end.
             on_exit = c"qemu_plugin_register_atexit_cb":
                 fn($crate::PluginId, $crate::ExitCallback, *mut ::std::ffi::c_void);
             $($own)*
         }
 
         impl Api {
-            /// Tells what the word `access` means, which a memory callback was given.
+            /// Tells what the word `access` of a memory callback means.
             #[inline]
             pub(crate) fn access(&self, access: u32) -> $crate::access::Kind {
                 // SAFETY: these are QEMU's two functions, and the word is a callback's.
@@ -115,23 +103,18 @@ macro_rules! api {
 #[macro_export]
 macro_rules! declare_api {
     ($($(#[$doc:meta])* $name:ident = $symbol:literal: fn($($argument:ty),* $(,)?) $(-> $result:ty)?;)*) => {
-        /// QEMU's functions.
         #[derive(Clone, Copy)]
         pub(crate) struct Api {
             $($(#[$doc])* pub(crate) $name: unsafe extern "C" fn($($argument),*) $(-> $result)?,)*
         }
 
         impl Api {
-            /// Looks all functions up.
-            ///
-            /// # Errors
-            /// The symbol of the first function that this QEMU lacks.
+            /// Looks all functions up. The error is the first symbol that this QEMU lacks.
             pub(crate) fn load() -> Result<Self, &'static ::std::ffi::CStr> {
                 Ok(Self {
                     $($name: {
                         let symbol = $crate::find($symbol).ok_or($symbol)?;
-                        // SAFETY: the symbol is QEMU's function of this name, which has this signature in
-                        // every version that the plugin declares to work with.
+                        // SAFETY: QEMU's function of this name, which has this signature in all declared versions.
                         unsafe {
                             ::std::mem::transmute::<
                                 *mut ::std::ffi::c_void,

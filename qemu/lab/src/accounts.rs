@@ -8,7 +8,6 @@ use serde::{Serialize, Serializer};
 /// Number of processes with their own account; the rest share the first.
 const MAX: usize = 1 << 16;
 
-/// Counts of a process in a phase.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub(crate) struct Account {
     #[serde(flatten, serialize_with = "name")]
@@ -18,7 +17,6 @@ pub(crate) struct Account {
     /// Picoseconds for which it stood still for memory.
     #[serde(rename = "stall_ns", serialize_with = "nanoseconds")]
     pub(crate) stall_ps: u64,
-    /// Load and store misses of each tier.
     pub(crate) misses: Vec<[u64; 2]>,
 }
 
@@ -43,10 +41,8 @@ fn name<S: Serializer>(process: &Option<Process>, serializer: S) -> Result<S::Ok
     Name { tgid, page_tables }.serialize(serializer)
 }
 
-/// Number of a process's account.
 pub(crate) type AccountId = usize;
 
-/// Accounts of a phase.
 #[derive(Debug)]
 pub(crate) struct Accounts {
     numbers: HashMap<Process, AccountId>,
@@ -55,7 +51,6 @@ pub(crate) struct Accounts {
 }
 
 impl Accounts {
-    /// Makes the account that all others share.
     pub(crate) fn new(tiers: usize) -> Self {
         let mut accounts = Self { numbers: HashMap::new(), list: Vec::new(), tiers };
         accounts.open(None);
@@ -68,7 +63,6 @@ impl Accounts {
         self.list.len() - 1
     }
 
-    /// Returns the number of a process's account.
     pub(crate) fn number(&mut self, process: Process) -> AccountId {
         if let Some(&number) = self.numbers.get(&process) {
             return number;
@@ -86,13 +80,11 @@ impl Accounts {
         self.list.get_mut(number)
     }
 
-    /// Returns all accounts with accesses, in order of appearance.
     pub(crate) fn used(&self) -> impl Iterator<Item = &Account> {
         self.list.iter().filter(|account| account.accesses > 0)
     }
 }
 
-/// Choice of processes that are followed.
 #[derive(Debug, Default)]
 pub(crate) struct Followed {
     all: bool,

@@ -4,7 +4,6 @@ use std::ffi::{c_char, c_int, c_uint, c_void};
 
 use isotherm_qemu_api::{Block, BlockCallback, Instruction};
 
-/// API version that this plugin is written for.
 pub(crate) const VERSION: c_int = 4;
 /// `QEMU_PLUGIN_INLINE_ADD_U64`.
 pub(crate) const ADD: c_int = 0;
@@ -20,7 +19,6 @@ pub struct Info {
     pub(crate) most_vcpus: c_int,
 }
 
-/// Opaque array with an element for each vCPU.
 #[repr(C)]
 pub(crate) struct Scoreboard {
     _private: [u8; 0],
@@ -34,7 +32,6 @@ pub(crate) struct Counter {
     pub(crate) offset: usize,
 }
 
-/// Opaque physical address.
 #[repr(C)]
 pub(crate) struct Physical {
     _private: [u8; 0],
@@ -63,15 +60,12 @@ pub(crate) struct RegisterDescriptor {
 }
 
 isotherm_qemu_api::api! {
-    /// Returns a block's guest address.
     block_address = c"qemu_plugin_tb_vaddr": fn(*const Block) -> u64;
     /// Copies the beginning of an instruction's bytes and returns their number.
     bytes = c"qemu_plugin_insn_data": fn(*const Instruction, *mut c_void, usize) -> usize;
     /// Translates a virtual address during a memory callback; null if the TLB does not have it.
     hardware_address = c"qemu_plugin_get_hwaddr": fn(u32, u64) -> *mut Physical;
-    /// Returns the physical address.
     physical_address = c"qemu_plugin_hwaddr_phys_addr": fn(*const Physical) -> u64;
-    /// Makes a scoreboard of elements of this size.
     new_scoreboard = c"qemu_plugin_scoreboard_new": fn(usize) -> *mut Scoreboard;
     /// Returns a vCPU's element, which may move when a vCPU starts.
     element = c"qemu_plugin_scoreboard_find": fn(*mut Scoreboard, c_uint) -> *mut c_void;
@@ -79,15 +73,12 @@ isotherm_qemu_api::api! {
     registers = c"qemu_plugin_get_registers": fn() -> *mut Array;
     /// Appends a register of the current vCPU to an array, and returns its size or a negative number.
     read_register = c"qemu_plugin_read_register": fn(*mut c_void, *mut ByteArray) -> c_int;
-    /// Reads memory at a virtual address of the current vCPU.
     read_memory = c"qemu_plugin_read_memory_vaddr": fn(u64, *mut ByteArray, usize) -> bool;
-    /// GLib's function: makes an array.
     new_bytes = c"g_byte_array_new": fn() -> *mut ByteArray;
     /// GLib's function: cuts or extends an array.
     resize_bytes = c"g_byte_array_set_size": fn(*mut ByteArray, c_uint) -> *mut ByteArray;
     /// Adds to a counter whenever a block runs.
     count_block = c"qemu_plugin_register_vcpu_tb_exec_inline_per_vcpu": fn(*mut Block, c_int, Counter, u64);
-    /// Registers a callback before an instruction.
     on_instruction = c"qemu_plugin_register_vcpu_insn_exec_cb":
         fn(*mut Instruction, BlockCallback, c_int, *mut c_void);
 }

@@ -5,7 +5,6 @@
 
 use std::ffi::{c_uint, c_void};
 use std::ptr::{NonNull, null_mut};
-use std::sync::PoisonError;
 
 use isotherm_qemu_api::{Block, NO_REGISTERS, PluginId, READS_AND_WRITES};
 
@@ -29,12 +28,12 @@ extern "C" fn started(_: PluginId, index: c_uint) {
     let Some(plugin) = plugin::get() else { return };
     let guest = Guest::find(&plugin.api);
     // SAFETY: this is a callback of this vCPU, and there is no other reference.
-    unsafe { vcpu::get(index) }.start(guest);
+    unsafe { vcpu::get(index) }.guest = guest;
 }
 
 extern "C" fn exiting(_: PluginId, _: *mut c_void) {
     if let Some(plugin) = plugin::get() {
-        plugin.model.lock().unwrap_or_else(PoisonError::into_inner).finish();
+        plugin.lock().finish();
     }
 }
 
@@ -85,7 +84,6 @@ fn returns(bytes: &[u8]) -> bool {
     matches!(rest, [0xcf, ..] | [0x0f, 0x07 | 0x35, ..])
 }
 
-/// Notes that the kernel is about to return.
 extern "C" fn returning(index: c_uint, _: *mut c_void) {
     if let Some(plugin) = plugin::get() {
         // SAFETY: the scoreboard is the plugin's and has an element for every vCPU that has started. Another
@@ -93,12 +91,11 @@ extern "C" fn returning(index: c_uint, _: *mut c_void) {
         let place = unsafe { (plugin.api.element)(plugin.instructions().scoreboard, index) };
         // SAFETY: this is a callback of this vCPU, and there is no other reference.
         let vcpu = unsafe { vcpu::get(index) };
-        vcpu.count_at(NonNull::new(place.cast()));
+        vcpu.instructions = NonNull::new(place.cast());
         vcpu.enter_user_mode(plugin, index);
     }
 }
 
-/// Notes an access of user-mode code.
 extern "C" fn accessed(index: c_uint, access: u32, address: u64, _: *mut c_void) {
     // SAFETY: this is a callback of this vCPU; the only reference ends with `repeats`.
     let vcpu = unsafe { vcpu::get(index) };

@@ -50,7 +50,6 @@ impl Guest {
         }
     }
 
-    /// Returns the thread group of a task's parent.
     pub(crate) fn parent(&self, api: &Api, mailbox: &Mailbox, task: u64) -> Option<u32> {
         if mailbox.parent == 0 {
             return None;
@@ -59,7 +58,6 @@ impl Guest {
         self.read_u32(api, parent.wrapping_add(mailbox.tgid))
     }
 
-    /// Returns a task's thread id.
     pub(crate) fn thread(&self, api: &Api, mailbox: &Mailbox, task: u64) -> Option<u32> {
         self.read_u32(api, task.wrapping_add(mailbox.thread))
     }

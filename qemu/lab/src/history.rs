@@ -4,7 +4,7 @@ use serde::Serialize;
 
 /// Maximum number of points; the next one halves them.
 const MAX: usize = 1024;
-/// Modelled time between the first points.
+/// Modelled nanoseconds between the first points.
 const FIRST_INTERVAL: u64 = 100_000;
 
 /// Cumulative misses at points in time.
@@ -23,7 +23,6 @@ impl Default for History {
 }
 
 impl History {
-    /// Returns whether the next point is due.
     #[inline]
     pub(crate) fn is_due(&self, time: u64) -> bool {
         self.points.last().map_or(0, |(last, _)| *last) + self.interval_ns <= time

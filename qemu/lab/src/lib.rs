@@ -3,11 +3,7 @@
 //! simulator's cost model, and samples misses into memory that it shares with the guest: the *virtual PMU*
 //! ([`isotherm_virtual_pmu`]).
 //!
-//! Arguments: `bar=FILE` (of the `ivshmem-plain` device), `result=FILE` (JSON), `machine=FILE` (a machine
-//! profile), `tierN=START-END` (physical addresses; several joined by `+`) for each tier, and to override the
-//! profile `llc=SIZE` and `ways=N`. It counts nothing until the guest asks. With `neoprof=FILE` (of a second
-//! such device) it is also a NeoProf in front of the last tier: the model, or with `neoprof-rtl=LIBRARY` the
-//! simulated hardware; `neoprof-fault=KIND` makes it fail.
+//! `docs/reference/virtual-pmu.md` lists its arguments. It counts nothing until the guest asks.
 //!
 //! The parts, bottom up: `ranges` and `options`; `sampler`, `history`, `accounts` and `report` (counts);
 //! `neoprof` (the profiling device); `model` (the effects of an access); `api`, `shared_memory` and `guest`
@@ -18,6 +14,7 @@
 //! up by process and virtual address: memory that processes share counts for each of them, and a migrated
 //! page is still cached.
 #![allow(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 mod accounts;
 mod api;
@@ -42,7 +39,6 @@ use neoprof::NeoProf;
 use options::Options;
 use plugin::Plugin;
 
-/// API version that QEMU checks.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU's name")]
 pub static qemu_plugin_version: c_int = VERSION;
@@ -83,13 +79,12 @@ fn install(id: u64, info: &Info, options: &[String]) -> Result<(), String> {
     })?;
     let neoprof = profiling_device(&options)?;
     let mut model = Model::new(options, memory, vcpus).map_err(|error| error.to_string())?;
-    model.attach(neoprof);
+    model.neoprof = neoprof;
     let plugin = Plugin::install(api, model, memory).ok_or("loaded twice; expected one -plugin option")?;
     callbacks::register(plugin, id);
     Ok(())
 }
 
-/// Returns the requested NeoProf, if any.
 fn profiling_device(options: &Options) -> Result<Option<NeoProf>, String> {
     let (Some(asked), Some(profile)) = (&options.neoprof, &options.profile.device) else { return Ok(None) };
     let wrong = |error: &dyn std::fmt::Display| format!("neoprof={}: {error}", asked.registers.display());

@@ -33,7 +33,6 @@ pub(crate) struct NeoProfOptions {
     pub(crate) fault: Option<Fault>,
 }
 
-/// Settings of the plugin.
 #[derive(Debug)]
 pub(crate) struct Options {
     /// File of the shared memory.
@@ -43,11 +42,9 @@ pub(crate) struct Options {
     /// Last-level cache of the profile, rounded to a power of two of sets.
     pub(crate) geometry: Geometry,
     pub(crate) ranges: Ranges,
-    /// Profiling device, if the virtual machine has one.
     pub(crate) neoprof: Option<NeoProfOptions>,
 }
 
-/// Reason why arguments cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OptionError {
     #[error(
@@ -106,10 +103,11 @@ impl Options {
         if neoprof.is_some() && profile.device.is_none() {
             return Err(OptionError::NoDevice);
         }
+        let (size, ways) = (profile.llc_size, profile.llc_ways);
         Ok(Self {
             bar: bar.ok_or(OptionError::Missing("bar=", "the file of the ivshmem device"))?.into(),
             result: result.ok_or(OptionError::Missing("result=", "the file for results"))?.into(),
-            geometry: geometry(&profile)?,
+            geometry: Geometry::new(size, ways).ok_or(OptionError::Cache { size: size.0, ways })?,
             ranges: read_ranges(&tiers, profile.tiers.len())?,
             profile,
             neoprof,
@@ -129,11 +127,6 @@ fn read_profile(path: Option<&str>, numbers: &[(&str, &str)]) -> Result<Profile,
         return Err(OptionError::ManyTiers(profile.tiers.len()));
     }
     Ok(profile)
-}
-
-fn geometry(profile: &Profile) -> Result<Geometry, OptionError> {
-    let (size, ways) = (profile.llc_size, profile.llc_ways);
-    Geometry::new(size, ways).ok_or(OptionError::Cache { size: size.0, ways })
 }
 
 fn read_ranges(given: &[(usize, &str)], machine: usize) -> Result<Ranges, OptionError> {

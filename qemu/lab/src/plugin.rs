@@ -1,7 +1,7 @@
 //! The plugin's state: QEMU's functions, the model and the guest's last request.
 
 use std::sync::atomic::{AtomicU64, Ordering};
-use std::sync::{Mutex, OnceLock};
+use std::sync::{Mutex, MutexGuard, OnceLock, PoisonError};
 
 use isotherm_virtual_pmu::layout::word;
 
@@ -10,15 +10,12 @@ use crate::model::{Memory, Model};
 
 static PLUGIN: OnceLock<Plugin> = OnceLock::new();
 
-/// State of the plugin.
 pub(crate) struct Plugin {
     pub(crate) api: Api,
-    /// State that all vCPUs share.
-    pub(crate) model: Mutex<Model>,
+    model: Mutex<Model>,
     memory: Memory,
     /// Last doorbell answered.
     answered: AtomicU64,
-    /// Number of answers.
     generation: AtomicU64,
     /// Whether the virtual machine has a profiling device, whose registers are watched.
     pub(crate) has_registers: bool,
@@ -41,10 +38,9 @@ impl Plugin {
     pub(crate) fn install(api: Api, model: Model, memory: Memory) -> Option<&'static Self> {
         // SAFETY: a counter for each vCPU.
         let scoreboard = unsafe { (api.new_scoreboard)(size_of::<u64>()) };
-        let has_registers = model.has_neoprof();
         let plugin = Self {
             api,
-            has_registers,
+            has_registers: model.neoprof.is_some(),
             model: Mutex::new(model),
             memory,
             answered: AtomicU64::new(0),
@@ -53,6 +49,10 @@ impl Plugin {
         };
         PLUGIN.set(plugin).ok()?;
         get()
+    }
+
+    pub(crate) fn lock(&self) -> MutexGuard<'_, Model> {
+        self.model.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Returns the counter of each vCPU's instructions.

@@ -22,10 +22,7 @@ impl Ranges {
             .collect()
     }
 
-    /// Adds a tier's ranges.
-    ///
-    /// # Errors
-    /// A range that overlaps another.
+    /// Adds a tier's ranges; returns one that overlaps another as the error.
     pub(crate) fn add(&mut self, tier: u8, ranges: Vec<Range<u64>>) -> Result<(), Range<u64>> {
         for range in ranges {
             let place = self.sorted.partition_point(|(other, _)| other.start < range.start);
@@ -40,13 +37,11 @@ impl Ranges {
         Ok(())
     }
 
-    /// Returns the tier of a physical address.
     #[inline]
     pub(crate) fn tier(&self, address: u64) -> Option<u8> {
         self.sorted.iter().find(|(range, _)| range.contains(&address)).map(|&(_, tier)| tier)
     }
 
-    /// Returns the ranges of a tier.
     pub(crate) fn of(&self, tier: u8) -> impl Iterator<Item = &Range<u64>> {
         self.sorted.iter().filter(move |(_, other)| *other == tier).map(|(range, _)| range)
     }

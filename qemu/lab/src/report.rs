@@ -14,7 +14,6 @@ use crate::options::Options;
 /// Maximum number of finished phases kept.
 const MAX_PHASES: usize = 256;
 
-/// All counts, phase by phase.
 #[derive(Debug, Serialize)]
 pub(crate) struct Report {
     /// Version of the format; grows with every change.
@@ -70,7 +69,6 @@ pub(crate) struct Phase {
     hit_ratio: f64,
     tiers: Vec<TierCounters>,
     pub(crate) samples: Samples,
-    /// Use of the profiling device, if the virtual machine has one.
     pub(crate) neoprof: Option<Uses>,
     processes: Vec<Account>,
     history: History,

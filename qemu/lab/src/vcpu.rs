@@ -6,7 +6,6 @@
 
 use std::cell::UnsafeCell;
 use std::ptr::NonNull;
-use std::sync::PoisonError;
 
 use isotherm_core::cache::LINE_SHIFT;
 use isotherm_qemu_api::access;
@@ -53,11 +52,12 @@ pub(crate) struct Vcpu {
     /// Phase at that time.
     epoch: u64,
     /// Instructions of all stretches, which QEMU counts.
-    instructions: Option<NonNull<u64>>,
+    pub(crate) instructions: Option<NonNull<u64>>,
     /// Value of that before the stretch, and at its last miss.
     began: u64,
     charged: u64,
-    guest: Option<Guest>,
+    /// Reads the vCPU's registers, once it has started.
+    pub(crate) guest: Option<Guest>,
     /// Virtual pages, by their lowest bits, without registers of the profiling device in this stretch.
     plain: [u64; PLAIN],
 }
@@ -96,16 +96,6 @@ impl Vcpu {
         }
     }
 
-    /// Starts the vCPU, whose registers `guest` reads.
-    pub(crate) fn start(&mut self, guest: Option<Guest>) {
-        self.guest = guest;
-    }
-
-    /// Sets the counter of its instructions.
-    pub(crate) fn count_at(&mut self, place: Option<NonNull<u64>>) {
-        self.instructions = place;
-    }
-
     fn executed(&self) -> u64 {
         // SAFETY: this vCPU's element of the scoreboard, looked up again whenever it may have moved.
         self.instructions.map_or(0, |place| unsafe { place.read() })
@@ -136,7 +126,7 @@ impl Vcpu {
             }
             return;
         };
-        let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut model = plugin.lock();
         if first != before && !model.touch(first | running.tag) {
             self.miss(plugin, &mut model, index, access, address, kind.store);
         }
@@ -156,7 +146,7 @@ impl Vcpu {
         let (Some(physical), Some(guest)) = (plugin.physical(access, address), &self.guest) else {
             return false;
         };
-        let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut model = plugin.lock();
         let used = model.use_register(physical, store, || guest.first_word(&plugin.api, address));
         if !used {
             *plain = page;
@@ -190,9 +180,9 @@ impl Vcpu {
     fn end_stretch(&mut self, plugin: &Plugin, index: u32, accesses: u64) {
         let executed = self.executed();
         if let Some(running) = self.running.take() {
-            let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut model = plugin.lock();
             // The rest of an earlier phase is dropped.
-            if model.epoch() == self.epoch {
+            if model.phase.epoch == self.epoch {
                 model.end_stretch(&Stretch {
                     vcpu: index as u16,
                     account: running.account,
@@ -218,10 +208,10 @@ impl Vcpu {
             self.end_stretch(plugin, index, self.accesses.saturating_sub(1));
             self.accesses = 1;
         }
-        let mut model = plugin.model.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut model = plugin.lock();
         plugin.obey(&mut model);
-        (self.resolved, self.generation, self.epoch) = (true, plugin.generation(), model.epoch());
-        self.running = if model.counts() { self.who_runs(plugin, &mut model) } else { None };
+        (self.resolved, self.generation, self.epoch) = (true, plugin.generation(), model.phase.epoch);
+        self.running = if model.control.counting { self.who_runs(plugin, &mut model) } else { None };
         if self.running.is_none() {
             model.stage_registers();
         }
@@ -229,7 +219,7 @@ impl Vcpu {
 
     fn who_runs(&self, plugin: &Plugin, model: &mut Model) -> Option<Running> {
         let guest = self.guest.as_ref()?;
-        let mailbox = model.mailbox();
+        let mailbox = model.mailbox;
         let (process, task) = guest.process(&plugin.api, mailbox.as_ref());
         if model.leaves_out(|| guest.thread(&plugin.api, mailbox.as_ref()?, task?)) {
             return None;

@@ -11,7 +11,6 @@ const INTERPRETERS: usize = 4;
 /// Bytes of the first line that the kernel reads.
 const FIRST_LINE: usize = 256;
 
-/// Kind of a file, as far as executing it goes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Executable {
     /// An x86-64 ELF program.
@@ -24,7 +23,6 @@ pub enum Executable {
     Other,
 }
 
-/// Reads the head of `path` and tells its kind.
 fn inspect(path: &Path) -> io::Result<Executable> {
     let mut head = Vec::with_capacity(FIRST_LINE);
     File::open(path)?.take(FIRST_LINE as u64).read_to_end(&mut head)?;
@@ -70,7 +68,6 @@ fn elf(head: &[u8]) -> Executable {
 /// Command for QEMU: the program that the kernel would load, and its arguments.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resolved {
-    /// x86-64 program.
     pub program: PathBuf,
     /// Arguments of the program, `argv[0]` first.
     pub arguments: Vec<OsString>,

@@ -1,14 +1,11 @@
 //! Layout of the *pool*, the file through which plugins hand records to the recorder.
 //!
-//! The pool is a header, a table of slots and a chunk of records for each slot. Every traced process maps it
-//! once, shared: a forked child has it already, no descriptor stays open that the guest could close, and what
-//! a process has written stays there however the process dies. A vCPU claims a free chunk, writes each record
-//! and then the count in the slot, and marks the slot full. The recorder reads full and unfinished chunks
-//! alike and marks full ones free. The pool bounds both the disk and the memory that recording takes: while
-//! no chunk is free, the guest waits.
-//!
-//! The plugin maps [`Header`] and [`Slot`]; the recorder reads and writes the file at their fields' offsets,
-//! since the page cache is coherent with mappings.
+//! A header, a table of slots, and a chunk of records for each slot. Every traced process maps it once,
+//! shared: a forked child has it already, no descriptor stays open that the guest could close, and what a
+//! process has written stays there however it dies. A vCPU claims a free chunk, writes each record and then
+//! the count in the slot, and marks the slot full. The recorder, which uses the file at the offsets of
+//! [`Header`] and [`Slot`], reads full and unfinished chunks and marks full ones free. While no chunk is free,
+//! the guest waits: the pool bounds both the disk and the memory that recording takes.
 
 use std::sync::atomic::{AtomicU32, AtomicU64};
 
@@ -18,17 +15,12 @@ use isotherm_core::cache::{Geometry, LINE_SHIFT};
 pub const MAGIC: u64 = u64::from_le_bytes(*b"isopool1");
 /// Bytes before the slot table.
 pub const HEADER_BYTES: usize = 4096;
-/// Bytes of a slot.
 pub const SLOT_BYTES: usize = size_of::<Slot>();
 /// Number of slots, and of chunks.
 pub const CHUNKS: usize = 4096;
-/// Bytes of a record.
 pub const RECORD_BYTES: usize = 16;
-/// Records per chunk.
 pub const CHUNK_RECORDS: usize = 4096;
-/// Bytes of a chunk.
 pub const CHUNK_BYTES: usize = CHUNK_RECORDS * RECORD_BYTES;
-/// Offset of the first chunk.
 pub const DATA_OFFSET: usize = HEADER_BYTES + CHUNKS * SLOT_BYTES;
 /// Bytes of a pool whose chunks are all in use.
 pub const POOL_BYTES: usize = DATA_OFFSET + CHUNKS * CHUNK_BYTES;
@@ -44,36 +36,32 @@ pub fn filter(shared: Geometry) -> Option<Geometry> {
     (sets > 1).then_some(Geometry { sets, ways: 1 })
 }
 
-/// Start of the pool. What the recorder writes often and what plugins write lie on cache lines of their own.
+/// Start of the pool. What the recorder writes often and what plugins write (from `allocated` on) lie on cache
+/// lines of their own.
 #[repr(C)]
 #[derive(Debug)]
 pub struct Header {
-    /// [`MAGIC`], by the recorder.
     pub magic: AtomicU64,
-    /// Sets of the cache model, by the recorder.
     pub sets: AtomicU32,
-    /// Ways of the cache model, by the recorder.
     pub ways: AtomicU32,
-    /// 1 to follow dependences, by the recorder.
+    /// 1 to follow dependences.
     pub dependence: AtomicU32,
     _constants: [u32; 11],
-    /// 1 to record nothing more, by the recorder.
+    /// 1 to record nothing more.
     pub stop: AtomicU32,
     _stop: u32,
     /// Grows while the recorder lives.
     pub heartbeat: AtomicU64,
     _heartbeat: [u64; 6],
-    /// Chunks that have disk space, by the plugins.
+    /// Chunks that have disk space.
     pub allocated: AtomicU32,
-    /// Processes seen, by the plugins.
     pub processes: AtomicU32,
-    /// Threads seen, by the plugins.
     pub threads: AtomicU32,
-    /// Programs that ran untraced, by the plugins.
+    /// Programs that ran untraced.
     pub untraced: AtomicU32,
-    /// Misses that found no chunk, by the plugins.
+    /// Misses that found no chunk.
     pub lost: AtomicU64,
-    /// Accesses of threads that held no chunk when they ended, by the plugins.
+    /// Accesses of threads that held no chunk when they ended.
     pub accesses: AtomicU64,
 }
 
@@ -85,9 +73,7 @@ pub struct Slot {
     pub state: AtomicU32,
     /// Records (or bytes of text) written.
     pub count: AtomicU32,
-    /// Number of the process that writes.
     pub process: AtomicU32,
-    /// Number of the thread that writes.
     pub thread: AtomicU32,
     /// Stamp from which the records' stamps count.
     pub base: AtomicU64,
@@ -101,19 +87,16 @@ pub struct Slot {
 
 /// States of a slot. Only a plugin leaves `FREE`, only the recorder leaves `FULL`.
 pub mod state {
-    /// Belongs to nobody.
     pub const FREE: u32 = 0;
     /// A plugin is filling in the slot.
     pub const CLAIMED: u32 = 1;
     /// A plugin is writing records.
     pub const OPEN: u32 = 2;
-    /// Complete.
     pub const FULL: u32 = 3;
 }
 
 /// Contents of a chunk.
 pub mod kind {
-    /// Records.
     pub const RECORDS: u32 = 0;
     /// Text: the command of a process that begins.
     pub const PROCESS: u32 = 1;
@@ -126,7 +109,6 @@ pub mod kind {
 pub struct Record {
     /// Address >> 6, at most 51 bits.
     pub line: u64,
-    /// Whether it is a store.
     pub store: bool,
     /// Distance in misses to the one that the address depends on, 0 without one.
     pub dependence: u8,
@@ -139,7 +121,6 @@ pub struct Record {
 const LINE_BITS: u32 = 51;
 
 impl Record {
-    /// Packs the record into two words.
     #[inline]
     pub fn pack(self) -> [u64; 2] {
         let line = self.line & ((1 << LINE_BITS) - 1);
@@ -147,7 +128,6 @@ impl Record {
         [place, u64::from(self.instructions) | u64::from(self.stamp) << 32]
     }
 
-    /// Reverses [`Record::pack`].
     #[inline]
     pub fn unpack([place, time]: [u64; 2]) -> Self {
         Self {

@@ -28,11 +28,9 @@ struct Content {
     distance: i64,
 }
 
-/// Contents of the general registers before an instruction of a block.
 #[derive(Debug)]
 pub(crate) struct Registers {
     contents: [Content; 16],
-    /// Values numbered so far.
     values: u32,
 }
 

@@ -1,8 +1,7 @@
 //! The part of QEMU's plugin interface that the recorder uses.
 //!
-//! The functions are looked up in the running QEMU, so one shared object serves every version whose functions
-//! of these names have these signatures: API 1 (Debian's 7.2) to 4 (10.0). `insn_data` changed and is not
-//! used.
+//! One shared object serves every QEMU whose functions of these names have these signatures: API 1 (Debian's
+//! 7.2) to 4 (10.0). `insn_data` changed and is not used.
 
 use std::ffi::{c_int, c_uint, c_void};
 
@@ -13,19 +12,14 @@ pub(crate) type SyscallCallback =
     extern "C" fn(PluginId, c_uint, i64, u64, u64, u64, u64, u64, u64, u64, u64);
 
 isotherm_qemu_api::api! {
-    /// Returns an instruction's guest address.
     address = c"qemu_plugin_insn_vaddr": fn(*const Instruction) -> u64;
     /// Returns where an instruction's bytes lie in QEMU's memory.
     bytes = c"qemu_plugin_insn_haddr": fn(*const Instruction) -> *const u8;
-    /// Returns the number of an instruction's bytes.
     size = c"qemu_plugin_insn_size": fn(*const Instruction) -> usize;
-    /// Registers a callback before a block.
     on_block = c"qemu_plugin_register_vcpu_tb_exec_cb": fn(*mut Block, BlockCallback, c_int, *mut c_void);
-    /// Registers a callback for each vCPU's end.
     on_end = c"qemu_plugin_register_vcpu_exit_cb": fn(PluginId, VcpuCallback);
     /// Registers a callback for the moments when QEMU drops all translations.
     on_flush = c"qemu_plugin_register_flush_cb": fn(PluginId, SimpleCallback);
-    /// Registers a callback before each system call.
     on_syscall = c"qemu_plugin_register_vcpu_syscall_cb": fn(PluginId, SyscallCallback);
 }
 

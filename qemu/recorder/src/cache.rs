@@ -1,10 +1,9 @@
 //! The last-level cache that all threads of a process share.
 //!
-//! It sees the misses of the threads' filters ([`crate::filter`]). Each set begins on a cache line of the
-//! real machine with the tag of its most recent line. A thread locks a set by writing a value that is not a
-//! tag in that place, and unlocks it by writing the most recent tag. So threads that use different sets do
-//! not disturb each other. While the process has one thread, no lock is taken. A forked child continues with
-//! its own copy.
+//! It sees the misses of the threads' filters ([`crate::filter`]). A thread locks a set by writing a value
+//! that is no tag in the place of its most recent tag, which begins a cache line of the real machine: threads
+//! that use different sets do not disturb each other. While the process has one thread, no lock is taken. A
+//! forked child continues with its own copy.
 
 use std::cell::UnsafeCell;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
@@ -13,7 +12,6 @@ use isotherm_core::cache::Geometry;
 
 /// Stands in place of the most recent tag while the set is locked; no line has this tag.
 const LOCKED: u64 = u64::MAX;
-/// Tags per block.
 const BLOCK: usize = 8;
 
 /// Tags that share a cache line of the real machine.
@@ -84,7 +82,6 @@ fn blocks_of(geometry: Geometry) -> usize {
     (geometry.ways as usize).div_ceil(BLOCK)
 }
 
-/// Locks a set and returns its most recent tag.
 fn lock(recent: &AtomicU64) -> u64 {
     loop {
         let front = recent.swap(LOCKED, Ordering::Acquire);

@@ -33,12 +33,8 @@ pub(crate) fn register(recorder: &Recorder, id: PluginId) {
         (api.on_flush)(id, flushed);
         (api.on_syscall)(id, called);
         (api.on_exit)(id, exiting, null_mut());
-        libc::pthread_atfork(None, None, Some(forked));
+        libc::pthread_atfork(None, None, Some(recorder::forked));
     }
-}
-
-unsafe extern "C" fn forked() {
-    recorder::forked();
 }
 
 extern "C" fn started(_: PluginId, index: c_uint) {
@@ -87,7 +83,7 @@ extern "C" fn called(
 /// Forgets all blocks: QEMU drops its translations while no vCPU runs.
 extern "C" fn flushed(_: PluginId) {
     // SAFETY: QEMU stops all vCPUs before it calls.
-    unsafe { vcpu::all() }.for_each(vcpu::Vcpu::forget_blocks);
+    unsafe { vcpu::all() }.for_each(|vcpu| vcpu.follower.forget());
     if let Ok(mut summaries) = SUMMARIES.lock() {
         summaries.clear();
     }
@@ -143,6 +139,7 @@ fn attach<const TRACKED: bool>(
 ) {
     let summaries: Box<[_]> = found.iter().map(|found| found.summary).collect();
     let data = |index: usize| std::ptr::from_ref(&summaries[index]).cast_mut().cast::<c_void>();
+    let on_memory = recorder.api.on_memory;
     let first = found.iter().find(|found| found.summary.touches != Touch::Nothing);
     let mut opens = first.is_some_and(|first| first.once);
     if !opens {
@@ -157,15 +154,7 @@ fn attach<const TRACKED: bool>(
             (true, true) => told::<TRACKED, true>,
         };
         // SAFETY: the instruction is valid during translation; the data is of the callback's type.
-        unsafe {
-            (recorder.api.on_memory)(
-                instructions[index],
-                callback,
-                NO_REGISTERS,
-                READS_AND_WRITES,
-                data(index),
-            );
-        }
+        unsafe { on_memory(instructions[index], callback, NO_REGISTERS, READS_AND_WRITES, data(index)) };
     }
     match SUMMARIES.lock() {
         Ok(mut kept) => kept.push(summaries),
@@ -195,7 +184,7 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
     }
     if !vcpu.hits(address, u64::from(summary.span)) {
         replay::<TRACKED, false>(index, address, summary);
-    } else if TRACKED && vcpu.is_tracking() {
+    } else if TRACKED && vcpu.follower.is_active() {
         replay::<TRACKED, true>(index, address, summary);
     }
 }
@@ -204,10 +193,10 @@ extern "C" fn told<const TRACKED: bool, const OPENS: bool>(
 extern "C" fn alone<const TRACKED: bool>(index: c_uint, access: u32, address: u64, summary: *mut c_void) {
     // SAFETY: as for `entered`.
     let (vcpu, summary) = unsafe { (vcpu::get(index), &*summary.cast::<Summary>()) };
-    vcpu.count();
+    vcpu.accesses += 1;
     if !access::known(access).is_some_and(|kind| vcpu.hits(address, kind.reach)) {
         touch::<TRACKED, false>(index, access, address, summary);
-    } else if TRACKED && vcpu.is_tracking() {
+    } else if TRACKED && vcpu.follower.is_active() {
         touch::<TRACKED, true>(index, access, address, summary);
     }
 }

@@ -22,12 +22,10 @@ use crate::summary::Summary;
 const WINDOW: u64 = 512;
 /// Longest distance recorded, in misses.
 const LONGEST: u32 = 255;
-/// Entries of the table of lines in flight.
 const LINES: usize = 256;
 /// Entries of the table of stored values, each for 8 bytes of memory.
 const STORES: usize = 4096;
 
-/// Taints of one vCPU.
 pub(crate) struct Tracker {
     /// Number of the latest miss; numbers start at 1, and 0 is no taint.
     latest: u32,
@@ -180,7 +178,6 @@ impl Tracker {
         }
     }
 
-    /// Returns the taint of the value at `address`.
     #[inline]
     fn found(&self, address: u64) -> u32 {
         if !self.is_suspect(address) {
@@ -211,7 +208,6 @@ fn place(address: u64) -> (usize, u32) {
     (word as usize % STORES, (word / STORES as u64) as u32 | 1 << 31)
 }
 
-/// Returns the positions of the set bits.
 fn bits(mut mask: u32) -> impl Iterator<Item = usize> {
     std::iter::from_fn(move || {
         let position = mask.trailing_zeros();

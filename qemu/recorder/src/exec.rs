@@ -21,50 +21,40 @@ const LONGEST: usize = 128 << 10;
 /// More strings than the kernel takes (`ARG_MAX` bytes, 2 MiB by default).
 const MAX: usize = 1 << 20;
 
-/// Offset from a guest address to the host's.
 pub(crate) static GUEST_BASE: AtomicU64 = AtomicU64::new(0);
 
 /// Inspects a system call before it is made. Does not return from an `exec` that it traces.
 pub(crate) fn intercept(recorder: &Recorder, index: u32, number: i64, arguments: [u64; 5]) {
-    let request = match number {
-        EXECVE => Request::read(path_of(arguments[0]), arguments[1], arguments[2]),
-        EXECVEAT => Request::read(path_at(arguments[0], arguments[1]), arguments[2], arguments[3]),
+    let (path, arguments, environment) = match number {
+        EXECVE => (path_of(arguments[0]), arguments[1], arguments[2]),
+        EXECVEAT => (path_at(arguments[0], arguments[1]), arguments[2], arguments[3]),
         _ => return,
     };
-    let Some(request) = request else { return };
-    let path = guest_path(recorder, request.path);
+    let (Some(path), Some(mut arguments), Some(environment)) =
+        (path, strings(arguments), strings(environment))
+    else {
+        return;
+    };
+    if arguments.is_empty() {
+        // As the kernel does.
+        arguments.push(OsString::new());
+    }
+    let path = guest_path(recorder, path);
     if !is_executable(&path) {
         return;
     }
     // SAFETY: called on the thread of this vCPU, without another reference to it.
     unsafe { vcpu::get(index) }.end(recorder);
-    match resolve(&path, &request.arguments) {
+    match resolve(&path, &arguments) {
         Ok(Ok(resolved)) if is_executable(&resolved.program) => {
             if !changes_user(&resolved.program) {
-                replace(recorder, resolved, request.environment);
+                replace(recorder, resolved, environment);
             }
             recorder.report_untraced(&path.into_os_string());
         }
         Ok(Err((_, Executable::Other)) | Ok(_)) => {}
         Ok(Err((program, _))) => recorder.report_untraced(&program.into_os_string()),
         Err(_) => recorder.report_untraced(&path.into_os_string()),
-    }
-}
-
-struct Request {
-    path: PathBuf,
-    arguments: Vec<OsString>,
-    environment: Vec<OsString>,
-}
-
-impl Request {
-    fn read(path: Option<PathBuf>, arguments: u64, environment: u64) -> Option<Self> {
-        let mut arguments = strings(arguments)?;
-        if arguments.is_empty() {
-            // As the kernel does.
-            arguments.push(OsString::new());
-        }
-        Some(Self { path: path?, arguments, environment: strings(environment)? })
     }
 }
 
@@ -144,7 +134,6 @@ fn strings(array: u64) -> Option<Vec<OsString>> {
     Some(found)
 }
 
-/// Reads a guest's terminated string.
 fn string(address: u64) -> Option<OsString> {
     let mut bytes = Vec::new();
     let mut buffer = [0; 4096];

@@ -1,13 +1,10 @@
 //! First-level cache of a thread: a *filter* in front of the cache that all threads share.
 //!
-//! In a real machine a core's own caches come first, and a hit there does not refresh the line in the
-//! last-level cache. Likewise a hit in the thread's filter ends the access, and only the others go on. It
-//! also speeds recording up: it is a direct-mapped array of at most 16 KiB that needs no lock.
-//!
-//! A hit changes nothing, so accesses that all hit may come in any order. Another thread's store does not
-//! invalidate a line, and a line that leaves the shared cache stays: neither would cause an access to memory,
-//! only one to another core's cache or one more hit. A forked child continues with a copy, as with the shared
-//! cache.
+//! As in a real machine, whose cores have their own caches, a hit here does not refresh the line in the
+//! last-level cache. A hit changes nothing, so accesses that all hit may come in any order; and the array is
+//! direct-mapped, at most 16 KiB, and needs no lock. Another thread's store does not invalidate a line, and a
+//! line that leaves the shared cache stays: neither would cause an access to memory. A forked child continues
+//! with a copy.
 
 use isotherm_core::cache::{Geometry, LINE_SHIFT};
 
@@ -19,18 +16,15 @@ const NONE: u64 = u64::MAX;
 
 /// Lines in a direct-mapped cache, each at its only possible place.
 pub(crate) struct Filter {
-    /// Index of the last place.
     last: usize,
     lines: Option<Box<[u64; LINES]>>,
 }
 
 impl Filter {
-    /// Makes a filter that never holds anything.
     pub(crate) const fn none() -> Self {
         Self { last: 0, lines: None }
     }
 
-    /// Makes an empty filter of one way and at most [`LARGEST_FILTER`] sets.
     pub(crate) fn new(geometry: Geometry) -> Self {
         Self { last: geometry.sets as usize - 1, lines: Some(Box::new([NONE; LINES])) }
     }
@@ -41,7 +35,6 @@ impl Filter {
         (line as usize & self.last) % LINES
     }
 
-    /// Returns whether the filter holds `line`.
     #[inline(always)]
     pub(crate) fn holds(&self, line: u64) -> bool {
         self.lines.as_ref().is_some_and(|lines| lines[self.place(line)] == line)

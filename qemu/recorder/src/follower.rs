@@ -6,7 +6,6 @@ use std::ptr::NonNull;
 use crate::dependence::Tracker;
 use crate::summary::Summary;
 
-/// Tracker and its position in the program.
 pub(crate) struct Follower {
     /// `None` while the tracker is idle.
     position: Option<Position>,
@@ -63,7 +62,6 @@ impl Follower {
         self.position.is_some()
     }
 
-    /// Forgets every miss, and the block.
     pub(crate) fn forget(&mut self) {
         self.position = None;
         if let Some(tracker) = &mut self.tracker {
@@ -85,12 +83,10 @@ impl Follower {
     #[inline]
     pub(crate) fn miss(&mut self, instruction: &Summary, line: u64, at: u64) -> u8 {
         let tracker = self.tracker.get_or_insert_default();
+        let next = u32::from(instruction.index);
         match &mut self.position {
-            Some(position) => position.advance(tracker, u32::from(instruction.index)),
-            None => {
-                let next = u32::from(instruction.index);
-                self.position = Some(Position { next, ..Position::start(instruction) });
-            }
+            Some(position) => position.advance(tracker, next),
+            None => self.position = Some(Position { next, ..Position::start(instruction) }),
         }
         tracker.miss(instruction, line, at)
     }

@@ -2,24 +2,20 @@
 //!
 //! Calls are the recorder's main cost, and accesses such as those of a function's pushes come in rows. So
 //! consecutive accesses at known distances from each other, over at most 64 bytes, form a group, and the one
-//! at the lowest address reports all. They lie in one or two cache lines; where both are in the thread's
-//! filter, none of the accesses changes anything, in whatever order they come. Otherwise they are made one by
-//! one in program order, so the model's result is the same as if each had called. There are two small
-//! exceptions: where an instruction of a group faults, either the whole group is made or nothing of it; and
-//! another thread's access between the members comes before or after them all.
+//! at the lowest address reports all. Where their one or two cache lines are in the thread's filter, none of
+//! them changes anything. Otherwise they are made one by one in program order, as if each had called. Two
+//! exceptions: where an instruction of a group faults, the whole group is made or nothing of it; and another
+//! thread's access between the members comes before or after them all.
 
 use crate::address::Address;
 use crate::summary::{Found, Summary, Touch};
 
-/// Largest span of a group in bytes.
 const WIDEST: i64 = 64;
 
-/// Group that grows.
 #[derive(Debug, Clone, Copy)]
 struct Group {
     first: usize,
     last: usize,
-    /// Member at the lowest address.
     teller: usize,
     low: Address,
     /// Distance after the last byte.
@@ -44,7 +40,6 @@ impl Group {
         (near && place.sum == self.low.sum).then_some(Self { last: index, teller, low, high, ..self })
     }
 
-    /// Writes the group into its members' summaries.
     fn tell(&self, block: &mut [Found]) {
         for found in &mut block[self.first..=self.last] {
             if let Some(place) = found.place {
@@ -59,7 +54,6 @@ impl Group {
     }
 }
 
-/// Finds the groups, and marks the instructions that report them.
 pub(crate) fn find(block: &mut [Found]) {
     let mut group: Option<Group> = None;
     for index in 0..block.len() {

@@ -11,7 +11,6 @@ use isotherm_recorder_protocol::Resolved;
 /// Plugin's option that names the process replaced by `exec`.
 const PREVIOUS: &str = ",previous=";
 
-/// QEMU's command line, parsed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Invocation {
     qemu: PathBuf,

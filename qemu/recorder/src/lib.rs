@@ -1,9 +1,8 @@
 //! The recorder's QEMU plugin: it runs inside `qemu-x86_64`, sees every memory access of the guest program,
 //! and records those that miss a modelled last-level cache.
 //!
-//! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) and 2 to 4 (up to 10.0): QEMU reads the
-//! variable `qemu_plugin_version` after loading the object, and a constructor, which runs before, sets it to
-//! a version that this QEMU offers.
+//! One shared object serves QEMU's plugin API 1 (Debian 12's 7.2) to 4 (10.0): a constructor sets the variable
+//! `qemu_plugin_version`, which QEMU reads after loading the object, to a version that this QEMU offers.
 //!
 //! The parts, bottom up: `pool` (the chunks of the file shared with the recorder), `filter` and `cache` (the
 //! model), `address`, `summary` and `group` (what an instruction does, and which accesses one call reports),
@@ -13,6 +12,7 @@
 //!
 //! Nothing here may panic or print: the guest's output, descriptors and exit status are its own.
 #![allow(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 mod address;
 mod api;
@@ -37,7 +37,6 @@ use std::sync::atomic::{AtomicI32, Ordering};
 
 use isotherm_qemu_api::PluginId;
 
-/// API version that QEMU checks.
 #[unsafe(no_mangle)]
 #[allow(non_upper_case_globals, reason = "QEMU's name")]
 pub static qemu_plugin_version: AtomicI32 = AtomicI32::new(1);

@@ -29,7 +29,6 @@ unsafe impl Sync for Pool {}
 // SAFETY: as above; nothing in it belongs to a thread.
 unsafe impl Send for Pool {}
 
-/// Writer of a chunk.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Writer {
     pub(crate) process: u32,
@@ -129,11 +128,10 @@ impl Pool {
             // SAFETY: an open file; changes no memory of this process.
             unsafe { libc::fallocate(file.as_raw_fd(), 0, offset as i64, length as i64) == 0 }
         });
-        let next = allocated + EXTENSION;
         if done {
-            let exchange = (Ordering::AcqRel, Ordering::Relaxed);
             // A failure means that another process was faster.
-            let _ = self.header().allocated.compare_exchange(allocated, next, exchange.0, exchange.1);
+            let (total, next) = (&self.header().allocated, allocated + EXTENSION);
+            let _ = total.compare_exchange(allocated, next, Ordering::AcqRel, Ordering::Relaxed);
         }
         done
     }
@@ -190,7 +188,6 @@ impl Chunk {
         self.slot().count.store(self.count, Ordering::Release);
     }
 
-    /// Hands the chunk to the recorder.
     pub(crate) fn release(self, accesses: u64) {
         self.slot().accesses.store(accesses, Ordering::Relaxed);
         self.slot().state.store(state::FULL, Ordering::Release);

@@ -15,12 +15,10 @@ use isotherm_recorder_protocol::layout::{self, kind};
 
 static RECORDER: OnceLock<Recorder> = OnceLock::new();
 
-/// State of the plugin in one process.
 pub(crate) struct Recorder {
     pub(crate) api: Api,
     pub(crate) pool: Pool,
     pub(crate) cache: SharedCache,
-    /// Geometry of the threads' filters.
     pub(crate) filter: Option<Geometry>,
     pub(crate) dependence: bool,
     pub(crate) invocation: Invocation,
@@ -37,8 +35,8 @@ impl Recorder {
     /// Makes the state from the pool's header, or `None` where that makes no sense.
     pub(crate) fn new(api: Api, pool: Pool, invocation: Invocation) -> Option<Self> {
         let header = pool.header();
-        let geometry =
-            Geometry { sets: header.sets.load(Ordering::Relaxed), ways: header.ways.load(Ordering::Relaxed) };
+        let (sets, ways) = (header.sets.load(Ordering::Relaxed), header.ways.load(Ordering::Relaxed));
+        let geometry = Geometry { sets, ways };
         if !geometry.sets.is_power_of_two() || geometry.ways == 0 {
             return None;
         }
@@ -59,29 +57,16 @@ impl Recorder {
         self.process.load(Ordering::Relaxed)
     }
 
-    /// Takes a number and sends the command to the recorder.
     fn begin_process(&self) {
         let process = self.pool.header().processes.fetch_add(1, Ordering::Relaxed);
         self.process.store(process, Ordering::Relaxed);
         self.pool.send(Writer { process, thread: 0 }, kind::PROCESS, &self.invocation.command_line());
     }
 
-    /// Returns a number for a thread.
     pub(crate) fn next_thread(&self) -> u32 {
         self.pool.header().threads.fetch_add(1, Ordering::Relaxed)
     }
 
-    /// Counts a miss that found no chunk.
-    pub(crate) fn count_lost(&self) {
-        self.pool.header().lost.fetch_add(1, Ordering::Relaxed);
-    }
-
-    /// Counts accesses of a thread without a chunk.
-    pub(crate) fn count_accesses(&self, accesses: u64) {
-        self.pool.header().accesses.fetch_add(accesses, Ordering::Relaxed);
-    }
-
-    /// Reports that `program` runs untraced.
     pub(crate) fn report_untraced(&self, program: &OsString) {
         let writer = Writer { process: self.process(), thread: 0 };
         self.pool.send(writer, kind::UNTRACED, program.as_encoded_bytes());

@@ -27,7 +27,6 @@ pub(crate) struct Summary {
     pub(crate) once: u16,
     /// Index in the block of the first instruction of the group that this one reports.
     pub(crate) first: u16,
-    /// Index of the group's last instruction.
     pub(crate) last: u16,
     /// Bytes of the group after its lowest one, which is this instruction's lowest.
     pub(crate) span: u8,
@@ -35,12 +34,10 @@ pub(crate) struct Summary {
     pub(crate) offset: u8,
     /// Bytes of this instruction's access after its first.
     pub(crate) reach: u8,
-    /// Whether it accesses memory, and how.
     pub(crate) touches: Touch,
 }
 
 impl Summary {
-    /// Returns the number of the block's instructions.
     #[inline(always)]
     pub(crate) fn block_length(&self) -> u64 {
         u64::from(self.index) + u64::from(self.behind) + 1
@@ -61,7 +58,6 @@ impl Summary {
 const RAX: u32 = 1;
 const RSP: u32 = 1 << 4;
 
-/// Effect of an instruction on memory.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 #[repr(u8)]
 pub(crate) enum Touch {
@@ -72,7 +68,6 @@ pub(crate) enum Touch {
     Both,
 }
 
-/// Maker of a block's summaries.
 pub(crate) struct Summarizer {
     factory: InstructionInfoFactory,
     registers: Registers,
@@ -106,19 +101,13 @@ impl Summarizer {
         Found { summary, once, place, tells: false }
     }
 
-    /// Returns an instruction that may do anything.
     pub(crate) fn unknown(&mut self) -> Found {
         self.registers.forget();
-        Found {
-            summary: Summary { touches: Touch::Both, ..Summary::default() },
-            once: false,
-            place: None,
-            tells: false,
-        }
+        let summary = Summary { touches: Touch::Both, ..Summary::default() };
+        Found { summary, once: false, place: None, tells: false }
     }
 }
 
-/// Instruction as found in a block.
 #[derive(Debug, Clone, Copy)]
 pub(crate) struct Found {
     /// Its registers; its place in the block and in a group come later.
@@ -144,18 +133,15 @@ pub(crate) fn place(block: &mut [Found]) {
 /// registers, which always moves at most 8 bytes in one direction. QEMU splits larger ones, and string
 /// instructions repeat.
 fn only_access<'a>(instruction: &Instruction, info: &'a InstructionInfo) -> Option<&'a UsedMemory> {
+    use CpuidFeature::{INTEL186, INTEL386, INTEL8086, X64};
     let [memory] = info.used_memory() else { return None };
+    // The instructions of these features use general registers only.
+    let is_base = |feature: &CpuidFeature| matches!(feature, INTEL8086 | INTEL186 | INTEL386 | X64);
     let plain = matches!(memory.access(), OpAccess::Read | OpAccess::Write)
         && (1..=8).contains(&memory.memory_size().size())
-        && instruction.cpuid_features().iter().all(|&feature| is_base(feature))
+        && instruction.cpuid_features().iter().all(is_base)
         && !instruction.is_string_instruction();
     plain.then_some(memory)
-}
-
-/// Returns whether the instructions of a feature use general registers only.
-fn is_base(feature: CpuidFeature) -> bool {
-    use CpuidFeature::{INTEL186, INTEL386, INTEL8086, X64};
-    matches!(feature, INTEL8086 | INTEL186 | INTEL386 | X64)
 }
 
 fn bit(register: Register) -> u32 {
@@ -173,7 +159,6 @@ fn reads(access: OpAccess) -> bool {
     matches!(access, OpAccess::Read | OpAccess::CondRead | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }
 
-/// Returns whether an operand is written, at least sometimes.
 pub(crate) fn writes(access: OpAccess) -> bool {
     matches!(access, OpAccess::Write | OpAccess::CondWrite | OpAccess::ReadWrite | OpAccess::ReadCondWrite)
 }

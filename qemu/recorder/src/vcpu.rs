@@ -20,7 +20,6 @@ const VCPUS: usize = 1 << 16;
 /// In place, not behind pointers, since every access looks its vCPU up. Memory that no vCPU uses is never
 /// touched.
 static TABLE: [Place; VCPUS] = [const { Place(UnsafeCell::new(Vcpu::new())) }; VCPUS];
-/// Highest index used, plus one.
 static USED: AtomicU32 = AtomicU32::new(0);
 
 struct Place(UnsafeCell<Vcpu>);
@@ -34,10 +33,11 @@ pub(crate) struct Vcpu {
     /// Instructions begun, the running block's included.
     instructions: u64,
     filter: Filter,
-    follower: Follower,
+    /// While it is active, accesses must be followed though they change nothing in a cache.
+    pub(crate) follower: Follower,
     /// Accesses since the chunk was claimed. Not beside `instructions`: if both were added at once, the pair
     /// could not be forwarded from the previous stores, which are single.
-    accesses: u64,
+    pub(crate) accesses: u64,
     /// Value of `instructions` at the last record.
     recorded: u64,
     /// Stamp of the last record: stamps of a thread never go back.
@@ -46,8 +46,6 @@ pub(crate) struct Vcpu {
     chunk: Option<Chunk>,
 }
 
-/// Returns the vCPU of this index.
-///
 /// # Safety
 /// The caller is the thread that runs this vCPU (or creates, forks or ends it), and has no other reference to it.
 #[inline(always)]
@@ -95,11 +93,12 @@ impl Vcpu {
 
     /// Ends the thread, or the program, and hands its records over.
     pub(crate) fn end(&mut self, recorder: &Recorder) {
-        match self.chunk.take() {
-            Some(chunk) => chunk.release(self.accesses),
-            None => recorder.count_accesses(self.accesses),
+        let accesses = std::mem::take(&mut self.accesses);
+        if let Some(chunk) = self.chunk.take() {
+            chunk.release(accesses);
+        } else {
+            recorder.pool.header().accesses.fetch_add(accesses, Ordering::Relaxed);
         }
-        self.accesses = 0;
     }
 
     /// Continues as another thread in a forked child; the chunk stays the parent's.
@@ -108,11 +107,6 @@ impl Vcpu {
         self.accesses = 0;
         self.recorded = self.instructions;
         self.thread = thread;
-        self.follower.forget();
-    }
-
-    /// Forgets the translations, which QEMU drops.
-    pub(crate) fn forget_blocks(&mut self) {
         self.follower.forget();
     }
 
@@ -125,23 +119,11 @@ impl Vcpu {
         }
     }
 
-    /// Counts an access that [`Vcpu::enter`] has not counted.
-    #[inline(always)]
-    pub(crate) fn count(&mut self) {
-        self.accesses += 1;
-    }
-
     /// Returns whether all of `reach + 1` bytes at `address`, at most 64, hit in the thread's filter. Then no
     /// access to them changes anything in a cache. Most accesses end here.
     #[inline(always)]
     pub(crate) fn hits(&self, address: u64, reach: u64) -> bool {
         self.filter.covers(address, reach)
-    }
-
-    /// Returns whether accesses must be followed though they change nothing in a cache.
-    #[inline(always)]
-    pub(crate) fn is_tracking(&self) -> bool {
-        self.follower.is_active()
     }
 
     /// Touches the one or two lines of an access of `instruction` at `address`. With `HITS` they are in the
@@ -218,7 +200,7 @@ impl Vcpu {
         let writer = Writer { process: recorder.process(), thread: self.thread };
         self.chunk = recorder.pool.claim(writer, kind::RECORDS, self.stamp);
         if self.chunk.is_none() {
-            recorder.count_lost();
+            recorder.pool.header().lost.fetch_add(1, Ordering::Relaxed);
         }
         self.chunk.is_some()
     }

@@ -4,12 +4,10 @@ use core::sync::atomic::{AtomicU64, Ordering};
 
 use crate::layout::{FILTER_ENTRIES, MAX_TIERS, flag, word};
 
-/// Request for counting and sampling.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Control {
     /// Counters restart when this changes.
     pub epoch: u64,
-    /// Whether accesses are counted and misses sampled.
     pub counting: bool,
     /// Distance between sampled misses, 0 for no samples: one for each tier with [`Self::each_tier`], else
     /// the first for all.
@@ -32,16 +30,13 @@ pub struct Control {
 pub struct Mailbox {
     /// Offset of the current task's address from the processor's base of per-CPU data.
     pub current_task: u64,
-    /// `task_struct.tgid`.
     pub tgid: u64,
-    /// `task_struct.real_parent`.
     pub parent: u64,
     /// `task_struct.pid`: a thread's id.
     pub thread: u64,
 }
 
 impl Control {
-    /// Returns the bits of [`Self::events`] for every tier.
     pub fn all_events(stores: bool) -> u64 {
         let loads = (0..MAX_TIERS).fold(0, |bits, tier| bits | Self::event(tier, false));
         if stores { loads | loads << 1 } else { loads }
@@ -59,12 +54,10 @@ impl Control {
         self.write_sampling(words);
     }
 
-    /// Writes the requested counting, without the filter, and keeps the sampling.
     pub(crate) fn write_counting(self, words: &[AtomicU64]) {
         set_flags(words, [(self.counting, flag::COUNTING), (self.children, flag::CHILDREN)]);
     }
 
-    /// Writes the requested sampling, and keeps the counting.
     pub(crate) fn write_sampling(self, words: &[AtomicU64]) {
         set_flags(words, [(self.each_tier, flag::EACH_TIER), (self.exact, flag::EXACT)]);
         self.periods.iter().enumerate().for_each(|(tier, &period)| set(words, word::PERIODS + tier, period));
@@ -95,29 +88,24 @@ impl Mailbox {
     }
 
     pub(crate) fn read(words: &[AtomicU64]) -> Option<Self> {
-        let tgid = get(words, word::TASK_TGID);
-        let mailbox = Self {
-            current_task: get(words, word::CURRENT_TASK),
-            tgid,
-            parent: get(words, word::TASK_PARENT),
-            thread: get(words, word::TASK_THREAD),
-        };
-        (tgid != 0).then_some(mailbox)
+        let [tgid, current_task, parent, thread] =
+            [word::TASK_TGID, word::CURRENT_TASK, word::TASK_PARENT, word::TASK_THREAD]
+                .map(|at| get(words, at));
+        (tgid != 0).then_some(Self { current_task, tgid, parent, thread })
     }
 }
 
-/// Sets or clears bits of the flags and keeps the others.
 fn set_flags(words: &[AtomicU64], bits: [(bool, u64); 2]) {
+    let flags = &words[word::FLAGS];
     for (on, bit) in bits {
         if on {
-            words[word::FLAGS].fetch_or(bit, Ordering::AcqRel);
+            flags.fetch_or(bit, Ordering::AcqRel)
         } else {
-            words[word::FLAGS].fetch_and(!bit, Ordering::AcqRel);
-        }
+            flags.fetch_and(!bit, Ordering::AcqRel)
+        };
     }
 }
 
-/// Writes the filter, and returns the number of thread groups that do not fit.
 pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
     let count = tgids.len().min(FILTER_ENTRIES);
     for (place, &tgid) in words[word::FILTER..].iter().zip(&tgids[..count]) {
@@ -127,7 +115,6 @@ pub(crate) fn write_filter(words: &[AtomicU64], tgids: &[u32]) -> usize {
     tgids.len() - count
 }
 
-/// Returns the filter's thread groups.
 pub(crate) fn filter(words: &[AtomicU64]) -> impl Iterator<Item = u32> + '_ {
     let count = get(words, word::FILTER_COUNT).min(FILTER_ENTRIES as u64) as usize;
     words[word::FILTER..word::FILTER + count].iter().map(|place| place.load(Ordering::Relaxed) as u32)

@@ -7,16 +7,11 @@ use crate::layout::{MAX_TIERS, word};
 /// Attempts of a reader while the plugin writes.
 const TRIES: usize = 1000;
 
-/// Counters of one tier in the epoch.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct TierCount {
-    /// Loads that missed the last-level cache.
     pub load_misses: u64,
-    /// Stores that missed it.
     pub store_misses: u64,
-    /// Bytes read from the tier.
     pub bytes_read: u64,
-    /// Bytes written to it.
     pub bytes_written: u64,
     /// Nanoseconds for which retirement stood still for it.
     pub stall: u64,
@@ -29,13 +24,10 @@ pub struct TierCount {
 /// All counters of the epoch at one moment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Snapshot {
-    /// Epoch.
     pub epoch: u64,
     /// Modelled time since it began, in nanoseconds.
     pub time: u64,
-    /// Accesses of user-mode code.
     pub accesses: u64,
-    /// Instructions of user-mode code.
     pub instructions: u64,
     /// Misses at addresses of no tier, such as a device's.
     pub elsewhere: u64,
@@ -43,7 +35,6 @@ pub struct Snapshot {
     pub tiers: [TierCount; MAX_TIERS],
 }
 
-/// Words of a snapshot before the tiers.
 const GLOBAL: usize = 5;
 const TIER: usize = 7;
 

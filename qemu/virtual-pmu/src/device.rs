@@ -6,12 +6,10 @@ use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
-/// Facts about the virtual machine that the plugin publishes.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Identity {
     /// Number of counted tiers, 1 to [`MAX_TIERS`].
     pub tiers: usize,
-    /// Number of the guest's processors.
     pub vcpus: usize,
 }
 
@@ -59,7 +57,6 @@ impl<W: Words> Device<W> {
         set(self.memory.words(), word::ANSWERED, doorbell);
     }
 
-    /// Returns the guest's request.
     pub fn control(&self) -> Control {
         Control::read(self.memory.words())
     }
@@ -84,18 +81,15 @@ impl<W: Words> Device<W> {
         fits
     }
 
-    /// Counts a sample whose process is unknown.
     pub fn count_unresolved(&self) {
         self.add(word::UNRESOLVED);
     }
 
-    /// Publishes the counters.
     pub fn publish(&self, snapshot: &Snapshot) {
         set(self.memory.words(), word::EPOCH, snapshot.epoch);
         snapshot.write(self.memory.words(), self.tiers);
     }
 
-    /// Returns the number of records that the ring holds.
     pub fn capacity(&self) -> u64 {
         self.ring.capacity
     }

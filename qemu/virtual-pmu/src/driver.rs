@@ -6,8 +6,8 @@ use crate::control::{self, get, set};
 use crate::layout::{LayoutError, MAGIC, MAX_TIERS, RingPlace, VERSION, word};
 use crate::{Control, Mailbox, Record, Snapshot, Words};
 
-/// Guest's side: it sends requests and reads samples and counters. One driver at a time takes samples; others
-/// may count.
+/// Guest's side. One driver at a time takes samples; others may count. A request is in
+/// force once the doorbell is answered.
 #[derive(Debug)]
 pub struct Driver<W> {
     memory: W,
@@ -41,49 +41,43 @@ impl<W: Words> Driver<W> {
         Ok(Self { ring, tail, tiers: tiers as usize, memory })
     }
 
-    /// Returns the number of tiers that the plugin counts.
     pub fn tiers(&self) -> usize {
         self.tiers
     }
 
-    /// Returns the number of the guest's processors, as the plugin knows it.
     pub fn vcpus(&self) -> u64 {
         get(self.memory.words(), word::VCPUS)
     }
 
-    /// Returns the number of records that the ring holds.
     pub fn capacity(&self) -> u64 {
         self.ring.capacity
     }
 
-    /// Returns the last request.
     pub fn control(&self) -> Control {
         Control::read(self.memory.words())
     }
 
-    /// Requests what is counted and sampled; in force once the doorbell is answered.
+    /// Requests what is counted and sampled.
     pub fn set_control(&self, control: Control) {
         control.write(self.memory.words());
     }
 
-    /// Requests other counting (`counting`, `children`) and keeps sampling and epoch; in force once the
-    /// doorbell is answered.
+    /// Requests other counting (`counting`, `children`), and keeps sampling and epoch.
     pub fn set_counting(&self, control: Control) {
         control.write_counting(self.memory.words());
     }
 
-    /// Requests other samples (periods, events, `each_tier`, `exact`) and keeps counting and epoch; in force
-    /// once the doorbell is answered.
+    /// Requests other samples (periods, events, `each_tier`, `exact`), and keeps counting and epoch.
     pub fn set_sampling(&self, control: Control) {
         control.write_sampling(self.memory.words());
     }
 
-    /// Leaves a thread out, or none for 0; in force once the doorbell is answered.
+    /// Leaves a thread out, or none for 0.
     pub fn leave_out(&self, thread: u32) {
         set(self.memory.words(), word::LEFT_OUT, thread.into());
     }
 
-    /// Requests a new epoch and returns its number; in force once the doorbell is answered.
+    /// Requests a new epoch and returns its number.
     pub fn next_epoch(&self) -> u64 {
         self.memory.words()[word::WANTED_EPOCH].fetch_add(1, Ordering::AcqRel).wrapping_add(1)
     }
@@ -93,13 +87,12 @@ impl<W: Words> Driver<W> {
         control::filter(self.memory.words())
     }
 
-    /// Tells where the kernel keeps processes; in force once the doorbell is answered.
+    /// Tells where the kernel keeps processes.
     pub fn set_mailbox(&self, mailbox: Mailbox) {
         mailbox.write(self.memory.words());
     }
 
-    /// Restricts counting to these thread groups, or to all if there are none; in force once the doorbell is
-    /// answered. Returns the number of groups that did not fit.
+    /// Restricts counting to these thread groups, or to all if there are none. Returns how many did not fit.
     pub fn set_filter(&self, tgids: &[u32]) -> usize {
         control::write_filter(self.memory.words(), tgids)
     }
@@ -116,12 +109,10 @@ impl<W: Words> Driver<W> {
         answered.wrapping_sub(doorbell) < u64::MAX / 2
     }
 
-    /// Takes the oldest sample out of the ring.
     pub fn pop(&mut self) -> Option<Record> {
         self.ring.pop(&self.memory, &mut self.tail)
     }
 
-    /// Drops every sample in the ring.
     pub fn clear(&mut self) {
         let words = self.memory.words();
         self.tail = get(words, word::HEAD);

@@ -4,11 +4,9 @@ use core::sync::atomic::Ordering;
 
 use crate::Words;
 
-/// First word: the bytes `ISOTHPMU`.
 pub const MAGIC: u64 = u64::from_le_bytes(*b"ISOTHPMU");
 /// Version of the layout; grows with every change.
 pub const VERSION: u64 = 2;
-/// Bytes of the memory that the lab uses.
 pub const USUAL_BYTES: usize = 16 << 20;
 /// Smallest memory that a layout fits in, in bytes.
 pub const MIN_BYTES: usize = 64 << 10;
@@ -16,118 +14,95 @@ pub const MIN_BYTES: usize = 64 << 10;
 pub const MAX_TIERS: usize = 8;
 /// Thread group ids that the filter holds.
 pub const FILTER_ENTRIES: usize = 1024;
-/// Words per record.
 pub const RECORD_WORDS: usize = 4;
 
-/// Indices of words. "Plugin" and "guest" name the writer.
+/// Indices of words. The plugin writes those from 0 to 23 and from 512 to 1023, the guest the others.
 pub mod word {
-    /// Plugin, written last of the identity: [`super::MAGIC`].
+    /// Written last of the identity: [`super::MAGIC`].
     pub const MAGIC: usize = 0;
-    /// Plugin: [`super::VERSION`].
     pub const VERSION: usize = 1;
-    /// Plugin: bytes of the memory.
     pub const BYTES: usize = 2;
-    /// Plugin: offset of the ring in bytes.
+    /// Offset of the ring in bytes.
     pub const RING_OFFSET: usize = 3;
-    /// Plugin: records that the ring holds, a power of two.
+    /// Records that the ring holds, a power of two.
     pub const RING_CAPACITY: usize = 4;
-    /// Plugin: number of counted tiers.
     pub const TIERS: usize = 5;
-    /// Plugin: number of the guest's processors.
     pub const VCPUS: usize = 6;
 
-    /// Plugin: last doorbell answered.
+    /// Last doorbell answered.
     pub const ANSWERED: usize = 8;
-    /// Plugin: current epoch.
     pub const EPOCH: usize = 9;
 
-    /// Plugin: records written since the start.
+    /// Records written since the start.
     pub const HEAD: usize = 16;
-    /// Plugin: samples that found the ring full, since the start.
+    /// Samples that found the ring full, since the start.
     pub const LOST: usize = 17;
-    /// Plugin: samples whose process was unknown, since the start.
+    /// Samples whose process was unknown, since the start.
     pub const UNRESOLVED: usize = 18;
 
-    /// Guest: records read since the start.
+    /// Records read since the start.
     pub const TAIL: usize = 24;
 
-    /// Guest: doorbell; grows with each change below.
+    /// Doorbell; grows with each change below.
     pub const DOORBELL: usize = 32;
-    /// Guest: epoch to begin, which restarts the counters.
+    /// Epoch to begin, which restarts the counters.
     pub const WANTED_EPOCH: usize = 33;
-    /// Guest: bits of [`super::flag`].
     pub const FLAGS: usize = 34;
-    /// Guest: misses that count towards samples, bit `2 x tier + store`.
+    /// Misses that count towards samples, bit `2 x tier + store`.
     pub const EVENTS: usize = 35;
-    /// Guest: entries of the filter; 0 for every user process.
+    /// Entries of the filter; 0 for every user process.
     pub const FILTER_COUNT: usize = 36;
 
-    /// Guest: offset of the current task's address from the processor's base of per-CPU data.
+    /// Offset of the current task's address from the processor's base of per-CPU data.
     pub const CURRENT_TASK: usize = 40;
-    /// Guest: offset of the thread group id in a task; 0 while the mailbox is empty.
+    /// Offset of the thread group id in a task; 0 while the mailbox is empty.
     pub const TASK_TGID: usize = 41;
-    /// Guest: offset of the parent's address in a task.
     pub const TASK_PARENT: usize = 42;
-    /// Guest: offset of the thread id in a task.
     pub const TASK_THREAD: usize = 43;
-    /// Guest: thread that is neither counted nor sampled; 0 for none.
+    /// Thread that is neither counted nor sampled; 0 for none.
     pub const LEFT_OUT: usize = 44;
 
-    /// Guest: distance between sampled misses, 0 for no samples; a word for each tier, or the first for all.
+    /// Distance between sampled misses, 0 for no samples; a word for each tier, or the first for all.
     pub const PERIODS: usize = 48;
 
-    /// Plugin: even while the counters are consistent.
+    /// Even while the counters are consistent.
     pub const SEQUENCE: usize = 512;
-    /// Plugin: first counter; see [`crate::Snapshot`].
+    /// First counter; see [`crate::Snapshot`].
     pub const COUNTERS: usize = 513;
-    /// Plugin: counters of the first tier.
     pub const TIER_COUNTERS: usize = 520;
     /// Words from one tier's counters to the next one's.
     pub const TIER_STRIDE: usize = 8;
 
-    /// Guest: first entry of the filter.
     pub const FILTER: usize = 1024;
 }
 
 /// Bits of [`word::FLAGS`].
 pub mod flag {
-    /// Accesses are counted.
     pub const COUNTING: u64 = 1;
-    /// Each tier has its own sampling event.
     pub const EACH_TIER: u64 = 2;
     /// Periods are exact; without it, each differs by up to an eighth.
     pub const EXACT: u64 = 4;
-    /// Children of processes in the filter belong to it.
     pub const CHILDREN: u64 = 8;
 }
 
-/// Reason why memory holds no usable layout.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
 pub enum LayoutError {
-    /// The memory is too small.
     #[error("the shared memory has {bytes} bytes; expected at least {MIN_BYTES}")]
     Small { bytes: usize },
-    /// The plugin has not laid the memory out.
     #[error("the shared memory begins with {found:#018x}; expected \"ISOTHPMU\": the plugin did not load")]
     Magic { found: u64 },
-    /// Plugin and guest have different versions.
     #[error(
         "the plugin's layout has version {found}; expected {VERSION}: use plugin and isotherm of one build"
     )]
     Version { found: u64 },
-    /// A word of the identity is impossible.
     #[error("the shared memory says that {field} is {found}, which is not possible in {bytes} bytes")]
     Field { field: &'static str, found: u64, bytes: usize },
-    /// The layout has no room for that many tiers.
     #[error("there are {tiers} tiers; expected 1 to {MAX_TIERS}")]
     Tiers { tiers: usize },
 }
 
-/// Place of the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct RingPlace {
-    /// Index of the first word.
     pub(crate) first: usize,
     /// Records that fit, a power of two.
     pub(crate) capacity: u64,
@@ -144,7 +119,6 @@ impl RingPlace {
         Ok(Self { first: words - capacity as usize * RECORD_WORDS, capacity })
     }
 
-    /// Returns the ring that the plugin has laid out, if it is possible.
     pub(crate) fn read(memory: &impl Words) -> Result<Self, LayoutError> {
         let words = memory.words();
         let bytes = words.len() * 8;

@@ -11,11 +11,10 @@
 //! | 8 KiB.. | filter: thread group ids, at most [`layout::FILTER_ENTRIES`] | guest |
 //! | upper half | ring of [`Record`]s of 32 bytes | plugin |
 //!
-//! The plugin's side is [`Device`], the guest's [`Driver`]. **Guest to plugin**: the guest changes control
-//! words, then rings the doorbell. The plugin looks at it with every access of user-mode code that it models,
-//! applies all changes at once and echoes the doorbell's value; a guest that waits for the echo only has to
-//! read it. **Plugin to guest**: samples go through the ring, which drops and counts those that do not fit;
-//! counters are consistent, as of the end of a block of misses or of the last doorbell.
+//! The plugin's side is [`Device`], the guest's [`Driver`]. The guest changes control words, then rings the
+//! doorbell. The plugin looks at it with every access of user-mode code that it models, applies all changes
+//! at once and echoes the doorbell's value. Samples go through the ring, which drops and counts those that do
+//! not fit; counters are consistent, as of the end of a block of misses or of the last doorbell.
 //!
 //! Neither side trusts the other's words: an impossible position or size counts as a full or an empty ring.
 //!
@@ -41,6 +40,7 @@
 //! ```
 #![no_std]
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 #[cfg(test)]
 extern crate std;
@@ -62,9 +62,7 @@ pub use driver::Driver;
 pub use layout::LayoutError;
 pub use record::{Process, Record};
 
-/// PCI vendor of the shared memory's device.
 pub const PCI_VENDOR: u16 = 0x1af4;
-/// PCI device number of the shared memory's device.
 pub const PCI_DEVICE: u16 = 0x1110;
 
 /// Shared memory, as words.

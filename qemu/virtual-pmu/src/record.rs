@@ -1,6 +1,5 @@
 //! A sample as the ring holds it: four words.
 
-/// Process of an access.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Process {
     /// Known by its thread group (a user's process id).
@@ -12,15 +11,12 @@ pub enum Process {
 /// Sampled miss of the last-level cache.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record {
-    /// Virtual address.
     pub address: u64,
-    /// Process that made the access.
     pub process: Process,
     /// Modelled time of its epoch in nanoseconds.
     pub time: u64,
     /// Tier that served it; below 256.
     pub tier: u8,
-    /// Whether it was a store.
     pub store: bool,
     /// Guest's processor; below 128.
     pub vcpu: u8,
@@ -36,7 +32,6 @@ const PAGE_TABLES: u64 = 1 << 63;
 impl Record {
     /// Largest latency that a record holds: a millisecond.
     pub const MAX_LATENCY: u32 = (1 << 20) - 1;
-    /// Largest weight that a record holds.
     pub const MAX_WEIGHT: u32 = (1 << 28) - 1;
 
     /// Packs the record into words. From bit 0 of the last: tier 8, store 1, processor 7, latency 20, weight

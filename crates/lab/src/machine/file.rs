@@ -9,15 +9,12 @@ use super::{HugePages, Machine, NeoProf, NeoProfFault, NeoProfModel, Node, NodeK
 use crate::LabError;
 use crate::error::shortened;
 
-/// Maximum number of virtual processors.
 const PROCESSORS: u32 = 16;
-/// Maximum number of nodes.
 const NODES: usize = 4;
 
-/// Reads a whole file and checks it.
 pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
     let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
-    let reader = Reader { file };
+    let reader = Reader(file);
     reader.no_others(&table, "", &["title", "profile", "changes", "guest", "node", "neoprof"])?;
     let name = reader.text(&table, "profile", "the name of a machine profile (`isotherm machines`)")?;
     let mut profile = Profile::builtin(name).map_err(|error| reader.profile(error))?;
@@ -29,7 +26,7 @@ pub(super) fn read(text: &str, file: &str) -> Result<Machine, LabError> {
         title: reader.text(&table, "title", "one line that says what machine it is")?.into(),
         processors: reader.processors(guest)?,
         huge_pages: reader.choice(guest, "guest.huge_pages", HugePages::ALL)?,
-        deterministic: reader.truth(guest, "guest.deterministic")?,
+        deterministic: reader.field(guest, "guest.deterministic", "true or false", Value::as_bool)?,
         nodes: reader.nodes(&table)?,
         neoprof: reader.neoprof(&table)?,
         profile,
@@ -50,9 +47,7 @@ fn syntax(text: &str, file: &str, error: &toml::de::Error) -> LabError {
     LabError::Syntax { file: shortened(file), line, message: shortened(error.message()) }
 }
 
-struct Reader<'a> {
-    file: &'a str,
-}
+struct Reader<'a>(&'a str);
 
 impl Reader<'_> {
     /// Applies `[changes]` to the profile: paths with a value and its source.
@@ -115,7 +110,6 @@ impl Reader<'_> {
         Ok(Some(NeoProf { model: self.choice(table, "neoprof.model", NeoProfModel::ALL)?, fault }))
     }
 
-    /// Checks the fields against each other.
     fn check(&self, machine: &Machine) -> Result<(), LabError> {
         let (first, last) = (machine.nodes[0], machine.nodes[machine.nodes.len() - 1]);
         let (nodes, tiers) = (machine.nodes.len(), machine.profile.tiers.len());
@@ -148,10 +142,6 @@ impl Reader<'_> {
             return fail("node", found, "one node for each tier");
         }
         Ok(())
-    }
-
-    fn truth(&self, table: &Table, path: &str) -> Result<bool, LabError> {
-        self.field(table, path, "true or false", Value::as_bool)
     }
 
     fn choice<T: Copy>(&self, table: &Table, path: &str, all: &[(&str, T)]) -> Result<T, LabError> {
@@ -198,12 +188,12 @@ impl Reader<'_> {
     }
 
     fn problem(&self, path: &str, problem: String, expected: &str) -> LabError {
-        let (file, field) = (shortened(self.file), path.into());
+        let (file, field) = (shortened(self.0), path.into());
         LabError::Machine { file, field, problem, expected: expected.into() }
     }
 
     fn profile(&self, error: isotherm_machine::ProfileError) -> LabError {
-        LabError::Profile { file: shortened(self.file), error: error.into() }
+        LabError::Profile { file: shortened(self.0), error: error.into() }
     }
 }
 

@@ -33,7 +33,6 @@ macro_rules! named {
         impl $type {
             const ALL: &[(&str, Self)] = &[$(($name, Self::$variant)),*];
 
-            /// Returns the name in machine files.
             pub fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -46,11 +45,9 @@ macro_rules! named {
 named! {
     /// Use of huge pages (2 MiB) by the guest's kernel, as in `/sys/kernel/mm/transparent_hugepage/enabled`.
     HugePages {
-        /// Never.
         Never = "never",
         /// Where a program asks for them.
         Madvise = "madvise",
-        /// Wherever they fit.
         Always = "always",
     }
 }
@@ -90,7 +87,6 @@ named! {
 /// NeoProf in front of the slow node. Its sizes and its clock are the profile's.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct NeoProf {
-    /// Implementation.
     pub model: NeoProfModel,
     /// Fault to simulate, if any.
     pub fault: Option<NeoProfFault>,
@@ -99,24 +95,18 @@ pub struct NeoProf {
 /// Node: one tier of memory.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Node {
-    /// Kind of memory.
     pub kind: NodeKind,
     /// Size, a multiple of [`Machine::GRAIN`].
     pub size: Bytes,
 }
 
-/// Description of a virtual machine.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Machine {
-    /// Kebab-case name.
     pub name: String,
-    /// Description in one line.
     pub title: String,
     /// Cores, latencies, bandwidths and costs, as in the simulator; one tier for each node.
     pub profile: Profile,
-    /// Number of virtual processors.
     pub processors: u32,
-    /// Use of huge pages by the guest's kernel.
     pub huge_pages: HugePages,
     /// Whether instructions are the clock: two runs give the same result, at about half the speed.
     pub deterministic: bool,
@@ -156,7 +146,6 @@ impl Machine {
         Self::parse(text, name)
     }
 
-    /// Returns the names that [`Self::builtin`] knows.
     pub fn builtin_names() -> impl Iterator<Item = &'static str> {
         BUILTIN.iter().map(|(name, _)| *name)
     }
@@ -171,7 +160,6 @@ impl Machine {
         profile_text::write(&self.profile)
     }
 
-    /// Returns whether a node is a CXL device.
     pub fn has_cxl(&self) -> bool {
         self.nodes.iter().any(|node| node.kind == NodeKind::Cxl)
     }

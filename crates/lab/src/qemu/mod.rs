@@ -6,7 +6,7 @@ use std::os::unix::ffi::OsStrExt;
 use std::path::Path;
 
 use crate::cache::Cache;
-use crate::machine::{Machine, Node, NodeKind};
+use crate::machine::{Machine, NodeKind};
 use crate::plugin;
 use crate::run_directory::RunDirectory;
 
@@ -14,8 +14,7 @@ use crate::run_directory::RunDirectory;
 const PROCESSOR: &str = "qemu64,+ssse3,+sse4.1,+sse4.2,+popcnt";
 /// Bus number of the host bridge above the CXL device.
 const CXL_BUS: u32 = 12;
-/// Words of every guest's kernel command line.
-const KERNEL_WORDS: [&str; 8] = [
+const KERNEL_WORDS: [&str; 9] = [
     "console=ttyS0",
     "quiet",
     "panic=-1",
@@ -25,36 +24,28 @@ const KERNEL_WORDS: [&str; 8] = [
     "mitigations=off",
     "memhp_default_state=online_movable",
     "tsc=reliable",
+    // On a busy host Linux's check of the timer fails, and the kernel panics.
+    "no_timer_check",
 ];
 
-/// Destination of one stream of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Port {
     /// A socket that QEMU inherits by its number.
     Socket(RawFd),
-    /// A file that is written.
     File(OsString),
 }
 
 /// Program's streams, by name. A missing stream is the guest's `/dev/null`.
 pub type Ports = Vec<(&'static str, Port)>;
 
-/// Inputs of QEMU's command line.
 #[derive(Debug)]
 pub struct Guest<'a> {
-    /// Virtual machine.
     pub machine: &'a Machine,
-    /// Kernel and firmware.
     pub cache: &'a Cache,
-    /// Folder of the run.
     pub run: &'a RunDirectory,
-    /// Program's streams.
     pub ports: Ports,
-    /// Plugin that counts accesses.
     pub plugin: Option<&'a Path>,
-    /// Simulated hardware of the profiling device, which the plugin loads.
     pub hardware: Option<&'a Path>,
-    /// Whether the guest is on this process's terminal.
     pub interactive: bool,
 }
 
@@ -73,13 +64,15 @@ pub fn arguments(guest: &Guest<'_>) -> Vec<OsString> {
         line.pair("-device", "virtio-serial-pci,bus=pcie.0");
     }
     if guest.interactive {
-        terminal(&mut line);
+        // The guest's `/dev/hvc0` keeps what is typed before it is opened; a serial line's driver would not.
+        line.pair("-chardev", "stdio,id=terminal,signal=off");
+        line.pair("-device", "virtconsole,chardev=terminal");
     }
     for (name, port) in &guest.ports {
         stream(&mut line, name, port);
     }
     line.pair("-append", kernel_words(guest.machine));
-    line.words
+    line.0
 }
 
 fn kernel_words(machine: &Machine) -> String {
@@ -91,25 +84,16 @@ fn kernel_words(machine: &Machine) -> String {
 }
 
 #[derive(Debug, Default)]
-struct Line {
-    words: Vec<OsString>,
-}
+struct Line(Vec<OsString>);
 
 impl Line {
-    fn word(&mut self, word: impl Into<OsString>) {
-        self.words.push(word.into());
-    }
-
     fn pair(&mut self, option: &str, value: impl Into<OsString>) {
-        self.word(option);
-        self.words.push(value.into());
+        self.0.extend([option.into(), value.into()]);
     }
 }
 
 fn board(line: &mut Line, machine: &Machine) {
-    for word in ["-nodefaults", "-no-user-config", "-no-reboot"] {
-        line.word(word);
-    }
+    line.0.extend(["-nodefaults", "-no-user-config", "-no-reboot"].map(Into::into));
     line.pair("-display", "none");
     let last = machine.nodes.iter().filter(|node| node.kind == NodeKind::Cxl).map(|node| node.size.0).max();
     let cxl = last.map_or_else(String::new, |size| {
@@ -147,18 +131,15 @@ fn memory(line: &mut Line, machine: &Machine) {
             NodeKind::Cxl => cxl_device(line, index),
         }
     }
-    let plain = |node: &&(usize, &Node)| node.1.kind == NodeKind::Plain;
-    let nodes: Vec<_> = machine.nodes.iter().enumerate().collect();
-    for (index, _) in nodes.iter().filter(plain) {
-        if *index > 0 {
-            line.pair("-numa", format!("dist,src=0,dst={index},val={}", distance(machine, *index)));
+    for (index, _) in machine.nodes.iter().enumerate().filter(|(_, node)| node.kind == NodeKind::Plain) {
+        if index > 0 {
+            line.pair("-numa", format!("dist,src=0,dst={index},val={}", distance(machine, index)));
         }
-        speed(line, machine, *index);
+        speed(line, machine, index);
     }
 }
 
-/// Returns the distance that firmware would report: 10 for local memory, in proportion to latencies, at least
-/// 11.
+/// Returns the distance in firmware's tables, in proportion to latencies: 10 for local memory, else 11 up.
 fn distance(machine: &Machine, node: usize) -> u64 {
     let latency = |index: usize| machine.profile.tiers[index].latency.0;
     (10 * latency(node) / latency(0).max(1)).clamp(11, 254)
@@ -179,7 +160,6 @@ fn cxl_device(line: &mut Line, index: usize) {
     line.pair("-device", format!("cxl-type3,bus=cxl-port,volatile-memdev=memory{index},id=cxl-memory"));
 }
 
-/// Adds kernel, first file system, the host's files and the shared folder.
 fn files(line: &mut Line, guest: &Guest<'_>) {
     for folder in guest.cache.firmware() {
         line.pair("-L", folder);
@@ -193,24 +173,15 @@ fn files(line: &mut Line, guest: &Guest<'_>) {
     line.pair("-device", "virtio-9p-pci,bus=pcie.0,fsdev=share,mount_tag=share");
 }
 
-/// Adds the guest's `/dev/hvc0`. It keeps what is typed before it is opened; a serial line's driver would
-/// drop that.
-fn terminal(line: &mut Line) {
-    line.pair("-chardev", "stdio,id=terminal,signal=off");
-    line.pair("-device", "virtconsole,chardev=terminal");
-}
-
-/// Adds the plugin, and the device through which the guest communicates with it.
 fn counting(line: &mut Line, guest: &Guest<'_>, path: &Path) {
-    let size = plugin::SHARED_BYTES;
-    let backend = format!("memory-backend-file,id=counters,share=on,size={size},mem-path=");
-    line.pair("-object", with_path(&backend, &guest.run.shared_memory()));
-    line.pair("-device", "ivshmem-plain,memdev=counters,master=on,bus=pcie.0");
+    let mut share = |id: &str, size: u64, file: &Path| {
+        let backend = format!("memory-backend-file,id={id},share=on,size={size},mem-path=");
+        line.pair("-object", with_path(&backend, file));
+        line.pair("-device", format!("ivshmem-plain,memdev={id},master=on,bus=pcie.0"));
+    };
+    share("counters", plugin::SHARED_BYTES, &guest.run.shared_memory());
     if guest.machine.neoprof.is_some() {
-        let backend =
-            format!("memory-backend-file,id=neoprof,share=on,size={},mem-path=", plugin::REGISTER_BYTES);
-        line.pair("-object", with_path(&backend, &guest.run.registers()));
-        line.pair("-device", "ivshmem-plain,memdev=neoprof,master=on,bus=pcie.0");
+        share("neoprof", plugin::REGISTER_BYTES, &guest.run.registers());
     }
     line.pair("-plugin", plugin::option((path, guest.hardware), guest.machine, guest.run));
 }
@@ -232,11 +203,8 @@ fn with_path(option: &str, path: &Path) -> OsString {
 
 /// Escapes a path for QEMU's options, which end at a comma and take two for one.
 pub(crate) fn escaped(path: &Path) -> OsString {
-    let mut bytes = Vec::new();
-    for &byte in path.as_os_str().as_bytes() {
-        bytes.extend(std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 }));
-    }
-    OsStr::from_bytes(&bytes).to_owned()
+    let parts: Vec<_> = path.as_os_str().as_bytes().split(|&byte| byte == b',').collect();
+    OsStr::from_bytes(&parts.join(&b",,"[..])).to_owned()
 }
 
 #[cfg(test)]

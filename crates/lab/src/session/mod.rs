@@ -35,10 +35,8 @@ pub enum Output {
     Files,
 }
 
-/// Settings of a session.
 #[derive(Debug, Clone)]
 pub struct SessionOptions {
-    /// Time after which the guest is stopped.
     pub time_limit: Option<Duration>,
     /// Destination of the program's streams. A shell is always on this process's terminal.
     pub output: Output,
@@ -110,7 +108,6 @@ fn files(run: &RunDirectory) -> Ports {
     vec![("stdout", file(run.stdout())), ("stderr", file(run.stderr()))]
 }
 
-/// Reason to end a running guest.
 #[derive(Debug, Clone, Copy)]
 enum Reason {
     Asked,
@@ -137,9 +134,7 @@ fn conclude(run: &RunDirectory, exit: ExitStatus, elapsed: Duration) -> Result<E
 }
 
 /// Running QEMU, which is killed when this is dropped.
-struct Qemu {
-    child: Child,
-}
+struct Qemu(Child);
 
 impl Qemu {
     fn start(guest: &Guest<'_>) -> Result<Self, LabError> {
@@ -155,8 +150,7 @@ impl Qemu {
             command.stdin(Stdio::null()).stdout(Stdio::null());
         }
         write(&guest.run.path().join("command"), &command_line(&path, &words))?;
-        let child = command.spawn().map_err(LabError::io(&path, "start QEMU"))?;
-        Ok(Self { child })
+        command.spawn().map(Self).map_err(LabError::io(&path, "start QEMU"))
     }
 
     /// Waits for QEMU's end, or for a reason to end it.
@@ -173,7 +167,7 @@ impl Qemu {
             if options.stop.load(Ordering::Relaxed) {
                 return Ok(Some(Reason::Asked));
             }
-            if streams.output_closed() {
+            if streams.closed.load(Ordering::Relaxed) {
                 return Ok(Some(Reason::OutputClosed));
             }
             if let Some(limit) = options.time_limit.filter(|&limit| start.elapsed() >= limit) {
@@ -186,26 +180,26 @@ impl Qemu {
     /// Returns QEMU's status; with `force`, ends it first.
     fn end(&mut self, force: bool) -> Result<ExitStatus, LabError> {
         if force {
-            let _ = kill_process(Pid::from_child(&self.child), Signal::TERM);
+            let _ = kill_process(Pid::from_child(&self.0), Signal::TERM);
             let told = Instant::now();
             while self.exited()?.is_none() && told.elapsed() < GRACE {
                 std::thread::sleep(LOOK);
             }
-            let _ = self.child.kill();
+            let _ = self.0.kill();
         }
-        self.child.wait().map_err(LabError::io(Path::new("QEMU"), "wait for it"))
+        self.0.wait().map_err(LabError::io(Path::new("QEMU"), "wait for it"))
     }
 
     fn exited(&mut self) -> Result<Option<ExitStatus>, LabError> {
-        self.child.try_wait().map_err(LabError::io(Path::new("QEMU"), "wait for it"))
+        self.0.try_wait().map_err(LabError::io(Path::new("QEMU"), "wait for it"))
     }
 }
 
 impl Drop for Qemu {
     fn drop(&mut self) {
-        if !matches!(self.child.try_wait(), Ok(Some(_))) {
-            let _ = self.child.kill();
-            let _ = self.child.wait();
+        if !matches!(self.0.try_wait(), Ok(Some(_))) {
+            let _ = self.0.kill();
+            let _ = self.0.wait();
         }
     }
 }

@@ -42,11 +42,10 @@ pub(super) struct Streams {
     /// Threads that end when QEMU does.
     outputs: Vec<JoinHandle<()>>,
     /// Set when this process's output is closed.
-    closed: Arc<AtomicBool>,
+    pub(super) closed: Arc<AtomicBool>,
 }
 
 impl Streams {
-    /// Opens standard input, output and error.
     pub(super) fn open() -> Result<(Ports, Self), LabError> {
         let mut streams = Self::default();
         let mut ports = Ports::new();
@@ -83,11 +82,6 @@ impl Streams {
     /// Closes QEMU's ends here, once it has inherited them, so that this side sees it end.
     pub(super) fn started(&mut self) {
         self.theirs.clear();
-    }
-
-    /// Returns whether this process's output is closed.
-    pub(super) fn output_closed(&self) -> bool {
-        self.closed.load(Ordering::Relaxed)
     }
 
     /// Waits until all of the program's output is passed on. QEMU must have ended.

@@ -19,7 +19,6 @@ use crate::{Row, Rows};
 
 const EXPECTED: &str = "a line of 'damo report raw': monitoring_start, monitoring_duration, target_id or 'START-END(SIZE): ACCESSES'";
 const EXPECTED_SIZE: &str = "fewer accesses: a snapshot may make 2^28 rows; more bytes per access make fewer";
-/// Lines without needed facts.
 const IGNORED: [&str; 3] = ["base_time_absolute:", "monitoring_end:", "nr_regions:"];
 const MAX_ROWS: u64 = 1 << 28;
 const PAGE: u64 = 4096;
@@ -49,7 +48,7 @@ pub fn damon(
     options: &DamonOptions,
     sink: &mut dyn FnMut(&Rows),
 ) -> Result<ImportSummary, ImportError> {
-    let (mut lines, mut line) = (Lines::new(reader), Line::new());
+    let (mut lines, mut line) = (Lines::new(reader), Line::default());
     let mut targets = Numbering::new();
     let mut output = Output::new(sink);
     let mut summary = ImportSummary::default();
@@ -79,7 +78,7 @@ pub fn damon(
         }
     }
     snapshot.expand(options, &mut output);
-    summary.lines = lines.number();
+    summary.lines = lines.number;
     summary.rows = output.finish();
     summary.accesses = summary.rows;
     Ok(summary)
@@ -157,7 +156,6 @@ impl Snapshot {
         self.rows <= MAX_ROWS
     }
 
-    /// Hands out the interval's rows and empties it.
     fn expand(&mut self, options: &DamonOptions, output: &mut Output<'_>) {
         let rounds = self.regions.iter().map(|region| region.found).max().unwrap_or(0);
         let instructions = self.nanoseconds / 1000.0 * options.instructions_per_microsecond as f64;

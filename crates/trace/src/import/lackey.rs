@@ -28,7 +28,7 @@ pub fn lackey(
     geometry: Geometry,
     sink: &mut dyn FnMut(&Rows),
 ) -> Result<ImportSummary, ImportError> {
-    let (mut lines, mut line) = (Lines::new(reader), Line::new());
+    let (mut lines, mut line) = (Lines::new(reader), Line::default());
     let mut misses = Misses { cache: Cache::new(geometry), instructions: 0, output: Output::new(sink) };
     let mut summary = ImportSummary::default();
     while lines.next(&mut line)? {
@@ -43,7 +43,7 @@ pub fn lackey(
         summary.accesses += 1;
         misses.access(address, size, kind == Kind::Store);
     }
-    summary.lines = lines.number();
+    summary.lines = lines.number;
     summary.rows = misses.output.finish();
     Ok(summary)
 }
@@ -71,7 +71,6 @@ fn parse(text: &str) -> Option<(Kind, u64, u64)> {
     Some((kind, address, size))
 }
 
-/// Cache model and its misses.
 struct Misses<'a> {
     cache: Cache,
     /// Instructions since the last row.
@@ -80,7 +79,6 @@ struct Misses<'a> {
 }
 
 impl Misses<'_> {
-    /// Touches every line of the access.
     fn access(&mut self, address: u64, size: u64, store: bool) {
         for line in address >> LINE_SHIFT..=(address + size - 1) >> LINE_SHIFT {
             if !self.cache.touch(line) {

@@ -6,16 +6,16 @@ use super::ImportError;
 
 /// Longest line in bytes; a file without line ends is not text.
 const LONGEST: u64 = 1 << 16;
-/// Characters of a bad line that are shown.
 const SHOWN: usize = 80;
 
-/// Numbered lines of a text.
 pub(super) struct Lines<R> {
     reader: R,
-    number: u64,
+    /// Lines read so far.
+    pub(super) number: u64,
     bytes: Vec<u8>,
 }
 
+#[derive(Default)]
 pub(super) struct Line {
     pub(super) number: u64,
     /// Text without its end; what is not UTF-8 is replaced.
@@ -25,11 +25,6 @@ pub(super) struct Line {
 impl<R: BufRead> Lines<R> {
     pub(super) fn new(reader: R) -> Self {
         Self { reader, number: 0, bytes: Vec::new() }
-    }
-
-    /// Returns the number of lines read so far.
-    pub(super) fn number(&self) -> u64 {
-        self.number
     }
 
     /// Reads the next line into `line`. Returns false at the end.
@@ -44,10 +39,7 @@ impl<R: BufRead> Lines<R> {
         line.number = self.number;
         line.text.clear();
         let text = self.bytes.trim_ascii_end();
-        match str::from_utf8(text) {
-            Ok(text) => line.text.push_str(text),
-            Err(_) => line.text.push_str(&String::from_utf8_lossy(text)),
-        }
+        line.text.push_str(&String::from_utf8_lossy(text));
         if read as u64 == LONGEST && self.bytes.last() != Some(&b'\n') {
             return Err(line.wrong("a line of at most 65535 bytes"));
         }
@@ -56,11 +48,6 @@ impl<R: BufRead> Lines<R> {
 }
 
 impl Line {
-    pub(super) fn new() -> Self {
-        Self { number: 0, text: String::new() }
-    }
-
-    /// Makes the error that the line is not what was expected.
     pub(super) fn wrong(&self, expected: &'static str) -> ImportError {
         let found = self.text.chars().take(SHOWN).flat_map(char::escape_debug).collect();
         ImportError::Line { line: self.number, found, expected }

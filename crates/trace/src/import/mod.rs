@@ -32,12 +32,10 @@ pub struct ImportSummary {
 
 /// Reason why a text could not be imported.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum ImportError {
-    /// A line has another format.
     #[error("line {line}: '{found}'; expected {expected}")]
     Line { line: u64, found: String, expected: &'static str },
-    /// The text could not be read.
     #[error("line {line}: cannot read: {source}")]
     Io { line: u64, source: io::Error },
 }

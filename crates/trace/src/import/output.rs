@@ -5,10 +5,8 @@ use std::hash::Hash;
 
 use crate::{Row, Rows};
 
-/// Rows per batch.
 const BATCH: usize = 1 << 16;
 
-/// Collector of rows, which hands them out in batches.
 pub(super) struct Output<'a> {
     rows: Rows,
     count: u64,

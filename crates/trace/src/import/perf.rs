@@ -22,7 +22,6 @@ use super::{ImportError, ImportSummary};
 use crate::{Row, Rows};
 
 const EXPECTED: &str = "a sample as of 'perf script -F comm,pid,tid,time,event,addr' or 'perf mem report -D'";
-/// First address of the kernel.
 const KERNEL: u64 = 1 << 63;
 
 /// Rules for what `perf`'s samples do not tell.
@@ -52,7 +51,7 @@ pub fn perf(
     options: &PerfOptions,
     sink: &mut dyn FnMut(&Rows),
 ) -> Result<ImportSummary, ImportError> {
-    let (mut lines, mut line) = (Lines::new(reader), Line::new());
+    let (mut lines, mut line) = (Lines::new(reader), Line::default());
     let (mut processes, mut threads) = (Processes::default(), Numbering::new());
     let mut output = Output::new(sink);
     let mut summary = ImportSummary::default();
@@ -70,13 +69,12 @@ pub fn perf(
         let thread = threads.number((process, sample.thread)).0;
         output.push(sample.row(process, thread, options));
     }
-    summary.lines = lines.number();
+    summary.lines = lines.number;
     summary.rows = output.finish();
     summary.processes = processes.names;
     Ok(summary)
 }
 
-/// Processes seen so far.
 #[derive(Default)]
 struct Processes {
     /// Name of each, by its number.
@@ -100,7 +98,6 @@ impl Processes {
     }
 }
 
-/// Sample as in the text.
 #[derive(Debug, PartialEq, Eq)]
 struct Sample<'a> {
     command: &'a str,
@@ -184,7 +181,6 @@ fn script(text: &str) -> Option<Sample<'_>> {
     starts.take(16).find_map(|start| script_from(text, start))
 }
 
-/// Reads the line with the process at byte `start`.
 fn script_from(text: &str, start: usize) -> Option<Sample<'_>> {
     let mut words = text[start..].split_whitespace();
     let identity = words.next()?;

@@ -12,7 +12,6 @@ use isotherm_recorder_protocol::{Executable, Resolved, resolve};
 const QEMU: &str = "qemu-x86_64";
 const PLUGIN: &str = "libisotherm_recorder_plugin.so";
 
-/// Programs and files of a recording.
 #[derive(Debug)]
 pub(super) struct Prepared {
     qemu: PathBuf,
@@ -21,7 +20,6 @@ pub(super) struct Prepared {
     resolved: Resolved,
 }
 
-/// Checks the command and finds what is needed to record it.
 pub(super) fn prepare(options: &RecordOptions) -> Result<Prepared, RecordError> {
     let name = options.command.first().ok_or(RecordError::NoCommand)?;
     let path = find_command(name)?;
@@ -33,22 +31,14 @@ pub(super) fn prepare(options: &RecordOptions) -> Result<Prepared, RecordError> 
             return Err(RecordError::Foreign { path, kind });
         }
         Err(_) => {
-            return Err(RecordError::NotExecutable {
-                path,
-                expected: "expected it and its #! interpreter to be readable",
-            });
+            let expected = "expected it and its #! interpreter to be readable";
+            return Err(RecordError::NotExecutable { path, expected });
         }
     };
     check_executable(&resolved.program)?;
-    let qemu =
-        search(OsStr::new(QEMU)).ok_or(RecordError::MissingTool { tool: QEMU, package: "qemu-user" })?;
-    let setarch = match options.aslr {
-        true => None,
-        false => Some(
-            search(OsStr::new("setarch"))
-                .ok_or(RecordError::MissingTool { tool: "setarch", package: "util-linux" })?,
-        ),
-    };
+    let find = |tool, package| search(OsStr::new(tool)).ok_or(RecordError::MissingTool { tool, package });
+    let qemu = find(QEMU, "qemu-user")?;
+    let setarch = if options.aslr { None } else { Some(find("setarch", "util-linux")?) };
     Ok(Prepared { qemu, plugin: find_plugin(options)?, setarch, resolved })
 }
 
@@ -74,7 +64,6 @@ impl Prepared {
         command
     }
 
-    /// Returns QEMU's name and version.
     pub(super) fn recorder(&self) -> String {
         let output = Command::new(&self.qemu).arg("--version").stdin(Stdio::null()).output();
         let text =
@@ -96,12 +85,8 @@ fn pass_loader_variables(command: &mut Command) {
 
 /// Doubles the commas, at which QEMU's options would end.
 fn escaped(text: &OsStr) -> OsString {
-    let bytes: Vec<u8> = text
-        .as_bytes()
-        .iter()
-        .flat_map(|&byte| std::iter::repeat_n(byte, if byte == b',' { 2 } else { 1 }))
-        .collect();
-    OsStr::from_bytes(&bytes).to_owned()
+    let parts: Vec<_> = text.as_bytes().split(|&byte| byte == b',').collect();
+    OsStr::from_bytes(&parts.join(&b",,"[..])).to_owned()
 }
 
 fn find_command(name: &OsStr) -> Result<PathBuf, RecordError> {
@@ -115,9 +100,8 @@ fn find_command(name: &OsStr) -> Result<PathBuf, RecordError> {
 /// Returns the first executable file of this name in `PATH`.
 fn search(name: &OsStr) -> Option<PathBuf> {
     let directories = std::env::var_os("PATH")?;
-    std::env::split_paths(&directories)
-        .map(|directory| directory.join(name))
-        .find(|path| check_executable(path).is_ok())
+    let mut paths = std::env::split_paths(&directories).map(|directory| directory.join(name));
+    paths.find(|path| check_executable(path).is_ok())
 }
 
 fn check_executable(path: &Path) -> Result<(), RecordError> {
@@ -125,10 +109,8 @@ fn check_executable(path: &Path) -> Result<(), RecordError> {
         return Err(RecordError::NotFound { command: path.display().to_string() });
     };
     if !file.is_file() || file.permissions().mode() & 0o111 == 0 {
-        return Err(RecordError::NotExecutable {
-            path: path.into(),
-            expected: "expected a file with permission to execute",
-        });
+        let expected = "expected a file with permission to execute";
+        return Err(RecordError::NotExecutable { path: path.into(), expected });
     }
     Ok(())
 }

@@ -4,7 +4,6 @@ use crate::{Row, Rows};
 use isotherm_recorder_protocol::Record;
 use isotherm_recorder_protocol::layout::RECORD_BYTES;
 
-/// Record of a thread with its time.
 #[derive(Debug, Clone, Copy)]
 struct Event {
     stamp: u64,

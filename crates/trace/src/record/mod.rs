@@ -1,38 +1,23 @@
 //! Records a program: QEMU's user mode runs it with the recorder's plugin, and the misses of the plugin's
 //! cache model become a trace while the program runs.
 //!
-//! # Parts
 //! QEMU loads the *plugin* (`qemu/recorder`) in each process of the program's tree. The plugin writes misses
 //! into the *pool*, one file of at most 256 MiB that all processes share. [`record`] starts the program,
-//! moves the pool's records into the trace every few milliseconds, and removes the pool at the end. So the
-//! disk holds only the trace and the pool, a program that is faster than the disk waits, and when `isotherm`
-//! itself is killed every finished part is readable (a part ends after 2 Mi rows or five seconds); the
-//! program then continues untraced.
-//!
-//! # Cache
-//! A core's own caches are modelled as one direct-mapped cache per thread, the *filter*: a quarter of the
-//! shared cache, but at most 128 KiB. The shared cache does not see the filter's hits, so they do not refresh
-//! their lines in it. Other threads' stores and the shared cache's evictions do not change the filter.
+//! moves the pool's records into the trace every few milliseconds, and removes the pool at the end. So a
+//! program that is faster than the disk waits, and when `isotherm` itself is killed every finished part is
+//! readable; the program then continues untraced. Cache and limits: `docs/guide/recording.md`.
 //!
 //! # Order
 //! Each record carries the processor's time-stamp counter, in units of 32 ticks (about 10 ns). Rows of one
-//! thread are in program order. Rows of different threads are in the order of their stamps; a row can be late
-//! by as long as its thread was descheduled between taking its stamp and publishing its record, a few
-//! instructions apart. The stamps themselves are not in the trace, so a program with one thread gives the
-//! same trace every time.
+//! thread are in program order, rows of different threads in the order of their stamps; a row can be late by
+//! as long as its thread was descheduled between taking its stamp and publishing its record. The stamps are
+//! not in the trace, so a program with one thread gives the same trace every time.
 //!
 //! # End
 //! The trace ends when the command exits; children that it leaves behind continue untraced. At a bound (bytes
-//! or time), or when the disk is full, recording stops and the program continues untraced, still under QEMU,
-//! since the recorder should not end a user's program. When the stop flag is set (by Ctrl-C, which a terminal
-//! also sends to the program), the trace is finished, and the program gets two seconds to end by itself, then
-//! SIGTERM, and ten seconds later SIGKILL.
-//!
-//! # Limits
-//! Each process has its own cache model (a forked child starts with a copy of its parent's), so processes do
-//! not evict each other's lines. The kernel's accesses on the program's behalf are not seen. A `rep` string
-//! instruction counts as one instruction per step. A guest that counts its own threads, mappings or
-//! descriptors also sees QEMU's.
+//! or time), or when the disk is full, recording stops and the program continues untraced under QEMU. When
+//! the stop flag is set (by Ctrl-C, which a terminal also sends to the program), the trace is finished; the
+//! program gets two seconds to end by itself, then SIGTERM, and ten seconds later SIGKILL.
 
 mod command;
 mod merge;
@@ -148,34 +133,25 @@ pub struct RecordSummary {
 
 /// Reason why nothing was recorded, or not everything.
 #[derive(Debug, thiserror::Error)]
-#[allow(missing_docs, reason = "the messages say what the fields are")]
+#[allow(missing_docs, reason = "the messages say it")]
 pub enum RecordError {
-    /// No command was given.
     #[error("no command to record; expected one after --")]
     NoCommand,
-    /// The command does not exist.
     #[error("{command}: not found; expected a program in PATH or a path")]
     NotFound { command: String },
-    /// The file may not be executed.
     #[error("{}: not executable; {expected}", path.display())]
     NotExecutable { path: PathBuf, expected: &'static str },
-    /// The program is for another kind of machine.
     #[error("{}: {kind}; expected an x86-64 ELF program or a script whose interpreter is one", path.display())]
     Foreign { path: PathBuf, kind: String },
-    /// A tool that recording needs is not installed.
     #[error("{tool} is not in PATH; install Debian's package {package}")]
     MissingTool { tool: &'static str, package: &'static str },
-    /// The plugin is not at its place.
     #[error("the recorder's plugin {name} is not beside {}; build it with `cargo build -p isotherm-recorder-plugin` or \
              name it in ISOTHERM_RECORDER_PLUGIN", directory.display())]
     MissingPlugin { name: &'static str, directory: PathBuf },
-    /// The operating system refused something.
     #[error("cannot {action}: {source}")]
     Io { action: &'static str, source: std::io::Error },
-    /// The pool is inconsistent.
     #[error("{}: {problem}; expected a pool that this version's plugin wrote", path.display())]
     Pool { path: PathBuf, problem: &'static str },
-    /// The trace could not be written; its finished parts are readable.
     #[error(transparent)]
     Trace(#[from] TraceError),
 }

@@ -33,19 +33,15 @@ struct Taken {
     accesses: u64,
 }
 
-/// Slot as read from the file.
 #[derive(Debug, Clone, Copy)]
 struct Found {
     index: usize,
     bytes: [u8; layout::SLOT_BYTES],
 }
 
-/// Message of a plugin.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Message {
-    /// The process of this number runs this command.
     Process(u32, String),
-    /// This program runs untraced.
     Untraced(String),
 }
 
@@ -85,7 +81,6 @@ impl Found {
         u32_at(&self.bytes, offset_of!(Slot, kind)) == kind::RECORDS
     }
 
-    /// Returns whether the process that claimed it has ended.
     fn is_orphan(&self) -> bool {
         !Path::new("/proc").join(u32_at(&self.bytes, offset_of!(Slot, pid)).to_string()).exists()
     }
@@ -111,7 +106,6 @@ impl Pool {
         &self.path
     }
 
-    /// Makes the plugins stop recording.
     pub(super) fn stop(&self) -> io::Result<()> {
         self.file.write_all_at(&[1], offset_of!(Header, stop) as u64)
     }
@@ -134,7 +128,10 @@ impl Pool {
             if ends {
                 messages.extend(self.take_all(found.index, merge)?);
             } else {
-                self.take_open(&found, merge)?;
+                if self.taken[found.index].open && found.is_records() {
+                    self.take(&found, merge)?;
+                }
+                self.taken[found.index].open = true;
             }
         }
         Ok((messages, busy))
@@ -149,7 +146,6 @@ impl Pool {
         Ok(all.filter(|slot| matches!(slot.state(), state::OPEN | state::FULL)).collect())
     }
 
-    /// Takes a complete chunk and frees it.
     fn take_all(&mut self, index: usize, merge: &mut Merge) -> io::Result<Option<Message>> {
         let place = (layout::HEADER_BYTES + index * layout::SLOT_BYTES) as u64;
         let mut found = Found { index, bytes: [0; layout::SLOT_BYTES] };
@@ -167,15 +163,6 @@ impl Pool {
         Ok(message)
     }
 
-    fn take_open(&mut self, found: &Found, merge: &mut Merge) -> io::Result<()> {
-        if self.taken[found.index].open && found.is_records() {
-            self.take(found, merge)?;
-        }
-        self.taken[found.index].open = true;
-        Ok(())
-    }
-
-    /// Takes the new records of a chunk.
     fn take(&mut self, found: &Found, merge: &mut Merge) -> io::Result<()> {
         let count = (u32_at(&found.bytes, offset_of!(Slot, count)) as usize).min(layout::CHUNK_RECORDS);
         let taken = &mut self.taken[found.index];
@@ -203,23 +190,20 @@ impl Pool {
         self.file.read_exact_at(&mut self.buffer, offset as u64)
     }
 
-    /// Returns the accesses seen until the last round.
+    /// Returns the accesses seen until the last round, as do the next three for theirs.
     pub(super) fn accesses(&self) -> u64 {
         let open: u64 = self.taken.iter().map(|taken| taken.accesses).sum();
         self.accesses + open + u64_at(&self.header, offset_of!(Header, accesses))
     }
 
-    /// Returns the misses lost until the last round.
     pub(super) fn lost(&self) -> u64 {
         u64_at(&self.header, offset_of!(Header, lost))
     }
 
-    /// Returns the number of programs that ran untraced until the last round.
     pub(super) fn untraced(&self) -> u64 {
         u64::from(u32_at(&self.header, offset_of!(Header, untraced)))
     }
 
-    /// Returns the number of threads seen until the last round.
     pub(super) fn threads(&self) -> u32 {
         u32_at(&self.header, offset_of!(Header, threads))
     }

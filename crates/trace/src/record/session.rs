@@ -14,11 +14,8 @@ use super::{Progress, RecordError, RecordOptions, RecordSummary, Stopped};
 use crate::{Provenance, Rows, TraceWriter};
 use isotherm_recorder_protocol::layout;
 
-/// Pool's name in the trace's directory.
 const POOL: &str = ".pool";
-/// Pause when no chunk is full.
 const REST: Duration = Duration::from_millis(5);
-/// Time between progress reports.
 const REPORT: Duration = Duration::from_millis(100);
 /// Time between searches for chunks of dead processes.
 const SWEEP: Duration = Duration::from_secs(1);
@@ -26,10 +23,8 @@ const SWEEP: Duration = Duration::from_secs(1);
 const PART: Duration = Duration::from_secs(5);
 /// Times after the stop flag at which the program gets SIGTERM, and then SIGKILL.
 const PATIENCE: [Duration; 2] = [Duration::from_secs(2), Duration::from_secs(12)];
-/// Maximum number of untraced programs that are named.
 const NAMED: usize = 16;
 
-/// Running recording.
 pub(super) struct Session<'a> {
     options: &'a RecordOptions,
     child: Child,
@@ -45,7 +40,6 @@ pub(super) struct Session<'a> {
     signals_sent: usize,
     /// Rows and bytes written, still known after the writer failed.
     written: (u64, u64),
-    /// Processes seen.
     processes: usize,
 }
 
@@ -54,7 +48,6 @@ fn failed(action: &'static str) -> impl FnOnce(io::Error) -> RecordError {
 }
 
 impl<'a> Session<'a> {
-    /// Creates the trace and starts the program.
     pub(super) fn start(options: &'a RecordOptions, prepared: &Prepared) -> Result<Self, RecordError> {
         let writer = TraceWriter::create(&options.output, provenance(options, prepared))?;
         let started = (|| -> Result<_, RecordError> {
@@ -65,10 +58,8 @@ impl<'a> Session<'a> {
             let child = prepared.command(pool.path()).spawn().map_err(failed("start QEMU"))?;
             Ok((pool, child))
         })();
-        let (pool, child) = started.inspect_err(|_| {
-            // Nothing was recorded, and the directory is empty.
-            let _ = fs::remove_dir(&options.output);
-        })?;
+        // Nothing was recorded, and the directory is empty.
+        let (pool, child) = started.inspect_err(|_| drop(fs::remove_dir(&options.output)))?;
         Ok(Self {
             options,
             child,
@@ -86,7 +77,6 @@ impl<'a> Session<'a> {
         })
     }
 
-    /// Records until the program ends.
     pub(super) fn run(mut self, progress: &mut dyn FnMut(&Progress)) -> Result<RecordSummary, RecordError> {
         let [mut reported, mut swept, mut parted] = [self.started; 3];
         let due = |last: &mut Instant, period: Duration| {
@@ -264,7 +254,6 @@ fn provenance(options: &RecordOptions, prepared: &Prepared) -> Provenance {
     }
 }
 
-/// Describes the processor and the kernel.
 fn machine() -> String {
     let processor = fs::read_to_string("/proc/cpuinfo").unwrap_or_default();
     let model = processor.lines().find_map(|line| line.strip_prefix("model name")?.split_once(':'));

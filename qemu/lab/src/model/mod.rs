@@ -53,30 +53,28 @@ pub(crate) struct Model {
     options: Options,
     device: Device<Memory>,
     vcpus: u16,
-    control: Control,
-    mailbox: Option<Mailbox>,
+    pub(crate) control: Control,
+    /// Where the guest's kernel keeps processes.
+    pub(crate) mailbox: Option<Mailbox>,
     followed: Followed,
     sampler: Sampler,
     cost: CostModel,
     accounts: Accounts,
     history: History,
-    phase: Phase,
+    pub(crate) phase: Phase,
     report: Report,
     /// Instructions of each vCPU that no miss has charged yet.
     pending: Vec<u64>,
     block: u64,
     blocks: u64,
     counters: Counters,
-    neoprof: Option<NeoProf>,
+    pub(crate) neoprof: Option<NeoProf>,
 }
 
-/// Reason why a model cannot be made.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ModelError {
-    /// The shared memory is too small.
     #[error(transparent)]
     Layout(#[from] LayoutError),
-    /// The model has no room for that many vCPUs or tiers.
     #[error("a machine of {0} vCPUs cannot be modelled")]
     Machine(u16),
 }
@@ -112,14 +110,6 @@ impl Model {
         })
     }
 
-    pub(crate) fn attach(&mut self, neoprof: Option<NeoProf>) {
-        self.neoprof = neoprof;
-    }
-
-    pub(crate) fn has_neoprof(&self) -> bool {
-        self.neoprof.is_some()
-    }
-
     /// Updates the profiling device's registers, since code that is not followed may read them.
     pub(crate) fn stage_registers(&mut self) {
         if let Some(neoprof) = &mut self.neoprof {
@@ -142,22 +132,9 @@ impl Model {
         used
     }
 
-    pub(crate) fn counts(&self) -> bool {
-        self.control.counting
-    }
-
     /// Returns whether the running thread is left out; calls `thread` only if a thread is.
     pub(crate) fn leaves_out(&self, thread: impl FnOnce() -> Option<u32>) -> bool {
         self.control.left_out != 0 && thread() == Some(self.control.left_out)
-    }
-
-    pub(crate) fn epoch(&self) -> u64 {
-        self.phase.epoch
-    }
-
-    /// Returns where the guest's kernel keeps processes.
-    pub(crate) fn mailbox(&self) -> Option<Mailbox> {
-        self.mailbox
     }
 
     /// Returns the account of a process, if it is followed.
@@ -200,7 +177,12 @@ impl Model {
         }
         self.block += 1;
         if self.block == BLOCK {
-            self.end_block();
+            self.block = 0;
+            self.blocks += 1;
+            self.publish();
+            if self.blocks.is_multiple_of(REPORT_BLOCKS) {
+                self.write_report();
+            }
         }
     }
 
@@ -223,7 +205,6 @@ impl Model {
         self.phase.samples.lost += u64::from(!fits);
     }
 
-    /// Counts a stretch of a followed process.
     pub(crate) fn end_stretch(&mut self, stretch: &Stretch) {
         self.pending[usize::from(stretch.vcpu)] += stretch.rest;
         self.phase.accesses += stretch.accesses;
@@ -231,15 +212,6 @@ impl Model {
         if let Some(account) = self.accounts.get(stretch.account) {
             account.accesses += stretch.accesses;
             account.instructions += stretch.instructions;
-        }
-    }
-
-    fn end_block(&mut self) {
-        self.block = 0;
-        self.blocks += 1;
-        self.publish();
-        if self.blocks.is_multiple_of(REPORT_BLOCKS) {
-            self.write_report();
         }
     }
 

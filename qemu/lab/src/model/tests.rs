@@ -66,9 +66,9 @@ fn a_thread_is_left_out_while_the_guest_asks_for_it() {
 fn each_miss_goes_to_its_tier_and_its_process() {
     let folder = tempfile::tempdir().expect("a directory");
     let (mut model, driver) = machine(folder.path());
-    assert!(!model.counts());
+    assert!(!model.control.counting);
     ask(&mut model, &driver, counting(1));
-    assert!(model.counts());
+    assert!(model.control.counting);
     let account = model.account(Process::Tgid(7), || None).expect("nobody is excluded");
     for (physical, store, times) in
         [(0, false, 3), (0xf_ffc0, true, 2), (0x10_0000, false, 5), (0x20_0000, false, 4)]

@@ -1,11 +1,10 @@
 //! The lab's NeoProf: the device in front of the last tier, and its registers in memory that the guest maps.
 //!
 //! The guest loads from and stores to that memory (of an `ivshmem-plain` device) without QEMU, which calls
-//! the plugin only afterwards. So each register holds the value for the next load: the registers are *staged*
-//! whenever code that is not followed continues (the engine's, while the program stands still) and after each
-//! use of a register. A load of a FIFO's register has taken the staged value, and the next one is staged.
-//! With several processors a register may be as old as the engine's last entry into user mode; that loses
-//! nothing.
+//! the plugin only afterwards. So the registers are *staged*: each holds the value for the next load. They are
+//! staged whenever code that is not followed continues (the engine's, while the program stands still) and
+//! after each use of a register. With several processors a register may be as old as the engine's last entry
+//! into user mode; that loses nothing.
 
 mod rtl;
 
@@ -122,10 +121,7 @@ impl NeoProf {
             told: HashSet::new(),
             uses: Uses { rtl: library.is_some(), ..Uses::default() },
         };
-        for register in [at::IDENTITY, at::PARAMETERS, at::SEED] {
-            let value = neoprof.device.read(register);
-            neoprof.put(register, value);
-        }
+        neoprof.stage_values([at::IDENTITY, at::PARAMETERS, at::SEED]);
         neoprof.stage_all();
         Ok(neoprof)
     }
@@ -253,23 +249,18 @@ impl NeoProf {
         self.bins_behind = self.device.read(at::GET_NR_HIST_BIN);
         self.stage_hot();
         self.stage_bin();
-        for register in [
-            at::SET_THRESHOLD,
-            at::GET_NR_SAMPLE,
-            at::GET_RD_CNT,
-            at::GET_WR_CNT,
-            at::MODE,
-            at::STATUS,
-            at::HOT_REFUSED,
-            at::ACCESSES_DROPPED,
-        ] {
+        self.stage_values([at::SET_THRESHOLD, at::GET_NR_SAMPLE, at::GET_RD_CNT, at::GET_WR_CNT]);
+        self.stage_values([at::MODE, at::STATUS, at::HOT_REFUSED, at::ACCESSES_DROPPED]);
+        self.put(at::RESET, 0);
+        self.put(at::SET_HIST_EN, 0);
+        self.spoil();
+    }
+
+    fn stage_values<const N: usize>(&mut self, registers: [u64; N]) {
+        for register in registers {
             let value = self.device.read(register);
             self.put(register, value);
         }
-        for register in [at::RESET, at::SET_HIST_EN] {
-            self.put(register, 0);
-        }
-        self.spoil();
     }
 
     /// Takes the next page out of the FIFO if none is staged.

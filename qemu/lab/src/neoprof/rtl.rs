@@ -8,7 +8,6 @@ use std::path::Path;
 use isotherm_neoprof::registers::{COUNTER_MAX, GET_NR_SAMPLE, RESET};
 use isotherm_neoprof::{Device, Parameters, Registers, Request};
 
-/// Version of the shared object's functions.
 const VERSION: u32 = 1;
 
 type Handle = *mut c_void;
@@ -38,10 +37,7 @@ pub(super) struct Rtl {
 unsafe impl Send for Rtl {}
 
 impl Rtl {
-    /// Makes hardware of these sizes after power-on.
-    ///
-    /// # Errors
-    /// If the shared object cannot be loaded, is of another version, or was not built in these sizes.
+    /// Makes hardware after power-on. Fails on another version, or if it was not built in these sizes.
     pub(super) fn load(path: &Path, sizes: &Parameters) -> Result<Self, String> {
         let functions = load(path)?;
         // SAFETY: a function of the shared object, which takes any sizes.
@@ -83,8 +79,6 @@ fn load(path: &Path) -> Result<Functions, String> {
     }
 }
 
-/// Looks a function up in a loaded object.
-///
 /// # Safety
 /// `F` is the type of a pointer to a function with the symbol's signature.
 unsafe fn symbol<F: Copy>(object: *mut c_void, name: &CStr) -> Result<F, String> {
