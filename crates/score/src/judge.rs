@@ -14,7 +14,6 @@ use crate::values::Values;
 /// Smallest margin: smaller differences are no order, in the paper's cells neither.
 pub(crate) const MIN_MARGIN: f64 = 0.01;
 
-/// One pair to judge.
 #[derive(Debug, Clone, PartialEq)]
 struct Pair {
     better: String,
@@ -94,7 +93,6 @@ fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pai
     pairs
 }
 
-/// Returns the pairs of cells that the paper prints apart.
 fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
     let sizes = comparison.sizes(quick);
     let cell = |value: &&Value| {
@@ -194,7 +192,6 @@ fn verdict(advantage: f64, margin: f64, or_equal: bool) -> Verdict {
     }
 }
 
-/// Exempts the worst experiments, as many as the paper does.
 fn exempt(group: &mut [Judged], exceptions: usize) {
     for _ in 0..exceptions {
         let failed = group.iter().filter(|one| one.verdict == Verdict::NotKept);

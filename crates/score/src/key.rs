@@ -15,7 +15,6 @@ pub(crate) struct StreamKey {
     pub(crate) own_pace: Option<(String, Settings)>,
 }
 
-/// A stream on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TestbedKey {
     pub(crate) stream: StreamKey,
@@ -25,7 +24,6 @@ pub(crate) struct TestbedKey {
     pub(crate) reference: Option<String>,
     /// The paper's threads, for the scale; the usual number if absent.
     pub(crate) reference_threads: Option<u32>,
-    /// Scale in place of the automatic one.
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,
     /// Seed of sampling and policies.

@@ -22,6 +22,7 @@
 //! comparison.
 
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 mod adaptation;
 mod catalogue;

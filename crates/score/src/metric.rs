@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 use crate::adaptation::adaptation_minutes;
 use crate::outcome::Outcome;
 
-/// A measured quantity.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
@@ -39,7 +38,6 @@ pub enum Metric {
 }
 
 impl Metric {
-    /// Returns its name for a table's head.
     pub fn words(self) -> &'static str {
         match self {
             Self::Performance => "speed, % of all-fast",
@@ -58,7 +56,6 @@ impl Metric {
         }
     }
 
-    /// Returns whether a larger value is better.
     pub fn higher_is_better(self) -> bool {
         matches!(self, Self::Performance | Self::HitRatio | Self::Agreement) || self.correlates()
     }
@@ -73,7 +70,6 @@ impl Metric {
         self == Self::Metadata || self.correlates()
     }
 
-    /// Returns the intervals that a run's timeline needs for it.
     pub(crate) fn intervals(self) -> usize {
         if self == Self::Adaptation { 1000 } else { isotherm_sim::INTERVALS }
     }

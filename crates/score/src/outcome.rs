@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use isotherm_core::Bytes;
 use isotherm_sim::RunResult;
 
-/// One interval of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Point {
     pub(crate) end: u64,
@@ -13,7 +12,6 @@ pub(crate) struct Point {
     pub(crate) load_hits: u64,
 }
 
-/// A run in numbers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     pub(crate) accesses: u64,
@@ -29,9 +27,7 @@ pub(crate) struct Outcome {
     pub(crate) points: Vec<Point>,
     /// Ends of the same intervals with all memory fast.
     pub(crate) all_fast: Vec<u64>,
-    /// Last value of each gauge.
     pub(crate) gauges: BTreeMap<&'static str, f64>,
-    /// Largest value of each gauge.
     pub(crate) max_gauges: BTreeMap<&'static str, f64>,
 }
 
@@ -75,7 +71,6 @@ impl Outcome {
         ((self.points.len() as f64 * after) as usize).min(self.points.len().saturating_sub(1))
     }
 
-    /// Returns the time over that with all memory fast.
     pub(crate) fn slowdown(&self, after: f64) -> f64 {
         let first = self.first(after);
         let time = |end: &dyn Fn(usize) -> u64| {
@@ -87,7 +82,6 @@ impl Outcome {
         ours / all_fast.max(1.0)
     }
 
-    /// Returns the share of loads that the fast tier served.
     pub(crate) fn load_hit_ratio(&self, after: f64) -> f64 {
         let counted = &self.points[self.first(after)..];
         let sum = |of: fn(&Point) -> u64| counted.iter().map(of).sum::<u64>() as f64;

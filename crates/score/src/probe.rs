@@ -12,11 +12,9 @@ const COSTS: &str = "costs";
 const MORE_HITS: &str = "more-hits";
 /// It does not, and the better system hits no more.
 const FEWER_HITS: &str = "fewer-hits";
-/// Every reason.
 #[cfg(test)]
 pub(crate) const REASONS: [&str; 3] = [COSTS, MORE_HITS, FEWER_HITS];
 
-/// Measurements of the probes, and the reason that they give.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     pub(crate) tried: Vec<Tried>,

@@ -15,14 +15,11 @@ use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 
-/// Progress of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
     /// Workload whose stream is next.
     pub workload: &'a str,
-    /// Number of streams done.
     pub stream: usize,
-    /// Number of all streams.
     pub streams: usize,
     /// Approximate accesses replayed so far, over all runs.
     pub done: u64,
@@ -30,10 +27,8 @@ pub struct Progress<'a> {
     pub total: u64,
 }
 
-/// A reason why something cannot be run.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Outcomes of a plan's runs.
 #[derive(Debug, Default)]
 pub struct Results {
     /// Each run's outcome, or one line that says why it is missing.
@@ -42,7 +37,6 @@ pub struct Results {
     asked: RefCell<BTreeSet<RunKey>>,
     /// Values computed without a run, by their arguments.
     pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
-    /// Whether to compute nothing.
     pub(crate) dry: bool,
 }
 
@@ -82,7 +76,6 @@ fn weight(stream: &StreamKey, runs: usize) -> u64 {
 }
 
 impl Plan {
-    /// Carries the plan out. The outcome of a run that fails says why.
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
         let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
         for run in &self.runs {

@@ -13,7 +13,6 @@ use crate::key::{RunKey, TestbedKey};
 use crate::metric::Metric;
 use crate::run::{Failure, apply, load, profile, scale};
 
-/// Tier that holds everything.
 const SLOW: TierId = TierId(1);
 
 /// Predictor of the stalls of a workload, or of each window of one; all without the factor `k`.
@@ -28,7 +27,6 @@ pub enum Predictor {
     Misses,
 }
 
-/// A system on a workload whose stalls are known.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     /// Its run with all memory slow. [`EVERY`] stands for every workload.
@@ -36,7 +34,6 @@ pub(crate) struct Case<'a> {
     pub(crate) predictor: Option<Predictor>,
 }
 
-/// A workload on its machine.
 struct Placed {
     loaded: Loaded,
     profile: Profile,
@@ -61,7 +58,6 @@ impl Placed {
 }
 
 impl Case<'_> {
-    /// Returns the correlation that `metric` asks for.
     pub(crate) fn correlation(&self, metric: Metric) -> Result<f64, Failure> {
         let found = match metric {
             Metric::WorkloadStalls => self.workloads()?,

@@ -11,7 +11,6 @@ use crate::run::Results;
 use crate::scoreboard::{Cell, Gain, PaperScore, Row, RunFacts, Scoreboard, Scored, System, Tally, Verdict};
 use crate::values::Values;
 
-/// Compares results with the papers.
 pub fn score(request: &Request, results: &Results, version: &str) -> Scoreboard {
     let paragraphs = evidence::all();
     let papers: Vec<PaperScore> =
@@ -148,7 +147,6 @@ fn row(values: &Values<'_>, comparison: &Comparison, workload: &str, size: &str)
     }
 }
 
-/// Describes our workload with its settings, and those of its machine.
 fn described(ours: &WorkloadRef, quick: bool) -> String {
     let mut settings = ours.set.clone();
     if quick {

@@ -28,7 +28,6 @@ pub(crate) struct Values<'a> {
 /// Parameter of workloads that a system may override.
 const ALLOCATOR: &str = "allocator";
 
-/// Returns settings overridden by others.
 fn over(settings: &Settings, others: &Settings) -> Settings {
     let mut merged = settings.clone();
     merged.extend(others.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -36,13 +35,11 @@ fn over(settings: &Settings, others: &Settings) -> Settings {
 }
 
 impl<'a> Values<'a> {
-    /// Measures on the paper's main machine.
     pub(crate) fn new(paper: &'a Paper, metric: Metric, mode: Mode, results: &'a Results) -> Self {
         let (machine, after) = (paper.machine.as_str(), paper.after);
         Self { paper, mode, results, machine, huge: false, metric, after, switched: None, reseed: 0 }
     }
 
-    /// Measures as a comparison does.
     pub(crate) fn of(paper: &'a Paper, comparison: &'a Comparison, mode: Mode, results: &'a Results) -> Self {
         Self {
             machine: comparison.machine(paper),
