@@ -38,8 +38,6 @@ pub(crate) struct Paragraphs {
     evidence: Vec<Evidence>,
 }
 
-/// Reads the file.
-///
 /// # Panics
 /// A malformed file: a mistake in the source, found by the first test that reads it.
 pub(crate) fn all() -> Paragraphs {

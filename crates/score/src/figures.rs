@@ -11,7 +11,6 @@ use crate::stalls::Predictor;
 /// Settings by name, as `--set` takes them.
 pub(crate) type Settings = BTreeMap<String, String>;
 
-/// Pairs each paper's name with the text of its file.
 macro_rules! figures {
     ($($name:literal),+) => { [$(($name, include_str!(concat!("../figures/", $name, ".toml")))),+] };
 }
@@ -24,23 +23,22 @@ pub struct Paper {
     /// Kebab-case name, with which the ids of its comparisons begin.
     pub name: String,
     pub title: String,
-    /// Machine profile of its comparisons.
     pub machine: String,
     pub sizes: String,
     /// Share of each run that its measurements leave out as warm-up, unless a comparison says otherwise.
     pub after: f64,
     pub after_why: String,
-    /// Our workload, with settings, for each of its workloads.
     pub workload: BTreeMap<String, WorkloadRef>,
-    /// Our policy, with settings, for each of its systems.
     pub system: BTreeMap<String, SystemRef>,
     pub comparison: Vec<Comparison>,
-    /// Effects of the model, switched.
     #[serde(default)]
     pub effect: Vec<Effect>,
     /// Runs repeated with other seeds: their spread is the noise.
     pub noise: Noise,
 }
+
+/// Name that stands for every workload of the registry.
+pub(crate) const EVERY: &str = "*";
 
 /// A workload of a paper in our terms.
 #[derive(Debug, Clone, Deserialize)]
@@ -67,8 +65,7 @@ pub struct WorkloadRef {
     pub change_at: Option<f64>,
     /// The same in the quick run, where loading is a larger share; `change_at` if absent.
     pub quick_change_at: Option<f64>,
-    /// The paper's footprint, of which `sizes` are shares: it gives the run's scale. The workload's own
-    /// reference if absent.
+    /// The paper's footprint, for the run's scale; the workload's own reference if absent.
     pub reference: Option<String>,
     /// The paper's threads, which the scale of time constants follows too. 16 if absent.
     pub reference_threads: Option<u32>,
@@ -93,7 +90,6 @@ pub struct SystemRef {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
-    /// Paper and place, such as `freqtier.table2`.
     pub id: String,
     pub place: String,
     pub title: String,
@@ -139,7 +135,6 @@ pub struct Value {
     pub factor: bool,
 }
 
-/// How a figure is gathered over cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stat {
@@ -149,7 +144,6 @@ pub enum Stat {
     Min,
 }
 
-/// A claim that a system is better than others.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ordering {
@@ -187,7 +181,6 @@ pub struct Effect {
     pub systems: Vec<String>,
     #[serde(default)]
     pub metric: Metric,
-    /// Numbers of the machine, as `--set machine.` takes them.
     #[serde(default)]
     pub machine: Settings,
     #[serde(default)]
@@ -200,7 +193,6 @@ pub struct Effect {
     pub huge: bool,
 }
 
-/// Runs that are repeated with other seeds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
@@ -233,7 +225,6 @@ impl Comparison {
     }
 }
 
-/// An unknown paper or comparison.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} '{name}'; {advice}")]
 pub struct UnknownName {
@@ -248,8 +239,6 @@ impl UnknownName {
     }
 }
 
-/// Returns every paper.
-///
 /// # Panics
 /// A malformed file of `figures/`: a mistake in the source, found by the first test that reads it.
 pub fn papers() -> Vec<Paper> {

@@ -41,8 +41,8 @@ pub(crate) fn orderings(
     let mut known: Vec<Pair> = Vec::new();
     let mut judged = Vec::new();
     for ordering in &comparison.orderings {
-        let pairs: Vec<Pair> = claimed(ordering, comparison, values.mode.quick);
-        let pairs: Vec<Pair> = pairs.into_iter().filter(|pair| !covered(&known, pair)).collect();
+        let mut pairs = claimed(ordering, comparison, values.mode.quick);
+        pairs.retain(|pair| !covered(&known, pair));
         let mut group: Vec<Judged> = pairs.iter().map(&mut judge).collect();
         exempt(&mut group, ordering.exceptions);
         known.extend(pairs);
@@ -54,10 +54,8 @@ pub(crate) fn orderings(
     (judged, proofs)
 }
 
-/// Returns the index of a proof, appending it if it is new.
 fn number(proofs: &mut Vec<Proof>, proof: Proof) -> usize {
-    let known = proofs.iter().position(|known| *known == proof);
-    known.unwrap_or_else(|| {
+    proofs.iter().position(|known| *known == proof).unwrap_or_else(|| {
         proofs.push(proof);
         proofs.len() - 1
     })

@@ -2,7 +2,6 @@
 
 use crate::figures::Settings;
 
-/// Origin of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
     pub(crate) workload: String,
@@ -20,9 +19,7 @@ pub(crate) struct TestbedKey {
     pub(crate) stream: StreamKey,
     pub(crate) machine: String,
     pub(crate) machine_set: Settings,
-    /// The paper's footprint, for the scale; the workload's own if absent.
     pub(crate) reference: Option<String>,
-    /// The paper's threads, for the scale; the usual number if absent.
     pub(crate) reference_threads: Option<u32>,
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,

@@ -32,16 +32,12 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Keeps a result's numbers. `all_fast` holds the intervals' ends with all memory fast, `program_bytes`
-    /// the program's own bytes.
     pub(crate) fn new(result: &RunResult, all_fast: Vec<u64>, program_bytes: u64) -> Self {
         let (mut gauges, mut max_gauges) = (BTreeMap::new(), BTreeMap::new());
         for (&name, &value) in result.timeline.iter().flat_map(|interval| &interval.gauges) {
             gauges.insert(name, value);
-            max_gauges
-                .entry(name)
-                .and_modify(|max_gauges: &mut f64| *max_gauges = max_gauges.max(value))
-                .or_insert(value);
+            let max: &mut f64 = max_gauges.entry(name).or_insert(value);
+            *max = max.max(value);
         }
         let point = |interval: &isotherm_sim::Interval| Point {
             end: interval.end_ns.0,

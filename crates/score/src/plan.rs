@@ -10,7 +10,6 @@ use crate::table::score;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
-    /// Shorter streams and fewer sizes.
     pub quick: bool,
     pub seed: u64,
 }
@@ -24,7 +23,6 @@ impl Mode {
 
 #[derive(Debug)]
 pub struct Request {
-    /// The papers, with only the requested comparisons and effects.
     pub papers: Vec<Paper>,
     pub mode: Mode,
     /// Whether anything is left out, so that the result is not the whole scoreboard.

@@ -17,13 +17,11 @@ use crate::plan::Plan;
 
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Workload whose stream is next.
     pub workload: &'a str,
     pub stream: usize,
     pub streams: usize,
     /// Approximate accesses replayed so far, over all runs.
     pub done: u64,
-    /// Approximate accesses of the whole plan.
     pub total: u64,
 }
 
@@ -59,7 +57,6 @@ impl Results {
         }
     }
 
-    /// Takes the missing runs that were asked for since the last call.
     pub(crate) fn rest(&mut self) -> Plan {
         Plan { runs: std::mem::take(self.asked.get_mut()) }
     }
@@ -138,7 +135,6 @@ fn machine_of(name: &str, set: &Settings) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Returns how much smaller a run is than the paper's.
 pub(crate) fn scale(key: &TestbedKey, loaded: &Loaded) -> Result<Scale, Failure> {
     match (key.scale, &key.reference) {
         (Some(by), _) => Ok(Scale { footprint: by.into(), time: by.into() }),

@@ -10,7 +10,6 @@ pub struct Scoreboard {
     pub version: String,
     /// Whether streams were shorter and sizes fewer.
     pub quick: bool,
-    /// Whether comparisons were left out.
     pub partial: bool,
     pub seed: u64,
     pub tally: Tally,
@@ -27,7 +26,6 @@ pub struct Tally {
     pub not_kept: usize,
     /// Not kept, within the number of experiments that the paper itself exempts.
     pub exempt: usize,
-    /// Not judged yet.
     pub not_yet: usize,
 }
 
@@ -91,7 +89,6 @@ pub struct Scored {
     pub tally: Tally,
 }
 
-/// Provenance of a part that was run later than the rest of its board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Updated {
     pub version: String,
@@ -101,30 +98,22 @@ pub struct Updated {
 
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct System {
-    /// The paper's.
     pub id: String,
-    /// In print.
     pub title: String,
-    /// Ours, with settings.
     pub policy: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
-/// A workload at a size.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// The paper's workload.
     pub workload: String,
-    /// Ours, with settings.
     pub ours: String,
-    /// The paper's size.
     pub size: String,
     /// Ours, as `--fast` takes it.
     pub fast: String,
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The stream, if one was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunFacts>,
     pub cells: Vec<Cell>,
@@ -134,7 +123,6 @@ pub struct Row {
 pub struct RunFacts {
     /// Accesses that missed the last-level cache.
     pub accesses: u64,
-    /// Bytes of the pages touched.
     pub footprint_bytes: Bytes,
     pub fast_bytes: Bytes,
     /// Divisor of sample counts.
@@ -143,7 +131,6 @@ pub struct RunFacts {
     pub time_scale: f64,
 }
 
-/// The paper's and our figure of a system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cell {
     pub system: String,
@@ -159,7 +146,6 @@ pub struct Cell {
     pub missing: Option<String>,
 }
 
-/// A figure of one system against another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Gain {
     /// The figure in words: systems, cases, how they are gathered.
@@ -188,7 +174,6 @@ pub struct Judged {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<f64>,
     pub verdict: Verdict,
-    /// Further measurements of an ordering that is not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
     /// Index in [`Scored::evidence`] of why it is not kept.
@@ -201,7 +186,6 @@ pub struct Judged {
 /// An ordering measured otherwise: in hits, or with something switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// The measured quantity or the switched effect.
     pub what: String,
     /// Factor by which the better system is then better.
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -227,7 +211,6 @@ pub struct EffectScore {
     pub rows: Vec<EffectRow>,
 }
 
-/// A system with and without an effect.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EffectRow {
     pub system: String,

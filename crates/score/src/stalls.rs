@@ -8,7 +8,7 @@ use isotherm_sim::{
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::catalogue::EVERY;
+use crate::figures::EVERY;
 use crate::key::{RunKey, TestbedKey};
 use crate::metric::Metric;
 use crate::run::{Failure, apply, load, profile, scale};
@@ -23,7 +23,6 @@ pub enum Predictor {
     Equation,
     /// The same by bandwidth and latency, for windows only.
     LittlesLaw,
-    /// Misses alone.
     Misses,
 }
 
@@ -78,7 +77,6 @@ impl Case<'_> {
         Ok(PageStall::rank_correlation(&pages))
     }
 
-    /// Correlates predicted with true stalls over workloads.
     fn workloads(&self) -> Result<Option<f64>, Failure> {
         let predict: fn(&TierStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |tier| tier.serial_misses,
@@ -99,7 +97,6 @@ impl Case<'_> {
         Ok(pearson(&pairs.into_iter().flatten().collect::<Vec<_>>()))
     }
 
-    /// Correlates predicted with true stalls over windows of one workload.
     fn windows(&self) -> Result<Option<f64>, Failure> {
         let predict: fn(&WindowStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |window| window.misses as f64 / window.parallelism,
