@@ -17,6 +17,8 @@
 //! # Ok::<(), isotherm_alloc_profile::ProfileError>(())
 //! ```
 
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
+
 pub mod layout;
 mod read;
 

@@ -6,17 +6,10 @@ use thiserror::Error;
 
 use crate::layout as at;
 
-/// The reason that a file cannot be read as a profile.
 #[derive(Debug, Error, PartialEq, Eq)]
 pub enum ProfileError {
-    /// The file has the wrong size.
     #[error("expected the {expected} bytes of an allocation profile, found {found}")]
-    Size {
-        /// Size of the file in bytes.
-        found: usize,
-        /// Size of a profile in bytes.
-        expected: usize,
-    },
+    Size { found: usize, expected: usize },
     /// The file begins differently, or the program has not started to write.
     #[error("expected an allocation profile of version {}", at::VERSION)]
     Version,
@@ -25,17 +18,13 @@ pub enum ProfileError {
 /// A region: its address range, and its contents in bytes.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Region {
-    /// First address.
     pub start: u64,
-    /// End of the range.
     pub end: u64,
     /// First address that was never used.
     pub frontier: u64,
     /// Live blocks, including those that threads keep for reuse.
     pub allocated: u64,
-    /// Pages that hold live blocks.
     pub active: u64,
-    /// Pages with memory behind them.
     pub resident: u64,
 }
 
@@ -46,16 +35,13 @@ impl Region {
     }
 }
 
-/// A loaded object of the program.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Module {
-    /// First address.
     pub start: u64,
     /// Path of its file; empty for the program itself.
     pub path: String,
 }
 
-/// A return address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Frame {
     /// Index of its module; not below the number of modules if that is unknown.
@@ -64,16 +50,12 @@ pub struct Frame {
     pub offset: u64,
 }
 
-/// A calling context.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Context {
     /// Hash of its frames, the same in every run of a program.
     pub hash: u64,
-    /// Index of its region.
     pub region: usize,
-    /// Blocks that it has allocated.
     pub blocks: u64,
-    /// Bytes of these blocks.
     pub bytes: u64,
     /// Return addresses, innermost first.
     pub frames: Vec<Frame>,
@@ -82,30 +64,23 @@ pub struct Context {
 /// A sampled live block.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Block {
-    /// Address.
     pub address: u64,
     /// Requested size in bytes.
     pub size: u64,
-    /// Index of its context.
     pub context: usize,
     /// Live bytes that it stands for.
     pub weight: u64,
 }
 
-/// Allocations of one process.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Profile {
-    /// Number of the process.
     pub process: u64,
     /// Mean number of bytes per sampled block.
     pub sample: u64,
-    /// Regions, by number.
     pub regions: Vec<Region>,
-    /// Contexts, by number.
     pub contexts: Vec<Context>,
     /// Contexts for which the table had no room.
     pub contexts_lost: u64,
-    /// Modules, by number.
     pub modules: Vec<Module>,
     /// Sampled live blocks, in no particular order.
     pub blocks: Vec<Block>,
@@ -113,12 +88,9 @@ pub struct Profile {
     pub samples_lost: u64,
 }
 
-/// Accesses by region and by context.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Heat {
-    /// Accesses to each region.
     pub regions: Vec<f64>,
-    /// Accesses to each context.
     pub contexts: Vec<f64>,
     /// Accesses outside of all regions: stacks, code, mapped files.
     pub elsewhere: f64,

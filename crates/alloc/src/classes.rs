@@ -2,7 +2,6 @@
 
 /// Largest block that threads cache, in bytes.
 pub(crate) const LARGEST: usize = 4096;
-/// Number of classes.
 pub(crate) const COUNT: usize = 29;
 /// Alignment of every block of at least this size, in bytes.
 pub(crate) const QUANTUM: usize = 16;
@@ -42,7 +41,7 @@ const fn of_words() -> [u8; LARGEST / 8 + 1] {
     table
 }
 
-/// Returns the class of blocks for `size` bytes.
+/// As [`of`], without a check.
 ///
 /// # Safety
 /// `size` is at most [`LARGEST`].
@@ -57,10 +56,8 @@ pub(crate) fn of(size: usize) -> usize {
     usize::from(OF_WORDS[size.div_ceil(8)])
 }
 
-/// Returns the class of blocks for `size` bytes at multiples of `alignment`, a power of two, if one is
-/// cached.
-///
-/// Blocks lie at multiples of their size, so a block whose size is a multiple of `alignment` is aligned.
+/// Returns the class for blocks of `size` bytes at multiples of `alignment`, a power of two, if one is
+/// cached: blocks lie at multiples of their size, so it is a class whose size is a multiple of `alignment`.
 pub(crate) fn aligned(size: usize, alignment: usize) -> Option<usize> {
     if size > LARGEST || alignment > LARGEST {
         return None;

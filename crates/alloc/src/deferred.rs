@@ -11,8 +11,6 @@ use crate::{heap, regions};
 /// The blocks, linked through their first words; put singly and taken all at once, which avoids ABA.
 static WAITING: AtomicPtr<c_void> = AtomicPtr::new(ptr::null_mut());
 
-/// Adds a block without taking a lock.
-///
 /// # Safety
 /// The block is of a region, and nothing uses it afterwards.
 pub(crate) unsafe fn put(block: *mut c_void) {
@@ -27,7 +25,6 @@ pub(crate) unsafe fn put(block: *mut c_void) {
     }
 }
 
-/// Releases all waiting blocks.
 pub(crate) fn release_all(guard: &mut Guard) {
     if WAITING.load(Relaxed).is_null() {
         return;

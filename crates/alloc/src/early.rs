@@ -10,11 +10,9 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use crate::{regions, sys};
 
-/// Bytes used so far.
 static USED: AtomicUsize = AtomicUsize::new(0);
 /// Bytes with memory behind them.
 static COMMITTED: AtomicUsize = AtomicUsize::new(0);
-/// Bytes committed at once.
 const STEP: usize = 256 << 10;
 /// Bytes before each block, which hold its size.
 const HEADER: usize = 16;

@@ -8,15 +8,7 @@ use crate::{profile, thread};
 /// Registers the handlers. If that fails, forks of a program with other threads may hang.
 pub(crate) fn prepare() {
     // SAFETY: the handlers take no arguments and stay loaded as long as the process.
-    unsafe { libc::pthread_atfork(Some(before), Some(after), Some(after_in_child)) };
-}
-
-extern "C" fn before() {
-    thread::hold();
-}
-
-extern "C" fn after() {
-    thread::release_hold();
+    unsafe { libc::pthread_atfork(Some(thread::hold), Some(thread::release_hold), Some(after_in_child)) };
 }
 
 extern "C" fn after_in_child() {

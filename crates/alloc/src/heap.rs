@@ -13,7 +13,6 @@ use crate::{
     thread, tls,
 };
 
-/// Alignment of every block of at least this size, in bytes.
 const QUANTUM: usize = classes::QUANTUM;
 
 /// Allocates at least `size` bytes in the calling context's region; null and `errno` if memory is out.
@@ -101,7 +100,6 @@ unsafe extern "C" fn allocate_slowly(
     or_errno(block)
 }
 
-/// Sets `errno` if the block is null, and returns the block.
 pub(crate) fn or_errno(block: *mut c_void) -> *mut c_void {
     if block.is_null() {
         // SAFETY: the address of this thread's `errno` is valid for the thread's life.
@@ -110,8 +108,6 @@ pub(crate) fn or_errno(block: *mut c_void) -> *mut c_void {
     block
 }
 
-/// Returns the context of a call, from memory or by a walk up the stack.
-///
 /// # Safety
 /// As for [`allocate`].
 unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
@@ -132,10 +128,8 @@ unsafe fn context(guard: &mut Guard, registers: Registers) -> Known {
     }
 }
 
-/// Number of a context for which the profile has no room.
 const UNKNOWN: u32 = u32::MAX;
 
-/// Records a new block in the profile.
 #[cold]
 fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, size: usize) {
     if number == UNKNOWN || block.is_null() {
@@ -151,7 +145,6 @@ fn note(profile: Profile, guard: &mut Guard, number: u32, block: *mut c_void, si
     }
 }
 
-/// Allocates a block in a region.
 fn allocate_in(guard: &mut Guard, region: usize, size: usize, alignment: usize, zeroed: bool) -> *mut c_void {
     if size <= classes::LARGEST && alignment <= QUANTUM && profile::get().is_none() {
         return refill::take(guard, region, classes::of(size));
@@ -187,8 +180,6 @@ fn list_of(block: *mut c_void, offset: usize) -> Option<usize> {
     (bytes <= classes::LARGEST).then(|| regions::index(offset) * classes::COUNT + classes::of(bytes))
 }
 
-/// Releases a block.
-///
 /// # Safety
 /// `block` is null or a live block of these functions or the C library, and nothing uses it afterwards.
 #[inline(always)]
@@ -238,8 +229,6 @@ unsafe extern "C" fn release_slowly(block: *mut c_void) {
     }
 }
 
-/// Releases a block of a region to its list or arena.
-///
 /// # Safety
 /// As for [`release`].
 pub(crate) unsafe fn release_to(guard: &mut Guard, block: *mut c_void, offset: usize) {

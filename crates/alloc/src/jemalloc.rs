@@ -2,7 +2,6 @@
 
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::fmt::Write;
-use std::mem::size_of;
 use std::ptr;
 use std::sync::atomic::AtomicU64;
 use std::sync::atomic::Ordering::Relaxed;
@@ -20,7 +19,6 @@ pub(crate) static OPTIONS: Text = Text(
         .as_ptr(),
 );
 
-/// Pointer to a constant text.
 #[repr(transparent)]
 pub(crate) struct Text(*const c_char);
 
@@ -32,22 +30,18 @@ unsafe impl Sync for Text {}
 pub(crate) struct Place(c_int);
 
 impl Place {
-    /// Names an arena without a thread cache.
     pub(crate) const fn arena(arena: u32) -> Self {
         Self(sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE_NONE)
     }
 
-    /// Names an arena through a thread cache.
     pub(crate) const fn cached(arena: u32, cache: u32) -> Self {
         Self(sys::MALLOCX_ARENA(arena as usize) | sys::MALLOCX_TCACHE(cache as usize))
     }
 
-    /// Asks for zeros.
     pub(crate) const fn zeroed(self) -> Self {
         Self(self.0 | sys::MALLOCX_ZERO)
     }
 
-    /// Asks for a multiple of a power of two.
     pub(crate) const fn aligned(self, alignment: usize) -> Self {
         Self(self.0 | sys::MALLOCX_LG_ALIGN(alignment.trailing_zeros() as usize))
     }
@@ -59,8 +53,6 @@ pub(crate) fn allocate(size: usize, place: Place) -> *mut c_void {
     unsafe { sys::mallocx(size, place.0) }
 }
 
-/// Releases a block.
-///
 /// # Safety
 /// The block came from [`allocate`], and nothing uses it afterwards.
 pub(crate) unsafe fn release(block: *mut c_void, place: Place) {
@@ -68,8 +60,6 @@ pub(crate) unsafe fn release(block: *mut c_void, place: Place) {
     unsafe { sys::dallocx(block, place.0) }
 }
 
-/// Releases a block whose size is known.
-///
 /// # Safety
 /// As for [`release`], and `size` is at most its usable size and more than the next smaller class.
 pub(crate) unsafe fn release_sized(block: *mut c_void, size: usize, place: Place) {
@@ -86,8 +76,6 @@ pub(crate) unsafe fn resize(block: *mut c_void, size: usize, place: Place) -> *m
     unsafe { sys::rallocx(block, size, place.0) }
 }
 
-/// Returns the bytes that a block can hold.
-///
 /// # Safety
 /// The block came from [`allocate`] and is live.
 pub(crate) unsafe fn capacity(block: *const c_void) -> usize {
@@ -113,12 +101,10 @@ pub(crate) fn create_arena(hooks: *mut sys::extent_hooks_t) -> Option<u32> {
     control(c"experimental.arenas_create_ext", Some(&mut config))
 }
 
-/// Makes an explicit thread cache.
 pub(crate) fn create_cache() -> Option<u32> {
     control(c"tcache.create", None::<&mut u32>)
 }
 
-/// Releases all blocks in a thread cache.
 pub(crate) fn flush_cache(mut cache: u32) {
     // SAFETY: this control takes a `u32` and returns nothing.
     unsafe {
@@ -132,9 +118,8 @@ pub(crate) fn flush_cache(mut cache: u32) {
     };
 }
 
-/// Returns pages of an arena that were unused for long enough to the system.
-///
-/// An arena does so itself when it is called, but each of many arenas is called rarely.
+/// Returns an arena's long unused pages to the system, as it does itself when called, but many arenas are
+/// called rarely.
 pub(crate) fn decay(arena: u32) {
     let mut path = DECAY.load(Relaxed);
     if path == 0 {
@@ -158,38 +143,22 @@ fn decay_path() -> u64 {
     path[0] as u64 | (path[2] as u64) << 32
 }
 
-/// Memory of an arena, in bytes.
-pub(crate) struct Held {
-    /// Live blocks, including those in thread caches.
-    pub(crate) allocated: u64,
-    /// Pages that hold live blocks.
-    pub(crate) active: u64,
-    /// Pages with memory behind them.
-    pub(crate) resident: u64,
-}
-
-/// Updates the statistics that [`statistics`] returns.
 pub(crate) fn refresh_statistics() {
     control::<u64, u64>(c"epoch", Some(&mut 1));
 }
 
-/// Returns an arena's memory as of the last [`refresh_statistics`].
-pub(crate) fn statistics(arena: u32) -> Held {
+/// Returns the bytes of an arena as of the last [`refresh_statistics`]: of live blocks, those in thread
+/// caches included, of pages that hold them, and of pages with memory behind them.
+pub(crate) fn statistics(arena: u32) -> [u64; 3] {
     let number = |statistic: &str| {
-        let mut name = Text64::new();
+        let mut name = crate::text::Text::<64>::new();
         let _ = write!(name, "stats.arenas.{arena}.{statistic}\0");
         let name = CStr::from_bytes_with_nul(name.bytes()).unwrap_or_default();
         control::<u64, usize>(name, None).unwrap_or(0) as u64
     };
-    Held {
-        allocated: number("small.allocated") + number("large.allocated"),
-        active: number("pactive") * PAGE as u64,
-        resident: number("resident"),
-    }
+    let allocated = number("small.allocated") + number("large.allocated");
+    [allocated, number("pactive") * PAGE as u64, number("resident")]
 }
-
-/// A control's name.
-type Text64 = crate::text::Text<64>;
 
 /// Calls a control, passing `New` in and returning `Old`. The caller knows both types.
 fn control<New, Old: Default>(name: &CStr, new: Option<&mut New>) -> Option<Old> {

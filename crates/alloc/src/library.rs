@@ -23,8 +23,6 @@ pub(crate) fn allocate(size: usize, alignment: usize, zeroed: bool) -> *mut c_vo
     }
 }
 
-/// Releases a block.
-///
 /// # Safety
 /// The block is the C library's, and nothing uses it afterwards.
 pub(crate) unsafe fn release(block: *mut c_void) {
@@ -32,7 +30,7 @@ pub(crate) unsafe fn release(block: *mut c_void) {
     unsafe { __libc_free(block) };
 }
 
-/// Resizes a block; null leaves it unchanged.
+/// Null leaves the block unchanged.
 ///
 /// # Safety
 /// The block is the C library's, and nothing uses it afterwards unless null is returned.

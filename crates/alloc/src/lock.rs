@@ -38,7 +38,6 @@ impl<T> Lock<T> {
     }
 }
 
-/// A held lock.
 pub(crate) struct Held<'a, T>(&'a Lock<T>);
 
 impl<T> Deref for Held<'_, T> {

@@ -7,21 +7,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use crate::context::DEPTH;
 use crate::{regions, text};
 
-/// Prefix of all options.
 const PREFIX: &str = "ISOTHERM_ALLOC_";
 
-/// Values of the options.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Options {
-    /// Number of regions.
     pub(crate) regions: usize,
-    /// Return addresses of a context.
     pub(crate) depth: usize,
-    /// Address range of a region in bytes: a power of two.
     pub(crate) region_bytes: usize,
     /// Mean number of bytes allocated per block sampled, where a profile is written.
     pub(crate) sample_bytes: usize,
-    /// Folder of the profiles.
     pub(crate) profile: Option<&'static CStr>,
 }
 
@@ -86,7 +80,6 @@ fn parse(text: &str) -> Option<usize> {
     digits.parse::<usize>().ok().filter(|_| plain)?.checked_mul(1 << power)
 }
 
-/// Returns the process's variables.
 fn environment() -> impl Iterator<Item = &'static CStr> {
     unsafe extern "C" {
         static environ: *const *const libc::c_char;
@@ -113,14 +106,12 @@ fn environment() -> impl Iterator<Item = &'static CStr> {
 
 static DEPTH_IN_FORCE: AtomicUsize = AtomicUsize::new(DEPTH);
 
-/// Returns how many return addresses a context has.
 pub(crate) fn depth() -> usize {
     DEPTH_IN_FORCE.load(Relaxed)
 }
 
 static SAMPLE_IN_FORCE: AtomicUsize = AtomicUsize::new(0);
 
-/// Returns the mean number of bytes per sampled block.
 pub(crate) fn sample_bytes() -> f64 {
     SAMPLE_IN_FORCE.load(Relaxed) as f64
 }

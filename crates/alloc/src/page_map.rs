@@ -9,7 +9,6 @@ use std::sync::atomic::{AtomicU16, AtomicUsize};
 
 use crate::sys::{self, PAGE};
 
-/// Address of the first entry.
 static START: AtomicUsize = AtomicUsize::new(0);
 
 /// Reserves the map for `bytes` of regions. Returns false if there are not enough addresses.
@@ -29,8 +28,6 @@ fn entry_address(offset: usize) -> usize {
     START.load(Relaxed) + offset / PAGE * size_of::<AtomicU16>()
 }
 
-/// Returns the entry of the page at an offset.
-///
 /// # Safety
 /// [`commit`] has succeeded for the part of the regions that holds `offset`.
 #[inline(always)]
@@ -49,8 +46,6 @@ pub(crate) unsafe fn list(offset: usize) -> Option<usize> {
     usize::from(unsafe { entry(offset) }.load(Relaxed)).checked_sub(1)
 }
 
-/// Sets the free list of the blocks that start in the page of this offset.
-///
 /// # Safety
 /// As for [`list`].
 pub(crate) unsafe fn set(offset: usize, list: Option<usize>) {

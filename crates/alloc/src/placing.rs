@@ -12,7 +12,6 @@ use crate::regions;
 
 /// Contexts remembered; further ones get their first choice.
 const SLOTS: usize = 4096;
-/// Slots tried for a context.
 const PROBES: usize = 8;
 
 static PLACING: Placing = Placing::new();
@@ -26,7 +25,6 @@ pub(crate) fn region(hash: u64) -> usize {
 struct Placing {
     /// Hash with the region in its lowest byte, or 0.
     slots: [AtomicU64; SLOTS],
-    /// Number of contexts of each region.
     contexts: [AtomicU32; regions::MAX],
 }
 

@@ -19,14 +19,11 @@ use crate::{jemalloc, regions, sys, text};
 
 /// Words of the file; null if there is no profile.
 static WORDS: AtomicPtr<AtomicU64> = AtomicPtr::new(ptr::null_mut());
-/// Folder of the file.
 static FOLDER: AtomicPtr<libc::c_char> = AtomicPtr::new(ptr::null_mut());
 
-/// A profile that is being written.
 #[derive(Clone, Copy)]
 pub(crate) struct Profile(&'static [AtomicU64]);
 
-/// Returns the profile, if one is written.
 pub(crate) fn get() -> Option<Profile> {
     let words = WORDS.load(Acquire);
     // SAFETY: `open` mapped this many words, which stay mapped for the process's life.
@@ -75,7 +72,6 @@ pub(crate) fn fork() {
     WORDS.store(new.map_or(ptr::null_mut(), |new| new.0.as_ptr().cast_mut()), Release);
 }
 
-/// Creates `FOLDER/PROCESS.alloc` and maps it.
 fn open(folder: &CStr) -> Option<Profile> {
     let mut path = Text::<4096>::new();
     // SAFETY: the call has no preconditions.
@@ -96,7 +92,6 @@ fn open(folder: &CStr) -> Option<Profile> {
     Some(Profile(words))
 }
 
-/// Returns the slot of a hash in a table.
 fn slot(value: u64, slots: usize) -> usize {
     (value.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (64 - slots.ilog2())) as usize
 }
@@ -178,7 +173,6 @@ impl Profile {
         word(at::CONTEXT_BLOCKS).fetch_add(1, Relaxed) + 1
     }
 
-    /// Records a sampled block.
     pub(crate) fn sample(self, block: *mut c_void, number: u32, size: usize, weight: u64) {
         let first = slot(block as u64, at::BLOCKS);
         for step in 0..PROBES {
@@ -195,7 +189,6 @@ impl Profile {
         self.0[at::LOST_AT].fetch_add(1, Relaxed);
     }
 
-    /// Forgets a released block, if it was sampled.
     pub(crate) fn forget(self, block: *mut c_void) {
         let first = slot(block as u64, at::BLOCKS);
         for step in 0..PROBES {
@@ -208,15 +201,13 @@ impl Profile {
         }
     }
 
-    /// Updates the regions' numbers.
     pub(crate) fn refresh(self) {
         jemalloc::refresh_statistics();
         for index in 0..regions::count() {
             let region = regions::get(index);
             let (start, end, frontier) = region.range();
-            let held = jemalloc::statistics(region.arena());
-            let values =
-                [start as u64, end as u64, frontier as u64, held.allocated, held.active, held.resident];
+            let [allocated, active, resident] = jemalloc::statistics(region.arena());
+            let values = [start as u64, end as u64, frontier as u64, allocated, active, resident];
             for (word, value) in values.into_iter().enumerate() {
                 self.word(at::REGIONS_FROM, at::REGION, index, word).store(value, Relaxed);
             }
@@ -224,7 +215,6 @@ impl Profile {
     }
 }
 
-/// Places searched for a sample.
 const PROBES: usize = 32;
 
 /// State of the thread that enters contexts: each context's place in the table, plus 1, by its hash.
@@ -261,7 +251,6 @@ impl Sampler {
         Some((size as f64 / -(-(size as f64) / mean).exp_m1()) as u64)
     }
 
-    /// Draws a distance of the Poisson process.
     fn interval(&mut self, mean: f64) -> f64 {
         self.random ^= self.random << 13;
         self.random ^= self.random >> 7;

@@ -14,7 +14,6 @@ pub(crate) struct FreeList {
     room: u16,
     /// Capacity in blocks; 0 until first use.
     limit: u16,
-    /// Blocks fetched last time.
     batch: u16,
 }
 
@@ -24,7 +23,6 @@ struct Block {
 }
 
 impl FreeList {
-    /// Removes a block; null if the list is empty.
     #[inline(always)]
     pub(crate) fn pop(&mut self) -> *mut c_void {
         let block = self.head;
@@ -36,7 +34,7 @@ impl FreeList {
         block.cast()
     }
 
-    /// Adds a block. Returns false if there is no room.
+    /// Returns false if there is no room.
     ///
     /// # Safety
     /// The block is free, and of this list's class and region.
@@ -51,14 +49,12 @@ impl FreeList {
         true
     }
 
-    /// Opens the list at its first use.
     fn open(&mut self, limit: u16) {
         if self.limit == 0 {
             (self.limit, self.room) = (limit, limit);
         }
     }
 
-    /// Doubles the capacity, up to `most`.
     fn widen(&mut self, most: u16) {
         let more = self.limit.min(most - self.limit);
         self.limit += more;
@@ -110,7 +106,6 @@ pub(crate) fn take(guard: &mut Guard, region: usize, class: usize) -> *mut c_voi
     first
 }
 
-/// Records a new block in the page map.
 fn born(block: *mut c_void, number: usize) -> *mut c_void {
     if let Some(offset) = regions::offset(block) {
         // SAFETY: the offset is a live block's.
@@ -131,7 +126,6 @@ fn spill(region: usize, class: usize) -> *mut c_void {
     blocks.find(|block| !block.is_null()).unwrap_or(ptr::null_mut())
 }
 
-/// Returns all but the `kept` latest blocks of a list to the arena.
 pub(crate) fn give_back(guard: &mut Guard, region: usize, class: usize, kept: u16) {
     let mut block = guard.list(region * classes::COUNT + class).cut(kept);
     if block.is_null() {

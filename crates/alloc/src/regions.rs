@@ -1,7 +1,6 @@
 //! Regions: arenas of jemalloc, each in an address range of its own.
 
 use std::ffi::{c_uint, c_void};
-use std::mem::size_of;
 use std::ptr;
 use std::sync::atomic::Ordering::{AcqRel, Acquire, Relaxed};
 use std::sync::atomic::{AtomicU32, AtomicUsize};
@@ -15,13 +14,11 @@ use crate::{classes, page_map, sys};
 pub(crate) const MAX: usize = 256;
 const _: () = assert!(MAX * classes::COUNT < u16::MAX as usize);
 
-/// Alignment of the address ranges, in bytes.
 const ALIGNMENT: usize = 2 << 20;
 
 /// Address range of all regions, one after the other; the range of [`crate::early`] follows.
 struct Space {
     start: AtomicUsize,
-    /// Size of all regions together, in bytes.
     bytes: AtomicUsize,
     /// Binary logarithm of a region's size in bytes.
     shift: AtomicU32,
@@ -38,7 +35,6 @@ static SPACE: Space = Space {
 static REGIONS: [Region; MAX] = [const { Region::new() }; MAX];
 
 type Hooks = *mut extent_hooks_t;
-/// An extent's first address.
 type Start = *mut c_void;
 
 /// A region. jemalloc knows it by the address of its hooks, which therefore come first.
@@ -77,7 +73,6 @@ pub(crate) fn create_arenas() -> bool {
     })
 }
 
-/// Returns the number of regions.
 pub(crate) fn count() -> usize {
     SPACE.count.load(Relaxed)
 }
@@ -89,18 +84,15 @@ pub(crate) fn offset(address: *const c_void) -> Option<usize> {
     (offset < SPACE.bytes.load(Relaxed)).then_some(offset)
 }
 
-/// Returns the region that an offset lies in.
 pub(crate) fn index(offset: usize) -> usize {
     offset >> SPACE.shift.load(Relaxed)
 }
 
-/// Returns the start and end of the range behind the regions.
 pub(crate) fn behind() -> (usize, usize) {
     let start = SPACE.start.load(Relaxed) + SPACE.bytes.load(Relaxed);
     (start, start + (1 << SPACE.shift.load(Relaxed)))
 }
 
-/// Returns a region by its index, below [`count`].
 pub(crate) fn get(index: usize) -> &'static Region {
     &REGIONS[index]
 }
@@ -127,7 +119,6 @@ impl Region {
         }
     }
 
-    /// Returns the number of its arena.
     pub(crate) fn arena(&self) -> u32 {
         self.arena.load(Relaxed)
     }
@@ -137,7 +128,6 @@ impl Region {
         (self.start.load(Relaxed), self.end.load(Relaxed), self.frontier.load(Relaxed))
     }
 
-    /// Names its arena without a thread cache.
     pub(crate) fn uncached(&self) -> Place {
         Place::arena(self.arena())
     }
@@ -160,7 +150,6 @@ impl Region {
     }
 }
 
-/// Gives an arena memory at the next addresses of its region.
 unsafe extern "C" fn extend(
     hooks: Hooks,
     wanted: Start,
@@ -207,5 +196,3 @@ unsafe extern "C" fn split(_: Hooks, _: Start, _: usize, _: usize, _: usize, _: 
 unsafe extern "C" fn merge(_: Hooks, _: Start, _: usize, _: Start, _: usize, _: bool, _: c_uint) -> bool {
     false
 }
-
-const _: () = assert!(size_of::<bool>() == 1);

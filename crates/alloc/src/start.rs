@@ -13,7 +13,6 @@ const READY: u8 = 2;
 const ABSENT: u8 = 3;
 
 static STATE: AtomicU8 = AtomicU8::new(FRESH);
-/// Thread that starts the allocator.
 static STARTER: AtomicI32 = AtomicI32::new(0);
 
 /// Starts the allocator unless it has started.

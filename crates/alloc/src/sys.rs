@@ -2,7 +2,6 @@
 
 use std::ptr::{self, NonNull};
 
-/// Size of a page, in bytes.
 pub(crate) const PAGE: usize = 4096;
 
 /// Reserves addresses without memory at a multiple of `alignment`, a power of two of at least a page.
@@ -15,7 +14,6 @@ pub(crate) fn reserve(size: usize, alignment: usize) -> Option<NonNull<u8>> {
     NonNull::new(aligned as *mut u8)
 }
 
-/// Maps memory of zeros.
 pub(crate) fn memory(size: usize) -> Option<NonNull<u8>> {
     map(size, libc::PROT_READ | libc::PROT_WRITE)
 }
@@ -27,7 +25,6 @@ fn map(size: usize, protection: i32) -> Option<NonNull<u8>> {
     if start == libc::MAP_FAILED { None } else { NonNull::new(start.cast()) }
 }
 
-/// Unmaps an unused part of a mapping that [`reserve`] made.
 fn unmap(start: usize, size: usize) {
     if size > 0 {
         // SAFETY: only [`reserve`] calls this, with the ends of a mapping that it has just made.

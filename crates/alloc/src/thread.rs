@@ -1,7 +1,6 @@
 //! A thread's state: its free lists, its memory of contexts, its explicit caches of jemalloc.
 
 use std::ffi::c_void;
-use std::mem::size_of;
 use std::ptr;
 use std::sync::atomic::AtomicU32;
 use std::sync::atomic::Ordering::Relaxed;
@@ -25,11 +24,8 @@ pub(crate) struct ThreadState {
     rounds: u8,
     /// Value of [`UNLOADED`] when the memories of addresses were last cleared.
     epoch: u32,
-    /// Number of returns to an arena.
     returned: u32,
-    /// Sampler of blocks for the profile.
     pub(crate) sampler: Sampler,
-    /// End of the thread's stack.
     pub(crate) top: usize,
     /// Explicit cache for each region, plus 1; 0 before there is one.
     caches: [u32; regions::MAX],
@@ -49,7 +45,6 @@ pub(crate) unsafe fn list(state: *mut ThreadState, number: usize) -> *mut FreeLi
     unsafe { state.add(1).cast::<FreeList>().add(number) }
 }
 
-/// States whose threads have ended.
 struct Idle(*mut ThreadState);
 
 // SAFETY: a state in the list belongs to the holder of the lock.
@@ -60,7 +55,6 @@ static IDLE: Lock<Idle> = Lock::new(Idle(ptr::null_mut()));
 pub(crate) static ENTERING: Lock<Entering> = Lock::new(Entering::new());
 /// Key whose destructor runs when a thread ends.
 static KEY: AtomicU32 = AtomicU32::new(0);
-/// Number of times that a library was unloaded.
 static UNLOADED: AtomicU32 = AtomicU32::new(0);
 
 /// Creates the key whose destructor sees threads end. Returns false if the system refuses.
@@ -73,13 +67,12 @@ pub(crate) fn prepare() -> bool {
 }
 
 /// Keeps threads from beginning and ending during a fork.
-pub(crate) fn hold() {
+pub(crate) extern "C" fn hold() {
     IDLE.take();
     ENTERING.take();
 }
 
-/// Lets threads begin and end again.
-pub(crate) fn release_hold() {
+pub(crate) extern "C" fn release_hold() {
     ENTERING.release();
     IDLE.release();
 }
@@ -91,20 +84,17 @@ pub(crate) fn note_unloaded() {
 
 /// The part that serves this thread's call.
 pub(crate) enum Access {
-    /// The thread's state.
     Ready(Guard),
     /// The arenas without a cache: the thread is about to end, or there is no memory for a state.
     Ending,
     /// Early or deferred blocks: the call interrupts another of this thread.
     Nested,
-    /// The C library.
     Library,
 }
 
 /// Exclusive access to this thread's state until dropped.
 pub(crate) struct Guard(*mut ThreadState);
 
-/// Enters the slow path.
 pub(crate) fn enter() -> Access {
     let mut state = tls::get();
     if state.is_null() {
@@ -128,7 +118,6 @@ pub(crate) fn enter() -> Access {
     Access::Ready(guard)
 }
 
-/// Gives this thread a state; null if there is no memory.
 fn begin() -> *mut ThreadState {
     let state = reuse().unwrap_or_else(make);
     if state.is_null() {
@@ -174,7 +163,7 @@ fn make() -> *mut ThreadState {
 fn stack_top() -> usize {
     // SAFETY: the calls have no preconditions.
     if unsafe { libc::gettid() == libc::getpid() } {
-        let end = crate::sys::main_stack_end();
+        let end = sys::main_stack_end();
         if end != 0 {
             return end;
         }
@@ -203,14 +192,12 @@ extern "C" fn ended(state: *mut c_void) {
 }
 
 impl Guard {
-    /// Returns the state.
     #[inline(always)]
     pub(crate) fn state(&mut self) -> &mut ThreadState {
         // SAFETY: the state is this thread's, and while it is busy this guard is the only way to it.
         unsafe { &mut *self.0 }
     }
 
-    /// Returns the free list of this number.
     pub(crate) fn list(&mut self, number: usize) -> &mut FreeList {
         debug_assert!(number < regions::count() * classes::COUNT);
         // SAFETY: `make` made the state with lists for the numbers of all regions and classes.
@@ -240,7 +227,6 @@ impl Guard {
         }
     }
 
-    /// Forgets addresses of code that may have been unloaded.
     fn forget_unloaded(&mut self) {
         let (now, state) = (UNLOADED.load(Relaxed), self.state());
         if state.epoch != now {
@@ -250,7 +236,6 @@ impl Guard {
         }
     }
 
-    /// Returns everything that this thread has cached to the arenas.
     fn empty(&mut self) {
         for region in 0..regions::count() {
             for class in 0..classes::COUNT {

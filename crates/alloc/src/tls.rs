@@ -40,7 +40,6 @@ pub(crate) fn get() -> *mut ThreadState {
     state
 }
 
-/// Sets this thread's state.
 pub(crate) fn set(state: *mut ThreadState) {
     // SAFETY: the instructions write this thread's word, as `get` reads it; only this thread uses it.
     unsafe {

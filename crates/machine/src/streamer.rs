@@ -1,9 +1,7 @@
-//! The streamer: a second-level cache's prefetcher, which fetches the next lines of a stream before they are
-//! requested.
+//! The streamer: a second-level cache's prefetcher, which fetches a stream's next lines ahead of requests.
 //!
 //! The order of a thread's misses alone decides which lines it fetches, so this is computed once, when a
-//! stream is built. What the prefetches save depends on the machine ([`crate::CoreProfile::l2_registers`])
-//! and is computed in a replay.
+//! stream is built; what the prefetches save depends on the machine and is computed in a replay.
 //!
 //! Source: Intel 64 and IA-32 Architectures Optimization Reference Manual, "Data Prefetch to the L2 and Last
 //! Level Cache": the streamer watches loads and stores that miss the first-level cache; keeps one stream,

@@ -12,8 +12,7 @@ const SECOND_PS: u128 = 1_000_000_000_000;
 /// A resource that serves work at a fixed rate: a leaky bucket over time.
 ///
 /// Threads' clocks drift apart by a few blocks, so a block may ask for more than its own time offers without
-/// being late. Only work that does not fit since `since` delays the program. Over a run, time is never less
-/// than work.
+/// being late: only work that does not fit since `since` delays the program.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Server {
     free_at: u64,

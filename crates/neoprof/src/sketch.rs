@@ -67,12 +67,10 @@ impl Sketch {
         self.bits(indices).all(|(word, bit)| self.hot[word] & bit != 0)
     }
 
-    /// Sets the hot bits of entries.
     pub(crate) fn mark<const LANES: usize>(&mut self, indices: [u32; LANES]) {
         self.bits(indices).for_each(|(word, bit)| self.hot[word] |= bit);
     }
 
-    /// Invalidates all entries.
     pub(crate) fn clear(&mut self) {
         self.counters.fill(0);
         self.hot.fill(0);

@@ -26,7 +26,6 @@ pub(crate) fn adaptation_minutes(outcome: &Outcome, change_at: f64) -> f64 {
     })
 }
 
-/// Returns the hit ratio of loads around each interval.
 fn smoothed(points: &[Point]) -> Vec<f64> {
     let ratio = |point: &Point| point.load_hits as f64 / point.loads.max(1) as f64;
     let ratios: Vec<f64> = points.iter().map(ratio).collect();

@@ -27,7 +27,6 @@ pub(crate) fn effect(paper: &Paper, effect: &Effect, mode: Mode, results: &Resul
     }
 }
 
-/// Returns the settings that switch it, as a user would give them.
 fn switched(effect: &Effect) -> String {
     let set = |group: &str, settings: &Settings| {
         settings.iter().map(|(key, value)| format!("{group}.{key}={value}")).collect::<Vec<_>>()

@@ -20,7 +20,6 @@ struct File {
     evidence: Vec<Evidence>,
 }
 
-/// One paragraph.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Evidence {
@@ -30,7 +29,6 @@ pub(crate) struct Evidence {
     pub(crate) command: String,
 }
 
-/// Everything known about orderings that are not kept.
 #[derive(Debug)]
 pub(crate) struct Paragraphs {
     /// Effects to switch for each speed that is not in order.
@@ -40,8 +38,6 @@ pub(crate) struct Paragraphs {
     evidence: Vec<Evidence>,
 }
 
-/// Reads the file.
-///
 /// # Panics
 /// A malformed file: a mistake in the source, found by the first test that reads it.
 pub(crate) fn all() -> Paragraphs {
@@ -50,7 +46,6 @@ pub(crate) fn all() -> Paragraphs {
 }
 
 impl Paragraphs {
-    /// Returns the paragraph for an ordering, or for the outcome of its probes.
     pub(crate) fn proof(&self, id: &str, reason: Option<&str>) -> Option<Proof> {
         if let Some(Evidence { text, command, .. }) = find(&self.evidence, id) {
             return Some(Proof { text: text.clone(), command: command.clone() });
@@ -61,7 +56,6 @@ impl Paragraphs {
     }
 }
 
-/// Returns the first paragraph for an ordering.
 fn find<'a>(paragraphs: &'a [Evidence], id: &str) -> Option<&'a Evidence> {
     paragraphs.iter().find(|evidence| evidence.of.iter().any(|pattern| matches(pattern, id)))
 }

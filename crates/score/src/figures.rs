@@ -11,52 +11,42 @@ use crate::stalls::Predictor;
 /// Settings by name, as `--set` takes them.
 pub(crate) type Settings = BTreeMap<String, String>;
 
-/// Pairs each paper's name with the text of its file.
 macro_rules! figures {
     ($($name:literal),+) => { [$(($name, include_str!(concat!("../figures/", $name, ".toml")))),+] };
 }
 
 const FILES: [(&str, &str); 5] = figures!["freqtier", "hybridtier", "jenga", "neomem", "pact"];
 
-/// One paper's comparisons.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Paper {
     /// Kebab-case name, with which the ids of its comparisons begin.
     pub name: String,
-    /// Name in print.
     pub title: String,
-    /// Machine profile of its comparisons.
     pub machine: String,
-    /// Meaning of its ratios, and their translation.
     pub sizes: String,
     /// Share of each run that its measurements leave out as warm-up, unless a comparison says otherwise.
     pub after: f64,
-    /// Why that share.
     pub after_why: String,
-    /// Our workload, with settings, for each of its workloads.
     pub workload: BTreeMap<String, WorkloadRef>,
-    /// Our policy, with settings, for each of its systems.
     pub system: BTreeMap<String, SystemRef>,
-    /// Figures and tables.
     pub comparison: Vec<Comparison>,
-    /// Effects of the model, switched.
     #[serde(default)]
     pub effect: Vec<Effect>,
     /// Runs repeated with other seeds: their spread is the noise.
     pub noise: Noise,
 }
 
+/// Name that stands for every workload of the registry.
+pub(crate) const EVERY: &str = "*";
+
 /// A workload of a paper in our terms.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct WorkloadRef {
-    /// Our workload; `*` for all of them, where stalls of workloads are compared.
     pub name: String,
-    /// Its settings.
     #[serde(default)]
     pub set: Settings,
-    /// Settings of the quick run, over `set`.
     #[serde(default)]
     pub quick: Settings,
     /// Numbers of the machine beside it, as `--set machine.` takes them: the traffic of other programs.
@@ -64,11 +54,9 @@ pub struct WorkloadRef {
     pub machine: Settings,
     /// Maximum number of accesses; the mode's own limit if absent.
     pub accesses: Option<u64>,
-    /// The same in the quick run.
     pub quick_accesses: Option<u64>,
     /// `--fast` for each size of the paper.
     pub sizes: Settings,
-    /// Why these sizes.
     pub why: String,
     /// Whether its threads are independent: each runs at its own pace in slow memory.
     #[serde(default)]
@@ -77,72 +65,51 @@ pub struct WorkloadRef {
     pub change_at: Option<f64>,
     /// The same in the quick run, where loading is a larger share; `change_at` if absent.
     pub quick_change_at: Option<f64>,
-    /// The paper's footprint, of which `sizes` are shares: it gives the run's scale. The workload's own
-    /// reference if absent.
+    /// The paper's footprint, for the run's scale; the workload's own reference if absent.
     pub reference: Option<String>,
     /// The paper's threads, which the scale of time constants follows too. 16 if absent.
     pub reference_threads: Option<u32>,
 }
 
-/// A system of a paper in our terms.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct SystemRef {
-    /// Our policy.
     pub policy: String,
-    /// Its name in the tables.
     pub title: String,
     /// Its settings. `N*fast` is N for each page of the fast tier.
     #[serde(default)]
     pub set: Settings,
-    /// Its predictor of stalls, where that is compared.
     pub predictor: Option<Predictor>,
     /// Allocator of the programs that run on it, in place of the one that a workload names. Workloads that
     /// name none make objects larger than a page, which every allocator places alike.
     pub allocator: Option<String>,
-    /// Why these settings.
     #[serde(default)]
     pub why: String,
 }
 
-/// One figure or table.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Comparison {
-    /// Paper and place, such as `freqtier.table2`.
     pub id: String,
-    /// Place in the paper.
     pub place: String,
-    /// Title.
     pub title: String,
-    /// Measured quantity.
     pub metric: Metric,
-    /// The paper's workloads.
     pub workloads: Vec<String>,
-    /// The paper's sizes.
     pub sizes: Vec<String>,
     /// Sizes of the quick run; the first one if absent.
     pub quick_sizes: Option<Vec<String>>,
-    /// The paper's systems.
     pub systems: Vec<String>,
-    /// Another machine than the paper's main one.
     pub machine: Option<String>,
-    /// Whether pages are of 2 MiB.
     #[serde(default)]
     pub huge: bool,
-    /// Another share to leave out than the paper's.
     pub after: Option<f64>,
     /// Divisor that turns the paper's values into the metric's.
     pub divide: Option<f64>,
-    /// Why this cannot be run.
     pub not_yet: Option<String>,
-    /// Note for the reader.
     #[serde(default)]
     pub note: String,
-    /// The paper's figures.
     #[serde(default)]
     pub values: Vec<Value>,
-    /// The paper's claims.
     #[serde(default)]
     pub orderings: Vec<Ordering>,
 }
@@ -151,47 +118,36 @@ pub struct Comparison {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Value {
-    /// The system.
     pub system: String,
     /// Workload of a cell; averaged over if absent.
     pub workload: Option<String>,
     /// Size of a cell; averaged over if absent.
     pub size: Option<String>,
-    /// The figure.
     pub value: f64,
     /// Whether the paper gives a bound or an approximate value, or leaves open which case it is of.
     #[serde(default)]
     pub about: bool,
     /// The system that the figure is relative to; `best` is the best of the others in each case.
     pub baseline: Option<String>,
-    /// How it is gathered over cases.
     pub stat: Option<Stat>,
     /// Whether it is a factor rather than a percentage gained.
     #[serde(default)]
     pub factor: bool,
 }
 
-/// How a figure is gathered over cases.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Stat {
-    /// Arithmetic mean.
     Mean,
-    /// Geometric mean of the ratios.
     Geomean,
-    /// The largest.
     Max,
-    /// The smallest.
     Min,
 }
 
-/// A claim that a system is better than others.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Ordering {
-    /// The better system.
     pub better: String,
-    /// The systems that it beats, each.
     pub than: Vec<String>,
     /// Workloads of the claim; all of the comparison if absent.
     pub workloads: Option<Vec<String>>,
@@ -202,7 +158,6 @@ pub struct Ordering {
     /// Whether only the mean over the workloads is claimed.
     #[serde(default)]
     pub mean: bool,
-    /// Whether being equal is enough.
     #[serde(default)]
     pub or_equal: bool,
     /// Number of experiments that the paper itself exempts, without saying which.
@@ -214,72 +169,53 @@ pub struct Ordering {
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Effect {
-    /// Paper and name.
     pub id: String,
-    /// The switched effect.
     pub title: String,
-    /// Explanation.
     #[serde(default)]
     pub what: String,
-    /// The paper's workload; empty for a probe of any.
     #[serde(default)]
     pub workload: String,
-    /// The paper's size.
     #[serde(default)]
     pub size: String,
-    /// The paper's systems.
     #[serde(default)]
     pub systems: Vec<String>,
-    /// Measured quantity.
     #[serde(default)]
     pub metric: Metric,
-    /// Numbers of the machine, as `--set machine.` takes them.
     #[serde(default)]
     pub machine: Settings,
-    /// Settings of each system.
     #[serde(default)]
     pub set: Settings,
-    /// Settings of the workload.
     #[serde(default)]
     pub workload_set: Settings,
     /// Scale of time constants and sample counts, in place of the automatic one.
     pub scale: Option<u32>,
-    /// Pages of 2 MiB instead of 4 KiB.
     #[serde(default)]
     pub huge: bool,
 }
 
-/// Runs that are repeated with other seeds.
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Noise {
-    /// The paper's workload.
     pub workload: String,
-    /// The paper's size.
     pub size: String,
-    /// The paper's systems.
     pub systems: Vec<String>,
 }
 
 impl WorkloadRef {
-    /// Returns when the hot set changes in a mode.
     pub(crate) fn change(&self, quick: bool) -> Option<f64> {
         self.quick_change_at.filter(|_| quick).or(self.change_at)
     }
 }
 
 impl Comparison {
-    /// Returns the machine that it runs on.
     pub(crate) fn machine<'a>(&'a self, paper: &'a Paper) -> &'a str {
         self.machine.as_deref().unwrap_or(&paper.machine)
     }
 
-    /// Returns the share of each run that is left out.
     pub(crate) fn after(&self, paper: &Paper) -> f64 {
         self.after.unwrap_or(paper.after)
     }
 
-    /// Returns the sizes of a mode.
     pub(crate) fn sizes(&self, quick: bool) -> &[String] {
         match (&self.quick_sizes, quick) {
             (Some(sizes), true) => sizes,
@@ -289,7 +225,6 @@ impl Comparison {
     }
 }
 
-/// An unknown paper or comparison.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("there is no {what} '{name}'; {advice}")]
 pub struct UnknownName {
@@ -304,8 +239,6 @@ impl UnknownName {
     }
 }
 
-/// Returns every paper.
-///
 /// # Panics
 /// A malformed file of `figures/`: a mistake in the source, found by the first test that reads it.
 pub fn papers() -> Vec<Paper> {

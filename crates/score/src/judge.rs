@@ -14,7 +14,6 @@ use crate::values::Values;
 /// Smallest margin: smaller differences are no order, in the paper's cells neither.
 pub(crate) const MIN_MARGIN: f64 = 0.01;
 
-/// One pair to judge.
 #[derive(Debug, Clone, PartialEq)]
 struct Pair {
     better: String,
@@ -42,8 +41,8 @@ pub(crate) fn orderings(
     let mut known: Vec<Pair> = Vec::new();
     let mut judged = Vec::new();
     for ordering in &comparison.orderings {
-        let pairs: Vec<Pair> = claimed(ordering, comparison, values.mode.quick);
-        let pairs: Vec<Pair> = pairs.into_iter().filter(|pair| !covered(&known, pair)).collect();
+        let mut pairs = claimed(ordering, comparison, values.mode.quick);
+        pairs.retain(|pair| !covered(&known, pair));
         let mut group: Vec<Judged> = pairs.iter().map(&mut judge).collect();
         exempt(&mut group, ordering.exceptions);
         known.extend(pairs);
@@ -55,10 +54,8 @@ pub(crate) fn orderings(
     (judged, proofs)
 }
 
-/// Returns the index of a proof, appending it if it is new.
 fn number(proofs: &mut Vec<Proof>, proof: Proof) -> usize {
-    let known = proofs.iter().position(|known| *known == proof);
-    known.unwrap_or_else(|| {
+    proofs.iter().position(|known| *known == proof).unwrap_or_else(|| {
         proofs.push(proof);
         proofs.len() - 1
     })
@@ -94,7 +91,6 @@ fn claimed(ordering: &Ordering, comparison: &Comparison, quick: bool) -> Vec<Pai
     pairs
 }
 
-/// Returns the pairs of cells that the paper prints apart.
 fn printed(comparison: &Comparison, quick: bool) -> Vec<Pair> {
     let sizes = comparison.sizes(quick);
     let cell = |value: &&Value| {
@@ -194,7 +190,6 @@ fn verdict(advantage: f64, margin: f64, or_equal: bool) -> Verdict {
     }
 }
 
-/// Exempts the worst experiments, as many as the paper does.
 fn exempt(group: &mut [Judged], exceptions: usize) {
     for _ in 0..exceptions {
         let failed = group.iter().filter(|one| one.verdict == Verdict::NotKept);

@@ -2,7 +2,6 @@
 
 use crate::figures::Settings;
 
-/// Origin of a stream.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct StreamKey {
     pub(crate) workload: String,
@@ -15,17 +14,13 @@ pub(crate) struct StreamKey {
     pub(crate) own_pace: Option<(String, Settings)>,
 }
 
-/// A stream on a machine.
 #[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct TestbedKey {
     pub(crate) stream: StreamKey,
     pub(crate) machine: String,
     pub(crate) machine_set: Settings,
-    /// The paper's footprint, for the scale; the workload's own if absent.
     pub(crate) reference: Option<String>,
-    /// The paper's threads, for the scale; the usual number if absent.
     pub(crate) reference_threads: Option<u32>,
-    /// Scale in place of the automatic one.
     pub(crate) scale: Option<u32>,
     pub(crate) intervals: usize,
     /// Seed of sampling and policies.

@@ -18,13 +18,12 @@
 //! ```
 //!
 //! No code names a paper, a workload or a policy: one that does not exist yet, or cannot be expressed,
-//! becomes a row that says so. `docs/reference/scoreboard-method.md` explains how to read the result and how to add a
-//! comparison.
+//! becomes a row that says so. See `docs/reference/scoreboard-method.md`.
 
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 mod adaptation;
-mod catalogue;
 mod effect;
 mod evidence;
 mod figures;

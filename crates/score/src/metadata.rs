@@ -6,7 +6,6 @@ use isotherm_policies::{Kind, Setup};
 use crate::figures::Settings;
 use crate::run::{Failure, apply};
 
-/// Returns the metadata of a policy in percent of a footprint of which the share `fast` is fast.
 pub(crate) fn metadata_percent(
     policy: &str,
     settings: &Settings,

@@ -5,41 +5,29 @@ use serde::{Deserialize, Serialize};
 use crate::adaptation::adaptation_minutes;
 use crate::outcome::Outcome;
 
-/// A measured quantity.
+/// [`Self::words`] says what each measures, and its unit.
 #[derive(Debug, Default, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Metric {
-    /// Speed in percent of that with all memory fast.
     #[default]
     Performance,
-    /// Time beyond that with all memory fast, in percent of it.
     Slowdown,
-    /// Loads that the fast tier served, in percent.
     HitRatio,
-    /// Pages promoted, in percent of the footprint.
     Promotions,
-    /// Pages promoted and demoted, in percent of the footprint.
     Migrations,
     /// Bytes read and written on the slow tier, page copies included, in percent of the program's.
     SlowTraffic,
-    /// Minutes from a change of the hot set to the new steady state, at the paper's scale.
     Adaptation,
-    /// Migration decisions that exact counts would have made too, in percent.
     Agreement,
-    /// The policy's own memory at the paper's size, in percent of the footprint.
     Metadata,
     /// Largest number of pages whose counter is at its maximum, in percent of the footprint.
     Saturated,
-    /// Rank correlation of a policy's attributions to pages with their stalls.
     PageStalls,
-    /// Pearson's correlation of predicted with true stalls, over workloads.
     WorkloadStalls,
-    /// Pearson's correlation of predicted with true stalls, over windows of a run.
     WindowStalls,
 }
 
 impl Metric {
-    /// Returns its name for a table's head.
     pub fn words(self) -> &'static str {
         match self {
             Self::Performance => "speed, % of all-fast",
@@ -58,7 +46,6 @@ impl Metric {
         }
     }
 
-    /// Returns whether a larger value is better.
     pub fn higher_is_better(self) -> bool {
         matches!(self, Self::Performance | Self::HitRatio | Self::Agreement) || self.correlates()
     }
@@ -73,7 +60,6 @@ impl Metric {
         self == Self::Metadata || self.correlates()
     }
 
-    /// Returns the intervals that a run's timeline needs for it.
     pub(crate) fn intervals(self) -> usize {
         if self == Self::Adaptation { 1000 } else { isotherm_sim::INTERVALS }
     }

@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use isotherm_core::Bytes;
 use isotherm_sim::RunResult;
 
-/// One interval of a run.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Point {
     pub(crate) end: u64,
@@ -13,7 +12,6 @@ pub(crate) struct Point {
     pub(crate) load_hits: u64,
 }
 
-/// A run in numbers.
 #[derive(Debug, Clone, Default)]
 pub(crate) struct Outcome {
     pub(crate) accesses: u64,
@@ -29,23 +27,17 @@ pub(crate) struct Outcome {
     pub(crate) points: Vec<Point>,
     /// Ends of the same intervals with all memory fast.
     pub(crate) all_fast: Vec<u64>,
-    /// Last value of each gauge.
     pub(crate) gauges: BTreeMap<&'static str, f64>,
-    /// Largest value of each gauge.
     pub(crate) max_gauges: BTreeMap<&'static str, f64>,
 }
 
 impl Outcome {
-    /// Keeps a result's numbers. `all_fast` holds the intervals' ends with all memory fast, `program_bytes`
-    /// the program's own bytes.
     pub(crate) fn new(result: &RunResult, all_fast: Vec<u64>, program_bytes: u64) -> Self {
         let (mut gauges, mut max_gauges) = (BTreeMap::new(), BTreeMap::new());
         for (&name, &value) in result.timeline.iter().flat_map(|interval| &interval.gauges) {
             gauges.insert(name, value);
-            max_gauges
-                .entry(name)
-                .and_modify(|max_gauges: &mut f64| *max_gauges = max_gauges.max(value))
-                .or_insert(value);
+            let max: &mut f64 = max_gauges.entry(name).or_insert(value);
+            *max = max.max(value);
         }
         let point = |interval: &isotherm_sim::Interval| Point {
             end: interval.end_ns.0,
@@ -75,7 +67,6 @@ impl Outcome {
         ((self.points.len() as f64 * after) as usize).min(self.points.len().saturating_sub(1))
     }
 
-    /// Returns the time over that with all memory fast.
     pub(crate) fn slowdown(&self, after: f64) -> f64 {
         let first = self.first(after);
         let time = |end: &dyn Fn(usize) -> u64| {
@@ -87,7 +78,6 @@ impl Outcome {
         ours / all_fast.max(1.0)
     }
 
-    /// Returns the share of loads that the fast tier served.
     pub(crate) fn load_hit_ratio(&self, after: f64) -> f64 {
         let counted = &self.points[self.first(after)..];
         let sum = |of: fn(&Point) -> u64| counted.iter().map(of).sum::<u64>() as f64;

@@ -8,12 +8,9 @@ use crate::run::{Progress, Results};
 use crate::scoreboard::Scoreboard;
 use crate::table::score;
 
-/// Size of the runs.
 #[derive(Debug, Clone, Copy)]
 pub struct Mode {
-    /// Shorter streams and fewer sizes.
     pub quick: bool,
-    /// Seed of every random choice.
     pub seed: u64,
 }
 
@@ -24,12 +21,9 @@ impl Mode {
     }
 }
 
-/// The requested comparisons.
 #[derive(Debug)]
 pub struct Request {
-    /// The papers, with only the requested comparisons and effects.
     pub papers: Vec<Paper>,
-    /// Size of the runs.
     pub mode: Mode,
     /// Whether anything is left out, so that the result is not the whole scoreboard.
     pub partial: bool,
@@ -87,12 +81,10 @@ impl Plan {
         Self { runs: nothing.asked() }
     }
 
-    /// Returns the number of runs.
     pub fn runs(&self) -> usize {
         self.runs.len()
     }
 
-    /// Returns the number of streams.
     pub fn streams(&self) -> usize {
         self.runs.iter().map(|run| &run.testbed.stream).collect::<BTreeSet<_>>().len()
     }

@@ -6,27 +6,20 @@ use crate::metric::Metric;
 use crate::scoreboard::{Tried, Verdict};
 use crate::values::Values;
 
-/// The order comes back: the model's costs of tiering decide.
 const COSTS: &str = "costs";
-/// It does not, and the better system hits more.
 const MORE_HITS: &str = "more-hits";
-/// It does not, and the better system hits no more.
 const FEWER_HITS: &str = "fewer-hits";
-/// Every reason.
 #[cfg(test)]
 pub(crate) const REASONS: [&str; 3] = [COSTS, MORE_HITS, FEWER_HITS];
 
-/// Measurements of the probes, and the reason that they give.
 #[derive(Debug, Default)]
 pub(crate) struct Probed {
     pub(crate) tried: Vec<Tried>,
     pub(crate) reason: Option<&'static str>,
 }
 
-/// Tries every probe on an ordering. `advantage` computes how much better the better system is, `verdict`
-/// judges it.
-///
-/// Hits are known from the runs; probes are further runs, requested by asking for their values.
+/// Tries every probe on an ordering. Hits are known from the runs; probes are further runs, requested by
+/// asking for their values.
 pub(crate) fn probe(
     values: &Values<'_>,
     probes: &[Effect],

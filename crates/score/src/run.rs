@@ -15,25 +15,18 @@ use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::outcome::Outcome;
 use crate::plan::Plan;
 
-/// Progress of a plan.
 #[derive(Debug, Clone, Copy)]
 pub struct Progress<'a> {
-    /// Workload whose stream is next.
     pub workload: &'a str,
-    /// Number of streams done.
     pub stream: usize,
-    /// Number of all streams.
     pub streams: usize,
     /// Approximate accesses replayed so far, over all runs.
     pub done: u64,
-    /// Approximate accesses of the whole plan.
     pub total: u64,
 }
 
-/// A reason why something cannot be run.
 pub(crate) type Failure = Box<dyn std::error::Error + Send + Sync>;
 
-/// Outcomes of a plan's runs.
 #[derive(Debug, Default)]
 pub struct Results {
     /// Each run's outcome, or one line that says why it is missing.
@@ -42,7 +35,6 @@ pub struct Results {
     asked: RefCell<BTreeSet<RunKey>>,
     /// Values computed without a run, by their arguments.
     pub(crate) computed: RefCell<BTreeMap<String, Result<f64, String>>>,
-    /// Whether to compute nothing.
     pub(crate) dry: bool,
 }
 
@@ -65,7 +57,6 @@ impl Results {
         }
     }
 
-    /// Takes the missing runs that were asked for since the last call.
     pub(crate) fn rest(&mut self) -> Plan {
         Plan { runs: std::mem::take(self.asked.get_mut()) }
     }
@@ -82,7 +73,6 @@ fn weight(stream: &StreamKey, runs: usize) -> u64 {
 }
 
 impl Plan {
-    /// Carries the plan out. The outcome of a run that fails says why.
     pub fn run(&self, progress: &mut dyn FnMut(Progress<'_>)) -> Results {
         let mut streams: BTreeMap<&StreamKey, Vec<&RunKey>> = BTreeMap::new();
         for run in &self.runs {
@@ -145,7 +135,6 @@ fn machine_of(name: &str, set: &Settings) -> Result<Profile, Failure> {
     Ok(profile)
 }
 
-/// Returns how much smaller a run is than the paper's.
 pub(crate) fn scale(key: &TestbedKey, loaded: &Loaded) -> Result<Scale, Failure> {
     match (key.scale, &key.reference) {
         (Some(by), _) => Ok(Scale { footprint: by.into(), time: by.into() }),

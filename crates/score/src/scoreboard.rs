@@ -5,24 +5,17 @@ use serde::{Deserialize, Serialize};
 
 use crate::metric::Metric;
 
-/// Every comparison, judged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scoreboard {
-    /// Isotherm's version.
     pub version: String,
     /// Whether streams were shorter and sizes fewer.
     pub quick: bool,
-    /// Whether comparisons were left out.
     pub partial: bool,
-    /// Seed of every random choice.
     pub seed: u64,
-    /// All orderings of all papers.
     pub tally: Tally,
-    /// One entry per paper.
     pub papers: Vec<PaperScore>,
 }
 
-/// Number of orderings by verdict.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Tally {
     /// Ours has the paper's order.
@@ -33,152 +26,104 @@ pub struct Tally {
     pub not_kept: usize,
     /// Not kept, within the number of experiments that the paper itself exempts.
     pub exempt: usize,
-    /// Not judged yet.
     pub not_yet: usize,
 }
 
-/// Judgement of an ordering.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Verdict {
-    /// See [`Tally::kept`].
     Kept,
-    /// See [`Tally::tie`].
     Tie,
-    /// See [`Tally::not_kept`].
     NotKept,
-    /// See [`Tally::exempt`].
     Exempt,
-    /// See [`Tally::not_yet`].
     NotYet,
 }
 
-/// One paper.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct PaperScore {
-    /// Its kebab-case name.
     pub name: String,
-    /// Its name in print.
     pub title: String,
-    /// The machine profile.
     pub machine: String,
-    /// Meaning of its ratios, and their translation.
     pub sizes: String,
     /// Share of each run that is left out.
     pub after: f64,
-    /// Why that share.
     pub after_why: String,
-    /// Its orderings.
     pub tally: Tally,
     /// Relative spread over seeds of each metric that was measured.
     pub noise: Vec<(Metric, f64)>,
-    /// Figures and tables.
     pub comparisons: Vec<Scored>,
-    /// Effects of model and scale.
     pub effects: Vec<EffectScore>,
 }
 
-/// One figure or table.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Scored {
-    /// Paper and place.
     pub id: String,
-    /// Where it stands in the paper.
     pub place: String,
-    /// Title.
     pub title: String,
-    /// Measured quantity.
     pub metric: Metric,
-    /// The machine profile.
     pub machine: String,
-    /// Whether pages are of 2 MiB.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub huge: bool,
     /// Share of each run that is left out.
     pub after: f64,
     /// Values that differ by less than this share are a tie.
     pub margin: f64,
-    /// Note for the reader.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub note: String,
-    /// Why it cannot be run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub not_yet: Option<String>,
     /// Version, day and seed, if it was run by itself, later than the rest of the board.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated: Option<Updated>,
-    /// Systems, in the columns' order.
     pub systems: Vec<System>,
-    /// One row per workload and size.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub rows: Vec<Row>,
     /// Figures of a system against another.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub gains: Vec<Gain>,
-    /// The paper's orderings, judged.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub orderings: Vec<Judged>,
     /// Evidence that the orderings refer to by index.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub evidence: Vec<Proof>,
-    /// Number of orderings by verdict.
     pub tally: Tally,
 }
 
-/// Provenance of a part that was run later than the rest of its board.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Updated {
-    /// Isotherm's version.
     pub version: String,
-    /// The day, as `2026-11-22`.
     pub date: String,
-    /// Seed of every random choice.
     pub seed: u64,
 }
 
-/// A system of a paper in our terms.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct System {
-    /// The paper's.
     pub id: String,
-    /// In print.
     pub title: String,
-    /// Ours, with settings.
     pub policy: String,
-    /// Why these settings.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
 }
 
-/// A workload at a size.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Row {
-    /// The paper's workload.
     pub workload: String,
-    /// Ours, with settings.
     pub ours: String,
-    /// The paper's size.
     pub size: String,
     /// Ours, as `--fast` takes it.
     pub fast: String,
-    /// Why that size.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub why: String,
-    /// The stream, if one was run.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub run: Option<RunFacts>,
-    /// One cell per system.
     pub cells: Vec<Cell>,
 }
 
-/// Facts of a row's stream.
 #[derive(Debug, Clone, Copy, Serialize, Deserialize)]
 pub struct RunFacts {
     /// Accesses that missed the last-level cache.
     pub accesses: u64,
-    /// Bytes of the pages touched.
     pub footprint_bytes: Bytes,
-    /// Size of the fast tier.
     pub fast_bytes: Bytes,
     /// Divisor of sample counts.
     pub scale: f64,
@@ -186,12 +131,9 @@ pub struct RunFacts {
     pub time_scale: f64,
 }
 
-/// The paper's and our figure of a system.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Cell {
-    /// The paper's system.
     pub system: String,
-    /// The paper's figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub paper: Option<f64>,
     /// Whether the paper's figure is a bound or approximate.
@@ -200,12 +142,10 @@ pub struct Cell {
     /// Our figure; infinite (null in JSON) for a steady state that is not reached.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
-    /// Why our figure is missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
 
-/// A figure of one system against another.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Gain {
     /// The figure in words: systems, cases, how they are gathered.
@@ -213,41 +153,32 @@ pub struct Gain {
     /// Percent or times.
     #[serde(default, skip_serializing_if = "String::is_empty")]
     pub unit: String,
-    /// The paper's figure.
     pub paper: f64,
     /// Whether the paper's figure is a bound or approximate.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub about: bool,
-    /// Our figure.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub ours: Option<f64>,
     /// Cases that ours is gathered from, and all cases.
     pub cases: (usize, usize),
 }
 
-/// One ordering, judged.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct Judged {
-    /// The better one, says the paper.
     pub better: String,
-    /// The other.
     pub than: String,
-    /// The workload, or `mean`.
     pub workload: String,
     /// The size; where the other's is another, both.
     pub size: String,
     /// Factor by which the better system is better in ours: above 1 if it is.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<f64>,
-    /// Judgement.
     pub verdict: Verdict,
-    /// Further measurements of an ordering that is not kept.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tried: Vec<Tried>,
     /// Index in [`Scored::evidence`] of why it is not kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub evidence: Option<usize>,
-    /// Why it is not judged.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
@@ -255,56 +186,39 @@ pub struct Judged {
 /// An ordering measured otherwise: in hits, or with something switched off.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub struct Tried {
-    /// The measured quantity or the switched effect.
     pub what: String,
     /// Factor by which the better system is then better.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub advantage: Option<f64>,
 }
 
-/// Evidence for why an ordering is not kept.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Proof {
-    /// Explanation.
     pub text: String,
-    /// Command that shows it.
     pub command: String,
 }
 
-/// An effect, measured.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EffectScore {
-    /// Paper and name.
     pub id: String,
-    /// The switched effect.
     pub title: String,
-    /// Explanation.
     pub what: String,
-    /// Workload and size.
     pub case: String,
-    /// The settings that switch it.
     pub switched: String,
-    /// As [`Scored::updated`].
     #[serde(skip_serializing_if = "Option::is_none")]
     pub updated: Option<Updated>,
-    /// Measured quantity.
     pub metric: Metric,
-    /// One row per system.
     pub rows: Vec<EffectRow>,
 }
 
-/// A system with and without an effect.
 #[derive(Debug, Clone, Serialize, Deserialize)]
 pub struct EffectRow {
-    /// The paper's system.
     pub system: String,
     /// Value as everywhere else on the page.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub with: Option<f64>,
-    /// Value with the effect switched.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub without: Option<f64>,
-    /// Why the values are missing.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub missing: Option<String>,
 }
@@ -317,14 +231,12 @@ impl Cell {
 }
 
 impl Scored {
-    /// Returns the evidence for an ordering that is not kept.
     pub fn proof(&self, judged: &Judged) -> Option<&Proof> {
         self.evidence.get(judged.evidence?)
     }
 }
 
 impl Tally {
-    /// Counts one more ordering.
     pub fn count(&mut self, verdict: Verdict) {
         *match verdict {
             Verdict::Kept => &mut self.kept,
@@ -335,7 +247,6 @@ impl Tally {
         } += 1;
     }
 
-    /// Returns the sum of both.
     #[must_use]
     pub fn plus(self, other: Self) -> Self {
         Self {

@@ -8,12 +8,11 @@ use isotherm_sim::{
 use rayon::prelude::*;
 use serde::Deserialize;
 
-use crate::catalogue::EVERY;
+use crate::figures::EVERY;
 use crate::key::{RunKey, TestbedKey};
 use crate::metric::Metric;
 use crate::run::{Failure, apply, load, profile, scale};
 
-/// Tier that holds everything.
 const SLOW: TierId = TierId(1);
 
 /// Predictor of the stalls of a workload, or of each window of one; all without the factor `k`.
@@ -24,11 +23,9 @@ pub enum Predictor {
     Equation,
     /// The same by bandwidth and latency, for windows only.
     LittlesLaw,
-    /// Misses alone.
     Misses,
 }
 
-/// A system on a workload whose stalls are known.
 #[derive(Debug)]
 pub(crate) struct Case<'a> {
     /// Its run with all memory slow. [`EVERY`] stands for every workload.
@@ -36,7 +33,6 @@ pub(crate) struct Case<'a> {
     pub(crate) predictor: Option<Predictor>,
 }
 
-/// A workload on its machine.
 struct Placed {
     loaded: Loaded,
     profile: Profile,
@@ -61,7 +57,6 @@ impl Placed {
 }
 
 impl Case<'_> {
-    /// Returns the correlation that `metric` asks for.
     pub(crate) fn correlation(&self, metric: Metric) -> Result<f64, Failure> {
         let found = match metric {
             Metric::WorkloadStalls => self.workloads()?,
@@ -82,7 +77,6 @@ impl Case<'_> {
         Ok(PageStall::rank_correlation(&pages))
     }
 
-    /// Correlates predicted with true stalls over workloads.
     fn workloads(&self) -> Result<Option<f64>, Failure> {
         let predict: fn(&TierStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |tier| tier.serial_misses,
@@ -103,7 +97,6 @@ impl Case<'_> {
         Ok(pearson(&pairs.into_iter().flatten().collect::<Vec<_>>()))
     }
 
-    /// Correlates predicted with true stalls over windows of one workload.
     fn windows(&self) -> Result<Option<f64>, Failure> {
         let predict: fn(&WindowStall) -> f64 = match self.predictor {
             Some(Predictor::Equation) => |window| window.misses as f64 / window.parallelism,

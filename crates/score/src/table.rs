@@ -1,9 +1,8 @@
 //! Turns results into the scoreboard.
 
-use crate::catalogue::EVERY;
 use crate::effect::effect;
 use crate::evidence::{self, Paragraphs};
-use crate::figures::{Comparison, Paper, Settings, Stat, Value, WorkloadRef};
+use crate::figures::{Comparison, EVERY, Paper, Settings, Stat, Value, WorkloadRef};
 use crate::judge::{MIN_MARGIN, noise, orderings};
 use crate::metric::Metric;
 use crate::plan::Request;
@@ -11,7 +10,6 @@ use crate::run::Results;
 use crate::scoreboard::{Cell, Gain, PaperScore, Row, RunFacts, Scoreboard, Scored, System, Tally, Verdict};
 use crate::values::Values;
 
-/// Compares results with the papers.
 pub fn score(request: &Request, results: &Results, version: &str) -> Scoreboard {
     let paragraphs = evidence::all();
     let papers: Vec<PaperScore> =
@@ -55,7 +53,6 @@ fn score_paper(request: &Request, paper: &Paper, results: &Results, paragraphs: 
     }
 }
 
-/// Returns the noise of every metric of the paper that the repeated runs measure.
 fn noise_by_metric(request: &Request, paper: &Paper, results: &Results) -> Vec<(Metric, f64)> {
     let mut metrics: Vec<Metric> = paper.comparison.iter().map(|comparison| comparison.metric).collect();
     metrics.sort_unstable();
@@ -148,7 +145,6 @@ fn row(values: &Values<'_>, comparison: &Comparison, workload: &str, size: &str)
     }
 }
 
-/// Describes our workload with its settings, and those of its machine.
 fn described(ours: &WorkloadRef, quick: bool) -> String {
     let mut settings = ours.set.clone();
     if quick {

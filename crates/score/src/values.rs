@@ -1,7 +1,6 @@
 //! Finds the run that a workload, a size and a system of a paper stand for, and its value.
 
-use crate::catalogue;
-use crate::figures::{Comparison, Effect, Paper, Settings};
+use crate::figures::{Comparison, EVERY, Effect, Paper, Settings};
 use crate::key::{RunKey, StreamKey, TestbedKey};
 use crate::metadata::metadata_percent;
 use crate::metric::Metric;
@@ -25,10 +24,8 @@ pub(crate) struct Values<'a> {
     pub(crate) reseed: u64,
 }
 
-/// Parameter of workloads that a system may override.
 const ALLOCATOR: &str = "allocator";
 
-/// Returns settings overridden by others.
 fn over(settings: &Settings, others: &Settings) -> Settings {
     let mut merged = settings.clone();
     merged.extend(others.iter().map(|(key, value)| (key.clone(), value.clone())));
@@ -36,13 +33,11 @@ fn over(settings: &Settings, others: &Settings) -> Settings {
 }
 
 impl<'a> Values<'a> {
-    /// Measures on the paper's main machine.
     pub(crate) fn new(paper: &'a Paper, metric: Metric, mode: Mode, results: &'a Results) -> Self {
         let (machine, after) = (paper.machine.as_str(), paper.after);
         Self { paper, mode, results, machine, huge: false, metric, after, switched: None, reseed: 0 }
     }
 
-    /// Measures as a comparison does.
     pub(crate) fn of(paper: &'a Paper, comparison: &'a Comparison, mode: Mode, results: &'a Results) -> Self {
         Self {
             machine: comparison.machine(paper),
@@ -59,8 +54,12 @@ impl<'a> Values<'a> {
         let ours = self.paper.workload.get(workload).ok_or_else(|| of_paper("workload", workload))?;
         let policy = self.paper.system.get(system).ok_or_else(|| of_paper("system", system))?;
         let fast = ours.sizes.get(size).ok_or_else(|| of_paper("size", size))?;
-        if let Some(missing) = catalogue::missing(&ours.name, &policy.policy) {
-            return Err(missing);
+        let no_workload = ours.name != EVERY && isotherm_workloads::find(&ours.name).is_err();
+        let no_policy = isotherm_policies::find(&policy.policy).is_err();
+        if no_workload || no_policy {
+            let workload = no_workload.then(|| format!("workload {}", ours.name));
+            let policy = no_policy.then(|| format!("policy {}", policy.policy));
+            return Err([workload, policy].into_iter().flatten().collect::<Vec<_>>().join(", "));
         }
         let nothing = Settings::new();
         let effect = |of: fn(&Effect) -> &Settings| self.switched.map_or(&nothing, of);
@@ -96,7 +95,6 @@ impl<'a> Values<'a> {
         self.results.outcome(&self.key(system, workload, size)?)
     }
 
-    /// Returns the metric's value, or why it is missing.
     pub(crate) fn value(&self, system: &str, workload: &str, size: &str) -> Result<f64, String> {
         if self.metric.computed() {
             return self.computed(system, workload, size);

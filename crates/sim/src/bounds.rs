@@ -13,8 +13,7 @@ use isotherm_core::{Allocation, Pages};
 use crate::page_table::{Locator, PageTable};
 use crate::stream::{Access, Stream};
 
-/// Average accesses per page in the oracle's horizon, rounded up to whole intervals of the timeline. A
-/// shorter horizon would fetch pages for a single access each, which no migrator can.
+/// Average accesses per page in the oracle's horizon: a shorter one would fetch pages for one access each.
 const ORACLE_ACCESSES_PER_PAGE: usize = 10;
 
 /// The pages of each of the oracle's intervals, most accessed first.
@@ -26,8 +25,7 @@ pub(crate) struct IntervalRanks {
 }
 
 impl IntervalRanks {
-    /// Ranks the stream's pages in each of the oracle's intervals, by all accesses or by loads only. They are
-    /// whole intervals of a timeline of `interval_length` accesses each.
+    /// Ranks pages by all accesses or by loads only. The oracle's intervals are whole ones of the timeline.
     pub(crate) fn new(stream: &Stream, interval_length: usize, loads_only: bool) -> Self {
         let wanted = (ORACLE_ACCESSES_PER_PAGE * stream.pages.len()).min(stream.accesses.len());
         let length = wanted.div_ceil(interval_length).max(1) * interval_length;
@@ -52,8 +50,7 @@ impl IntervalRanks {
         Self { length, loads_only, intervals: stream.accesses.chunks(length).map(rank).collect() }
     }
 
-    /// Returns the oracle's hits in each piece of `resolution` accesses with `fast` fast pages. `resolution`
-    /// divides the interval's length.
+    /// Returns the oracle's hits in each piece of `resolution` accesses, which divides the interval's length.
     pub(crate) fn hits(&self, stream: &Stream, fast: Pages, resolution: usize) -> Vec<u64> {
         let mut is_fast = vec![false; stream.pages.len()];
         let mut hits = Vec::new();

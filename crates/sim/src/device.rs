@@ -8,7 +8,6 @@ use isotherm_machine::{DeviceProfile, LINE_BYTES};
 use isotherm_neoprof::registers as at;
 use isotherm_neoprof::{Device, Model, Parameters, Registers, Request, read_histogram, read_hot_pages};
 
-/// The devices of a machine.
 #[derive(Debug)]
 pub(crate) struct Devices {
     devices: Vec<TierDevice>,
@@ -17,7 +16,6 @@ pub(crate) struct Devices {
     report: bool,
 }
 
-/// The device in front of one tier.
 #[derive(Debug)]
 struct TierDevice {
     model: Counted<Model>,
@@ -67,13 +65,13 @@ impl Devices {
     pub(crate) fn new(profile: &DeviceProfile, sizes: Parameters, tiers: usize, now_ps: u64) -> Option<Self> {
         let cycle_ps = 1e12 / profile.clock.max(1) as f64;
         let model = Model::new(sizes).ok()?;
-        let device = TierDevice {
-            model: Counted { device: model, reads: 0, writes: 0 },
+        let device = |_| TierDevice {
+            model: Counted { device: model.clone(), reads: 0, writes: 0 },
             requests: Vec::new(),
             cycle_ps,
             cycles: (now_ps as f64 / cycle_ps) as u64,
         };
-        let devices = (1..tiers).map(|_| device.duplicate()).collect();
+        let devices = (1..tiers).map(device).collect();
         Some(Self { devices, cost: (profile.read, profile.write), report: false })
     }
 
@@ -144,11 +142,6 @@ impl Devices {
 }
 
 impl TierDevice {
-    fn duplicate(&self) -> Self {
-        let model = Counted { device: self.model.device.clone(), reads: 0, writes: 0 };
-        Self { model, requests: Vec::new(), cycle_ps: self.cycle_ps, cycles: self.cycles }
-    }
-
     fn settle(&mut self, now_ps: u64) {
         let device = &mut self.model.device;
         device.accesses(&self.requests);

@@ -35,7 +35,6 @@ impl Faults {
         });
     }
 
-    /// Returns the thread that last faulted on the page.
     pub(crate) fn thread(&self, page: PageId) -> Option<u16> {
         self.threads.get(page.index()).copied().filter(|&thread| thread != u16::MAX)
     }
@@ -44,7 +43,6 @@ impl Faults {
         self.waiting.len()
     }
 
-    /// Moves the waiting faults to `faults`.
     pub(crate) fn drain(&mut self, faults: &mut Vec<HintFault>) {
         faults.append(&mut self.waiting);
     }

@@ -19,7 +19,6 @@ use crate::page_walk::PAGES_PER_TABLE;
 use crate::processor::Processor;
 use crate::{Charges, FailedMoves};
 
-/// Counts of the migrator.
 #[derive(Debug, Clone, Copy, Default)]
 pub(crate) struct Migrations {
     pub(crate) promotions: u64,
@@ -37,10 +36,8 @@ pub(crate) struct PolicyInterval {
     pub(crate) gauges: Vec<Gauge>,
 }
 
-/// The field of the charges that a cost is added to.
 type Account = fn(&mut Charges) -> &mut Nanos;
 
-/// A processor with an engine on it.
 pub(crate) struct SimHost<'a> {
     pub(crate) processor: Processor<'a, PageTable>,
     pub(crate) migrations: Migrations,
@@ -96,14 +93,12 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    /// Records the policy's gauges after a step.
     pub(crate) fn note_gauges(&mut self, fill: impl FnOnce(&mut Vec<Gauge>)) {
         self.gauges.clear();
         fill(&mut self.gauges);
         self.note_intervals();
     }
 
-    /// Returns the number of samples and faults not delivered yet.
     fn waiting(&self) -> usize {
         self.processor.sampler.waiting() + self.processor.faults.waiting()
     }
@@ -146,7 +141,7 @@ impl<'a> SimHost<'a> {
     fn compute(&mut self, account: Account, cost: Nanos) {
         *account(&mut self.processor.charges) += cost;
         self.tiering_cpu += cost;
-        self.processor.occupy_core(cost.0 * 1000);
+        self.processor.cores.occupy(cost.0 * 1000);
     }
 
     /// Reads samples on the sampling thread while another thread carries a plan out.
@@ -157,9 +152,10 @@ impl<'a> SimHost<'a> {
 
     /// Lets `duration` pass in which the tiering thread is busy or asleep.
     fn pass(&mut self, duration: Nanos) {
-        self.busy_until = self.busy_until.max(self.processor.now_ps()) + duration.0 * 1000;
+        self.busy_until = self.busy_until.max(self.processor.cores.now()) + duration.0 * 1000;
         // The program runs in whole blocks: less than half a block is owed.
-        while self.processor.now_ps() + self.processor.block_time() / 2 < self.busy_until && self.run_block()
+        while self.processor.cores.now() + self.processor.cores.block_time() / 2 < self.busy_until
+            && self.run_block()
         {
             if self.reads_ahead {
                 self.read_ahead();
@@ -167,7 +163,6 @@ impl<'a> SimHost<'a> {
         }
     }
 
-    /// Moves one page and pays for it.
     fn relocate(&mut self, page: PageId, to: TierId) -> MoveStatus {
         let Some(from) = self.processor.locator.tier_of(page) else {
             return self.count(MoveStatus::Gone, to, to);
@@ -283,7 +278,7 @@ impl<'a> SimHost<'a> {
         if self.processor.devices.is_none()
             && let Some((profile, sizes)) = &self.device
         {
-            let (tiers, now) = (self.processor.locator.tiers(), self.processor.now_ps());
+            let (tiers, now) = (self.processor.locator.tiers(), self.processor.cores.now());
             self.processor.devices = Devices::new(profile, *sizes, tiers, now);
         }
         let cost = self.processor.devices.as_mut().map_or(Nanos(0), |devices| devices.request(request));
@@ -415,7 +410,7 @@ impl Host for SimHost<'_> {
         let drained = self.processor.sampler.drain(request.batch, &mut batch.samples);
         batch.lost = drained.lost;
         self.samples += batch.samples.len() as u64;
-        self.processor.counters(&mut batch.counters);
+        self.processor.cores.counters(&mut batch.counters);
         self.last_delivery = self.processor.now();
         let samples = Nanos(self.costs.drain_sample.0 * drained.read as u64);
         self.charge(|charges| &mut charges.draining, samples + reading.unwrap_or_default());

@@ -32,8 +32,7 @@ pub(crate) trait Locator {
     fn serve(&mut self, index: usize, page: u32) -> u8;
 
     /// Handles the trap of an access to `page`. Returns whether the page was armed.
-    fn trap(&mut self, page: u32, store: bool) -> bool {
-        let _ = (page, store);
+    fn trap(&mut self, _page: u32, _store: bool) -> bool {
         false
     }
 
@@ -41,9 +40,7 @@ pub(crate) trait Locator {
     fn stalled(&mut self, _page: u32, _store: bool, _stall: u64) {}
 
     /// Begins an interval with access number `first_access`.
-    fn interval(&mut self, first_access: usize) {
-        let _ = first_access;
-    }
+    fn interval(&mut self, _first_access: usize) {}
 }
 
 /// The page table of the simulated machine, one byte per page.
@@ -71,9 +68,8 @@ enum Reclaim {
 }
 
 impl PageTable {
-    /// Creates an empty table for `pages` pages. `capacity` holds each tier's size, fastest first; the last
-    /// tier must have room for what does not fit the others. A `reserve`d share of every tier but the last is
-    /// not allocated.
+    /// `capacity` holds each tier's pages, fastest first; the last must have room for what does not fit the
+    /// others. A `reserve`d share of every tier but the last is not allocated.
     pub(crate) fn new(pages: usize, capacity: Vec<u64>, reserve: f64, allocation: Allocation) -> Self {
         let last = capacity.len() - 1;
         let share =
@@ -128,7 +124,6 @@ impl PageTable {
         (tier != UNMAPPED).then_some(TierId(tier))
     }
 
-    /// Returns the largest number of shadow copies at any time.
     pub(crate) fn max_shadows(&self) -> Pages {
         Pages(self.max_shadows)
     }
@@ -151,7 +146,6 @@ impl PageTable {
         tier as u8
     }
 
-    /// Returns the status that a move would have now.
     pub(crate) fn may_move(&self, page: PageId, to: TierId) -> MoveStatus {
         match self.tier_of(page) {
             None => MoveStatus::Gone,

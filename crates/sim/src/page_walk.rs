@@ -16,7 +16,6 @@ pub(crate) struct EntriesRead {
 }
 
 impl EntriesRead {
-    /// Visits the entry of a page.
     pub(crate) fn visit(&mut self, page: usize, mapped: bool) {
         let table = page as u64 / PAGES_PER_TABLE;
         if table != self.table {
@@ -26,7 +25,6 @@ impl EntriesRead {
         self.mapped |= mapped;
     }
 
-    /// Returns the entries read so far.
     pub(crate) fn total(&self) -> u64 {
         self.read + if self.mapped { self.entries } else { self.entries.min(1) }
     }

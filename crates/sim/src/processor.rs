@@ -2,25 +2,15 @@
 
 use std::ops::Range;
 
-use isotherm_core::{Counters, Nanos, Operation, PageId, PageSize, Sample, TierId};
+use isotherm_core::{Nanos, Operation, PageId, PageSize, Sample, TierId};
 use isotherm_machine::{BLOCK, BlockEnd, Cores, MAX_TIERS, Profile, Tier};
 
-use crate::Charges;
 use crate::device::Devices;
 use crate::faults::Faults;
 use crate::page_table::{Locator, TIER_MASK, traps};
 use crate::sampler::Sampler;
 use crate::stream::{Access, Stream};
-
-/// Counts of one interval.
-#[derive(Debug, Clone, Copy, Default)]
-pub(crate) struct IntervalCount {
-    pub(crate) end: Nanos,
-    pub(crate) accesses: u64,
-    pub(crate) hits: u64,
-    pub(crate) loads: u64,
-    pub(crate) load_hits: u64,
-}
+use crate::{Charges, Interval};
 
 /// Cores and tiers that execute a stream, generic over how pages are placed.
 pub(crate) struct Processor<'a, L> {
@@ -30,9 +20,9 @@ pub(crate) struct Processor<'a, L> {
     pub(crate) faults: Faults,
     /// Profiling devices, from the policy's first request on.
     pub(crate) devices: Option<Devices>,
-    pub(crate) intervals: Vec<IntervalCount>,
+    pub(crate) intervals: Vec<Interval>,
+    pub(crate) cores: Cores,
     stream: &'a Stream,
-    cores: Cores,
     /// Accesses until each event's next sample, per thread.
     countdowns: Vec<[u64; MAX_TIERS]>,
     sample_cost: u64,
@@ -75,18 +65,8 @@ impl<'a, L: Locator> Processor<'a, L> {
         }
     }
 
-    /// Returns the modelled time in picoseconds.
-    pub(crate) fn now_ps(&self) -> u64 {
-        self.cores.now()
-    }
-
     pub(crate) fn now(&self) -> Nanos {
-        Nanos(self.now_ps() / 1000)
-    }
-
-    /// Returns about how long a block takes, in picoseconds.
-    pub(crate) fn block_time(&self) -> u64 {
-        self.cores.block_time()
+        Nanos(self.cores.now() / 1000)
     }
 
     pub(crate) fn ended(&self) -> bool {
@@ -95,11 +75,6 @@ impl<'a, L: Locator> Processor<'a, L> {
 
     pub(crate) fn tier(&mut self, tier: TierId) -> &mut Tier {
         &mut self.cores.tiers[tier.index()]
-    }
-
-    /// Copies the PMU's counts so far into `counters`.
-    pub(crate) fn counters(&self, counters: &mut Counters) {
-        self.cores.counters(counters);
     }
 
     /// Replays one block. Returns false when no accesses are left.
@@ -222,7 +197,8 @@ impl<'a, L: Locator> Processor<'a, L> {
         let after = [tiers[0].loads() + tiers[0].stores(), loads, tiers[0].loads()];
         let [hits, loads, load_hits] = std::array::from_fn(|index| after[index] - self.before[index]);
         let accesses = ((self.next - 1) % self.interval_length + 1) as u64;
-        self.intervals.push(IntervalCount { end: self.now(), accesses, hits, loads, load_hits });
+        let counts = Interval { end_ns: self.now(), accesses, hits, loads, load_hits, ..Interval::default() };
+        self.intervals.push(counts);
         self.before = after;
     }
 
@@ -249,10 +225,9 @@ impl<'a, L: Locator> Processor<'a, L> {
         let thread = thread.unwrap_or_else(|| self.next_task_thread());
         self.cores.pause(thread, duration);
         // The thread works all that time, so its core is not free for others.
-        self.occupy_core(duration);
+        self.cores.occupy(duration);
     }
 
-    /// Returns the next running thread, in turn.
     fn next_task_thread(&mut self) -> u16 {
         let count = self.cores.threads();
         let found = (1..=count).map(|step| (self.task_thread + step) % count).find(|&t| self.cores.runs(t));
@@ -272,7 +247,7 @@ impl<'a, L: Locator> Processor<'a, L> {
 
     /// Returns whether an access of the next `duration` picoseconds, at the current rate, stores to the page.
     pub(crate) fn stores_within(&self, page: PageId, duration: u64) -> bool {
-        let accesses = (duration * BLOCK as u64).checked_div(self.block_time()).unwrap_or(0) as usize;
+        let accesses = (duration * BLOCK as u64).checked_div(self.cores.block_time()).unwrap_or(0) as usize;
         let end = self.next.saturating_add(accesses).min(self.stream.accesses.len());
         self.stream.accesses[self.next..end].iter().any(|access| access.page == page.0 && access.store != 0)
     }
@@ -287,12 +262,7 @@ impl<'a, L: Locator> Processor<'a, L> {
             }
         }
         self.charges.shootdowns += Nanos(duration * interrupted / 1000);
-        self.occupy_core(duration * interrupted);
-    }
-
-    /// Occupies one core for `duration` picoseconds with work other than program instructions.
-    pub(crate) fn occupy_core(&mut self, duration: u64) {
-        self.cores.occupy(duration);
+        self.cores.occupy(duration * interrupted);
     }
 }
 
@@ -341,7 +311,7 @@ mod tests {
             model.miss(miss).expect("a tier");
         }
         let (mut simulated, mut modelled) = (Counters::default(), Counters::default());
-        processor.counters(&mut simulated);
+        processor.cores.counters(&mut simulated);
         model.counters(&mut modelled);
         assert_eq!((model.now(), modelled), (processor.now(), simulated));
     }

@@ -10,10 +10,10 @@ use isotherm_policies::{Bound, Setup};
 use crate::bounds::{Belady, IntervalRanks, OraclePlacement, next_uses};
 use crate::host::SimHost;
 use crate::page_table::{Locator, PageTable};
-use crate::processor::{IntervalCount, Processor};
+use crate::processor::Processor;
 use crate::sampler::Sampler;
 use crate::stream::Stream;
-use crate::{Charges, NamedRange, SimulateError, soar};
+use crate::{Charges, Interval, NamedRange, SimulateError, soar};
 
 /// Smallest ring at any scale: the program runs in blocks, and a block's samples must fit.
 const MIN_RING: u64 = 1024;
@@ -36,7 +36,7 @@ pub(crate) struct Replay<'a> {
 /// Counts and times at the end of a replay.
 pub(crate) struct Finished {
     pub(crate) end: Nanos,
-    pub(crate) intervals: Vec<IntervalCount>,
+    pub(crate) intervals: Vec<Interval>,
     pub(crate) stall: Vec<Nanos>,
     pub(crate) bytes: Vec<Bytes>,
     pub(crate) charges: Charges,
@@ -45,7 +45,7 @@ pub(crate) struct Finished {
 impl Finished {
     pub(crate) fn of<L: Locator>(processor: &Processor<'_, L>) -> Self {
         let mut counters = Counters::default();
-        processor.counters(&mut counters);
+        processor.cores.counters(&mut counters);
         Self {
             end: processor.now(),
             intervals: processor.intervals.clone(),
@@ -79,12 +79,10 @@ impl<'a> Replay<'a> {
         Ok(Self { stream, profile, ranges, seed, scale, interval_length, ranks, next_uses })
     }
 
-    /// Returns the pages of each of the oracle's intervals.
     pub(crate) fn ranks(&self) -> &IntervalRanks {
         self.ranks.get_or_init(|| IntervalRanks::new(self.stream, self.interval_length, false))
     }
 
-    /// Computes the placement of MIN with bypass for `fast` pages.
     pub(crate) fn belady(&self, fast: Pages) -> Belady {
         Belady::new(self.stream, self.next_uses.get_or_init(|| next_uses(self.stream)), fast)
     }
@@ -117,7 +115,6 @@ impl<'a> Replay<'a> {
         std::iter::once(fast.0).chain(between).chain([pages]).collect()
     }
 
-    /// Returns the sizes by which a policy sizes its structures.
     pub(crate) fn setup(&self, fast: Pages) -> Setup {
         Setup {
             pages: self.stream.pages.len(),
@@ -128,7 +125,6 @@ impl<'a> Replay<'a> {
         }
     }
 
-    /// Replays with the placement of `locator`.
     pub(crate) fn placed<L: Locator>(&self, locator: L) -> Finished {
         let mut processor = self.processor(locator);
         while processor.run_block() {}

@@ -117,7 +117,7 @@ pub struct Charges {
 }
 
 /// One policy at one size of the fast tier.
-#[derive(Debug, Clone, Serialize)]
+#[derive(Debug, Clone, Default, Serialize)]
 pub struct RunResult {
     /// Name of the policy or bound.
     pub policy: String,

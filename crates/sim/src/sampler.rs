@@ -10,7 +10,6 @@ use rand_xoshiro::Xoshiro256PlusPlus;
 /// Weight of the old estimate of an event's rate in each block: perf adapts over several ticks too.
 const RATE_MEMORY: f64 = 0.75;
 
-/// Outcome of a delivery.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Drained {
     /// Samples that were still in the ring.
@@ -117,7 +116,6 @@ impl Sampler {
         if dither == 0 { period } else { self.random.random_range(period - dither..=period + dither) }
     }
 
-    /// Puts a sample into the ring, or loses it.
     pub(crate) fn record(&mut self, sample: Sample) {
         if self.unread() < self.ring_limit {
             self.ring.push_back(sample);

@@ -71,7 +71,6 @@ impl Locator for Profiled<'_> {
     }
 }
 
-/// A fixed tier for each page.
 struct Placed(Vec<u8>);
 
 impl Locator for Placed {

@@ -42,7 +42,6 @@ pub(crate) fn heatmap(stream: &Stream) -> Heatmap {
     }
 }
 
-/// Counts the accesses to each page.
 pub(crate) fn page_counts(stream: &Stream) -> Vec<u32> {
     let mut counts = vec![0; stream.pages.len()];
     stream.accesses.iter().for_each(|access| counts[access.page as usize] += 1);

@@ -6,9 +6,8 @@ use isotherm_core::parameters::Parameters;
 use isotherm_core::{Bytes, Nanos, Pages, Policy};
 use isotherm_policies::{Entry, Kind};
 
-use crate::processor::IntervalCount;
 use crate::replay::{Finished, Replay};
-use crate::result::{Interval, RunResult};
+use crate::result::RunResult;
 use crate::simulate::{Experiment, Input, SimulateError};
 
 /// An input on a machine, with the time that it takes with all memory fast.
@@ -22,8 +21,8 @@ pub struct Testbed<'a> {
 }
 
 impl<'a> Testbed<'a> {
-    /// Sets the input on the experiment's machine and replays it with all memory fast. Ignores the
-    /// experiment's policies and sizes: they come with each run.
+    /// Sets the input on the experiment's machine, whose policies and sizes are ignored: each run brings its
+    /// own.
     ///
     /// # Errors
     /// A machine with a number of tiers that the model does not run.
@@ -31,7 +30,7 @@ impl<'a> Testbed<'a> {
         let Experiment { profile, scale, seed, intervals, .. } = *experiment;
         let replay = Replay::new(&input.stream, &input.ranges, profile, scale, seed, intervals)?;
         let finished = replay.fixed(true);
-        let ends = finished.intervals.iter().map(|interval| interval.end).collect();
+        let ends = finished.intervals.iter().map(|interval| interval.end_ns).collect();
         Ok(Self { input, experiment, replay, all_fast: (finished.end, ends) })
     }
 
@@ -40,10 +39,8 @@ impl<'a> Testbed<'a> {
         &self.all_fast.1
     }
 
-    /// Replays under a policy or bound with `fast` pages in the fast tier. The parameters are unscaled.
-    ///
-    /// The result's fields about the bounds `oracle` and `belady` are 0: [`crate::simulate()`] computes them
-    /// once for all policies.
+    /// Replays under a policy or bound with unscaled parameters. The result's fields about the bounds
+    /// `oracle` and `belady` are 0: [`crate::simulate()`] computes them once for all policies.
     ///
     /// # Errors
     /// A policy that cannot be built for this size, or that asks for a signal that the simulator lacks.
@@ -134,41 +131,14 @@ impl<'a> Testbed<'a> {
             final_hit_ratio: final_hits,
             load_hit_ratio: load_hits,
             final_load_hit_ratio: final_load_hits,
-            oracle_hit_ratio: 0.0,
-            oracle_final_hit_ratio: 0.0,
-            oracle_load_hit_ratio: 0.0,
-            oracle_final_load_hit_ratio: 0.0,
-            belady_hit_ratio: 0.0,
-            beats_oracle: false,
             slowdown: finished.end.0 as f64 / self.all_fast.0.0.max(1) as f64,
             modelled_ns: finished.end,
             stall_ns: finished.stall.clone(),
             tier_bytes: finished.bytes.clone(),
-            promotions: 0,
-            demotions: 0,
-            failed_moves: crate::FailedMoves::default(),
-            bytes_moved: Bytes(0),
-            shadow_bytes: Bytes(0),
-            hint_faults: 0,
-            samples: 0,
-            samples_lost: 0,
-            metadata_bytes: Bytes(0),
-            tiering_cpu_ns: Nanos(0),
             charges: finished.charges,
-            wall_s: 0.0,
-            timeline: intervals.iter().map(interval).collect(),
+            timeline: intervals.clone(),
+            ..RunResult::default()
         }
-    }
-}
-
-fn interval(count: &IntervalCount) -> Interval {
-    Interval {
-        end_ns: count.end,
-        accesses: count.accesses,
-        hits: count.hits,
-        loads: count.loads,
-        load_hits: count.load_hits,
-        ..Interval::default()
     }
 }
 

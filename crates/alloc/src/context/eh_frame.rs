@@ -18,7 +18,6 @@ impl UnwindContextStorage<usize> for OnStack {
     type Stack = [UnwindTableRow<usize, Self>; 3];
 }
 
-/// Returns the rule of an address in a module, or `None` if the module does not describe it.
 pub(super) fn rule(module: &Module, address: usize) -> Option<Rule> {
     let header = module.bytes_from(module.frame_header?)?;
     let bases = BaseAddresses::default().set_eh_frame_hdr(header.as_ptr() as u64);

@@ -23,15 +23,12 @@ pub(crate) struct Entry {
     addresses: [usize; DEPTH],
     /// Bytes from the stack pointer to the end of the last return address.
     reach: usize,
-    /// Number of its region's first free list.
-    lists: u32,
-    /// Number of the context in the profile.
-    number: u32,
+    known: Known,
 }
 
-/// Facts remembered about a context.
 #[derive(Clone, Copy, PartialEq, Eq, Debug)]
 pub(crate) struct Known {
+    /// Number of the region's first free list.
     pub(crate) lists: u32,
     pub(crate) number: u32,
 }
@@ -49,8 +46,6 @@ fn set(address: usize, stack: *const usize) -> usize {
 }
 
 impl Entry {
-    /// Returns whether the return addresses above `stack` are the entry's.
-    ///
     /// # Safety
     /// As for [`Memo::find`].
     #[inline(always)]
@@ -71,8 +66,6 @@ impl Entry {
 }
 
 impl Memo {
-    /// Returns the context of a call if it is known.
-    ///
     /// # Safety
     /// `stack` points to the return address of an unfinished call, on a stack that ends at `top` or lies
     /// elsewhere.
@@ -83,7 +76,7 @@ impl Memo {
         for entry in set {
             // SAFETY: the caller's promise is that of `matches`.
             if unsafe { entry.matches(stack, top) } {
-                return Some(Known { lists: entry.lists, number: entry.number });
+                return Some(entry.known);
             }
         }
         None
@@ -107,8 +100,7 @@ impl Memo {
             packed[index / 4] |= u64::from(words) << (index % 4 * 16);
         }
         let reach = offsets.last().map_or(0, |&last| last as usize + size_of::<usize>());
-        let Known { lists, number } = known;
-        let mut entry = Entry { offsets: packed, addresses: [first; DEPTH], reach, lists, number };
+        let mut entry = Entry { offsets: packed, addresses: [first; DEPTH], reach, known };
         entry.addresses[..addresses.len()].copy_from_slice(addresses);
         let set = &mut self.sets[set(first, stack)];
         set[1] = set[0];

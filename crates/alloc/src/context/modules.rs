@@ -4,15 +4,12 @@ use std::arch::asm;
 use std::ffi::{CStr, c_char, c_int, c_void};
 use std::mem::{MaybeUninit, transmute};
 
-/// A loaded object: the program or a library.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Module {
     /// First address; offsets count from here.
     pub(super) base: usize,
     end: usize,
-    /// Path; empty for the program itself.
     pub(super) path: &'static CStr,
-    /// Address of its `.eh_frame_hdr`.
     pub(super) frame_header: Option<usize>,
 }
 
@@ -27,30 +24,23 @@ struct Found {
     reserved: [u64; 7],
 }
 
-/// Returns the object that an address lies in.
 pub(super) fn find(address: usize) -> Option<Module> {
-    match find_object() {
-        Some(find) => {
-            let mut found = MaybeUninit::<Found>::uninit();
-            // SAFETY: `_dl_find_object` fills the structure if it returns 0; it may be called anywhere.
-            let found = unsafe {
-                if find(address as *mut c_void, found.as_mut_ptr()) != 0 {
-                    return None;
-                }
-                found.assume_init()
-            };
-            let frame_header = (found.frame_header != 0).then_some(found.frame_header);
-            // SAFETY: glibc fills `link_map` with its own record, which lives as long as the object is loaded
-            // and has the path as its second word (`struct link_map` of `link.h`).
-            let path = unsafe { text(*found.link_map.cast::<*const c_char>().add(1)) };
-            Some(Module { base: found.start, end: found.end, path, frame_header })
+    let Some(find) = find_object() else { return iterate(address) };
+    let mut found = MaybeUninit::<Found>::uninit();
+    // SAFETY: `_dl_find_object` fills the structure if it returns 0; it may be called anywhere.
+    let found = unsafe {
+        if find(address as *mut c_void, found.as_mut_ptr()) != 0 {
+            return None;
         }
-        None => iterate(address),
-    }
+        found.assume_init()
+    };
+    let frame_header = (found.frame_header != 0).then_some(found.frame_header);
+    // SAFETY: glibc fills `link_map` with its own record, which lives as long as the object is loaded and has
+    // the path as its second word (`struct link_map` of `link.h`).
+    let path = unsafe { text(*found.link_map.cast::<*const c_char>().add(1)) };
+    Some(Module { base: found.start, end: found.end, path, frame_header })
 }
 
-/// Returns a path of the loader, which stays while the object is loaded.
-///
 /// # Safety
 /// `path` is null, or text that ends with 0 and stays while the object is loaded.
 unsafe fn text(path: *const c_char) -> &'static CStr {
@@ -106,7 +96,6 @@ unsafe extern "C" fn visit(info: *mut libc::dl_phdr_info, _size: usize, search: 
 }
 
 impl Module {
-    /// Returns the object's bytes from an address on, or `None` outside the object.
     pub(super) fn bytes_from(&self, address: usize) -> Option<&'static [u8]> {
         let length = self.end.checked_sub(address).filter(|_| address >= self.base)?;
         // SAFETY: the caller returns into the object, so it stays loaded. Readers only follow tables that a

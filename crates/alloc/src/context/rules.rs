@@ -9,15 +9,11 @@ use super::{eh_frame, modules};
 /// at code.
 const FRAME_POINTER: Rule = Rule::Step { from_frame_pointer: true, bytes: 16, saved: 16 };
 
-/// Step from a frame to its caller's.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Rule {
-    /// The chain ends here: the outermost frame, code without a description, or a frame that cannot be
-    /// followed.
+    /// The outermost frame, code without a description, or a frame that cannot be followed.
     Stop,
-    /// The caller's frame begins `bytes` above the stack pointer or the frame pointer.
     Step {
-        /// Whether the offset counts from the frame pointer.
         from_frame_pointer: bool,
         /// Bytes from that register to the caller's frame; the return address lies just below.
         bytes: i32,
@@ -26,7 +22,6 @@ pub(crate) enum Rule {
     },
 }
 
-/// Facts about a return address.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Known {
     pub(crate) rule: Rule,
@@ -49,8 +44,7 @@ pub(crate) struct Rules {
 }
 
 impl Rules {
-    /// Returns the facts about a return address; lock-free and without allocating if glibc has
-    /// `_dl_find_object`.
+    /// Lock-free and without allocating if glibc has `_dl_find_object`.
     #[inline]
     pub(crate) fn find(&mut self, address: usize) -> Known {
         let index = address.wrapping_mul(0x9e37_79b9_7f4a_7c15) >> (usize::BITS - ENTRIES.ilog2());
@@ -61,7 +55,6 @@ impl Rules {
         entry.known
     }
 
-    /// Forgets all rules.
     pub(crate) fn clear(&mut self) {
         for entry in &mut self.entries {
             entry.address = 0;

@@ -6,7 +6,6 @@ use super::{DEPTH, Registers};
 /// Largest plausible frame, in bytes; a larger one ends the walk.
 const LARGEST_FRAME: usize = 1 << 20;
 
-/// Return addresses of a call, innermost first.
 pub(crate) struct Chain {
     length: usize,
     addresses: [usize; DEPTH],

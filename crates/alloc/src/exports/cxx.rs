@@ -10,21 +10,14 @@ use crate::context::Registers;
 use crate::{heap, library};
 
 with_registers! {
-    /// Implements `operator new(size_t)`.
+    // `new` and `new[]`: plain, nothrow, aligned, and aligned nothrow.
     _Znwm(size: usize) -> *mut c_void, "rsi", "rdx" => new;
-    /// Implements `operator new[](size_t)`.
     _Znam(size: usize) -> *mut c_void, "rsi", "rdx" => new;
-    /// Implements `operator new(size_t, const std::nothrow_t&)`.
     _ZnwmRKSt9nothrow_t(size: usize, nothrow: *const c_void) -> *mut c_void, "rsi", "rdx" => new_or_null;
-    /// Implements `operator new[](size_t, const std::nothrow_t&)`.
     _ZnamRKSt9nothrow_t(size: usize, nothrow: *const c_void) -> *mut c_void, "rsi", "rdx" => new_or_null;
-    /// Implements `operator new(size_t, std::align_val_t)`.
     _ZnwmSt11align_val_t(size: usize, alignment: usize) -> *mut c_void, "rdx", "rcx" => new_aligned;
-    /// Implements `operator new[](size_t, std::align_val_t)`.
     _ZnamSt11align_val_t(size: usize, alignment: usize) -> *mut c_void, "rdx", "rcx" => new_aligned;
-    /// Implements `operator new(size_t, std::align_val_t, const std::nothrow_t&)`.
     _ZnwmSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, nothrow: *const c_void) -> *mut c_void, "rdx", "rcx" => new_aligned_or_null;
-    /// Implements `operator new[](size_t, std::align_val_t, const std::nothrow_t&)`.
     _ZnamSt11align_val_tRKSt9nothrow_t(size: usize, alignment: usize, nothrow: *const c_void) -> *mut c_void, "rdx", "rcx" => new_aligned_or_null;
 }
 
@@ -72,7 +65,6 @@ unsafe fn fail(size: usize) -> Block {
     unsafe { library::next::<New>(c"_Znwm").map_or_else(|| libc::abort(), |new| new(size)) }
 }
 
-/// Fails through libstdc++'s operator that does not throw.
 #[cold]
 unsafe fn fail_quietly(size: usize) -> Block {
     type New = unsafe extern "C-unwind" fn(usize, *const c_void) -> Block;
@@ -85,7 +77,6 @@ unsafe fn fail_quietly(size: usize) -> Block {
     }
 }
 
-/// Fails through libstdc++'s operator for alignments.
 #[cold]
 unsafe fn fail_aligned(size: usize, alignment: usize) -> Block {
     type New = unsafe extern "C-unwind" fn(usize, usize) -> Block;
@@ -98,7 +89,7 @@ unsafe fn fail_aligned(size: usize, alignment: usize) -> Block {
 
 macro_rules! deletes {
     ($($name:ident)*) => {
-        releasing! { $(/** Implements a form of `operator delete`. */ $name();)* }
+        releasing! { $($name();)* }
     };
 }
 

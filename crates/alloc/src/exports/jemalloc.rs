@@ -11,19 +11,14 @@ use crate::context::Registers;
 use crate::{classes, heap, jemalloc};
 
 with_registers! {
-    /// Implements `mallocx` of `jemalloc(3)`.
     mallocx(size: usize, flags: c_int) -> *mut c_void, "rdx", "rcx" => allocate;
-    /// Implements `rallocx` of `jemalloc(3)`.
     rallocx(block: *mut c_void, size: usize, flags: c_int) -> *mut c_void, "rcx", "r8" => resize;
 }
 
-/// Returns the alignment that flags ask for.
 fn alignment(flags: c_int) -> usize {
     1 << (flags & 0x3f)
 }
 
-/// Allocates as flags ask.
-///
 /// # Safety
 /// `registers` are those of a call that has not returned.
 unsafe extern "C" fn allocate(size: usize, flags: c_int, registers: Registers) -> Block {
@@ -44,8 +39,6 @@ unsafe extern "C" fn allocate(size: usize, flags: c_int, registers: Registers) -
     }
 }
 
-/// Resizes as flags ask.
-///
 /// # Safety
 /// `block` is live and not used afterwards unless null is returned; `registers` are those of a call that has
 /// not returned.
@@ -60,7 +53,7 @@ unsafe extern "C" fn resize(block: Block, size: usize, flags: c_int, registers: 
     }
 }
 
-/// Implements `xallocx` of `jemalloc(3)`. A block never changes in place.
+/// A block never changes in place.
 ///
 /// # Safety
 /// `block` is live.
@@ -70,8 +63,6 @@ pub unsafe extern "C" fn xallocx(block: Block, _size: usize, _extra: usize, _fla
     unsafe { heap::capacity(block) }
 }
 
-/// Implements `sallocx` of `jemalloc(3)`.
-///
 /// # Safety
 /// `block` is live.
 #[unsafe(no_mangle)]
@@ -81,13 +72,10 @@ pub unsafe extern "C" fn sallocx(block: Block, _flags: c_int) -> usize {
 }
 
 releasing! {
-    /// Implements `dallocx` of `jemalloc(3)`.
     dallocx(_flags: c_int);
-    /// Implements `sdallocx` of `jemalloc(3)`.
     sdallocx(_size: usize, _flags: c_int);
 }
 
-/// Implements `nallocx` of `jemalloc(3)`.
 #[unsafe(no_mangle)]
 pub extern "C" fn nallocx(size: usize, flags: c_int) -> usize {
     match classes::aligned(size, alignment(flags)) {

@@ -13,7 +13,6 @@ use crate::context::Registers;
 use crate::sys::PAGE;
 use crate::{heap, library, regions, thread};
 
-/// A block as C passes it.
 type Block = *mut c_void;
 
 /// Exports functions that pass their arguments and their caller's registers to a target.
@@ -22,9 +21,7 @@ type Block = *mut c_void;
 /// "Parameter Passing"); the target receives them as one [`Registers`], whose two words the ABI passes in two
 /// such registers.
 macro_rules! with_registers {
-    ($($(#[$text:meta])* $name:ident($($argument:ident: $type:ty),+) -> $result:ty, $stack:literal, $frame:literal => $target:path;)*) => {$(
-        $(#[$text])*
-        ///
+    ($($name:ident($($argument:ident: $type:ty),+) -> $result:ty, $stack:literal, $frame:literal => $target:path;)*) => {$(
         /// # Safety
         /// As its manual says.
         #[unsafe(naked)]
@@ -43,9 +40,7 @@ use with_registers;
 
 /// Exports functions that release a block; their other arguments carry nothing new.
 macro_rules! releasing {
-    ($($(#[$text:meta])* $name:ident($($argument:ident: $type:ty),*);)*) => {$(
-        $(#[$text])*
-        ///
+    ($($name:ident($($argument:ident: $type:ty),*);)*) => {$(
         /// # Safety
         /// `block` is null or a live block of this process, and nothing uses it afterwards.
         #[unsafe(no_mangle)]
@@ -58,23 +53,14 @@ macro_rules! releasing {
 use releasing;
 
 with_registers! {
-    /// Implements `malloc(3)`.
     malloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate;
-    /// Implements `calloc(3)`.
     calloc(count: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_zeroed;
-    /// Implements `realloc(3)`.
     realloc(block: *mut c_void, size: usize) -> *mut c_void, "rdx", "rcx" => resize;
-    /// Implements `reallocarray(3)`.
     reallocarray(block: *mut c_void, count: usize, size: usize) -> *mut c_void, "rcx", "r8" => resize_array;
-    /// Implements `memalign(3)`.
     memalign(alignment: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_aligned;
-    /// Implements `aligned_alloc(3)`.
     aligned_alloc(alignment: usize, size: usize) -> *mut c_void, "rdx", "rcx" => allocate_aligned;
-    /// Implements `posix_memalign(3)`.
     posix_memalign(block: *mut *mut c_void, alignment: usize, size: usize) -> c_int, "rcx", "r8" => store_aligned;
-    /// Implements `valloc(3)`.
     valloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_pages;
-    /// Implements `pvalloc(3)`.
     pvalloc(size: usize) -> *mut c_void, "rsi", "rdx" => allocate_whole_pages;
 }
 
@@ -154,16 +140,12 @@ unsafe extern "C" fn allocate_whole_pages(size: usize, registers: Registers) -> 
 }
 
 releasing! {
-    /// Implements `free(3)`. It preserves `errno`, as jemalloc does when it empties a full list.
+    // It preserves `errno`, as jemalloc does when it empties a full list.
     free();
-    /// Implements C23's `free_sized`.
     free_sized(_size: usize);
-    /// Implements C23's `free_aligned_sized`.
     free_aligned_sized(_alignment: usize, _size: usize);
 }
 
-/// Implements `malloc_usable_size(3)`.
-///
 /// # Safety
 /// `block` is null or a live block of this process.
 #[unsafe(no_mangle)]
@@ -172,7 +154,7 @@ pub unsafe extern "C" fn malloc_usable_size(block: Block) -> usize {
     unsafe { heap::capacity(block) }
 }
 
-/// Implements `dlclose(3)`. Afterwards threads forget what they know about addresses of code.
+/// Afterwards threads forget what they know about addresses of code.
 ///
 /// # Safety
 /// As its manual says.

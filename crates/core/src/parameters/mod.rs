@@ -231,7 +231,7 @@ pub const REFERENCE_FOOTPRINT: Bytes = Bytes(267_000_000_000);
 pub const REFERENCE_THREADS: f64 = 16.0;
 
 /// The parameters of one policy or workload, with their values.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, Default)]
 pub struct Parameters {
     group: String,
     specs: Vec<&'static Spec>,

@@ -15,13 +15,20 @@ macro_rules! machines {
 const BUILTIN: &[(&str, &str)] =
     machines!["freqtier-cxl1", "freqtier-cxl2", "hybridtier", "jenga", "neomem", "pact"];
 
-pub(super) fn names() -> impl Iterator<Item = &'static str> {
-    BUILTIN.iter().map(|(name, _)| *name)
-}
+impl Profile {
+    /// Returns one of the built-in profiles.
+    ///
+    /// # Errors
+    /// An unknown name; the error suggests known ones.
+    pub fn builtin(name: &str) -> Result<Self, ProfileError> {
+        let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {
+            return Err(ProfileError::unknown_machine(name, &advice(name, Self::builtin_names())));
+        };
+        Self::parse(text, name)
+    }
 
-pub(super) fn load(name: &str) -> Result<Profile, ProfileError> {
-    let Some((name, text)) = BUILTIN.iter().find(|(known, _)| *known == name) else {
-        return Err(ProfileError::unknown_machine(name, &advice(name, names())));
-    };
-    Profile::parse(text, name)
+    /// Returns the names of the built-in profiles, in alphabetical order.
+    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
+        BUILTIN.iter().map(|(name, _)| *name)
+    }
 }

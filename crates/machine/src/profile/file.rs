@@ -10,52 +10,66 @@ use super::{Profile, ProfileError, TierProfile};
 
 const ENTRY: &str = "a table such as { value = \"90ns\", source = \"where it comes from\" }";
 
-pub(super) fn read(text: &str, file: &str) -> Result<Profile, ProfileError> {
-    let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
-    let reader = Reader { file };
-    reader.no_others(&table, "", &["title", "core", "llc", "tier", "costs", "device"])?;
-    let mut profile = Profile {
-        name: stem(file),
-        title: reader.text(&table, "title", "one line that says what machine it is")?,
-        ..Profile::default()
-    };
-    for section in ["core", "llc", "costs"] {
-        let numbers = reader.table(&table, section)?;
-        reader.section(&mut profile, numbers, section, 0)?;
+impl Profile {
+    /// Reads a profile from the text of a TOML file, in the format of `docs/reference/machines.md`. `file`
+    /// names the text in errors; its stem becomes the profile's name.
+    ///
+    /// # Errors
+    /// One line that names the file, the field and what was expected: text that is no TOML, an unknown or
+    /// missing field, a value of the wrong unit or out of range, a number without a source, tiers that are
+    /// not ordered fastest first.
+    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
+        let table = text.parse::<Table>().map_err(|error| syntax(text, file, &error))?;
+        let reader = Reader { file };
+        reader.no_others(&table, "", &["title", "core", "llc", "tier", "costs", "device"])?;
+        let mut profile = Self {
+            name: stem(file),
+            title: reader.text(&table, "title", "one line that says what machine it is")?,
+            ..Self::default()
+        };
+        for section in ["core", "llc", "costs"] {
+            let numbers = reader.table(&table, section)?;
+            reader.section(&mut profile, numbers, section, 0)?;
+        }
+        if table.contains_key("device") {
+            reader.section(&mut profile, reader.table(&table, "device")?, "device", 0)?;
+        }
+        for (index, tier) in reader.tiers(&table)?.iter().enumerate() {
+            let path = format!("tier.{index}");
+            let tier = tier.as_table().ok_or_else(|| reader.unexpected(&path, tier, "a [[tier]]"))?;
+            let name = reader.text(tier, &format!("{path}.name"), "what the tier is, such as \"DRAM\"")?;
+            profile.tiers.push(TierProfile { name, ..TierProfile::default() });
+            reader.section(&mut profile, tier, "tier", index)?;
+        }
+        profile.check_order(file)?;
+        Ok(profile)
     }
-    if table.contains_key("device") {
-        reader.section(&mut profile, reader.table(&table, "device")?, "device", 0)?;
-    }
-    for (index, tier) in reader.tiers(&table)?.iter().enumerate() {
-        let path = format!("tier.{index}");
-        let tier = tier.as_table().ok_or_else(|| reader.unexpected(&path, tier, "a [[tier]]"))?;
-        let name = reader.text(tier, &format!("{path}.name"), "what the tier is, such as \"DRAM\"")?;
-        profile.tiers.push(TierProfile { name, ..TierProfile::default() });
-        reader.section(&mut profile, tier, "tier", index)?;
-    }
-    profile.check_order(file)?;
-    Ok(profile)
-}
 
-/// Writes every number with its source, so that [`read`] returns the same profile.
-pub(super) fn write(profile: &Profile) -> String {
-    let quoted = |text: &str| Value::from(text).to_string();
-    let section = |section: &str, tier: usize| -> String {
-        let numbers = Field::of(section).filter_map(|field| {
-            let value = field.quantity.format((field.get)(profile, tier)?);
-            let source = profile.sources.get(&field.path(tier)).map_or("not given", String::as_str);
-            Some(format!("{} = {{ value = {}, source = {} }}\n", field.name, quoted(&value), quoted(source)))
-        });
-        numbers.collect()
-    };
-    let mut text = format!("title = {}\n", quoted(&profile.title));
-    text.extend(["core", "llc"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
-    for (index, tier) in profile.tiers.iter().enumerate() {
-        text.push_str(&format!("\n[[tier]]\nname = {}\n{}", quoted(&tier.name), section("tier", index)));
+    /// Writes every number with its source, so that [`Self::parse`] returns the same self.
+    pub fn to_toml(&self) -> String {
+        let quoted = |text: &str| Value::from(text).to_string();
+        let section = |section: &str, tier: usize| -> String {
+            let numbers = Field::of(section).filter_map(|field| {
+                let value = field.quantity.format((field.get)(self, tier)?);
+                let source = self.sources.get(&field.path(tier)).map_or("not given", String::as_str);
+                Some(format!(
+                    "{} = {{ value = {}, source = {} }}\n",
+                    field.name,
+                    quoted(&value),
+                    quoted(source)
+                ))
+            });
+            numbers.collect()
+        };
+        let mut text = format!("title = {}\n", quoted(&self.title));
+        text.extend(["core", "llc"].map(|name| format!("\n[{name}]\n{}", section(name, 0))));
+        for (index, tier) in self.tiers.iter().enumerate() {
+            text.push_str(&format!("\n[[tier]]\nname = {}\n{}", quoted(&tier.name), section("tier", index)));
+        }
+        let last = ["costs", "device"].into_iter().filter(|&name| name != "device" || self.device.is_some());
+        text.extend(last.map(|name| format!("\n[{name}]\n{}", section(name, 0))));
+        text
     }
-    let last = ["costs", "device"].into_iter().filter(|&name| name != "device" || profile.device.is_some());
-    text.extend(last.map(|name| format!("\n[{name}]\n{}", section(name, 0))));
-    text
 }
 
 /// Turns `machines/pact.toml` into `pact`.

@@ -4,19 +4,18 @@ use std::collections::BTreeMap;
 
 use isotherm_core::names::advice;
 use isotherm_core::{Bytes, Nanos};
+use serde::Serialize;
 
 mod builtin;
 mod error;
 mod fields;
 mod file;
 mod quantity;
-mod summary;
 #[cfg(test)]
 mod tests;
 
 pub use error::ProfileError;
 use fields::{FIELDS, Field};
-pub use summary::{MachineNumber, MachineSummary};
 
 /// Source of a number that [`Profile::set`] changed.
 const SET_BY_USER: &str = "set by the user";
@@ -162,33 +161,30 @@ pub struct Costs {
     pub reserve: f64,
 }
 
+/// A machine in results: its title and all of its numbers.
+#[derive(Debug, Clone, Serialize)]
+pub struct MachineSummary {
+    /// Kebab-case name.
+    pub name: String,
+    /// One-line title.
+    pub title: String,
+    /// Every number in force.
+    pub numbers: Vec<MachineNumber>,
+}
+
+/// One number of a machine profile.
+#[derive(Debug, Clone, Serialize)]
+pub struct MachineNumber {
+    /// Path, such as `tier.1.latency`.
+    pub path: String,
+    /// Value with its unit.
+    pub value: String,
+    /// Source of the number.
+    pub source: String,
+}
+
 impl Profile {
-    /// Reads a profile from the text of a TOML file, in the format of `docs/reference/machines.md`.
-    ///
-    /// `file` names the text in errors; its stem becomes the profile's name.
-    ///
-    /// # Errors
-    /// One line that names the file, the field and what was expected: text that is no TOML, an unknown or
-    /// missing field, a value of the wrong unit or out of range, a number without a source, tiers that are
-    /// not ordered fastest first.
-    pub fn parse(text: &str, file: &str) -> Result<Self, ProfileError> {
-        file::read(text, file)
-    }
-
-    /// Returns one of the built-in profiles.
-    ///
-    /// # Errors
-    /// An unknown name; the error suggests known ones.
-    pub fn builtin(name: &str) -> Result<Self, ProfileError> {
-        builtin::load(name)
-    }
-
-    /// Returns the names of the built-in profiles, in alphabetical order.
-    pub fn builtin_names() -> impl Iterator<Item = &'static str> {
-        builtin::names()
-    }
-
-    /// Returns each number that a profile may hold: its path (`tier.N` for each tier), its unit and range, its meaning.
+    /// Returns the path (`tier.N` for each tier), the unit and range, and the meaning of each number.
     pub fn fields() -> impl Iterator<Item = (String, String, &'static str)> {
         FIELDS.iter().map(|field| {
             let section = if field.of_tier() { "tier.N" } else { field.section };
@@ -196,8 +192,7 @@ impl Profile {
         })
     }
 
-    /// Sets one number from text, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last
-    /// one.
+    /// Sets one number, such as `tier.1.latency` to `200ns`. Call [`Self::check`] after the last one.
     ///
     /// # Errors
     /// An unknown path, or a value that is not valid for it.
@@ -241,13 +236,7 @@ impl Profile {
         MachineSummary { name: self.name.clone(), title: self.title.clone(), numbers }
     }
 
-    /// Writes the profile as a TOML file that [`Self::parse`] reads.
-    pub fn to_toml(&self) -> String {
-        file::write(self)
-    }
-
-    /// Sets one number with its source, such as `tier.1.k` to `170ns`. Call [`Self::check`] after the last
-    /// one.
+    /// As [`Self::set`], with the number's source.
     ///
     /// # Errors
     /// As [`Self::set`].
@@ -284,12 +273,10 @@ impl Profile {
         if self.tiers.is_empty() {
             return Err(ProfileError::missing(file, "tier", "at least one [[tier]]"));
         }
-        match self.tiers.windows(2).position(|pair| pair[0].latency > pair[1].latency) {
-            None => Ok(()),
-            Some(tier) => {
-                let [before, latency] = [tier, tier + 1].map(|tier| self.tiers[tier].latency);
-                Err(ProfileError::order(file, tier + 1, latency, before))
-            }
-        }
+        let late = |&tier: &usize| self.tiers[tier].latency < self.tiers[tier - 1].latency;
+        (1..self.tiers.len()).find(late).map_or(Ok(()), |tier| {
+            let [before, latency] = [tier - 1, tier].map(|tier| self.tiers[tier].latency);
+            Err(ProfileError::order(file, tier, latency, before))
+        })
     }
 }

@@ -1,5 +1,4 @@
-//! Compares PACT's estimates with the core model's truth: Equation 1 with a tier's stalls, PAC with each
-//! page's.
+//! Compares PACT's estimates with the core model's truth: Equation 1 with a tier's stalls, PAC with a page's.
 //!
 //! Everything is placed in one tier and replayed twice: without a policy, to learn each page's stalls from
 //! the model, and under PACT, which samples as usual and moves nothing.

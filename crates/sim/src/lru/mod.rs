@@ -23,7 +23,6 @@ const FIRST_PRIORITY: u32 = 12;
 /// Last priority, half of each list, after which kswapd gives up (`balance_pgdat`).
 const LAST_PRIORITY: u32 = 1;
 
-/// One of a tier's lists.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum List {
     /// Pages that enter, and leave for the next tier.
@@ -32,7 +31,6 @@ pub(crate) enum List {
     Active,
 }
 
-/// The lists of all tiers.
 #[derive(Debug, Clone)]
 pub(crate) struct Lru {
     lists: TaggedLists<LISTS>,
@@ -80,7 +78,7 @@ impl Lru {
             if list == List::Inactive {
                 if before & REFERENCED == 0 {
                     *state &= !MARKED;
-                    pass.took();
+                    pass.taken += 1;
                     return Some(page);
                 }
                 *state |= MARKED;
@@ -149,11 +147,6 @@ impl Pass {
             self.turn = self.left.map(|left| left.min(CLUSTER));
             self.left = [0, 1].map(|list| self.left[list] - self.turn[list]);
         }
-    }
-
-    /// Records that the last inactive page was unreferenced and leaves.
-    pub(crate) fn took(&mut self) {
-        self.taken += 1;
     }
 
     /// Plans the next share of the lists, larger if the last was too small. Returns whether kswapd goes on.

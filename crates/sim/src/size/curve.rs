@@ -6,8 +6,8 @@ use std::ops::RangeInclusive;
 const STEPS_PER_DOUBLING: i32 = 2;
 const DOUBLINGS: i32 = 6;
 
-/// Returns the sizes at which every curve is measured: from 1/64 of the pages to all of them, each about the
-/// root of two larger than the one before.
+/// Returns the sizes of every curve: from 1/64 of the pages to all of them, in steps of about the root of
+/// two.
 pub(super) fn grid(pages: u64) -> Vec<u64> {
     let steps = STEPS_PER_DOUBLING * DOUBLINGS;
     let size = |step: i32| {
@@ -51,8 +51,7 @@ pub(super) fn value_at(sizes: &[u64], values: &[f64], size: f64) -> f64 {
     values[*pair.start()] * (1.0 - share) + values[*pair.end()] * share
 }
 
-/// Returns the smaller and the larger value of a size's two neighbours, between which the curve lies if it
-/// does not turn there. Both are the value itself at a measured size.
+/// Returns the smaller and the larger value of a size's two neighbours; at a measured size, its value twice.
 pub(super) fn range_at(sizes: &[u64], values: &[f64], size: f64) -> (f64, f64) {
     let (pair, share) = between(sizes, size);
     let (left, right) = (values[*pair.start()], values[*pair.end()]);

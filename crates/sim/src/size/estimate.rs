@@ -5,7 +5,6 @@ use std::collections::BTreeMap;
 use super::curve::{crossing, range_at, student, value_at};
 use super::result::FullRun;
 
-/// A slowdown with its interval.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub(super) struct Expected {
     pub(super) slowdown: f64,
@@ -13,11 +12,10 @@ pub(super) struct Expected {
     pub(super) high: f64,
 }
 
-/// One policy's measurements.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Estimate {
     /// Slowdown of each sub-sample at each size in pages.
-    samples: BTreeMap<u64, Vec<f64>>,
+    pub(super) samples: BTreeMap<u64, Vec<f64>>,
     sizes: Vec<u64>,
     means: Vec<f64>,
     /// Half the width of the 95 % interval of each mean.
@@ -27,7 +25,6 @@ pub(super) struct Estimate {
 }
 
 impl Estimate {
-    /// Adds each sub-sample's slowdown at a size.
     pub(super) fn add(&mut self, size: u64, slowdowns: Vec<f64>) {
         self.samples.insert(size, slowdowns);
         self.sizes = self.samples.keys().copied().collect();
@@ -43,11 +40,6 @@ impl Estimate {
         value_at(&self.sizes, &self.means, size as f64)
     }
 
-    pub(super) fn samples(&self) -> impl Iterator<Item = (u64, &Vec<f64>)> {
-        self.samples.iter().map(|(&size, values)| (size, values))
-    }
-
-    /// Returns whether a size was simulated in full.
     pub(super) fn is_known(&self, size: u64) -> bool {
         self.errors.contains_key(&size)
     }

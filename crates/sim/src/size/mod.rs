@@ -1,17 +1,12 @@
 //! Finds how much fast memory an input needs: slowdown against size, and the smallest size within a budget.
 //!
-//! Problem: the answer takes a curve for each policy, of a dozen sizes and several seeds, and a recording has
-//! tens of millions of accesses. Approach, for each policy:
+//! Replaying a recording at a dozen sizes, with several seeds, under each policy would take too long. So:
 //!
 //! 1. Sub-samples of the pages ([`sample`]) are replayed at sizes from 1/64 of the footprint to all of it.
-//!    They are smaller programs of the same density, so their slowdown estimates the whole's; their spread
-//!    shows the effect of chance. They lose some overlap between misses, which shows in their slowdown with
-//!    all memory slow. The whole's is known too, so the difference is corrected in proportion to the
-//!    remaining stall.
+//!    The overlap between misses that they lose is corrected by their slowdown with all memory slow.
 //! 2. Around the crossing with the budget, sizes are halved a few times more.
 //! 3. The whole input is simulated at the size found. Its error shifts the curve, and the search repeats
-//!    until a full simulation meets the budget where expected ([`estimate`]). So the recommended size has
-//!    been simulated in full, and every estimate stands beside the simulation that judged it.
+//!    until a full simulation meets the budget where expected ([`estimate`]).
 //!
 //! `docs/guide/sizing.md` lists the measured errors.
 
@@ -71,10 +66,6 @@ impl SizeExperiment<'_> {
     pub fn replays(&self) -> u64 {
         let policies = self.policies.len() as u64;
         policies * u64::from(self.seeds) * search::SIZES as u64 + policies * FULL_RUNS as u64
-    }
-
-    fn limit(&self) -> f64 {
-        1.0 + self.budget
     }
 
     /// Returns the number of pages of which a sub-sample has one.

@@ -57,7 +57,6 @@ impl<'a> Runs<'a> {
         Ok(slowdown(end, self.all_fast))
     }
 
-    /// Returns the slowdown at a share of the stream's pages.
     pub(super) fn slowdown_at(
         &self,
         entry: &Entry,

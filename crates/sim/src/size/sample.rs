@@ -1,11 +1,9 @@
 //! Sub-samples of a stream: one page in several, with all of its accesses.
 //!
-//! Sampling pages, not accesses, keeps what placement depends on: how often and when each page is used
-//! (spatial sampling, as in SHARDS, Waldspurger et al., FAST 2015, section 3). SHARDS takes pages whose hash
-//! is below a limit and must correct for an excess or lack of hot pages in a sub-sample. Here the whole
-//! stream is in memory, so pages are ranked by their accesses, and each group gets one of every `one_in`
-//! neighbours in that order, by lot. All groups thus have nearly the same distribution of accesses over
-//! pages, and no page in common.
+//! Sampling pages, not accesses, keeps how often and when each page is used (spatial sampling, as in SHARDS,
+//! Waldspurger et al., FAST 2015, section 3). SHARDS takes pages by their hash and must correct for an excess
+//! or lack of hot ones. Here pages are ranked by their accesses, and each group gets one of every `one_in`
+//! neighbours in that order, by lot: groups share no page and have nearly the same distribution of accesses.
 //!
 //! A group is a smaller program, not a thinner one: each access keeps the instructions before it, so that
 //! misses are as dense as in the whole, and omitted accesses go together with their time. An access that
@@ -29,7 +27,6 @@ pub(crate) struct Groups {
 }
 
 impl Groups {
-    /// Deals the stream's pages into `count` groups.
     pub(crate) fn new(stream: &Stream, count: u32, seed: u64) -> Self {
         let mut random = Xoshiro256PlusPlus::seed_from_u64(seed);
         let counts = page_counts(stream);

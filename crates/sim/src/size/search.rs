@@ -51,16 +51,11 @@ impl Search<'_> {
     }
 
     fn limit(&self) -> f64 {
-        self.experiment.limit()
+        1.0 + self.experiment.budget
     }
 
     fn pages(&self) -> u64 {
         self.stream.pages.len() as u64
-    }
-
-    /// Returns whether sub-samples are smaller than the whole.
-    fn is_sampled(&self) -> bool {
-        self.experiment.one_in(self.stream) > 1
     }
 
     fn bytes(&self, pages: u64) -> Bytes {
@@ -112,7 +107,7 @@ impl Search<'_> {
             let slowdown = self.whole.slowdown(policy.0, &policy.1, Pages(size))?;
             (self.done)();
             let run = estimate.judge(size, slowdown, self.limit(), shift);
-            if self.is_sampled() {
+            if self.experiment.one_in(self.stream) > 1 {
                 estimate.correct(size, slowdown);
             } else {
                 // Sub-samples are the whole under other seeds: one more size is known, nothing to correct.
@@ -152,7 +147,7 @@ impl Search<'_> {
     }
 
     fn curve(&self, estimate: &Estimate) -> Vec<Point> {
-        let point = |(size, samples): (u64, &Vec<f64>)| {
+        let point = |(&size, samples): (&u64, &Vec<f64>)| {
             let expected = estimate.expect(size);
             Point {
                 fast_bytes: self.bytes(size),
@@ -162,7 +157,7 @@ impl Search<'_> {
                 samples: samples.clone(),
             }
         };
-        estimate.samples().map(point).collect()
+        estimate.samples.iter().map(point).collect()
     }
 
     /// Returns the smallest size that a full simulation confirmed and none above contradicts; without full
