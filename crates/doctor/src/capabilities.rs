@@ -17,8 +17,8 @@ const fn row(name: &'static str, capability: Capability, grant: bool, lost: &'st
     Row { name, capability, lost, grant }
 }
 
-/// What the capabilities permit, from `capabilities(7)`, `perf_event_open(2)`, `move_pages(2)`,
-/// `userfaultfd(2)` and `Documentation/admin-guide/mm/pagemap.rst`.
+/// From `capabilities(7)`, `perf_event_open(2)`, `move_pages(2)`, `userfaultfd(2)` and
+/// `Documentation/admin-guide/mm/pagemap.rst`.
 #[rustfmt::skip]
 const ROWS: [Row; 8] = [
     row("cap-perfmon", Capability::Perfmon, true,

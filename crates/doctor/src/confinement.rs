@@ -3,7 +3,6 @@
 use super::facts::{Facts, OWN_CGROUP};
 use super::finding::{Area, Checked, Finding, Remedy, Topic, settled};
 
-/// Files that container engines put into their containers.
 const CONTAINER_FILES: [(&str, &str); 3] = [
     ("/.dockerenv", "Docker"),
     ("/run/.containerenv", "Podman"),
@@ -86,16 +85,15 @@ fn hidden_processes(facts: &Facts<'_>) -> Finding {
 }
 
 fn user_namespace(facts: &Facts<'_>) -> Finding {
-    let topic = AREA.topic("user-namespace");
-    let own = Some(facts.rights.user_namespace);
     let lost = "capabilities: those held count only inside the namespace";
-    namespace(topic, own, "user", lost, "or in a container with the host's users")
+    let own = Some(facts.rights.user_namespace);
+    namespace(AREA.topic("user-namespace"), own, "user", lost, "or in a container with the host's users")
 }
 
 fn pid_namespace(facts: &Facts<'_>) -> Finding {
-    let topic = AREA.topic("pid-namespace");
     let lost = "programs outside it: they cannot be followed, and conflicts among them are not seen";
-    namespace(topic, facts.rights.pid_namespace, "PID", lost, "or in a container with --pid=host")
+    let own = facts.rights.pid_namespace;
+    namespace(AREA.topic("pid-namespace"), own, "PID", lost, "or in a container with --pid=host")
 }
 
 fn namespace(topic: Topic, own: Option<bool>, kind: &str, lost: &str, elsewhere: &str) -> Finding {

@@ -9,7 +9,6 @@ const PROCESS: Topic = Area::Conflicts.topic("conflict-process");
 const KDAMONDS: &str = "/sys/kernel/mm/damon/admin/kdamonds";
 /// Modules that run their own DAMON (`Documentation/admin-guide/mm/damon`).
 const DAMON_MODULES: [&str; 2] = ["damon_reclaim", "damon_lru_sort"];
-/// DAMON schemes that move pages or page them out.
 const MOVING: [&str; 6] = ["pageout", "cold", "migrate_hot", "migrate_cold", "lru_prio", "lru_deprio"];
 /// Programs and kernel threads that tier or balance memory: whole names, or prefixes ending in `*`.
 const CONFLICTS: [&str; 9] =
@@ -55,7 +54,6 @@ fn damon(facts: &Facts<'_>) -> Result<Vec<Finding>, Box<Finding>> {
     Ok(vec![DAMON.ok(if exists { "no kdamond runs" } else { "not in this kernel" })])
 }
 
-/// Returns what a kdamond does, or `None` if it is stopped.
 fn kdamond(facts: &Facts<'_>, thread: u32) -> Option<Finding> {
     let finding = match facts.tree.text(&format!("{KDAMONDS}/{thread}/state")) {
         Err(error) => DAMON.unknown(error),
@@ -77,7 +75,6 @@ fn kdamond(facts: &Facts<'_>, thread: u32) -> Option<Finding> {
     Some(finding.about(format!("kdamond{thread}")))
 }
 
-/// Returns the actions of a kdamond's schemes; unreadable ones are left out.
 fn actions(facts: &Facts<'_>, thread: u32) -> Vec<String> {
     let mut actions = Vec::new();
     let contexts = format!("{KDAMONDS}/{thread}/contexts");

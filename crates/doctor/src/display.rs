@@ -60,7 +60,6 @@ fn write_policy(f: &mut fmt::Formatter<'_>, policy: &PolicySupport) -> fmt::Resu
     write_head(f, State::Missing, &format!("{}: lacks {}", policy.policy, lacks.join("; ")))
 }
 
-/// Writes the state and the text beside it.
 fn write_head(f: &mut fmt::Formatter<'_>, state: State, text: &str) -> fmt::Result {
     let mut lines = wrapped(text, WIDTH - INDENT).into_iter();
     writeln!(f, "  {:<width$}{}", state.name(), lines.next().unwrap_or_default(), width = INDENT - 2)?;

@@ -16,7 +16,6 @@ use super::rights::Rights;
 pub(super) const HIDDEN: &str = "/sys is hidden";
 /// Device that makes userfaultfds for users whom its permissions admit (Linux 6.1).
 pub(super) const USERFAULTFD_DEVICE: &str = "/dev/userfaultfd";
-/// File that names the cgroup of this process.
 pub(super) const OWN_CGROUP: &str = "/proc/self/cgroup";
 const MOUNTS: &str = "/proc/self/mountinfo";
 
@@ -48,7 +47,6 @@ impl Mount {
     }
 }
 
-/// Facts that the parts of an examination share.
 pub(super) struct Facts<'a> {
     pub(super) tree: Tree<'a>,
     pub(super) probes: &'a Probes,
@@ -60,7 +58,6 @@ pub(super) struct Facts<'a> {
 }
 
 impl<'a> Facts<'a> {
-    /// Reads the facts below `root`.
     pub(super) fn gather(root: &'a Path, probes: &'a Probes) -> Self {
         let tree = Tree::new(root);
         let (rights, rights_error) = match Rights::read(tree) {
@@ -76,7 +73,6 @@ impl<'a> Facts<'a> {
         self.tree.path("/sys/kernel").exists()
     }
 
-    /// Reads a file of `/sys`; `None` where the kernel does not have it.
     pub(super) fn sys_file(&self, topic: Topic, name: &str) -> Result<Option<String>, Box<Finding>> {
         match topic.known(self.tree.text_if_there(name))? {
             None if !self.sys_is_visible() => Err(Box::new(topic.unknown(HIDDEN))),
@@ -84,17 +80,14 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the last mount on a path, which hides earlier ones.
     pub(super) fn mount_at(&self, point: &str) -> Option<&Mount> {
         self.mounts.iter().rev().find(|mount| mount.point == point)
     }
 
-    /// Checks that this process may write the file.
     pub(super) fn writable(&self, name: &str) -> io::Result<()> {
         sys::writable(&self.tree.path(name))
     }
 
-    /// Checks that this process may open the userfaultfd device.
     pub(super) fn userfaultfd_device(&self) -> io::Result<()> {
         File::options().read(true).write(true).open(self.tree.path(USERFAULTFD_DEVICE)).map(drop)
     }
@@ -110,15 +103,15 @@ impl<'a> Facts<'a> {
         }
     }
 
-    /// Returns the fix for a file that cannot be written.
-    pub(super) fn write_remedy(&self, error: &io::Error) -> Remedy {
-        if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
+    pub(super) fn unwritable(&self, topic: Topic, file: &str, lost: &str, error: &io::Error) -> Finding {
+        let remedy = if error.kind() == io::ErrorKind::ReadOnlyFilesystem {
             Remedy::advice("mount /sys writable in the container, or run Isotherm on the host")
         } else if self.rights.user_namespace {
             Remedy::advice("run Isotherm as root outside this user namespace")
         } else {
             Remedy::as_root()
-        }
+        };
+        topic.missing(format!("cannot write {file}: {error}"), lost, remedy)
     }
 }
 

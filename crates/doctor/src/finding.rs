@@ -20,7 +20,6 @@ impl Area {
     /// All areas, in the order shown.
     pub const ALL: [Self; 4] = [Self::Memory, Self::Sources, Self::Capabilities, Self::Conflicts];
 
-    /// Returns the area's heading.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Memory => "memory",
@@ -35,7 +34,6 @@ impl Area {
     }
 }
 
-/// State of what was examined.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum State {
@@ -50,7 +48,6 @@ pub enum State {
 }
 
 impl State {
-    /// Returns the word shown.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -61,7 +58,6 @@ impl State {
     }
 }
 
-/// Way to fix a finding.
 #[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Remedy {
@@ -88,28 +84,23 @@ impl Remedy {
         Self::KernelOption(text.into())
     }
 
-    /// Returns the command that runs Isotherm as root.
     pub(super) fn as_root() -> Self {
         Self::command("sudo isotherm run -- PROGRAM")
     }
 
-    /// Returns the command that sets a sysctl.
     pub(super) fn sysctl(key: &str, value: i64) -> Self {
         Self::Command(format!("sysctl -w {key}={value}"))
     }
 }
 
-/// Result of examining one thing.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Finding {
-    /// Area it belongs to.
     pub area: Area,
     /// Name in kebab-case; unique together with [`Self::subject`].
     pub name: &'static str,
     /// One of several things of that name, such as `dax0.0`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub subject: Option<String>,
-    /// State of the thing.
     pub state: State,
     /// Explanation in one sentence; the reason where the state is unknown.
     pub meaning: String,
@@ -122,7 +113,6 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Names one of several things that share the finding's name.
     #[must_use]
     pub(super) fn about(mut self, subject: impl Into<String>) -> Self {
         self.subject = Some(subject.into());
@@ -141,7 +131,6 @@ impl Finding {
 /// Finding of a check, or early the finding that its state is unknown.
 pub(super) type Checked = Result<Finding, Box<Finding>>;
 
-/// Returns the finding of a check that has ended either way.
 pub(super) fn settled(checked: Checked) -> Finding {
     checked.unwrap_or_else(|unknown| *unknown)
 }

@@ -18,7 +18,6 @@ pub const BUFFER_BYTES: usize = 8 << 20;
 
 const PAGE_BYTES: usize = 4096;
 const PAGE_WORDS: usize = PAGE_BYTES / 8;
-/// Words of a cache line.
 const LINE_WORDS: usize = 8;
 /// Pages from one access to the next: prime, so that every page is reached and no prefetcher predicts it.
 const STRIDE: usize = 1237;
@@ -27,12 +26,8 @@ const BURST: usize = 4096;
 /// Time after which the loop ends by itself.
 const LIMIT: Duration = Duration::from_secs(60);
 
-/// Runs the loop in this process until standard input ends.
-///
-/// Every access misses all caches, as its last use flushed its line. Every fourth access is a store.
-///
-/// # Errors
-/// If standard output is closed, or memory cannot be mapped.
+/// Runs the loop in this process until standard input ends. Every access misses all caches, as its last use
+/// flushed its line. Every fourth access is a store.
 pub fn known_loop() -> io::Result<()> {
     let (hot, cold) = (GuardedPages::new(BUFFER_BYTES)?, GuardedPages::new(BUFFER_BYTES)?);
     for words in [hot.words(), cold.words()] {
@@ -72,17 +67,13 @@ fn touch_once(words: &[AtomicU64], access: usize) {
     sys::flush_line(word);
 }
 
-/// Buffers of a running loop.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Buffers {
-    /// Addresses used all the time.
     pub(super) hot: Range<u64>,
-    /// Addresses never used.
     pub(super) cold: Range<u64>,
 }
 
 impl Buffers {
-    /// Parses the line that the loop prints.
     pub(super) fn parse(line: &str) -> Option<Self> {
         let numbers: Option<Vec<u64>> = line.split_whitespace().map(hexadecimal).collect();
         let [hot, cold, length] = numbers?[..] else { return None };
@@ -90,7 +81,6 @@ impl Buffers {
         (length > 0).then_some(Self { hot: range(hot)?, cold: range(cold)? })
     }
 
-    /// Reads that line, up to a limit.
     pub(super) fn read(output: impl Read) -> Option<Self> {
         let mut line = String::new();
         BufReader::new(output.take(128)).read_line(&mut line).ok()?;

@@ -17,6 +17,7 @@
 //! ```
 
 #![forbid(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 use std::path::Path;
 
@@ -61,9 +62,8 @@ pub struct Findings {
     pub policies: Vec<PolicySupport>,
 }
 
-/// Examines the machine below `root`, `/` for the live one, whose kernel answered the `probes`.
-///
-/// Anything that cannot be read becomes a finding in the state [`State::Unknown`], with the reason.
+/// Examines the machine below `root`, `/` for the live one, whose kernel answered the `probes`. Anything that
+/// cannot be read becomes a finding in the state [`State::Unknown`], with the reason.
 pub fn examine(root: &Path, probes: &Probes) -> Findings {
     let facts = Facts::gather(root, probes);
     let (memory, topology) = memory::examine(root, &facts);
@@ -80,12 +80,11 @@ pub fn examine(root: &Path, probes: &Probes) -> Findings {
 }
 
 impl Findings {
-    /// Examines this machine.
     pub fn live() -> Self {
         examine(Path::new("/"), &Probes::live())
     }
 
-    /// Returns the finding with this [title](Finding::title).
+    /// Finds by [title](Finding::title).
     pub fn find(&self, title: &str) -> Option<&Finding> {
         self.findings.iter().find(|finding| finding.title() == title)
     }

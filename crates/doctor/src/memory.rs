@@ -11,7 +11,7 @@ use super::facts::{Facts, HIDDEN};
 use super::finding::{Area, Finding, Remedy};
 
 const COMMAND_LINE: &str = "/proc/cmdline";
-/// Parameter that makes the kernel use memory that firmware reserved for tiering as ordinary memory
+/// Makes memory that firmware reserved for tiering ordinary
 /// (`Documentation/admin-guide/kernel-parameters.txt`).
 const NO_SOFT_RESERVE: &str = "efi=nosoftreserve";
 
@@ -68,7 +68,6 @@ fn gibibytes(bytes: Bytes) -> String {
     format!("{:.1} GiB", (bytes.0 >> 10) as f64 / f64::from(1 << 20))
 }
 
-/// Returns what gives a machine of one tier a second one.
 fn second_tier(topology: &Topology) -> Remedy {
     let with_memory: Vec<&Node> = topology.nodes.iter().filter(|node| node.total > Bytes(0)).collect();
     match with_memory[..] {

@@ -12,7 +12,6 @@ use super::sysctls::{self, PARANOID};
 const PMU: Topic = Area::Sources.topic("source-pmu");
 const DEVICES: &str = "/sys/bus/event_source/devices";
 
-/// Examines the processor and its PMU.
 pub(super) fn examine(root: &Path, facts: &Facts<'_>) -> [Finding; 2] {
     let processor = Area::Sources.topic("processor");
     match Cpu::read(root) {
@@ -55,7 +54,6 @@ fn pmu(facts: &Facts<'_>, cpu: &Cpu) -> Checked {
     })
 }
 
-/// Returns why no perf event can be opened, if so.
 fn closed(facts: &Facts<'_>) -> Option<Finding> {
     let probe = facts.probes.software_events;
     if !probe.fails() {

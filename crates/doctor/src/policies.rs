@@ -5,19 +5,15 @@ use serde::Serialize;
 
 use super::finding::{Finding, State};
 
-/// Signal that a policy needs and that is unavailable here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Lack {
-    /// Name, as [`Signal`] prints itself.
     pub signal: String,
     /// Titles of findings that tell how to get it, best first; empty where this machine cannot offer it.
     pub mended_by: Vec<String>,
 }
 
-/// Signals that a host offers to policies.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Offered {
-    /// All signals.
     pub signals: Signals,
     /// Signals of each working source, by its name in `--source`, best first.
     pub sources: Vec<(&'static str, Signals)>,
@@ -38,23 +34,16 @@ impl Offered {
     }
 }
 
-/// Judgement of whether a policy can run here.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct PolicySupport {
-    /// Name of the policy.
     pub policy: String,
-    /// Names of the signals that it needs.
     pub needs: Vec<String>,
-    /// Sources that a run would use, as `--source` names them.
     pub sources: Vec<String>,
-    /// Whether all signals that it needs are offered.
     pub usable: bool,
-    /// Signals that it lacks.
     pub lacks: Vec<Lack>,
 }
 
 impl PolicySupport {
-    /// Judges a policy by what it needs and a host offers; `findings` tell how to get the rest.
     pub fn judge(policy: &str, needs: Signals, offered: &Offered, findings: &[Finding]) -> Self {
         let lack = |signal: Signal| {
             let lacking = |name| {

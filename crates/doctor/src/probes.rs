@@ -4,13 +4,10 @@ use std::io;
 
 use isotherm_linux::sys::probe as sys;
 
-/// Result of a system call.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum Probe {
-    /// Not made.
     #[default]
     Untried,
-    /// Succeeded.
     Works,
     /// Failed with this `errno`.
     Fails(i32),
@@ -49,7 +46,6 @@ impl Probe {
     }
 }
 
-/// The kernel's answers to system calls without effect.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub struct Probes {
     /// `perf_event_open` of processor cycles in user mode.
@@ -62,12 +58,10 @@ pub struct Probes {
     pub userfaultfd_user_mode: Probe,
     /// `UFFDIO_API`, for whether userfaultfd can move pages.
     pub userfaultfd_move: Probe,
-    /// `move_pages`, for the node of a page.
     pub move_pages: Probe,
 }
 
 impl Probes {
-    /// Asks the running kernel.
     pub fn live() -> Self {
         Self {
             hardware_events: Probe::of(sys::perf_event(sys::HARDWARE)),

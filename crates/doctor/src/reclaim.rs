@@ -55,9 +55,7 @@ fn node_reclaim(facts: &Facts<'_>, tiers: &Tiers) -> Option<Finding> {
             let meaning = "the kernel cannot reclaim from one node on request";
             topic.missing(meaning, lost, Remedy::advice("Linux 6.17 or later"))
         }
-        Some((file, error)) => {
-            topic.missing(format!("cannot write {file}: {error}"), lost, facts.write_remedy(&error))
-        }
+        Some((file, error)) => facts.unwritable(topic, &file, lost, &error),
     })
 }
 
@@ -82,9 +80,7 @@ fn cgroup_reclaim(facts: &Facts<'_>) -> Checked {
             let remedy = "systemd-run --scope -p MemoryAccounting=yes isotherm run -- PROGRAM";
             topic.missing(format!("cgroup {own} has no memory.reclaim"), lost, Remedy::command(remedy))
         }
-        Err(error) => {
-            topic.missing(format!("cannot write {file}: {error}"), lost, facts.write_remedy(&error))
-        }
+        Err(error) => facts.unwritable(topic, &file, lost, &error),
     })
 }
 

@@ -25,7 +25,6 @@ pub(super) enum Capability {
     CheckpointRestore = 40,
 }
 
-/// Rights of this process, from `/proc/self`.
 #[derive(Debug, Clone, Default)]
 pub(super) struct Rights {
     effective: u64,
@@ -34,7 +33,6 @@ pub(super) struct Rights {
     root: bool,
     /// Whether programs that it starts gain no capabilities from `setcap`.
     pub(super) no_new_privileges: bool,
-    /// Whether a seccomp filter checks its system calls.
     pub(super) seccomp: bool,
     /// Whether it runs in its own user namespace, inside which alone its capabilities hold.
     pub(super) user_namespace: bool,
@@ -43,10 +41,6 @@ pub(super) struct Rights {
 }
 
 impl Rights {
-    /// Reads `/proc/self` below the tree's root.
-    ///
-    /// # Errors
-    /// If its status cannot be read or lacks the capabilities.
     pub(super) fn read(tree: Tree<'_>) -> Result<Self, LinuxError> {
         let status = tree.text(STATUS)?;
         let field = |name: &str| {
@@ -92,7 +86,7 @@ impl Rights {
         self.holds(capability) && (ambient || self.root)
     }
 
-    /// Returns whether it may use the PMU regardless of `perf_event_paranoid`.
+    /// Whether it may use the PMU regardless of `perf_event_paranoid`.
     pub(super) fn perfmon(&self) -> bool {
         self.holds(Capability::Perfmon) || self.holds(Capability::SysAdmin)
     }

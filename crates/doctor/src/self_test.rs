@@ -34,7 +34,6 @@ const PAGE_BYTES: u64 = 4096;
 /// Accesses of the known loop that a source saw.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct SelfTest {
-    /// Name of the source.
     pub source: String,
     /// Accesses delivered, and ranges found accessed.
     pub samples: u64,
@@ -42,23 +41,17 @@ pub struct SelfTest {
     pub in_buffer: u64,
     /// Samples in the buffer that the loop never uses.
     pub in_unused: u64,
-    /// Samples lost.
     pub lost: u64,
-    /// Times that the kernel throttled the source.
     pub throttled: u64,
-    /// Time for which it watched.
     pub watched: Nanos,
-    /// Error that kept it from watching.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<Problem>,
 }
 
-/// Error that kept a source from watching.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Problem {
     /// One line of text.
     pub message: String,
-    /// Fix.
     pub remedy: Remedy,
 }
 
@@ -143,7 +136,6 @@ impl SelfTest {
         }
     }
 
-    /// Returns the finding that the test amounts to.
     pub(super) fn finding(&self) -> Finding {
         let topic = Area::Sources.topic("self-test");
         let milliseconds = self.watched.0 / Nanos::MILLISECOND.0;

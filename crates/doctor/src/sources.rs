@@ -84,7 +84,6 @@ fn hint_faults(facts: &Facts<'_>) -> Finding {
     }
 }
 
-/// Returns whether programs may use userfaultfd too, not only this process.
 fn programs_may_use(facts: &Facts<'_>) -> bool {
     let for_all = sysctls::value(facts, USERFAULTFD).is_ok_and(|value| value.is_some_and(|value| value != 0));
     for_all || facts.rights.passes_on(Capability::SysPtrace)
@@ -117,9 +116,7 @@ fn idle_pages(facts: &Facts<'_>) -> Finding {
         return topic.missing("the kernel has no idle page tracking", lost, remedy);
     }
     match facts.writable(BITMAP) {
-        Err(error) => {
-            topic.missing(format!("cannot write {BITMAP}: {error}"), lost, facts.write_remedy(&error))
-        }
+        Err(error) => facts.unwritable(topic, BITMAP, lost, &error),
         Ok(()) if !facts.rights.holds(Capability::SysAdmin) => {
             topic.missing("frame numbers are hidden without CAP_SYS_ADMIN", lost, Remedy::as_root())
         }

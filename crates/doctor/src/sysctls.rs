@@ -53,7 +53,6 @@ pub(super) fn value(facts: &Facts<'_>, key: &str) -> Result<Option<i64>, LinuxEr
     facts.tree.parsed_if_there(&path, "a whole number", |text| text.parse().ok())
 }
 
-/// Reads a sysctl that every kernel should have.
 fn read(facts: &Facts<'_>, topic: Topic, key: &str) -> Result<i64, Box<Finding>> {
     let value = topic.known(value(facts, key))?;
     topic.known(value.ok_or_else(|| format!("{key} is hidden, or unknown to this kernel")))

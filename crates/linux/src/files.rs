@@ -23,12 +23,10 @@ pub struct Tree<'a> {
 }
 
 impl<'a> Tree<'a> {
-    /// Makes the tree below `root`.
     pub fn new(root: &'a Path) -> Self {
         Self { root }
     }
 
-    /// Returns the path of `name`.
     pub fn path(self, name: &str) -> PathBuf {
         self.root.join(name.trim_start_matches('/'))
     }
@@ -40,7 +38,6 @@ impl<'a> Tree<'a> {
         Ok(String::from_utf8_lossy(&bytes).trim().to_owned())
     }
 
-    /// Reads a file's text, or returns `None` if it does not exist.
     pub fn text_if_there(self, name: &str) -> Result<Option<String>, LinuxError> {
         if_there(self.text(name))
     }
@@ -56,7 +53,6 @@ impl<'a> Tree<'a> {
         parse(&text).ok_or_else(|| format_error(&self.path(name), expected, &text))
     }
 
-    /// Reads and parses a file, or returns `None` if it does not exist.
     pub fn parsed_if_there<T>(
         self,
         name: &str,
@@ -110,7 +106,6 @@ pub fn is_absent(error: &io::Error) -> bool {
         || matches!(error.raw_os_error(), Some(libc::ENODEV | libc::ENXIO | libc::ESRCH))
 }
 
-/// Returns the error of a file with unexpected contents.
 pub fn format_error(path: &Path, expected: &'static str, text: &str) -> LinuxError {
     let mut found: String = text.chars().take(SHOWN).map(|c| if c.is_control() { ' ' } else { c }).collect();
     if text.chars().count() > SHOWN {

@@ -9,10 +9,8 @@ use isotherm_core::{
 use crate::LinuxError;
 use crate::process::Pid;
 
-/// Way in which an access became known.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Cause {
-    /// Sampled.
     Sampled,
     /// Touched a page that the policy had armed ([`AccessSource::arm`]).
     Armed {
@@ -26,9 +24,7 @@ pub enum Cause {
 pub struct Access {
     /// Time on [`AccessSource::clock`] if the source has one, else on `CLOCK_MONOTONIC`.
     pub time: Nanos,
-    /// Process whose address space it is.
     pub process: Pid,
-    /// Virtual address.
     pub address: u64,
     /// Number of accesses it stands for.
     pub weight: u32,
@@ -36,29 +32,22 @@ pub struct Access {
     pub latency: u32,
     /// Tier that served it, where the source tells.
     pub tier: Option<TierId>,
-    /// Load or store.
     pub operation: Operation,
-    /// Way in which it became known.
     pub cause: Cause,
 }
 
-/// Readings of profiling devices.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct DeviceAnswer {
     /// Processes and addresses of pages found hot, oldest first.
     pub hot: Vec<(Pid, u64)>,
-    /// Counts, if they were requested.
     pub report: Option<DeviceReport>,
 }
 
-/// Statistics of a source since it was made.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct SourceStatistics {
-    /// Accesses delivered.
     pub delivered: u64,
     /// Accesses lost because a buffer was full.
     pub lost: u64,
-    /// Times that the kernel throttled the source.
     pub throttled: u64,
     /// Accesses dropped because they lay outside followed memory or could not be decoded.
     pub foreign: u64,
@@ -78,13 +67,9 @@ pub trait AccessSource: Send {
     /// Returns the name in kebab-case, as in `--source`.
     fn name(&self) -> &'static str;
 
-    /// Returns the signals that it offers.
     fn offers(&self) -> Signals;
 
     /// Observes the process too: all threads that it has and will have. Following it twice is no error.
-    ///
-    /// # Errors
-    /// If the process has ended, or may not be observed.
     fn follow(&mut self, process: Pid) -> Result<(), LinuxError>;
 
     /// Stops observing a process, which may have ended.
@@ -98,63 +83,52 @@ pub trait AccessSource: Send {
 
     /// Arms 4 KiB pages of one process, given by their addresses, so that the next access to each becomes
     /// known ([`Cause::Armed`]); needs `Signal::HintFaults`.
-    fn arm(&mut self, process: Pid, addresses: &[u64]) -> Result<(), LinuxError> {
-        let _ = (process, addresses);
+    fn arm(&mut self, _process: Pid, _addresses: &[u64]) -> Result<(), LinuxError> {
         Ok(())
     }
 
     /// Appends whether each range was accessed since the last query (needs `Signal::AccessedBits`).
     fn accessed(
         &mut self,
-        process: Pid,
+        _process: Pid,
         ranges: &[Range<u64>],
         answers: &mut Vec<bool>,
     ) -> Result<(), LinuxError> {
-        let _ = process;
         answers.extend(ranges.iter().map(|_| false));
         Ok(())
     }
 
-    /// Writes its counts since the start, one entry per tier (needs `Signal::TierHits` or
-    /// `Signal::TierStalls`).
-    fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
-        let _ = counters;
+    /// Writes its counts since the start, by tier (needs `Signal::TierHits` or `Signal::TierStalls`).
+    fn count(&mut self, _counters: &mut Counters) -> Result<(), LinuxError> {
         Ok(())
     }
 
-    /// Returns whether its loads are even over all tiers with latencies, so that Little's law gives those in
+    /// Whether loads of all tiers are sampled evenly, with latencies: Little's law then gives those in
     /// flight.
     fn samples_all_latencies(&self) -> bool {
         false
     }
 
-    /// Passes a request to the profiling devices, which are read from then on (needs
-    /// `Signal::DeviceHotPages`).
-    fn command(&mut self, request: DeviceRequest) -> Result<(), LinuxError> {
-        let _ = request;
+    /// Passes a request to the profiling devices, read from then on (needs `Signal::DeviceHotPages`).
+    fn command(&mut self, _request: DeviceRequest) -> Result<(), LinuxError> {
         Ok(())
     }
 
     /// Appends the profiling devices' readings since the last call (needs `Signal::DeviceHotPages`).
-    fn read_devices(&mut self, answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
-        let _ = answers;
+    fn read_devices(&mut self, _answers: &mut Vec<DeviceAnswer>) -> Result<(), LinuxError> {
         Ok(())
     }
 
-    /// Returns the programs' time since the source was made, where it is not the machine's clock.
-    ///
-    /// An emulated machine runs many times slower than the machine that it models. Policies' rates, windows
-    /// and rests then follow the modelled time.
+    /// Returns the programs' time since the source was made, where it is not the machine's clock: that of the
+    /// modelled machine under emulation. Policies' rates, windows and rests follow it.
     fn clock(&self) -> Option<Nanos> {
         None
     }
 
     /// Returns memory of the process that belongs to the source, which is neither counted nor moved.
-    fn hidden(&self, process: Pid) -> Vec<Range<u64>> {
-        let _ = process;
+    fn hidden(&self, _process: Pid) -> Vec<Range<u64>> {
         Vec::new()
     }
 
-    /// Returns the statistics since it was made.
     fn statistics(&self) -> SourceStatistics;
 }

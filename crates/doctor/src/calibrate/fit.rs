@@ -5,7 +5,6 @@ use std::ops::Sub;
 /// Counts of one run of a pattern, of loads only.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Run {
-    /// Loads that the tier served.
     pub misses: u64,
     /// Requests in flight, integrated over time, in request-nanoseconds (T1).
     pub occupancy: u64,
@@ -40,19 +39,16 @@ impl Run {
     }
 }
 
-/// Calibrated coefficient.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Fit {
     /// Cost of a miss that nothing overlaps, in nanoseconds.
     pub k: f64,
     /// Root mean square of the runs' relative errors.
     pub error: f64,
-    /// Number of runs fitted.
     pub runs: usize,
 }
 
-/// Fits stalls = k x misses / MLP, all relative errors weighted alike. `None` with fewer than three usable
-/// runs.
+/// Fits stalls = k x misses / MLP, relative errors weighted alike; `None` with fewer than three usable runs.
 pub fn fit(runs: &[Run]) -> Option<Fit> {
     let cost = |run: &Run| Some(run.stall as f64 / run.serial_misses()?);
     let costs: Vec<f64> = runs.iter().filter_map(cost).collect();

@@ -8,10 +8,9 @@ use isotherm_linux::files::{Tree, decimal};
 use isotherm_linux::sys::mmap::BoundMemory as Mapping;
 
 /// Words of a cache line.
-const LINE: usize = 8;
+pub(super) const LINE: usize = 8;
 /// Size of a chase as a multiple of the last-level cache, so that three of four links miss it.
 const CACHES: u64 = 4;
-/// Size where sysfs shows no cache.
 const MIN: Bytes = Bytes(256 << 20);
 
 /// Memory of this process, all of it populated.
@@ -23,9 +22,6 @@ pub struct Arena {
 
 impl Arena {
     /// Maps `size` bytes on `nodes`, or anywhere.
-    ///
-    /// # Errors
-    /// If the kernel cannot provide the memory there.
     pub fn new(size: Bytes, nodes: Option<&[u32]>) -> Result<Self, LinuxError> {
         let call = |call| move |error| LinuxError::Call { call, error };
         let mut mapping = Mapping::new(size.0 as usize).map_err(call("mmap"))?;
@@ -38,7 +34,6 @@ impl Arena {
         Ok(Self { mapping, lines })
     }
 
-    /// Returns the number of cache lines.
     pub fn lines(&self) -> usize {
         self.lines
     }

@@ -1,10 +1,8 @@
 //! Measures each tier's latency, and `k`, the cost of a miss that nothing overlaps (PACT section 4.2.1).
 //!
-//! Pointer chases of 1 to 8 chains, with as many overlapping misses, and a stream, whose misses overlap as
-//! far as the processor allows, run on memory bound to each tier's nodes. The time per link of the single
-//! chain is the latency; a clock suffices for it. The counters of each run give misses, MLP = T1 / T2 and
-//! stalls. `k` is the slope of stalls over misses / MLP through the origin, and its error the root mean
-//! square of the residuals.
+//! Pointer chases of 1 to 8 chains, with as many overlapping misses, and a stream run on memory bound to each
+//! tier's nodes. The time per link of the single chain is the latency. The counters of each run give misses,
+//! MLP = T1 / T2 and stalls; `k` is the slope of stalls over misses / MLP through the origin.
 
 mod fit;
 mod memory;
@@ -21,10 +19,8 @@ pub use pattern::Pattern;
 
 /// Measurements of every pattern.
 const REPETITIONS: usize = 3;
-/// Links of a chain in one measurement.
 const LINKS: usize = 1 << 20;
 
-/// Latency of a tier.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct Latency {
     /// Time of a load that depends on the load before it, in nanoseconds: the minimum of the repetitions.
@@ -33,7 +29,6 @@ pub struct Latency {
     pub spread: f64,
 }
 
-/// Measures the latency of the arena's memory with a clock.
 pub fn latency(arena: &mut Arena) -> Latency {
     let chase = Pattern::Chase(1);
     chase.prepare(arena);
@@ -51,9 +46,6 @@ pub fn latency(arena: &mut Arena) -> Latency {
 }
 
 /// Runs every pattern on the arena's memory, which lies on `tier`; `counters` follow the calling thread.
-///
-/// # Errors
-/// If the counters cannot be read.
 pub fn runs(arena: &mut Arena, tier: usize, counters: &mut PmuCounters) -> Result<Vec<Run>, LinuxError> {
     let mut runs = Vec::new();
     for pattern in Pattern::ALL {

@@ -2,10 +2,7 @@
 
 use std::hint::black_box;
 
-use super::Arena;
-
-/// Words of a cache line.
-const LINE: usize = 8;
+use super::memory::{Arena, LINE};
 
 /// Access pattern whose misses overlap in a known way.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -17,7 +14,6 @@ pub enum Pattern {
 }
 
 impl Pattern {
-    /// All patterns that are measured.
     pub const ALL: [Self; 5] = [Self::Chase(1), Self::Chase(2), Self::Chase(4), Self::Chase(8), Self::Stream];
 
     /// Writes the links: one cycle through all lines that no prefetcher can follow (Sattolo's shuffle).

@@ -1,10 +1,7 @@
 //! Scanner that needs no privilege over one's own programs: `clear_refs` and `smaps`.
 //!
-//! # Problem
-//!
-//! `Referenced` in `/proc/PID/smaps` sums, for each mapping, its present pages whose accessed bit is set (or
-//! that were marked otherwise, such as by a read(2) of the file behind them); writing `1` to
-//! `/proc/PID/clear_refs` clears the bits. Two things stand between that and an answer.
+//! `Referenced` in `/proc/PID/smaps` sums, for each mapping, its present pages whose accessed bit is set;
+//! writing `1` to `/proc/PID/clear_refs` clears the bits. Two things stand between that and an answer.
 //!
 //! **The TLB.** `1` clears the bits and flushes nothing (`clear_refs_write` in fs/proc/task_mmu.c): pages
 //! whose translations stay in a TLB set no bit, so the hottest pages would vanish. `4` (clear soft-dirty)
@@ -16,13 +13,10 @@
 //! **The resolution is the mapping**: the number of its accessed pages, not which. A mapping accessed in full
 //! or not at all is exact. For others [`Resolution`] chooses:
 //! - As accesses: the pages of a mapping are delivered only if at least [`Resolution::sampled`] of its
-//!   present pages were accessed, and then all of them. At most `1 - sampled` of the delivered accesses are
-//!   wrong. Other mappings deliver nothing, and their accessed pages count as undecided
-//!   (`SourceStatistics::foreign`): spreading them over the mapping would make up a uniform hotness on which
-//!   policies then act.
+//!   present pages were accessed, and then all of them. Other mappings deliver nothing, and their accessed
+//!   pages count as undecided: spreading them over the mapping would make up a uniform hotness.
 //! - As accessed bits of ranges: a range is accessed if at least [`Resolution::accessed`] of its mapping's
-//!   present pages were. With one half, the share of pages answered wrongly is the smaller of the accessed
-//!   and the unaccessed share.
+//!   present pages were.
 //! - A mapping within one page of the run's size (2 MiB with huge pages) is decided by any access, exactly.
 
 use std::fs::File;
@@ -36,21 +30,18 @@ use super::pagemap::{PAGE, Pagemap};
 use super::process_files::ProcessFiles;
 use super::smaps::{self, Mapping};
 use super::{Found, Resolution, Scanner, WALK};
-use crate::LinuxError;
-use crate::clock;
 use crate::process::Pid;
+use crate::{LinuxError, clock};
 
 /// Cost of a store to a page that the flush has write-protected, where soft-dirty is compiled in.
 pub const FAULT: Nanos = Nanos(700);
 
-/// Scanner by `clear_refs` and `smaps`.
 #[derive(Debug)]
 pub struct ClearRefs {
     root: PathBuf,
     resolution: Resolution,
 }
 
-/// Open files and buffers of a process.
 #[derive(Debug)]
 pub struct Target {
     files: ProcessFiles,
@@ -59,10 +50,7 @@ pub struct Target {
 }
 
 impl ClearRefs {
-    /// Opens the scanner.
-    ///
-    /// # Errors
-    /// If the kernel was compiled without `clear_refs`.
+    /// Fails if the kernel was compiled without `clear_refs`.
     pub fn new(resolution: Resolution) -> Result<Self, LinuxError> {
         Self::at(Path::new("/"), resolution)
     }
@@ -77,6 +65,7 @@ impl ClearRefs {
         }
         Ok(Self { root: root.to_owned(), resolution })
     }
+
     /// Decides how much of a mapping is delivered, and whether it counts as accessed.
     fn decide(&self, mapping: &Mapping) -> Verdict {
         let share = mapping.referenced as f64 / mapping.present.max(1) as f64;
@@ -93,7 +82,6 @@ impl ClearRefs {
     }
 }
 
-/// Decision about a mapping.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 struct Verdict {
     /// Number of its present pages, from the first, that are delivered.
@@ -145,7 +133,6 @@ impl Scanner for ClearRefs {
     }
 }
 
-/// Appends the first `pages` present pages of the mapping.
 fn deliver(
     mapping: &Mapping,
     pages: u64,

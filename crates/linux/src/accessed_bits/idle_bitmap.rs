@@ -6,7 +6,6 @@ use std::os::unix::fs::FileExt;
 
 /// Frames per word: bit *f* mod 64 of word *f* / 64 belongs to frame *f*.
 const FRAMES: u64 = 64;
-/// Words per read or write.
 const BATCH: usize = 512;
 
 /// Some frames of one word: its index and their bits.

@@ -2,10 +2,9 @@
 //!
 //! # What the bits tell
 //!
-//! The processor sets a page-table entry's accessed bit when it walks the page table for a load or a store.
-//! Once the bit is cleared *and* the translation has left the TLB, the next access sets it again. A scan that
-//! reads and clears the bits thus learns whether each page was accessed since the last scan: not how often,
-//! when, or by which instruction. User space has two mechanisms:
+//! The processor sets a page-table entry's accessed bit when it walks the page table. Once the bit is cleared
+//! *and* the translation has left the TLB, the next access sets it again. A scan thus learns whether each
+//! page was accessed since the last one, not how often. User space has two mechanisms:
 //!
 //! | source | resolution | needs |
 //! |---|---|---|
@@ -16,29 +15,23 @@
 //!
 //! - `Signal::AccessedBits` ([`AccessSource::accessed`](crate::source::AccessSource::accessed)): the marks of
 //!   all scans since the range was last queried.
-//! - `Signal::LoadSamples`: each scan delivers one access per page found accessed. Its weight is a lower
-//!   bound, as one access and a million look the same; stores count as loads. The time is that of the scan. A
-//!   `Period` of a [`Sampling`](isotherm_core::Sampling) request is ignored, since accesses are not counted;
-//!   `Off` and `Frequency` (samples per second and process, not per thread) are honoured. If more pages were
-//!   accessed than may be delivered, every n-th is, with weight n.
+//! - `Signal::LoadSamples`: each scan delivers one access per page found accessed, stores as loads, at the
+//!   time of the scan. A `Period` is ignored, since accesses are not counted; `Off` and `Frequency` (per
+//!   second and process) are honoured. Of too many pages every n-th is delivered, with weight n.
 //!
 //! The first scan of a process only clears the bits.
 //!
 //! # Cost
 //!
-//! A separate thread scans. It takes at most [`Pace::budget`] of one processor: after a scan that took *c*,
-//! none begins before *c* / budget has passed. The program pays too: the page walker sets each cleared bit
-//! again, and the flush empties the TLB. `SourceStatistics::program_time` estimates that as [`WALK`] per page
-//! found accessed, and [`Pace::program_budget`] limits it; with many pages in use it is the stricter of the
-//! two limits. Neither covers the time for which `clear_refs` blocks page faults and changes of mappings (it
-//! locks the address space for writing); [`ScanStatistics::locked`] sums that.
+//! A separate thread takes at most [`Pace::budget`] of one processor. The program pays too: the page walker
+//! sets each cleared bit again, and the flush empties the TLB. `SourceStatistics::program_time` estimates
+//! that as [`WALK`] per page found accessed, and [`Pace::program_budget`] limits it. Neither covers the time
+//! for which `clear_refs` locks the address space for writing; [`ScanStatistics::locked`] sums that.
 //!
 //! # Interference
 //!
-//! There is one bit per page, not one per reader. Clearing it makes the page look colder to the kernel's own
-//! LRU, which may reclaim or demote it earlier, to idle page tracking, to DAMON and to other readers of
-//! `Referenced`; when these clear bits, the sources here miss accesses. Only accounting is affected, never
-//! contents. Two of these sources on one process disturb each other.
+//! There is one bit per page, not one per reader: the kernel's own LRU, idle page tracking, DAMON and these
+//! sources take accesses from each other. Only accounting is affected, never contents.
 
 mod clear_refs;
 mod idle_bitmap;
@@ -67,11 +60,9 @@ pub use source::{BitSource, ScanStatistics};
 /// Time for the page walker to set a cleared accessed bit again: its locked write to the entry.
 ///
 /// Measured in a virtual machine with nested paging on a busy AMD EPYC (`benches/accessed.rs`, `program/`):
-/// 265 ns per page in sequence, up to 1,100 ns at random, without page faults. It should be less without a
-/// hypervisor.
+/// 265 ns per page in sequence, up to 1,100 ns at random, without page faults.
 pub const WALK: Nanos = Nanos(300);
 
-/// Way to read and clear accessed bits.
 pub trait Scanner: Send + Sync + 'static {
     /// State that it keeps per process.
     type Target: Send;
@@ -79,14 +70,12 @@ pub trait Scanner: Send + Sync + 'static {
     /// Returns the name in kebab-case, as in `--source`.
     fn name(&self) -> &'static str;
 
-    /// Opens the process's files.
     fn open(&self, process: Pid) -> Result<Self::Target, LinuxError>;
 
     /// Reads what was accessed since the last scan and clears the bits.
     fn scan(&self, target: &mut Self::Target, found: &mut Found) -> Result<(), LinuxError>;
 }
 
-/// Results of a scan.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Found {
     /// Present accessed pages, to be delivered as accesses, in the order of addresses.
@@ -106,7 +95,6 @@ pub struct Found {
 }
 
 impl Found {
-    /// Empties it and keeps its memory.
     pub fn clear(&mut self) {
         let (mut pages, mut accessed) = (std::mem::take(&mut self.pages), std::mem::take(&mut self.accessed));
         pages.clear();

@@ -11,10 +11,8 @@ use crate::sys::pagemap::entry;
 /// Bytes of a page, as pagemap counts them.
 pub(super) const PAGE: u64 = 4096;
 const NAME: &str = "pagemap";
-/// Entries per read.
 const BATCH: usize = 8192;
 
-/// Entry of a page.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Entry(pub(super) u64);
 
@@ -31,7 +29,6 @@ impl Entry {
     }
 }
 
-/// Pagemap of a process, with a buffer.
 #[derive(Debug)]
 pub(super) struct Pagemap {
     file: File,

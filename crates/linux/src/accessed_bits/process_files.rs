@@ -8,18 +8,15 @@ use std::path::{Path, PathBuf};
 use crate::LinuxError;
 use crate::process::{Pid, ProcessStat};
 
-/// Open directory of a process in `/proc`. When the process ends its files are gone, even if its number is
-/// reused.
+/// Open directory of a process in `/proc`, whose files are gone once it ends, even if its number is reused.
 #[derive(Debug)]
 pub(super) struct ProcessFiles {
     process: Pid,
     directory: File,
-    /// Path for messages.
     path: PathBuf,
 }
 
 impl ProcessFiles {
-    /// Opens `ROOT/proc/PID`.
     pub(super) fn open(root: &Path, process: Pid) -> Result<Self, LinuxError> {
         let path = root.join("proc").join(process.0.to_string());
         let directory = File::open(&path).map_err(|error| classify(&path, process, error))?;

@@ -11,12 +11,10 @@ pub(super) struct RangeSet {
 }
 
 impl RangeSet {
-    /// Returns the number of ranges.
     pub(super) fn len(&self) -> usize {
         self.ranges.len()
     }
 
-    /// Adds the addresses of `range`.
     pub(super) fn insert(&mut self, range: &Range<u64>) {
         if range.is_empty() {
             return;

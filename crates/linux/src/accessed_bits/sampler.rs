@@ -8,12 +8,9 @@ use super::pagemap::PAGE;
 use crate::process::Pid;
 use crate::source::{Access, Cause};
 
-/// Sampler that delivers every n-th page.
 #[derive(Debug)]
 pub(super) struct Sampler {
-    /// Rate that the policy requested.
     pub(super) rate: SamplingRate,
-    /// Maximum accesses of one scan.
     max: u64,
     /// State of the sequence of starting points.
     turn: u64,

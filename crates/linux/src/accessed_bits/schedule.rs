@@ -7,7 +7,6 @@ use isotherm_core::Nanos;
 use super::Pace;
 use crate::process::Pid;
 
-/// Times at which processes are due.
 #[derive(Debug)]
 pub(super) struct Schedule {
     pace: Pace,
@@ -23,7 +22,6 @@ impl Schedule {
         Self { pace: Pace { budget, program_budget, ..pace }, due: HashMap::new(), rest: Nanos(0) }
     }
 
-    /// Adds a process, which is due at once.
     pub(super) fn add(&mut self, process: Pid, now: Nanos) {
         self.due.entry(process).or_insert(now);
     }

@@ -27,7 +27,6 @@ pub struct Resolution {
     pub sampled: f64,
     /// Share above which ranges of the mapping are reported as accessed.
     pub accessed: f64,
-    /// Page size of the run.
     pub page_size: PageSize,
 }
 

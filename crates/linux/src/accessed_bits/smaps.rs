@@ -14,7 +14,6 @@ const BUFFER: usize = 16 << 10;
 /// Mapping and its pages of 4 KiB.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub(super) struct Mapping {
-    /// Addresses.
     pub(super) range: Range<u64>,
     /// Present pages: `Rss`.
     pub(super) present: u64,
@@ -25,9 +24,7 @@ pub(super) struct Mapping {
 }
 
 /// Reads the mappings in the order of addresses, without the kernel's own (`[vdso]` and its kind).
-///
-/// # Errors
-/// [`LinuxError::Ended`] if the process has no memory (any more).
+/// Fails with [`LinuxError::Ended`] if the process has no memory (any more).
 pub(super) fn read(files: &ProcessFiles, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
     mappings.clear();
     let mut parser = Parser::default();

@@ -20,10 +20,8 @@ use crate::topology::cpu::Model;
 /// Counters that every core and agent has; a larger group would never run.
 const GROUP: usize = 4;
 
-/// Meaning of a counted event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Measure {
-    /// Loads served by a tier.
     Loads(TierId),
     /// Stall cycles, of all tiers together.
     Stalls,
@@ -37,21 +35,15 @@ pub enum Measure {
     Clock,
 }
 
-/// Event to count.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct CountSpec {
-    /// Name.
     pub name: String,
-    /// Event for the kernel.
     pub encoding: Encoding,
-    /// Meaning.
     pub measure: Measure,
 }
 
-/// Group of events that count a whole socket, and the processor that it is opened on.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SocketGroup {
-    /// Processor of the socket.
     pub cpu: u32,
     /// Events, all of one PMU.
     pub events: Vec<CountSpec>,
@@ -59,14 +51,10 @@ pub struct SocketGroup {
     pub share: (u64, u64),
 }
 
-/// Events that are counted on a machine.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct CounterEvents {
-    /// Groups for each thread.
     pub threads: Vec<Vec<CountSpec>>,
-    /// Groups for each caching and home agent.
     pub sockets: Vec<SocketGroup>,
-    /// Tiers of the machine.
     pub tiers: Vec<TierId>,
 }
 
@@ -90,9 +78,6 @@ fn spec(row: &Row, pmu: &Pmu, tiers: TierMap) -> Option<CountSpec> {
 
 impl CounterEvents {
     /// Reads the events of a model from sysfs below `root`. They are empty if the table lacks the model.
-    ///
-    /// # Errors
-    /// If a PMU's description cannot be read.
     pub fn of(root: &Path, model: Model, tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Tree::new(root);
         let known: BTreeSet<_> = tiers.0.into_iter().flatten().collect();
@@ -118,7 +103,6 @@ impl CounterEvents {
         Ok(events)
     }
 
-    /// Returns whether an event has this meaning.
     fn measures<'a>(mut events: impl Iterator<Item = &'a CountSpec>, wanted: Measure) -> bool {
         events.any(|event| event.measure == wanted)
     }

@@ -4,32 +4,23 @@ use isotherm_core::{Bytes, Operation, TierId};
 
 use crate::topology::{Node, Topology};
 
-/// Kind of memory, as seen from the accessing processor.
+/// Kind of memory, as seen from the accessing processor: local at its own socket, remote at another; each
+/// technology's pair in this order ([`Memory::at`]).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Memory {
-    /// DRAM of the processor's own socket.
     LocalDram,
-    /// DRAM of another socket.
     RemoteDram,
-    /// CXL memory at the processor's own socket.
     LocalCxl,
-    /// CXL memory at another socket.
     RemoteCxl,
-    /// Persistent memory at the processor's own socket.
     LocalPmem,
-    /// Persistent memory at another socket.
     RemotePmem,
 }
 
 impl Memory {
     /// All kinds, in the order of [`TierMap`].
+    #[rustfmt::skip]
     pub const ALL: [Self; 6] = [
-        Self::LocalDram,
-        Self::RemoteDram,
-        Self::LocalCxl,
-        Self::RemoteCxl,
-        Self::LocalPmem,
-        Self::RemotePmem,
+        Self::LocalDram, Self::RemoteDram, Self::LocalCxl, Self::RemoteCxl, Self::LocalPmem, Self::RemotePmem,
     ];
 
     /// Returns the same technology at this or at another socket.
@@ -38,16 +29,13 @@ impl Memory {
     }
 }
 
-/// Tier of each kind of memory on this machine, in the order of [`Memory::ALL`].
-///
+/// Tier of each kind of memory on this machine, in the order of [`Memory::ALL`];
 /// `None` where the kind is absent or does not determine the tier, so that the page must. A CPU-less node of
 /// CXL memory is `LocalCxl` to processors that distinguish it from DRAM, and otherwise whatever they report.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct TierMap(pub [Option<TierId>; 6]);
 
 impl TierMap {
-    /// Maps the memory of a machine whose tiers have these nodes.
-    ///
     /// A kind of memory determines a tier if all nodes that have it are in that tier. Nodes with processors
     /// have DRAM; nodes without have CXL or persistent memory.
     pub fn of(topology: &Topology, tiers: &[Vec<u32>]) -> Self {
@@ -65,13 +53,11 @@ impl TierMap {
         Self([dram, dram, other, other, other, other])
     }
 
-    /// Returns the tier of `memory`.
     #[inline]
     pub fn tier(&self, memory: Memory) -> Option<TierId> {
         self.0[memory as usize]
     }
 
-    /// Puts `memory` on `tier`.
     #[must_use]
     pub fn with(mut self, memory: Memory, tier: TierId) -> Self {
         self.0[memory as usize] = Some(tier);
@@ -79,16 +65,13 @@ impl TierMap {
     }
 }
 
-/// Origin of an access's data.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Served {
     /// Cache, fill buffer or another core.
     Cache,
-    /// Memory.
     Memory(Memory),
     /// Device, or uncached memory.
     Device,
-    /// Not reported.
     Unknown,
 }
 
@@ -118,7 +101,6 @@ const NUMBER_PMEM: u64 = 0xe;
 const HOPS_SAME_NODE: u64 = 1;
 
 impl DataSource {
-    /// Returns `bits` bits from `first`.
     const fn field(self, first: u32, bits: u32) -> u64 {
         self.0 >> first & ((1 << bits) - 1)
     }
@@ -148,7 +130,7 @@ impl DataSource {
         }
     }
 
-    /// Returns whether the named level was missed rather than the one that served the access.
+    /// Whether the named level was missed rather than the one that served the access.
     fn missed(self) -> bool {
         self.field(5, 14) & LEVEL_MISS != 0
     }

@@ -22,7 +22,6 @@ pub enum Decoded {
     Malformed,
 }
 
-/// Decoder of one event's samples.
 #[derive(Debug, Clone)]
 pub struct Decoder {
     layout: Layout,
@@ -53,9 +52,8 @@ const FRACTION: u32 = 20;
 const KERNEL: u64 = 1 << 63;
 
 impl Decoder {
-    /// Decodes samples of `spec` with a fixed `period`, or one that samples carry if it is `None`.
-    ///
-    /// Latencies are in cycles of `megahertz`, 0 if unknown. Returns `None` if samples hold unknown fields.
+    /// Decodes samples of `spec`, which carry their period if `period` is `None`, and latencies in cycles of
+    /// `megahertz`, 0 if unknown. Returns `None` if samples hold unknown fields.
     pub fn new(spec: &EventSpec, period: Option<u64>, tiers: TierMap, megahertz: u32) -> Option<Self> {
         let layout = Layout::new(spec.sample_type(period.is_none()))?;
         let period = period.unwrap_or(0);
@@ -64,7 +62,6 @@ impl Decoder {
         Some(Self { layout, format, operation, tier, tiers, period, cycle })
     }
 
-    /// Decodes the body of a sample.
     // All formats meet before the access is built, so that it is written once, straight to its place.
     #[inline]
     pub fn decode(&self, body: &[u8]) -> Decoded {

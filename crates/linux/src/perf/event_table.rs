@@ -15,7 +15,6 @@ use crate::topology::cpu::Model;
 
 const ALL: &[Model] =
     &[SkylakeSp, CascadeLake, CooperLake, IceLakeSp, SapphireRapids, EmeraldRapids, GraniteRapids];
-/// Processors that support Optane memory.
 const OPTANE: &[Model] = &[CascadeLake, CooperLake, IceLakeSp, SapphireRapids];
 const SKYLAKE: &[Model] = &[SkylakeSp, CascadeLake, CooperLake];
 const ICE_LAKE: &[Model] = &[IceLakeSp, SapphireRapids, EmeraldRapids, GraniteRapids];
@@ -50,7 +49,6 @@ const fn core(
     Row { models, quantity, name, pmu: "cpu", terms, filter: &[], addresses: true, source }
 }
 
-/// Returns an event that is only counted.
 const fn counted(row: Row) -> Row {
     Row { addresses: false, ..row }
 }
@@ -68,7 +66,17 @@ const fn cha(
     Row { models, quantity, name, pmu: "uncore_cha", terms, filter, addresses: false, source }
 }
 
-/// Returns the agents' events for loads from one kind of memory: occupancy, busy cycles and inserts.
+/// The agents' names for occupancy, busy cycles and inserts of demand reads.
+macro_rules! names {
+    ($suffix:literal, $place:literal) => {
+        [
+            concat!("UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD", $suffix),
+            concat!("UNC_CHA_COUNTER0_OCCUPANCY, ", $place),
+            concat!("UNC_CHA_TOR_INSERTS.IA_MISS_DRD", $suffix),
+        ]
+    };
+}
+
 const fn loads(
     models: &'static [Model],
     memory: Memory,
@@ -83,72 +91,25 @@ const fn loads(
     ]
 }
 
-/// All events.
+#[rustfmt::skip]
 pub(crate) const ROWS: &[&[Row]] = &[
     CORE_ROWS,
-    &loads(
-        SKYLAKE,
-        LocalDram,
-        [
-            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, local",
-            "UNC_CHA_COUNTER0_OCCUPANCY, local",
-            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, local",
-        ],
-        &[("umask", 0x21), ("filter_loc", 1), ("filter_nm", 1), ("filter_not_nm", 1), ("filter_opc0", 0x202)],
-        SKX_CHA,
-    ),
-    &loads(
-        SKYLAKE,
-        RemoteDram,
-        [
-            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD, remote",
-            "UNC_CHA_COUNTER0_OCCUPANCY, remote",
-            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD, remote",
-        ],
-        &[("umask", 0x21), ("filter_rem", 1), ("filter_nm", 1), ("filter_not_nm", 1), ("filter_opc0", 0x202)],
-        SKX_CHA,
-    ),
-    &loads(
-        ICE_LAKE,
-        LocalDram,
-        [
-            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_LOCAL",
-            "UNC_CHA_COUNTER0_OCCUPANCY, local",
-            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_LOCAL",
-        ],
-        &[("umask", 0xc816_fe01)],
-        ICX_CHA,
-    ),
-    &loads(
-        ICE_LAKE,
-        RemoteDram,
-        [
-            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_REMOTE",
-            "UNC_CHA_COUNTER0_OCCUPANCY, remote",
-            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_REMOTE",
-        ],
-        &[("umask", 0xc817_7e01)],
-        ICX_CHA,
-    ),
+    &loads(SKYLAKE, LocalDram, names!(", local", "local"), &[("umask", 0x21), ("filter_loc", 1),
+        ("filter_nm", 1), ("filter_not_nm", 1), ("filter_opc0", 0x202)], SKX_CHA),
+    &loads(SKYLAKE, RemoteDram, names!(", remote", "remote"), &[("umask", 0x21), ("filter_rem", 1),
+        ("filter_nm", 1), ("filter_not_nm", 1), ("filter_opc0", 0x202)], SKX_CHA),
+    &loads(ICE_LAKE, LocalDram, names!("_LOCAL", "local"), &[("umask", 0xc816_fe01)], ICX_CHA),
+    &loads(ICE_LAKE, RemoteDram, names!("_REMOTE", "remote"), &[("umask", 0xc817_7e01)], ICX_CHA),
     // Memory expanders. Kernels whose agents accept a shorter unit mask cannot count them.
-    &loads(
-        &[EmeraldRapids],
-        LocalCxl,
-        [
-            "UNC_CHA_TOR_OCCUPANCY.IA_MISS_DRD_CXL_EXP_LOCAL",
-            "UNC_CHA_COUNTER0_OCCUPANCY, CXL",
-            "UNC_CHA_TOR_INSERTS.IA_MISS_DRD_CXL_EXP_LOCAL",
-        ],
-        &[("umask", 0x20_c816_8201)],
-        EMR_CXL,
-    ),
+    &loads(&[EmeraldRapids], LocalCxl, names!("_CXL_EXP_LOCAL", "CXL"),
+        &[("umask", 0x20_c816_8201)], EMR_CXL),
     &[
         cha(UP_TO_ICE_LAKE, Clock, "UNC_CHA_CLOCKTICKS", (0x00, 0), &[], OLD_CLOCK),
         cha(SINCE_SAPPHIRE_RAPIDS, Clock, "UNC_CHA_CLOCKTICKS", (0x01, 0), &[], NEW_CLOCK),
     ],
 ];
 
-/// Events of the core.
+#[rustfmt::skip]
 const CORE_ROWS: &[Row] = &[
     core(ALL, Misses, "MEM_LOAD_RETIRED.L3_MISS", 0x20d1, CORE),
     core(ALL, Loads(LocalDram), "MEM_LOAD_L3_MISS_RETIRED.LOCAL_DRAM", 0x01d3, CORE),
@@ -157,13 +118,8 @@ const CORE_ROWS: &[Row] = &[
     core(OPTANE, Loads(RemotePmem), "MEM_LOAD_L3_MISS_RETIRED.REMOTE_PMM", 0x10d3, OPTANE_CORE),
     core(&[GraniteRapids], Loads(LocalCxl), "MEM_LOAD_RETIRED.LOCAL_CXL_MEM", 0x80d1, GNR_CORE),
     // The list gives this one no `Data_LA`: its samples have no address.
-    counted(core(
-        &[GraniteRapids],
-        Loads(RemoteCxl),
-        "MEM_LOAD_L3_MISS_RETIRED.REMOTE_CXL_MEM",
-        0x10d3,
-        GNR_CORE,
-    )),
+    counted(core(&[GraniteRapids], Loads(RemoteCxl), "MEM_LOAD_L3_MISS_RETIRED.REMOTE_CXL_MEM", 0x10d3,
+        GNR_CORE)),
     core(ALL, SlowLoads, "MEM_TRANS_RETIRED.LOAD_LATENCY", 0x01cd, CORE),
     core(ALL, Stores, "MEM_INST_RETIRED.ALL_STORES", 0x82d0, CORE),
     counted(core(UP_TO_ICE_LAKE, Stalls, "CYCLE_ACTIVITY.STALLS_L3_MISS", 0x0600_06a3, CORE)),

@@ -11,10 +11,8 @@ use isotherm_core::Operation;
 use super::data_source::{Memory, Served};
 use super::record::{half, word};
 
-/// Capability bit of the extended data sources: `IBS_CAPS_ZEN4`.
 const CAPS_ZEN4: u32 = 1 << 11;
 
-/// Access in an IBS op record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Op {
     /// Load, also of a read-modify-write, or store; `None` for other ops and software prefetches.
@@ -23,7 +21,7 @@ pub struct Op {
     pub address: Option<u64>,
     /// Latency of the L1 miss in cycles; 0 for hits and stores.
     pub latency: u32,
-    /// What served it, of loads only.
+    /// Known of loads only.
     pub served: Served,
 }
 

@@ -13,7 +13,6 @@ use crate::LinuxError;
 /// Pages of a ring: room for 4,000 forks on one processor between two drains.
 const PAGES: usize = 64;
 
-/// Rings of the reports, one per processor.
 #[derive(Debug)]
 pub(crate) struct Lifecycle {
     rings: Vec<Ring>,
@@ -38,7 +37,6 @@ fn attr() -> Attr {
     }
 }
 
-/// Returns time and event number of a record.
 fn origin(record: &Record<'_>) -> Option<(u64, u64)> {
     let time = word(record.body, record.body.len().checked_sub(16)?)?;
     Some((time, record.identifier()?))
@@ -50,7 +48,6 @@ impl Lifecycle {
         Ok(Self { rings: cpus.iter().map(ring).collect::<Result<_, _>>()?, changes: Vec::new() })
     }
 
-    /// Opens the events of a task; returns them and their numbers.
     pub(crate) fn open(&self, tid: u32) -> io::Result<(Vec<Event>, Vec<u64>)> {
         let events = self.rings.iter().map(|ring| ring.open(&attr(), tid)).collect::<io::Result<Vec<_>>>()?;
         let ids = events.iter().map(Event::id).collect::<io::Result<_>>()?;
@@ -74,7 +71,6 @@ impl Lifecycle {
         }
     }
 
-    /// Collects the changes of all processors in the order of time.
     fn read<R>(&mut self, tasks: &mut Tasks<R>) {
         for ring in &mut self.rings {
             let changes = &mut self.changes;
@@ -89,7 +85,6 @@ impl Lifecycle {
         self.changes.sort_by_key(|&(time, ..)| time);
     }
 
-    /// Returns the memory it occupies, in bytes.
     pub(crate) fn memory(&self) -> u64 {
         self.rings.iter().map(Ring::memory).sum()
     }

@@ -15,7 +15,6 @@ use crate::process::Pid;
 const PARANOID: &str = "/proc/sys/kernel/perf_event_paranoid";
 const MAX_RATE: &str = "/proc/sys/kernel/perf_event_max_sample_rate";
 
-/// Permitted settings of an event.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Grant {
     /// `precise_ip`: 3 is exact, 0 may be off by many instructions.
@@ -29,7 +28,6 @@ pub(crate) fn max_rate(root: Tree<'_>) -> u64 {
     root.parsed(MAX_RATE, "a rate", decimal).unwrap_or(100_000)
 }
 
-/// Returns the attribute of an encoded event.
 pub(crate) fn encoded(encoding: Encoding) -> Attr {
     let [config, config1, config2, config3] = encoding.config;
     Attr { kind: encoding.kind, config, config1, config2, config3, ..Attr::default() }
@@ -48,7 +46,6 @@ pub fn period(spec: &EventSpec, rate: SamplingRate, max_rate: u64) -> (u64, u64)
     }
 }
 
-/// Returns the attribute of `spec` as granted, at `rate`.
 pub(crate) fn sampling(spec: &EventSpec, grant: Grant, rate: SamplingRate, max_rate: u64) -> Attr {
     let (period, frequency) = period(spec, rate, max_rate);
     Attr {
@@ -59,7 +56,6 @@ pub(crate) fn sampling(spec: &EventSpec, grant: Grant, rate: SamplingRate, max_r
     }
 }
 
-/// Returns the attribute of the event that leads the group of `spec`.
 pub(crate) fn leading(spec: &EventSpec, grant: Grant) -> Option<Attr> {
     spec.leader.map(|leader| Attr { flags: modes(grant), ..encoded(leader) })
 }
@@ -70,9 +66,6 @@ fn modes(grant: Grant) -> u64 {
 
 /// Opens the event on this thread to find what is permitted: the highest precision first, and the kernel's
 /// accesses unless the user may not see them.
-///
-/// # Errors
-/// If no setting is permitted, with the reason.
 pub fn probe(spec: &EventSpec, root: &Path) -> Result<Grant, LinuxError> {
     let mut last = io::Error::from_raw_os_error(libc::EOPNOTSUPP);
     for exclude_kernel in [false, true] {
@@ -109,7 +102,6 @@ fn is_denied(error: &io::Error) -> bool {
     matches!(error.raw_os_error(), Some(libc::EACCES | libc::EPERM))
 }
 
-/// Explains a failed `perf_event_open(2)`, or `mmap(2)` of its ring.
 pub(crate) fn explain(error: io::Error, event: &str, root: Tree<'_>, process: Option<Pid>) -> LinuxError {
     match error.raw_os_error() {
         Some(libc::EACCES | libc::EPERM) => denied(root),
@@ -143,7 +135,6 @@ fn denied(root: Tree<'_>) -> LinuxError {
     }
 }
 
-/// Explains why a ring could not be made.
 pub(crate) fn explain_ring(error: io::Error, pages: usize) -> LinuxError {
     match error.raw_os_error() {
         Some(libc::EPERM | libc::EACCES | libc::ENOMEM) => LinuxError::Permission {

@@ -10,7 +10,6 @@ use std::io;
 use super::record::{Record, for_each};
 use super::sys::{self, Attr, Event, Join, Mapping, flag, kind, software};
 
-/// Ring and its reader.
 #[derive(Debug)]
 pub struct Ring {
     anchor: Event,
@@ -72,7 +71,6 @@ impl Ring {
         self.mapping.release(head);
     }
 
-    /// Returns the memory it occupies, in bytes.
     pub fn memory(&self) -> u64 {
         (self.mapping.len() + sys::page_size() + self.scratch.capacity()) as u64
     }

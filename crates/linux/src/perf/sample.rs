@@ -1,7 +1,7 @@
 //! Decodes samples, whose fields `sample_type` determines.
 //!
-//! The order of fields is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`; those that no event
-//! here asks for are refused. All fields have 8 bytes, except `PERF_SAMPLE_RAW`: a 32-bit size and as many bytes.
+//! Their order is that of `PERF_RECORD_SAMPLE` in `include/uapi/linux/perf_event.h`. All have 8 bytes, except
+//! `PERF_SAMPLE_RAW`: a 32-bit size and as many bytes.
 
 use super::record::half;
 use super::sys::sample;
@@ -9,19 +9,15 @@ use super::sys::sample;
 /// Fields of a sample; absent ones are 0.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Fields<'a> {
-    /// Process.
     pub pid: u32,
-    /// Time on the clock of the event.
     pub time: u64,
-    /// Data address.
     pub address: u64,
-    /// Period in force.
     pub period: u64,
     /// The PMU's own record, including padding.
     pub raw: &'a [u8],
     /// Latency in cycles.
     pub latency: u32,
-    /// What served the access: `union perf_mem_data_src`.
+    /// `union perf_mem_data_src`.
     pub data_source: u64,
 }
 
@@ -35,7 +31,7 @@ pub struct Layout {
 }
 
 impl Layout {
-    /// Returns the layout for `sample_type`; `None` if it has an unknown field or lacks task, time or address.
+    /// Returns `None` if `sample_type` has an unknown field or lacks task, time or address.
     pub fn new(sample_type: u64) -> Option<Self> {
         const ALWAYS: u64 = sample::TID | sample::TIME | sample::ADDR;
         const KNOWN: u64 = ALWAYS | sample::PERIOD | sample::RAW | sample::WEIGHT | sample::DATA_SRC;

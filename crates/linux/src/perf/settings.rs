@@ -4,7 +4,6 @@ use std::path::PathBuf;
 
 use crate::files::{Tree, decimal};
 
-/// Settings of a source.
 #[derive(Debug, Clone)]
 pub struct PmuOptions {
     /// Directory that contains `/proc` and `/sys`.

@@ -9,12 +9,11 @@
 //! **Rate.** `PERF_EVENT_IOC_PERIOD` does not reach inherited events, so a new rate or scope replaces the
 //! events of all tasks. Off and on again only disables and enables them.
 //!
-//! **Order.** A drain sorts the content of all rings by time and delivers what happened before it began; the
-//! rest waits for the next one. Times are `CLOCK_MONOTONIC`, stamped by the kernel: PEBS records are thus
-//! taken one by one.
+//! **Order.** A drain sorts the content of all rings by time (`CLOCK_MONOTONIC`) and delivers what happened
+//! before it began; the rest waits for the next one.
 //!
-//! **Gap.** A thread created within the microseconds in which its creator gets its events may be missed. A
-//! program that is followed before it executes, as `isotherm run` does, has no such moment.
+//! **Gap.** A thread created within the microseconds in which its creator gets its events may be missed,
+//! unless the program is followed before it executes.
 
 use std::collections::HashSet;
 use std::io;
@@ -25,7 +24,7 @@ use isotherm_core::{Bytes, Counters, Operation, Sampling, SamplingRate, Sampling
 use super::counters::{CounterEvents, PmuCounters};
 use super::data_source::TierMap;
 use super::decode::{Decoded, Decoder};
-use super::events::{Choice, EventSpec, Format, SourceEvents};
+use super::events::{Choice, EventSpec, Format, SourceEvents, unsupported};
 use super::lifecycle::Lifecycle;
 use super::open::{self, Grant};
 use super::record::Content;
@@ -33,17 +32,15 @@ use super::ring::Ring;
 pub use super::settings::PmuOptions;
 use super::sys::{Attr, Event, flag};
 use super::tasks::Tasks;
-use crate::LinuxError;
-use crate::clock;
 use crate::files::{Tree, list};
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
 use crate::topology::cpu::Cpu;
+use crate::{LinuxError, clock};
 
 /// Maximum passes over a process's threads until no new ones are found.
 const SCANS: usize = 64;
 
-/// Kind of event that is sampled now.
 #[derive(Debug)]
 struct Slot {
     spec: EventSpec,
@@ -52,7 +49,7 @@ struct Slot {
 }
 
 /// Events of a root: those that sample, and those that report the life of tasks.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 struct Opened {
     sampling: Vec<Event>,
     reports: Vec<Event>,
@@ -82,12 +79,8 @@ pub struct PmuSource {
 const LATENCY_CYCLES: u16 = 30;
 
 impl PmuSource {
-    /// Makes a source with this machine's PMU, whose samples carry latencies if `latency` is set.
-    ///
-    /// It counts hits and stalls too where the processor can and `tiers` tells which memory is which tier.
-    ///
-    /// # Errors
-    /// If the processor has no such events, or the kernel does not permit them.
+    /// Makes a source with this machine's PMU, whose samples carry latencies if `latency` is set. It counts
+    /// hits and stalls too where the processor can and `tiers` tells which memory is which tier.
     pub fn detect(latency: bool, tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let cpu = Cpu::read(root)?;
@@ -100,17 +93,10 @@ impl PmuSource {
         let counted = CounterEvents::of(root, cpu.microarchitecture, tiers);
         // Who may sample may count. What the table lacks for this processor is summed over samples instead.
         let counters = counted.and_then(|events| PmuCounters::new(events, options.megahertz)).ok();
-        let source = Self::new(events, options)?;
-        Ok(match counters {
-            Some(counters) => source.with_counters(counters),
-            None => source,
-        })
+        Ok(Self { counters, ..Self::new(events, options)? })
     }
 
     /// Makes a source of `events`. It opens only its own rings; [`open::probe`] checks permissions.
-    ///
-    /// # Errors
-    /// If the rings cannot be made.
     pub fn new(events: SourceEvents, options: PmuOptions) -> Result<Self, LinuxError> {
         let root = Tree::new(&options.root);
         let cpus = root.parsed("/sys/devices/system/cpu/online", "a list of processors", list)?;
@@ -136,7 +122,6 @@ impl PmuSource {
         Ok(source)
     }
 
-    /// Adds counters beside the samples.
     #[must_use]
     pub fn with_counters(mut self, counters: PmuCounters) -> Self {
         self.counters = Some(counters);
@@ -173,14 +158,11 @@ impl PmuSource {
             (period, 0) => Some(period),
             _ => None,
         };
-        let decoder =
-            Decoder::new(spec, fixed, self.events.tiers, self.options.megahertz).ok_or_else(|| {
-                super::events::unsupported(format!("samples of {} hold fields of unknown size", spec.name))
-            })?;
-        Ok(Slot { spec: spec.clone(), grant, decoder })
+        let decoder = Decoder::new(spec, fixed, self.events.tiers, self.options.megahertz);
+        let unknown = || unsupported(format!("samples of {} hold fields of unknown size", spec.name));
+        Ok(Slot { spec: spec.clone(), grant, decoder: decoder.ok_or_else(unknown)? })
     }
 
-    /// Makes the rings that the slots need.
     fn make_rings(&mut self) -> Result<(), LinuxError> {
         while self.rings.len() < self.slots.len() {
             let pages = self.options.ring_pages;
@@ -231,12 +213,10 @@ impl PmuSource {
         Ok(true)
     }
 
-    /// Applies changes of tasks.
     fn sync(&mut self) {
         self.lifecycle.apply(&mut self.tasks, &mut self.muted);
     }
 
-    /// Replaces all events by those of the current request.
     fn renew(&mut self) -> Result<(), LinuxError> {
         self.tasks.renew();
         for _ in 0..SCANS {
@@ -252,7 +232,6 @@ impl PmuSource {
         Ok(())
     }
 
-    /// Starts or stops all sampling events.
     fn enable(&mut self, on: bool) -> Result<(), LinuxError> {
         self.enabled = on;
         for event in self.tasks.roots().flat_map(|root| &root.sampling) {
@@ -262,7 +241,6 @@ impl PmuSource {
         Ok(())
     }
 
-    /// Decodes the content of the rings.
     fn read_rings(&mut self) {
         let keep_stores = self.request.is_some_and(|request| request.stores);
         let Self { slots, rings, pending, statistics, muted, .. } = self;
@@ -288,8 +266,7 @@ impl PmuSource {
 
 /// Returns the threads of a process; `None` once it has ended.
 fn threads(root: Tree<'_>, pid: u32) -> Option<Vec<u32>> {
-    let threads = root.numbered(&format!("/proc/{pid}/task"), "").ok()?;
-    (!threads.is_empty()).then_some(threads)
+    root.numbered(&format!("/proc/{pid}/task"), "").ok().filter(|threads| !threads.is_empty())
 }
 
 impl AccessSource for PmuSource {

@@ -12,7 +12,7 @@ use std::collections::HashMap;
 use super::record::Task;
 
 /// Observed tasks, and the events `R` of each tree's root.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Tasks<R> {
     tasks: HashMap<u32, Entry>,
     roots: HashMap<u64, Root<R>>,
@@ -38,26 +38,11 @@ struct Root<R> {
     generation: u32,
 }
 
-impl<R> Default for Tasks<R> {
-    fn default() -> Self {
-        Self {
-            tasks: HashMap::new(),
-            roots: HashMap::new(),
-            events: HashMap::new(),
-            next: 0,
-            generation: 0,
-            kept: false,
-        }
-    }
-}
-
 impl<R> Tasks<R> {
-    /// Returns whether the task is observed.
     pub(crate) fn has(&self, tid: u32) -> bool {
         self.tasks.contains_key(&tid)
     }
 
-    /// Returns whether a task of the process is observed.
     pub(crate) fn has_process(&self, pid: u32) -> bool {
         self.tasks.values().any(|task| task.pid == pid)
     }
@@ -67,7 +52,6 @@ impl<R> Tasks<R> {
         self.kept = true;
     }
 
-    /// Returns every root's events.
     pub(crate) fn roots(&self) -> impl Iterator<Item = &R> {
         self.roots.values().map(|root| &root.events)
     }
@@ -77,10 +61,8 @@ impl<R> Tasks<R> {
         let root = self.next;
         self.next += 1;
         self.events.extend(ids.iter().map(|&id| (id, root)));
-        self.roots.insert(root, Root { events, ids, live: 1, generation: self.generation });
-        if let Some(before) = self.tasks.insert(tid, Entry { pid, root }) {
-            self.release(before.root);
-        }
+        self.roots.insert(root, Root { events, ids, live: 0, generation: self.generation });
+        self.insert(tid, Entry { pid, root });
     }
 
     /// Starts a generation of roots that replace the earlier ones of the [`Self::outdated`] tasks.
@@ -124,7 +106,6 @@ impl<R> Tasks<R> {
         }
     }
 
-    /// Applies the end of a task.
     pub(crate) fn exited(&mut self, tid: u32) {
         if let Some(entry) = self.tasks.remove(&tid) {
             self.release(entry.root);
@@ -137,18 +118,12 @@ impl<R> Tasks<R> {
         if let Some(root) = root {
             self.insert(tid, Entry { pid, root });
         }
-        for other in self.threads(pid) {
-            if other != tid {
-                self.exited(other);
-            }
-        }
+        self.threads(pid).into_iter().filter(|&other| other != tid).for_each(|other| self.exited(other));
     }
 
     /// Stops observing the process, unless it inherits.
     pub(crate) fn forget(&mut self, pid: u32) {
-        for tid in self.threads(pid) {
-            self.exited(tid);
-        }
+        self.threads(pid).into_iter().for_each(|tid| self.exited(tid));
     }
 
     fn threads(&self, pid: u32) -> Vec<u32> {

@@ -1,5 +1,4 @@
-//! Devices that provide memory: CXL (`Documentation/ABI/testing/sysfs-bus-cxl`) and DAX
-//! (`Documentation/ABI/testing/sysfs-bus-dax`).
+//! Devices that provide memory (`sysfs-bus-cxl` and `sysfs-bus-dax` of `Documentation/ABI/testing`).
 
 use isotherm_core::Bytes;
 use serde::Serialize;
@@ -11,7 +10,6 @@ use crate::files::{Tree, decimal, hexadecimal};
 const CXL: &str = "/sys/bus/cxl/devices";
 const DAX: &str = "/sys/bus/dax/devices";
 
-/// Kind of a CXL device.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum CxlKind {
@@ -23,12 +21,9 @@ pub enum CxlKind {
     Decoder,
 }
 
-/// Device of the CXL bus.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct CxlDevice {
-    /// Name, such as `mem0`, `region0`, `decoder0.0`.
     pub name: String,
-    /// Kind.
     pub kind: CxlKind,
     /// Node of *processors* that it is attached to; DAX tells which node its memory becomes.
     pub node: Option<u32>,
@@ -36,7 +31,6 @@ pub struct CxlDevice {
     pub size: Option<Bytes>,
 }
 
-/// Use of a DAX device.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum DaxState {
@@ -44,26 +38,21 @@ pub enum DaxState {
     SystemRam,
     /// `device_dax`: character device for programs that map it; no node has the memory.
     DevDax,
-    /// No driver.
     Unbound,
-    /// Any other driver.
     Other(String),
 }
 
 /// Device of the DAX bus: memory that can become a node's.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct DaxDevice {
-    /// Name, such as `dax0.0`.
     pub name: String,
     /// Node that its memory belongs to when it is system RAM.
     pub target_node: Option<u32>,
     /// Size; 0 for a seed device, from which others are made.
     pub size: Bytes,
-    /// Use.
     pub state: DaxState,
 }
 
-/// Reads the devices of the CXL bus; one that cannot be read becomes a problem.
 pub(super) fn cxl(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<CxlDevice> {
     let names = note(tree.names(CXL), problems).unwrap_or_default();
     let known = names.into_iter().filter_map(|name| Some((cxl_kind(&name)?, name)));
@@ -71,8 +60,7 @@ pub(super) fn cxl(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<CxlDevice> 
 }
 
 fn cxl_kind(name: &str) -> Option<CxlKind> {
-    let letters = name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.');
-    match letters {
+    match name.trim_end_matches(|c: char| c.is_ascii_digit() || c == '.') {
         "mem" => Some(CxlKind::Memory),
         "region" => Some(CxlKind::Region),
         "decoder" => Some(CxlKind::Decoder),
@@ -94,7 +82,6 @@ fn cxl_device(tree: Tree<'_>, kind: CxlKind, name: String) -> Result<CxlDevice, 
     Ok(CxlDevice { name, kind, node, size: size.map(Bytes) })
 }
 
-/// Reads the devices of the DAX bus; one that cannot be read becomes a problem.
 pub(super) fn dax(tree: Tree<'_>, problems: &mut Vec<String>) -> Vec<DaxDevice> {
     let names = note(tree.names(DAX), problems).unwrap_or_default();
     names.into_iter().filter_map(|name| note(dax_device(tree, name), problems)).collect()

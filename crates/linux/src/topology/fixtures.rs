@@ -20,14 +20,12 @@ use std::path::Path;
 
 use tempfile::TempDir;
 
-/// One node.
 pub const LAPTOP: &str = "
 node 0 0-7 16000000 9000000 10
 tier 4 0
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
-/// Two equal nodes.
 pub const TWO_SOCKETS: &str = "
 node 0 0-15,32-47 65000000 20000000 10,21
 node 1 16-31,48-63 66000000 30000000 21,10
@@ -87,7 +85,6 @@ dax dax3.0 -1 0 -
 file sys/kernel/mm/numa/demotion_enabled false
 ";
 
-/// Three tiers.
 pub const THREE_TIERS: &str = "
 node 0 0-15 64000000 10000000 10,14,20
 node 1 - 128000000 20000000 14,10,24
@@ -121,7 +118,6 @@ speed 0 1 110 110 200000 200000
 speed 1 1 120 120 700000 700000
 ";
 
-/// Container without `/sys`.
 pub const NO_SYS: &str = "
 file proc/meminfo MemTotal:       1000 kB\\nMemFree:         400 kB\\nMemAvailable:    700 kB
 ";

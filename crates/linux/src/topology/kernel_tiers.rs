@@ -7,12 +7,10 @@ use crate::files::{Tree, list};
 
 const TIERING: &str = "/sys/devices/virtual/memory_tiering";
 
-/// Memory tier of the kernel.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct KernelTier {
     /// Number: smaller is faster; DRAM has 4.
     pub number: u32,
-    /// Nodes, ascending.
     pub nodes: Vec<u32>,
 }
 

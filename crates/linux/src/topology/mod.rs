@@ -25,7 +25,6 @@ pub use tiers::{Origin, Tier, Tiers, TiersError};
 /// Switch of demotion by the kernel's reclaim (`Documentation/ABI/testing/sysfs-kernel-mm-numa`).
 const DEMOTION: &str = "/sys/kernel/mm/numa/demotion_enabled";
 
-/// Memory of a machine at one moment.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Topology {
     /// Online nodes by number; at least one.
@@ -34,7 +33,6 @@ pub struct Topology {
     pub kernel_tiers: Option<Vec<KernelTier>>,
     /// Whether the kernel's reclaim demotes; `None` where it cannot.
     pub demotion: Option<bool>,
-    /// CXL memory devices, regions and decoders.
     pub cxl: Vec<CxlDevice>,
     /// DAX devices: memory that can become a node's, or has become one's.
     pub dax: Vec<DaxDevice>,
@@ -45,20 +43,17 @@ pub struct Topology {
 /// CPU-less node that the kernel rates as fast as a node with processors, so that it never demotes to it.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 pub struct SameTier {
-    /// Node.
     pub node: u32,
     /// The kernel's number of the tier, as in `memory_tier4`.
     pub tier: u32,
 }
 
 impl Topology {
-    /// Reads `/sys` and `/proc` below `root`, which is `/` on a live machine.
-    ///
-    /// Without NUMA, or `/sys`, the machine is one node with all memory of `/proc/meminfo`.
+    /// Reads `/sys` and `/proc` below `root`. Without NUMA, or `/sys`, the machine is one node with all
+    /// memory of `/proc/meminfo`.
     ///
     /// # Errors
-    /// If nodes or tiers cannot be read or are malformed. Errors of devices and attributes that a run can do
-    /// without go to [`Self::problems`].
+    /// If nodes or tiers cannot be read or are malformed; others go to [`Self::problems`].
     pub fn read(root: &Path) -> Result<Self, LinuxError> {
         let tree = Tree::new(root);
         let mut topology =
@@ -73,7 +68,6 @@ impl Topology {
         Ok(topology)
     }
 
-    /// Returns the node of that number.
     pub fn node(&self, id: u32) -> Option<&Node> {
         self.nodes.iter().find(|node| node.id == id)
     }
@@ -92,14 +86,11 @@ impl Topology {
     pub fn same_tier_nodes(&self) -> Vec<SameTier> {
         let has_cpus = |id: u32| self.node(id).is_some_and(|node| !node.cpus.is_empty());
         let is_slow = |id: u32| self.node(id).is_some_and(|node| self.is_slow(node));
-        let mut found = Vec::new();
-        for tier in
-            self.kernel_tiers.iter().flatten().filter(|tier| tier.nodes.iter().any(|&id| has_cpus(id)))
-        {
-            let nodes = tier.nodes.iter().filter(|&&id| is_slow(id));
-            found.extend(nodes.map(|&node| SameTier { node, tier: tier.number }));
-        }
-        found
+        let mixed =
+            self.kernel_tiers.iter().flatten().filter(|tier| tier.nodes.iter().any(|&id| has_cpus(id)));
+        let slow =
+            mixed.flat_map(|tier| tier.nodes.iter().map(move |&node| SameTier { node, tier: tier.number }));
+        slow.filter(|same| is_slow(same.node)).collect()
     }
 }
 

@@ -13,16 +13,13 @@ const ONLINE: &str = "/sys/devices/system/node/online";
 const MEMINFO: &str = "/proc/meminfo";
 const PROCESSORS: &str = "/sys/devices/system/cpu/online";
 
-/// Online NUMA node.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
 pub struct Node {
-    /// The kernel's number.
     pub id: u32,
     /// Processors, ascending; empty for memory on CXL, Optane or high-bandwidth memory.
     pub cpus: Vec<u32>,
     /// Memory; 0 for a node of processors only.
     pub total: Bytes,
-    /// Free memory.
     pub free: Bytes,
     /// Nodes and distances to them, 10 being local (ACPI SLIT), in the order of nodes.
     pub distances: Vec<(u32, u32)>,
@@ -30,16 +27,13 @@ pub struct Node {
     pub access: [Option<AccessAttributes>; 2],
 }
 
-/// Rated speed of a node's memory from its nearest initiators; `None` for what firmware omits.
+/// Rated speed of a node's memory from its nearest initiators: latencies in nanoseconds, bandwidths in MB/s;
+/// `None` for what firmware omits.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Serialize)]
 pub struct AccessAttributes {
-    /// Read latency in nanoseconds.
     pub read_latency: Option<u32>,
-    /// Write latency in nanoseconds.
     pub write_latency: Option<u32>,
-    /// Read bandwidth in MB/s.
     pub read_bandwidth: Option<u32>,
-    /// Write bandwidth in MB/s.
     pub write_bandwidth: Option<u32>,
 }
 
@@ -49,12 +43,10 @@ impl Node {
         self.cpus.is_empty() && self.total > Bytes(0)
     }
 
-    /// Returns the distance to another node, if the kernel has one.
     pub fn distance(&self, to: u32) -> Option<u32> {
         self.distances.iter().find(|&&(node, _)| node == to).map(|&(_, distance)| distance)
     }
 
-    /// Returns the rated speed of its memory for processors; `None` where firmware has none.
     pub fn rating(&self) -> Option<AccessAttributes> {
         let [initiator, processor] = self.access;
         processor.or(initiator)
@@ -114,7 +106,6 @@ fn read_node(tree: Tree<'_>, id: u32, online: &[u32]) -> Result<Node, LinuxError
     Ok(Node { id, cpus, total, free, distances, access: [None, None] })
 }
 
-/// Reads a node's total and free memory.
 pub(super) fn memory(tree: Tree<'_>, id: u32) -> Result<(Bytes, Bytes), LinuxError> {
     let name = format!("{NODES}/node{id}/meminfo");
     let without_numa = id == 0 && !tree.path(ONLINE).exists();

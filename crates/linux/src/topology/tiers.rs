@@ -8,15 +8,13 @@ use isotherm_core::{Bytes, MAX_TIERS, TierId};
 use serde::Serialize;
 
 use super::node::memory;
-use super::{Node, Topology};
+use super::{KernelTier, Node, Topology};
 use crate::LinuxError;
 use crate::files::{Tree, decimal};
 
-/// Source of the assignment.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Origin {
-    /// The kernel's memory tiers.
     Kernel,
     /// Distances and missing processors, on kernels without memory tiers.
     Distance,
@@ -24,14 +22,11 @@ pub enum Origin {
     User,
 }
 
-/// Nodes that are equally fast.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct Tier {
     /// Numbers of the nodes, ascending; at least one.
     pub nodes: Vec<u32>,
-    /// Their total memory.
     pub capacity: Bytes,
-    /// Their free memory.
     pub free: Bytes,
 }
 
@@ -42,48 +37,23 @@ pub struct Tiers {
     origin: Origin,
 }
 
-/// Value of `--tiers` that does not fit the machine.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-pub enum TiersError {
-    /// Text that is not a node's number.
-    #[error("--tiers: '{0}' is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2")]
-    Syntax(String),
-    /// Unknown node, and the nodes with memory.
-    #[error("--tiers: there is no node {0}; nodes with memory are {1}")]
-    Unknown(u32, String),
-    /// Node of processors only, and the nodes with memory.
-    #[error("--tiers: node {0} has no memory; nodes with memory are {1}")]
-    NoMemory(u32, String),
-    /// Node named twice.
-    #[error("--tiers: node {0} is named twice")]
-    Twice(u32),
-    /// Single tier.
-    #[error("--tiers: '{0}' is one tier; give at least two, fastest first, such as 0,1")]
-    OneTier(String),
-    /// More tiers than supported.
-    #[error("--tiers: {0} tiers exceed the maximum of {MAX_TIERS}")]
-    TooMany(usize),
-}
+#[error("--tiers: {0}")]
+pub struct TiersError(String);
 
 impl Tiers {
     /// Derives the kernel's tiers. Without these, nodes with processors are the fast tier, and the others
-    /// follow by their distance from the nearest processor.
-    ///
-    /// Nodes outside the kernel's tiers join the fastest if they have processors, else the slowest.
+    /// follow by their distance from the nearest processor. Nodes outside the kernel's tiers join the fastest
+    /// if they have processors, else the slowest.
     pub fn derive(topology: &Topology) -> Self {
         let (groups, origin) = match &topology.kernel_tiers {
-            Some(kernel) => {
-                (kernel_groups(topology, kernel.iter().map(|tier| &tier.nodes[..])), Origin::Kernel)
-            }
+            Some(kernel) => (kernel_groups(topology, kernel), Origin::Kernel),
             None => (distance_groups(topology), Origin::Distance),
         };
         Self::build(topology, groups, origin)
     }
 
     /// Parses the user's tiers, fastest first: `0,1`, or `0+2,1+3` with two nodes each. Others are not used.
-    ///
-    /// # Errors
-    /// If the text is malformed, names a node twice or one without memory, or has fewer than two tiers.
     pub fn parse(text: &str, topology: &Topology) -> Result<Self, TiersError> {
         let mut groups: Vec<Vec<u32>> = Vec::new();
         for group in text.split(',') {
@@ -91,16 +61,21 @@ impl Tiers {
             for part in group.split('+') {
                 let node = user_node(part.trim(), topology)?;
                 if nodes.contains(&node) || groups.iter().flatten().any(|&other| other == node) {
-                    return Err(TiersError::Twice(node));
+                    return Err(TiersError(format!("node {node} is named twice")));
                 }
                 nodes.push(node);
             }
             groups.push(nodes);
         }
         match groups.len() {
-            1 => Err(TiersError::OneTier(text.trim().to_owned())),
+            1 => {
+                let text = text.trim();
+                Err(TiersError(format!(
+                    "'{text}' is one tier; give at least two, fastest first, such as 0,1"
+                )))
+            }
             2..=MAX_TIERS => Ok(Self::build(topology, groups, Origin::User)),
-            given => Err(TiersError::TooMany(given)),
+            given => Err(TiersError(format!("{given} tiers exceed the maximum of {MAX_TIERS}"))),
         }
     }
 
@@ -116,12 +91,10 @@ impl Tiers {
         Self { tiers: groups.into_iter().map(tier).collect(), origin }
     }
 
-    /// Returns the tiers, fastest first.
     pub fn all(&self) -> &[Tier] {
         &self.tiers
     }
 
-    /// Returns the source of the assignment.
     pub fn origin(&self) -> Origin {
         self.origin
     }
@@ -131,7 +104,6 @@ impl Tiers {
         self.tiers.len()
     }
 
-    /// Returns the tier of that number.
     pub fn get(&self, tier: TierId) -> Option<&Tier> {
         self.tiers.get(tier.index())
     }
@@ -142,10 +114,8 @@ impl Tiers {
         u8::try_from(index).ok().map(TierId)
     }
 
-    /// Updates the nodes' free memory and size, which changes when memory is plugged in.
-    ///
-    /// # Errors
-    /// If a node's `meminfo` cannot be read, as when it went offline; the tiers then stay as they were.
+    /// Updates the nodes' free memory and size. On an error, as when a node went offline, they stay as they
+    /// were.
     pub fn refresh(&mut self, root: &Path) -> Result<(), LinuxError> {
         let tree = Tree::new(root);
         let mut sizes = Vec::with_capacity(self.tiers.len());
@@ -179,21 +149,23 @@ fn with_memory(topology: &Topology) -> impl Iterator<Item = &Node> {
 }
 
 fn user_node(part: &str, topology: &Topology) -> Result<u32, TiersError> {
-    let id: u32 = decimal(part).ok_or_else(|| TiersError::Syntax(part.to_owned()))?;
-    let known = || with_memory(topology).map(|node| node.id.to_string()).collect::<Vec<_>>().join(", ");
+    let syntax = "is not a node's number; write nodes of one tier with '+', tiers with ',': 0+1,2";
+    let id: u32 = decimal(part).ok_or_else(|| TiersError(format!("'{part}' {syntax}")))?;
+    let known: Vec<String> = with_memory(topology).map(|node| node.id.to_string()).collect();
+    let wrong = |what: String| Err(TiersError(format!("{what}; nodes with memory are {}", known.join(", "))));
     match topology.node(id) {
-        None => Err(TiersError::Unknown(id, known())),
-        Some(node) if node.total == Bytes(0) => Err(TiersError::NoMemory(id, known())),
+        None => wrong(format!("there is no node {id}")),
+        Some(node) if node.total == Bytes(0) => wrong(format!("node {id} has no memory")),
         Some(_) => Ok(id),
     }
 }
 
-fn kernel_groups<'a>(topology: &Topology, kernel: impl Iterator<Item = &'a [u32]>) -> Vec<Vec<u32>> {
+fn kernel_groups(topology: &Topology, kernel: &[KernelTier]) -> Vec<Vec<u32>> {
     let mut left: Vec<&Node> = with_memory(topology).collect();
     let mut groups = Vec::new();
     for tier in kernel {
         // A node that moves between tiers may be in both lists, and counts once.
-        let (members, others) = left.into_iter().partition(|node| tier.contains(&node.id));
+        let (members, others) = left.into_iter().partition(|node| tier.nodes.contains(&node.id));
         left = others;
         groups.push(ids(members));
     }
@@ -232,7 +204,6 @@ fn nearest_processor(topology: &Topology, node: &Node) -> u32 {
     processors.filter_map(|other| other.distance(node.id)).min().unwrap_or(u32::MAX)
 }
 
-/// Merges the slowest groups so that at most [`MAX_TIERS`] remain.
 fn limited(mut groups: Vec<Vec<u32>>) -> Vec<Vec<u32>> {
     if groups.len() > MAX_TIERS {
         let slowest = groups.split_off(MAX_TIERS).concat();

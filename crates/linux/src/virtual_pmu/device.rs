@@ -1,6 +1,6 @@
 //! Finds the device by its PCI id, and by the beginning of its memory.
 
-use std::fs::OpenOptions;
+use std::fs::File;
 use std::io;
 use std::path::Path;
 use std::sync::atomic::AtomicU64;
@@ -14,7 +14,6 @@ use crate::sys::mmap::SharedWords;
 const DEVICES: &str = "/sys/bus/pci/devices";
 const WHAT: &str = "the virtual PMU";
 
-/// Returns whether this machine has a device that may be the virtual PMU.
 pub fn is_present(root: &Path) -> bool {
     candidates(Tree::new(root)).next().is_some()
 }
@@ -24,7 +23,6 @@ pub fn memory_file(tree: Tree<'_>) -> Option<String> {
     candidates(tree).next().map(|name| format!("{DEVICES}/{name}/resource2"))
 }
 
-/// Returns the names of devices with the PCI id.
 fn candidates(tree: Tree<'_>) -> impl Iterator<Item = String> + '_ {
     let names = tree.names(DEVICES).unwrap_or_default();
     names.into_iter().filter(move |name| {
@@ -48,8 +46,7 @@ pub(super) fn open(root: &Path) -> Result<Driver<SharedWords>, LinuxError> {
     let tree = Tree::new(root);
     let mut refused = None;
     for name in candidates(tree) {
-        let mapping = map(tree, &name)?;
-        match Driver::open(mapping) {
+        match Driver::open(map(tree, &name)?) {
             Ok(driver) => return Ok(driver),
             Err(error) => refused = Some(error),
         }
@@ -68,13 +65,11 @@ fn map(tree: Tree<'_>, name: &str) -> Result<SharedWords, LinuxError> {
         std::fs::write(&path, "1").map_err(|error| refused(&path, error))?;
     }
     let path = tree.path(&format!("{DEVICES}/{name}/resource2"));
-    let opened = OpenOptions::new().read(true).write(true).open(&path).and_then(|file| {
+    let opened = File::options().read(true).write(true).open(&path).and_then(|file| {
         let bytes = usize::try_from(file.metadata()?.len()).map_err(io::Error::other)?;
         SharedWords::new(&file, bytes)
     });
-    let mapping = opened.map_err(|error| refused(&path, error))?;
-    debug_assert!(!mapping.words().is_empty());
-    Ok(mapping)
+    opened.map_err(|error| refused(&path, error))
 }
 
 fn refused(path: &Path, error: io::Error) -> LinuxError {

@@ -4,7 +4,6 @@ use isotherm_core::Nanos;
 use isotherm_virtual_pmu::Record;
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 
-/// Period before any rate is known.
 const FIRST: u64 = 256;
 /// Weight of the old estimate of a rate.
 const MEMORY: f64 = 0.75;
@@ -25,7 +24,6 @@ impl Frequency {
         Self { hertz: hertz.max(1) as f64, rates: [None; MAX_TIERS], before: misses, time }
     }
 
-    /// Updates the rates by the misses counted so far.
     pub(super) fn learn(&mut self, misses: [u64; MAX_TIERS], now: Nanos) {
         let elapsed = (now - self.time).0;
         if elapsed == 0 {
@@ -33,20 +31,16 @@ impl Frequency {
         }
         for ((rate, before), misses) in self.rates.iter_mut().zip(self.before).zip(misses) {
             // Counters restart with an epoch.
-            let count = if misses < before { misses } else { misses - before };
+            let count = misses.checked_sub(before).unwrap_or(misses);
             let new = count as f64 / elapsed as f64;
             *rate = Some(rate.map_or(new, |rate| rate * MEMORY + new * (1.0 - MEMORY)));
         }
         (self.before, self.time) = (misses, now);
     }
 
-    /// Returns the periods to use.
     pub(super) fn periods(&self) -> [u64; MAX_TIERS] {
-        self.rates.map(|rate| {
-            rate.map_or(FIRST, |rate| {
-                ((rate * 1e9 / self.hertz) as u64).clamp(1, u64::from(Record::MAX_WEIGHT))
-            })
-        })
+        let period = |rate: f64| ((rate * 1e9 / self.hertz) as u64).clamp(1, u64::from(Record::MAX_WEIGHT));
+        self.rates.map(|rate| rate.map_or(FIRST, period))
     }
 }
 

@@ -7,27 +7,27 @@ use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Control, Driver, Record, Snapshot};
 
 use super::{device, mailbox};
-use crate::LinuxError;
-use crate::clock;
 use crate::files::Tree;
 use crate::sys::mmap::SharedWords;
+use crate::{LinuxError, clock};
 
 /// Time for the plugin to answer, which it does at the next access of user-mode code, such as this wait.
 const PATIENCE: Nanos = Nanos::SECOND;
 /// Checks of the answer between two reads of the clock.
 const LOOKS: usize = 64;
 
-/// Virtual PMU of this virtual machine. Only one user at a time may take its samples.
+/// Virtual PMU of this virtual machine. Only one user at a time may take its samples. Every request fails if
+/// the plugin does not answer.
 #[derive(Debug)]
 pub struct VirtualPmu {
     driver: Driver<SharedWords>,
-    periods: [u64; MAX_TIERS],
+    /// In force.
+    pub(super) periods: [u64; MAX_TIERS],
 }
 
 impl VirtualPmu {
-    /// Opens the device below `root` (`/` on a live machine), and tells the plugin where processes are kept.
-    ///
-    /// Samples that an earlier user left in the ring are dropped; its other requests stay in force.
+    /// Opens the device below `root` and tells the plugin where processes are kept. Samples that an earlier
+    /// user left in the ring are dropped; its other requests stay in force.
     ///
     /// # Errors
     /// If there is no device, or it may not be used, the kernel reveals too little, or no answer comes.
@@ -44,12 +44,8 @@ impl VirtualPmu {
         Ok(pmu)
     }
 
-    /// Begins an epoch for a process and its descendants and returns its number.
-    ///
-    /// Samples, periods and counts of another user of the device stay as they are.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
+    /// Begins an epoch for a process and its descendants and returns its number. Samples, periods and counts
+    /// of another user of the device stay as they are.
     pub fn measure(root: &Path, tgid: u32) -> Result<u64, LinuxError> {
         let mut pmu = Self::with(device::open(root)?, root)?;
         if !pmu.counts(tgid) {
@@ -79,9 +75,6 @@ impl VirtualPmu {
     }
 
     /// Begins an epoch: resets every counter and starts counting. Returns its number.
-    ///
-    /// # Errors
-    /// If the plugin does not answer.
     pub fn begin_epoch(&mut self) -> Result<u64, LinuxError> {
         let epoch = self.driver.next_epoch();
         self.driver.set_counting(Control { counting: true, ..self.driver.control() });
@@ -90,9 +83,6 @@ impl VirtualPmu {
     }
 
     /// Counts and samples these thread groups and later descendants; returns how many the filter cannot hold.
-    ///
-    /// # Errors
-    /// If the plugin does not answer.
     pub fn set_scope(&mut self, tgids: &[u32]) -> Result<usize, LinuxError> {
         // An empty filter means all processes.
         let counting = !tgids.is_empty();
@@ -103,9 +93,6 @@ impl VirtualPmu {
     }
 
     /// Excludes a thread from counting and sampling, whatever its process; 0 excludes none.
-    ///
-    /// # Errors
-    /// If the plugin does not answer.
     pub fn leave_out(&mut self, thread: u32) -> Result<(), LinuxError> {
         self.driver.leave_out(thread);
         self.sync()
@@ -113,9 +100,6 @@ impl VirtualPmu {
 
     /// Samples every n-th miss among `events` ([`Control::event`]): by one event with the first period, or by
     /// one event for `each_tier`. A period of 0 samples nothing. `exact` periods are not dithered.
-    ///
-    /// # Errors
-    /// If the plugin does not answer.
     pub fn sample(
         &mut self,
         periods: [u64; MAX_TIERS],
@@ -128,15 +112,6 @@ impl VirtualPmu {
         self.sync()
     }
 
-    /// Returns the periods in force.
-    pub(super) fn periods(&self) -> &[u64; MAX_TIERS] {
-        &self.periods
-    }
-
-    /// Returns the current counters.
-    ///
-    /// # Errors
-    /// If the plugin does not answer.
     pub fn counters(&mut self) -> Result<Snapshot, LinuxError> {
         self.sync()?;
         Ok(self.driver.snapshot().unwrap_or_default())
@@ -147,7 +122,6 @@ impl VirtualPmu {
         self.driver.snapshot()
     }
 
-    /// Takes the oldest sample.
     pub fn pop(&mut self) -> Option<Record> {
         self.driver.pop()
     }
@@ -157,17 +131,14 @@ impl VirtualPmu {
         self.driver.lost()
     }
 
-    /// Returns the number of counted tiers.
     pub fn tiers(&self) -> usize {
         self.driver.tiers()
     }
 
-    /// Returns the number of processors of the machine.
     pub fn vcpus(&self) -> u64 {
         self.driver.vcpus()
     }
 
-    /// Returns the number of samples that the ring holds.
     pub fn capacity(&self) -> u64 {
         self.driver.capacity()
     }

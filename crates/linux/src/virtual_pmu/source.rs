@@ -18,13 +18,11 @@ use crate::LinuxError;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
-/// Source that samples misses of followed processes and counts those of each tier.
+/// Samples misses of followed processes and counts those of each tier.
 ///
-/// The plugin counts descendants of followed processes from their first instruction, before they are followed
-/// themselves. The first followed process begins an epoch, unless it is counted already because it began one
-/// itself ([`VirtualPmu::measure`]).
-///
-/// The clock is the modelled machine's, so that rates of samples do not depend on the emulation's speed.
+/// The plugin counts descendants of followed processes from their first instruction. The first followed
+/// process begins an epoch, unless it began one itself ([`VirtualPmu::measure`]). The clock is the modelled
+/// machine's.
 #[derive(Debug)]
 pub struct VirtualPmuSource {
     pmu: VirtualPmu,
@@ -40,10 +38,6 @@ pub struct VirtualPmuSource {
 }
 
 impl VirtualPmuSource {
-    /// Opens the device below `root` (`/` on a live machine) and follows nothing yet.
-    ///
-    /// # Errors
-    /// As [`VirtualPmu::open`].
     pub fn open(root: &Path) -> Result<Self, LinuxError> {
         let mut pmu = VirtualPmu::open(root)?;
         pmu.sample([0; MAX_TIERS], 0, false, false)?;
@@ -61,9 +55,6 @@ impl VirtualPmuSource {
     }
 
     /// Opens it for an engine that is the calling thread of the program, whose accesses are excluded.
-    ///
-    /// # Errors
-    /// As [`Self::open`].
     pub fn inside(root: &Path) -> Result<Self, LinuxError> {
         let mut source = Self::open(root)?;
         source.pmu.leave_out(own_thread())?;
@@ -73,18 +64,14 @@ impl VirtualPmuSource {
     fn set_scope(&mut self) -> Result<(), LinuxError> {
         let tgids: Vec<u32> = self.followed.iter().copied().collect();
         // Those that do not fit are descendants of others, which the plugin follows by itself.
-        self.pmu.set_scope(&tgids).map(|_| ())
+        self.pmu.set_scope(&tgids).map(drop)
     }
 
-    /// Adapts the periods to the rate of misses.
     fn adapt(&mut self, snapshot: &Snapshot, now: Nanos) -> Result<(), LinuxError> {
         let Some((request, frequency)) = self.request.zip(self.frequency.as_mut()) else { return Ok(()) };
         frequency.learn(events(snapshot, &request), now);
         let periods = frequency.periods();
-        if !differ(self.pmu.periods(), &periods) {
-            return Ok(());
-        }
-        self.sample(&request, periods)
+        if differ(&self.pmu.periods, &periods) { self.sample(&request, periods) } else { Ok(()) }
     }
 
     fn sample(&mut self, request: &Sampling, periods: [u64; MAX_TIERS]) -> Result<(), LinuxError> {
@@ -103,7 +90,6 @@ impl VirtualPmuSource {
     }
 }
 
-/// Returns the calling thread's id.
 fn own_thread() -> u32 {
     // `/proc/thread-self` is `PID/task/TID`.
     let link = std::fs::read_link("/proc/thread-self");

@@ -3,11 +3,9 @@
 use isotherm_core::Nanos;
 use isotherm_virtual_pmu::Snapshot;
 
-/// Modelled time over all epochs, as far as seen.
 #[derive(Debug, Clone, Copy, Default)]
 pub(super) struct Timeline {
     epoch: u64,
-    /// Time when the epoch began.
     began: u64,
     /// Time within the epoch, as last seen.
     time: u64,
@@ -23,7 +21,6 @@ impl Timeline {
         self.now()
     }
 
-    /// Returns the time last seen.
     pub(super) fn now(&self) -> Nanos {
         Nanos(self.began + self.time)
     }

@@ -3,7 +3,6 @@
 use isotherm_virtual_pmu::layout::MAX_TIERS;
 use isotherm_virtual_pmu::{Snapshot, TierCount};
 
-/// Counts over all epochs.
 #[derive(Debug, Default)]
 pub(super) struct Totals {
     /// Counts of past epochs, as far as seen.

@@ -1,9 +1,8 @@
 //! Scanner by idle page tracking, exact for each page.
 //!
-//! Frames (physical pages) are marked idle in `/sys/kernel/mm/page_idle/bitmap`. When the bitmap is read, the
-//! kernel first checks the accessed bits of every mapping of the frame, and shows which frames are still idle
-//! (the kernel's Documentation/admin-guide/mm/idle_page_tracking.rst). `/proc/PID/pagemap` maps pages to
-//! frames, for root only. The bitmap has three peculiarities (mm/page_idle.c):
+//! Frames (physical pages) are marked idle in `/sys/kernel/mm/page_idle/bitmap`, which shows which are idle
+//! still when it is read (the kernel's Documentation/admin-guide/mm/idle_page_tracking.rst).
+//! `/proc/PID/pagemap` maps pages to frames, for root only. Three peculiarities (mm/page_idle.c):
 //! - A huge page has one mark, on its first frame; its other frames read as not idle. `/proc/kpageflags`
 //!   identifies them.
 //! - A frame on no LRU list (hugetlb pages, pages in a CPU's batch on their way to a list, the kernel's own)
@@ -39,7 +38,6 @@ const WINDOW: u64 = 512;
 const LRU: u64 = 1 << 5;
 const TAIL: u64 = 1 << 16;
 
-/// Scanner by idle page tracking.
 #[derive(Debug)]
 pub struct IdlePages {
     root: PathBuf,
@@ -47,7 +45,6 @@ pub struct IdlePages {
     flags: File,
 }
 
-/// Open files and buffers of a process.
 #[derive(Debug)]
 pub struct Target {
     files: ProcessFiles,
@@ -62,15 +59,11 @@ pub struct Target {
 struct Page {
     address: u64,
     frame: u64,
-    /// Whether it can be marked.
     tracked: bool,
 }
 
 impl IdlePages {
-    /// Opens the scanner.
-    ///
-    /// # Errors
-    /// If the kernel was compiled without idle page tracking, or the user is not root.
+    /// Fails if the kernel was compiled without idle page tracking, or the user is not root.
     pub fn new() -> Result<Self, LinuxError> {
         Self::at(Path::new("/"))
     }
@@ -91,6 +84,7 @@ impl IdlePages {
         };
         Ok(Self { root: root.to_owned(), bitmap: open(BITMAP, true)?, flags: open(FLAGS, false)? })
     }
+
     /// Reads the marks of one chunk's pages and marks them again.
     fn chunk(&self, target: &mut Target, range: &Range<u64>, found: &mut Found) -> Result<(), LinuxError> {
         let Target { files, pagemap, pages, .. } = target;

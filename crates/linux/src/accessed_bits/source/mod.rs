@@ -12,24 +12,19 @@ use super::range_set::RangeSet;
 use super::sampler::Sampler;
 use super::schedule::Schedule;
 use super::{Found, Pace, Scanner};
-use crate::LinuxError;
-use crate::clock;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, SourceStatistics};
+use crate::{LinuxError, clock};
 
-/// Maximum accesses that one scan delivers.
 const MAX_PER_SCAN: u64 = 1 << 16;
 /// Maximum accesses kept until the next drain; the rest is lost and counted.
 const MAX_KEPT: usize = 1 << 20;
 
-/// Sums over all scans of a source.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct ScanStatistics {
     /// Scans, including the first of each process.
     pub scans: u64,
-    /// Present pages read.
     pub walked: u64,
-    /// Pages found accessed.
     pub referenced: u64,
     /// Accessed pages that could not be told apart from others.
     pub undecided: u64,
@@ -39,9 +34,8 @@ pub struct ScanStatistics {
     pub locked: Nanos,
 }
 
-/// Access source that scans accessed bits at a [`Pace`].
-///
-/// The scanning thread starts with the first process and ends with the source.
+/// Scans accessed bits at a [`Pace`]. The scanning thread starts with the first process and ends with the
+/// source.
 pub struct BitSource<S: Scanner> {
     scanner: Arc<S>,
     shared: Arc<Shared<S::Target>>,
@@ -75,7 +69,6 @@ struct Target<T> {
 }
 
 impl<S: Scanner> BitSource<S> {
-    /// Makes a source that follows no process yet.
     pub fn new(scanner: S, pace: Pace) -> Self {
         let state = State {
             schedule: Schedule::new(pace),
@@ -93,7 +86,6 @@ impl<S: Scanner> BitSource<S> {
         Self { scanner: Arc::new(scanner), shared, thread: None }
     }
 
-    /// Returns the sums over all scans.
     pub fn scans(&self) -> ScanStatistics {
         self.shared.lock().sums
     }
@@ -198,7 +190,6 @@ impl<T> Shared<T> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the scanning thread.
     fn run<S: Scanner<Target = T>>(&self, scanner: &S) {
         let mut found = Found::default();
         while let Some((process, mut target)) = self.wait() {
@@ -241,7 +232,6 @@ impl<T> State<T> {
         self.marks.remove(&process);
     }
 
-    /// Records a scan's results and puts its process back.
     fn publish(
         &mut self,
         process: Pid,
@@ -255,7 +245,11 @@ impl<T> State<T> {
         self.schedule.scanned(process, began, cost, program);
         match outcome {
             Ok(found) => {
-                self.sum(found);
+                self.sums.walked += found.walked;
+                self.sums.referenced += found.referenced;
+                self.sums.undecided += found.undecided;
+                self.sums.locked += found.locked;
+                self.statistics.program_time += found.program_time;
                 if let Some(before) = target.scanned
                     && self.followed.contains(&process)
                 {
@@ -273,14 +267,6 @@ impl<T> State<T> {
         if self.followed.contains(&process) {
             self.targets.entry(process).or_insert(target);
         }
-    }
-
-    fn sum(&mut self, found: &Found) {
-        self.sums.walked += found.walked;
-        self.sums.referenced += found.referenced;
-        self.sums.undecided += found.undecided;
-        self.sums.locked += found.locked;
-        self.statistics.program_time += found.program_time;
     }
 
     fn deliver(&mut self, process: Pid, before: Nanos, began: Nanos, found: &Found) {

@@ -1,5 +1,4 @@
-//! Counts misses, stalls and queue occupancy, for policies that do not sample or need counters beside
-//! samples.
+//! Counts misses, stalls and queue occupancy, for policies that need counters.
 //!
 //! The processor's own events are counted per followed thread, with inheritance, in one group, so that they
 //! run at the same time. The caching and home agents' events count whole sockets: the kernel cannot count
@@ -23,7 +22,6 @@ use crate::topology::cpu::Cpu;
 /// Share of its time above which a group had its counters to itself.
 const WHOLE: f64 = 0.99;
 
-/// Open group of events.
 #[derive(Debug)]
 struct Group {
     events: Vec<Event>,
@@ -32,7 +30,6 @@ struct Group {
     share: (u64, u64),
 }
 
-/// Values of a group, and the time it counted.
 #[derive(Debug, Clone, PartialEq, Eq)]
 struct Reading {
     /// Nanoseconds for which it was enabled.
@@ -83,7 +80,6 @@ impl Group {
     }
 }
 
-/// Sums over all groups.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Sums {
     tiers: Vec<TierCounters>,
@@ -113,12 +109,13 @@ impl Sums {
                 // The TOR events count demand reads: Table 1 of PACT.
                 Measure::Occupancy(tier) => {
                     let tier = self.tier(tier);
-                    (tier.occupancy, tier.load_occupancy) =
-                        (tier.occupancy + nanoseconds, tier.load_occupancy + nanoseconds);
+                    tier.occupancy += nanoseconds;
+                    tier.load_occupancy += nanoseconds;
                 }
                 Measure::Busy(tier) => {
                     let tier = self.tier(tier);
-                    (tier.busy, tier.load_busy) = (tier.busy + nanoseconds, tier.load_busy + nanoseconds);
+                    tier.busy += nanoseconds;
+                    tier.load_busy += nanoseconds;
                 }
                 Measure::Inserts(tier) => {
                     self.tier(tier);
@@ -150,7 +147,6 @@ impl Sums {
     }
 }
 
-/// Counters of followed threads and of sockets.
 #[derive(Debug)]
 pub struct PmuCounters {
     events: CounterEvents,
@@ -163,12 +159,8 @@ pub struct PmuCounters {
 }
 
 impl PmuCounters {
-    /// Opens counters of `events`, whose stall cycles run at `megahertz`.
-    ///
-    /// If the agents may not be counted, [`Self::sockets_refused`] tells why.
-    ///
-    /// # Errors
-    /// If `events` is empty.
+    /// Opens counters of `events`, whose stall cycles run at `megahertz`. If the agents may not be counted,
+    /// [`Self::sockets_refused`] tells why.
     pub fn new(events: CounterEvents, megahertz: u32) -> Result<Self, LinuxError> {
         if events.threads.is_empty() && events.sockets.is_empty() {
             return Err(unsupported("the event table has no counters for this processor".into()));
@@ -191,9 +183,6 @@ impl PmuCounters {
     }
 
     /// Opens counters of this machine that follow the calling thread; `tiers` maps memory to tiers.
-    ///
-    /// # Errors
-    /// If the processor has no counters, or the kernel does not permit them.
     pub fn here(tiers: TierMap) -> Result<Self, LinuxError> {
         let root = Path::new("/");
         let events = CounterEvents::of(root, Cpu::read(root)?.microarchitecture, tiers)?;
@@ -212,21 +201,15 @@ impl PmuCounters {
         self.min_share
     }
 
-    /// Returns `signals` and those that these counters add.
     pub fn offers(&self, signals: Signals) -> Signals {
-        let counts = |wanted: fn(&Measure) -> bool| {
-            self.events.threads.iter().flatten().any(|event| wanted(&event.measure))
-        };
-        let hits = counts(|measure| matches!(measure, Measure::Loads(_)));
+        let mut counted = self.events.threads.iter().flatten();
+        let hits = counted.any(|event| matches!(event.measure, Measure::Loads(_)));
         let stalls = self.events.queues() && !self.sockets.is_empty();
         let signals = if hits { signals.with(Signal::TierHits) } else { signals };
         if stalls && self.megahertz > 0 { signals.with(Signal::TierStalls) } else { signals }
     }
 
     /// Counts a thread too, and its later children.
-    ///
-    /// # Errors
-    /// If the kernel refuses the events.
     pub(crate) fn attach(&mut self, tid: u32) -> Result<(), LinuxError> {
         for events in &self.events.threads {
             match Group::open(events, (1, 1), tid as i32, -1) {
@@ -238,10 +221,6 @@ impl PmuCounters {
         Ok(())
     }
 
-    /// Writes the counts since the start.
-    ///
-    /// # Errors
-    /// If a counter cannot be read.
     pub fn count(&mut self, counters: &mut Counters) -> Result<(), LinuxError> {
         let mut sums = Sums::default();
         for group in self.threads.iter().chain(&self.sockets) {

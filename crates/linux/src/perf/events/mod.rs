@@ -1,7 +1,6 @@
-//! Events that sample accesses: the choice among those of the table, for a processor.
-//!
-//! `event_table.rs` has the rows, each with its source; an [`EventSpec`] is a row in the terms of the
-//! machine's own sysfs.
+//! Events that sample accesses: a choice of `event_table.rs`'s rows, in the terms of the machine's sysfs.
+
+use std::path::Path;
 
 use isotherm_core::{Operation, TierId};
 
@@ -13,16 +12,13 @@ use crate::LinuxError;
 use crate::files::Tree;
 use crate::topology::cpu::{Model, Vendor};
 
-/// Quantity that an event counts.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Quantity {
-    /// Loads served by one kind of memory.
     Loads(Memory),
     /// Loads that missed the last-level cache, whatever served them.
     Misses,
     /// Loads slower than a threshold, sampled with latency and data source.
     SlowLoads,
-    /// Stores.
     Stores,
     /// Cycles in which nothing was executed while a load missed the last-level cache.
     Stalls,
@@ -36,14 +32,10 @@ pub enum Quantity {
     Clock,
 }
 
-/// Event of some processors.
 #[derive(Debug, Clone, Copy)]
 pub struct Row {
-    /// Processors.
     pub models: &'static [Model],
-    /// Quantity that it counts.
     pub quantity: Quantity,
-    /// Name in the source.
     pub name: &'static str,
     /// PMU, or prefix of its instances' names.
     pub pmu: &'static str,
@@ -53,12 +45,10 @@ pub struct Row {
     pub filter: Terms<'static>,
     /// Whether its samples carry a data address.
     pub addresses: bool,
-    /// Reference to its documentation.
     pub source: &'static str,
 }
 
 impl Row {
-    /// Returns the terms that are set.
     pub fn all_terms(&self) -> Vec<(&'static str, u64)> {
         self.terms.iter().chain(self.filter).copied().filter(|&(_, value)| value > 0).collect()
     }
@@ -71,21 +61,15 @@ pub enum Format {
     Plain,
     /// In `PERF_SAMPLE_DATA_SRC`, with the latency as weight.
     DataSource,
-    /// In an IBS op record ([`super::ibs`]).
     Ibs,
 }
 
-/// Event to sample, in the terms of this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct EventSpec {
-    /// Name.
     pub name: String,
-    /// Event for the kernel.
     pub encoding: Encoding,
-    /// Event that must lead the group: without `mem-loads-aux`, Sapphire Rapids' load latency fails with
-    /// ENODATA.
+    /// Event that must lead the group: Sapphire Rapids' load latency fails without `mem-loads-aux` (ENODATA).
     pub leader: Option<Encoding>,
-    /// Way in which samples tell what served the access.
     pub format: Format,
     /// Operation, where samples do not tell it.
     pub operation: Operation,
@@ -100,19 +84,17 @@ pub struct EventSpec {
 }
 
 impl EventSpec {
-    /// Returns the fields of its samples: bits of [`sample`].
-    ///
-    /// The period is included only if the kernel adjusts it. A fixed one is known, and the kernel would take
-    /// the field as a request for single events (`perf_swevent_event` in `kernel/events/core.c`).
+    /// Returns the fields of its samples: bits of [`sample`]. The period is included only if the kernel
+    /// adjusts it. A fixed one is known, and the kernel would take the field as a request for single events
+    /// (`perf_swevent_event` in `kernel/events/core.c`).
     pub fn sample_type(&self, frequency: bool) -> u64 {
-        let always = sample::TID | sample::TIME | sample::ADDR;
-        always
-            | if frequency { sample::PERIOD } else { 0 }
-            | match self.format {
-                Format::Plain => 0,
-                Format::DataSource => sample::WEIGHT | sample::DATA_SRC,
-                Format::Ibs => sample::RAW,
-            }
+        let source = match self.format {
+            Format::Plain => 0,
+            Format::DataSource => sample::WEIGHT | sample::DATA_SRC,
+            Format::Ibs => sample::RAW,
+        };
+        let period = if frequency { sample::PERIOD } else { 0 };
+        sample::TID | sample::TIME | sample::ADDR | period | source
     }
 
     /// Samples first touches of pages by page faults, without a PMU. This is not a sample of all accesses.
@@ -160,10 +142,8 @@ impl EventSpec {
     }
 }
 
-/// Events of one way to sample this machine.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct SourceEvents {
-    /// Name of the way, as in `--source`.
     pub name: &'static str,
     /// Loads of every tier, by as few events as possible.
     pub all_tiers: Vec<EventSpec>,
@@ -173,21 +153,17 @@ pub struct SourceEvents {
     pub stores: Option<EventSpec>,
     /// Whether samples of [`Self::all_tiers`] include stores.
     pub stores_too: bool,
-    /// Tier of each kind of memory.
     pub tiers: TierMap,
 }
 
-/// Inputs of the choice of events.
 #[derive(Debug, Clone, Copy)]
 pub struct Choice {
-    /// Tier of each kind of memory.
     pub tiers: TierMap,
     /// Samples only loads above this many cycles, with latency, which costs more.
     pub latency: Option<u16>,
 }
 
 impl SourceEvents {
-    /// Samples first touches by page faults.
     pub fn page_faults() -> Self {
         Self::of("page-faults", vec![EventSpec::page_faults()], TierMap::default())
     }
@@ -197,15 +173,7 @@ impl SourceEvents {
     }
 
     /// Chooses the PMU's events on this machine, whose sysfs lies below `root`.
-    ///
-    /// # Errors
-    /// If the processor or the table has none, or sysfs cannot be read.
-    pub fn pmu(
-        root: &std::path::Path,
-        vendor: Vendor,
-        model: Model,
-        choice: Choice,
-    ) -> Result<Self, LinuxError> {
+    pub fn pmu(root: &Path, vendor: Vendor, model: Model, choice: Choice) -> Result<Self, LinuxError> {
         let root = Tree::new(root);
         match vendor {
             Vendor::Intel => Self::intel(root, model, choice),
@@ -230,19 +198,15 @@ impl SourceEvents {
                 .filter_map(|row| spec(row, None))
                 .collect(),
         };
-        let each_tier = Memory::ALL.into_iter().filter_map(|memory| {
-            let tier = choice.tiers.tier(memory)?;
-            let row =
-                find(model, |quantity| quantity == Quantity::Loads(memory)).find(|row| row.addresses)?;
-            spec(row, Some(tier))
-        });
-        let each_tier: Vec<_> = each_tier.collect();
+        let of_memory = |memory| {
+            let mut rows = find(model, move |quantity| quantity == Quantity::Loads(memory));
+            spec(rows.find(|row| row.addresses)?, Some(choice.tiers.tier(memory)?))
+        };
+        let each_tier: Vec<_> = Memory::ALL.into_iter().filter_map(of_memory).collect();
         let stores = find(model, |quantity| quantity == Quantity::Stores).find_map(|row| spec(row, None));
         if all_tiers.is_empty() {
-            return Err(unsupported(format!(
-                "the event table has no loads for the processor model {}",
-                model.name()
-            )));
+            let remedy = format!("the event table has no loads for the processor model {}", model.name());
+            return Err(unsupported(remedy));
         }
         let each_tier = if each_tier.is_empty() { all_tiers.clone() } else { each_tier };
         Ok(Self { name: "pebs", all_tiers, each_tier, stores, stores_too: false, tiers: choice.tiers })
@@ -273,7 +237,6 @@ fn slow_loads(root: Tree<'_>, cpu: &Pmu, model: Model, cycles: u16) -> Result<Ev
     Ok(EventSpec { leader, format: Format::DataSource, ..spec })
 }
 
-/// Returns the rows of a model.
 pub fn find(model: Model, wanted: impl Fn(Quantity) -> bool) -> impl Iterator<Item = &'static Row> {
     ROWS.iter().copied().flatten().filter(move |row| row.models.contains(&model) && wanted(row.quantity))
 }

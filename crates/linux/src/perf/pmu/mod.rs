@@ -5,16 +5,13 @@
 use crate::LinuxError;
 use crate::files::{Tree, decimal, format_error, hexadecimal, list};
 
-/// Directory of the PMUs.
 pub(crate) const DEVICES: &str = "/sys/bus/event_source/devices";
 
 /// Event in a PMU's own terms, such as `event=0xd3,umask=0x1`.
 pub type Terms<'a> = &'a [(&'a str, u64)];
 
-/// Event in the form of `perf_event_attr`.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq, Hash)]
 pub struct Encoding {
-    /// Type of the PMU.
     pub kind: u32,
     /// `config`, `config1`, `config2` and `config3`.
     pub config: [u64; 4],
@@ -29,12 +26,9 @@ struct Format {
     ranges: Vec<(u32, u32)>,
 }
 
-/// PMU described by sysfs.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Pmu {
-    /// Name of its directory.
     pub name: String,
-    /// Number for `perf_event_open`.
     pub kind: u32,
     /// Processors on which events of an uncore PMU are opened; empty for the processor's own.
     pub cpus: Vec<u32>,
@@ -83,9 +77,6 @@ impl Format {
 
 impl Pmu {
     /// Reads the PMU `name` below `root`; `None` if it does not exist.
-    ///
-    /// # Errors
-    /// If a file of it cannot be read or is malformed.
     pub(crate) fn read(root: Tree<'_>, name: &str) -> Result<Option<Self>, LinuxError> {
         let at = |file: &str| format!("{DEVICES}/{name}/{file}");
         let Some(kind) = root.parsed_if_there(&at("type"), "a PMU number", decimal)? else { return Ok(None) };
@@ -117,7 +108,6 @@ impl Pmu {
         Ok(pmus)
     }
 
-    /// Returns whether its events have the term.
     pub fn has(&self, term: &str) -> bool {
         self.formats.iter().any(|format| format.term == term)
     }

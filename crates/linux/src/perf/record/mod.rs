@@ -19,62 +19,47 @@ const AUX_TRUNCATED: u64 = 1 << 0;
 /// `PERF_RECORD_MISC_COMM_EXEC`.
 const MISC_COMM_EXEC: u16 = 1 << 13;
 
-/// Record as it lies in the ring.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Record<'a> {
     /// One of `enum perf_event_type`.
     pub kind: u32,
-    /// Flags of that kind.
     pub misc: u16,
     /// Bytes after the header.
     pub body: &'a [u8],
 }
 
-/// Task in FORK and EXIT records.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Task {
-    /// Process.
     pub pid: u32,
-    /// Thread.
     pub tid: u32,
-    /// Parent process.
     pub parent_pid: u32,
-    /// Parent thread.
     pub parent_tid: u32,
 }
 
-/// Change of a task.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Change {
-    /// It was created.
     Fork(Task),
-    /// It ended.
     Exit(Task),
     /// It executed another program; process and thread.
     Exec(u32, u32),
 }
 
-/// Content of a record.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Content<'a> {
     /// Sample, which a [`super::sample::Layout`] decodes.
     Sample(&'a [u8]),
     /// Number of records lost before this one.
     Lost(u64),
-    /// Event was throttled.
     Throttled,
-    /// Change of a task.
     Change(Change),
     /// PMU has written to the AUX area.
     Aux {
         /// Position of the new bytes, since the start.
         offset: u64,
-        /// Number of bytes.
         size: u64,
         /// Whether the area was too small for all data.
         truncated: bool,
     },
-    /// Any other kind.
     Other,
     /// Record shorter than its kind requires.
     Malformed,
@@ -99,7 +84,6 @@ fn task(body: &[u8]) -> Option<Task> {
 }
 
 impl<'a> Record<'a> {
-    /// Returns the record's content.
     #[inline]
     pub fn content(&self) -> Content<'a> {
         if self.kind == SAMPLE {
@@ -135,10 +119,9 @@ impl<'a> Record<'a> {
     }
 }
 
-/// Calls `visit` for each record in `first` followed by `second`, the two parts of a ring's content.
-///
-/// Joins a record that lies in both parts in `scratch`. Returns the number of bytes that could not be read
-/// because a header was malformed: 0 unless the memory is damaged.
+/// Calls `visit` for each record in `first` followed by `second`, the two parts of a ring's content. Joins
+/// one that lies in both in `scratch`. Returns the bytes lost to malformed headers: 0 unless memory is
+/// damaged.
 #[inline]
 pub fn for_each(
     first: &[u8],

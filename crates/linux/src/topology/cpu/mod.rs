@@ -14,11 +14,9 @@ use crate::files::{Tree, decimal, format_error, hexadecimal};
 
 const CPUINFO: &str = "/proc/cpuinfo";
 
-/// Designer of the processor.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Vendor {
-    /// `GenuineIntel`.
     Intel,
     /// `AuthenticAMD`, and `HygonGenuine`, which is a licensed Zen.
     Amd,
@@ -26,25 +24,22 @@ pub enum Vendor {
     Arm,
     /// Ampere's own cores, implementer 0xc0.
     Ampere,
-    /// Any other.
     Other,
 }
 
 macro_rules! models {
-    ($($(#[$doc:meta])* $variant:ident $name:literal),* $(,)?) => {
+    ($($variant:ident $name:literal,)*) => {
         /// Microarchitecture, by which PMU events are tabulated.
         #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
         #[serde(rename_all = "kebab-case")]
         #[non_exhaustive]
         pub enum Model {
-            $($(#[$doc])* #[serde(rename = $name)] $variant,)*
+            $(#[serde(rename = $name)] $variant,)*
         }
 
         impl Model {
-            /// All models.
             pub const ALL: &[Self] = &[$(Self::$variant),*];
 
-            /// Returns its name in kebab-case, such as `sapphire-rapids`.
             pub const fn name(self) -> &'static str {
                 match self {
                     $(Self::$variant => $name,)*
@@ -55,61 +50,33 @@ macro_rules! models {
 }
 
 models! {
-    /// Xeon E5 v3, E7 v3.
-    Haswell "haswell",
-    /// Xeon E5 v4, E7 v4, D-1500; client processors too.
-    Broadwell "broadwell",
-    /// Client Skylake, Kaby Lake, Coffee Lake and Comet Lake.
-    SkylakeClient "skylake-client",
-    /// Xeon Scalable, first generation.
-    SkylakeSp "skylake-sp",
-    /// Xeon Scalable, second generation: the first with Optane memory.
-    CascadeLake "cascade-lake",
-    /// Xeon Scalable, third generation, four sockets and more.
-    CooperLake "cooper-lake",
-    /// Xeon Scalable, third generation, and Xeon D-1700 and D-2700.
-    IceLakeSp "ice-lake-sp",
-    /// Client Ice Lake, Tiger Lake and Rocket Lake.
-    IceLakeClient "ice-lake-client",
-    /// Xeon Scalable, fourth generation: the first with CXL.
-    SapphireRapids "sapphire-rapids",
-    /// Xeon Scalable, fifth generation.
-    EmeraldRapids "emerald-rapids",
-    /// Xeon 6 with P-cores.
-    GraniteRapids "granite-rapids",
-    /// Xeon 6 with E-cores.
-    SierraForest "sierra-forest",
-    /// Xeon 6+ with E-cores.
-    ClearwaterForest "clearwater-forest",
-    /// Client processors with two kinds of cores: Alder, Raptor, Meteor, Lunar and Arrow Lake.
-    IntelHybrid "intel-hybrid",
-    /// Zen and Zen+, and Hygon's Dhyana.
-    Zen1 "zen1",
-    /// Zen 2, such as EPYC 7002.
-    Zen2 "zen2",
-    /// Zen 3 and 3+, such as EPYC 7003.
-    Zen3 "zen3",
-    /// Zen 4 and 4c, such as EPYC 9004.
-    Zen4 "zen4",
-    /// Zen 5 and 5c, such as EPYC 9005.
-    Zen5 "zen5",
-    /// Zen 6.
-    Zen6 "zen6",
-    /// Such as Graviton 2 and Altra.
-    NeoverseN1 "neoverse-n1",
-    /// Such as Graviton 3.
-    NeoverseV1 "neoverse-v1",
-    /// Such as Yitian 710.
-    NeoverseN2 "neoverse-n2",
-    /// Such as Graviton 4 and Grace.
-    NeoverseV2 "neoverse-v2",
-    /// Neoverse N3.
+    Haswell "haswell", // Xeon E5 v3, E7 v3.
+    Broadwell "broadwell", // Xeon E5 v4, E7 v4, D-1500; client processors too.
+    SkylakeClient "skylake-client", // Client Skylake, Kaby Lake, Coffee Lake and Comet Lake.
+    SkylakeSp "skylake-sp", // Xeon Scalable, first generation.
+    CascadeLake "cascade-lake", // Xeon Scalable, second generation: the first with Optane memory.
+    CooperLake "cooper-lake", // Xeon Scalable, third generation, four sockets and more.
+    IceLakeSp "ice-lake-sp", // Xeon Scalable, third generation, and Xeon D-1700 and D-2700.
+    IceLakeClient "ice-lake-client", // Client Ice Lake, Tiger Lake and Rocket Lake.
+    SapphireRapids "sapphire-rapids", // Xeon Scalable, fourth generation: the first with CXL.
+    EmeraldRapids "emerald-rapids", // Xeon Scalable, fifth generation.
+    GraniteRapids "granite-rapids", // Xeon 6 with P-cores.
+    SierraForest "sierra-forest", // Xeon 6 with E-cores.
+    ClearwaterForest "clearwater-forest", // Xeon 6+ with E-cores.
+    IntelHybrid "intel-hybrid", // Client processors with two kinds of cores: Alder, Raptor, Meteor, Lunar and Arrow Lake.
+    Zen1 "zen1", // Zen and Zen+, and Hygon's Dhyana.
+    Zen2 "zen2", // Zen 2, such as EPYC 7002.
+    Zen3 "zen3", // Zen 3 and 3+, such as EPYC 7003.
+    Zen4 "zen4", // Zen 4 and 4c, such as EPYC 9004.
+    Zen5 "zen5", // Zen 5 and 5c, such as EPYC 9005.
+    Zen6 "zen6", // Zen 6.
+    NeoverseN1 "neoverse-n1", // Such as Graviton 2 and Altra.
+    NeoverseV1 "neoverse-v1", // Such as Graviton 3.
+    NeoverseN2 "neoverse-n2", // Such as Yitian 710.
+    NeoverseV2 "neoverse-v2", // Such as Graviton 4 and Grace.
     NeoverseN3 "neoverse-n3",
-    /// Neoverse V3 and V3AE.
     NeoverseV3 "neoverse-v3",
-    /// AmpereOne and AmpereOne A.
     AmpereOne "ampere-one",
-    /// Any other.
     Unknown "unknown",
 }
 
@@ -183,7 +150,6 @@ impl fmt::Display for Model {
 /// First processor listed; all processors of a server are alike.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Cpu {
-    /// Designer.
     pub vendor: Vendor,
     /// Family of an x86 processor, 0 for others.
     pub family: u32,
@@ -191,7 +157,6 @@ pub struct Cpu {
     pub model: u32,
     /// Stepping of an x86 processor, revision of an Arm one.
     pub stepping: u32,
-    /// Microarchitecture.
     pub microarchitecture: Model,
     /// Maker's name, or that of the microarchitecture where the file has none, as on Arm.
     pub name: String,
@@ -200,10 +165,6 @@ pub struct Cpu {
 }
 
 impl Cpu {
-    /// Reads `/proc/cpuinfo` below `root`.
-    ///
-    /// # Errors
-    /// If the file cannot be read, or describes no processor.
     pub fn read(root: &Path) -> Result<Self, LinuxError> {
         let tree = Tree::new(root);
         let text = tree.text(CPUINFO)?;

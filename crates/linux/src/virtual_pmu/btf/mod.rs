@@ -1,14 +1,12 @@
 //! Offsets of members of kernel structures, from the kernel's own type information (BTF).
 //!
-//! The format is that of the kernel's documentation, "BPF Type Format": a header, then types in sequence,
-//! each of 12 bytes and an addition that depends on its kind, then strings. Types are numbered from 1.
+//! Format ("BPF Type Format" of the kernel's documentation): a header, then types in sequence, each of 12
+//! bytes and an addition that depends on its kind, then strings. Types are numbered from 1.
 
 const MAGIC: u16 = 0xeb9f;
-/// Bytes of the header's part that is used.
 const HEADER: usize = 24;
 /// Bytes of a type without its kind's addition.
 const TYPE: usize = 12;
-/// Bytes of a structure's member.
 const MEMBER: usize = 12;
 /// Maximum depth of nested structures and typedefs; more would be a cycle.
 const DEEPEST: usize = 32;
@@ -23,13 +21,10 @@ mod kind {
     pub(super) const TYPE_TAG: u32 = 18;
 }
 
-/// Error in type information.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 pub(super) enum BtfError {
-    /// The first bytes are not BTF's, or are in another byte order.
     #[error("no BTF of this byte order")]
     Magic,
-    /// It ends within a header, a type or the strings.
     #[error("BTF that is cut off")]
     Truncated,
     /// Kind that this version of the format does not define, so that the type's length is unknown.
@@ -37,7 +32,6 @@ pub(super) enum BtfError {
     Kind(u32),
 }
 
-/// Type information.
 #[derive(Debug)]
 pub(super) struct Btf<'a> {
     types: &'a [u8],
@@ -46,7 +40,6 @@ pub(super) struct Btf<'a> {
     offsets: Vec<u32>,
 }
 
-/// One type.
 #[derive(Debug, Clone, Copy)]
 struct Type<'a> {
     name: u32,
@@ -55,7 +48,6 @@ struct Type<'a> {
     kind_flag: bool,
     /// Size, or another type.
     other: u32,
-    /// The kind's addition.
     rest: &'a [u8],
 }
 
@@ -64,7 +56,6 @@ fn word(bytes: &[u8], at: usize) -> Option<u32> {
     Some(u32::from_le_bytes(bytes.try_into().ok()?))
 }
 
-/// Returns the bytes that a kind adds.
 fn added(kind: u32, length: u32) -> Result<usize, BtfError> {
     let length = length as usize;
     match kind {
@@ -79,7 +70,6 @@ fn added(kind: u32, length: u32) -> Result<usize, BtfError> {
 }
 
 impl<'a> Btf<'a> {
-    /// Finds each type's offset, without copying.
     pub(super) fn parse(bytes: &'a [u8]) -> Result<Self, BtfError> {
         let head = |at| word(bytes, at).ok_or(BtfError::Truncated);
         if head(0)? as u16 != MAGIC || bytes.len() < HEADER {
@@ -148,7 +138,6 @@ impl<'a> Btf<'a> {
         })
     }
 
-    /// Returns the type behind names and qualifiers.
     fn resolve(&self, number: u32, depth: usize) -> Option<Type<'a>> {
         let found = self.get(number)?;
         match found.kind {
