@@ -11,16 +11,12 @@ use super::{DeviceError, PAGE, Profiler};
 
 /// A block of registers of several widths.
 pub trait Block {
-    /// Reads 64 bits at `offset` bytes.
     fn read(&mut self, offset: u64) -> u64;
 
-    /// Writes 64 bits.
     fn write(&mut self, offset: u64, value: u64);
 
-    /// Reads 16 bits.
     fn read_half(&mut self, offset: u64) -> u16;
 
-    /// Writes 16 bits.
     fn write_half(&mut self, offset: u64, value: u16);
 }
 
@@ -57,7 +53,6 @@ const MAX_PAGES: u64 = 512;
 const PATIENCE: u32 = 100_000;
 const WORD: u64 = 8;
 
-/// One instance of a hotness monitoring unit.
 #[derive(Debug)]
 pub struct Chmu<B> {
     name: String,
@@ -69,7 +64,6 @@ pub struct Chmu<B> {
     threshold: u32,
     entries: u16,
     hot_list: u64,
-    /// Width of a count in an entry.
     count_bits: u32,
     /// Bytes of a unit, as a power of two.
     unit_shift: u32,

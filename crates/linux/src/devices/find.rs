@@ -45,12 +45,10 @@ const CHMU_BLOCK: u32 = 5;
 /// Bytes mapped of a unit's registers, with its ring.
 const CHMU_BYTES: u64 = 1 << 20;
 
-/// Place of a block of registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// The device's memory, as in `resourceN`.
     pub bar: u32,
-    /// Offset of the block in it.
     pub offset: u64,
 }
 
@@ -87,7 +85,6 @@ pub fn open(
     Ok(DeviceSource::new(devices, Box::new(PageTables::new(ProcRoot::default(), frames))))
 }
 
-/// Returns the device behind a PCI function, if it is one.
 fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, LinuxError> {
     let id = |file: &str| tree.parsed(&format!("{PCI}/{name}/{file}"), "a PCI id", hexadecimal);
     let (vendor, device) = (id("vendor")?, id("device")?);
@@ -103,7 +100,6 @@ fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Lin
     Ok(Some(Box::new(Chmu::open(name, bar)?)))
 }
 
-/// Returns the NeoProf behind one of the function's memories, if one is.
 fn neoprof(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, LinuxError> {
     for number in 0..BARS {
         let path = tree.path(&format!("{PCI}/{name}/resource{number}"));
@@ -163,7 +159,6 @@ pub fn locate(config: &[u8]) -> Option<Located> {
     None
 }
 
-/// Returns the regions that the function's memory is part of.
 fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>, LinuxError> {
     let memories = memories(tree, name)?;
     let mut found = Vec::new();

@@ -25,12 +25,9 @@ const RUNS: usize = 512;
 /// Frames read at once.
 const FRAMES: u64 = 64 << 10;
 
-/// A lookup of frames' owners.
 pub trait Owners: Send {
-    /// Starts to follow the process.
     fn follow(&mut self, process: Pid);
 
-    /// Stops following the process.
     fn forget(&mut self, process: Pid);
 
     /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many
@@ -41,7 +38,6 @@ pub trait Owners: Send {
     fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError>;
 }
 
-/// Owners by the page tables of followed processes.
 #[derive(Debug)]
 pub struct PageTables {
     root: ProcRoot,
@@ -51,7 +47,6 @@ pub struct PageTables {
     /// Known frames with their pages, in the order of frames.
     known: Vec<(u64, Pid, u64)>,
     renewed: Option<Nanos>,
-    /// Shortest time until the next reading.
     renewal: Nanos,
 }
 
@@ -117,7 +112,6 @@ impl PageTables {
         self.known.get(index).filter(|entry| entry.0 == frame).map(|entry| (entry.1, entry.2))
     }
 
-    /// Returns whether the page still has that frame.
     fn is_current(&mut self, (process, address): (Pid, u64), frame: u64) -> bool {
         let mut now = [0];
         let pagemap = self.followed.get_mut(&process).and_then(Option::as_mut);

@@ -26,12 +26,10 @@ pub struct Region {
 }
 
 impl Region {
-    /// Returns a region of one device.
     pub fn linear(base: u64, size: u64) -> Self {
         Self { base, size, device_base: 0, ways: 1, granularity: PAGE, position: 0 }
     }
 
-    /// Returns whether the numbers are consistent.
     pub fn is_valid(&self) -> bool {
         let whole = |value: u64| value.is_multiple_of(PAGE);
         let interleaved = self.granularity.is_power_of_two() && self.granularity >= 256;
@@ -66,7 +64,6 @@ impl Region {
         first..first + pages
     }
 
-    /// Returns all frames of the region.
     pub fn all_frames(&self) -> Range<u64> {
         self.base / PAGE..(self.base + self.size) / PAGE
     }

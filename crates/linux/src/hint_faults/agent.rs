@@ -297,7 +297,6 @@ impl Agent {
         }
     }
 
-    /// Sleeps until a message, a nudge, or the next thing to do.
     fn wait(&mut self, allowed: Allowed, closed: bool) {
         let now = clock::monotonic().0;
         let tables = &self.memory.tables;

@@ -88,7 +88,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Bytes that a connection occupies.
     pub(super) const MEMORY: u64 = size_of::<Shared>() as u64;
 
     fn configure(&self, options: &HintFaultOptions) {
@@ -119,7 +118,6 @@ impl Connection {
         self.pass_on();
     }
 
-    /// Moves requests into the agent's queue.
     fn pass_on(&mut self) {
         let before = self.waiting.len();
         while let Some(address) = self.waiting.front()

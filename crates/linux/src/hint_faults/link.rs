@@ -19,7 +19,6 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects to the engine and says hello.
     pub(super) fn open(path: &[u8]) -> Result<Self, i32> {
         let socket = connect(path, false)?;
         let (shared, file) = SharedValue::create()?;
@@ -74,7 +73,6 @@ impl Link {
             .is_some_and(|(state, threads)| state == b'Z' && threads <= 2)
     }
 
-    /// Returns the budgets and the rate in force.
     pub(super) fn allowed(&self) -> Allowed {
         Allowed {
             rate: self.shared.rate.load(Relaxed),

@@ -5,7 +5,6 @@ use crate::sys::pagemap::mapping_at;
 use crate::sys::range::Range64;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// A mapping's properties that decide whether it may be armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) range: Range64,

@@ -53,7 +53,6 @@ pub(super) struct Order {
     pub(super) used: u64,
 }
 
-/// userfaultfd with the store and the files that tell what can be armed.
 pub(super) struct Mechanism {
     pub(super) userfault: Userfault,
     pub(super) maps: Maps,
@@ -65,7 +64,6 @@ pub(super) struct Mechanism {
 }
 
 impl Mechanism {
-    /// Opens the parts; `own` is memory that must stay unregistered.
     pub(super) fn new(userfault: Userfault, own: [Range64; 4]) -> Result<Self, i32> {
         let (maps, presence) = (Maps::open()?, Presence::open()?);
         let store = Store::new(&userfault)?;
@@ -74,7 +72,6 @@ impl Mechanism {
         Ok(Self { userfault, maps, presence, store, doorbell: doorbell.start, own })
     }
 
-    /// Returns whether the range holds memory of the agent.
     pub(super) fn is_own(&self, range: Range64) -> bool {
         self.own.iter().any(|own| own.overlaps(range))
             || self.store.range().overlaps(range)

@@ -130,12 +130,10 @@ impl Pace {
         self.open * WANTED_SHARE.1 / 100
     }
 
-    /// Counts the pages of a window that was armed.
     pub(super) fn opened(&mut self, armed: u64) {
         self.open += armed;
     }
 
-    /// Returns the agent's processor time so far.
     pub(super) fn cpu(&self) -> u64 {
         self.last_cpu
     }
@@ -192,7 +190,6 @@ impl Pace {
         self.program_time += time;
     }
 
-    /// Removes the pages of a window that is closed.
     pub(super) fn closed(&mut self, armed: u64, faults: u64) {
         self.open = self.open.saturating_sub(armed);
         self.open_faults = self.open_faults.saturating_sub(faults);

@@ -33,14 +33,12 @@ pub(super) struct Pass {
     seen: u64,
     /// Monotonic nanoseconds when it began.
     pub(super) began: u64,
-    /// Text of `/proc/self/maps`.
     pub(super) buffer: [u8; BUFFER],
 }
 
 plain!(Zeroed for Pass { windows, kept, next, seen, began, buffer });
 
 impl Pass {
-    /// Returns the next window, if any is left.
     pub(super) fn next(&mut self) -> Option<Candidate> {
         let word = *self.windows.get(..self.kept)?.get(self.next)?;
         self.next += 1;

@@ -18,11 +18,9 @@ use crate::sys::plain::plain;
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-/// Version of the protocol, which both sides must share.
 pub(super) const VERSION: u32 = 1;
 const MAGIC: u32 = 0x4953_4f54;
 
-/// Records of the ring.
 pub(super) const RING: usize = 1 << 14;
 /// Pages of the queue to arm.
 pub(super) const QUEUE: usize = 1 << 13;
@@ -145,13 +143,9 @@ plain!(Atomics for Line { 0 });
 #[repr(usize)]
 pub(super) enum Counter {
     Armed,
-    /// Accesses to armed pages.
     Faults,
-    /// Pages skipped because the kernel holds them (`EBUSY`).
     Busy,
-    /// Windows whose mapping the program changed while they were armed.
     Disturbed,
-    /// Pages copied back because they could not be moved.
     Copied,
     /// Window time in force, in nanoseconds.
     WindowTime,

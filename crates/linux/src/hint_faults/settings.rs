@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::LinuxError;
 
-/// Budgets and sizes of [`super::HintFaultSource`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HintFaultOptions {
     /// Part of the program's time that may be lost; 0.02 by default.
@@ -15,7 +14,6 @@ pub struct HintFaultOptions {
     pub window: u32,
     /// Time that a page armed for a policy stays armed if no thread touches it; 10 s by default.
     pub armed_bound: Duration,
-    /// Seed of the choice of windows.
     pub seed: u64,
 }
 

@@ -19,14 +19,10 @@ use crate::LinuxError;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
-/// Counts of all agents together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HintFaultStatistics {
-    /// Programs that have an agent now.
     pub agents: usize,
-    /// Pages armed.
     pub armed: u64,
-    /// Accesses to armed pages.
     pub faults: u64,
     /// Pages that could not be armed because the kernel held them, or children shared them.
     pub busy: u64,
@@ -139,7 +135,6 @@ impl HintFaultSource {
         wanted.map(|(pid, _)| *pid).collect()
     }
 
-    /// Returns what the agents have counted.
     pub fn counted(&self) -> HintFaultStatistics {
         let mut total = HintFaultStatistics { agents: self.connections.len(), ..Default::default() };
         total.add(&self.past);

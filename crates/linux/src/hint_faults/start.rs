@@ -37,7 +37,6 @@ pub fn start_from_environment() {
     start(socket, verbose);
 }
 
-/// Starts the agent of this process for the engine that listens at `socket`.
 pub fn start_agent(socket: &Path) {
     start(socket.as_os_str().to_owned(), false);
 }

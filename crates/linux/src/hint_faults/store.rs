@@ -8,7 +8,6 @@ use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
 use crate::sys::userfaultfd::Userfault;
 
-/// Most pages of a small window.
 pub(super) const SMALL: u64 = 64;
 /// Windows of sampling, of policies' requests, and of huge pages.
 const SAMPLED: usize = 64;
@@ -19,7 +18,6 @@ const HUGE_BYTES: u64 = LARGEST as u64 * PAGE;
 const SMALL_BYTES: u64 = SMALL * PAGE;
 const BYTES: u64 = (SAMPLED + REQUESTED) as u64 * SMALL_BYTES + HUGE as u64 * HUGE_BYTES;
 
-/// Returns the numbers of windows for this use: small ones of either kind, or huge ones.
 pub(super) fn places(huge: bool, requested: bool) -> Range<usize> {
     match (huge, requested) {
         (true, _) => SAMPLED + REQUESTED..TOTAL,
@@ -52,7 +50,6 @@ impl Store {
         self.mapped
     }
 
-    /// Returns where the window's pages lie.
     pub(super) fn slot(&self, window: usize) -> u64 {
         let huge = HUGE as u64 * HUGE_BYTES;
         match window.checked_sub(SAMPLED + REQUESTED) {

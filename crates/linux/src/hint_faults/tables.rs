@@ -45,7 +45,6 @@ pub(super) struct Tables {
 plain!(Zeroed for Tables { windows, open, regions, quarantine, next_look, last_used, pause, maps_buffer });
 
 impl Tables {
-    /// Returns the numbers of open windows.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
         let open = self.open;
         (0..TOTAL).filter(move |at| open[at / 64] >> (at % 64) & 1 != 0)
@@ -55,7 +54,6 @@ impl Tables {
         self.numbers().map(|at| &self.windows[at])
     }
 
-    /// Calls `see` with all open windows.
     pub(super) fn each_open(&mut self, mut see: impl FnMut(&mut Window)) {
         for at in self.numbers() {
             see(&mut self.windows[at]);

@@ -31,7 +31,6 @@ pub trait MovePages {
     fn pause(&mut self, time: Nanos);
 }
 
-/// The running kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kernel;
 
@@ -52,10 +51,8 @@ impl MovePages for Kernel {
     }
 }
 
-/// A page's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Residence {
-    /// On this node.
     Node(u32),
     /// Not mapped, not present (swapped, never touched), or the shared page of zeros.
     Gone,
@@ -64,7 +61,6 @@ pub enum Residence {
 }
 
 impl Residence {
-    /// Interprets a status of `move_pages(2)`.
     pub fn from_status(status: i32) -> Self {
         match (u32::try_from(status), status.saturating_neg()) {
             (Ok(node), _) => Self::Node(node),
@@ -74,7 +70,6 @@ impl Residence {
     }
 }
 
-/// A reader of pages' places that keeps its memory between queries.
 #[derive(Debug, Default)]
 pub struct NodeReader<K = Kernel> {
     kernel: K,
@@ -82,12 +77,10 @@ pub struct NodeReader<K = Kernel> {
 }
 
 impl<K: MovePages> NodeReader<K> {
-    /// Returns a reader that asks this kernel.
     pub fn new(kernel: K) -> Self {
         Self { kernel, status: Vec::new() }
     }
 
-    /// Appends each page's place; addresses may come in any order.
     pub fn locate(
         &mut self,
         pid: Pid,

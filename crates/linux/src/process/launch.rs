@@ -20,24 +20,12 @@ use crate::sys::process::{self as sys, Who};
 /// Time between two looks for the program's end without pidfds.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Reason why the program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The command does not exist.
     #[error("{command}: not found; expected a program in PATH or a path")]
-    NotFound {
-        /// The command.
-        command: String,
-    },
-    /// It cannot be executed.
+    NotFound { command: String },
     #[error("{command}: not executable: {error}")]
-    NotExecutable {
-        /// The command.
-        command: String,
-        /// The kernel's answer.
-        error: io::Error,
-    },
-    /// Something else failed.
+    NotExecutable { command: String, error: io::Error },
     #[error(transparent)]
     Linux(#[from] LinuxError),
 }
@@ -118,7 +106,6 @@ impl Launch {
         }
     }
 
-    /// Returns the program's process.
     pub fn pid(&self) -> Pid {
         self.pid
     }
@@ -159,7 +146,6 @@ fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(
     }
 }
 
-/// A running program.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
@@ -171,7 +157,6 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns the program's process.
     pub fn pid(&self) -> Pid {
         self.pid
     }

@@ -34,7 +34,6 @@ impl EngineLock {
         }
     }
 
-    /// Returns the process.
     pub fn pid(&self) -> Pid {
         self.pid
     }

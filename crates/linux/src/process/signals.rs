@@ -12,10 +12,8 @@ use crate::LinuxError;
 pub use crate::sys::process::ENDING;
 use crate::sys::process::{self as sys, Disposition};
 
-/// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its number.
     pub signal: i32,
     /// Whether the kernel sent it, as for a terminal's keys and hang-up: then the whole foreground group, the
     /// program included, has received it too.
@@ -34,7 +32,6 @@ pub struct Signals {
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Signals {
-    /// Starts to receive.
     pub fn receive() -> Result<Self, LinuxError> {
         if TAKEN.swap(true, Ordering::SeqCst) {
             return Err(LinuxError::Unsupported {
@@ -60,7 +57,6 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Returns the next signal, if one came.
     pub fn take(&mut self) -> Option<Received> {
         let mut byte = [0];
         loop {

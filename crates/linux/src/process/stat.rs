@@ -10,21 +10,16 @@ use crate::LinuxError;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// `PF_EXITING` of include/linux/sched.h.
 const EXITING: u64 = 4;
-/// Layout of a well-formed file.
 const EXPECTED: &str = "'pid (comm) state ppid ...' of at least 28 fields";
 
-/// The values needed to follow a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// The state's letter: `R`, `S`, `D`, `T`, `Z` and others.
     pub state: u8,
-    /// Parent.
     pub parent: Pid,
-    /// Whether it is a kernel thread.
     pub kernel: bool,
     /// Whether it is about to end: its files belong to root by then.
     pub exiting: bool,
-    /// Number of threads.
     pub threads: u32,
     /// Start in clock ticks since boot: a reused number has another start.
     pub start: u64,
@@ -35,7 +30,6 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Reads it; `buffer` is scratch memory.
     pub fn read(root: &ProcRoot, pid: Pid, buffer: &mut Vec<u8>) -> Result<Self, LinuxError> {
         root.read(pid, "stat", buffer)?;
         Self::parse(buffer).ok_or_else(|| malformed(&root.file(pid, "stat"), buffer))

@@ -191,7 +191,6 @@ pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: 
 /// long.
 pub(crate) const CONTROL_BLOCK: u64 = 2048;
 
-/// Returns the address of the calling thread's control block.
 pub(crate) fn own_control_block() -> u64 {
     // SAFETY: no arguments; the C library's answer is the block's address.
     unsafe { libc::pthread_self() as u64 }

@@ -243,7 +243,6 @@ impl BoundMemory {
         super::pages::bind(self.mapping.range(), nodes)
     }
 
-    /// Returns all of it.
     pub fn words(&mut self) -> &mut [u64] {
         // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits
         // are a word.
@@ -277,7 +276,6 @@ impl GuardedPages {
         self.whole.start().wrapping_add(GUARD_BYTES)
     }
 
-    /// Returns the first byte's address.
     pub fn address(&self) -> usize {
         self.start().addr()
     }

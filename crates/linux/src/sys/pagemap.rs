@@ -17,7 +17,6 @@ const COVERING_OR_NEXT: u64 = 0x10;
 
 /// Bits of a 64-bit entry of pagemap.
 pub(crate) mod entry {
-    /// The page is in memory.
     pub(crate) const PRESENT: u64 = 1 << 63;
     /// Number of the page frame; 0 without `CAP_SYS_ADMIN`.
     pub(crate) const FRAME: u64 = (1 << 55) - 1;
@@ -27,9 +26,7 @@ pub(crate) mod entry {
 pub(crate) mod category {
     /// Belongs to a file, or to memory that processes share.
     pub(crate) const FILE: u64 = 1 << 2;
-    /// Present in memory.
     pub(crate) const PRESENT: u64 = 1 << 3;
-    /// In swap.
     pub(crate) const SWAPPED: u64 = 1 << 4;
     /// The shared page of zeros.
     pub(crate) const ZERO: u64 = 1 << 5;

@@ -11,7 +11,6 @@ const _: () = assert!(usize::BITS == 64, "64-bit Linux only");
 
 /// Bytes of a page in pagemap and to userfaultfd.
 pub(crate) const PAGE: u64 = 4096;
-/// Bytes of a huge page.
 pub(super) const HUGE: usize = 2 << 20;
 /// `MPOL_MF_MOVE` and `MPOL_MF_MOVE_ALL` of include/uapi/linux/mempolicy.h.
 const MOVE: libc::c_int = 1 << 1;
@@ -21,7 +20,6 @@ const BIND: libc::c_int = 2;
 /// Bits of one word of a node mask.
 const BITS: usize = 64;
 
-/// Returns the size of the kernel's pages in bytes.
 pub fn page_size() -> usize {
     // SAFETY: takes an integer.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };

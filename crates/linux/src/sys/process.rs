@@ -40,7 +40,6 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Whom to wait for.
 #[derive(Debug, Clone, Copy)]
 pub(crate) enum Who {
     One(Pid),
@@ -122,7 +121,6 @@ extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _contex
 /// `SI_KERNEL` of include/uapi/asm-generic/siginfo.h.
 const SI_KERNEL: libc::c_int = 0x80;
 
-/// A signal's disposition before it was changed.
 #[derive(Clone, Copy)]
 pub(crate) struct Disposition(libc::sigaction);
 
@@ -156,7 +154,6 @@ pub(crate) fn disposition(signal: i32) -> io::Result<Disposition> {
     Ok(Disposition(old))
 }
 
-/// Handles the signal by [`on_signal`].
 pub(crate) fn handle(signal: i32) -> io::Result<()> {
     // SAFETY: as in `disposition`; the mask stays empty.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -166,7 +163,6 @@ pub(crate) fn handle(signal: i32) -> io::Result<()> {
     checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Restores a disposition.
 pub(crate) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> {
     // SAFETY: the action is one that was in force before, so its handler, if any, is still there.
     checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)

@@ -4,14 +4,11 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Range64 {
-    /// First address.
     pub start: u64,
-    /// First address after the range.
     pub end: u64,
 }
 
 impl Range64 {
-    /// Returns the range of `length` bytes from `start` on.
     pub(crate) fn new(start: u64, length: u64) -> Self {
         Self { start, end: start.saturating_add(length) }
     }
@@ -20,17 +17,14 @@ impl Range64 {
         self.end - self.start
     }
 
-    /// Returns whether the address lies in it.
     pub(crate) fn contains(self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }
 
-    /// Returns whether all of `other` lies in it.
     pub(crate) fn covers(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Returns whether the two share an address.
     pub(crate) fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }

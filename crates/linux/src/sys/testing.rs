@@ -23,12 +23,10 @@ impl Memory {
         Self { _mapping: mapping, start, size }
     }
 
-    /// Returns its addresses.
     pub(crate) fn range(&self) -> Range<u64> {
         self.start..self.start + self.size
     }
 
-    /// Returns the address of its page of this number.
     pub(crate) fn page(&self, number: u64) -> u64 {
         self.start + number * PAGE
     }

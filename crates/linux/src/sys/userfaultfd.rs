@@ -40,7 +40,6 @@ const USER_MODE_ONLY: libc::c_int = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// A thread waits for the page at `address`.
     Fault {
         address: u64,
         write: bool,
@@ -82,7 +81,6 @@ pub(crate) fn decode(raw: RawMessage) -> Message {
     }
 }
 
-/// Reason for the lack of a userfaultfd for kernel-mode faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// Not permitted, or for user-mode faults alone.
@@ -120,7 +118,6 @@ impl Userfault {
         Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
     }
 
-    /// Returns the descriptor for `poll`.
     pub(crate) fn raw(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
@@ -159,7 +156,6 @@ impl Userfault {
         call(self.raw(), IOC_COPY, &mut [to, from, bytes, 0, 0])
     }
 
-    /// Fills a missing page with zeros.
     pub(crate) fn zero(&self, range: Range64) -> Result<(), i32> {
         call(self.raw(), IOC_ZEROPAGE, &mut [range.start, range.length(), 0, 0])
     }

@@ -53,7 +53,6 @@ pub(super) fn find(tree: Tree<'_>, memories: &[String]) -> Result<Option<Pmu>, L
     Ok(all(tree)?.into_iter().find(ours))
 }
 
-/// Returns all units that the kernel's driver has taken.
 pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
     let mut pmus = Vec::new();
     for name in tree.names(DEVICES)?.into_iter().filter(|name| name.starts_with(PREFIX)) {
@@ -94,7 +93,6 @@ fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
 
 type Open<S> = Box<dyn FnMut(Encoding) -> io::Result<S> + Send>;
 
-/// A hotness monitoring unit behind the kernel's driver.
 pub struct PerfChmu<S> {
     pmu: Pmu,
     mode: Mode,
@@ -121,7 +119,6 @@ impl PerfChmu<PerfStream> {
     }
 }
 
-/// Reason why a unit cannot be used.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Device(DeviceError),

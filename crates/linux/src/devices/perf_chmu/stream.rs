@@ -33,13 +33,11 @@ pub trait HotLists: Send {
     fn drain(&mut self, visit: &mut dyn FnMut(u64, u64)) -> Tally;
 }
 
-/// An event and its memory.
 #[derive(Debug)]
 pub struct PerfStream {
     event: Event,
     ring: Mapping,
     aux: AuxArea,
-    /// Positions read up to in the ring and in the AUX area.
     tail: u64,
     aux_tail: u64,
     scratch: Vec<u8>,

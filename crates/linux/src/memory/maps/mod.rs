@@ -11,14 +11,12 @@ use crate::process::{Pid, ProcRoot};
 
 const EXPECTED: &str = "'start-end perms offset major:minor inode path'";
 
-/// A mapping's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MappingKind {
     /// Anonymous memory, named ones (`[anon:...]`) included.
     Anonymous,
     /// The heap that `brk(2)` grows.
     Heap,
-    /// The main thread's stack.
     Stack,
     /// A file, its path as the kernel writes it: newlines as `\012`, ` (deleted)` behind one that was
     /// removed.
@@ -33,18 +31,13 @@ pub enum MappingKind {
     Other,
 }
 
-/// One mapping of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// First address.
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// May be read.
     pub readable: bool,
-    /// May be written.
     pub writable: bool,
-    /// May be executed.
     pub executable: bool,
     /// Whether writes reach others that map the same.
     pub shared: bool,
@@ -54,12 +47,10 @@ pub struct Mapping {
     pub device: (u32, u32),
     /// The file's inode; 0 without a file.
     pub inode: u64,
-    /// Contents.
     pub kind: MappingKind,
 }
 
 impl Mapping {
-    /// Returns its size.
     pub fn size(&self) -> Bytes {
         Bytes(self.end - self.start)
     }
@@ -70,7 +61,6 @@ impl Mapping {
     }
 }
 
-/// A reader of mappings that keeps its memory between reads.
 #[derive(Debug, Default)]
 pub struct MapsReader {
     root: ProcRoot,
@@ -78,7 +68,6 @@ pub struct MapsReader {
 }
 
 impl MapsReader {
-    /// Returns a reader of this `/proc`.
     pub fn new(root: ProcRoot) -> Self {
         Self { root, buffer: Vec::new() }
     }

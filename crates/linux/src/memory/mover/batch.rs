@@ -16,27 +16,20 @@ const UNSET: i32 = i32::MIN;
 /// Status of a page that others hold, or this same call.
 const BUSY: i32 = -libc::EBUSY;
 
-/// Outcome of a call or a round of calls.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// Every page was tried; pages that stay open are busy.
     Tried,
     /// The node has no room.
     NoRoom,
-    /// The whole call was refused.
     Denied(Denial),
 }
 
-/// Reason why a move is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denial {
-    /// The process belongs to another user.
     Process,
-    /// Other processes map the page too.
     Shared,
-    /// The process's cpuset excludes the node.
     Cpuset,
-    /// The capability to move shared pages is missing.
     Nice,
 }
 
@@ -64,7 +57,6 @@ impl Denial {
     }
 }
 
-/// One address for the kernel.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     address: u64,
@@ -89,7 +81,6 @@ impl Page {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pages: Vec<Page>,
-    /// Indices of pages without a status.
     open: Vec<usize>,
     addresses: Vec<u64>,
     nodes: Vec<i32>,
@@ -300,7 +291,6 @@ impl Batch {
         Ok(self.pages.len() > before)
     }
 
-    /// Returns the bytes of the pages that moved.
     pub(super) fn moved_bytes(&self) -> Bytes {
         let moved = self.pages.iter().filter(|page| page.status == Some(MoveStatus::Moved));
         Bytes(moved.map(|page| page.bytes).sum())

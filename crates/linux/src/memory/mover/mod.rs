@@ -22,7 +22,6 @@ use crate::process::Pid;
 /// Factor by which calls shrink at each retry: a busy page may end a call and hide the pages behind it.
 const NARROWING: usize = 8;
 
-/// Moves pages of processes.
 #[derive(Debug)]
 pub struct Mover<K = Kernel> {
     kernel: K,
@@ -31,7 +30,6 @@ pub struct Mover<K = Kernel> {
     /// Base pages per call now: halved when memory is short, doubled when a batch succeeds.
     size: usize,
     batch: Batch,
-    /// Time that this step has paused.
     paused: Nanos,
     /// Node that had no room in this step.
     full: Option<u32>,
@@ -98,12 +96,10 @@ impl<K: MovePages> Mover<K> {
         std::mem::take(&mut self.unsaid)
     }
 
-    /// Returns the counts since the start.
     pub fn statistics(&self) -> MoverStatistics {
         self.statistics
     }
 
-    /// Returns the most base pages per call at present.
     pub fn batch_size(&self) -> usize {
         self.size
     }

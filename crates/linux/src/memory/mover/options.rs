@@ -4,7 +4,6 @@ use isotherm_core::{Bytes, MoveStatus, Nanos};
 
 use crate::memory::{BASE, HUGE};
 
-/// Kind of page at a move's address.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
     /// A page of 4 KiB. For a part of a huge page the kernel moves the whole, 512 times what is counted here:
@@ -18,33 +17,25 @@ pub enum Shape {
 }
 
 impl Shape {
-    /// Returns the bytes that it spans.
     pub fn bytes(self) -> u64 {
         if self == Self::Base { BASE } else { HUGE }
     }
 }
 
-/// One page to move.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub struct PageMove {
-    /// First address.
     pub address: u64,
-    /// Kind of page.
     pub shape: Shape,
-    /// Target node.
     pub node: u32,
 }
 
-/// Settings of a mover.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoverOptions {
     /// Base pages per call; a huge page counts as one. The default is 512: the kernel unmaps, flushes and
     /// copies at most that many at once (`NR_MAX_BATCHED_MIGRATION`), so that longer calls only delay the
     /// answer.
     pub batch: usize,
-    /// Retries of busy pages.
     pub retries: u32,
-    /// Pause before a retry.
     pub pause: Nanos,
     /// Longest total pause of one step.
     pub pause_budget: Nanos,
@@ -73,38 +64,27 @@ impl Default for MoverOptions {
     }
 }
 
-/// Progress of a step.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Step {
-    /// Every move has a status.
     Done,
     /// The rate allows no more before this time; `u64::MAX` if never, at a rate of 0.
     Wait {
-        /// When to call again.
         until: Nanos,
     },
 }
 
-/// Counts of a mover: moves by outcome.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct MoverStatistics {
-    /// Moved.
     pub moved: u64,
-    /// Bytes moved.
     pub bytes: Bytes,
-    /// Already on their node.
     pub already_there: u64,
-    /// Not moved: no room.
     pub no_room: u64,
     /// Not moved: busy after every retry.
     pub busy: u64,
-    /// No longer mapped.
     pub gone: u64,
-    /// Not moved: not allowed.
     pub denied: u64,
     /// Calls to move pages, with retries and without queries.
     pub calls: u64,
-    /// Rounds of retries.
     pub retries: u64,
 }
 

@@ -25,7 +25,6 @@ pub const ABSENT: u64 = 0;
 /// Neighbouring pages that are present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageRun {
-    /// First page's address.
     pub start: u64,
     /// Number of 4 KiB pages.
     pub pages: u64,
@@ -34,16 +33,13 @@ pub struct PageRun {
     pub huge: Option<bool>,
 }
 
-/// Progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scanned {
-    /// Runs written.
     pub runs: usize,
     /// Address to go on from; the range's end when the scan is complete.
     pub next: u64,
 }
 
-/// Way to find present pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// PAGEMAP_SCAN (Linux 6.7): the kernel makes the runs. Leaves out the shared page of zeros.
@@ -92,7 +88,6 @@ impl Pagemap {
         Self { method, ..self }
     }
 
-    /// Returns the method in use.
     pub fn method(&self) -> Method {
         self.method
     }

@@ -22,7 +22,6 @@ pub const DEMOTION: &str = "sys/kernel/mm/numa/demotion_enabled";
 /// meanwhile.
 const PIECE: u64 = 4096;
 
-/// Programs whose pages are reclaimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The program's cgroup, by its directory, on every node.
@@ -31,24 +30,20 @@ pub enum Scope {
     Node(PathBuf),
 }
 
-/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reclaimed {
     /// Pages reclaimed: those asked for, or for a part what the kernel's counters show.
     pub pages: Pages,
     /// Pages demoted meanwhile by anybody, where the kernel counts them (Linux 5.18).
     pub demoted: Option<Pages>,
-    /// Whether the kernel freed all that was asked for.
     pub complete: bool,
 }
 
-/// Makes room by the kernel's LRU.
 #[derive(Debug)]
 pub struct Reclaimer {
     scope: Scope,
 }
 
-/// The kernel's counters at one time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     stolen: Option<u64>,
@@ -109,7 +104,6 @@ impl Reclaimer {
         }
     }
 
-    /// Returns whose pages it reclaims.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }

@@ -68,7 +68,6 @@ impl Children {
         Ok(())
     }
 
-    /// Appends the process's children, if it has not ended.
     pub(super) fn of(&mut self, root: &ProcRoot, parent: Pid, children: &mut Vec<Pid>) {
         if !self.listed {
             children.extend(self.by_parent.get(&parent).into_iter().flatten());

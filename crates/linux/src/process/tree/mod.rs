@@ -25,23 +25,16 @@ const DESCRIPTORS_FOR: usize = 256;
 /// Polls between two complete readings, whatever the hints say.
 const THOROUGH: u32 = 64;
 
-/// A change of a process in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// It was found: forked, or adopted after its parent ended.
-    Started {
-        /// The process.
-        pid: Pid,
-        /// Its parent when it was found.
-        parent: Pid,
-    },
+    Started { pid: Pid, parent: Pid },
     /// It executed another program: its memory is new.
     Executed(Pid),
     /// It ended. Its number may be reused soon.
     Ended(Pid),
 }
 
-/// A program's processes.
 #[derive(Debug)]
 pub struct Tree {
     root: ProcRoot,
@@ -78,12 +71,10 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the processes, by number.
     pub fn processes(&self) -> impl Iterator<Item = Pid> {
         self.known.keys().copied()
     }
 
-    /// Returns whether all have ended.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -137,7 +128,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Looks for unknown children, and for theirs.
     fn find_started(&mut self) -> Result<(), LinuxError> {
         let mut parents: Vec<Pid> = self.known.keys().copied().chain(self.adopter).collect();
         self.children.prepare(&self.root)?;

@@ -36,12 +36,10 @@ impl AuxArea {
         Ok(Self { memory: mmap::Mapping::shared(event.0.as_fd(), offset, size)?, size })
     }
 
-    /// Returns the size of the area in bytes.
     pub fn len(&self) -> usize {
         self.size
     }
 
-    /// Returns whether there is no memory in it.
     pub fn is_empty(&self) -> bool {
         self.size == 0
     }

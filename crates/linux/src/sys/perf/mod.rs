@@ -15,7 +15,6 @@ pub use super::pages::page_size;
 use super::{checked, owned};
 
 /// An event to count or sample: `struct perf_event_attr`. Fields without a comment stay 0.
-#[allow(missing_docs)]
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
@@ -58,11 +57,8 @@ const _: () = assert!(size_of::<Attr>() == 136);
 
 /// PMU types of `enum perf_type_id`; all others are numbered at boot and stand in sysfs.
 pub mod kind {
-    /// Events that all processors have, such as cycles.
     pub const HARDWARE: u32 = 0;
-    /// Counted by the kernel itself.
     pub const SOFTWARE: u32 = 1;
-    /// The processor's own events.
     pub const RAW: u32 = 4;
 }
 
@@ -72,14 +68,12 @@ pub mod software {
     pub const CPU_CLOCK: u64 = 0;
     /// Processor time of a task, in nanoseconds.
     pub const TASK_CLOCK: u64 = 1;
-    /// Page faults.
     pub const PAGE_FAULTS: u64 = 2;
     /// Counts nothing: a carrier of other records.
     pub const DUMMY: u64 = 9;
 }
 
 /// Bits of `sample_type`: `enum perf_event_sample_format`.
-#[allow(missing_docs)]
 pub mod sample {
     pub const TID: u64 = 1 << 1;
     pub const TIME: u64 = 1 << 2;
@@ -97,23 +91,16 @@ pub mod sample {
 
 /// Bits of the attribute's bit field, from its first.
 pub mod flag {
-    /// Starts disabled.
     pub const DISABLED: u64 = 1 << 0;
-    /// Tasks made later inherit it.
     pub const INHERIT: u64 = 1 << 1;
     /// An event that cannot be scheduled is in error: reads return nothing.
     pub const PINNED: u64 = 1 << 2;
-    /// Not in user mode.
     pub const EXCLUDE_USER: u64 = 1 << 4;
-    /// Not in the kernel.
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
-    /// Not in a hypervisor.
     pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    /// Records of new names.
     pub const COMM: u64 = 1 << 9;
     /// `period` is a frequency.
     pub const FREQ: u64 = 1 << 10;
-    /// Records of fork and exit.
     pub const TASK: u64 = 1 << 13;
     /// `wakeup` is in bytes.
     pub const WATERMARK: u64 = 1 << 14;
@@ -121,7 +108,6 @@ pub mod flag {
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
     /// A new name says whether it is of an exec.
     pub const COMM_EXEC: u64 = 1 << 24;
-    /// `clockid` is used.
     pub const USE_CLOCKID: u64 = 1 << 25;
 
     /// Returns `precise_ip`: the precision of the sampled instruction, from 0 (any skid) to 3 (no skid).
@@ -134,7 +120,6 @@ pub mod flag {
 pub mod read {
     /// Time enabled, in nanoseconds.
     pub const TIME_ENABLED: u64 = 1 << 0;
-    /// Time counted.
     pub const TIME_RUNNING: u64 = 1 << 1;
     /// All of the group at once.
     pub const GROUP: u64 = 1 << 3;
@@ -160,9 +145,7 @@ pub struct Event(OwnedFd);
 /// The group or ring that an event joins when it is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Join<'a> {
-    /// Nothing.
     Alone,
-    /// The group of this leader.
     Group(&'a Event),
     /// The ring of this event, as with [`Event::redirect`].
     Ring(&'a Event),
@@ -198,7 +181,6 @@ impl Event {
         self.ioctl(IOC_ENABLE, 0)
     }
 
-    /// Stops it, and the events inherited from it.
     pub fn disable(&self) -> io::Result<()> {
         self.ioctl(IOC_DISABLE, 0)
     }
@@ -266,12 +248,10 @@ impl Mapping {
         unsafe { AtomicU64::from_ptr(self.memory.start().add(offset).cast()) }
     }
 
-    /// Returns the size of the records' memory in bytes.
     pub fn len(&self) -> usize {
         self.data
     }
 
-    /// Returns whether there is no memory for records.
     pub fn is_empty(&self) -> bool {
         self.data == 0
     }
