@@ -9,7 +9,7 @@ use isotherm_core::{DeviceReport, DeviceRequest};
 
 use super::{DeviceError, PAGE, Profiler};
 
-/// A block of registers of several widths.
+/// Registers of 64 and 16 bits, by their offset in bytes.
 pub trait Block {
     fn read(&mut self, offset: u64) -> u64;
 
@@ -37,8 +37,7 @@ mod at {
 }
 
 const VERSION: u64 = 1;
-/// Accesses to count, with the capability's bit: reads and writes of memory that is not confidential, reads
-/// alone, writes alone.
+/// Accesses to count, with the capability's bit: reads and writes of memory not confidential, reads, writes.
 const WHAT: [(u64, u64); 3] = [(10, 3), (8, 1), (9, 2)];
 const ENABLE: u64 = 1 << 16;
 const RESET_COUNTERS: u64 = 1 << 17;

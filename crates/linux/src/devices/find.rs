@@ -1,14 +1,11 @@
 //! Finds profiling devices by PCI id or CXL's register locator in sysfs, and the place of their memory.
 //!
-//! - NeoProf has no PCI id of its own. Candidates are cards with the id of Intel's CXL memory design for
-//!   FPGAs, which the paper's prototype is built on, and the shared-memory device that stands for it in a
-//!   virtual machine. The identity register tells which of them is a NeoProf, and which of its memories holds
-//!   the registers.
+//! - NeoProf has no PCI id of its own. Candidates have the id of Intel's CXL memory design for FPGAs, which
+//!   the paper's prototype is built on, or of the shared-memory device that stands for it in a virtual
+//!   machine; the identity register tells which of their memories is a NeoProf's.
 //! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98).
-//!   Where the kernel has a driver for it, it is a PMU with the memory device's name, and the kernel owns its
-//!   registers.
-//! - The memory is the CXL regions that the device is a target of; without any, and with one slow node in the
-//!   system, that node's memory.
+//!   A kernel's driver for it owns its registers and makes it a PMU with the memory device's name.
+//! - The memory is the CXL regions that the device is a target of; without any, that of the only slow node.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -134,8 +131,7 @@ fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<De
     opened.and_then(map).map_err(|error| LinuxError::file(path, error))
 }
 
-/// Returns the place of the hotness monitoring unit's registers, from the configuration space of a CXL
-/// device.
+/// Returns the place of a hotness monitoring unit's registers, from a CXL device's configuration space.
 pub fn locate(config: &[u8]) -> Option<Located> {
     let word = |at: usize| Some(u32::from_le_bytes(config.get(at..at + 4)?.try_into().ok()?));
     let mut capability = EXTENDED;

@@ -1,9 +1,8 @@
 //! Owners of frames: devices know frames, policies know pages of processes.
 //!
 //! The kernel tells a page's frame (`/proc/PID/pagemap`, for CAP_SYS_ADMIN), not a frame's page. So page
-//! tables of followed processes are read for the frames of the devices' regions. Each owner found is checked
-//! against the page table: a page that moved meanwhile has another frame, and its old frame may hold another
-//! page. A hot frame without an owner makes the tables be read again.
+//! tables of followed processes are read for the regions' frames, again when a hot frame has no owner. Each
+//! owner found is checked against the page table, since pages move.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -31,10 +30,7 @@ pub trait Owners: Send {
     fn forget(&mut self, process: Pid);
 
     /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many
-    /// frames have no owner.
-    ///
-    /// # Errors
-    /// Returns an error if page tables may not be read.
+    /// frames have no owner. Fails if page tables may not be read.
     fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError>;
 }
 

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use super::PAGE;
 
-/// The part of a device's memory that belongs to a region of system addresses, which `ways` devices serve in
-/// turn.
-///
-/// Interleaving is the modulo arithmetic of CXL 2.0 (8.2.5.12): the first `granularity` bytes of the region
-/// belong to the device at position 0, the next to the device at 1, and so on around.
+/// The part of a device's memory in a region of system addresses that `ways` devices serve in turn: by the
+/// modulo arithmetic of CXL 2.0 (8.2.5.12), the region's first `granularity` bytes are those of the device at
+/// position 0, the next of the device at 1, and so on around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// First system address.
@@ -41,8 +39,8 @@ impl Region {
             && self.base.checked_add(self.size).is_some()
     }
 
-    /// Returns the frames that hold lines of a device's page: one, or with a granularity below a page as many
-    /// as ways. Empty for a page outside of the region.
+    /// Returns the frames with lines of a device's page: as many as ways if `granularity` is below a page,
+    /// else one; none outside of the region.
     pub fn frames(&self, device_page: u64) -> Range<u64> {
         let nothing = 0..0;
         let Some(offset) = device_page.checked_mul(PAGE).and_then(|at| at.checked_sub(self.device_base))

@@ -1,9 +1,8 @@
 //! The agent: the thread inside of a program that arms windows and answers faults.
 //!
-//! While anything is armed the thread neither waits for the program nor touches its memory: no allocation, no
-//! locks, no lazily bound symbols, no thread-local variables. All of its state lies in one arena; system
-//! calls take pointers into that arena or its stack. It blocks all signals and has a table of descriptors of
-//! its own.
+//! While anything is armed it neither waits for the program nor touches its memory: no allocation, no locks,
+//! no lazily bound symbols, no thread-local variables. Its state lies in one arena. It blocks all signals and
+//! has a table of descriptors of its own.
 
 use std::time::Duration;
 
@@ -223,8 +222,8 @@ impl Agent {
         }
     }
 
-    /// Returns whether a window is left to arm. Begins a new pass only while nothing is armed, because that
-    /// takes time.
+    /// Returns whether a window is left to arm; a new pass begins only while nothing is armed, as it takes
+    /// time.
     fn has_pass(&mut self, now: u64) -> bool {
         let Memory { tables, pass, .. } = &mut *self.memory;
         let old = now > pass.began + PASS_AGE;
@@ -245,8 +244,7 @@ impl Agent {
         pass.is_left()
     }
 
-    /// Arms the next window of the pass; returns false if none is left. `used` is the program's processor
-    /// time so far.
+    /// Arms the pass's next window, if any is left; `used` is the program's processor time so far.
     fn arm_next(&mut self, used: u64) -> bool {
         let Memory { tables, pass, pace, .. } = &mut *self.memory;
         if !tables.has_room() {

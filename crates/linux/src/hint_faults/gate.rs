@@ -125,8 +125,7 @@ pub(super) fn reset_in_child() {
     ARMING.store(0, SeqCst);
 }
 
-/// Registers the calling thread's stack and control block; threads call it first. Takes a few microseconds,
-/// and no time without an agent in this program.
+/// Registers the calling thread's stack and control block; threads call it first. Free without an agent.
 pub fn note_thread() {
     if !CONFIGURED.load(SeqCst) {
         return;
@@ -136,9 +135,8 @@ pub fn note_thread() {
     }
 }
 
-/// Returns a thread's stack with its control block, which lies at the stack's upper end (glibc) or above it
-/// (musl), and no page more: the program's memory may lie right above, and registered ranges are never armed
-/// again.
+/// Returns a thread's stack with its control block, which lies at its upper end (glibc) or above it (musl),
+/// and no page more: the program's memory may lie right above, and would never be armed again.
 fn with_control_block(stack: Range64, block: u64) -> Range64 {
     let block_end = (block + sys::CONTROL_BLOCK).next_multiple_of(PAGE);
     Range64 { start: stack.start, end: stack.end.max(block_end) }

@@ -44,8 +44,7 @@ impl Link {
         still_there(self.socket.as_raw_fd())
     }
 
-    /// Waits until the engine wants this process; returns false if it never will, or if the program waits for
-    /// the agent's end.
+    /// Waits until the engine wants this process; false if it never will, or the program waits for the agent.
     pub(super) fn wait_until_wanted(&self) -> bool {
         self.wait_while(|shared| shared.wanted.load(Relaxed) == 0)
     }

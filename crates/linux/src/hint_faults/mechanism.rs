@@ -297,8 +297,7 @@ impl Mechanism {
         }
     }
 
-    /// Copies a page back that cannot be moved: its mapping is protected or locked now, or the page is
-    /// pinned.
+    /// Copies a page back that cannot be moved: it is pinned, or its mapping is protected or locked now.
     fn copy_back(&self, window: &mut Window, shared: &Shared, page: usize, home: u64) -> bool {
         match self.userfault.copy(home, window.stored(page), PAGE) {
             Ok(()) => shared.add(Counter::Copied, 1),
@@ -311,8 +310,7 @@ impl Mechanism {
         true
     }
 
-    /// Closes windows that are due, or all, and regions without windows; calls `closed` with each closed
-    /// window. Returns whether none is open any more.
+    /// Closes due windows, or all, telling `closed`, and regions without any; returns whether none is open.
     pub(super) fn close(
         &self,
         tables: &mut Tables,
@@ -373,10 +371,9 @@ impl Mechanism {
         }
     }
 
-    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page.
-    ///
-    /// The page stays until [`Self::renew_doorbell`]. Renewed at once, it would be missing again before a
-    /// thread that waits for a processor runs, and that thread would ring for ever.
+    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page,
+    /// which stays until [`Self::renew_doorbell`]. Missing again at once, it would make slow threads ring for
+    /// ever.
     pub(super) fn answer_doorbell(&self) {
         let _ = self.userfault.unregister(Range64::new(self.doorbell, PAGE));
     }

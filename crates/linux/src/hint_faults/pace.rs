@@ -1,8 +1,7 @@
 //! How fast windows are armed, and for how long.
 //!
-//! Three accounts fill as time goes by and are drawn on as costs occur: the program's lost time, the agent's
-//! processor time and, where the policy limits it, the number of faults. Windows are armed while no account
-//! is overdrawn. Savings are capped, so that no storm follows a pause.
+//! Three accounts fill with time and pay for costs: the program's lost time, the agent's processor time and
+//! the number of faults. Windows are armed while none is overdrawn; savings are capped against storms.
 
 use crate::sys::plain::plain;
 
@@ -173,8 +172,7 @@ impl Pace {
         }
     }
 
-    /// Returns whether far too many pages fault: then all windows close now, and the next ones are half as
-    /// long.
+    /// Returns whether far too many pages fault: all windows close now, and the next are half as long.
     pub(super) fn overshoots(&mut self) -> bool {
         let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MAX_SHARE;
         if too_many {

@@ -1,11 +1,8 @@
 //! The protocol between the agent inside of a program and the engine outside.
 //!
-//! A unix stream socket carries one [`Hello`] from the agent, with the descriptor of a sealed memory file,
-//! and after it single bytes in either direction that mean "look". Everything else is in the file
-//! ([`Shared`]): the engine's settings, a queue of pages to arm, the agent's counts, and a ring of records.
-//! The socket's end tells each side that the other has gone.
-//!
-//! Neither side trusts the other's numbers: positions are reduced to the ring's size, and counts are bounded.
+//! A unix stream socket carries one [`Hello`] from the agent, with the descriptor of a sealed memory file
+//! ([`Shared`]), and then single bytes in either direction that mean "look". Its end tells that the other
+//! side has gone. Neither side trusts the other's numbers: positions and counts are bounded.
 
 use std::sync::atomic::{
     AtomicU64,

@@ -31,8 +31,7 @@ impl Default for HintFaultOptions {
 
 /// Nanoseconds that a fault costs the program, on the machines measured: how many fit a budget.
 const FAULT_NANOS: f64 = 10_000.0;
-/// The agent's processor time as a multiple of what the program may lose: 3 % of a core for the default of
-/// 2 %.
+/// The agent's processor time per time that the program may lose: 3 % of a core for the default of 2 %.
 const AGENT_SHARE: f64 = 1.5;
 
 impl HintFaultOptions {

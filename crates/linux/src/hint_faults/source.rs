@@ -52,8 +52,7 @@ impl HintFaultStatistics {
     }
 }
 
-/// One drain in this many asks the kernel whether agents have come or gone: two calls that cost more than the
-/// rest.
+/// One drain in this many asks whether agents have come or gone: two calls, dearer than the rest.
 const LOOKS: u32 = 8;
 
 /// Hint faults in software: see the [module](super).

@@ -29,8 +29,8 @@ static CONFIGURATION: OnceLock<Configuration> = OnceLock::new();
 static IN_CHILDREN: AtomicBool = AtomicBool::new(true);
 static THREAD: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
 
-/// Starts the agent if the environment names an engine's socket; otherwise does nothing. Call it on the main
-/// thread before the program starts others.
+/// Starts the agent if the environment names an engine's socket. Call it on the main thread before others
+/// start.
 pub fn start_from_environment() {
     let Some(socket) = std::env::var_os(SOCKET_VARIABLE).filter(|socket| !socket.is_empty()) else { return };
     let verbose = std::env::var_os(VERBOSE_VARIABLE).is_some();
@@ -55,9 +55,9 @@ fn prepare() -> bool {
     sys::at_fork(gate::before_fork, gate::after_fork, in_child)
 }
 
-/// Prepares for an engine that is a thread of this program. Call it on the main thread before the program
-/// starts others. Children of a fork have neither engine nor agent. Returns false if forks cannot be
-/// observed; then no agent may be started.
+/// Prepares for an engine that is a thread of this program; forked children have neither engine nor agent.
+/// Call it on the main thread before others start. If it returns false, forks cannot be observed, and no
+/// agent may be started.
 pub fn prepare_inside() -> bool {
     IN_CHILDREN.store(false, SeqCst);
     prepare()

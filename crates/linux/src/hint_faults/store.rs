@@ -58,8 +58,7 @@ impl Store {
         }
     }
 
-    /// Drops what is left in a window's slot, unregistered meanwhile: otherwise the agent would wait for
-    /// itself.
+    /// Drops the rest of a window's slot, unregistered meanwhile, or the agent would wait for itself.
     pub(super) fn clean(&self, userfault: &Userfault, window: usize) {
         let bytes = if window < SAMPLED + REQUESTED { SMALL_BYTES } else { HUGE_BYTES };
         let slot = Range64::new(self.slot(window), bytes);

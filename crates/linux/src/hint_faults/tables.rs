@@ -123,9 +123,8 @@ impl Tables {
         });
     }
 
-    /// Ends windows of sampling for which the program has run long enough; `used` is its processor time so
-    /// far. The next look comes when the others can be due, or, while the program does not run, later each
-    /// time.
+    /// Ends windows of sampling for which the program has run long enough: `used` is its processor time so
+    /// far. The next look comes when others can be due or, while the program does not run, later each time.
     pub(super) fn look(&mut self, now: u64, used: impl FnOnce() -> u64) {
         if now < self.next_look || !self.open().any(|window| !window.requested) {
             return;

@@ -9,15 +9,13 @@ use crate::LinuxError;
 use crate::process::Pid;
 use crate::sys::pages;
 
-/// Pages per query: the kernel copies addresses and answers by 16, so that more only spreads the call's own
-/// cost, and 4096 addresses and answers stay in the first-level cache.
+/// Pages per query: addresses and answers stay in the first-level cache; more only spreads the call's cost.
 const BATCH: usize = 4096;
 
 /// The system call that moves pages; tests replace it to inject errors.
 pub trait MovePages {
-    /// Moves pages to `nodes`, or writes where they are (`move_pages(2)`). All slices have one length. With
-    /// `all`, moves pages that other processes map too (`MPOL_MF_MOVE_ALL`). Returns how many pages did not
-    /// move.
+    /// Moves pages to `nodes`, or writes where they are (`move_pages(2)`). All slices have one length; `all`
+    /// is `MPOL_MF_MOVE_ALL`. Returns how many pages did not move.
     fn move_pages(
         &mut self,
         pid: Pid,

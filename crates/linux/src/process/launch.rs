@@ -1,8 +1,8 @@
 //! Starts a program for `isotherm run` and waits for it, so that it runs as it would without Isotherm.
 //!
-//! The program's streams, process group and terminal are left alone. It is forked and waits before exec until
-//! [`Launch::release`], so that sources follow it from its first instruction; if Isotherm dies meanwhile, it
-//! goes on. Signals to Isotherm are passed on, unless the terminal has sent them to the program itself.
+//! The program keeps its streams, process group and terminal. It is forked and waits before exec until
+//! [`Launch::release`] or Isotherm's death, so that sources follow it from its first instruction. Signals to
+//! Isotherm are passed on, unless the terminal has sent them to the program itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -161,10 +161,8 @@ impl Running {
         self.pid
     }
 
-    /// Waits until the program ends, at most for `timeout`, and passes signals on. Returns `None` while it
-    /// runs.
-    ///
-    /// The engine works between calls; a signal to Isotherm ends a call early.
+    /// Waits until the program ends or a signal comes, at most for `timeout`, and passes signals on. Returns
+    /// `None` while it runs.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
         let deadline = Instant::now() + timeout;
         loop {

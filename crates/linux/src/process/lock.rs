@@ -1,8 +1,7 @@
-//! The lock that allows one engine per process.
+//! The lock that allows one engine per process: an abstract socket named after the process and its start
+//! time.
 //!
-//! It is an abstract socket named after the process and its start time. Whoever binds it holds it; any user
-//! of the network namespace sees it; a reused number has another name; and the kernel frees it when its
-//! holder dies.
+//! Any user of the network namespace sees it, and the kernel frees it when its holder dies.
 
 use std::io;
 use std::os::fd::AsRawFd;

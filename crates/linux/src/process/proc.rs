@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Pid;
 use crate::LinuxError;
 
-/// Smallest room for a read: the kernel fills `/proc` files by the page, and small reads can tear a list
-/// apart.
+/// Smallest room for a read: the kernel fills `/proc` files by the page; small reads can tear a list apart.
 const ROOM: usize = 16 << 10;
 
 /// The `/proc` file system, or a directory of the same layout.

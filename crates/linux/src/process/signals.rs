@@ -15,8 +15,7 @@ use crate::sys::process::{self as sys, Disposition};
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
     pub signal: i32,
-    /// Whether the kernel sent it, as for a terminal's keys and hang-up: then the whole foreground group, the
-    /// program included, has received it too.
+    /// Whether the kernel sent it, as for a terminal's keys: then the program has received it too.
     pub from_kernel: bool,
 }
 

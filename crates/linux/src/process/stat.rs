@@ -59,8 +59,7 @@ impl ProcessStat {
         })
     }
 
-    /// Returns whether it has ended and its parent has not reaped it. A first thread that ended while others
-    /// run is a zombie, but the process has not ended.
+    /// A first thread that ended while others run is a zombie, but the process has not ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }

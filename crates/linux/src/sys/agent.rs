@@ -1,8 +1,7 @@
-//! Calls of the agent, the thread inside of a program. None of them allocates, locks or waits for the
-//! program.
+//! Calls of the agent, which neither allocate, lock nor wait for the program. Failures are an `errno`.
 //!
-//! Failures are an `errno`. Contracts that the compiler cannot check: addresses passed here lie in memory
-//! that the agent itself mapped, or that the calling thread owns, and no reference into it is in use.
+//! Contract: addresses passed here lie in memory that the agent itself mapped, or that the calling thread
+//! owns, and no reference into it is in use.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{OwnedFd, RawFd};
@@ -14,9 +13,7 @@ use super::range::Range64;
 use super::{code, errno, owned};
 
 /// Maps private zeros, not reserved, that no child inherits; returns where. [`unmap`] gives them back.
-///
-/// # Errors
-/// `ENOMEM` without address space.
+/// Errors: `ENOMEM` without address space.
 pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
     let bytes = bytes.next_multiple_of(PAGE) as usize;
     let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| code(&error))?;
@@ -24,8 +21,7 @@ pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
     Ok(mapping.leak())
 }
 
-/// Unmaps memory of [`map`] that nobody refers to any more. On registered memory the caller would wait for
-/// itself.
+/// Unmaps memory of [`map`] without references. On registered memory the caller would wait for itself.
 pub(crate) fn unmap(range: Range64) {
     // SAFETY: `map` made it, and its owner gives it up.
     drop(unsafe { Mapping::reclaim(range) });
@@ -110,8 +106,7 @@ pub(crate) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2]
     polled.map(|entry| ready > 0 && entry.revents != 0)
 }
 
-/// Sleeps for a moment, so that threads of the program can run: the agent may have priority ([`run_first`]),
-/// and yielding would not let them.
+/// Sleeps for a moment: the agent may have priority ([`run_first`]), so yielding would let no thread run.
 pub(crate) fn nap() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
     // SAFETY: a time that lives until the call returns; what is left of it is not asked for.
@@ -130,8 +125,8 @@ pub(crate) fn wake_precisely() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Gives the calling thread priority where that is permitted (`CAP_SYS_NICE`): threads of the program wait
-/// for it, microseconds at a time. Threads that it starts do not inherit the priority.
+/// Gives the calling thread priority where permitted (`CAP_SYS_NICE`), as threads of the program wait for it.
+/// Threads that it starts do not inherit it.
 pub(crate) fn run_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: concerns the calling thread; the parameters live until the call returns.
@@ -146,9 +141,6 @@ pub(crate) fn read_at(descriptor: RawFd, buffer: &mut [u8], offset: u64) -> usiz
 }
 
 /// Opens a file for reading.
-///
-/// # Errors
-/// The `errno` of `open(2)`.
 pub(crate) fn open(path: &std::ffi::CStr) -> Result<OwnedFd, i32> {
     // SAFETY: a path that ends in 0, flags by value.
     let raw = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
@@ -187,8 +179,7 @@ pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: 
     unsafe { pthread_atfork(prepare, parent, child) == 0 }
 }
 
-/// Bytes of a thread's control block that the kernel may write when the thread ends; glibc's is 2,304 bytes
-/// long.
+/// Bytes of a control block that the kernel may write when the thread ends; glibc's has 2,304 bytes.
 pub(crate) const CONTROL_BLOCK: u64 = 2048;
 
 pub(crate) fn own_control_block() -> u64 {

@@ -19,10 +19,7 @@ use super::pages::{HUGE, PAGE, madvise};
 use super::plain::{Atomics, Zeroed};
 use super::range::Range64;
 
-/// Memory that can be read and written, owned by this value and unmapped on drop.
-///
-/// It is only a place: whoever turns its address into a reference guarantees that the reference does not
-/// outlive it.
+/// Memory that can be read and written, unmapped on drop. References into it must not outlive it.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -41,8 +38,7 @@ impl Mapping {
         Self::new(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     }
 
-    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, shared with everybody who maps
-    /// it. Does not allocate.
+    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, as shared. Does not allocate.
     pub(super) fn shared(file: BorrowedFd<'_>, offset: usize, bytes: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         Self::new(bytes, access, libc::MAP_SHARED, file.as_raw_fd(), offset)
@@ -142,24 +138,18 @@ pub(crate) struct SharedValue<T: Atomics> {
 
 impl<T: Atomics> SharedValue<T> {
     /// Makes a memory file of the value's size and maps it, all zero.
-    ///
-    /// # Errors
-    /// The `errno` of `memfd_create(2)`, `ftruncate(2)`, `fcntl(2)` or `mmap(2)`.
     pub(crate) fn create() -> Result<(Self, OwnedFd), i32> {
         let file = memory_file::create(c"isotherm", size_of::<T>())?;
         Ok((Self::map(&file)?, file))
     }
 
-    /// Maps a memory file that another process made.
-    ///
-    /// # Errors
-    /// `EINVAL` if it could shrink or has another size.
+    /// Maps a memory file that another process made: `EINVAL` if it could shrink or has another size.
     pub(crate) fn adopt(file: &OwnedFd) -> Result<Self, i32> {
         memory_file::check(file, size_of::<T>())?;
         Self::map(file)
     }
 
-    /// Returns the file's size is sealed, so that the mapping stays backed.
+    /// The file's size is sealed, so that the mapping stays backed.
     fn map(file: &OwnedFd) -> Result<Self, i32> {
         use std::os::fd::AsFd;
         let mapping =
@@ -189,9 +179,6 @@ pub(crate) struct Arena<T: Zeroed> {
 
 impl<T: Zeroed> Arena<T> {
     /// Maps it, all zero.
-    ///
-    /// # Errors
-    /// The `errno` of `mmap(2)`.
     pub(crate) fn new() -> Result<Self, i32> {
         let bytes = size_of::<T>().next_multiple_of(PAGE as usize);
         let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| super::code(&error))?;

@@ -62,10 +62,7 @@ struct ScanArguments {
 
 /// Finds pages of `range` (whole pages) that are present and in none of the categories `without`, and writes
 /// them to `regions`, with [`category::HUGE`] where it applies. Returns how many regions were written and
-/// where the walk ended.
-///
-/// # Errors
-/// `ENOTTY` before Linux 6.7; `EFAULT` beyond the address space.
+/// where the walk ended. Errors: `ENOTTY` before Linux 6.7; `EFAULT` beyond the address space.
 pub(crate) fn scan(
     pagemap: BorrowedFd<'_>,
     range: Range64,
@@ -92,10 +89,8 @@ pub(crate) fn scan(
     }
 }
 
-/// Returns the mapping that holds the address, or the next one after it.
-///
-/// # Errors
-/// `ENOENT` without such a mapping; `ENOTTY` before Linux 6.11.
+/// Returns the mapping that holds the address, or the next one after it. Errors: `ENOENT` without such a
+/// mapping; `ENOTTY` before Linux 6.11.
 pub(crate) fn mapping_at(maps: BorrowedFd<'_>, address: u64) -> Result<Range64, i32> {
     // struct procmap_query: size, flags, address, start, end and eight more words.
     let mut words = [0u64; 13];

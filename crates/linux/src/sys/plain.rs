@@ -1,5 +1,4 @@
-//! Types that memory of the kernel's making may hold: the field types of a structure decide, checked by the
-//! compiler.
+//! Types that memory of the kernel's making may hold, as the compiler checks field by field.
 
 use std::sync::atomic::AtomicU64;
 

@@ -16,19 +16,14 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Opens a descriptor of a process that can be read when it ends.
-///
-/// # Errors
-/// `ESRCH` without such a process, `ENOSYS` before Linux 5.3.
+/// Opens a descriptor of a process that can be read when it ends. Errors: `ESRCH` without such a process,
+/// `ENOSYS` before Linux 5.3.
 pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0 as libc::pid_t, 0) })
 }
 
-/// Sends a signal to a process that this one started and has not reaped.
-///
-/// # Errors
-/// `ESRCH` if it has ended.
+/// Sends a signal to a process that this one started and has not reaped. Errors: `ESRCH` if it has ended.
 pub(crate) fn send(pid: Pid, signal: i32) -> io::Result<()> {
     // SAFETY: the call takes two integers.
     checked(unsafe { libc::kill(pid.0 as libc::pid_t, signal) }).map(drop)
@@ -46,9 +41,7 @@ pub(crate) enum Who {
     Any,
 }
 
-/// Returns a child that has ended, with its status, without waiting for one; `None` if none has.
-///
-/// # Errors
+/// Returns a child that has ended, with its status, without waiting for one; `None` if none has. Errors:
 /// `ECHILD` without such a child, `EINTR` if a signal came.
 pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
     let pid = match who {
@@ -67,9 +60,7 @@ pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
 }
 
 /// Waits until one of these can be read, a signal came or the time is over. Returns which can be read.
-///
-/// # Errors
-/// `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
+/// Errors: `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
 pub(crate) fn poll(files: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<_> = files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let milliseconds = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -103,8 +94,7 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.
 pub(crate) const FROM_KERNEL: u8 = 0x80;
 
-/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe
-/// (`signal-safety(7)`).
+/// Writes the signal's number to the pipe, with async-signal-safe calls alone (`signal-safety(7)`).
 extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the kernel passes a valid record.
     let code = unsafe { (*info).si_code };
@@ -142,10 +132,8 @@ pub(crate) fn set_signal_pipe(descriptor: RawFd) -> RawFd {
     SIGNAL_PIPE.swap(descriptor, Ordering::SeqCst)
 }
 
-/// Returns the signal's present disposition.
-///
-/// # Errors
-/// `EINVAL` without such a signal; so for the next two functions.
+/// Returns the signal's present disposition. Errors: `EINVAL` without such a signal; so for the next two
+/// functions.
 pub(crate) fn disposition(signal: i32) -> io::Result<Disposition> {
     // SAFETY: all bytes zero are a valid value of this plain structure.
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -168,8 +156,7 @@ pub(crate) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> 
     checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Gives signals that are handled here the disposition that exec would give them. Only calls
-/// async-signal-safe functions.
+/// Gives signals handled here the disposition of exec, with async-signal-safe calls alone.
 fn reset_own_handlers() {
     let own = on_signal as extern "C" fn(_, _, _) as usize;
     for signal in ENDING {
@@ -180,10 +167,8 @@ fn reset_own_handlers() {
     }
 }
 
-/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the
-/// child before exec.
-///
-/// Only calls async-signal-safe functions, and touches no descriptor but these three.
+/// Tells the parent of this child and waits before exec until the parent releases it or ends. Calls
+/// async-signal-safe functions only, and touches no descriptor but these three.
 fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
     reset_own_handlers();
     // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this

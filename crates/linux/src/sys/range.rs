@@ -29,8 +29,7 @@ impl Range64 {
         self.start < other.end && other.start < self.end
     }
 
-    /// Returns what is left without `gone`, which overlaps it: up to two parts; empty ones are all zero and
-    /// last.
+    /// Returns what is left without `gone`, which overlaps it: two parts; empty ones are all zero and last.
     pub(crate) fn without(self, gone: Self) -> [Self; 2] {
         let part = |start: u64, end: u64| if start < end { Self { start, end } } else { Self::default() };
         let (left, right) = (part(self.start, gone.start), part(gone.end, self.end));

@@ -1,8 +1,6 @@
-//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst). Allocates
-//! only when it is opened.
+//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst).
 //!
-//! Moving pages of the program is safe in Rust's sense under one rule, which the callers keep: they are moved
-//! back before anybody is let in.
+//! Moving pages is safe in Rust's sense as long as callers move them back before they let anybody in.
 
 use std::fs::File;
 use std::io;
@@ -129,8 +127,7 @@ impl Userfault {
         call(self.raw(), IOC_REGISTER, &mut words)
     }
 
-    /// Unregisters the range and wakes threads that wait there: `EINVAL` where memory of another kind is
-    /// mapped.
+    /// Unregisters the range and wakes threads that wait there: `EINVAL` for memory of another kind.
     pub(crate) fn unregister(&self, range: Range64) -> Result<(), i32> {
         call(self.raw(), IOC_UNREGISTER, &mut [range.start, range.length()])
     }
@@ -169,9 +166,7 @@ impl Userfault {
     }
 }
 
-/// Makes a userfaultfd; with `user_mode` one that does not handle faults inside of system calls.
-///
-/// # Errors
+/// Makes a userfaultfd; with `user_mode` one that does not handle faults inside of system calls. Errors:
 /// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
 pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd> {
     let flags = flags | if user_mode { USER_MODE_ONLY } else { 0 };
@@ -179,10 +174,8 @@ pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd>
     owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
-/// Returns all features that the kernel has, of a userfaultfd that asked for none yet.
-///
-/// # Errors
-/// `EINVAL` for another version of the interface.
+/// Returns all features that the kernel has, of a userfaultfd that asked for none yet. Errors: `EINVAL` for
+/// another version of the interface.
 pub(super) fn features(descriptor: &OwnedFd) -> io::Result<u64> {
     let mut api = [UFFD_API, 0, 0];
     call(descriptor.as_raw_fd(), IOC_API, &mut api).map_err(io::Error::from_raw_os_error)?;

@@ -18,8 +18,7 @@ pub enum MappingKind {
     /// The heap that `brk(2)` grows.
     Heap,
     Stack,
-    /// A file, its path as the kernel writes it: newlines as `\012`, ` (deleted)` behind one that was
-    /// removed.
+    /// A file, its path as the kernel writes it: newlines as `\012`, ` (deleted)` behind a removed one.
     File(PathBuf),
     /// Anonymous memory that processes share: `MAP_SHARED`, memfd, System V, `/dev/shm`.
     SharedMemory,
@@ -72,9 +71,8 @@ impl MapsReader {
         Self { root, buffer: Vec::new() }
     }
 
-    /// Replaces `mappings` by the process's, in address order.
-    ///
-    /// Returns [`LinuxError::Ended`] also for a process without mappings: a zombie or a kernel thread.
+    /// Replaces `mappings` by the process's, in address order. One without any, a zombie or a kernel thread,
+    /// has [`LinuxError::Ended`].
     pub fn read(&mut self, pid: Pid, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
         mappings.clear();
         self.root.read(pid, "maps", &mut self.buffer)?;

@@ -227,8 +227,8 @@ impl Batch {
         (short, shared)
     }
 
-    /// Queries pages that a call left without a status, because it ended early, and busy ones, which may be
-    /// parts of a huge page that the same call moved.
+    /// Queries pages left without a status, by a call that ended early, and busy ones, which may be parts of
+    /// a huge page that it moved.
     fn find_moved<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -261,8 +261,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Opens the base pages of huge pages that the kernel had split, of which only the first moved; returns
-    /// whether any was.
+    /// Opens the base pages of huge pages that the kernel had split, of which only the first moved, if any.
     pub(super) fn expand_split<K: MovePages>(
         &mut self,
         kernel: &mut K,

@@ -31,9 +31,8 @@ pub struct PageMove {
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MoverOptions {
-    /// Base pages per call; a huge page counts as one. The default is 512: the kernel unmaps, flushes and
-    /// copies at most that many at once (`NR_MAX_BATCHED_MIGRATION`), so that longer calls only delay the
-    /// answer.
+    /// Base pages per call; a huge page counts as one. By default 512, as many as the kernel unmaps, flushes
+    /// and copies at once (`NR_MAX_BATCHED_MIGRATION`).
     pub batch: usize,
     pub retries: u32,
     pub pause: Nanos,

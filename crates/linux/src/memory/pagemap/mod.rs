@@ -28,8 +28,7 @@ pub struct PageRun {
     pub start: u64,
     /// Number of 4 KiB pages.
     pub pages: u64,
-    /// Whether huge pages map them (2 MiB, whole or in the part asked for); `None` where the kernel does not
-    /// tell.
+    /// Whether huge pages map them (2 MiB, whole or in the part asked for), where the kernel tells.
     pub huge: Option<bool>,
 }
 
@@ -48,10 +47,7 @@ pub enum Method {
     Read,
 }
 
-/// The page table of one address space.
-///
-/// It belongs to the memory that the process had when this was opened: after exec or exit every call returns
-/// [`LinuxError::Ended`], and it must be opened again.
+/// The page table of one address space: after exec or exit every call returns [`LinuxError::Ended`].
 #[derive(Debug)]
 pub struct Pagemap {
     file: File,
@@ -107,10 +103,8 @@ impl Pagemap {
         Ok(done)
     }
 
-    /// Writes the number of the frame behind each page from `start` on, or [`ABSENT`].
-    ///
-    /// Needs CAP_SYS_ADMIN; without it the kernel hides the numbers, and this returns
-    /// [`LinuxError::Permission`].
+    /// Writes the frame behind each page from `start` on, or [`ABSENT`]. The kernel tells it for
+    /// CAP_SYS_ADMIN.
     pub fn frames(&mut self, start: u64, frames: &mut [u64]) -> Result<(), LinuxError> {
         let mut address = start & !(BASE - 1);
         for piece in frames.chunks_mut(ENTRIES) {
@@ -190,8 +184,7 @@ fn scan_present(pagemap: &File, range: Range<u64>, regions: &mut [PageRegion]) -
     sys::scan(pagemap.as_fd(), range, category::ZERO, regions).map_err(io::Error::from_raw_os_error)
 }
 
-/// Joins present entries to runs. Returns the number of runs and of entries covered: all, unless `runs` is
-/// full.
+/// Joins present entries to runs; returns how many runs and entries covered: all, unless `runs` is full.
 fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) {
     let (mut found, mut at) = (0, 0);
     loop {

@@ -18,8 +18,7 @@ use crate::process::Pid;
 
 /// File that tells whether reclaim demotes.
 pub const DEMOTION: &str = "sys/kernel/mm/numa/demotion_enabled";
-/// Pages per request: a write returns only when its pages are gone, and the engine must see its signals
-/// meanwhile.
+/// Pages per request: a write returns only when its pages are gone, and signals must be seen meanwhile.
 const PIECE: u64 = 4096;
 
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -141,8 +140,7 @@ impl Reclaimer {
     }
 }
 
-/// Interprets the answer to a request. EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim
-/// the node.
+/// EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim the node.
 fn meaning(written: io::Result<usize>, path: PathBuf) -> Result<bool, LinuxError> {
     let Err(error) = written else { return Ok(true) };
     match error.raw_os_error() {
@@ -173,8 +171,7 @@ fn check_demotion(root: &Path) -> Result<(), LinuxError> {
     Err(LinuxError::Unsupported { what: "demotion by the kernel's LRU", remedy })
 }
 
-/// Sums `pgsteal*` and `pgdemote_*`: `memory.stat` has a total of the former beside its parts, `vmstat` does
-/// not.
+/// `memory.stat` has a total of `pgsteal` beside its parts, `vmstat` does not.
 fn counted(text: &str) -> Counted {
     let entries = || text.lines().filter_map(|line| line.split_once(' '));
     let number = |value: &str| value.trim().parse::<u64>().ok();
@@ -195,8 +192,7 @@ fn kinds(text: &str) -> Option<u64> {
     Some(value("pgsteal_anon")?.saturating_add(value("pgsteal_file")?))
 }
 
-/// Returns the directory of the process's cgroup v2; `None` for the root, where it has none, or where it lies
-/// outside of this namespace.
+/// Returns the directory of the process's cgroup v2, if it has one in this namespace beside the root.
 fn cgroup_of(root: &Path, pid: Pid) -> Option<PathBuf> {
     let text = fs::read(root.join(format!("proc/{}/cgroup", pid.0))).ok()?;
     let path = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;

@@ -1,4 +1,4 @@
-//! Finds children, from `/proc/PID/task/TID/children`, or from every process's parent without
+//! Finds children, from `/proc/PID/task/TID/children`, or every process's parent without
 //! CONFIG_PROC_CHILDREN.
 
 use std::collections::HashMap;

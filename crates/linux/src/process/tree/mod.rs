@@ -1,11 +1,9 @@
 //! The tree of a program: its first process and all descendants, with their starts, execs and ends.
 //!
-//! The tree is polled. A poll costs one `poll(2)` over all processes, eight bytes of each one's page table,
-//! and one short read that tells whether anything on the machine forked; only then are children looked for.
-//! Processes that start and end between two polls are never seen, and have no memory to tier.
-//!
-//! Orphans of double forks are found where Isotherm started the program, since it adopts them. In a program
-//! that it attached to, an orphan is lost if its parent started and ended between two polls.
+//! The tree is polled: one `poll(2)` over all processes, eight bytes of each one's page table, and one short
+//! read that tells whether anything on the machine forked; only then are children looked for. Processes that
+//! start and end between two polls have no memory to tier. An orphan of a double fork is adopted where
+//! Isotherm started the program; attached, it is lost if its parent lived between two polls.
 
 mod children;
 mod watched;
@@ -49,9 +47,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Follows a process and its future descendants. `adopter` is this process if it adopts orphans
-    /// ([`super::launch::Launch::start`]) and has no other children. The first poll reports the process as
-    /// started.
+    /// Follows a process and its future descendants; the first poll reports it as started. `adopter` is this
+    /// process if it adopts orphans ([`super::launch::Launch::start`]) and has no other children.
     pub fn follow(root: ProcRoot, first: Pid, adopter: Option<Pid>) -> Result<Self, LinuxError> {
         let mut buffer = Vec::new();
         let stat = ProcessStat::read(&root, first, &mut buffer)?;

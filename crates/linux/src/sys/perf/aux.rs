@@ -49,10 +49,8 @@ impl AuxArea {
         ring.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Returns the bytes from `tail` to `head` in two parts: up to the end of the area, and from its start.
-    ///
-    /// Neither lies before the last argument of [`Self::release`] nor behind a result of [`Self::head`]
-    /// since.
+    /// Returns the bytes from `tail`, not before [`Self::release`]'s last argument, to `head`, a result of
+    /// [`Self::head`] since, in two parts: up to the end of the area, and from its start.
     pub fn bytes(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.size);
         // SAFETY: both parts lie in the mapping. The kernel does not write between tail and head, and `&mut

@@ -132,8 +132,7 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong) << 16;
 /// `PERF_FLAG_FD_NO_GROUP`.
 const NO_GROUP: libc::c_ulong = 1 << 0;
-/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on
-/// it).
+/// `PERF_FLAG_FD_OUTPUT`: broken since 2.6.35 by the manual, but not since 2.6.36 (a test relies on it).
 const OUTPUT: libc::c_ulong = 1 << 1;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
@@ -256,16 +255,13 @@ impl Mapping {
         self.data == 0
     }
 
-    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read
-    /// afterwards.
+    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read.
     pub fn head(&self) -> u64 {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its
-    /// start.
-    ///
-    /// `tail` was last passed to [`Self::release`]; `head` is a result of [`Self::head`] since.
+    /// Returns the records from `tail`, last passed to [`Self::release`], to `head`, a result of
+    /// [`Self::head`] since, in two parts: up to the end of the memory, and from its start.
     pub fn records(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.data);
         // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between
@@ -283,8 +279,7 @@ impl Mapping {
 }
 
 /// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the
-/// lengths of their two parts: up to the end, and from the start. Both fit the ring, whatever the positions
-/// are.
+/// lengths of their parts up to its end and from its start, which fit it whatever the positions are.
 fn parts(tail: u64, head: u64, size: usize) -> (usize, usize, usize) {
     let length = (head.wrapping_sub(tail) as usize).min(size);
     let start = tail as usize & (size - 1);
