@@ -12,19 +12,9 @@ pub enum LinuxError {
     #[error("{}: expected {expected}, found '{found}'", path.display())]
     Format { path: PathBuf, expected: &'static str, found: String },
     #[error("{call}: {error}")]
-    Call {
-        /// The call, as in its manual page.
-        call: &'static str,
-        error: io::Error,
-    },
+    Call { call: &'static str, error: io::Error },
     #[error("{what} needs {needs}: {remedy}")]
-    Permission {
-        what: &'static str,
-        /// The capability or setting, such as `CAP_PERFMON`.
-        needs: &'static str,
-        /// The exact command that grants it.
-        remedy: String,
-    },
+    Permission { what: &'static str, needs: &'static str, remedy: String },
     #[error("{what} is not supported here: {remedy}")]
     Unsupported { what: &'static str, remedy: String },
     #[error(transparent)]
@@ -35,9 +25,9 @@ pub enum LinuxError {
 }
 
 impl LinuxError {
-    /// Returns the error of a failed call, from the current `errno`.
-    pub fn last(call: &'static str) -> Self {
-        Self::Call { call, error: io::Error::last_os_error() }
+    /// Returns a constructor for failures of `call`.
+    pub(crate) fn of_call(call: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| Self::Call { call, error }
     }
 
     pub fn file(path: impl Into<PathBuf>, error: io::Error) -> Self {

@@ -8,6 +8,7 @@
 //! ([`pthread_exit`]), and advice that raises no event ([`madvise`]) is given while nothing is armed. An
 //! engine inside of the program ends before `_exit`.
 #![allow(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -51,22 +52,17 @@ fn original(name: &CStr, known: &AtomicUsize) -> usize {
 }
 
 /// A new thread's routine and argument.
-struct Task {
-    routine: Routine,
-    argument: *mut c_void,
-}
+type Task = (Routine, *mut c_void);
 
 // A thread that ends by `pthread_exit` or cancellation is unwound through this frame, which holds nothing by
 // then.
 extern "C-unwind" fn begin(task: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below made the box for this call alone.
-    let Task { routine, argument } = *unsafe { Box::from_raw(task.cast::<Task>()) };
+    let (routine, argument) = *unsafe { Box::from_raw(task.cast::<Task>()) };
     hint_faults::note_thread();
     routine(argument)
 }
 
-/// As in `pthread_create(3)`.
-///
 /// # Safety
 /// As in `pthread_create(3)`.
 #[unsafe(no_mangle)]
@@ -83,7 +79,7 @@ pub unsafe extern "C" fn pthread_create(
     }
     // SAFETY: the C library's function of this name has this type.
     let create = unsafe { std::mem::transmute::<usize, Create>(address) };
-    let task = Box::into_raw(Box::new(Task { routine, argument }));
+    let task = Box::into_raw(Box::<Task>::new((routine, argument)));
     // SAFETY: the caller's arguments, and a routine that takes the box.
     let result = unsafe { create(thread, attributes, begin, task.cast()) };
     if result != 0 {
@@ -93,8 +89,6 @@ pub unsafe extern "C" fn pthread_create(
     result
 }
 
-/// As in `pthread_exit(3)`.
-///
 /// # Safety
 /// As in `pthread_exit(3)`.
 #[unsafe(no_mangle)]
@@ -132,8 +126,6 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
     _exit(status)
 }
 
-/// As in `madvise(2)`.
-///
 /// # Safety
 /// As in `madvise(2)`.
 #[unsafe(no_mangle)]

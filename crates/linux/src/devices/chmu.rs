@@ -6,15 +6,12 @@
 //! epoch, depending on its capabilities.
 
 use isotherm_core::{DeviceReport, DeviceRequest};
+use isotherm_neoprof::Registers;
 
 use super::{DeviceError, PAGE, Profiler};
 
-/// Registers of 64 and 16 bits, by their offset in bytes.
-pub trait Block {
-    fn read(&mut self, offset: u64) -> u64;
-
-    fn write(&mut self, offset: u64, value: u64);
-
+/// Registers of 16 bits beside those of 64, by their offset in bytes.
+pub trait Block: Registers {
     fn read_half(&mut self, offset: u64) -> u16;
 
     fn write_half(&mut self, offset: u64, value: u16);

@@ -178,11 +178,8 @@ fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>
 
 /// Returns the memory devices that the function is.
 fn memories(tree: Tree<'_>, name: &str) -> Result<Vec<String>, LinuxError> {
-    Ok(tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(|entry| is_memory(entry)).collect())
-}
-
-fn is_memory(name: &str) -> bool {
-    name.strip_prefix("mem").and_then(decimal::<u32>).is_some()
+    let is_memory = |name: &String| name.strip_prefix("mem").and_then(decimal::<u32>).is_some();
+    Ok(tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(is_memory).collect())
 }
 
 /// Returns the device's part of a CXL region, if it is one of its targets.
@@ -217,9 +214,8 @@ fn cxl_region(tree: Tree<'_>, region: &str, memories: &[String]) -> Result<Optio
             position,
         };
         if !found.is_valid() {
-            let (what, remedy) =
-                ("a CXL region", format!("{region}: its numbers do not fit each other: {found:?}"));
-            return Err(LinuxError::Unsupported { what, remedy });
+            let remedy = format!("{region}: its numbers do not fit each other: {found:?}");
+            return Err(LinuxError::Unsupported { what: "a CXL region", remedy });
         }
         return Ok(Some(found));
     }

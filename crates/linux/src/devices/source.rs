@@ -61,10 +61,7 @@ impl DeviceSource {
 
     /// Returns an error for the first device dropped since the last call.
     fn warning(&mut self) -> Result<(), LinuxError> {
-        match self.broken.pop() {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        }
+        self.broken.pop().map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

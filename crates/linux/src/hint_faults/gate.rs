@@ -158,7 +158,7 @@ fn note(range: Range64) {
 
 /// Excludes a range; returns when every arming under way knows it.
 fn add(range: Range64) {
-    if !is_noted(range) {
+    if !noted().any(|stack| stack == range) {
         let place = NOTED.fetch_add(1, SeqCst);
         if let Some([start, end]) = NOTED_STACKS.get(place) {
             // In this order a half-written range overlaps nothing; its thread waits below.
@@ -170,10 +170,6 @@ fn add(range: Range64) {
     while current % 2 == 1 && ARMING.load(SeqCst) == current && ACTIVE.load(SeqCst) {
         sys::give_way();
     }
-}
-
-fn is_noted(range: Range64) -> bool {
-    noted().any(|stack| stack == range)
 }
 
 fn noted() -> impl Iterator<Item = Range64> {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::pace::Allowed;
-use super::protocol::{Hello, Shared, VERSION};
+use super::protocol::{Shared, hello};
 use super::store::SMALL;
 use crate::sys::agent as sys;
 use crate::sys::mmap::SharedValue;
@@ -23,7 +23,7 @@ impl Link {
         let socket = connect(path, false)?;
         let (shared, file) = SharedValue::create()?;
         let status = sys::open(c"/proc/self/stat")?;
-        send_file(socket.as_raw_fd(), &Hello { version: VERSION }.encode(), &file)?;
+        send_file(socket.as_raw_fd(), &hello(), &file)?;
         Ok(Self { socket, shared, status })
     }
 

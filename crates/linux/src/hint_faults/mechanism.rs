@@ -20,7 +20,7 @@ use super::window::{LARGEST, Window};
 use crate::sys::agent as sys;
 use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
-use crate::sys::userfaultfd::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Userfault};
+use crate::sys::userfaultfd::{Fault, MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Userfault};
 
 /// Nanoseconds for which nothing is armed where contents were removed.
 const QUARANTINE: u64 = 2_000_000_000;
@@ -169,15 +169,13 @@ impl Mechanism {
 
     pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
         match message {
-            Message::Fault { address, write, thread } => {
-                return self.fault(tables, shared, address, (write, thread), now);
-            }
-            Message::Fork { descriptor } => serve_child(tables, &Userfault::of_child(descriptor)),
-            Message::Remove { range } => {
+            Message::Fault(fault) => return self.fault(tables, shared, fault, now),
+            Message::Fork(descriptor) => serve_child(tables, &Userfault::of_child(descriptor)),
+            Message::Remove(range) => {
                 tables.quarantine(range, now + QUARANTINE);
                 tables.disturb(shared, range, |window| window.remove(range));
             }
-            Message::Unmap { range } => {
+            Message::Unmap(range) => {
                 tables.disturb(shared, range, |window| window.unmap(range));
                 tables.cut(range);
             }
@@ -192,14 +190,8 @@ impl Mechanism {
         Event::None
     }
 
-    fn fault(
-        &self,
-        tables: &mut Tables,
-        shared: &Shared,
-        address: u64,
-        (store, thread): (bool, u32),
-        now: u64,
-    ) -> Event {
+    fn fault(&self, tables: &mut Tables, shared: &Shared, message: Fault, now: u64) -> Event {
+        let Fault { address, write: store, thread } = message;
         let page = Range64::new(address & !(PAGE - 1), PAGE);
         if page.start == self.doorbell {
             return Event::Doorbell;
@@ -358,8 +350,8 @@ impl Mechanism {
             if mapping.start >= range.end || mapping.end <= address {
                 return;
             }
-            let others = tables.regions.iter().enumerate();
-            let shared = others.into_iter().any(|(at, other)| at != region && other.range.overlaps(mapping));
+            let mut others = tables.regions.iter().enumerate();
+            let shared = others.any(|(at, other)| at != region && other.range.overlaps(mapping));
             let part = if shared || tables.is_used(mapping) || self.is_own(mapping) {
                 Range64 { start: mapping.start.max(range.start), end: mapping.end.min(range.end) }
             } else {

@@ -48,13 +48,15 @@ pub(super) struct Allowed {
 }
 
 /// The accounts and the window time. All zero until [`Pace::begin`].
+#[derive(Default)]
 pub(super) struct Pace {
     program: Account,
     agent: Account,
     /// In millionths of a fault.
     faults: Account,
     last: u64,
-    last_cpu: u64,
+    /// The agent's processor time so far.
+    pub(super) last_cpu: u64,
     /// Pages of open windows, and how many of them have faulted.
     open: u64,
     open_faults: u64,
@@ -66,7 +68,8 @@ pub(super) struct Pace {
     pub(super) fault_cost: u64,
     calibrated_cost: u64,
     calibrated_handling: u64,
-    handling: u64,
+    /// The agent's part of a fault, in nanoseconds, smoothed.
+    pub(super) handling: u64,
     /// Estimated nanoseconds that the program has lost.
     pub(super) program_time: u64,
 }
@@ -80,21 +83,15 @@ impl Pace {
     /// Starts with a measured cost of a fault and of its handling by the agent.
     pub(super) fn begin(&mut self, now: u64, cpu: u64, fault_cost: u64, handling: u64) {
         *self = Self {
-            program: Account::default(),
-            agent: Account::default(),
-            faults: Account::default(),
             last: now,
             last_cpu: cpu,
-            open: 0,
-            open_faults: 0,
-            armed: 0,
-            faulted: 0,
             window_time: FIRST_WINDOW_TIME,
             fault_cost,
             calibrated_cost: fault_cost,
             calibrated_handling: handling,
             handling,
             program_time: self.program_time,
+            ..Self::default()
         };
     }
 
@@ -131,15 +128,6 @@ impl Pace {
 
     pub(super) fn opened(&mut self, armed: u64) {
         self.open += armed;
-    }
-
-    pub(super) fn cpu(&self) -> u64 {
-        self.last_cpu
-    }
-
-    /// Returns the agent's part of a fault, in nanoseconds, smoothed.
-    pub(super) fn handling(&self) -> u64 {
-        self.handling
     }
 
     /// Returns the nanoseconds until [`Self::allows`] holds for several windows.
@@ -221,23 +209,7 @@ mod tests {
     const ALLOWED: Allowed = Allowed { rate: MILLION, program: 20_000, agent: 30_000 };
 
     fn pace() -> Pace {
-        let mut pace = Pace {
-            program: Account::default(),
-            agent: Account::default(),
-            faults: Account::default(),
-            last: 0,
-            last_cpu: 0,
-            open: 0,
-            open_faults: 0,
-            armed: 0,
-            faulted: 0,
-            window_time: 0,
-            fault_cost: 0,
-            calibrated_cost: 0,
-            calibrated_handling: 0,
-            handling: 0,
-            program_time: 0,
-        };
+        let mut pace = Pace::default();
         pace.begin(0, 0, 10_000, 2_000);
         pace
     }

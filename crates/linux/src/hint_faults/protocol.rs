@@ -25,27 +25,19 @@ pub(super) const QUEUE: usize = 1 << 13;
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
 /// The first message of an agent: 16 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hello {
-    pub(super) version: u32,
+pub(super) type Hello = [u8; 16];
+
+pub(super) fn hello() -> Hello {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&VERSION.to_ne_bytes());
+    bytes
 }
 
-impl Hello {
-    pub(super) const BYTES: usize = 16;
-
-    pub(super) fn encode(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..4].copy_from_slice(&MAGIC.to_ne_bytes());
-        bytes[4..8].copy_from_slice(&self.version.to_ne_bytes());
-        bytes
-    }
-
-    /// Decodes a message; `None` if no agent wrote it.
-    pub(super) fn decode(bytes: [u8; Self::BYTES]) -> Option<Self> {
-        let [a, b, c, d, e, f, g, h, ..] = bytes;
-        (u32::from_ne_bytes([a, b, c, d]) == MAGIC)
-            .then(|| Self { version: u32::from_ne_bytes([e, f, g, h]) })
-    }
+/// Returns the agent's version of the protocol; `None` if no agent wrote this.
+pub(super) fn version_of(hello: Hello) -> Option<u32> {
+    let [a, b, c, d, e, f, g, h, ..] = hello;
+    (u32::from_ne_bytes([a, b, c, d]) == MAGIC).then(|| u32::from_ne_bytes([e, f, g, h]))
 }
 
 /// The agent's state, in [`Shared::state`].

@@ -149,7 +149,7 @@ impl HintFaultSource {
                 Ok((socket, _)) => self.pending.extend(Pending::new(socket)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(LinuxError::Call { call: "accept", error }),
+                Err(error) => return Err(LinuxError::of_call("accept")(error)),
             }
         }
         for pending in std::mem::take(&mut self.pending) {
@@ -176,14 +176,10 @@ impl HintFaultSource {
     }
 
     fn access(&self, process: Pid, record: Record) -> Option<Access> {
-        let cause = match record.requested {
-            true => Cause::Armed { since_us: u32::try_from(record.since / 1000).unwrap_or(u32::MAX) },
-            false => Cause::Sampled,
-        };
-        let operation = if record.store { Operation::Store } else { Operation::Load };
-        if operation == Operation::Store && cause == Cause::Sampled && !self.stores {
+        if record.store && !record.requested && !self.stores {
             return None;
         }
+        let since_us = u32::try_from(record.since / 1000).unwrap_or(u32::MAX);
         Some(Access {
             time: Nanos(record.time),
             process,
@@ -191,8 +187,8 @@ impl HintFaultSource {
             weight: 1,
             latency: 0,
             tier: None,
-            operation,
-            cause,
+            operation: if record.store { Operation::Store } else { Operation::Load },
+            cause: if record.requested { Cause::Armed { since_us } } else { Cause::Sampled },
         })
     }
 }

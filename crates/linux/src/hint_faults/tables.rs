@@ -106,12 +106,8 @@ impl Tables {
         self.open == [0; TOTAL.div_ceil(64)] && self.regions.iter().all(|region| region.is_free())
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.free_window(false, false).is_some()
-    }
-
-    pub(super) fn has_room_for_requests(&self) -> bool {
-        self.free_window(false, true).is_some()
+    pub(super) fn has_room(&self, requested: bool) -> bool {
+        self.free_window(false, requested).is_some()
     }
 
     /// Closes all windows of sampling before their time.

@@ -15,7 +15,7 @@ use std::time::{Duration, Instant};
 use super::signals::Signals;
 use super::{Exit, Pid};
 use crate::LinuxError;
-use crate::sys::process::{self as sys, Who};
+use crate::sys::process as sys;
 
 /// Time between two looks for the program's end without pidfds.
 const LOOK: Duration = Duration::from_millis(20);
@@ -54,10 +54,6 @@ pub struct Launch {
     adopt: bool,
 }
 
-fn failed(call: &'static str) -> impl FnOnce(io::Error) -> LinuxError {
-    move |error| LinuxError::Call { call, error }
-}
-
 impl Launch {
     /// Forks the program. `signals` have been received since before, so that none is lost. `variables` are
     /// added to this process's environment. With `adopt`, orphans among the program's descendants become
@@ -70,10 +66,10 @@ impl Launch {
         adopt: bool,
     ) -> Result<Self, LaunchError> {
         if adopt {
-            sys::become_subreaper().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
+            sys::become_subreaper().map_err(LinuxError::of_call("prctl(PR_SET_CHILD_SUBREAPER)"))?;
         }
-        let (mut ready, ready_writer) = sys::pipe().map_err(failed("pipe2"))?;
-        let (release_reader, release) = sys::pipe().map_err(failed("pipe2"))?;
+        let (mut ready, ready_writer) = sys::pipe().map_err(LinuxError::of_call("pipe2"))?;
+        let (release_reader, release) = sys::pipe().map_err(LinuxError::of_call("pipe2"))?;
         let mut command = Command::new(name);
         command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
         let ends = [ready_writer.as_raw_fd(), release_reader.as_raw_fd(), release.as_raw_fd()];
@@ -84,7 +80,7 @@ impl Launch {
             result
         };
         let builder = std::thread::Builder::new().name("isotherm-launch".into());
-        let spawning = builder.spawn(spawn).map_err(failed("pthread_create"))?;
+        let spawning = builder.spawn(spawn).map_err(LinuxError::of_call("pthread_create"))?;
         let mut id = [0; 4];
         let name = name.to_string_lossy().into_owned();
         match ready.read_exact(&mut id) {
@@ -100,9 +96,9 @@ impl Launch {
                 })
             }
             // No child exists: the spawn has the reason.
-            Err(_) => Err(spawned(spawning, name)
-                .err()
-                .unwrap_or_else(|| failed("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into())),
+            Err(_) => Err(spawned(spawning, name).err().unwrap_or_else(|| {
+                LinuxError::of_call("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into()
+            })),
         }
     }
 
@@ -140,7 +136,9 @@ fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(
         Ok(_child) => Ok(()),
         Err(error) => Err(match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => LaunchError::NotFound { command },
-            Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) => failed("fork")(error).into(),
+            Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) => {
+                LinuxError::of_call("fork")(error).into()
+            }
             _ => LaunchError::NotExecutable { command, error },
         }),
     }
@@ -175,7 +173,7 @@ impl Running {
             let own = self.signals.iter().map(Signals::descriptor);
             let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain(own);
             let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
-            sys::poll(files, pause).map_err(failed("poll"))?;
+            sys::poll(files, pause).map_err(LinuxError::of_call("poll"))?;
         }
     }
 
@@ -195,12 +193,10 @@ impl Running {
     /// Reaps ended children: the program, and orphans if they are adopted.
     fn reap(&mut self) -> Result<(), LinuxError> {
         loop {
-            let who = match (self.adopt, self.exit) {
-                (true, _) => Who::Any,
-                (false, None) => Who::One(self.pid),
-                (false, Some(_)) => return Ok(()),
-            };
-            match sys::reap(who) {
+            if !self.adopt && self.exit.is_some() {
+                return Ok(());
+            }
+            match sys::reap((!self.adopt).then_some(self.pid)) {
                 Ok(Some((pid, status))) if pid == self.pid => {
                     self.exit = self.exit.or(Exit::from_wait(status));
                 }
@@ -212,7 +208,7 @@ impl Running {
                     self.exit.get_or_insert(Exit::Code(1));
                     return Ok(());
                 }
-                Err(error) => return Err(LinuxError::Call { call: "waitpid", error }),
+                Err(error) => return Err(LinuxError::of_call("waitpid")(error)),
             }
         }
     }

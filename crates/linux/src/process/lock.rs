@@ -23,7 +23,7 @@ impl EngineLock {
     /// Takes the lock of a process; refused, naming the holder, while another engine has it.
     pub fn take(root: &ProcRoot, pid: Pid) -> Result<Self, LinuxError> {
         let start = ProcessStat::read(root, pid, &mut Vec::new())?.start;
-        let call = |error| LinuxError::Call { call: "bind of the engine's lock", error };
+        let call = LinuxError::of_call("bind of the engine's lock");
         let name = format!("isotherm-engine-{}-{start}", pid.0);
         let address = SocketAddr::from_abstract_name(&name).map_err(call)?;
         match UnixListener::bind_addr(&address) {

@@ -38,7 +38,7 @@ impl Signals {
                 remedy: "keep one `Signals` and share it".into(),
             });
         }
-        let failed = |error| LinuxError::Call { call: "sigaction", error };
+        let failed = LinuxError::of_call("sigaction");
         let ends = sys::pipe().inspect_err(|_| TAKEN.store(false, Ordering::SeqCst));
         let (reader, writer) = ends.map_err(failed)?;
         // From here on, drop restores everything.

@@ -1,7 +1,5 @@
 //! A process's state in `/proc/PID/stat` (`proc_pid_stat(5)`).
 
-use std::path::Path;
-
 use super::proc::excerpt;
 use super::{Pid, ProcRoot};
 use crate::LinuxError;
@@ -10,7 +8,6 @@ use crate::LinuxError;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// `PF_EXITING` of include/linux/sched.h.
 const EXITING: u64 = 4;
-const EXPECTED: &str = "'pid (comm) state ppid ...' of at least 28 fields";
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
@@ -32,7 +29,11 @@ pub struct ProcessStat {
 impl ProcessStat {
     pub fn read(root: &ProcRoot, pid: Pid, buffer: &mut Vec<u8>) -> Result<Self, LinuxError> {
         root.read(pid, "stat", buffer)?;
-        Self::parse(buffer).ok_or_else(|| malformed(&root.file(pid, "stat"), buffer))
+        Self::parse(buffer).ok_or_else(|| LinuxError::Format {
+            path: root.file(pid, "stat"),
+            expected: "'pid (comm) state ppid ...' of at least 28 fields",
+            found: excerpt(buffer),
+        })
     }
 
     /// Parses the file's text. The command may hold any bytes, with parentheses and blanks.
@@ -63,10 +64,6 @@ impl ProcessStat {
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
-}
-
-fn malformed(path: &Path, text: &[u8]) -> LinuxError {
-    LinuxError::Format { path: path.into(), expected: EXPECTED, found: excerpt(text) }
 }
 
 #[cfg(test)]

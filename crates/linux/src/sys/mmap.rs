@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
 use std::slice;
 use std::sync::atomic::AtomicU64;
@@ -114,7 +114,6 @@ pub(crate) struct SharedWords {
 impl SharedWords {
     /// Maps the first `bytes` of a file, at least one word (`EINVAL`), which nobody may truncate meanwhile.
     pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Self> {
-        use std::os::fd::AsFd;
         let words = bytes / size_of::<AtomicU64>();
         if words == 0 {
             return Err(invalid());
@@ -151,7 +150,6 @@ impl<T: Atomics> SharedValue<T> {
 
     /// The file's size is sealed, so that the mapping stays backed.
     fn map(file: &OwnedFd) -> Result<Self, i32> {
-        use std::os::fd::AsFd;
         let mapping =
             Mapping::shared(file.as_fd(), 0, size_of::<T>()).map_err(|error| super::code(&error))?;
         Ok(Self { mapping, value: PhantomData })

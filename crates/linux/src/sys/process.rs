@@ -35,19 +35,10 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Who {
-    One(Pid),
-    Any,
-}
-
-/// Returns a child that has ended, with its status, without waiting for one; `None` if none has. Errors:
+/// Returns a child, this one or any, that has ended, with its status, without waiting for one; `None` if none has. Errors:
 /// `ECHILD` without such a child, `EINTR` if a signal came.
-pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
-    let pid = match who {
-        Who::One(pid) => pid.0 as libc::pid_t,
-        Who::Any => -1,
-    };
+pub(crate) fn reap(child: Option<Pid>) -> io::Result<Option<(Pid, i32)>> {
+    let pid = child.map_or(-1, |pid| pid.0 as libc::pid_t);
     let mut status = 0;
     // SAFETY: `status` outlives the call, which writes one integer to it.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {

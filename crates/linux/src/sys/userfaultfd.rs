@@ -37,16 +37,17 @@ pub(crate) const MOVE_ALLOW_HOLES: u64 = 2;
 const USER_MODE_ONLY: libc::c_int = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) address: u64,
+    pub(crate) write: bool,
+    pub(crate) thread: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
-    Fault {
-        address: u64,
-        write: bool,
-        thread: u32,
-    },
+    Fault(Fault),
     /// The process was copied; the descriptor serves the child.
-    Fork {
-        descriptor: u32,
-    },
+    Fork(u32),
     /// `length` bytes went from one place to another.
     Remap {
         from: u64,
@@ -54,12 +55,8 @@ pub(crate) enum Message {
         length: u64,
     },
     /// The contents of the range go after the message has been read; the range stays.
-    Remove {
-        range: Range64,
-    },
-    Unmap {
-        range: Range64,
-    },
+    Remove(Range64),
+    Unmap(Range64),
     /// Something else, which no feature asked for here raises.
     Other,
 }
@@ -70,11 +67,11 @@ pub(crate) type RawMessage = [u64; 4];
 pub(crate) fn decode(raw: RawMessage) -> Message {
     let [head, a, b, c] = raw;
     match head.to_ne_bytes()[0] {
-        0x12 => Message::Fault { address: b, write: a & 1 != 0, thread: c as u32 },
-        0x13 => Message::Fork { descriptor: a as u32 },
+        0x12 => Message::Fault(Fault { address: b, write: a & 1 != 0, thread: c as u32 }),
+        0x13 => Message::Fork(a as u32),
         0x14 => Message::Remap { from: a, to: b, length: c },
-        0x15 => Message::Remove { range: Range64 { start: a, end: b } },
-        0x16 => Message::Unmap { range: Range64 { start: a, end: b } },
+        0x15 => Message::Remove(Range64 { start: a, end: b }),
+        0x16 => Message::Unmap(Range64 { start: a, end: b }),
         _ => Message::Other,
     }
 }
@@ -94,11 +91,11 @@ pub(crate) struct Userfault {
 impl Userfault {
     /// Opens one that serves kernel-mode faults too, with fork events where permitted.
     pub(crate) fn open() -> Result<Self, Denied> {
-        match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
-            Ok(descriptor) => Ok(Self { descriptor }),
-            Err(Denied::Unsupported) => Err(Denied::Unsupported),
-            Err(Denied::Permission) => Self::open_with(NEEDED).map(|descriptor| Self { descriptor }),
-        }
+        let opened = match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
+            Err(Denied::Permission) => Self::open_with(NEEDED),
+            opened => opened,
+        };
+        opened.map(|descriptor| Self { descriptor })
     }
 
     fn open_with(features: u64) -> Result<OwnedFd, Denied> {
@@ -220,14 +217,11 @@ mod tests {
     fn messages_are_decoded() {
         assert_eq!(
             decode([0x12, 1, 0x7000, 77]),
-            Message::Fault { address: 0x7000, write: true, thread: 77 }
+            Message::Fault(Fault { address: 0x7000, write: true, thread: 77 })
         );
-        assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork { descriptor: 9 });
+        assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork(9));
         assert_eq!(decode([0x14, 1, 2, 3]), Message::Remap { from: 1, to: 2, length: 3 });
-        assert_eq!(
-            decode([0x16, 4096, 8192, 0]),
-            Message::Unmap { range: Range64 { start: 4096, end: 8192 } }
-        );
+        assert_eq!(decode([0x16, 4096, 8192, 0]), Message::Unmap(Range64 { start: 4096, end: 8192 }));
         assert_eq!(decode([0xff; 4]), Message::Other);
     }
 }

@@ -107,17 +107,15 @@ pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
     let [range, permissions, offset, device, inode] = [word(), word(), word(), word(), word()];
     let (start, end) = pair(range, b'-')?;
     let (major, minor) = pair(device, b':')?;
-    let [readable, writable, executable] = [b'r', b'w', b'x'];
     let [r, w, x, s] = *permissions else { return None };
     let flag = |found: u8, set: u8, unset: u8| (found == set || found == unset).then_some(found == set);
-    let shared = flag(s, b's', b'p')?;
     Some(Mapping {
         start: (start < end).then_some(start)?,
         end,
-        readable: flag(r, readable, b'-')?,
-        writable: flag(w, writable, b'-')?,
-        executable: flag(x, executable, b'-')?,
-        shared,
+        readable: flag(r, b'r', b'-')?,
+        writable: flag(w, b'w', b'-')?,
+        executable: flag(x, b'x', b'-')?,
+        shared: flag(s, b's', b'p')?,
         offset: number(offset, 16)?,
         device: (u32::try_from(major).ok()?, u32::try_from(minor).ok()?),
         inode: number(inode, 10)?,

@@ -35,18 +35,12 @@ pub(super) enum Denial {
 
 impl Denial {
     pub(super) fn error(self) -> LinuxError {
+        const MOVING_SHARED: &str = "moving pages that several processes map";
+        const GRANT: &str = "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"";
         let (what, needs, remedy) = match self {
             Self::Process => return query_failed(Pid(0), io::Error::from_raw_os_error(libc::EPERM)),
-            Self::Shared => (
-                "moving pages that several processes map",
-                "CAP_SYS_NICE and the option to move shared pages",
-                "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"",
-            ),
-            Self::Nice => (
-                "moving pages that several processes map",
-                "CAP_SYS_NICE",
-                "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"",
-            ),
+            Self::Shared => (MOVING_SHARED, "CAP_SYS_NICE and the option to move shared pages", GRANT),
+            Self::Nice => (MOVING_SHARED, "CAP_SYS_NICE", GRANT),
             Self::Cpuset => (
                 "moving pages to a node outside of the program's cpuset",
                 "that node in cpuset.mems",

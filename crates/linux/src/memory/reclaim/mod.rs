@@ -121,22 +121,23 @@ impl Reclaimer {
 
     /// Makes one request; returns whether the kernel freed all of it.
     fn ask(&self, pages: u64) -> Result<bool, LinuxError> {
-        let path = match &self.scope {
-            Scope::Program(directory) => directory.join("memory.reclaim"),
-            Scope::Node(directory) => directory.join("reclaim"),
-        };
+        let path = self.file("memory.reclaim", "reclaim");
         let file = OpenOptions::new().write(true).open(&path);
         let written = file.and_then(|mut file| file.write((pages * BASE).to_string().as_bytes()));
         meaning(written, path)
     }
 
     fn count(&self) -> Counted {
-        let path = match &self.scope {
-            Scope::Program(directory) => directory.join("memory.stat"),
-            Scope::Node(directory) => directory.join("vmstat"),
-        };
         // A missing file is like a kernel without the counters.
-        fs::read_to_string(path).map(|text| counted(&text)).unwrap_or_default()
+        let text = fs::read_to_string(self.file("memory.stat", "vmstat"));
+        text.map(|text| counted(&text)).unwrap_or_default()
+    }
+
+    fn file(&self, of_program: &str, of_node: &str) -> PathBuf {
+        match &self.scope {
+            Scope::Program(directory) => directory.join(of_program),
+            Scope::Node(directory) => directory.join(of_node),
+        }
     }
 }
 

@@ -92,8 +92,8 @@ impl Tree {
     fn find_ended(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         let held = |watched: &Watched| watched.pidfd.as_ref().map(AsRawFd::as_raw_fd);
         let files = self.known.values().filter_map(held);
-        let ready = sys::poll(files, Duration::ZERO);
-        let mut ready = ready.map_err(|error| LinuxError::Call { call: "poll", error })?.into_iter();
+        let ready = sys::poll(files, Duration::ZERO).map_err(LinuxError::of_call("poll"))?;
+        let mut ready = ready.into_iter();
         let early = &mut self.early;
         self.known.retain(|&pid, watched| {
             let ended = watched.pidfd.is_some() && ready.next() == Some(true);

@@ -36,14 +36,6 @@ impl AuxArea {
         Ok(Self { memory: mmap::Mapping::shared(event.0.as_fd(), offset, size)?, size })
     }
 
-    pub fn len(&self) -> usize {
-        self.size
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.size == 0
-    }
-
     /// Returns how far the PMU has written since the start, in bytes.
     pub fn head(&self, ring: &Mapping) -> u64 {
         ring.position(HEAD).load(Ordering::Acquire)
