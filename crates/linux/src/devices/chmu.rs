@@ -1,9 +1,7 @@
-//! Driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring of hot
-//! units.
+//! Driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring.
 //!
 //! A unit keeps no histogram and counts no traffic, so it serves policies with a fixed threshold. It reports
-//! a unit of memory with its count as soon as that exceeds the threshold (*always on*), or at the end of each
-//! epoch, depending on its capabilities.
+//! a unit of memory whose count exceeds that at once (*always on*) or at the end of each epoch.
 
 use isotherm_core::{DeviceReport, DeviceRequest};
 use isotherm_neoprof::Registers;
@@ -75,8 +73,7 @@ impl<B: Block> Chmu<B> {
     /// Opens the first instance of the unit at this block, configured and stopped.
     ///
     /// # Errors
-    /// Returns an error if no unit answers, its version differs, or it lacks units of a page to 2 MiB or a
-    /// way to count.
+    /// Returns an error without a unit, its version, units of a page to 2 MiB or a way to count.
     pub fn open(name: impl Into<String>, mut block: B) -> Result<Self, DeviceError> {
         let device = name.into();
         let capability = block.read(at::CAPABILITY);
@@ -127,8 +124,7 @@ impl<B: Block> Chmu<B> {
         Ok(chmu)
     }
 
-    /// Configures it for all memory, the unit, no downsampling, and always on where possible, else the
-    /// longest epoch.
+    /// Configures it for all memory, the unit, no downsampling, and always on or else the longest epoch.
     fn configure(
         &mut self,
         capabilities: u64,

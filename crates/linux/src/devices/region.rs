@@ -39,8 +39,7 @@ impl Region {
             && self.base.checked_add(self.size).is_some()
     }
 
-    /// Returns the frames with lines of a device's page: as many as ways if `granularity` is below a page,
-    /// else one; none outside of the region.
+    /// Returns the frames with lines of a device's page: one or, with a small granularity, as many as ways.
     pub fn frames(&self, device_page: u64) -> Range<u64> {
         let nothing = 0..0;
         let Some(offset) = device_page.checked_mul(PAGE).and_then(|at| at.checked_sub(self.device_base))

@@ -1,8 +1,7 @@
 //! The agent: the thread inside of a program that arms windows and answers faults.
 //!
 //! While anything is armed it neither waits for the program nor touches its memory: no allocation, no locks,
-//! no lazily bound symbols, no thread-local variables. Its state lies in one arena. It blocks all signals and
-//! has a table of descriptors of its own.
+//! no lazily bound symbols or thread-local variables. It blocks signals and has its own descriptors.
 
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
@@ -211,8 +210,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether a window is left to arm; a new pass begins only while nothing is armed, as it takes
-    /// time.
+    /// Returns whether a window is left to arm. Beginning a new pass takes time, so nothing is armed then.
     fn has_pass(&mut self, now: u64) -> bool {
         let Memory { tables, pass, .. } = &mut *self.memory;
         let old = now > pass.began + PASS_AGE;

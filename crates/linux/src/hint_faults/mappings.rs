@@ -81,8 +81,7 @@ impl Maps {
         }
     }
 
-    /// Returns the mapping that holds the address, or the next one: by `PROCMAP_QUERY` (Linux 6.11) or a
-    /// walk.
+    /// Returns the mapping at the address or the next one: by `PROCMAP_QUERY` (Linux 6.11) or a walk.
     pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Range64> {
         match mapping_at(self.file.as_fd(), address) {
             Ok(mapping) => return Some(mapping),

@@ -363,9 +363,8 @@ impl Mechanism {
         }
     }
 
-    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page,
-    /// which stays until [`Self::renew_doorbell`]. Missing again at once, it would make slow threads ring for
-    /// ever.
+    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page. It
+    /// stays until [`Self::renew_doorbell`]: missing again at once, it would keep slow threads ringing.
     pub(super) fn answer_doorbell(&self) {
         let _ = self.userfault.unregister(Range64::new(self.doorbell, PAGE));
     }

@@ -174,23 +174,6 @@ impl HintFaultSource {
             self.past.add(&old.report());
         }
     }
-
-    fn access(&self, process: Pid, record: Record) -> Option<Access> {
-        if record.store && !record.requested && !self.stores {
-            return None;
-        }
-        let since_us = u32::try_from(record.since / 1000).unwrap_or(u32::MAX);
-        Some(Access {
-            time: Nanos(record.time),
-            process,
-            address: record.address,
-            weight: 1,
-            latency: 0,
-            tier: None,
-            operation: if record.store { Operation::Store } else { Operation::Load },
-            cause: if record.requested { Cause::Armed { since_us } } else { Cause::Sampled },
-        })
-    }
 }
 
 impl AccessSource for HintFaultSource {
@@ -241,25 +224,17 @@ impl AccessSource for HintFaultSource {
             self.accept()?;
         }
         let before = accesses.len();
-        let mut gone = Vec::new();
-        for (&process, connection) in &self.connections {
+        self.connections.retain(|&process, connection| {
             // Ends are noticed before the last records are taken, so that none is lost.
             let ended = looking && !connection.is_there();
-            connection.take(|record| accesses.extend(self.access(process, record)));
+            connection.take(|record| accesses.extend(access(process, record, self.stores)));
             if ended {
-                gone.push(process);
-            }
-        }
-        for process in gone {
-            if let Some(connection) = self.connections.remove(&process) {
                 self.past.add(&connection.report());
+            } else if let Some(reason) = connection.new_refusal() {
+                self.refusals.push((process, reason.to_owned()));
             }
-        }
-        for (process, connection) in &mut self.connections {
-            if let Some(reason) = connection.new_refusal() {
-                self.refusals.push((*process, reason.to_owned()));
-            }
-        }
+            !ended
+        });
         self.delivered += (accesses.len() - before) as u64;
         Ok(())
     }
@@ -291,6 +266,23 @@ impl AccessSource for HintFaultSource {
             memory: Bytes(self.connections.len() as u64 * Connection::MEMORY),
         }
     }
+}
+
+fn access(process: Pid, record: Record, stores: bool) -> Option<Access> {
+    if record.store && !record.requested && !stores {
+        return None;
+    }
+    let since_us = u32::try_from(record.since / 1000).unwrap_or(u32::MAX);
+    Some(Access {
+        time: Nanos(record.time),
+        process,
+        address: record.address,
+        weight: 1,
+        latency: 0,
+        tier: None,
+        operation: if record.store { Operation::Store } else { Operation::Load },
+        cause: if record.requested { Cause::Armed { since_us } } else { Cause::Sampled },
+    })
 }
 
 /// The socket's directory, removed on drop.

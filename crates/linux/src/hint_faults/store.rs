@@ -36,14 +36,8 @@ impl Store {
     /// Maps and registers it, so that pages can be moved there.
     pub(super) fn new(userfault: &Userfault) -> Result<Self, i32> {
         let mapped = sys::map(BYTES + HUGE_BYTES)?;
-        let store = Self { mapped, start: mapped.start.next_multiple_of(HUGE_BYTES) };
-        match userfault.register(mapped) {
-            Ok(()) => Ok(store),
-            Err(error) => {
-                sys::unmap(mapped);
-                Err(error)
-            }
-        }
+        userfault.register(mapped).inspect_err(|_| sys::unmap(mapped))?;
+        Ok(Self { mapped, start: mapped.start.next_multiple_of(HUGE_BYTES) })
     }
 
     pub(super) fn range(&self) -> Range64 {

@@ -189,8 +189,7 @@ impl Tables {
         }
     }
 
-    /// Removes the range from regions: another registered mapping may move there before the agent reads of
-    /// it, so nothing there may be unregistered.
+    /// Removes the range from regions, as another registered mapping may move there before the agent knows.
     pub(super) fn cut(&mut self, gone: Range64) {
         for at in 0..REGIONS {
             let range = self.regions[at].range;

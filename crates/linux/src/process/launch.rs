@@ -159,8 +159,7 @@ impl Running {
         self.pid
     }
 
-    /// Waits until the program ends or a signal comes, at most for `timeout`, and passes signals on. Returns
-    /// `None` while it runs.
+    /// Passes signals on until the program ends, one comes, or for `timeout`; `None` while it runs.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
         let deadline = Instant::now() + timeout;
         loop {

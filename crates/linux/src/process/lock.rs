@@ -1,5 +1,4 @@
-//! The lock that allows one engine per process: an abstract socket named after the process and its start
-//! time.
+//! The lock that allows one engine per process: an abstract socket named after its number and start time.
 //!
 //! Any user of the network namespace sees it, and the kernel frees it when its holder dies.
 

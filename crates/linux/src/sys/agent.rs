@@ -1,7 +1,6 @@
 //! Calls of the agent, which neither allocate, lock nor wait for the program. Failures are an `errno`.
 //!
-//! Contract: addresses passed here lie in memory that the agent itself mapped, or that the calling thread
-//! owns, and no reference into it is in use.
+//! Contract: addresses lie in memory that the agent mapped or the calling thread owns, without references.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{OwnedFd, RawFd};
@@ -12,8 +11,7 @@ use super::pages::{PAGE, madvise};
 use super::range::Range64;
 use super::{code, errno, owned};
 
-/// Maps private zeros, not reserved, that no child inherits; returns where. [`unmap`] gives them back.
-/// Errors: `ENOMEM` without address space.
+/// Maps private zeros, not reserved, that no child inherits, until [`unmap`]; `ENOMEM` without space.
 pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
     let bytes = bytes.next_multiple_of(PAGE) as usize;
     let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| code(&error))?;
@@ -41,8 +39,7 @@ pub(crate) fn small_pages_only(range: Range64) {
 
 /// Reads a byte, which may wait for the page.
 pub(crate) fn touch(address: u64) -> u8 {
-    // SAFETY: callers pass addresses in mappings of the agent that stay mapped, or memory of their own
-    // thread.
+    // SAFETY: callers pass addresses in mappings of the agent that stay, or memory of their own thread.
     unsafe { std::ptr::read_volatile(address as usize as *const u8) }
 }
 
@@ -57,8 +54,7 @@ pub(crate) fn write_byte(address: u64, value: u8) {
 pub fn own_descriptors(keep_errors: bool) -> Result<(), i32> {
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_uint;
     let first: libc::c_uint = if keep_errors { 3 } else { 0 };
-    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes, and this thread has opened nothing
-    // yet.
+    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes; it has opened nothing yet.
     if unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, unshare) } != 0 {
         return Err(errno());
     }
@@ -125,8 +121,7 @@ pub(crate) fn wake_precisely() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Gives the calling thread priority where permitted (`CAP_SYS_NICE`), as threads of the program wait for it.
-/// Threads that it starts do not inherit it.
+/// Gives the calling thread, but none that it starts, priority where permitted (`CAP_SYS_NICE`).
 pub(crate) fn run_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: concerns the calling thread; the parameters live until the call returns.
@@ -151,8 +146,7 @@ pub(crate) fn open(path: &std::ffi::CStr) -> Result<OwnedFd, i32> {
 pub fn own_stack() -> Option<Range64> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut start, mut length) = (std::ptr::null_mut(), 0usize);
-    // SAFETY: the attributes are initialised by the first call, read by the second and destroyed by the
-    // third.
+    // SAFETY: the first call initialises the attributes, the second reads and the third destroys them.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;

@@ -23,8 +23,7 @@ pub(super) fn create(name: &CStr, bytes: usize) -> Result<OwnedFd, i32> {
     if sized { Ok(file) } else { Err(errno()) }
 }
 
-/// Checks a file that another process made. Errors: `EINVAL` if it is no memory file, could change its size
-/// or is not of `bytes`.
+/// Returns `EINVAL` for a file that is no memory file, could change its size or is not of `bytes`.
 pub(super) fn check(file: &OwnedFd, bytes: usize) -> Result<(), i32> {
     let mut about = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the first call fills the structure in before it is read.

@@ -163,8 +163,7 @@ impl<T: Atomics> SharedValue<T> {
 impl<T: Atomics> Deref for SharedValue<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: mapped for as long as `self` lives, page-aligned, as long as `T`, and any bits are valid
-        // atomics.
+        // SAFETY: mapped while `self` lives, page-aligned, as long as `T`, and any bits are valid atomics.
         unsafe { &*self.mapping.start().cast() }
     }
 }
@@ -229,8 +228,7 @@ impl BoundMemory {
     }
 
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits
-        // are a word.
+        // SAFETY: readable, writable and page-aligned for as long as `self` is borrowed; any bits are a word.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.mapping.bytes / 8) }
     }
 }

@@ -89,8 +89,7 @@ pub(crate) fn scan(
     }
 }
 
-/// Returns the mapping that holds the address, or the next one after it. Errors: `ENOENT` without such a
-/// mapping; `ENOTTY` before Linux 6.11.
+/// Returns the mapping at the address or the next one, or `ENOENT`; `ENOTTY` before Linux 6.11.
 pub(crate) fn mapping_at(maps: BorrowedFd<'_>, address: u64) -> Result<Range64, i32> {
     // struct procmap_query: size, flags, address, start, end and eight more words.
     let mut words = [0u64; 13];

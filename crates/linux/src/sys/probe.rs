@@ -64,8 +64,7 @@ pub fn flush_line(word: &AtomicU64) {
         std::arch::x86_64::_mm_clflush(address.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the address is that of a live word, and Linux permits cleaning by address in user mode
-    // (SCTLR_EL1.UCI).
+    // SAFETY: a live word's address, which Linux lets user mode clean (SCTLR_EL1.UCI).
     unsafe {
         std::arch::asm!("dc civac, {}", in(reg) address, options(nostack, preserves_flags));
     }

@@ -16,8 +16,7 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Opens a descriptor of a process that can be read when it ends. Errors: `ESRCH` without such a process,
-/// `ENOSYS` before Linux 5.3.
+/// Opens a descriptor that can be read when the process ends: `ESRCH` without it, `ENOSYS` before Linux 5.3.
 pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0 as libc::pid_t, 0) })
@@ -92,8 +91,7 @@ extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _contex
     let byte = number as u8 | if code == SI_KERNEL { FROM_KERNEL } else { 0 };
     // SAFETY: errno's location is always valid in the thread that asks for it.
     let saved = unsafe { *libc::__errno_location() };
-    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing
-    // else.
+    // SAFETY: writes one byte of a local; a bad descriptor or a full pipe only makes the call fail.
     unsafe { libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = saved };
@@ -123,8 +121,7 @@ pub(crate) fn set_signal_pipe(descriptor: RawFd) -> RawFd {
     SIGNAL_PIPE.swap(descriptor, Ordering::SeqCst)
 }
 
-/// Returns the signal's present disposition. Errors: `EINVAL` without such a signal; so for the next two
-/// functions.
+/// Returns the signal's disposition. Errors, also of the next two: `EINVAL` without such a signal.
 pub(crate) fn disposition(signal: i32) -> io::Result<Disposition> {
     // SAFETY: all bytes zero are a valid value of this plain structure.
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };

@@ -1,5 +1,4 @@
-//! Unix stream sockets: who is at the other end, descriptors beside messages, and single bytes that mean
-//! "look".
+//! Unix stream sockets: peers, descriptors beside messages, and single bytes that mean "look".
 //!
 //! Descriptors are passed by number, for the agent's lie in a table of its own. Does not allocate.
 
@@ -80,12 +79,10 @@ pub(crate) fn send_file(socket: RawFd, bytes: &[u8], file: &OwnedFd) -> Result<(
     if sent == bytes.len() as isize { Ok(()) } else { Err(errno()) }
 }
 
-/// Receives a message into `bytes`, without waiting: how long it is, and the descriptor that came with it.
-/// Errors: `EAGAIN` if there is none yet.
+/// Receives a message and its length and descriptor; `EAGAIN` if there is none yet.
 pub(crate) fn receive_file(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), i32> {
     with_header(bytes.as_mut_ptr(), bytes.len(), |header| {
-        // SAFETY: the header points to live, writable buffers of the lengths given; a descriptor that came
-        // along belongs to whoever received it.
+        // SAFETY: the header points to live, writable buffers; a descriptor belongs to whoever received it.
         unsafe {
             let got = libc::recvmsg(socket, header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
             let got = usize::try_from(got).map_err(|_| errno())?;

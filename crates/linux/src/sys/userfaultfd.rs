@@ -171,8 +171,7 @@ pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd>
     owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
-/// Returns all features that the kernel has, of a userfaultfd that asked for none yet. Errors: `EINVAL` for
-/// another version of the interface.
+/// Returns the kernel's features, of a userfaultfd that asked for none yet; `EINVAL` for another version.
 pub(super) fn features(descriptor: &OwnedFd) -> io::Result<u64> {
     let mut api = [UFFD_API, 0, 0];
     call(descriptor.as_raw_fd(), IOC_API, &mut api).map_err(io::Error::from_raw_os_error)?;
@@ -202,8 +201,7 @@ fn create_permitted() -> Result<OwnedFd, Denied> {
 }
 
 fn call<const N: usize>(descriptor: RawFd, request: u64, words: &mut [u64; N]) -> Result<(), i32> {
-    // SAFETY: each request's structure is made of 64-bit words, as many as its number encodes and its caller
-    // passes.
+    // SAFETY: a request's structure has as many 64-bit words as its number encodes and its caller passes.
     let result = unsafe { libc::ioctl(descriptor, request as _, words.as_mut_ptr()) };
     if result == 0 { Ok(()) } else { Err(errno()) }
 }

@@ -71,8 +71,7 @@ impl MapsReader {
         Self { root, buffer: Vec::new() }
     }
 
-    /// Replaces `mappings` by the process's, in address order. One without any, a zombie or a kernel thread,
-    /// has [`LinuxError::Ended`].
+    /// Replaces `mappings` by the process's, in address order; [`LinuxError::Ended`] if it has none.
     pub fn read(&mut self, pid: Pid, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
         mappings.clear();
         self.root.read(pid, "maps", &mut self.buffer)?;

@@ -221,8 +221,8 @@ impl Batch {
         (short, shared)
     }
 
-    /// Queries pages left without a status, by a call that ended early, and busy ones, which may be parts of
-    /// a huge page that it moved.
+    /// Queries pages left silent by a call that ended early, and busy ones, which may be in huge pages it
+    /// moved.
     fn find_moved<K: MovePages>(
         &mut self,
         kernel: &mut K,

@@ -6,8 +6,7 @@ use crate::memory::{BASE, HUGE};
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Shape {
-    /// A page of 4 KiB. For a part of a huge page the kernel moves the whole, 512 times what is counted here:
-    /// use [`Self::Huge`].
+    /// A page of 4 KiB. For a part of a huge page the kernel moves the whole: use [`Self::Huge`].
     Base,
     /// A huge page mapped as one ([`crate::memory::pagemap::PageRun::huge`]), moved by its first address. One
     /// that the kernel has split meanwhile is moved page by page.

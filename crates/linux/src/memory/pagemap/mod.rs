@@ -1,5 +1,4 @@
-//! Present pages of a process, by the ioctl PAGEMAP_SCAN or from `/proc/PID/pagemap`
-//! (Documentation/admin-guide/mm/pagemap.rst).
+//! Present pages of a process, by PAGEMAP_SCAN or reads (Documentation/admin-guide/mm/pagemap.rst).
 
 use std::fs::File;
 use std::io;
@@ -103,8 +102,7 @@ impl Pagemap {
         Ok(done)
     }
 
-    /// Writes the frame behind each page from `start` on, or [`ABSENT`]. The kernel tells it for
-    /// CAP_SYS_ADMIN.
+    /// Writes the frame behind each page from `start` on, or [`ABSENT`]; needs CAP_SYS_ADMIN.
     pub fn frames(&mut self, start: u64, frames: &mut [u64]) -> Result<(), LinuxError> {
         let mut address = start & !(BASE - 1);
         for piece in frames.chunks_mut(ENTRIES) {
@@ -112,7 +110,11 @@ impl Pagemap {
             for (frame, &entry) in piece.iter_mut().zip(&self.entries) {
                 *frame = if entry & entry::PRESENT == 0 { ABSENT } else { entry & entry::FRAME };
                 if entry & entry::PRESENT != 0 && *frame == 0 {
-                    return Err(hidden());
+                    return Err(LinuxError::Permission {
+                        what: "reading frame numbers from /proc/PID/pagemap",
+                        needs: "CAP_SYS_ADMIN",
+                        remedy: "run as root, or setcap cap_sys_admin+ep \"$(command -v isotherm)\"".into(),
+                    });
                 }
             }
             address += piece.len() as u64 * BASE;
@@ -195,14 +197,6 @@ fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) 
         let pages = entries[at..].iter().take_while(|&entry| entry & entry::PRESENT != 0).count();
         runs[found] = PageRun { start: start + at as u64 * BASE, pages: pages as u64, huge: None };
         (found, at) = (found + 1, at + pages);
-    }
-}
-
-fn hidden() -> LinuxError {
-    LinuxError::Permission {
-        what: "reading frame numbers from /proc/PID/pagemap",
-        needs: "CAP_SYS_ADMIN",
-        remedy: "run as root, or setcap cap_sys_admin+ep \"$(command -v isotherm)\"".into(),
     }
 }
 

@@ -1,8 +1,7 @@
 //! Reclaim to the slow tier by the kernel's own LRU: `/sys/devices/system/node/nodeN/reclaim` (Linux 6.17),
 //! or `memory.reclaim` of the program's cgroup (Documentation/admin-guide/cgroup-v2.rst).
 //!
-//! Both demote only where `/sys/kernel/mm/numa/demotion_enabled` is set. Otherwise they would swap and drop
-//! files, so they are refused.
+//! Refused unless `/sys/kernel/mm/numa/demotion_enabled` is set: else both would swap and drop files.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};

@@ -1,5 +1,4 @@
-//! Finds children, from `/proc/PID/task/TID/children`, or every process's parent without
-//! CONFIG_PROC_CHILDREN.
+//! Finds children: from `task/TID/children`, or each process's parent without CONFIG_PROC_CHILDREN.
 
 use std::collections::HashMap;
 use std::fs::{self, File};

@@ -31,8 +31,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// The descriptor is that of the number's present owner; if it is not `stat`'s process, the next look
-    /// tells.
+    /// The descriptor is the number's present owner's; if that is another process, the next look tells.
     pub(super) fn new(root: &ProcRoot, pid: Pid, stat: &ProcessStat, descriptors: bool) -> Self {
         let mut watched = Self {
             start: stat.start,

@@ -23,8 +23,7 @@ impl AuxArea {
     /// Maps an area of `pages` pages for what the PMU of `event` writes. `ring` is the event's own.
     ///
     /// # Errors
-    /// `EINVAL` unless `pages` is a power of two, at most 2^20; `EOPNOTSUPP` or `EINVAL` for a PMU without
-    /// AUX data.
+    /// `EINVAL` unless `pages` is a power of two, at most 2^20; that or `EOPNOTSUPP` for a PMU without data.
     pub fn new(event: &Event, ring: &Mapping, pages: usize) -> io::Result<Self> {
         if !pages.is_power_of_two() || pages > 1 << 20 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));

@@ -1,8 +1,7 @@
 //! `perf_event_open(2)`: events, the rings of their records and AUX areas.
 //!
 //! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`,
-//! 136 bytes, `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that
-//! they do not know are zero.
+//! `PERF_ATTR_SIZE_VER8`). Older kernels accept it as long as fields unknown to them are zero.
 
 mod aux;
 
@@ -64,8 +63,6 @@ pub mod kind {
 
 /// Events of `enum perf_sw_ids`.
 pub mod software {
-    /// A high resolution timer, in nanoseconds of processor time.
-    pub const CPU_CLOCK: u64 = 0;
     /// Processor time of a task, in nanoseconds.
     pub const TASK_CLOCK: u64 = 1;
     pub const PAGE_FAULTS: u64 = 2;
@@ -153,10 +150,9 @@ pub enum Join<'a> {
 /// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any).
 ///
 /// # Errors
-/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the
-/// PMU does not have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV`
-/// without such a processor, `EMFILE` without descriptors, `EOPNOTSUPP` for an option that needs other
-/// hardware.
+/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an unknown event,
+/// `EINVAL` for a refused attribute, `ESRCH` without such a task, `ENODEV` without such a processor, `EMFILE`
+/// without descriptors, `EOPNOTSUPP` for an option that needs other hardware.
 pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Event> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
     let (leader, flags) = match join {
@@ -199,8 +195,7 @@ impl Event {
         checked(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ID as _, &raw mut id) }).map(|_| id)
     }
 
-    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that
-    /// lost its counter.
+    /// Reads counts as `read_format` says; returns how many values, 0 for a pinned event without a counter.
     ///
     /// # Errors
     /// `ENOSPC` if `values` is too short.
