@@ -6,51 +6,17 @@ use std::path::PathBuf;
 /// A failed request to the kernel, in one line: what failed, where, and what to do.
 #[derive(Debug, thiserror::Error)]
 pub enum LinuxError {
-    /// A file of `/proc`, `/sys` or `/dev` could not be read or written.
     #[error("{}: {error}", path.display())]
-    File {
-        /// The file.
-        path: PathBuf,
-        /// The kernel's answer.
-        error: io::Error,
-    },
+    File { path: PathBuf, error: io::Error },
     /// A file does not hold what the kernel's documentation says.
     #[error("{}: expected {expected}, found '{found}'", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// What was expected.
-        expected: &'static str,
-        /// The text found, shortened.
-        found: String,
-    },
-    /// A system call failed.
+    Format { path: PathBuf, expected: &'static str, found: String },
     #[error("{call}: {error}")]
-    Call {
-        /// The call, as in its manual page.
-        call: &'static str,
-        /// The kernel's answer.
-        error: io::Error,
-    },
-    /// The user is not permitted to do this.
+    Call { call: &'static str, error: io::Error },
     #[error("{what} needs {needs}: {remedy}")]
-    Permission {
-        /// What was tried.
-        what: &'static str,
-        /// The capability or setting, such as `CAP_PERFMON`.
-        needs: &'static str,
-        /// The exact command that grants it.
-        remedy: String,
-    },
-    /// The kernel or the processor cannot do this.
+    Permission { what: &'static str, needs: &'static str, remedy: String },
     #[error("{what} is not supported here: {remedy}")]
-    Unsupported {
-        /// What was tried.
-        what: &'static str,
-        /// What is needed instead.
-        remedy: String,
-    },
-    /// A profiling device cannot be used, or no longer.
+    Unsupported { what: &'static str, remedy: String },
     #[error(transparent)]
     Device(Box<dyn std::error::Error + Send + Sync>),
     /// The process has ended, which is normal.
@@ -59,12 +25,11 @@ pub enum LinuxError {
 }
 
 impl LinuxError {
-    /// Returns the error of a failed call, from the current `errno`.
-    pub fn last(call: &'static str) -> Self {
-        Self::Call { call, error: io::Error::last_os_error() }
+    /// Returns a constructor for failures of `call`.
+    pub(crate) fn of_call(call: &'static str) -> impl Fn(io::Error) -> Self + Copy {
+        move |error| Self::Call { call, error }
     }
 
-    /// Returns the error of a failed access to a file.
     pub fn file(path: impl Into<PathBuf>, error: io::Error) -> Self {
         Self::File { path: path.into(), error }
     }

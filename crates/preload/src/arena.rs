@@ -15,7 +15,6 @@ use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering::Acquire, Ordering::Re
 const SIZES: [usize; 3] = [64 << 30, 4 << 30, 512 << 20];
 /// Smallest block, as a power of two.
 const SMALLEST: u32 = 4;
-/// Number of block sizes.
 const CLASSES: usize = 48;
 /// Smallest block that returns its memory to the kernel when it is freed, and is zero afterwards.
 const LARGE: usize = 1 << 20;
@@ -60,7 +59,6 @@ pub(crate) fn enter() {
     INSIDE.set(true);
 }
 
-/// Returns where the range lies.
 pub(crate) fn range() -> Range<u64> {
     START.load(Acquire) as u64..END.load(Relaxed) as u64
 }

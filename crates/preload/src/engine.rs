@@ -116,8 +116,7 @@ fn live(settings: &Settings) {
 
 /// Closes this thread's standard error, so that readers of the stream do not wait for this thread.
 fn forget_errors() {
-    // SAFETY: a path that ends in 0; the descriptors are this thread's own. If it fails, the stream stays
-    // open.
+    // SAFETY: a path that ends in 0 and this thread's own descriptors. Failing, the stream stays open.
     unsafe {
         let nowhere = libc::open(c"/dev/null".as_ptr(), libc::O_WRONLY | libc::O_CLOEXEC);
         libc::dup3(nowhere, libc::STDERR_FILENO, libc::O_CLOEXEC);

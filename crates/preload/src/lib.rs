@@ -1,13 +1,13 @@
-//! `libisotherm.so`, the part of Isotherm inside of a program, by `LD_PRELOAD`. It starts before `main` and
-//! changes nothing that the program can see: with `ISOTHERM_SOCKET` it starts the agent of an engine outside;
-//! with `ISOTHERM_POLICY`, an engine that is a thread of the program ([`isotherm_live::inside`]); otherwise
-//! nothing.
+//! `libisotherm.so`, the part of Isotherm inside of a program, by `LD_PRELOAD`. It starts before `main`,
+//! unseen: with `ISOTHERM_SOCKET` the agent of an engine outside, with `ISOTHERM_POLICY` an engine that is a
+//! thread of the program ([`isotherm_live::inside`]), otherwise nothing.
 //!
 //! It wraps some functions of the C library. Threads register their stack before they run
 //! ([`pthread_create`]), the agent ends before a main thread that leaves its process to other threads
 //! ([`pthread_exit`]), and advice that raises no event ([`madvise`]) is given while nothing is armed. An
 //! engine inside of the program ends before `_exit`.
 #![allow(unsafe_code)]
+#![allow(missing_docs, reason = "an internal crate: documented where a name does not say it")]
 
 use std::ffi::{CStr, c_int, c_void};
 use std::sync::atomic::{AtomicUsize, Ordering::Relaxed};
@@ -22,8 +22,7 @@ static ALLOCATOR: arena::Arena = arena::Arena;
 
 /// Called by the loader, on the main thread and before `main`.
 #[used]
-// SAFETY: the section holds pointers to functions of this kind (System V ABI, "Initialization and Termination
-// Functions").
+// SAFETY: the section holds pointers to such functions (System V ABI, "Initialization and Termination").
 #[unsafe(link_section = ".init_array")]
 static START: extern "C" fn() = start;
 
@@ -51,22 +50,16 @@ fn original(name: &CStr, known: &AtomicUsize) -> usize {
 }
 
 /// A new thread's routine and argument.
-struct Task {
-    routine: Routine,
-    argument: *mut c_void,
-}
+type Task = (Routine, *mut c_void);
 
-// A thread that ends by `pthread_exit` or cancellation is unwound through this frame, which holds nothing by
-// then.
+// `pthread_exit` and cancellation unwind through this frame, which holds nothing by then.
 extern "C-unwind" fn begin(task: *mut c_void) -> *mut c_void {
     // SAFETY: `pthread_create` below made the box for this call alone.
-    let Task { routine, argument } = *unsafe { Box::from_raw(task.cast::<Task>()) };
+    let (routine, argument) = *unsafe { Box::from_raw(task.cast::<Task>()) };
     hint_faults::note_thread();
     routine(argument)
 }
 
-/// As in `pthread_create(3)`.
-///
 /// # Safety
 /// As in `pthread_create(3)`.
 #[unsafe(no_mangle)]
@@ -83,7 +76,7 @@ pub unsafe extern "C" fn pthread_create(
     }
     // SAFETY: the C library's function of this name has this type.
     let create = unsafe { std::mem::transmute::<usize, Create>(address) };
-    let task = Box::into_raw(Box::new(Task { routine, argument }));
+    let task = Box::into_raw(Box::<Task>::new((routine, argument)));
     // SAFETY: the caller's arguments, and a routine that takes the box.
     let result = unsafe { create(thread, attributes, begin, task.cast()) };
     if result != 0 {
@@ -93,8 +86,6 @@ pub unsafe extern "C" fn pthread_create(
     result
 }
 
-/// As in `pthread_exit(3)`.
-///
 /// # Safety
 /// As in `pthread_exit(3)`.
 #[unsafe(no_mangle)]
@@ -115,8 +106,7 @@ pub unsafe extern "C-unwind" fn pthread_exit(value: *mut c_void) -> ! {
     unsafe { exit(value) }
 }
 
-/// Lets an engine inside of the program write its summary, then ends the process as `_exit(2)`. Shells end
-/// so.
+/// Ends the process as `_exit(2)`, as shells do, after an engine inside has written its summary.
 #[unsafe(no_mangle)]
 pub extern "C" fn _exit(status: c_int) -> ! {
     engine::finish();
@@ -132,8 +122,6 @@ pub extern "C" fn _Exit(status: c_int) -> ! {
     _exit(status)
 }
 
-/// As in `madvise(2)`.
-///
 /// # Safety
 /// As in `madvise(2)`.
 #[unsafe(no_mangle)]

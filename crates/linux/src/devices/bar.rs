@@ -16,14 +16,6 @@ impl Registers for DeviceRegisters {
 }
 
 impl Block for DeviceRegisters {
-    fn read(&mut self, offset: u64) -> u64 {
-        self.load(offset).unwrap_or(u64::MAX)
-    }
-
-    fn write(&mut self, offset: u64, value: u64) {
-        self.store(offset, value);
-    }
-
     fn read_half(&mut self, offset: u64) -> u16 {
         self.load(offset).unwrap_or(u16::MAX)
     }

@@ -1,26 +1,17 @@
-//! Driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring of hot
-//! units.
+//! Driver of CXL's own hotness monitoring unit (CHMU; CXL 3.2, 8.2.8): its registers and its ring.
 //!
 //! A unit keeps no histogram and counts no traffic, so it serves policies with a fixed threshold. It reports
-//! a unit of memory with its count as soon as that exceeds the threshold (*always on*), or at the end of each
-//! epoch, depending on its capabilities.
+//! a unit of memory whose count exceeds that at once (*always on*) or at the end of each epoch.
 
 use isotherm_core::{DeviceReport, DeviceRequest};
+use isotherm_neoprof::Registers;
 
 use super::{DeviceError, PAGE, Profiler};
 
-/// A block of registers of several widths.
-pub trait Block {
-    /// Reads 64 bits at `offset` bytes.
-    fn read(&mut self, offset: u64) -> u64;
-
-    /// Writes 64 bits.
-    fn write(&mut self, offset: u64, value: u64);
-
-    /// Reads 16 bits.
+/// Registers of 16 bits beside those of 64, by their offset in bytes.
+pub trait Block: Registers {
     fn read_half(&mut self, offset: u64) -> u16;
 
-    /// Writes 16 bits.
     fn write_half(&mut self, offset: u64, value: u16);
 }
 
@@ -41,8 +32,7 @@ mod at {
 }
 
 const VERSION: u64 = 1;
-/// Accesses to count, with the capability's bit: reads and writes of memory that is not confidential, reads
-/// alone, writes alone.
+/// Accesses to count, with the capability's bit: reads and writes of memory not confidential, reads, writes.
 const WHAT: [(u64, u64); 3] = [(10, 3), (8, 1), (9, 2)];
 const ENABLE: u64 = 1 << 16;
 const RESET_COUNTERS: u64 = 1 << 17;
@@ -57,7 +47,6 @@ const MAX_PAGES: u64 = 512;
 const PATIENCE: u32 = 100_000;
 const WORD: u64 = 8;
 
-/// One instance of a hotness monitoring unit.
 #[derive(Debug)]
 pub struct Chmu<B> {
     name: String,
@@ -69,7 +58,6 @@ pub struct Chmu<B> {
     threshold: u32,
     entries: u16,
     hot_list: u64,
-    /// Width of a count in an entry.
     count_bits: u32,
     /// Bytes of a unit, as a power of two.
     unit_shift: u32,
@@ -85,8 +73,7 @@ impl<B: Block> Chmu<B> {
     /// Opens the first instance of the unit at this block, configured and stopped.
     ///
     /// # Errors
-    /// Returns an error if no unit answers, its version differs, or it lacks units of a page to 2 MiB or a
-    /// way to count.
+    /// Returns an error without a unit, its version, units of a page to 2 MiB or a way to count.
     pub fn open(name: impl Into<String>, mut block: B) -> Result<Self, DeviceError> {
         let device = name.into();
         let capability = block.read(at::CAPABILITY);
@@ -137,8 +124,7 @@ impl<B: Block> Chmu<B> {
         Ok(chmu)
     }
 
-    /// Configures it for all memory, the unit, no downsampling, and always on where possible, else the
-    /// longest epoch.
+    /// Configures it for all memory, the unit, no downsampling, and always on or else the longest epoch.
     fn configure(
         &mut self,
         capabilities: u64,

@@ -1,14 +1,11 @@
 //! Finds profiling devices by PCI id or CXL's register locator in sysfs, and the place of their memory.
 //!
-//! - NeoProf has no PCI id of its own. Candidates are cards with the id of Intel's CXL memory design for
-//!   FPGAs, which the paper's prototype is built on, and the shared-memory device that stands for it in a
-//!   virtual machine. The identity register tells which of them is a NeoProf, and which of its memories holds
-//!   the registers.
+//! - NeoProf has no PCI id of its own. Candidates have the id of Intel's CXL memory design for FPGAs, which
+//!   the paper's prototype is built on, or of the shared-memory device that stands for it in a virtual
+//!   machine; the identity register tells which of their memories is a NeoProf's.
 //! - A hotness monitoring unit is in the register locator of a CXL memory device (DVSEC 8 of vendor 0x1e98).
-//!   Where the kernel has a driver for it, it is a PMU with the memory device's name, and the kernel owns its
-//!   registers.
-//! - The memory is the CXL regions that the device is a target of; without any, and with one slow node in the
-//!   system, that node's memory.
+//!   A kernel's driver for it owns its registers and makes it a PMU with the memory device's name.
+//! - The memory is the CXL regions that the device is a target of; without any, that of the only slow node.
 
 use std::fs::{File, OpenOptions};
 use std::path::Path;
@@ -45,12 +42,10 @@ const CHMU_BLOCK: u32 = 5;
 /// Bytes mapped of a unit's registers, with its ring.
 const CHMU_BYTES: u64 = 1 << 20;
 
-/// Place of a block of registers.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Located {
     /// The device's memory, as in `resourceN`.
     pub bar: u32,
-    /// Offset of the block in it.
     pub offset: u64,
 }
 
@@ -87,7 +82,6 @@ pub fn open(
     Ok(DeviceSource::new(devices, Box::new(PageTables::new(ProcRoot::default(), frames))))
 }
 
-/// Returns the device behind a PCI function, if it is one.
 fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, LinuxError> {
     let id = |file: &str| tree.parsed(&format!("{PCI}/{name}/{file}"), "a PCI id", hexadecimal);
     let (vendor, device) = (id("vendor")?, id("device")?);
@@ -103,7 +97,6 @@ fn profiler(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, Lin
     Ok(Some(Box::new(Chmu::open(name, bar)?)))
 }
 
-/// Returns the NeoProf behind one of the function's memories, if one is.
 fn neoprof(tree: Tree<'_>, name: &str) -> Result<Option<Box<dyn Profiler>>, LinuxError> {
     for number in 0..BARS {
         let path = tree.path(&format!("{PCI}/{name}/resource{number}"));
@@ -138,8 +131,7 @@ fn bar(tree: Tree<'_>, name: &str, at: Located, bytes: Option<u64>) -> Result<De
     opened.and_then(map).map_err(|error| LinuxError::file(path, error))
 }
 
-/// Returns the place of the hotness monitoring unit's registers, from the configuration space of a CXL
-/// device.
+/// Returns the place of a hotness monitoring unit's registers, from a CXL device's configuration space.
 pub fn locate(config: &[u8]) -> Option<Located> {
     let word = |at: usize| Some(u32::from_le_bytes(config.get(at..at + 4)?.try_into().ok()?));
     let mut capability = EXTENDED;
@@ -163,7 +155,6 @@ pub fn locate(config: &[u8]) -> Option<Located> {
     None
 }
 
-/// Returns the regions that the function's memory is part of.
 fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>, LinuxError> {
     let memories = memories(tree, name)?;
     let mut found = Vec::new();
@@ -187,11 +178,8 @@ fn regions(tree: Tree<'_>, name: &str, slow_nodes: &[u32]) -> Result<Vec<Region>
 
 /// Returns the memory devices that the function is.
 fn memories(tree: Tree<'_>, name: &str) -> Result<Vec<String>, LinuxError> {
-    Ok(tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(|entry| is_memory(entry)).collect())
-}
-
-fn is_memory(name: &str) -> bool {
-    name.strip_prefix("mem").and_then(decimal::<u32>).is_some()
+    let is_memory = |name: &String| name.strip_prefix("mem").and_then(decimal::<u32>).is_some();
+    Ok(tree.names(&format!("{PCI}/{name}"))?.into_iter().filter(is_memory).collect())
 }
 
 /// Returns the device's part of a CXL region, if it is one of its targets.
@@ -226,9 +214,8 @@ fn cxl_region(tree: Tree<'_>, region: &str, memories: &[String]) -> Result<Optio
             position,
         };
         if !found.is_valid() {
-            let (what, remedy) =
-                ("a CXL region", format!("{region}: its numbers do not fit each other: {found:?}"));
-            return Err(LinuxError::Unsupported { what, remedy });
+            let remedy = format!("{region}: its numbers do not fit each other: {found:?}");
+            return Err(LinuxError::Unsupported { what: "a CXL region", remedy });
         }
         return Ok(Some(found));
     }

@@ -1,10 +1,8 @@
 //! Profiling devices in front of slower memory: NeoProf and CXL's hotness monitoring unit, behind one trait.
 //!
-//! A device counts accesses by its own pages. The driver finds it by its PCI id ([`find`]), maps its
-//! registers, speaks its protocol ([`neoprof`], [`chmu`]) or lets the kernel's driver speak it
-//! ([`perf_chmu`]), and translates its pages to the system's frames ([`region`]) and those to pages of
-//! followed processes ([`owners`]). [`DeviceSource`] merges several devices for the live host. A device that
-//! vanishes, gets stuck or reports impossible values is dropped with one line; the others go on.
+//! A device counts accesses by its own pages. Drivers translate these to the system's frames ([`region`]) and
+//! those to pages of followed processes ([`owners`]). A device that vanishes, gets stuck or reports
+//! impossible values is dropped with one line; the others go on.
 
 mod bar;
 pub mod chmu;
@@ -34,17 +32,12 @@ pub trait Profiler: Send {
     /// Returns whether it keeps a histogram and counts traffic.
     fn reports(&self) -> bool;
 
-    /// Sets its threshold, then clears it, as requested.
-    ///
-    /// # Errors
-    /// Returns an error if it can no longer be used.
+    /// Sets its threshold, then clears it, as requested. Fails if it can no longer be used.
     fn command(&mut self, request: DeviceRequest) -> Result<(), DeviceError>;
 
     /// Appends the pages of its memory that it found hot since the last call, oldest first; with `report`,
-    /// returns its counts since it was cleared, if it keeps any.
-    ///
-    /// # Errors
-    /// Returns an error if it can no longer be used; pages found in this call are then dropped.
+    /// returns its counts since it was cleared, if it keeps any. Fails if it can no longer be used; pages
+    /// found in this call are then dropped.
     fn read(&mut self, report: bool, pages: &mut Vec<u64>) -> Result<Option<DeviceReport>, DeviceError>;
 
     /// Returns how often hot pages were lost for lack of room in a ring that does not count them.

@@ -11,7 +11,6 @@ const VERSION: u64 = 0xff;
 /// Equal hot pages in a row after which the register counts as stuck: a filter lets a page through once.
 const REPEATS: usize = 8;
 
-/// A NeoProf behind its registers.
 #[derive(Debug)]
 pub struct NeoProf<R> {
     name: String,
@@ -45,7 +44,6 @@ impl<R: Registers> NeoProf<R> {
         Ok(opened)
     }
 
-    /// Returns the device's sizes.
     pub fn sizes(&self) -> &Parameters {
         &self.sizes
     }

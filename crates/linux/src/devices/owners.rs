@@ -1,9 +1,8 @@
 //! Owners of frames: devices know frames, policies know pages of processes.
 //!
 //! The kernel tells a page's frame (`/proc/PID/pagemap`, for CAP_SYS_ADMIN), not a frame's page. So page
-//! tables of followed processes are read for the frames of the devices' regions. Each owner found is checked
-//! against the page table: a page that moved meanwhile has another frame, and its old frame may hold another
-//! page. A hot frame without an owner makes the tables be read again.
+//! tables of followed processes are read for the regions' frames, again when a hot frame has no owner. Each
+//! owner found is checked against the page table, since pages move.
 
 use std::collections::BTreeMap;
 use std::ops::Range;
@@ -25,23 +24,16 @@ const RUNS: usize = 512;
 /// Frames read at once.
 const FRAMES: u64 = 64 << 10;
 
-/// A lookup of frames' owners.
 pub trait Owners: Send {
-    /// Starts to follow the process.
     fn follow(&mut self, process: Pid);
 
-    /// Stops following the process.
     fn forget(&mut self, process: Pid);
 
     /// Appends the page of each frame that a followed process has, in the order of `frames`; returns how many
-    /// frames have no owner.
-    ///
-    /// # Errors
-    /// Returns an error if page tables may not be read.
+    /// frames have no owner. Fails if page tables may not be read.
     fn find(&mut self, frames: &[u64], now: Nanos, pages: &mut Vec<(Pid, u64)>) -> Result<u64, LinuxError>;
 }
 
-/// Owners by the page tables of followed processes.
 #[derive(Debug)]
 pub struct PageTables {
     root: ProcRoot,
@@ -51,7 +43,6 @@ pub struct PageTables {
     /// Known frames with their pages, in the order of frames.
     known: Vec<(u64, Pid, u64)>,
     renewed: Option<Nanos>,
-    /// Shortest time until the next reading.
     renewal: Nanos,
 }
 
@@ -117,7 +108,6 @@ impl PageTables {
         self.known.get(index).filter(|entry| entry.0 == frame).map(|entry| (entry.1, entry.2))
     }
 
-    /// Returns whether the page still has that frame.
     fn is_current(&mut self, (process, address): (Pid, u64), frame: u64) -> bool {
         let mut now = [0];
         let pagemap = self.followed.get_mut(&process).and_then(Option::as_mut);

@@ -4,11 +4,9 @@ use std::ops::Range;
 
 use super::PAGE;
 
-/// The part of a device's memory that belongs to a region of system addresses, which `ways` devices serve in
-/// turn.
-///
-/// Interleaving is the modulo arithmetic of CXL 2.0 (8.2.5.12): the first `granularity` bytes of the region
-/// belong to the device at position 0, the next to the device at 1, and so on around.
+/// The part of a device's memory in a region of system addresses that `ways` devices serve in turn: by the
+/// modulo arithmetic of CXL 2.0 (8.2.5.12), the region's first `granularity` bytes are those of the device at
+/// position 0, the next of the device at 1, and so on around.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Region {
     /// First system address.
@@ -26,12 +24,10 @@ pub struct Region {
 }
 
 impl Region {
-    /// Returns a region of one device.
     pub fn linear(base: u64, size: u64) -> Self {
         Self { base, size, device_base: 0, ways: 1, granularity: PAGE, position: 0 }
     }
 
-    /// Returns whether the numbers are consistent.
     pub fn is_valid(&self) -> bool {
         let whole = |value: u64| value.is_multiple_of(PAGE);
         let interleaved = self.granularity.is_power_of_two() && self.granularity >= 256;
@@ -43,8 +39,7 @@ impl Region {
             && self.base.checked_add(self.size).is_some()
     }
 
-    /// Returns the frames that hold lines of a device's page: one, or with a granularity below a page as many
-    /// as ways. Empty for a page outside of the region.
+    /// Returns the frames with lines of a device's page: one or, with a small granularity, as many as ways.
     pub fn frames(&self, device_page: u64) -> Range<u64> {
         let nothing = 0..0;
         let Some(offset) = device_page.checked_mul(PAGE).and_then(|at| at.checked_sub(self.device_base))
@@ -66,7 +61,6 @@ impl Region {
         first..first + pages
     }
 
-    /// Returns all frames of the region.
     pub fn all_frames(&self) -> Range<u64> {
         self.base / PAGE..(self.base + self.size) / PAGE
     }

@@ -12,9 +12,7 @@ use crate::source::{Access, AccessSource, DeviceAnswer, SourceStatistics};
 
 /// A device and the regions that its memory is part of.
 pub struct Attached {
-    /// The device.
     pub profiler: Box<dyn Profiler>,
-    /// Regions of its memory.
     pub regions: Vec<Region>,
 }
 
@@ -24,7 +22,6 @@ pub struct DeviceSource {
     owners: Box<dyn Owners>,
     /// Whether the policy has requested anything; before, the devices are not read.
     on: bool,
-    /// Whether the next reading shall carry reports.
     report: bool,
     broken: Vec<DeviceError>,
     lost: u64,
@@ -64,10 +61,7 @@ impl DeviceSource {
 
     /// Returns an error for the first device dropped since the last call.
     fn warning(&mut self) -> Result<(), LinuxError> {
-        match self.broken.pop() {
-            Some(error) => Err(error.into()),
-            None => Ok(()),
-        }
+        self.broken.pop().map_or(Ok(()), |error| Err(error.into()))
     }
 }
 

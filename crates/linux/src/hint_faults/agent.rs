@@ -1,10 +1,9 @@
 //! The agent: the thread inside of a program that arms windows and answers faults.
 //!
-//! While anything is armed the thread neither waits for the program nor touches its memory: no allocation, no
-//! locks, no lazily bound symbols, no thread-local variables. All of its state lies in one arena; system
-//! calls take pointers into that arena or its stack. It blocks all signals and has a table of descriptors of
-//! its own.
+//! While anything is armed it neither waits for the program nor touches its memory: no allocation, no locks,
+//! no lazily bound symbols or thread-local variables. It blocks signals and has its own descriptors.
 
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::gate;
@@ -62,24 +61,13 @@ pub(super) struct Agent {
 impl Agent {
     /// Opens userfaultfd and maps all memory that the agent needs, or returns why it cannot.
     pub(super) fn new(link: Link) -> Result<Self, (Link, State)> {
-        let parts = Self::parts(&link);
-        match parts {
-            Err(state) => Err((link, state)),
-            Ok((memory, mechanism)) => {
-                let random = Random(link.shared().seed.load(std::sync::atomic::Ordering::Relaxed));
-                Ok(Self {
-                    memory,
-                    mechanism,
-                    link,
-                    random,
-                    next_pass: 0,
-                    next_look: 0,
-                    rung: false,
-                    answered: false,
-                    ending: false,
-                })
-            }
-        }
+        let (memory, mechanism) = match Self::parts(&link) {
+            Ok(parts) => parts,
+            Err(state) => return Err((link, state)),
+        };
+        let random = Random(link.shared().seed.load(Relaxed));
+        let (rung, answered, ending) = (false, false, false);
+        Ok(Self { memory, mechanism, link, random, next_pass: 0, next_look: 0, rung, answered, ending })
     }
 
     fn parts(link: &Link) -> Result<(Arena<Memory>, Mechanism), State> {
@@ -104,7 +92,7 @@ impl Agent {
         let (cost, handling) = self.calibrate();
         let (now, cpu) = (clock::monotonic().0, clock::thread_cpu().0);
         self.memory.pace.begin(now, cpu, cost, handling);
-        self.link.shared().state.store(State::Ready as u64, std::sync::atomic::Ordering::Relaxed);
+        self.link.shared().state.store(State::Ready as u64, Relaxed);
         loop {
             let busy = self.serve();
             let now = clock::monotonic().0;
@@ -126,7 +114,6 @@ impl Agent {
 
     /// Tells the engine where the agent's own memory lies.
     fn tell_where(&self) {
-        use std::sync::atomic::Ordering::Relaxed;
         let (memory, store) = (self.memory.range(), self.mechanism.store.range());
         let words = [memory.start, memory.end, store.start, store.end];
         for (place, word) in self.link.shared().hidden.iter().zip(words) {
@@ -146,7 +133,7 @@ impl Agent {
                 Event::None => {}
                 Event::Doorbell => self.rung = true,
                 Event::Locked => {
-                    shared.state.store(State::Locked as u64, std::sync::atomic::Ordering::Relaxed);
+                    shared.state.store(State::Locked as u64, Relaxed);
                     self.ending = true;
                 }
                 Event::Answered { requested } => {
@@ -165,7 +152,7 @@ impl Agent {
     fn close(&mut self, now: u64) -> bool {
         let Memory { tables, pace, .. } = &mut *self.memory;
         let all = self.ending || self.rung || gate::is_held();
-        let agent = pace.cpu();
+        let agent = pace.last_cpu;
         if pace.is_overdrawn() {
             // Observing further would exceed the budget.
             tables.close_sampled();
@@ -206,7 +193,7 @@ impl Agent {
             self.arm_requests();
         }
         if sampling && self.has_pass(now) {
-            let used = clock::process_cpu().0.saturating_sub(self.memory.pace.cpu());
+            let used = clock::process_cpu().0.saturating_sub(self.memory.pace.last_cpu);
             for _ in 0..BURST {
                 if !self.memory.pace.allows() || !self.arm_next(used) {
                     break;
@@ -223,8 +210,7 @@ impl Agent {
         }
     }
 
-    /// Returns whether a window is left to arm. Begins a new pass only while nothing is armed, because that
-    /// takes time.
+    /// Returns whether a window is left to arm. Beginning a new pass takes time, so nothing is armed then.
     fn has_pass(&mut self, now: u64) -> bool {
         let Memory { tables, pass, .. } = &mut *self.memory;
         let old = now > pass.began + PASS_AGE;
@@ -245,11 +231,10 @@ impl Agent {
         pass.is_left()
     }
 
-    /// Arms the next window of the pass; returns false if none is left. `used` is the program's processor
-    /// time so far.
+    /// Arms the pass's next window, if any is left; `used` is the program's processor time so far.
     fn arm_next(&mut self, used: u64) -> bool {
         let Memory { tables, pass, pace, .. } = &mut *self.memory;
-        if !tables.has_room() {
+        if !tables.has_room(false) {
             return false;
         }
         let Some(window) = pass.next() else { return false };
@@ -276,7 +261,7 @@ impl Agent {
         let Memory { tables, pace, .. } = &mut *self.memory;
         let shared = self.link.shared();
         for _ in 0..BURST {
-            if !tables.has_room_for_requests() || !pace.can_pay() {
+            if !tables.has_room(true) || !pace.can_pay() {
                 return;
             }
             let Some((start, pages)) = next_request(shared) else { return };
@@ -297,7 +282,6 @@ impl Agent {
         }
     }
 
-    /// Sleeps until a message, a nudge, or the next thing to do.
     fn wait(&mut self, allowed: Allowed, closed: bool) {
         let now = clock::monotonic().0;
         let tables = &self.memory.tables;
@@ -330,18 +314,17 @@ impl Agent {
     /// Returns how long until something can be armed; `None` if that depends on windows that are open.
     fn next_arming(&self, now: u64, allowed: Allowed, open: usize) -> Option<u64> {
         let Memory { tables, pace, pass, .. } = &*self.memory;
-        if self.link.shared().asked().is_some() && tables.has_room_for_requests() {
+        if self.link.shared().asked().is_some() && tables.has_room(true) {
             return Some(pace.pause(allowed));
         }
-        let can_sample = allowed.rate > 0 && if pass.is_left() { tables.has_room() } else { open == 0 };
+        let can_sample = allowed.rate > 0 && if pass.is_left() { tables.has_room(false) } else { open == 0 };
         let pass = if pass.is_left() { 0 } else { self.next_pass.saturating_sub(now) };
         can_sample.then(|| pace.pause(allowed).max(pass))
     }
 
     fn tell(&self) {
-        use std::sync::atomic::Ordering::Relaxed;
         let (shared, pace) = (self.link.shared(), &self.memory.pace);
-        shared.agent_cpu.store(pace.cpu(), Relaxed);
+        shared.agent_cpu.store(pace.last_cpu, Relaxed);
         shared.program_time.store(pace.program_time, Relaxed);
         shared.set(Counter::WindowTime, pace.window_time);
         shared.set(Counter::FaultCost, pace.fault_cost);

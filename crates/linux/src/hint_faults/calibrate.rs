@@ -80,7 +80,7 @@ impl Agent {
             }
         }
         self.close_all();
-        Some(self.memory.pace.handling())
+        Some(self.memory.pace.handling)
     }
 
     /// Moves all pages back, however long it takes.

@@ -6,7 +6,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::net::UnixStream;
 use std::sync::atomic::Ordering::Relaxed;
 
-use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION};
+use super::protocol::{Counter, Hello, RING, Record, Shared, State, VERSION, version_of};
 use super::settings::HintFaultOptions;
 use crate::process::Pid;
 use crate::sys::mmap::SharedValue;
@@ -33,15 +33,14 @@ impl Pending {
         self,
         options: &HintFaultOptions,
     ) -> Result<Result<Connection, Self>, Option<String>> {
-        let mut bytes = [0; Hello::BYTES];
+        let mut bytes = Hello::default();
         let (length, file) = match receive_file(self.socket.as_raw_fd(), &mut bytes) {
             Ok(received) => received,
             Err(libc::EAGAIN) => return Ok(Err(self)),
             Err(_) => return Err(None),
         };
-        let hello = if length == bytes.len() { Hello::decode(bytes) } else { None }.ok_or(None)?;
-        if hello.version != VERSION {
-            let theirs = hello.version;
+        let theirs = if length == bytes.len() { version_of(bytes) } else { None }.ok_or(None)?;
+        if theirs != VERSION {
             return Err(Some(format!(
                 "libisotherm.so speaks version {theirs} of the protocol, this engine {VERSION}: use the library of the same build"
             )));
@@ -88,7 +87,6 @@ pub(super) struct Connection {
 }
 
 impl Connection {
-    /// Bytes that a connection occupies.
     pub(super) const MEMORY: u64 = size_of::<Shared>() as u64;
 
     fn configure(&self, options: &HintFaultOptions) {
@@ -119,7 +117,6 @@ impl Connection {
         self.pass_on();
     }
 
-    /// Moves requests into the agent's queue.
     fn pass_on(&mut self) {
         let before = self.waiting.len();
         while let Some(address) = self.waiting.front()

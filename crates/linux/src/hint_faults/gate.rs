@@ -125,8 +125,7 @@ pub(super) fn reset_in_child() {
     ARMING.store(0, SeqCst);
 }
 
-/// Registers the calling thread's stack and control block; threads call it first. Takes a few microseconds,
-/// and no time without an agent in this program.
+/// Registers the calling thread's stack and control block; threads call it first. Free without an agent.
 pub fn note_thread() {
     if !CONFIGURED.load(SeqCst) {
         return;
@@ -136,9 +135,8 @@ pub fn note_thread() {
     }
 }
 
-/// Returns a thread's stack with its control block, which lies at the stack's upper end (glibc) or above it
-/// (musl), and no page more: the program's memory may lie right above, and registered ranges are never armed
-/// again.
+/// Returns a thread's stack with its control block, which lies at its upper end (glibc) or above it (musl),
+/// and no page more: the program's memory may lie right above, and would never be armed again.
 fn with_control_block(stack: Range64, block: u64) -> Range64 {
     let block_end = (block + sys::CONTROL_BLOCK).next_multiple_of(PAGE);
     Range64 { start: stack.start, end: stack.end.max(block_end) }
@@ -160,7 +158,7 @@ fn note(range: Range64) {
 
 /// Excludes a range; returns when every arming under way knows it.
 fn add(range: Range64) {
-    if !is_noted(range) {
+    if !noted().any(|stack| stack == range) {
         let place = NOTED.fetch_add(1, SeqCst);
         if let Some([start, end]) = NOTED_STACKS.get(place) {
             // In this order a half-written range overlaps nothing; its thread waits below.
@@ -172,10 +170,6 @@ fn add(range: Range64) {
     while current % 2 == 1 && ARMING.load(SeqCst) == current && ACTIVE.load(SeqCst) {
         sys::give_way();
     }
-}
-
-fn is_noted(range: Range64) -> bool {
-    noted().any(|stack| stack == range)
 }
 
 fn noted() -> impl Iterator<Item = Range64> {

@@ -5,7 +5,7 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use super::pace::Allowed;
-use super::protocol::{Hello, Shared, VERSION};
+use super::protocol::{Shared, hello};
 use super::store::SMALL;
 use crate::sys::agent as sys;
 use crate::sys::mmap::SharedValue;
@@ -19,12 +19,11 @@ pub(super) struct Link {
 }
 
 impl Link {
-    /// Connects to the engine and says hello.
     pub(super) fn open(path: &[u8]) -> Result<Self, i32> {
         let socket = connect(path, false)?;
         let (shared, file) = SharedValue::create()?;
         let status = sys::open(c"/proc/self/stat")?;
-        send_file(socket.as_raw_fd(), &Hello { version: VERSION }.encode(), &file)?;
+        send_file(socket.as_raw_fd(), &hello(), &file)?;
         Ok(Self { socket, shared, status })
     }
 
@@ -45,8 +44,7 @@ impl Link {
         still_there(self.socket.as_raw_fd())
     }
 
-    /// Waits until the engine wants this process; returns false if it never will, or if the program waits for
-    /// the agent's end.
+    /// Waits until the engine wants this process; false if it never will, or the program waits for the agent.
     pub(super) fn wait_until_wanted(&self) -> bool {
         self.wait_while(|shared| shared.wanted.load(Relaxed) == 0)
     }
@@ -74,7 +72,6 @@ impl Link {
             .is_some_and(|(state, threads)| state == b'Z' && threads <= 2)
     }
 
-    /// Returns the budgets and the rate in force.
     pub(super) fn allowed(&self) -> Allowed {
         Allowed {
             rate: self.shared.rate.load(Relaxed),

@@ -5,7 +5,6 @@ use crate::sys::pagemap::mapping_at;
 use crate::sys::range::Range64;
 use std::os::fd::{AsFd, AsRawFd, OwnedFd};
 
-/// A mapping's properties that decide whether it may be armed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct Mapping {
     pub(super) range: Range64,
@@ -82,8 +81,7 @@ impl Maps {
         }
     }
 
-    /// Returns the mapping that holds the address, or the next one: by `PROCMAP_QUERY` (Linux 6.11), or else
-    /// a walk.
+    /// Returns the mapping at the address or the next one: by `PROCMAP_QUERY` (Linux 6.11) or a walk.
     pub(super) fn at(&self, buffer: &mut [u8; BUFFER], address: u64) -> Option<Range64> {
         match mapping_at(self.file.as_fd(), address) {
             Ok(mapping) => return Some(mapping),

@@ -20,7 +20,7 @@ use super::window::{LARGEST, Window};
 use crate::sys::agent as sys;
 use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
-use crate::sys::userfaultfd::{MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Userfault};
+use crate::sys::userfaultfd::{Fault, MOVE_ALLOW_HOLES, MOVE_QUIETLY, Message, Userfault};
 
 /// Nanoseconds for which nothing is armed where contents were removed.
 const QUARANTINE: u64 = 2_000_000_000;
@@ -53,7 +53,6 @@ pub(super) struct Order {
     pub(super) used: u64,
 }
 
-/// userfaultfd with the store and the files that tell what can be armed.
 pub(super) struct Mechanism {
     pub(super) userfault: Userfault,
     pub(super) maps: Maps,
@@ -65,7 +64,6 @@ pub(super) struct Mechanism {
 }
 
 impl Mechanism {
-    /// Opens the parts; `own` is memory that must stay unregistered.
     pub(super) fn new(userfault: Userfault, own: [Range64; 4]) -> Result<Self, i32> {
         let (maps, presence) = (Maps::open()?, Presence::open()?);
         let store = Store::new(&userfault)?;
@@ -74,7 +72,6 @@ impl Mechanism {
         Ok(Self { userfault, maps, presence, store, doorbell: doorbell.start, own })
     }
 
-    /// Returns whether the range holds memory of the agent.
     pub(super) fn is_own(&self, range: Range64) -> bool {
         self.own.iter().any(|own| own.overlaps(range))
             || self.store.range().overlaps(range)
@@ -172,15 +169,13 @@ impl Mechanism {
 
     pub(super) fn answer(&self, tables: &mut Tables, shared: &Shared, message: Message, now: u64) -> Event {
         match message {
-            Message::Fault { address, write, thread } => {
-                return self.fault(tables, shared, address, (write, thread), now);
-            }
-            Message::Fork { descriptor } => serve_child(tables, &Userfault::of_child(descriptor)),
-            Message::Remove { range } => {
+            Message::Fault(fault) => return self.fault(tables, shared, fault, now),
+            Message::Fork(descriptor) => serve_child(tables, &Userfault::of_child(descriptor)),
+            Message::Remove(range) => {
                 tables.quarantine(range, now + QUARANTINE);
                 tables.disturb(shared, range, |window| window.remove(range));
             }
-            Message::Unmap { range } => {
+            Message::Unmap(range) => {
                 tables.disturb(shared, range, |window| window.unmap(range));
                 tables.cut(range);
             }
@@ -195,14 +190,8 @@ impl Mechanism {
         Event::None
     }
 
-    fn fault(
-        &self,
-        tables: &mut Tables,
-        shared: &Shared,
-        address: u64,
-        (store, thread): (bool, u32),
-        now: u64,
-    ) -> Event {
+    fn fault(&self, tables: &mut Tables, shared: &Shared, message: Fault, now: u64) -> Event {
+        let Fault { address, write: store, thread } = message;
         let page = Range64::new(address & !(PAGE - 1), PAGE);
         if page.start == self.doorbell {
             return Event::Doorbell;
@@ -300,8 +289,7 @@ impl Mechanism {
         }
     }
 
-    /// Copies a page back that cannot be moved: its mapping is protected or locked now, or the page is
-    /// pinned.
+    /// Copies a page back that cannot be moved: it is pinned, or its mapping is protected or locked now.
     fn copy_back(&self, window: &mut Window, shared: &Shared, page: usize, home: u64) -> bool {
         match self.userfault.copy(home, window.stored(page), PAGE) {
             Ok(()) => shared.add(Counter::Copied, 1),
@@ -314,8 +302,7 @@ impl Mechanism {
         true
     }
 
-    /// Closes windows that are due, or all, and regions without windows; calls `closed` with each closed
-    /// window. Returns whether none is open any more.
+    /// Closes due windows, or all, telling `closed`, and regions without any; returns whether none is open.
     pub(super) fn close(
         &self,
         tables: &mut Tables,
@@ -363,8 +350,8 @@ impl Mechanism {
             if mapping.start >= range.end || mapping.end <= address {
                 return;
             }
-            let others = tables.regions.iter().enumerate();
-            let shared = others.into_iter().any(|(at, other)| at != region && other.range.overlaps(mapping));
+            let mut others = tables.regions.iter().enumerate();
+            let shared = others.any(|(at, other)| at != region && other.range.overlaps(mapping));
             let part = if shared || tables.is_used(mapping) || self.is_own(mapping) {
                 Range64 { start: mapping.start.max(range.start), end: mapping.end.min(range.end) }
             } else {
@@ -376,10 +363,8 @@ impl Mechanism {
         }
     }
 
-    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page.
-    ///
-    /// The page stays until [`Self::renew_doorbell`]. Renewed at once, it would be missing again before a
-    /// thread that waits for a processor runs, and that thread would ring for ever.
+    /// Releases threads that ring the doorbell: unregistering wakes them, and the kernel gives the page. It
+    /// stays until [`Self::renew_doorbell`]: missing again at once, it would keep slow threads ringing.
     pub(super) fn answer_doorbell(&self) {
         let _ = self.userfault.unregister(Range64::new(self.doorbell, PAGE));
     }

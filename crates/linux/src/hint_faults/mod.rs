@@ -5,70 +5,58 @@
 //! # Mechanism
 //!
 //! The agent, a thread in the program (`libisotherm.so`), *arms* windows of present pages: it moves them,
-//! with `UFFDIO_MOVE` (Linux 6.8), to a hidden *store* in the same address space. The next access to an armed
-//! page, from user mode or from inside of a system call, waits in the kernel; the agent reads which thread
-//! wants which page and whether to write, moves the page back and records the access. After the *window time*
-//! what was not touched is moved back. Nothing is copied, system calls into armed pages do not fail (as they
-//! do with `PROT_NONE`), and no signal handler is needed.
+//! with `UFFDIO_MOVE` (Linux 6.8), to a hidden *store* in the same address space. The next access, from user
+//! mode or inside of a system call, waits in the kernel until the agent has moved the page back and recorded
+//! the access. After the *window time* untouched pages are moved back. Nothing is copied, system calls do not
+//! fail (as with `PROT_NONE`), and no signal handler is needed.
 //!
 //! # What a sample means
 //!
-//! Windows are drawn uniformly over the present pages, each page once a pass ([`pass`]). Take a page that is
-//! accessed at random at rate r while its program runs, and a window time T. It faults with probability 1 -
-//! exp(-rT), which is rT to within rT/2 of itself where rT is small: 5 % too few samples at rT = 0.1, 37 % at
-//! rT = 1. So samples are in proportion to access rates for pages with rT well below 1, and hot pages
-//! saturate: a page faults at most once each time it is armed, and the ratio of a very hot page to another
-//! one is at most 1 / (1 - exp(-rT)) of the colder. T is adapted so that 3 to 12 % of the armed pages fault
-//! ([`pace`]; with more than a quarter, windows are closed at once), which tells a hot tenth from the rest by
-//! a factor of 25 or more, but does not rank pages within it. T is counted in the program's processor time: a
-//! program that waits is not colder for it. Within a huge page (armed in whole, back in whole) only the page
-//! that is touched first is known.
+//! Windows are drawn uniformly over the present pages, each page once a pass ([`pass`]). A page accessed at
+//! random at rate r while its program runs faults in a window time T with probability 1 - exp(-rT): 5 % too
+//! few samples at rT = 0.1, 37 % at rT = 1. So samples are in proportion to access rates for rT well below 1,
+//! and hot pages saturate: the ratio of a very hot page to another one is at most 1 / (1 - exp(-rT)) of the
+//! colder. T is adapted so that 3 to 12 % of the armed pages fault ([`pace`]; with more than a quarter,
+//! windows are closed at once), which tells a hot tenth from the rest by a factor of 25 or more, but does not
+//! rank pages within it. T is counted in the program's processor time: a program that waits is not colder for
+//! it. Of a huge page (armed and back in whole) only the page that is touched first is known.
 //!
 //! # What it costs
 //!
 //! Three accounts bound it: the program's lost time (2 %), the agent's processor time (3 % of a core), and
 //! the policy's rate; of the first two 55 % are used, for machines where a fault costs more than it seems.
-//! Where it is permitted (`CAP_SYS_NICE`) the agent runs before ordinary threads (`SCHED_RR`), for some wait
-//! for it. Lost time is an estimate: the number of faults times the cost of one, plus a part of the time that
-//! arming takes, while the kernel interrupts the program's processors to flush their TLBs. The cost of a
-//! fault is measured at the start on pages of the agent's own, touched by a thread made for that, and follows
-//! how long answers take. The agent's time is its thread's processor clock. Waiting for processors that
-//! others use is not counted.
+//! Lost time is estimated: faults times the cost of one, plus a part of the time that arming takes, while the
+//! program's TLBs are flushed. The cost of a fault is measured at the start on pages of the agent's own, and
+//! follows how long answers take. Waiting for processors that others use is not counted.
 //!
 //! # What the program may do meanwhile
 //!
 //! - *fork* puts everything back first (`pthread_atfork`, [`gate`]); the child has an agent of its own after
 //!   50 ms. A raw `clone` is told by the kernel where `CAP_SYS_PTRACE` is held: the child then gets copies of
-//!   armed pages before it can miss them. **Without that capability a child made by a raw system call, by
-//!   `_Fork` or by `clone(3)` finds zeros in pages armed at that moment**; only programs that go around the C
-//!   library are concerned.
+//!   armed pages. **Without that capability a child made by a raw system call, by `_Fork` or by `clone(3)`
+//!   finds zeros in pages armed at that moment.**
 //! - `munmap`, `mremap`, `MAP_FIXED`, `MADV_DONTNEED` and `MADV_FREE` arrive as events; `mprotect` and
 //!   `mlock` make the agent copy what it cannot move. Guards and `MADV_WIPEONFORK` raise no event: the
 //!   library wraps `madvise`, so that they are set while nothing is armed; **set by a raw system call on
 //!   armed pages, they have no effect on those**.
-//! - Huge pages are armed and brought back in whole, by moving the entry of the page table; a window never
-//!   covers a part of one. Large folios of other sizes are split by the kernel when a part is moved.
-//! - Pages that are pinned, shared with a child, or registered with a userfaultfd of the program's own are
-//!   left alone.
+//! - Huge pages are moved in whole, by the page table's entry; the kernel splits large folios of other sizes.
 //! - Only private, anonymous, writable and not executable mappings are armed; never the main stack, threads'
-//!   stacks and control blocks ([`gate`] says why), variables of the C library, or memory of the agent.
+//!   stacks and control blocks ([`gate`] says why), variables of the C library, memory of the agent, or pages
+//!   that are pinned, shared with a child, or registered with a userfaultfd of the program's own.
 //! - Threads made by a raw `clone` that ask for their number to be cleared in memory that is armed
 //!   (`CLEARTID`) are not told; nor are robust mutexes in private memory released if their page is armed when
 //!   their owner dies.
-//! - A debugger that reads armed pages through `ptrace` or `/proc/PID/mem` gets an error for those, a core
-//!   dump shows them at their place in the store, and whoever counts pages finds them there
-//!   ([`crate::source::AccessSource::hidden`]).
-//! - A process with the agent has two threads: `unshare(CLONE_NEWUSER)` and `setns` of such namespaces fail,
-//!   as in any program with threads. A seccomp filter laid over all threads (`TSYNC`) must allow the agent's
-//!   calls: `ioctl`, `read`, `pread64`, `ppoll`, `clock_gettime`, `recvfrom`, `nanosleep`, `madvise`.
-//! - `mlockall` ends the agent, for such a program does not want faults.
-//! - When the engine goes, even by SIGKILL, the socket ends and the agent puts everything back and ends.
+//! - A debugger that reads armed pages through `ptrace` or `/proc/PID/mem` gets an error for those; core
+//!   dumps and counts of pages find them in the store ([`crate::source::AccessSource::hidden`]).
+//! - As in any program with threads, `unshare(CLONE_NEWUSER)` and `setns` of such namespaces fail. A seccomp
+//!   filter laid over all threads (`TSYNC`) must allow the agent's calls: `ioctl`, `read`, `pread64`,
+//!   `ppoll`, `clock_gettime`, `recvfrom`, `nanosleep`, `madvise`.
+//! - `mlockall` ends the agent. When the engine goes, even by SIGKILL, the agent puts everything back and ends.
 //!
 //! # Permission
 //!
 //! Faults inside of system calls need `CAP_SYS_PTRACE`, `vm.unprivileged_userfaultfd=1` or access to
-//! `/dev/userfaultfd`. Where only user-mode faults are permitted nothing is ever armed, and
-//! [`HintFaultSource::refusals`] names the remedy.
+//! `/dev/userfaultfd`; without, nothing is ever armed, and [`HintFaultSource::refusals`] names the remedy.
 //!
 //! # Parts
 //!

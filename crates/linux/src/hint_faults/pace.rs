@@ -1,8 +1,7 @@
 //! How fast windows are armed, and for how long.
 //!
-//! Three accounts fill as time goes by and are drawn on as costs occur: the program's lost time, the agent's
-//! processor time and, where the policy limits it, the number of faults. Windows are armed while no account
-//! is overdrawn. Savings are capped, so that no storm follows a pause.
+//! Three accounts fill with time and pay for costs: the program's lost time, the agent's processor time and
+//! the number of faults. Windows are armed while none is overdrawn; savings are capped against storms.
 
 use crate::sys::plain::plain;
 
@@ -49,13 +48,15 @@ pub(super) struct Allowed {
 }
 
 /// The accounts and the window time. All zero until [`Pace::begin`].
+#[derive(Default)]
 pub(super) struct Pace {
     program: Account,
     agent: Account,
     /// In millionths of a fault.
     faults: Account,
     last: u64,
-    last_cpu: u64,
+    /// The agent's processor time so far.
+    pub(super) last_cpu: u64,
     /// Pages of open windows, and how many of them have faulted.
     open: u64,
     open_faults: u64,
@@ -67,7 +68,8 @@ pub(super) struct Pace {
     pub(super) fault_cost: u64,
     calibrated_cost: u64,
     calibrated_handling: u64,
-    handling: u64,
+    /// The agent's part of a fault, in nanoseconds, smoothed.
+    pub(super) handling: u64,
     /// Estimated nanoseconds that the program has lost.
     pub(super) program_time: u64,
 }
@@ -81,21 +83,15 @@ impl Pace {
     /// Starts with a measured cost of a fault and of its handling by the agent.
     pub(super) fn begin(&mut self, now: u64, cpu: u64, fault_cost: u64, handling: u64) {
         *self = Self {
-            program: Account::default(),
-            agent: Account::default(),
-            faults: Account::default(),
             last: now,
             last_cpu: cpu,
-            open: 0,
-            open_faults: 0,
-            armed: 0,
-            faulted: 0,
             window_time: FIRST_WINDOW_TIME,
             fault_cost,
             calibrated_cost: fault_cost,
             calibrated_handling: handling,
             handling,
             program_time: self.program_time,
+            ..Self::default()
         };
     }
 
@@ -130,19 +126,8 @@ impl Pace {
         self.open * WANTED_SHARE.1 / 100
     }
 
-    /// Counts the pages of a window that was armed.
     pub(super) fn opened(&mut self, armed: u64) {
         self.open += armed;
-    }
-
-    /// Returns the agent's processor time so far.
-    pub(super) fn cpu(&self) -> u64 {
-        self.last_cpu
-    }
-
-    /// Returns the agent's part of a fault, in nanoseconds, smoothed.
-    pub(super) fn handling(&self) -> u64 {
-        self.handling
     }
 
     /// Returns the nanoseconds until [`Self::allows`] holds for several windows.
@@ -175,8 +160,7 @@ impl Pace {
         }
     }
 
-    /// Returns whether far too many pages fault: then all windows close now, and the next ones are half as
-    /// long.
+    /// Returns whether far too many pages fault: all windows close now, and the next are half as long.
     pub(super) fn overshoots(&mut self) -> bool {
         let too_many = self.open_faults >= 16 && self.open_faults * 100 > self.open * MAX_SHARE;
         if too_many {
@@ -192,7 +176,6 @@ impl Pace {
         self.program_time += time;
     }
 
-    /// Removes the pages of a window that is closed.
     pub(super) fn closed(&mut self, armed: u64, faults: u64) {
         self.open = self.open.saturating_sub(armed);
         self.open_faults = self.open_faults.saturating_sub(faults);
@@ -226,23 +209,7 @@ mod tests {
     const ALLOWED: Allowed = Allowed { rate: MILLION, program: 20_000, agent: 30_000 };
 
     fn pace() -> Pace {
-        let mut pace = Pace {
-            program: Account::default(),
-            agent: Account::default(),
-            faults: Account::default(),
-            last: 0,
-            last_cpu: 0,
-            open: 0,
-            open_faults: 0,
-            armed: 0,
-            faulted: 0,
-            window_time: 0,
-            fault_cost: 0,
-            calibrated_cost: 0,
-            calibrated_handling: 0,
-            handling: 0,
-            program_time: 0,
-        };
+        let mut pace = Pace::default();
         pace.begin(0, 0, 10_000, 2_000);
         pace
     }

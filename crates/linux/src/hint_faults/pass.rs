@@ -1,8 +1,7 @@
 //! A pass: every window of the program's present memory once, in random order.
 //!
-//! Drawing without replacement keeps the choice uniform and spreads it evenly: after n passes each page was
-//! armed n times, where independent draws would leave some pages out. If more windows exist than fit, a
-//! uniform sample is taken. The cuts between windows shift from pass to pass.
+//! So the choice is uniform and even: after n passes each page was armed n times. If more windows exist than
+//! fit, a uniform sample is taken. The cuts between windows shift from pass to pass.
 
 use super::mappings::{BUFFER, Mapping, Maps};
 use super::presence::{Presence, Present, RUNS};
@@ -33,14 +32,12 @@ pub(super) struct Pass {
     seen: u64,
     /// Monotonic nanoseconds when it began.
     pub(super) began: u64,
-    /// Text of `/proc/self/maps`.
     pub(super) buffer: [u8; BUFFER],
 }
 
 plain!(Zeroed for Pass { windows, kept, next, seen, began, buffer });
 
 impl Pass {
-    /// Returns the next window, if any is left.
     pub(super) fn next(&mut self) -> Option<Candidate> {
         let word = *self.windows.get(..self.kept)?.get(self.next)?;
         self.next += 1;

@@ -28,8 +28,7 @@ impl Presence {
         Ok(presence)
     }
 
-    /// Finds present, anonymous pages of the range without the page of zeros; returns the number of runs and
-    /// where to go on.
+    /// Finds present, anonymous pages but that of zeros; returns the number of runs and where to go on.
     pub(super) fn scan(&self, range: Range64, runs: &mut [Present; RUNS]) -> Result<(usize, u64), i32> {
         let mut regions = [PageRegion::default(); RUNS];
         let without = category::FILE | category::SWAPPED | category::ZERO;

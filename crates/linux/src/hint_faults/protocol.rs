@@ -1,11 +1,8 @@
 //! The protocol between the agent inside of a program and the engine outside.
 //!
-//! A unix stream socket carries one [`Hello`] from the agent, with the descriptor of a sealed memory file,
-//! and after it single bytes in either direction that mean "look". Everything else is in the file
-//! ([`Shared`]): the engine's settings, a queue of pages to arm, the agent's counts, and a ring of records.
-//! The socket's end tells each side that the other has gone.
-//!
-//! Neither side trusts the other's numbers: positions are reduced to the ring's size, and counts are bounded.
+//! A unix stream socket carries one [`Hello`] from the agent, with the descriptor of a sealed memory file
+//! ([`Shared`]), and then single bytes in either direction that mean "look". Its end tells that the other
+//! side has gone. Neither side trusts the other's numbers: positions and counts are bounded.
 
 use std::sync::atomic::{
     AtomicU64,
@@ -18,11 +15,9 @@ use crate::sys::plain::plain;
 pub const SOCKET_VARIABLE: &str = "ISOTHERM_SOCKET";
 /// Environment variable that makes an agent say in one line what it does.
 pub const VERBOSE_VARIABLE: &str = "ISOTHERM_VERBOSE";
-/// Version of the protocol, which both sides must share.
 pub(super) const VERSION: u32 = 1;
 const MAGIC: u32 = 0x4953_4f54;
 
-/// Records of the ring.
 pub(super) const RING: usize = 1 << 14;
 /// Pages of the queue to arm.
 pub(super) const QUEUE: usize = 1 << 13;
@@ -30,27 +25,19 @@ pub(super) const QUEUE: usize = 1 << 13;
 pub(super) const UNBOUNDED: u64 = u64::MAX;
 
 /// The first message of an agent: 16 bytes.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) struct Hello {
-    pub(super) version: u32,
+pub(super) type Hello = [u8; 16];
+
+pub(super) fn hello() -> Hello {
+    let mut bytes = [0; 16];
+    bytes[..4].copy_from_slice(&MAGIC.to_ne_bytes());
+    bytes[4..8].copy_from_slice(&VERSION.to_ne_bytes());
+    bytes
 }
 
-impl Hello {
-    pub(super) const BYTES: usize = 16;
-
-    pub(super) fn encode(self) -> [u8; Self::BYTES] {
-        let mut bytes = [0; Self::BYTES];
-        bytes[..4].copy_from_slice(&MAGIC.to_ne_bytes());
-        bytes[4..8].copy_from_slice(&self.version.to_ne_bytes());
-        bytes
-    }
-
-    /// Decodes a message; `None` if no agent wrote it.
-    pub(super) fn decode(bytes: [u8; Self::BYTES]) -> Option<Self> {
-        let [a, b, c, d, e, f, g, h, ..] = bytes;
-        (u32::from_ne_bytes([a, b, c, d]) == MAGIC)
-            .then(|| Self { version: u32::from_ne_bytes([e, f, g, h]) })
-    }
+/// Returns the agent's version of the protocol; `None` if no agent wrote this.
+pub(super) fn version_of(hello: Hello) -> Option<u32> {
+    let [a, b, c, d, e, f, g, h, ..] = hello;
+    (u32::from_ne_bytes([a, b, c, d]) == MAGIC).then(|| u32::from_ne_bytes([e, f, g, h]))
 }
 
 /// The agent's state, in [`Shared::state`].
@@ -145,13 +132,9 @@ plain!(Atomics for Line { 0 });
 #[repr(usize)]
 pub(super) enum Counter {
     Armed,
-    /// Accesses to armed pages.
     Faults,
-    /// Pages skipped because the kernel holds them (`EBUSY`).
     Busy,
-    /// Windows whose mapping the program changed while they were armed.
     Disturbed,
-    /// Pages copied back because they could not be moved.
     Copied,
     /// Window time in force, in nanoseconds.
     WindowTime,

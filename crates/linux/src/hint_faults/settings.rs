@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use crate::LinuxError;
 
-/// Budgets and sizes of [`super::HintFaultSource`].
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct HintFaultOptions {
     /// Part of the program's time that may be lost; 0.02 by default.
@@ -15,7 +14,6 @@ pub struct HintFaultOptions {
     pub window: u32,
     /// Time that a page armed for a policy stays armed if no thread touches it; 10 s by default.
     pub armed_bound: Duration,
-    /// Seed of the choice of windows.
     pub seed: u64,
 }
 
@@ -33,8 +31,7 @@ impl Default for HintFaultOptions {
 
 /// Nanoseconds that a fault costs the program, on the machines measured: how many fit a budget.
 const FAULT_NANOS: f64 = 10_000.0;
-/// The agent's processor time as a multiple of what the program may lose: 3 % of a core for the default of
-/// 2 %.
+/// The agent's processor time per time that the program may lose: 3 % of a core for the default of 2 %.
 const AGENT_SHARE: f64 = 1.5;
 
 impl HintFaultOptions {

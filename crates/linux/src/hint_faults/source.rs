@@ -19,14 +19,10 @@ use crate::LinuxError;
 use crate::process::Pid;
 use crate::source::{Access, AccessSource, Cause, SourceStatistics};
 
-/// Counts of all agents together.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct HintFaultStatistics {
-    /// Programs that have an agent now.
     pub agents: usize,
-    /// Pages armed.
     pub armed: u64,
-    /// Accesses to armed pages.
     pub faults: u64,
     /// Pages that could not be armed because the kernel held them, or children shared them.
     pub busy: u64,
@@ -56,8 +52,7 @@ impl HintFaultStatistics {
     }
 }
 
-/// One drain in this many asks the kernel whether agents have come or gone: two calls that cost more than the
-/// rest.
+/// One drain in this many asks whether agents have come or gone: two calls, dearer than the rest.
 const LOOKS: u32 = 8;
 
 /// Hint faults in software: see the [module](super).
@@ -139,7 +134,6 @@ impl HintFaultSource {
         wanted.map(|(pid, _)| *pid).collect()
     }
 
-    /// Returns what the agents have counted.
     pub fn counted(&self) -> HintFaultStatistics {
         let mut total = HintFaultStatistics { agents: self.connections.len(), ..Default::default() };
         total.add(&self.past);
@@ -155,7 +149,7 @@ impl HintFaultSource {
                 Ok((socket, _)) => self.pending.extend(Pending::new(socket)),
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
                 Err(error) if error.kind() == io::ErrorKind::ConnectionAborted => {}
-                Err(error) => return Err(LinuxError::Call { call: "accept", error }),
+                Err(error) => return Err(LinuxError::of_call("accept")(error)),
             }
         }
         for pending in std::mem::take(&mut self.pending) {
@@ -179,27 +173,6 @@ impl HintFaultSource {
         if let Some(old) = self.connections.insert(process, connection) {
             self.past.add(&old.report());
         }
-    }
-
-    fn access(&self, process: Pid, record: Record) -> Option<Access> {
-        let cause = match record.requested {
-            true => Cause::Armed { since_us: u32::try_from(record.since / 1000).unwrap_or(u32::MAX) },
-            false => Cause::Sampled,
-        };
-        let operation = if record.store { Operation::Store } else { Operation::Load };
-        if operation == Operation::Store && cause == Cause::Sampled && !self.stores {
-            return None;
-        }
-        Some(Access {
-            time: Nanos(record.time),
-            process,
-            address: record.address,
-            weight: 1,
-            latency: 0,
-            tier: None,
-            operation,
-            cause,
-        })
     }
 }
 
@@ -251,25 +224,17 @@ impl AccessSource for HintFaultSource {
             self.accept()?;
         }
         let before = accesses.len();
-        let mut gone = Vec::new();
-        for (&process, connection) in &self.connections {
+        self.connections.retain(|&process, connection| {
             // Ends are noticed before the last records are taken, so that none is lost.
             let ended = looking && !connection.is_there();
-            connection.take(|record| accesses.extend(self.access(process, record)));
+            connection.take(|record| accesses.extend(access(process, record, self.stores)));
             if ended {
-                gone.push(process);
-            }
-        }
-        for process in gone {
-            if let Some(connection) = self.connections.remove(&process) {
                 self.past.add(&connection.report());
+            } else if let Some(reason) = connection.new_refusal() {
+                self.refusals.push((process, reason.to_owned()));
             }
-        }
-        for (process, connection) in &mut self.connections {
-            if let Some(reason) = connection.new_refusal() {
-                self.refusals.push((*process, reason.to_owned()));
-            }
-        }
+            !ended
+        });
         self.delivered += (accesses.len() - before) as u64;
         Ok(())
     }
@@ -301,6 +266,23 @@ impl AccessSource for HintFaultSource {
             memory: Bytes(self.connections.len() as u64 * Connection::MEMORY),
         }
     }
+}
+
+fn access(process: Pid, record: Record, stores: bool) -> Option<Access> {
+    if record.store && !record.requested && !stores {
+        return None;
+    }
+    let since_us = u32::try_from(record.since / 1000).unwrap_or(u32::MAX);
+    Some(Access {
+        time: Nanos(record.time),
+        process,
+        address: record.address,
+        weight: 1,
+        latency: 0,
+        tier: None,
+        operation: if record.store { Operation::Store } else { Operation::Load },
+        cause: if record.requested { Cause::Armed { since_us } } else { Cause::Sampled },
+    })
 }
 
 /// The socket's directory, removed on drop.

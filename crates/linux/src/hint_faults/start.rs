@@ -29,20 +29,18 @@ static CONFIGURATION: OnceLock<Configuration> = OnceLock::new();
 static IN_CHILDREN: AtomicBool = AtomicBool::new(true);
 static THREAD: Mutex<Option<JoinHandle<()>>> = Mutex::new(None);
 
-/// Starts the agent if the environment names an engine's socket; otherwise does nothing. Call it on the main
-/// thread before the program starts others.
+/// Starts the agent if the environment names a socket; to be called on the main thread before others start.
 pub fn start_from_environment() {
     let Some(socket) = std::env::var_os(SOCKET_VARIABLE).filter(|socket| !socket.is_empty()) else { return };
     let verbose = std::env::var_os(VERBOSE_VARIABLE).is_some();
-    start(socket, verbose);
+    start(socket, verbose, prepare);
 }
 
-/// Starts the agent of this process for the engine that listens at `socket`.
 pub fn start_agent(socket: &Path) {
-    start(socket.as_os_str().to_owned(), false);
+    start(socket.into(), false, prepare);
 }
 
-fn start(socket: OsString, verbose: bool) {
+fn start(socket: OsString, verbose: bool, prepare: fn() -> bool) {
     let first = CONFIGURATION.set(Configuration { socket: socket.into_vec(), verbose }).is_ok();
     if first && prepare() {
         spawn(Duration::ZERO);
@@ -56,9 +54,8 @@ fn prepare() -> bool {
     sys::at_fork(gate::before_fork, gate::after_fork, in_child)
 }
 
-/// Prepares for an engine that is a thread of this program. Call it on the main thread before the program
-/// starts others. Children of a fork have neither engine nor agent. Returns false if forks cannot be
-/// observed; then no agent may be started.
+/// Prepares for an engine in a thread of this program, on the main thread before others start; forked
+/// children have neither engine nor agent. Returns false if forks cannot be observed: then start no agent.
 pub fn prepare_inside() -> bool {
     IN_CHILDREN.store(false, SeqCst);
     prepare()
@@ -66,10 +63,7 @@ pub fn prepare_inside() -> bool {
 
 /// Starts the agent for the engine thread that listens at `socket`, after [`prepare_inside`].
 pub fn start_agent_inside(socket: &Path) {
-    let socket = socket.as_os_str().to_owned().into_vec();
-    if CONFIGURATION.set(Configuration { socket, verbose: false }).is_ok() {
-        spawn(Duration::ZERO);
-    }
+    start(socket.into(), false, || true);
 }
 
 /// Ends the agent and waits for its end. When the main thread leaves and the process goes on, the last thread

@@ -8,7 +8,6 @@ use crate::sys::pages::PAGE;
 use crate::sys::range::Range64;
 use crate::sys::userfaultfd::Userfault;
 
-/// Most pages of a small window.
 pub(super) const SMALL: u64 = 64;
 /// Windows of sampling, of policies' requests, and of huge pages.
 const SAMPLED: usize = 64;
@@ -19,7 +18,6 @@ const HUGE_BYTES: u64 = LARGEST as u64 * PAGE;
 const SMALL_BYTES: u64 = SMALL * PAGE;
 const BYTES: u64 = (SAMPLED + REQUESTED) as u64 * SMALL_BYTES + HUGE as u64 * HUGE_BYTES;
 
-/// Returns the numbers of windows for this use: small ones of either kind, or huge ones.
 pub(super) fn places(huge: bool, requested: bool) -> Range<usize> {
     match (huge, requested) {
         (true, _) => SAMPLED + REQUESTED..TOTAL,
@@ -38,21 +36,14 @@ impl Store {
     /// Maps and registers it, so that pages can be moved there.
     pub(super) fn new(userfault: &Userfault) -> Result<Self, i32> {
         let mapped = sys::map(BYTES + HUGE_BYTES)?;
-        let store = Self { mapped, start: mapped.start.next_multiple_of(HUGE_BYTES) };
-        match userfault.register(mapped) {
-            Ok(()) => Ok(store),
-            Err(error) => {
-                sys::unmap(mapped);
-                Err(error)
-            }
-        }
+        userfault.register(mapped).inspect_err(|_| sys::unmap(mapped))?;
+        Ok(Self { mapped, start: mapped.start.next_multiple_of(HUGE_BYTES) })
     }
 
     pub(super) fn range(&self) -> Range64 {
         self.mapped
     }
 
-    /// Returns where the window's pages lie.
     pub(super) fn slot(&self, window: usize) -> u64 {
         let huge = HUGE as u64 * HUGE_BYTES;
         match window.checked_sub(SAMPLED + REQUESTED) {
@@ -61,8 +52,7 @@ impl Store {
         }
     }
 
-    /// Drops what is left in a window's slot, unregistered meanwhile: otherwise the agent would wait for
-    /// itself.
+    /// Drops the rest of a window's slot, unregistered meanwhile, or the agent would wait for itself.
     pub(super) fn clean(&self, userfault: &Userfault, window: usize) {
         let bytes = if window < SAMPLED + REQUESTED { SMALL_BYTES } else { HUGE_BYTES };
         let slot = Range64::new(self.slot(window), bytes);

@@ -45,7 +45,6 @@ pub(super) struct Tables {
 plain!(Zeroed for Tables { windows, open, regions, quarantine, next_look, last_used, pause, maps_buffer });
 
 impl Tables {
-    /// Returns the numbers of open windows.
     pub(super) fn numbers(&self) -> impl Iterator<Item = usize> + use<> {
         let open = self.open;
         (0..TOTAL).filter(move |at| open[at / 64] >> (at % 64) & 1 != 0)
@@ -55,7 +54,6 @@ impl Tables {
         self.numbers().map(|at| &self.windows[at])
     }
 
-    /// Calls `see` with all open windows.
     pub(super) fn each_open(&mut self, mut see: impl FnMut(&mut Window)) {
         for at in self.numbers() {
             see(&mut self.windows[at]);
@@ -108,12 +106,8 @@ impl Tables {
         self.open == [0; TOTAL.div_ceil(64)] && self.regions.iter().all(|region| region.is_free())
     }
 
-    pub(super) fn has_room(&self) -> bool {
-        self.free_window(false, false).is_some()
-    }
-
-    pub(super) fn has_room_for_requests(&self) -> bool {
-        self.free_window(false, true).is_some()
+    pub(super) fn has_room(&self, requested: bool) -> bool {
+        self.free_window(false, requested).is_some()
     }
 
     /// Closes all windows of sampling before their time.
@@ -125,9 +119,8 @@ impl Tables {
         });
     }
 
-    /// Ends windows of sampling for which the program has run long enough; `used` is its processor time so
-    /// far. The next look comes when the others can be due, or, while the program does not run, later each
-    /// time.
+    /// Ends windows of sampling for which the program has run long enough: `used` is its processor time so
+    /// far. The next look comes when others can be due or, while the program does not run, later each time.
     pub(super) fn look(&mut self, now: u64, used: impl FnOnce() -> u64) {
         if now < self.next_look || !self.open().any(|window| !window.requested) {
             return;
@@ -196,8 +189,7 @@ impl Tables {
         }
     }
 
-    /// Removes the range from regions: another registered mapping may move there before the agent reads of
-    /// it, so nothing there may be unregistered.
+    /// Removes the range from regions, as another registered mapping may move there before the agent knows.
     pub(super) fn cut(&mut self, gone: Range64) {
         for at in 0..REGIONS {
             let range = self.regions[at].range;

@@ -103,7 +103,6 @@ impl Window {
         self.slot + page as u64 * PAGE
     }
 
-    /// Returns the page whose home holds the address.
     pub(super) fn find(&self, address: u64) -> Option<usize> {
         if !self.bounds.contains(address) {
             return None;

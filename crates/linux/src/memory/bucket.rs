@@ -43,8 +43,7 @@ impl TokenBucket {
         self.level = self.burst.min(self.level + u128::from(amount.0) * UNITS);
     }
 
-    /// Returns when `amount` can be taken if nothing else is; `None` if it exceeds the burst or the rate is
-    /// 0.
+    /// Returns when `amount` can be taken if nothing else is; `None` if never.
     pub fn ready_at(&mut self, now: Nanos, amount: Bytes) -> Option<Nanos> {
         let wanted = u128::from(amount.0) * UNITS;
         if self.available(now) >= amount {

@@ -9,15 +9,13 @@ use crate::LinuxError;
 use crate::process::Pid;
 use crate::sys::pages;
 
-/// Pages per query: the kernel copies addresses and answers by 16, so that more only spreads the call's own
-/// cost, and 4096 addresses and answers stay in the first-level cache.
+/// Pages per query: addresses and answers stay in the first-level cache; more only spreads the call's cost.
 const BATCH: usize = 4096;
 
 /// The system call that moves pages; tests replace it to inject errors.
 pub trait MovePages {
-    /// Moves pages to `nodes`, or writes where they are (`move_pages(2)`). All slices have one length. With
-    /// `all`, moves pages that other processes map too (`MPOL_MF_MOVE_ALL`). Returns how many pages did not
-    /// move.
+    /// Moves pages to `nodes`, or writes where they are (`move_pages(2)`). All slices have one length; `all`
+    /// is `MPOL_MF_MOVE_ALL`. Returns how many pages did not move.
     fn move_pages(
         &mut self,
         pid: Pid,
@@ -31,7 +29,6 @@ pub trait MovePages {
     fn pause(&mut self, time: Nanos);
 }
 
-/// The running kernel.
 #[derive(Debug, Clone, Copy, Default)]
 pub struct Kernel;
 
@@ -52,10 +49,8 @@ impl MovePages for Kernel {
     }
 }
 
-/// A page's place.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Residence {
-    /// On this node.
     Node(u32),
     /// Not mapped, not present (swapped, never touched), or the shared page of zeros.
     Gone,
@@ -64,7 +59,6 @@ pub enum Residence {
 }
 
 impl Residence {
-    /// Interprets a status of `move_pages(2)`.
     pub fn from_status(status: i32) -> Self {
         match (u32::try_from(status), status.saturating_neg()) {
             (Ok(node), _) => Self::Node(node),
@@ -74,7 +68,6 @@ impl Residence {
     }
 }
 
-/// A reader of pages' places that keeps its memory between queries.
 #[derive(Debug, Default)]
 pub struct NodeReader<K = Kernel> {
     kernel: K,
@@ -82,12 +75,10 @@ pub struct NodeReader<K = Kernel> {
 }
 
 impl<K: MovePages> NodeReader<K> {
-    /// Returns a reader that asks this kernel.
     pub fn new(kernel: K) -> Self {
         Self { kernel, status: Vec::new() }
     }
 
-    /// Appends each page's place; addresses may come in any order.
     pub fn locate(
         &mut self,
         pid: Pid,

@@ -3,12 +3,9 @@
 use std::os::unix::process::ExitStatusExt;
 use std::process::ExitStatus;
 
-/// A program's end.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Exit {
-    /// It exited with this status, 0 to 255.
     Code(u8),
-    /// This signal killed it.
     Signal(u8),
 }
 

@@ -1,8 +1,8 @@
 //! Starts a program for `isotherm run` and waits for it, so that it runs as it would without Isotherm.
 //!
-//! The program's streams, process group and terminal are left alone. It is forked and waits before exec until
-//! [`Launch::release`], so that sources follow it from its first instruction; if Isotherm dies meanwhile, it
-//! goes on. Signals to Isotherm are passed on, unless the terminal has sent them to the program itself.
+//! The program keeps its streams, process group and terminal. It is forked and waits before exec until
+//! [`Launch::release`] or Isotherm's death, so that sources follow it from its first instruction. Signals to
+//! Isotherm are passed on, unless the terminal has sent them to the program itself.
 
 use std::ffi::{OsStr, OsString};
 use std::fs::File;
@@ -15,29 +15,17 @@ use std::time::{Duration, Instant};
 use super::signals::Signals;
 use super::{Exit, Pid};
 use crate::LinuxError;
-use crate::sys::process::{self as sys, Who};
+use crate::sys::process as sys;
 
 /// Time between two looks for the program's end without pidfds.
 const LOOK: Duration = Duration::from_millis(20);
 
-/// Reason why the program does not run.
 #[derive(Debug, thiserror::Error)]
 pub enum LaunchError {
-    /// The command does not exist.
     #[error("{command}: not found; expected a program in PATH or a path")]
-    NotFound {
-        /// The command.
-        command: String,
-    },
-    /// It cannot be executed.
+    NotFound { command: String },
     #[error("{command}: not executable: {error}")]
-    NotExecutable {
-        /// The command.
-        command: String,
-        /// The kernel's answer.
-        error: io::Error,
-    },
-    /// Something else failed.
+    NotExecutable { command: String, error: io::Error },
     #[error(transparent)]
     Linux(#[from] LinuxError),
 }
@@ -66,10 +54,6 @@ pub struct Launch {
     adopt: bool,
 }
 
-fn failed(call: &'static str) -> impl FnOnce(io::Error) -> LinuxError {
-    move |error| LinuxError::Call { call, error }
-}
-
 impl Launch {
     /// Forks the program. `signals` have been received since before, so that none is lost. `variables` are
     /// added to this process's environment. With `adopt`, orphans among the program's descendants become
@@ -82,10 +66,10 @@ impl Launch {
         adopt: bool,
     ) -> Result<Self, LaunchError> {
         if adopt {
-            sys::become_subreaper().map_err(failed("prctl(PR_SET_CHILD_SUBREAPER)"))?;
+            sys::become_subreaper().map_err(LinuxError::of_call("prctl(PR_SET_CHILD_SUBREAPER)"))?;
         }
-        let (mut ready, ready_writer) = sys::pipe().map_err(failed("pipe2"))?;
-        let (release_reader, release) = sys::pipe().map_err(failed("pipe2"))?;
+        let (mut ready, ready_writer) = sys::pipe().map_err(LinuxError::of_call("pipe2"))?;
+        let (release_reader, release) = sys::pipe().map_err(LinuxError::of_call("pipe2"))?;
         let mut command = Command::new(name);
         command.args(arguments).envs(variables.iter().map(|(name, value)| (name, value)));
         let ends = [ready_writer.as_raw_fd(), release_reader.as_raw_fd(), release.as_raw_fd()];
@@ -96,7 +80,7 @@ impl Launch {
             result
         };
         let builder = std::thread::Builder::new().name("isotherm-launch".into());
-        let spawning = builder.spawn(spawn).map_err(failed("pthread_create"))?;
+        let spawning = builder.spawn(spawn).map_err(LinuxError::of_call("pthread_create"))?;
         let mut id = [0; 4];
         let name = name.to_string_lossy().into_owned();
         match ready.read_exact(&mut id) {
@@ -112,13 +96,12 @@ impl Launch {
                 })
             }
             // No child exists: the spawn has the reason.
-            Err(_) => Err(spawned(spawning, name)
-                .err()
-                .unwrap_or_else(|| failed("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into())),
+            Err(_) => Err(spawned(spawning, name).err().unwrap_or_else(|| {
+                LinuxError::of_call("fork")(io::Error::from(io::ErrorKind::UnexpectedEof)).into()
+            })),
         }
     }
 
-    /// Returns the program's process.
     pub fn pid(&self) -> Pid {
         self.pid
     }
@@ -153,13 +136,14 @@ fn spawned(spawning: JoinHandle<io::Result<Child>>, command: String) -> Result<(
         Ok(_child) => Ok(()),
         Err(error) => Err(match error.raw_os_error() {
             Some(libc::ENOENT | libc::ENOTDIR) => LaunchError::NotFound { command },
-            Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) => failed("fork")(error).into(),
+            Some(libc::EAGAIN | libc::ENOMEM | libc::EMFILE | libc::ENFILE) => {
+                LinuxError::of_call("fork")(error).into()
+            }
             _ => LaunchError::NotExecutable { command, error },
         }),
     }
 }
 
-/// A running program.
 #[derive(Debug)]
 pub struct Running {
     pid: Pid,
@@ -171,15 +155,11 @@ pub struct Running {
 }
 
 impl Running {
-    /// Returns the program's process.
     pub fn pid(&self) -> Pid {
         self.pid
     }
 
-    /// Waits until the program ends, at most for `timeout`, and passes signals on. Returns `None` while it
-    /// runs.
-    ///
-    /// The engine works between calls; a signal to Isotherm ends a call early.
+    /// Passes signals on until the program ends, one comes, or for `timeout`; `None` while it runs.
     pub fn wait(&mut self, timeout: Duration) -> Result<Option<Exit>, LinuxError> {
         let deadline = Instant::now() + timeout;
         loop {
@@ -192,7 +172,7 @@ impl Running {
             let own = self.signals.iter().map(Signals::descriptor);
             let files = self.pidfd.iter().map(AsRawFd::as_raw_fd).chain(own);
             let pause = if self.pidfd.is_some() { left } else { left.min(LOOK) };
-            sys::poll(files, pause).map_err(failed("poll"))?;
+            sys::poll(files, pause).map_err(LinuxError::of_call("poll"))?;
         }
     }
 
@@ -212,12 +192,10 @@ impl Running {
     /// Reaps ended children: the program, and orphans if they are adopted.
     fn reap(&mut self) -> Result<(), LinuxError> {
         loop {
-            let who = match (self.adopt, self.exit) {
-                (true, _) => Who::Any,
-                (false, None) => Who::One(self.pid),
-                (false, Some(_)) => return Ok(()),
-            };
-            match sys::reap(who) {
+            if !self.adopt && self.exit.is_some() {
+                return Ok(());
+            }
+            match sys::reap((!self.adopt).then_some(self.pid)) {
                 Ok(Some((pid, status))) if pid == self.pid => {
                     self.exit = self.exit.or(Exit::from_wait(status));
                 }
@@ -229,7 +207,7 @@ impl Running {
                     self.exit.get_or_insert(Exit::Code(1));
                     return Ok(());
                 }
-                Err(error) => return Err(LinuxError::Call { call: "waitpid", error }),
+                Err(error) => return Err(LinuxError::of_call("waitpid")(error)),
             }
         }
     }

@@ -1,8 +1,6 @@
-//! The lock that allows one engine per process.
+//! The lock that allows one engine per process: an abstract socket named after its number and start time.
 //!
-//! It is an abstract socket named after the process and its start time. Whoever binds it holds it; any user
-//! of the network namespace sees it; a reused number has another name; and the kernel frees it when its
-//! holder dies.
+//! Any user of the network namespace sees it, and the kernel frees it when its holder dies.
 
 use std::io;
 use std::os::fd::AsRawFd;
@@ -24,7 +22,7 @@ impl EngineLock {
     /// Takes the lock of a process; refused, naming the holder, while another engine has it.
     pub fn take(root: &ProcRoot, pid: Pid) -> Result<Self, LinuxError> {
         let start = ProcessStat::read(root, pid, &mut Vec::new())?.start;
-        let call = |error| LinuxError::Call { call: "bind of the engine's lock", error };
+        let call = LinuxError::of_call("bind of the engine's lock");
         let name = format!("isotherm-engine-{}-{start}", pid.0);
         let address = SocketAddr::from_abstract_name(&name).map_err(call)?;
         match UnixListener::bind_addr(&address) {
@@ -34,7 +32,6 @@ impl EngineLock {
         }
     }
 
-    /// Returns the process.
     pub fn pid(&self) -> Pid {
         self.pid
     }

@@ -7,8 +7,7 @@ use std::path::{Path, PathBuf};
 use super::Pid;
 use crate::LinuxError;
 
-/// Smallest room for a read: the kernel fills `/proc` files by the page, and small reads can tear a list
-/// apart.
+/// Smallest room for a read: the kernel fills `/proc` files by the page; small reads can tear a list apart.
 const ROOM: usize = 16 << 10;
 
 /// The `/proc` file system, or a directory of the same layout.
@@ -32,12 +31,10 @@ impl ProcRoot {
         self.0 == Path::new("/proc")
     }
 
-    /// Returns the root itself.
     pub fn path(&self) -> &Path {
         &self.0
     }
 
-    /// Returns the path of a process's file.
     pub fn file(&self, pid: Pid, name: &str) -> PathBuf {
         self.0.join(pid.0.to_string()).join(name)
     }
@@ -54,7 +51,6 @@ impl ProcRoot {
         read_all(&mut file, buffer).map_err(|error| self.failure(pid, self.file(pid, name), error))
     }
 
-    /// Interprets a failed access to a file of this process.
     pub(crate) fn failure(&self, pid: Pid, path: PathBuf, error: io::Error) -> LinuxError {
         match error.raw_os_error() {
             Some(libc::ESRCH) => LinuxError::Ended(pid.0),

@@ -12,13 +12,10 @@ use crate::LinuxError;
 pub use crate::sys::process::ENDING;
 use crate::sys::process::{self as sys, Disposition};
 
-/// A received signal.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Received {
-    /// Its number.
     pub signal: i32,
-    /// Whether the kernel sent it, as for a terminal's keys and hang-up: then the whole foreground group, the
-    /// program included, has received it too.
+    /// Whether the kernel sent it, as for a terminal's keys: then the program has received it too.
     pub from_kernel: bool,
 }
 
@@ -34,7 +31,6 @@ pub struct Signals {
 static TAKEN: AtomicBool = AtomicBool::new(false);
 
 impl Signals {
-    /// Starts to receive.
     pub fn receive() -> Result<Self, LinuxError> {
         if TAKEN.swap(true, Ordering::SeqCst) {
             return Err(LinuxError::Unsupported {
@@ -42,7 +38,7 @@ impl Signals {
                 remedy: "keep one `Signals` and share it".into(),
             });
         }
-        let failed = |error| LinuxError::Call { call: "sigaction", error };
+        let failed = LinuxError::of_call("sigaction");
         let ends = sys::pipe().inspect_err(|_| TAKEN.store(false, Ordering::SeqCst));
         let (reader, writer) = ends.map_err(failed)?;
         // From here on, drop restores everything.
@@ -60,7 +56,6 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Returns the next signal, if one came.
     pub fn take(&mut self) -> Option<Received> {
         let mut byte = [0];
         loop {

@@ -1,7 +1,5 @@
 //! A process's state in `/proc/PID/stat` (`proc_pid_stat(5)`).
 
-use std::path::Path;
-
 use super::proc::excerpt;
 use super::{Pid, ProcRoot};
 use crate::LinuxError;
@@ -10,21 +8,15 @@ use crate::LinuxError;
 const KERNEL_THREAD: u64 = 0x0020_0000;
 /// `PF_EXITING` of include/linux/sched.h.
 const EXITING: u64 = 4;
-/// Layout of a well-formed file.
-const EXPECTED: &str = "'pid (comm) state ppid ...' of at least 28 fields";
 
-/// The values needed to follow a process.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ProcessStat {
     /// The state's letter: `R`, `S`, `D`, `T`, `Z` and others.
     pub state: u8,
-    /// Parent.
     pub parent: Pid,
-    /// Whether it is a kernel thread.
     pub kernel: bool,
     /// Whether it is about to end: its files belong to root by then.
     pub exiting: bool,
-    /// Number of threads.
     pub threads: u32,
     /// Start in clock ticks since boot: a reused number has another start.
     pub start: u64,
@@ -35,10 +27,13 @@ pub struct ProcessStat {
 }
 
 impl ProcessStat {
-    /// Reads it; `buffer` is scratch memory.
     pub fn read(root: &ProcRoot, pid: Pid, buffer: &mut Vec<u8>) -> Result<Self, LinuxError> {
         root.read(pid, "stat", buffer)?;
-        Self::parse(buffer).ok_or_else(|| malformed(&root.file(pid, "stat"), buffer))
+        Self::parse(buffer).ok_or_else(|| LinuxError::Format {
+            path: root.file(pid, "stat"),
+            expected: "'pid (comm) state ppid ...' of at least 28 fields",
+            found: excerpt(buffer),
+        })
     }
 
     /// Parses the file's text. The command may hold any bytes, with parentheses and blanks.
@@ -65,15 +60,10 @@ impl ProcessStat {
         })
     }
 
-    /// Returns whether it has ended and its parent has not reaped it. A first thread that ended while others
-    /// run is a zombie, but the process has not ended.
+    /// A first thread that ended while others run is a zombie, but the process has not ended.
     pub fn has_ended(&self) -> bool {
         matches!(self.state, b'Z' | b'X' | b'x') && self.threads <= 1
     }
-}
-
-fn malformed(path: &Path, text: &[u8]) -> LinuxError {
-    LinuxError::Format { path: path.into(), expected: EXPECTED, found: excerpt(text) }
 }
 
 #[cfg(test)]

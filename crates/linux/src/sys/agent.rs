@@ -1,8 +1,6 @@
-//! Calls of the agent, the thread inside of a program. None of them allocates, locks or waits for the
-//! program.
+//! Calls of the agent, which neither allocate, lock nor wait for the program. Failures are an `errno`.
 //!
-//! Failures are an `errno`. Contracts that the compiler cannot check: addresses passed here lie in memory
-//! that the agent itself mapped, or that the calling thread owns, and no reference into it is in use.
+//! Contract: addresses lie in memory that the agent mapped or the calling thread owns, without references.
 
 use std::mem::MaybeUninit;
 use std::os::fd::{OwnedFd, RawFd};
@@ -13,10 +11,7 @@ use super::pages::{PAGE, madvise};
 use super::range::Range64;
 use super::{code, errno, owned};
 
-/// Maps private zeros, not reserved, that no child inherits; returns where. [`unmap`] gives them back.
-///
-/// # Errors
-/// `ENOMEM` without address space.
+/// Maps private zeros, not reserved, that no child inherits, until [`unmap`]; `ENOMEM` without space.
 pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
     let bytes = bytes.next_multiple_of(PAGE) as usize;
     let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| code(&error))?;
@@ -24,8 +19,7 @@ pub(crate) fn map(bytes: u64) -> Result<Range64, i32> {
     Ok(mapping.leak())
 }
 
-/// Unmaps memory of [`map`] that nobody refers to any more. On registered memory the caller would wait for
-/// itself.
+/// Unmaps memory of [`map`] without references. On registered memory the caller would wait for itself.
 pub(crate) fn unmap(range: Range64) {
     // SAFETY: `map` made it, and its owner gives it up.
     drop(unsafe { Mapping::reclaim(range) });
@@ -45,8 +39,7 @@ pub(crate) fn small_pages_only(range: Range64) {
 
 /// Reads a byte, which may wait for the page.
 pub(crate) fn touch(address: u64) -> u8 {
-    // SAFETY: callers pass addresses in mappings of the agent that stay mapped, or memory of their own
-    // thread.
+    // SAFETY: callers pass addresses in mappings of the agent that stay, or memory of their own thread.
     unsafe { std::ptr::read_volatile(address as usize as *const u8) }
 }
 
@@ -61,8 +54,7 @@ pub(crate) fn write_byte(address: u64, value: u8) {
 pub fn own_descriptors(keep_errors: bool) -> Result<(), i32> {
     let unshare = libc::CLOSE_RANGE_UNSHARE as libc::c_uint;
     let first: libc::c_uint = if keep_errors { 3 } else { 0 };
-    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes, and this thread has opened nothing
-    // yet.
+    // SAFETY: with CLOSE_RANGE_UNSHARE only this thread's table changes; it has opened nothing yet.
     if unsafe { libc::syscall(libc::SYS_close_range, first, libc::c_uint::MAX, unshare) } != 0 {
         return Err(errno());
     }
@@ -110,8 +102,7 @@ pub(crate) fn wait(descriptors: [RawFd; 2], time: Option<Duration>) -> [bool; 2]
     polled.map(|entry| ready > 0 && entry.revents != 0)
 }
 
-/// Sleeps for a moment, so that threads of the program can run: the agent may have priority ([`run_first`]),
-/// and yielding would not let them.
+/// Sleeps for a moment: the agent may have priority ([`run_first`]), so yielding would let no thread run.
 pub(crate) fn nap() {
     let time = libc::timespec { tv_sec: 0, tv_nsec: 20_000 };
     // SAFETY: a time that lives until the call returns; what is left of it is not asked for.
@@ -130,8 +121,7 @@ pub(crate) fn wake_precisely() {
     unsafe { libc::prctl(libc::PR_SET_TIMERSLACK, 1, 0, 0, 0) };
 }
 
-/// Gives the calling thread priority where that is permitted (`CAP_SYS_NICE`): threads of the program wait
-/// for it, microseconds at a time. Threads that it starts do not inherit the priority.
+/// Gives the calling thread, but none that it starts, priority where permitted (`CAP_SYS_NICE`).
 pub(crate) fn run_first() {
     let parameters = libc::sched_param { sched_priority: 1 };
     // SAFETY: concerns the calling thread; the parameters live until the call returns.
@@ -146,9 +136,6 @@ pub(crate) fn read_at(descriptor: RawFd, buffer: &mut [u8], offset: u64) -> usiz
 }
 
 /// Opens a file for reading.
-///
-/// # Errors
-/// The `errno` of `open(2)`.
 pub(crate) fn open(path: &std::ffi::CStr) -> Result<OwnedFd, i32> {
     // SAFETY: a path that ends in 0, flags by value.
     let raw = unsafe { libc::open(path.as_ptr(), libc::O_RDONLY | libc::O_CLOEXEC) };
@@ -159,8 +146,7 @@ pub(crate) fn open(path: &std::ffi::CStr) -> Result<OwnedFd, i32> {
 pub fn own_stack() -> Option<Range64> {
     let mut attributes = MaybeUninit::<libc::pthread_attr_t>::uninit();
     let (mut start, mut length) = (std::ptr::null_mut(), 0usize);
-    // SAFETY: the attributes are initialised by the first call, read by the second and destroyed by the
-    // third.
+    // SAFETY: the first call initialises the attributes, the second reads and the third destroys them.
     unsafe {
         if libc::pthread_getattr_np(libc::pthread_self(), attributes.as_mut_ptr()) != 0 {
             return None;
@@ -187,11 +173,9 @@ pub(crate) fn at_fork(prepare: extern "C" fn(), parent: extern "C" fn(), child: 
     unsafe { pthread_atfork(prepare, parent, child) == 0 }
 }
 
-/// Bytes of a thread's control block that the kernel may write when the thread ends; glibc's is 2,304 bytes
-/// long.
+/// Bytes of a control block that the kernel may write when the thread ends; glibc's has 2,304 bytes.
 pub(crate) const CONTROL_BLOCK: u64 = 2048;
 
-/// Returns the address of the calling thread's control block.
 pub(crate) fn own_control_block() -> u64 {
     // SAFETY: no arguments; the C library's answer is the block's address.
     unsafe { libc::pthread_self() as u64 }

@@ -1,8 +1,4 @@
-//! The engine's allocator: large arrays lie in huge pages, so that random lookups of pages miss the TLB less
-//! often.
-//!
-//! Page tables, heat and trackers are flat arrays that samples access at random. In pages of 4 KiB each
-//! access to an array of a few MiB misses the first-level TLB, and many accesses miss the second.
+//! The engine's allocator: large arrays lie in huge pages, so that random lookups of pages miss the TLB less.
 
 use std::alloc::{GlobalAlloc, Layout, System};
 use std::ptr::null_mut;

@@ -9,10 +9,8 @@ use super::{errno, owned};
 /// Seals of a file whose size stays as it is.
 const SEALS: i32 = libc::F_SEAL_SHRINK | libc::F_SEAL_GROW | libc::F_SEAL_SEAL;
 
-/// Makes a memory file of `bytes` zeros whose size nobody can change.
-///
-/// # Errors
-/// `EMFILE`, `ENFILE` or `ENOMEM` where the kernel has no room for it; `ENOSYS` before Linux 3.17.
+/// Makes a memory file of `bytes` zeros whose size nobody can change. Errors: `EMFILE`, `ENFILE` or `ENOMEM`
+/// where the kernel has no room for it; `ENOSYS` before Linux 3.17.
 pub(super) fn create(name: &CStr, bytes: usize) -> Result<OwnedFd, i32> {
     // SAFETY: a name that ends in 0, flags by value.
     let made = unsafe { libc::memfd_create(name.as_ptr(), libc::MFD_CLOEXEC | libc::MFD_ALLOW_SEALING) };
@@ -25,10 +23,7 @@ pub(super) fn create(name: &CStr, bytes: usize) -> Result<OwnedFd, i32> {
     if sized { Ok(file) } else { Err(errno()) }
 }
 
-/// Checks a file that another process made.
-///
-/// # Errors
-/// `EINVAL` if it is no memory file, could change its size or is not of `bytes`.
+/// Returns `EINVAL` for a file that is no memory file, could change its size or is not of `bytes`.
 pub(super) fn check(file: &OwnedFd, bytes: usize) -> Result<(), i32> {
     let mut about = MaybeUninit::<libc::stat>::uninit();
     // SAFETY: the first call fills the structure in before it is read.

@@ -9,7 +9,7 @@ use std::fs::File;
 use std::io;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
-use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::ptr::{NonNull, null_mut};
 use std::slice;
 use std::sync::atomic::AtomicU64;
@@ -19,10 +19,7 @@ use super::pages::{HUGE, PAGE, madvise};
 use super::plain::{Atomics, Zeroed};
 use super::range::Range64;
 
-/// Memory that can be read and written, owned by this value and unmapped on drop.
-///
-/// It is only a place: whoever turns its address into a reference guarantees that the reference does not
-/// outlive it.
+/// Memory that can be read and written, unmapped on drop. References into it must not outlive it.
 #[derive(Debug)]
 pub(super) struct Mapping {
     start: NonNull<u8>,
@@ -41,8 +38,7 @@ impl Mapping {
         Self::new(bytes, libc::PROT_READ | libc::PROT_WRITE, flags, -1, 0)
     }
 
-    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, shared with everybody who maps
-    /// it. Does not allocate.
+    /// Maps `bytes` of a file from `offset` on, a multiple of the page size, as shared. Does not allocate.
     pub(super) fn shared(file: BorrowedFd<'_>, offset: usize, bytes: usize) -> io::Result<Self> {
         let access = libc::PROT_READ | libc::PROT_WRITE;
         Self::new(bytes, access, libc::MAP_SHARED, file.as_raw_fd(), offset)
@@ -118,7 +114,6 @@ pub(crate) struct SharedWords {
 impl SharedWords {
     /// Maps the first `bytes` of a file, at least one word (`EINVAL`), which nobody may truncate meanwhile.
     pub(crate) fn new(file: &File, bytes: usize) -> io::Result<Self> {
-        use std::os::fd::AsFd;
         let words = bytes / size_of::<AtomicU64>();
         if words == 0 {
             return Err(invalid());
@@ -142,26 +137,19 @@ pub(crate) struct SharedValue<T: Atomics> {
 
 impl<T: Atomics> SharedValue<T> {
     /// Makes a memory file of the value's size and maps it, all zero.
-    ///
-    /// # Errors
-    /// The `errno` of `memfd_create(2)`, `ftruncate(2)`, `fcntl(2)` or `mmap(2)`.
     pub(crate) fn create() -> Result<(Self, OwnedFd), i32> {
         let file = memory_file::create(c"isotherm", size_of::<T>())?;
         Ok((Self::map(&file)?, file))
     }
 
-    /// Maps a memory file that another process made.
-    ///
-    /// # Errors
-    /// `EINVAL` if it could shrink or has another size.
+    /// Maps a memory file that another process made: `EINVAL` if it could shrink or has another size.
     pub(crate) fn adopt(file: &OwnedFd) -> Result<Self, i32> {
         memory_file::check(file, size_of::<T>())?;
         Self::map(file)
     }
 
-    /// Returns the file's size is sealed, so that the mapping stays backed.
+    /// The file's size is sealed, so that the mapping stays backed.
     fn map(file: &OwnedFd) -> Result<Self, i32> {
-        use std::os::fd::AsFd;
         let mapping =
             Mapping::shared(file.as_fd(), 0, size_of::<T>()).map_err(|error| super::code(&error))?;
         Ok(Self { mapping, value: PhantomData })
@@ -175,8 +163,7 @@ impl<T: Atomics> SharedValue<T> {
 impl<T: Atomics> Deref for SharedValue<T> {
     type Target = T;
     fn deref(&self) -> &T {
-        // SAFETY: mapped for as long as `self` lives, page-aligned, as long as `T`, and any bits are valid
-        // atomics.
+        // SAFETY: mapped while `self` lives, page-aligned, as long as `T`, and any bits are valid atomics.
         unsafe { &*self.mapping.start().cast() }
     }
 }
@@ -189,9 +176,6 @@ pub(crate) struct Arena<T: Zeroed> {
 
 impl<T: Zeroed> Arena<T> {
     /// Maps it, all zero.
-    ///
-    /// # Errors
-    /// The `errno` of `mmap(2)`.
     pub(crate) fn new() -> Result<Self, i32> {
         let bytes = size_of::<T>().next_multiple_of(PAGE as usize);
         let mapping = Mapping::anonymous(bytes, libc::MAP_NORESERVE).map_err(|error| super::code(&error))?;
@@ -243,10 +227,8 @@ impl BoundMemory {
         super::pages::bind(self.mapping.range(), nodes)
     }
 
-    /// Returns all of it.
     pub fn words(&mut self) -> &mut [u64] {
-        // SAFETY: readable, writable and page-aligned for as long as `self`, borrowed as `self` is; any bits
-        // are a word.
+        // SAFETY: readable, writable and page-aligned for as long as `self` is borrowed; any bits are a word.
         unsafe { slice::from_raw_parts_mut(self.mapping.start().cast(), self.mapping.bytes / 8) }
     }
 }
@@ -277,7 +259,6 @@ impl GuardedPages {
         self.whole.start().wrapping_add(GUARD_BYTES)
     }
 
-    /// Returns the first byte's address.
     pub fn address(&self) -> usize {
         self.start().addr()
     }

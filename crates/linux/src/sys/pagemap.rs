@@ -17,7 +17,6 @@ const COVERING_OR_NEXT: u64 = 0x10;
 
 /// Bits of a 64-bit entry of pagemap.
 pub(crate) mod entry {
-    /// The page is in memory.
     pub(crate) const PRESENT: u64 = 1 << 63;
     /// Number of the page frame; 0 without `CAP_SYS_ADMIN`.
     pub(crate) const FRAME: u64 = (1 << 55) - 1;
@@ -27,9 +26,7 @@ pub(crate) mod entry {
 pub(crate) mod category {
     /// Belongs to a file, or to memory that processes share.
     pub(crate) const FILE: u64 = 1 << 2;
-    /// Present in memory.
     pub(crate) const PRESENT: u64 = 1 << 3;
-    /// In swap.
     pub(crate) const SWAPPED: u64 = 1 << 4;
     /// The shared page of zeros.
     pub(crate) const ZERO: u64 = 1 << 5;
@@ -65,10 +62,7 @@ struct ScanArguments {
 
 /// Finds pages of `range` (whole pages) that are present and in none of the categories `without`, and writes
 /// them to `regions`, with [`category::HUGE`] where it applies. Returns how many regions were written and
-/// where the walk ended.
-///
-/// # Errors
-/// `ENOTTY` before Linux 6.7; `EFAULT` beyond the address space.
+/// where the walk ended. Errors: `ENOTTY` before Linux 6.7; `EFAULT` beyond the address space.
 pub(crate) fn scan(
     pagemap: BorrowedFd<'_>,
     range: Range64,
@@ -95,10 +89,7 @@ pub(crate) fn scan(
     }
 }
 
-/// Returns the mapping that holds the address, or the next one after it.
-///
-/// # Errors
-/// `ENOENT` without such a mapping; `ENOTTY` before Linux 6.11.
+/// Returns the mapping at the address or the next one, or `ENOENT`; `ENOTTY` before Linux 6.11.
 pub(crate) fn mapping_at(maps: BorrowedFd<'_>, address: u64) -> Result<Range64, i32> {
     // struct procmap_query: size, flags, address, start, end and eight more words.
     let mut words = [0u64; 13];

@@ -1,5 +1,4 @@
-//! Calls on pages: where they are (`move_pages(2)`), where they may be (`mbind(2)`), and how they are kept
-//! (`madvise(2)`).
+//! Calls on pages: `move_pages(2)`, `mbind(2)` and `madvise(2)`.
 
 use std::io;
 
@@ -11,7 +10,6 @@ const _: () = assert!(usize::BITS == 64, "64-bit Linux only");
 
 /// Bytes of a page in pagemap and to userfaultfd.
 pub(crate) const PAGE: u64 = 4096;
-/// Bytes of a huge page.
 pub(super) const HUGE: usize = 2 << 20;
 /// `MPOL_MF_MOVE` and `MPOL_MF_MOVE_ALL` of include/uapi/linux/mempolicy.h.
 const MOVE: libc::c_int = 1 << 1;
@@ -21,21 +19,15 @@ const BIND: libc::c_int = 2;
 /// Bits of one word of a node mask.
 const BITS: usize = 64;
 
-/// Returns the size of the kernel's pages in bytes.
 pub fn page_size() -> usize {
     // SAFETY: takes an integer.
     let size = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
     usize::try_from(size).unwrap_or(4096)
 }
 
-/// Moves pages of a process (0: this one) to `nodes`, or writes to `status` on which node each is. With
-/// `all`, moves pages that other processes map too. Returns how many pages did not move; `status` has a node
-/// or a negated `errno` for each page.
-///
-/// # Errors
-/// `EINVAL` for slices of different lengths; `ESRCH` without such a process; `EPERM` for a process of another
-/// user, or with `all` without `CAP_SYS_NICE`; `EACCES` for a node outside of the cpuset; `ENODEV` for a node
-/// that does not exist; `ENOMEM` without room; `ENOSYS` without NUMA.
+/// Moves pages of a process (0: this one) to `nodes`, or writes to `status` on which node each is, or a
+/// negated `errno`. With `all`, moves pages that other processes map too. Returns how many pages did not
+/// move. Errors: `EINVAL` for slices of different lengths or a zombie; else as in `move_pages(2)`.
 pub(crate) fn move_pages(
     pid: Pid,
     addresses: &[u64],
@@ -63,11 +55,8 @@ pub(crate) fn move_pages(
     u64::try_from(failed).map_err(|_| io::Error::last_os_error())
 }
 
-/// Binds pages of the range that are not present yet to `nodes`.
-///
-/// # Errors
-/// `EINVAL` for a node that does not exist or has no memory, `EFAULT` where nothing is mapped, `ENOSYS`
-/// without NUMA.
+/// Binds pages of the range that are not present yet to `nodes`. Errors: `EINVAL` for a node that does not
+/// exist or has no memory, `EFAULT` where nothing is mapped, `ENOSYS` without NUMA.
 pub(super) fn bind(range: Range64, nodes: &[u32]) -> io::Result<()> {
     let largest = nodes.iter().copied().max().unwrap_or(0) as usize;
     let mut mask = vec![0_u64; largest / BITS + 1];

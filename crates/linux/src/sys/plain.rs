@@ -1,5 +1,4 @@
-//! Types that memory of the kernel's making may hold: the field types of a structure decide, checked by the
-//! compiler.
+//! Types that memory of the kernel's making may hold, as the compiler checks field by field.
 
 use std::sync::atomic::AtomicU64;
 
@@ -11,8 +10,7 @@ use super::range::Range64;
 /// Zeros are a valid value.
 pub(crate) unsafe trait Zeroed {}
 
-/// A type that other processes may write to while it is borrowed. [`plain!`](super::plain) implements it for
-/// structures.
+/// A type that other processes may write to meanwhile. [`plain!`](super::plain) implements it.
 ///
 /// # Safety
 /// It consists of atomic integers, for which any bits are valid.

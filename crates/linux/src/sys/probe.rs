@@ -20,8 +20,7 @@ pub fn perf_event(kind: u32) -> io::Result<()> {
     open(&Attr { kind, flags, ..Attr::default() }, 0, -1, Join::Alone).map(drop)
 }
 
-/// Makes a userfaultfd and closes it; without `user_mode` one that handles faults inside of system calls as
-/// well.
+/// Makes a userfaultfd and closes it; without `user_mode` one that handles faults in system calls too.
 ///
 /// # Errors
 /// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
@@ -39,10 +38,7 @@ pub fn userfaultfd_move() -> io::Result<()> {
     if moves { Ok(()) } else { Err(io::Error::from_raw_os_error(libc::ENOSYS)) }
 }
 
-/// Asks where a page of this process is.
-///
-/// # Errors
-/// Those of `move_pages(2)`.
+/// Asks where a page of this process is; fails as `move_pages(2)`.
 pub fn move_pages() -> io::Result<()> {
     let word = 1u8;
     super::pages::move_pages(Pid(0), &[(&raw const word).addr() as u64], None, &mut [0], false).map(drop)
@@ -68,8 +64,7 @@ pub fn flush_line(word: &AtomicU64) {
         std::arch::x86_64::_mm_clflush(address.cast());
     }
     #[cfg(target_arch = "aarch64")]
-    // SAFETY: the address is that of a live word, and Linux permits cleaning by address in user mode
-    // (SCTLR_EL1.UCI).
+    // SAFETY: a live word's address, which Linux lets user mode clean (SCTLR_EL1.UCI).
     unsafe {
         std::arch::asm!("dc civac, {}", in(reg) address, options(nostack, preserves_flags));
     }

@@ -16,19 +16,13 @@ pub struct Pid(pub u32);
 /// The signals that ask a program to end.
 pub const ENDING: [i32; 4] = [libc::SIGINT, libc::SIGTERM, libc::SIGHUP, libc::SIGQUIT];
 
-/// Opens a descriptor of a process that can be read when it ends.
-///
-/// # Errors
-/// `ESRCH` without such a process, `ENOSYS` before Linux 5.3.
+/// Opens a descriptor that can be read when the process ends: `ESRCH` without it, `ENOSYS` before Linux 5.3.
 pub(crate) fn pidfd_open(pid: Pid) -> io::Result<OwnedFd> {
     // SAFETY: the call takes two integers.
     owned(unsafe { libc::syscall(libc::SYS_pidfd_open, pid.0 as libc::pid_t, 0) })
 }
 
-/// Sends a signal to a process that this one started and has not reaped.
-///
-/// # Errors
-/// `ESRCH` if it has ended.
+/// Sends a signal to a process that this one started and has not reaped. Errors: `ESRCH` if it has ended.
 pub(crate) fn send(pid: Pid, signal: i32) -> io::Result<()> {
     // SAFETY: the call takes two integers.
     checked(unsafe { libc::kill(pid.0 as libc::pid_t, signal) }).map(drop)
@@ -40,22 +34,10 @@ pub(crate) fn become_subreaper() -> io::Result<()> {
     checked(unsafe { libc::prctl(libc::PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) }).map(drop)
 }
 
-/// Whom to wait for.
-#[derive(Debug, Clone, Copy)]
-pub(crate) enum Who {
-    One(Pid),
-    Any,
-}
-
-/// Returns a child that has ended, with its status, without waiting for one; `None` if none has.
-///
-/// # Errors
+/// Returns a child, this one or any, that has ended, with its status, without waiting for one; `None` if none has. Errors:
 /// `ECHILD` without such a child, `EINTR` if a signal came.
-pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
-    let pid = match who {
-        Who::One(pid) => pid.0 as libc::pid_t,
-        Who::Any => -1,
-    };
+pub(crate) fn reap(child: Option<Pid>) -> io::Result<Option<(Pid, i32)>> {
+    let pid = child.map_or(-1, |pid| pid.0 as libc::pid_t);
     let mut status = 0;
     // SAFETY: `status` outlives the call, which writes one integer to it.
     match unsafe { libc::waitpid(pid, &raw mut status, libc::WNOHANG) } {
@@ -68,9 +50,7 @@ pub(crate) fn reap(who: Who) -> io::Result<Option<(Pid, i32)>> {
 }
 
 /// Waits until one of these can be read, a signal came or the time is over. Returns which can be read.
-///
-/// # Errors
-/// `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
+/// Errors: `EINVAL` for more than `RLIMIT_NOFILE`, `ENOMEM`.
 pub(crate) fn poll(files: impl Iterator<Item = RawFd>, timeout: Duration) -> io::Result<Vec<bool>> {
     let mut polled: Vec<_> = files.map(|fd| libc::pollfd { fd, events: libc::POLLIN, revents: 0 }).collect();
     let milliseconds = i32::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(i32::MAX);
@@ -104,16 +84,14 @@ static SIGNAL_PIPE: AtomicI32 = AtomicI32::new(-1);
 /// Set in a record of [`on_signal`] if the kernel itself sent the signal, as a terminal's keys do.
 pub(crate) const FROM_KERNEL: u8 = 0x80;
 
-/// Writes the signal's number to the pipe. Everything that it calls is async-signal-safe
-/// (`signal-safety(7)`).
+/// Writes the signal's number to the pipe, with async-signal-safe calls alone (`signal-safety(7)`).
 extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _context: *mut libc::c_void) {
     // SAFETY: with SA_SIGINFO the kernel passes a valid record.
     let code = unsafe { (*info).si_code };
     let byte = number as u8 | if code == SI_KERNEL { FROM_KERNEL } else { 0 };
     // SAFETY: errno's location is always valid in the thread that asks for it.
     let saved = unsafe { *libc::__errno_location() };
-    // SAFETY: one byte of a local is written; a bad descriptor or a full pipe makes the call fail and nothing
-    // else.
+    // SAFETY: writes one byte of a local; a bad descriptor or a full pipe only makes the call fail.
     unsafe { libc::write(SIGNAL_PIPE.load(Ordering::Relaxed), (&raw const byte).cast(), 1) };
     // SAFETY: as above.
     unsafe { *libc::__errno_location() = saved };
@@ -122,7 +100,6 @@ extern "C" fn on_signal(number: libc::c_int, info: *mut libc::siginfo_t, _contex
 /// `SI_KERNEL` of include/uapi/asm-generic/siginfo.h.
 const SI_KERNEL: libc::c_int = 0x80;
 
-/// A signal's disposition before it was changed.
 #[derive(Clone, Copy)]
 pub(crate) struct Disposition(libc::sigaction);
 
@@ -144,10 +121,7 @@ pub(crate) fn set_signal_pipe(descriptor: RawFd) -> RawFd {
     SIGNAL_PIPE.swap(descriptor, Ordering::SeqCst)
 }
 
-/// Returns the signal's present disposition.
-///
-/// # Errors
-/// `EINVAL` without such a signal; so for the next two functions.
+/// Returns the signal's disposition. Errors, also of the next two: `EINVAL` without such a signal.
 pub(crate) fn disposition(signal: i32) -> io::Result<Disposition> {
     // SAFETY: all bytes zero are a valid value of this plain structure.
     let mut old: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -156,7 +130,6 @@ pub(crate) fn disposition(signal: i32) -> io::Result<Disposition> {
     Ok(Disposition(old))
 }
 
-/// Handles the signal by [`on_signal`].
 pub(crate) fn handle(signal: i32) -> io::Result<()> {
     // SAFETY: as in `disposition`; the mask stays empty.
     let mut action: libc::sigaction = unsafe { std::mem::zeroed() };
@@ -166,14 +139,12 @@ pub(crate) fn handle(signal: i32) -> io::Result<()> {
     checked(unsafe { libc::sigaction(signal, &raw const action, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Restores a disposition.
 pub(crate) fn restore(signal: i32, disposition: &Disposition) -> io::Result<()> {
     // SAFETY: the action is one that was in force before, so its handler, if any, is still there.
     checked(unsafe { libc::sigaction(signal, &raw const disposition.0, std::ptr::null_mut()) }).map(drop)
 }
 
-/// Gives signals that are handled here the disposition that exec would give them. Only calls
-/// async-signal-safe functions.
+/// Gives signals handled here the disposition of exec, with async-signal-safe calls alone.
 fn reset_own_handlers() {
     let own = on_signal as extern "C" fn(_, _, _) as usize;
     for signal in ENDING {
@@ -184,10 +155,8 @@ fn reset_own_handlers() {
     }
 }
 
-/// Tells the parent that this child is there, and waits until the parent releases it or ends. Runs in the
-/// child before exec.
-///
-/// Only calls async-signal-safe functions, and touches no descriptor but these three.
+/// Tells the parent of this child and waits before exec until the parent releases it or ends. Calls
+/// async-signal-safe functions only, and touches no descriptor but these three.
 fn await_release(ready: RawFd, release: RawFd, release_writer: RawFd) -> io::Result<()> {
     reset_own_handlers();
     // SAFETY: the calls take integers and one byte of a local. Closing the writing end, which is this

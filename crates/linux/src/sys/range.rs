@@ -4,14 +4,11 @@
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[repr(C)]
 pub struct Range64 {
-    /// First address.
     pub start: u64,
-    /// First address after the range.
     pub end: u64,
 }
 
 impl Range64 {
-    /// Returns the range of `length` bytes from `start` on.
     pub(crate) fn new(start: u64, length: u64) -> Self {
         Self { start, end: start.saturating_add(length) }
     }
@@ -20,23 +17,19 @@ impl Range64 {
         self.end - self.start
     }
 
-    /// Returns whether the address lies in it.
     pub(crate) fn contains(self, address: u64) -> bool {
         (self.start..self.end).contains(&address)
     }
 
-    /// Returns whether all of `other` lies in it.
     pub(crate) fn covers(self, other: Self) -> bool {
         self.start <= other.start && other.end <= self.end
     }
 
-    /// Returns whether the two share an address.
     pub(crate) fn overlaps(self, other: Self) -> bool {
         self.start < other.end && other.start < self.end
     }
 
-    /// Returns what is left without `gone`, which overlaps it: up to two parts; empty ones are all zero and
-    /// last.
+    /// Returns what is left without `gone`, which overlaps it: two parts; empty ones are all zero and last.
     pub(crate) fn without(self, gone: Self) -> [Self; 2] {
         let part = |start: u64, end: u64| if start < end { Self { start, end } } else { Self::default() };
         let (left, right) = (part(self.start, gone.start), part(gone.end, self.end));

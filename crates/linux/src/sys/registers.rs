@@ -21,10 +21,7 @@ impl Width for u16 {}
 impl Width for u64 {}
 
 impl DeviceRegisters {
-    /// Maps `bytes` of the file from `offset` on.
-    ///
-    /// # Errors
-    /// `EINVAL` if the file does not hold them; else as `mmap(2)`.
+    /// Maps `bytes` of the file from `offset` on; `EINVAL` if it does not hold them, else as `mmap(2)`.
     pub(crate) fn new(file: &File, offset: u64, bytes: u64) -> io::Result<Self> {
         let length = file.metadata()?.len();
         let end = offset.checked_add(bytes).filter(|&end| end <= length && bytes > 0);

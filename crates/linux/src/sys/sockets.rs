@@ -1,5 +1,4 @@
-//! Unix stream sockets: who is at the other end, descriptors beside messages, and single bytes that mean
-//! "look".
+//! Unix stream sockets: peers, descriptors beside messages, and single bytes that mean "look".
 //!
 //! Descriptors are passed by number, for the agent's lie in a table of its own. Does not allocate.
 
@@ -9,11 +8,8 @@ use super::process::Pid;
 use super::{checked, code, errno, owned};
 
 /// Connects to the socket at `path`; one that begins with a zero byte is abstract. With `nonblocking` the
-/// call fails instead of waiting for a full queue.
-///
-/// # Errors
-/// `ENAMETOOLONG` for more than 107 bytes; `ECONNREFUSED` or `ENOENT` if nobody listens there; `EAGAIN` for a
-/// full queue.
+/// call fails instead of waiting for a full queue. Errors: `ENAMETOOLONG` for more than 107 bytes;
+/// `ECONNREFUSED` or `ENOENT` if nobody listens there; `EAGAIN` for a full queue.
 pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
     let kind = libc::SOCK_STREAM | libc::SOCK_CLOEXEC | if nonblocking { libc::SOCK_NONBLOCK } else { 0 };
     // SAFETY: integers only.
@@ -37,10 +33,7 @@ pub(crate) fn connect(path: &[u8], nonblocking: bool) -> Result<OwnedFd, i32> {
 }
 
 /// Returns who is at the other end, as the kernel knows it (`SO_PEERCRED`); 0 for a process outside of this
-/// namespace.
-///
-/// # Errors
-/// `ENOTSOCK` or `EBADF` for another descriptor.
+/// namespace. Errors: `ENOTSOCK` or `EBADF` for another descriptor.
 pub(crate) fn peer(socket: RawFd) -> std::io::Result<Pid> {
     let mut who = libc::ucred { pid: 0, uid: 0, gid: 0 };
     let mut length = size_of::<libc::ucred>() as libc::socklen_t;
@@ -70,10 +63,7 @@ fn with_header<R>(bytes: *mut u8, length: usize, with: impl FnOnce(&mut libc::ms
     with(&mut header)
 }
 
-/// Sends a message with a descriptor.
-///
-/// # Errors
-/// The `errno` of `sendmsg(2)`: `EPIPE` if the other end is gone.
+/// Sends a message with a descriptor. Errors: the `errno` of `sendmsg(2)`: `EPIPE` if the other end is gone.
 pub(crate) fn send_file(socket: RawFd, bytes: &[u8], file: &OwnedFd) -> Result<(), i32> {
     let sent = with_header(bytes.as_ptr().cast_mut(), bytes.len(), |header| {
         // SAFETY: the header's room holds one descriptor; the kernel only reads the bytes.
@@ -89,14 +79,10 @@ pub(crate) fn send_file(socket: RawFd, bytes: &[u8], file: &OwnedFd) -> Result<(
     if sent == bytes.len() as isize { Ok(()) } else { Err(errno()) }
 }
 
-/// Receives a message into `bytes`, without waiting: how long it is, and the descriptor that came with it.
-///
-/// # Errors
-/// `EAGAIN` if there is none yet.
+/// Receives a message and its length and descriptor; `EAGAIN` if there is none yet.
 pub(crate) fn receive_file(socket: RawFd, bytes: &mut [u8]) -> Result<(usize, Option<OwnedFd>), i32> {
     with_header(bytes.as_mut_ptr(), bytes.len(), |header| {
-        // SAFETY: the header points to live, writable buffers of the lengths given; a descriptor that came
-        // along belongs to whoever received it.
+        // SAFETY: the header points to live, writable buffers; a descriptor belongs to whoever received it.
         unsafe {
             let got = libc::recvmsg(socket, header, libc::MSG_DONTWAIT | libc::MSG_CMSG_CLOEXEC);
             let got = usize::try_from(got).map_err(|_| errno())?;

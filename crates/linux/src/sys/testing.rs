@@ -23,12 +23,10 @@ impl Memory {
         Self { _mapping: mapping, start, size }
     }
 
-    /// Returns its addresses.
     pub(crate) fn range(&self) -> Range<u64> {
         self.start..self.start + self.size
     }
 
-    /// Returns the address of its page of this number.
     pub(crate) fn page(&self, number: u64) -> u64 {
         self.start + number * PAGE
     }
@@ -37,8 +35,7 @@ impl Memory {
     pub(crate) fn touch(&self, number: u64) {
         let address = self.page(number);
         assert!(self.range().contains(&address));
-        // SAFETY: the address lies in this mapping, which is writable and into which nobody holds a
-        // reference.
+        // SAFETY: the address lies in this mapping, which is writable and without references.
         unsafe { (address as *mut u8).write_volatile(number as u8 | 1) };
     }
 

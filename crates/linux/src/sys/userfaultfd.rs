@@ -1,8 +1,6 @@
-//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst). Allocates
-//! only when it is opened.
+//! userfaultfd (include/uapi/linux/userfaultfd.h, Documentation/admin-guide/mm/userfaultfd.rst).
 //!
-//! Moving pages of the program is safe in Rust's sense under one rule, which the callers keep: they are moved
-//! back before anybody is let in.
+//! Moving pages is safe in Rust's sense as long as callers move them back before they let anybody in.
 
 use std::fs::File;
 use std::io;
@@ -39,17 +37,17 @@ pub(crate) const MOVE_ALLOW_HOLES: u64 = 2;
 const USER_MODE_ONLY: libc::c_int = 1;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) struct Fault {
+    pub(crate) address: u64,
+    pub(crate) write: bool,
+    pub(crate) thread: u32,
+}
+
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Message {
-    /// A thread waits for the page at `address`.
-    Fault {
-        address: u64,
-        write: bool,
-        thread: u32,
-    },
+    Fault(Fault),
     /// The process was copied; the descriptor serves the child.
-    Fork {
-        descriptor: u32,
-    },
+    Fork(u32),
     /// `length` bytes went from one place to another.
     Remap {
         from: u64,
@@ -57,12 +55,8 @@ pub(crate) enum Message {
         length: u64,
     },
     /// The contents of the range go after the message has been read; the range stays.
-    Remove {
-        range: Range64,
-    },
-    Unmap {
-        range: Range64,
-    },
+    Remove(Range64),
+    Unmap(Range64),
     /// Something else, which no feature asked for here raises.
     Other,
 }
@@ -73,16 +67,15 @@ pub(crate) type RawMessage = [u64; 4];
 pub(crate) fn decode(raw: RawMessage) -> Message {
     let [head, a, b, c] = raw;
     match head.to_ne_bytes()[0] {
-        0x12 => Message::Fault { address: b, write: a & 1 != 0, thread: c as u32 },
-        0x13 => Message::Fork { descriptor: a as u32 },
+        0x12 => Message::Fault(Fault { address: b, write: a & 1 != 0, thread: c as u32 }),
+        0x13 => Message::Fork(a as u32),
         0x14 => Message::Remap { from: a, to: b, length: c },
-        0x15 => Message::Remove { range: Range64 { start: a, end: b } },
-        0x16 => Message::Unmap { range: Range64 { start: a, end: b } },
+        0x15 => Message::Remove(Range64 { start: a, end: b }),
+        0x16 => Message::Unmap(Range64 { start: a, end: b }),
         _ => Message::Other,
     }
 }
 
-/// Reason for the lack of a userfaultfd for kernel-mode faults.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Denied {
     /// Not permitted, or for user-mode faults alone.
@@ -98,11 +91,11 @@ pub(crate) struct Userfault {
 impl Userfault {
     /// Opens one that serves kernel-mode faults too, with fork events where permitted.
     pub(crate) fn open() -> Result<Self, Denied> {
-        match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
-            Ok(descriptor) => Ok(Self { descriptor }),
-            Err(Denied::Unsupported) => Err(Denied::Unsupported),
-            Err(Denied::Permission) => Self::open_with(NEEDED).map(|descriptor| Self { descriptor }),
-        }
+        let opened = match Self::open_with(NEEDED | FEATURE_EVENT_FORK) {
+            Err(Denied::Permission) => Self::open_with(NEEDED),
+            opened => opened,
+        };
+        opened.map(|descriptor| Self { descriptor })
     }
 
     fn open_with(features: u64) -> Result<OwnedFd, Denied> {
@@ -120,7 +113,6 @@ impl Userfault {
         Self { descriptor: unsafe { OwnedFd::from_raw_fd(descriptor as RawFd) } }
     }
 
-    /// Returns the descriptor for `poll`.
     pub(crate) fn raw(&self) -> RawFd {
         self.descriptor.as_raw_fd()
     }
@@ -132,8 +124,7 @@ impl Userfault {
         call(self.raw(), IOC_REGISTER, &mut words)
     }
 
-    /// Unregisters the range and wakes threads that wait there: `EINVAL` where memory of another kind is
-    /// mapped.
+    /// Unregisters the range and wakes threads that wait there: `EINVAL` for memory of another kind.
     pub(crate) fn unregister(&self, range: Range64) -> Result<(), i32> {
         call(self.raw(), IOC_UNREGISTER, &mut [range.start, range.length()])
     }
@@ -159,7 +150,6 @@ impl Userfault {
         call(self.raw(), IOC_COPY, &mut [to, from, bytes, 0, 0])
     }
 
-    /// Fills a missing page with zeros.
     pub(crate) fn zero(&self, range: Range64) -> Result<(), i32> {
         call(self.raw(), IOC_ZEROPAGE, &mut [range.start, range.length(), 0, 0])
     }
@@ -173,9 +163,7 @@ impl Userfault {
     }
 }
 
-/// Makes a userfaultfd; with `user_mode` one that does not handle faults inside of system calls.
-///
-/// # Errors
+/// Makes a userfaultfd; with `user_mode` one that does not handle faults inside of system calls. Errors:
 /// `EPERM` where it is not permitted, `ENOSYS` without userfaultfd.
 pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd> {
     let flags = flags | if user_mode { USER_MODE_ONLY } else { 0 };
@@ -183,10 +171,7 @@ pub(super) fn create(flags: libc::c_int, user_mode: bool) -> io::Result<OwnedFd>
     owned(unsafe { libc::syscall(libc::SYS_userfaultfd, flags) })
 }
 
-/// Returns all features that the kernel has, of a userfaultfd that asked for none yet.
-///
-/// # Errors
-/// `EINVAL` for another version of the interface.
+/// Returns the kernel's features, of a userfaultfd that asked for none yet; `EINVAL` for another version.
 pub(super) fn features(descriptor: &OwnedFd) -> io::Result<u64> {
     let mut api = [UFFD_API, 0, 0];
     call(descriptor.as_raw_fd(), IOC_API, &mut api).map_err(io::Error::from_raw_os_error)?;
@@ -216,8 +201,7 @@ fn create_permitted() -> Result<OwnedFd, Denied> {
 }
 
 fn call<const N: usize>(descriptor: RawFd, request: u64, words: &mut [u64; N]) -> Result<(), i32> {
-    // SAFETY: each request's structure is made of 64-bit words, as many as its number encodes and its caller
-    // passes.
+    // SAFETY: a request's structure has as many 64-bit words as its number encodes and its caller passes.
     let result = unsafe { libc::ioctl(descriptor, request as _, words.as_mut_ptr()) };
     if result == 0 { Ok(()) } else { Err(errno()) }
 }
@@ -231,14 +215,11 @@ mod tests {
     fn messages_are_decoded() {
         assert_eq!(
             decode([0x12, 1, 0x7000, 77]),
-            Message::Fault { address: 0x7000, write: true, thread: 77 }
+            Message::Fault(Fault { address: 0x7000, write: true, thread: 77 })
         );
-        assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork { descriptor: 9 });
+        assert_eq!(decode([0x13, 9, 0, 0]), Message::Fork(9));
         assert_eq!(decode([0x14, 1, 2, 3]), Message::Remap { from: 1, to: 2, length: 3 });
-        assert_eq!(
-            decode([0x16, 4096, 8192, 0]),
-            Message::Unmap { range: Range64 { start: 4096, end: 8192 } }
-        );
+        assert_eq!(decode([0x16, 4096, 8192, 0]), Message::Unmap(Range64 { start: 4096, end: 8192 }));
         assert_eq!(decode([0xff; 4]), Message::Other);
     }
 }

@@ -18,7 +18,6 @@ const WORD: usize = 8;
 /// Contents of a part of the AUX area.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Tally {
-    /// Entries found.
     pub entries: u64,
     /// Entries that headers announce and the area lacks.
     pub missing: u64,

@@ -1,18 +1,14 @@
-//! Driver of a hotness monitoring unit that the kernel's own perf driver has taken: a PMU `cxl_hmu_memX.Y.Z`.
+//! Driver of a hotness monitoring unit that the kernel's own perf driver has taken: a PMU `cxl_hmu_memX.Y.Z`
+//! for unit Z in block Y of memory device X.
 //!
 //! The kernel's driver is a proposal ("CXL Hotness Monitoring Unit perf driver", J. Cameron, linux-cxl,
 //! 2024-11-21) that no released kernel has. From its source and documentation:
-//! - X is the memory device, Y the block of units, Z the unit in it; sysfs has `type`, `cpumask` and `format`
-//!   as of every PMU.
-//! - Its fields: `epoch_type` (0: at the end of each epoch, 1: always on), `access_type`, `epoch_scale` and
-//!   `epoch_multiplier`, `hotness_threshold`, `hotness_granual` (a power of two), `range_base` and
-//!   `range_size` (0: everything), `downsampling_factor` and `randomized_downsampling`.
+//! - `epoch_type` is 0 at the end of each epoch, 1 always on; `hotness_granual` is a power of two; a
+//!   `range_size` of 0 is everything.
 //! - The event belongs to a processor, not to a task. No file tells the unit's capabilities: an event that
 //!   asks too much is refused.
 //! - The hot list is written to the AUX area ([`hot_list`]) when it is half full, when it overflows and when
-//!   the event stops. Starting it again resets all counts.
-//!
-//! So clearing a unit stops and starts it, which also delivers its hot pages since the last half list.
+//!   the event stops. Starting it again resets all counts. So clearing a unit stops and starts it.
 
 pub mod hot_list;
 mod stream;
@@ -53,7 +49,6 @@ pub(super) fn find(tree: Tree<'_>, memories: &[String]) -> Result<Option<Pmu>, L
     Ok(all(tree)?.into_iter().find(ours))
 }
 
-/// Returns all units that the kernel's driver has taken.
 pub fn all(tree: Tree<'_>) -> Result<Vec<Pmu>, LinuxError> {
     let mut pmus = Vec::new();
     for name in tree.names(DEVICES)?.into_iter().filter(|name| name.starts_with(PREFIX)) {
@@ -75,8 +70,7 @@ pub fn lacks(pmu: &Pmu) -> Option<&'static str> {
     needed.into_iter().find(|field| !pmu.has(field))
 }
 
-/// Returns the event; `None` if a field is missing or too narrow. The threshold is capped at what its field
-/// holds.
+/// Returns the event, its threshold capped by its field; `None` if a field is missing or too narrow.
 fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
     let (kind, scale, multiplier) = mode.epochs;
     let event = |threshold: u64| {
@@ -94,7 +88,6 @@ fn encode(pmu: &Pmu, mode: Mode, threshold: u32) -> Option<Encoding> {
 
 type Open<S> = Box<dyn FnMut(Encoding) -> io::Result<S> + Send>;
 
-/// A hotness monitoring unit behind the kernel's driver.
 pub struct PerfChmu<S> {
     pmu: Pmu,
     mode: Mode,
@@ -106,10 +99,8 @@ pub struct PerfChmu<S> {
 }
 
 impl PerfChmu<PerfStream> {
-    /// Opens the unit with the best mode that its driver and this user's rights, below `root`, allow.
-    ///
-    /// # Errors
-    /// Returns an error if this user may not, or the driver accepts no event that a policy could use.
+    /// Opens the unit with the best mode that its driver and this user's rights, below `root`, allow. Fails
+    /// if this user may not, or the driver accepts no event that a policy could use.
     pub(super) fn attach(pmu: Pmu, root: &Path) -> Result<Self, LinuxError> {
         let cpu = pmu.cpus.first().copied().unwrap_or(0);
         let name = pmu.name.clone();
@@ -121,7 +112,6 @@ impl PerfChmu<PerfStream> {
     }
 }
 
-/// Reason why a unit cannot be used.
 #[derive(Debug)]
 pub(super) enum Refusal {
     Device(DeviceError),

@@ -17,37 +17,27 @@ const AUX_PAGES: usize = 128;
 /// Hot lists of an opened event.
 pub trait HotLists: Send {
     /// Starts counting from zero; first writes the hot list if it was stopped.
-    ///
-    /// # Errors
-    /// Returns an error if the driver refuses.
     fn start(&mut self) -> io::Result<()>;
 
     /// Stops and writes the hot list.
-    ///
-    /// # Errors
-    /// Returns an error if the driver refuses.
     fn stop(&mut self) -> io::Result<()>;
 
-    /// Calls `visit` with number and count of each unit written since the last call. Units without room in
-    /// the AUX area count as missing.
+    /// Calls `visit` with number and count of each unit since the last call; units without room are missing.
     fn drain(&mut self, visit: &mut dyn FnMut(u64, u64)) -> Tally;
 }
 
-/// An event and its memory.
 #[derive(Debug)]
 pub struct PerfStream {
     event: Event,
     ring: Mapping,
     aux: AuxArea,
-    /// Positions read up to in the ring and in the AUX area.
     tail: u64,
     aux_tail: u64,
     scratch: Vec<u8>,
     lists: Vec<u8>,
 }
 
-/// Returns the event's attribute. It excludes nothing, which the driver would not take; the ring is polled
-/// and wakes nobody.
+/// Excludes nothing, which the driver would not take; the ring is polled and wakes nobody.
 fn attribute(encoding: Encoding) -> Attr {
     Attr { flags: flag::DISABLED | flag::PINNED | flag::WATERMARK, wakeup: u32::MAX / 2, ..encoded(encoding) }
 }
@@ -68,8 +58,7 @@ impl PerfStream {
 impl HotLists for PerfStream {
     fn start(&mut self) -> io::Result<()> {
         self.event.enable()?;
-        // The event is pinned: if the driver could not start the unit, it is in error, and reads return
-        // nothing.
+        // Reads of a pinned event that the driver could not start return nothing.
         match self.event.read(&mut [0; 4])? {
             0 => Err(io::Error::from_raw_os_error(libc::EBUSY)),
             _ => Ok(()),
@@ -101,9 +90,8 @@ impl HotLists for PerfStream {
     }
 }
 
-/// Returns the pieces of the AUX area that the records in `first` followed by `second` announce, in order,
-/// and how many records or ends of pieces are lost. Only bytes in `written`, which the kernel has finished
-/// and still keeps, may be read.
+/// Returns the pieces of the AUX area that the records announce, in order, and how many records or ends of
+/// pieces are lost. Only bytes in `written`, finished by the kernel and still kept, may be read.
 fn pieces(first: &[u8], second: &[u8], scratch: &mut Vec<u8>, written: Range<u64>) -> (Vec<Range<u64>>, u64) {
     let (mut pieces, mut lost, mut next) = (Vec::new(), 0, written.start);
     for_each(first, second, scratch, |record| match record.content() {

@@ -39,7 +39,7 @@ impl Unit {
     }
 }
 
-impl Block for &mut Unit {
+impl Registers for &mut Unit {
     fn read(&mut self, offset: u64) -> u64 {
         match offset {
             _ if self.vanished => u64::MAX,
@@ -53,7 +53,9 @@ impl Block for &mut Unit {
         let kept = if offset == 0x70 { self.words.get(&0x70).copied().unwrap_or(0) & !value } else { value };
         self.words.insert(offset, kept);
     }
+}
 
+impl Block for &mut Unit {
     fn read_half(&mut self, offset: u64) -> u16 {
         match offset {
             _ if self.vanished => u16::MAX,

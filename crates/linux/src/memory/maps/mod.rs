@@ -11,17 +11,14 @@ use crate::process::{Pid, ProcRoot};
 
 const EXPECTED: &str = "'start-end perms offset major:minor inode path'";
 
-/// A mapping's contents.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub enum MappingKind {
     /// Anonymous memory, named ones (`[anon:...]`) included.
     Anonymous,
     /// The heap that `brk(2)` grows.
     Heap,
-    /// The main thread's stack.
     Stack,
-    /// A file, its path as the kernel writes it: newlines as `\012`, ` (deleted)` behind one that was
-    /// removed.
+    /// A file, its path as the kernel writes it: newlines as `\012`, ` (deleted)` behind a removed one.
     File(PathBuf),
     /// Anonymous memory that processes share: `MAP_SHARED`, memfd, System V, `/dev/shm`.
     SharedMemory,
@@ -33,18 +30,13 @@ pub enum MappingKind {
     Other,
 }
 
-/// One mapping of a process.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
 pub struct Mapping {
-    /// First address.
     pub start: u64,
     /// First address after it.
     pub end: u64,
-    /// May be read.
     pub readable: bool,
-    /// May be written.
     pub writable: bool,
-    /// May be executed.
     pub executable: bool,
     /// Whether writes reach others that map the same.
     pub shared: bool,
@@ -54,12 +46,10 @@ pub struct Mapping {
     pub device: (u32, u32),
     /// The file's inode; 0 without a file.
     pub inode: u64,
-    /// Contents.
     pub kind: MappingKind,
 }
 
 impl Mapping {
-    /// Returns its size.
     pub fn size(&self) -> Bytes {
         Bytes(self.end - self.start)
     }
@@ -70,7 +60,6 @@ impl Mapping {
     }
 }
 
-/// A reader of mappings that keeps its memory between reads.
 #[derive(Debug, Default)]
 pub struct MapsReader {
     root: ProcRoot,
@@ -78,14 +67,11 @@ pub struct MapsReader {
 }
 
 impl MapsReader {
-    /// Returns a reader of this `/proc`.
     pub fn new(root: ProcRoot) -> Self {
         Self { root, buffer: Vec::new() }
     }
 
-    /// Replaces `mappings` by the process's, in address order.
-    ///
-    /// Returns [`LinuxError::Ended`] also for a process without mappings: a zombie or a kernel thread.
+    /// Replaces `mappings` by the process's, in address order; [`LinuxError::Ended`] if it has none.
     pub fn read(&mut self, pid: Pid, mappings: &mut Vec<Mapping>) -> Result<(), LinuxError> {
         mappings.clear();
         self.root.read(pid, "maps", &mut self.buffer)?;
@@ -120,17 +106,15 @@ pub(crate) fn parse_line(line: &[u8]) -> Option<Mapping> {
     let [range, permissions, offset, device, inode] = [word(), word(), word(), word(), word()];
     let (start, end) = pair(range, b'-')?;
     let (major, minor) = pair(device, b':')?;
-    let [readable, writable, executable] = [b'r', b'w', b'x'];
     let [r, w, x, s] = *permissions else { return None };
     let flag = |found: u8, set: u8, unset: u8| (found == set || found == unset).then_some(found == set);
-    let shared = flag(s, b's', b'p')?;
     Some(Mapping {
         start: (start < end).then_some(start)?,
         end,
-        readable: flag(r, readable, b'-')?,
-        writable: flag(w, writable, b'-')?,
-        executable: flag(x, executable, b'-')?,
-        shared,
+        readable: flag(r, b'r', b'-')?,
+        writable: flag(w, b'w', b'-')?,
+        executable: flag(x, b'x', b'-')?,
+        shared: flag(s, b's', b'p')?,
         offset: number(offset, 16)?,
         device: (u32::try_from(major).ok()?, u32::try_from(minor).ok()?),
         inode: number(inode, 10)?,

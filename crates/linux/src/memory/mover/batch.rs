@@ -16,44 +16,31 @@ const UNSET: i32 = i32::MIN;
 /// Status of a page that others hold, or this same call.
 const BUSY: i32 = -libc::EBUSY;
 
-/// Outcome of a call or a round of calls.
 #[derive(Debug)]
 pub(super) enum Answer {
     /// Every page was tried; pages that stay open are busy.
     Tried,
     /// The node has no room.
     NoRoom,
-    /// The whole call was refused.
     Denied(Denial),
 }
 
-/// Reason why a move is denied.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Denial {
-    /// The process belongs to another user.
     Process,
-    /// Other processes map the page too.
     Shared,
-    /// The process's cpuset excludes the node.
     Cpuset,
-    /// The capability to move shared pages is missing.
     Nice,
 }
 
 impl Denial {
     pub(super) fn error(self) -> LinuxError {
+        const MOVING_SHARED: &str = "moving pages that several processes map";
+        const GRANT: &str = "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"";
         let (what, needs, remedy) = match self {
             Self::Process => return query_failed(Pid(0), io::Error::from_raw_os_error(libc::EPERM)),
-            Self::Shared => (
-                "moving pages that several processes map",
-                "CAP_SYS_NICE and the option to move shared pages",
-                "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"",
-            ),
-            Self::Nice => (
-                "moving pages that several processes map",
-                "CAP_SYS_NICE",
-                "run as root, or setcap cap_sys_nice+ep \"$(command -v isotherm)\"",
-            ),
+            Self::Shared => (MOVING_SHARED, "CAP_SYS_NICE and the option to move shared pages", GRANT),
+            Self::Nice => (MOVING_SHARED, "CAP_SYS_NICE", GRANT),
             Self::Cpuset => (
                 "moving pages to a node outside of the program's cpuset",
                 "that node in cpuset.mems",
@@ -64,7 +51,6 @@ impl Denial {
     }
 }
 
-/// One address for the kernel.
 #[derive(Debug, Clone, Copy)]
 struct Page {
     address: u64,
@@ -89,7 +75,6 @@ impl Page {
 #[derive(Debug, Default)]
 pub(super) struct Batch {
     pages: Vec<Page>,
-    /// Indices of pages without a status.
     open: Vec<usize>,
     addresses: Vec<u64>,
     nodes: Vec<i32>,
@@ -236,8 +221,8 @@ impl Batch {
         (short, shared)
     }
 
-    /// Queries pages that a call left without a status, because it ended early, and busy ones, which may be
-    /// parts of a huge page that the same call moved.
+    /// Queries pages left silent by a call that ended early, and busy ones, which may be in huge pages it
+    /// moved.
     fn find_moved<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -270,8 +255,7 @@ impl Batch {
         Ok(())
     }
 
-    /// Opens the base pages of huge pages that the kernel had split, of which only the first moved; returns
-    /// whether any was.
+    /// Opens the base pages of huge pages that the kernel had split, of which only the first moved, if any.
     pub(super) fn expand_split<K: MovePages>(
         &mut self,
         kernel: &mut K,
@@ -300,7 +284,6 @@ impl Batch {
         Ok(self.pages.len() > before)
     }
 
-    /// Returns the bytes of the pages that moved.
     pub(super) fn moved_bytes(&self) -> Bytes {
         let moved = self.pages.iter().filter(|page| page.status == Some(MoveStatus::Moved));
         Bytes(moved.map(|page| page.bytes).sum())

@@ -1,11 +1,8 @@
-//! The mover moves pages of a process to nodes with `move_pages(2)`, in batches and within a rate.
+//! Moves pages of a process to nodes with `move_pages(2)`, in batches and within a rate.
 //!
-//! Batches locate pages first: those that are in place or gone cost no attempt and no tokens, and pages
-//! reported as moved were moved by this call. Consecutive moves to one target form a batch; a call with
-//! several targets would leave the rest undone at its first failure.
-//!
-//! A huge page moves whole when the kernel gets its first address. Other addresses of it in the same call
-//! fail with EBUSY, since the page is isolated by then.
+//! Batches locate pages first: those in place or gone cost no attempt and no tokens. A batch has one target,
+//! since a call with several leaves the rest undone at its first failure. A huge page moves whole by its
+//! first address; its others fail with EBUSY in the same call, since the page is isolated by then.
 
 mod batch;
 mod options;
@@ -22,7 +19,6 @@ use crate::process::Pid;
 /// Factor by which calls shrink at each retry: a busy page may end a call and hide the pages behind it.
 const NARROWING: usize = 8;
 
-/// Moves pages of processes.
 #[derive(Debug)]
 pub struct Mover<K = Kernel> {
     kernel: K,
@@ -31,7 +27,6 @@ pub struct Mover<K = Kernel> {
     /// Base pages per call now: halved when memory is short, doubled when a batch succeeds.
     size: usize,
     batch: Batch,
-    /// Time that this step has paused.
     paused: Nanos,
     /// Node that had no room in this step.
     full: Option<u32>,
@@ -98,18 +93,15 @@ impl<K: MovePages> Mover<K> {
         std::mem::take(&mut self.unsaid)
     }
 
-    /// Returns the counts since the start.
     pub fn statistics(&self) -> MoverStatistics {
         self.statistics
     }
 
-    /// Returns the most base pages per call at present.
     pub fn batch_size(&self) -> usize {
         self.size
     }
 
-    /// Returns how many of the batch's moves the rate allows now, and their bytes; or when it allows the
-    /// first.
+    /// Returns how many of the batch's moves the rate allows now, and their bytes; or when it allows one.
     fn admit(&mut self, now: Nanos, owners: usize) -> Result<(usize, Bytes), Nanos> {
         let Some(bucket) = &mut self.bucket else { return Ok((owners, Bytes(0))) };
         let (admitted, cost) = self.batch.affordable(owners, bucket.available(now));

@@ -1,5 +1,4 @@
-//! Present pages of a process, by the ioctl PAGEMAP_SCAN or from `/proc/PID/pagemap`
-//! (Documentation/admin-guide/mm/pagemap.rst).
+//! Present pages of a process, by PAGEMAP_SCAN or reads (Documentation/admin-guide/mm/pagemap.rst).
 
 use std::fs::File;
 use std::io;
@@ -25,25 +24,20 @@ pub const ABSENT: u64 = 0;
 /// Neighbouring pages that are present.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct PageRun {
-    /// First page's address.
     pub start: u64,
     /// Number of 4 KiB pages.
     pub pages: u64,
-    /// Whether huge pages map them (2 MiB, whole or in the part asked for); `None` where the kernel does not
-    /// tell.
+    /// Whether huge pages map them (2 MiB, whole or in the part asked for), where the kernel tells.
     pub huge: Option<bool>,
 }
 
-/// Progress of a scan.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Scanned {
-    /// Runs written.
     pub runs: usize,
     /// Address to go on from; the range's end when the scan is complete.
     pub next: u64,
 }
 
-/// Way to find present pages.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Method {
     /// PAGEMAP_SCAN (Linux 6.7): the kernel makes the runs. Leaves out the shared page of zeros.
@@ -52,10 +46,7 @@ pub enum Method {
     Read,
 }
 
-/// The page table of one address space.
-///
-/// It belongs to the memory that the process had when this was opened: after exec or exit every call returns
-/// [`LinuxError::Ended`], and it must be opened again.
+/// The page table of one address space: after exec or exit every call returns [`LinuxError::Ended`].
 #[derive(Debug)]
 pub struct Pagemap {
     file: File,
@@ -92,7 +83,6 @@ impl Pagemap {
         Self { method, ..self }
     }
 
-    /// Returns the method in use.
     pub fn method(&self) -> Method {
         self.method
     }
@@ -112,10 +102,7 @@ impl Pagemap {
         Ok(done)
     }
 
-    /// Writes the number of the frame behind each page from `start` on, or [`ABSENT`].
-    ///
-    /// Needs CAP_SYS_ADMIN; without it the kernel hides the numbers, and this returns
-    /// [`LinuxError::Permission`].
+    /// Writes the frame behind each page from `start` on, or [`ABSENT`]; needs CAP_SYS_ADMIN.
     pub fn frames(&mut self, start: u64, frames: &mut [u64]) -> Result<(), LinuxError> {
         let mut address = start & !(BASE - 1);
         for piece in frames.chunks_mut(ENTRIES) {
@@ -123,7 +110,11 @@ impl Pagemap {
             for (frame, &entry) in piece.iter_mut().zip(&self.entries) {
                 *frame = if entry & entry::PRESENT == 0 { ABSENT } else { entry & entry::FRAME };
                 if entry & entry::PRESENT != 0 && *frame == 0 {
-                    return Err(hidden());
+                    return Err(LinuxError::Permission {
+                        what: "reading frame numbers from /proc/PID/pagemap",
+                        needs: "CAP_SYS_ADMIN",
+                        remedy: "run as root, or setcap cap_sys_admin+ep \"$(command -v isotherm)\"".into(),
+                    });
                 }
             }
             address += piece.len() as u64 * BASE;
@@ -195,8 +186,7 @@ fn scan_present(pagemap: &File, range: Range<u64>, regions: &mut [PageRegion]) -
     sys::scan(pagemap.as_fd(), range, category::ZERO, regions).map_err(io::Error::from_raw_os_error)
 }
 
-/// Joins present entries to runs. Returns the number of runs and of entries covered: all, unless `runs` is
-/// full.
+/// Joins present entries to runs; returns how many runs and entries covered: all, unless `runs` is full.
 fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) {
     let (mut found, mut at) = (0, 0);
     loop {
@@ -207,14 +197,6 @@ fn runs_of(entries: &[u64], start: u64, runs: &mut [PageRun]) -> (usize, usize) 
         let pages = entries[at..].iter().take_while(|&entry| entry & entry::PRESENT != 0).count();
         runs[found] = PageRun { start: start + at as u64 * BASE, pages: pages as u64, huge: None };
         (found, at) = (found + 1, at + pages);
-    }
-}
-
-fn hidden() -> LinuxError {
-    LinuxError::Permission {
-        what: "reading frame numbers from /proc/PID/pagemap",
-        needs: "CAP_SYS_ADMIN",
-        remedy: "run as root, or setcap cap_sys_admin+ep \"$(command -v isotherm)\"".into(),
     }
 }
 

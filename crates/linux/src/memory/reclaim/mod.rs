@@ -1,8 +1,7 @@
 //! Reclaim to the slow tier by the kernel's own LRU: `/sys/devices/system/node/nodeN/reclaim` (Linux 6.17),
 //! or `memory.reclaim` of the program's cgroup (Documentation/admin-guide/cgroup-v2.rst).
 //!
-//! Both demote only where `/sys/kernel/mm/numa/demotion_enabled` is set. Otherwise they would swap and drop
-//! files, so they are refused.
+//! Refused unless `/sys/kernel/mm/numa/demotion_enabled` is set: else both would swap and drop files.
 
 use std::ffi::OsStr;
 use std::fs::{self, OpenOptions};
@@ -18,11 +17,9 @@ use crate::process::Pid;
 
 /// File that tells whether reclaim demotes.
 pub const DEMOTION: &str = "sys/kernel/mm/numa/demotion_enabled";
-/// Pages per request: a write returns only when its pages are gone, and the engine must see its signals
-/// meanwhile.
+/// Pages per request: a write returns only when its pages are gone, and signals must be seen meanwhile.
 const PIECE: u64 = 4096;
 
-/// Programs whose pages are reclaimed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Scope {
     /// The program's cgroup, by its directory, on every node.
@@ -31,24 +28,20 @@ pub enum Scope {
     Node(PathBuf),
 }
 
-/// Outcome of a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Reclaimed {
     /// Pages reclaimed: those asked for, or for a part what the kernel's counters show.
     pub pages: Pages,
     /// Pages demoted meanwhile by anybody, where the kernel counts them (Linux 5.18).
     pub demoted: Option<Pages>,
-    /// Whether the kernel freed all that was asked for.
     pub complete: bool,
 }
 
-/// Makes room by the kernel's LRU.
 #[derive(Debug)]
 pub struct Reclaimer {
     scope: Scope,
 }
 
-/// The kernel's counters at one time.
 #[derive(Debug, Clone, Copy, Default)]
 struct Counted {
     stolen: Option<u64>,
@@ -109,7 +102,6 @@ impl Reclaimer {
         }
     }
 
-    /// Returns whose pages it reclaims.
     pub fn scope(&self) -> &Scope {
         &self.scope
     }
@@ -128,27 +120,27 @@ impl Reclaimer {
 
     /// Makes one request; returns whether the kernel freed all of it.
     fn ask(&self, pages: u64) -> Result<bool, LinuxError> {
-        let path = match &self.scope {
-            Scope::Program(directory) => directory.join("memory.reclaim"),
-            Scope::Node(directory) => directory.join("reclaim"),
-        };
+        let path = self.file("memory.reclaim", "reclaim");
         let file = OpenOptions::new().write(true).open(&path);
         let written = file.and_then(|mut file| file.write((pages * BASE).to_string().as_bytes()));
         meaning(written, path)
     }
 
     fn count(&self) -> Counted {
-        let path = match &self.scope {
-            Scope::Program(directory) => directory.join("memory.stat"),
-            Scope::Node(directory) => directory.join("vmstat"),
-        };
         // A missing file is like a kernel without the counters.
-        fs::read_to_string(path).map(|text| counted(&text)).unwrap_or_default()
+        let text = fs::read_to_string(self.file("memory.stat", "vmstat"));
+        text.map(|text| counted(&text)).unwrap_or_default()
+    }
+
+    fn file(&self, of_program: &str, of_node: &str) -> PathBuf {
+        match &self.scope {
+            Scope::Program(directory) => directory.join(of_program),
+            Scope::Node(directory) => directory.join(of_node),
+        }
     }
 }
 
-/// Interprets the answer to a request. EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim
-/// the node.
+/// EAGAIN: less was freed; EINTR: a signal came; EBUSY: others reclaim the node.
 fn meaning(written: io::Result<usize>, path: PathBuf) -> Result<bool, LinuxError> {
     let Err(error) = written else { return Ok(true) };
     match error.raw_os_error() {
@@ -179,8 +171,7 @@ fn check_demotion(root: &Path) -> Result<(), LinuxError> {
     Err(LinuxError::Unsupported { what: "demotion by the kernel's LRU", remedy })
 }
 
-/// Sums `pgsteal*` and `pgdemote_*`: `memory.stat` has a total of the former beside its parts, `vmstat` does
-/// not.
+/// `memory.stat` has a total of `pgsteal` beside its parts, `vmstat` does not.
 fn counted(text: &str) -> Counted {
     let entries = || text.lines().filter_map(|line| line.split_once(' '));
     let number = |value: &str| value.trim().parse::<u64>().ok();
@@ -201,8 +192,7 @@ fn kinds(text: &str) -> Option<u64> {
     Some(value("pgsteal_anon")?.saturating_add(value("pgsteal_file")?))
 }
 
-/// Returns the directory of the process's cgroup v2; `None` for the root, where it has none, or where it lies
-/// outside of this namespace.
+/// Returns the directory of the process's cgroup v2, if it has one in this namespace beside the root.
 fn cgroup_of(root: &Path, pid: Pid) -> Option<PathBuf> {
     let text = fs::read(root.join(format!("proc/{}/cgroup", pid.0))).ok()?;
     let path = text.split(|&byte| byte == b'\n').find_map(|line| line.strip_prefix(b"0::/"))?;

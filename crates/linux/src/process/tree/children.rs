@@ -1,5 +1,4 @@
-//! Finds children, from `/proc/PID/task/TID/children`, or from every process's parent without
-//! CONFIG_PROC_CHILDREN.
+//! Finds children: from `task/TID/children`, or each process's parent without CONFIG_PROC_CHILDREN.
 
 use std::collections::HashMap;
 use std::fs::{self, File};
@@ -68,7 +67,6 @@ impl Children {
         Ok(())
     }
 
-    /// Appends the process's children, if it has not ended.
     pub(super) fn of(&mut self, root: &ProcRoot, parent: Pid, children: &mut Vec<Pid>) {
         if !self.listed {
             children.extend(self.by_parent.get(&parent).into_iter().flatten());

@@ -1,11 +1,9 @@
 //! The tree of a program: its first process and all descendants, with their starts, execs and ends.
 //!
-//! The tree is polled. A poll costs one `poll(2)` over all processes, eight bytes of each one's page table,
-//! and one short read that tells whether anything on the machine forked; only then are children looked for.
-//! Processes that start and end between two polls are never seen, and have no memory to tier.
-//!
-//! Orphans of double forks are found where Isotherm started the program, since it adopts them. In a program
-//! that it attached to, an orphan is lost if its parent started and ended between two polls.
+//! The tree is polled: one `poll(2)` over all processes, eight bytes of each one's page table, and one short
+//! read that tells whether anything on the machine forked; only then are children looked for. Processes that
+//! start and end between two polls have no memory to tier. An orphan of a double fork is adopted where
+//! Isotherm started the program; attached, it is lost if its parent lived between two polls.
 
 mod children;
 mod watched;
@@ -25,23 +23,16 @@ const DESCRIPTORS_FOR: usize = 256;
 /// Polls between two complete readings, whatever the hints say.
 const THOROUGH: u32 = 64;
 
-/// A change of a process in the tree.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
 pub enum Event {
     /// It was found: forked, or adopted after its parent ended.
-    Started {
-        /// The process.
-        pid: Pid,
-        /// Its parent when it was found.
-        parent: Pid,
-    },
+    Started { pid: Pid, parent: Pid },
     /// It executed another program: its memory is new.
     Executed(Pid),
     /// It ended. Its number may be reused soon.
     Ended(Pid),
 }
 
-/// A program's processes.
 #[derive(Debug)]
 pub struct Tree {
     root: ProcRoot,
@@ -56,9 +47,8 @@ pub struct Tree {
 }
 
 impl Tree {
-    /// Follows a process and its future descendants. `adopter` is this process if it adopts orphans
-    /// ([`super::launch::Launch::start`]) and has no other children. The first poll reports the process as
-    /// started.
+    /// Follows a process and its future descendants; the first poll reports it as started. `adopter` is this
+    /// process if it adopts orphans ([`super::launch::Launch::start`]) and has no other children.
     pub fn follow(root: ProcRoot, first: Pid, adopter: Option<Pid>) -> Result<Self, LinuxError> {
         let mut buffer = Vec::new();
         let stat = ProcessStat::read(&root, first, &mut buffer)?;
@@ -78,12 +68,10 @@ impl Tree {
         Ok(tree)
     }
 
-    /// Returns the processes, by number.
     pub fn processes(&self) -> impl Iterator<Item = Pid> {
         self.known.keys().copied()
     }
 
-    /// Returns whether all have ended.
     pub fn is_empty(&self) -> bool {
         self.known.is_empty()
     }
@@ -104,8 +92,8 @@ impl Tree {
     fn find_ended(&mut self, events: &mut Vec<Event>) -> Result<(), LinuxError> {
         let held = |watched: &Watched| watched.pidfd.as_ref().map(AsRawFd::as_raw_fd);
         let files = self.known.values().filter_map(held);
-        let ready = sys::poll(files, Duration::ZERO);
-        let mut ready = ready.map_err(|error| LinuxError::Call { call: "poll", error })?.into_iter();
+        let ready = sys::poll(files, Duration::ZERO).map_err(LinuxError::of_call("poll"))?;
+        let mut ready = ready.into_iter();
         let early = &mut self.early;
         self.known.retain(|&pid, watched| {
             let ended = watched.pidfd.is_some() && ready.next() == Some(true);
@@ -137,7 +125,6 @@ impl Tree {
         Ok(())
     }
 
-    /// Looks for unknown children, and for theirs.
     fn find_started(&mut self) -> Result<(), LinuxError> {
         let mut parents: Vec<Pid> = self.known.keys().copied().chain(self.adopter).collect();
         self.children.prepare(&self.root)?;

@@ -8,8 +8,7 @@ use super::super::{Pid, ProcRoot, ProcessStat};
 use crate::LinuxError;
 use crate::sys::process as sys;
 
-/// Polls for which a new process is read thoroughly: one made by vfork shares its parent's memory until exec,
-/// which comes soon and leaves the parent's page table readable.
+/// Polls for which a new process is read thoroughly: vfork shares the parent's memory until exec.
 const YOUNG: u32 = 4;
 
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -32,8 +31,7 @@ pub(super) struct Watched {
 }
 
 impl Watched {
-    /// Starts to watch. The descriptor belongs to the number's present owner; if that is not `stat`'s
-    /// process, the next look reports its end.
+    /// The descriptor is the number's present owner's; if that is another process, the next look tells.
     pub(super) fn new(root: &ProcRoot, pid: Pid, stat: &ProcessStat, descriptors: bool) -> Self {
         let mut watched = Self {
             start: stat.start,
@@ -72,8 +70,7 @@ impl Watched {
             Err(error) => return Err(error),
         };
         let places = (stat.code, stat.stack);
-        // While it dies, the memory goes first and the places read as zero: an end that shows soon, not an
-        // exec.
+        // While it dies, the memory goes first and the places read as zero: no exec.
         let moved = places != self.places && places.0 > 1;
         if !moved && !replaced {
             return Ok(Change::None);

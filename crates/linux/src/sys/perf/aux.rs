@@ -23,8 +23,7 @@ impl AuxArea {
     /// Maps an area of `pages` pages for what the PMU of `event` writes. `ring` is the event's own.
     ///
     /// # Errors
-    /// `EINVAL` unless `pages` is a power of two, at most 2^20; `EOPNOTSUPP` or `EINVAL` for a PMU without
-    /// AUX data.
+    /// `EINVAL` unless `pages` is a power of two, at most 2^20; that or `EOPNOTSUPP` for a PMU without data.
     pub fn new(event: &Event, ring: &Mapping, pages: usize) -> io::Result<Self> {
         if !pages.is_power_of_two() || pages > 1 << 20 {
             return Err(io::Error::from_raw_os_error(libc::EINVAL));
@@ -36,25 +35,13 @@ impl AuxArea {
         Ok(Self { memory: mmap::Mapping::shared(event.0.as_fd(), offset, size)?, size })
     }
 
-    /// Returns the size of the area in bytes.
-    pub fn len(&self) -> usize {
-        self.size
-    }
-
-    /// Returns whether there is no memory in it.
-    pub fn is_empty(&self) -> bool {
-        self.size == 0
-    }
-
     /// Returns how far the PMU has written since the start, in bytes.
     pub fn head(&self, ring: &Mapping) -> u64 {
         ring.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Returns the bytes from `tail` to `head` in two parts: up to the end of the area, and from its start.
-    ///
-    /// Neither lies before the last argument of [`Self::release`] nor behind a result of [`Self::head`]
-    /// since.
+    /// Returns the bytes from `tail`, not before [`Self::release`]'s last argument, to `head`, a result of
+    /// [`Self::head`] since, in two parts: up to the end of the area, and from its start.
     pub fn bytes(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.size);
         // SAFETY: both parts lie in the mapping. The kernel does not write between tail and head, and `&mut

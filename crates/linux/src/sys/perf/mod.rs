@@ -1,8 +1,7 @@
 //! `perf_event_open(2)`: events, the rings of their records and AUX areas.
 //!
 //! The declarations restate include/uapi/linux/perf_event.h of Linux 6.12 ([`Attr`] is its `perf_event_attr`,
-//! 136 bytes, `PERF_ATTR_SIZE_VER8`). Older kernels accept the larger structure as long as the fields that
-//! they do not know are zero.
+//! `PERF_ATTR_SIZE_VER8`). Older kernels accept it as long as fields unknown to them are zero.
 
 mod aux;
 
@@ -15,7 +14,6 @@ pub use super::pages::page_size;
 use super::{checked, owned};
 
 /// An event to count or sample: `struct perf_event_attr`. Fields without a comment stay 0.
-#[allow(missing_docs)]
 #[repr(C)]
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Attr {
@@ -58,28 +56,21 @@ const _: () = assert!(size_of::<Attr>() == 136);
 
 /// PMU types of `enum perf_type_id`; all others are numbered at boot and stand in sysfs.
 pub mod kind {
-    /// Events that all processors have, such as cycles.
     pub const HARDWARE: u32 = 0;
-    /// Counted by the kernel itself.
     pub const SOFTWARE: u32 = 1;
-    /// The processor's own events.
     pub const RAW: u32 = 4;
 }
 
 /// Events of `enum perf_sw_ids`.
 pub mod software {
-    /// A high resolution timer, in nanoseconds of processor time.
-    pub const CPU_CLOCK: u64 = 0;
     /// Processor time of a task, in nanoseconds.
     pub const TASK_CLOCK: u64 = 1;
-    /// Page faults.
     pub const PAGE_FAULTS: u64 = 2;
     /// Counts nothing: a carrier of other records.
     pub const DUMMY: u64 = 9;
 }
 
 /// Bits of `sample_type`: `enum perf_event_sample_format`.
-#[allow(missing_docs)]
 pub mod sample {
     pub const TID: u64 = 1 << 1;
     pub const TIME: u64 = 1 << 2;
@@ -97,23 +88,16 @@ pub mod sample {
 
 /// Bits of the attribute's bit field, from its first.
 pub mod flag {
-    /// Starts disabled.
     pub const DISABLED: u64 = 1 << 0;
-    /// Tasks made later inherit it.
     pub const INHERIT: u64 = 1 << 1;
     /// An event that cannot be scheduled is in error: reads return nothing.
     pub const PINNED: u64 = 1 << 2;
-    /// Not in user mode.
     pub const EXCLUDE_USER: u64 = 1 << 4;
-    /// Not in the kernel.
     pub const EXCLUDE_KERNEL: u64 = 1 << 5;
-    /// Not in a hypervisor.
     pub const EXCLUDE_HYPERVISOR: u64 = 1 << 6;
-    /// Records of new names.
     pub const COMM: u64 = 1 << 9;
     /// `period` is a frequency.
     pub const FREQ: u64 = 1 << 10;
-    /// Records of fork and exit.
     pub const TASK: u64 = 1 << 13;
     /// `wakeup` is in bytes.
     pub const WATERMARK: u64 = 1 << 14;
@@ -121,7 +105,6 @@ pub mod flag {
     pub const SAMPLE_ID_ALL: u64 = 1 << 18;
     /// A new name says whether it is of an exec.
     pub const COMM_EXEC: u64 = 1 << 24;
-    /// `clockid` is used.
     pub const USE_CLOCKID: u64 = 1 << 25;
 
     /// Returns `precise_ip`: the precision of the sampled instruction, from 0 (any skid) to 3 (no skid).
@@ -134,7 +117,6 @@ pub mod flag {
 pub mod read {
     /// Time enabled, in nanoseconds.
     pub const TIME_ENABLED: u64 = 1 << 0;
-    /// Time counted.
     pub const TIME_RUNNING: u64 = 1 << 1;
     /// All of the group at once.
     pub const GROUP: u64 = 1 << 3;
@@ -147,8 +129,7 @@ const IOC_SET_OUTPUT: libc::c_ulong = 0x2405;
 const IOC_ID: libc::c_ulong = 0x8000_2407 | (size_of::<usize>() as libc::c_ulong) << 16;
 /// `PERF_FLAG_FD_NO_GROUP`.
 const NO_GROUP: libc::c_ulong = 1 << 0;
-/// `PERF_FLAG_FD_OUTPUT`: the manual calls it broken since 2.6.35; it is not since 2.6.36 (a test relies on
-/// it).
+/// `PERF_FLAG_FD_OUTPUT`: broken since 2.6.35 by the manual, but not since 2.6.36 (a test relies on it).
 const OUTPUT: libc::c_ulong = 1 << 1;
 /// `PERF_FLAG_FD_CLOEXEC`.
 const CLOSE_ON_EXEC: libc::c_ulong = 1 << 3;
@@ -160,9 +141,7 @@ pub struct Event(OwnedFd);
 /// The group or ring that an event joins when it is opened.
 #[derive(Debug, Clone, Copy)]
 pub enum Join<'a> {
-    /// Nothing.
     Alone,
-    /// The group of this leader.
     Group(&'a Event),
     /// The ring of this event, as with [`Event::redirect`].
     Ring(&'a Event),
@@ -171,10 +150,9 @@ pub enum Join<'a> {
 /// Opens an event of a task (0: the calling thread, -1: every task) on a processor (-1: any).
 ///
 /// # Errors
-/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an event that the
-/// PMU does not have, `EINVAL` for an attribute that it refuses, `ESRCH` without such a task, `ENODEV`
-/// without such a processor, `EMFILE` without descriptors, `EOPNOTSUPP` for an option that needs other
-/// hardware.
+/// `EACCES` or `EPERM` where `kernel.perf_event_paranoid` or rights forbid it, `ENOENT` for an unknown event,
+/// `EINVAL` for a refused attribute, `ESRCH` without such a task, `ENODEV` without such a processor, `EMFILE`
+/// without descriptors, `EOPNOTSUPP` for an option that needs other hardware.
 pub fn open(attr: &Attr, task: i32, cpu: i32, join: Join<'_>) -> io::Result<Event> {
     let attr = Attr { size: size_of::<Attr>() as u32, ..*attr };
     let (leader, flags) = match join {
@@ -198,7 +176,6 @@ impl Event {
         self.ioctl(IOC_ENABLE, 0)
     }
 
-    /// Stops it, and the events inherited from it.
     pub fn disable(&self) -> io::Result<()> {
         self.ioctl(IOC_DISABLE, 0)
     }
@@ -218,8 +195,7 @@ impl Event {
         checked(unsafe { libc::ioctl(self.0.as_raw_fd(), IOC_ID as _, &raw mut id) }).map(|_| id)
     }
 
-    /// Reads counts in the layout of `read_format` and returns how many values: 0 for a pinned event that
-    /// lost its counter.
+    /// Reads counts as `read_format` says; returns how many values, 0 for a pinned event without a counter.
     ///
     /// # Errors
     /// `ENOSPC` if `values` is too short.
@@ -266,26 +242,21 @@ impl Mapping {
         unsafe { AtomicU64::from_ptr(self.memory.start().add(offset).cast()) }
     }
 
-    /// Returns the size of the records' memory in bytes.
     pub fn len(&self) -> usize {
         self.data
     }
 
-    /// Returns whether there is no memory for records.
     pub fn is_empty(&self) -> bool {
         self.data == 0
     }
 
-    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read
-    /// afterwards.
+    /// Returns how far the kernel has written since the start, in bytes. Earlier records may be read.
     pub fn head(&self) -> u64 {
         self.position(HEAD).load(Ordering::Acquire)
     }
 
-    /// Returns the records from `tail` to `head` in two parts: up to the end of the memory, and from its
-    /// start.
-    ///
-    /// `tail` was last passed to [`Self::release`]; `head` is a result of [`Self::head`] since.
+    /// Returns the records from `tail`, last passed to [`Self::release`], to `head`, a result of
+    /// [`Self::head`] since, in two parts: up to the end of the memory, and from its start.
     pub fn records(&mut self, tail: u64, head: u64) -> (&[u8], &[u8]) {
         let (start, first, second) = parts(tail, head, self.data);
         // SAFETY: both parts lie in the mapping, behind the first page. The kernel does not write between
@@ -303,8 +274,7 @@ impl Mapping {
 }
 
 /// Returns where the bytes from `tail` to `head` begin in a ring of `size` bytes, a power of two, and the
-/// lengths of their two parts: up to the end, and from the start. Both fit the ring, whatever the positions
-/// are.
+/// lengths of their parts up to its end and from its start, which fit it whatever the positions are.
 fn parts(tail: u64, head: u64, size: usize) -> (usize, usize, usize) {
     let length = (head.wrapping_sub(tail) as usize).min(size);
     let start = tail as usize & (size - 1);
